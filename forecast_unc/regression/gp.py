@@ -1,0 +1,291 @@
+"""Gaussian process regression: hyper-parameters by the evidence, prediction by a KernelPosterior."""
+
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg.blas import dgemv
+from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.optimize import OptimizeResult, minimize
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from forecast_unc._typing import Array
+from forecast_unc.regression.evidence import GaussianProcessEvidence, covariance_matrix
+from forecast_unc.regression.posterior import Factor, KernelPosterior
+from forecast_unc.regression.regressor import KernelRegressor, RandomState
+
+# Weak log-normal priors for standardized data: median and log-std of the amplitude, the
+# linear scale and the noise. Length-scales have a median of 2 sqrt(d): distances between
+# standardized inputs grow like sqrt(2 d), so that the function starts smooth in any d.
+_SCALE_MEDIAN = np.array([0.5, 0.5, 0.1])
+_LOG_STD = 1.5
+# Where the search may go, on standardized data. Below a noise of 1e-4 the covariance of a
+# few hundred rows is no longer positive definite in double precision.
+_LENGTHSCALE_BOUNDS = (1e-2, 1e4)
+_SCALE_BOUNDS = ((1e-3, 1e2), (1e-4, 1e1), (1e-4, 1e1))
+
+
+class GPRegressor(KernelRegressor):
+    r"""Gaussian process with an ARD squared-exponential kernel, a linear term and noise.
+
+    .. math::
+        y = f(x) + \varepsilon, \quad
+        \mathrm{Cov}[f(x), f(x')] = a^2 \exp\bigl[-\tfrac12\textstyle\sum_j (x_j-x_j')^2/l_j^2\bigr]
+        + \sum_j \tau_j^2 x_j x_j' + \tau_0^2, \quad \mathrm{Var}[\varepsilon] = s^2 .
+
+    Inputs and targets are centered by their means. The hyper-parameters maximize the log
+    evidence plus the log prior by L-BFGS-B with analytic gradients, in the logarithms and on
+    standardized data, so that a change of units changes nothing.
+
+    Parameters
+    ----------
+    linear : bool, default=True
+        Include the linear term and a bias. With them the forecast far from the data follows
+        a linear autoregression; without, it returns to the mean.
+    prior : {"weak", None}, default="weak"
+        Log-normal priors on the hyper-parameters (on standardized data: median 0.5 for a and
+        tau, 0.1 for s, 2 sqrt(d) for the length-scales; log-std 1.5), which keep the search
+        away from degenerate optima. None maximizes the evidence alone.
+    lengthscales : float or array-like of shape (d,), optional
+        Length-scales in units of the inputs, kept fixed. By default they are learned.
+    noise_std : float, optional
+        Noise standard deviation in units of y, kept fixed. Give it when it is known, for
+        instance for simulated data.
+    n_restarts : int, default=0
+        Further starting points, drawn at random. The best optimum is kept; each restart
+        costs as much as the first fit.
+    random_state : int, numpy.random.Generator or None
+        Seed of the restarts and of "monte_carlo" predictions.
+
+    Attributes
+    ----------
+    posterior_ : KernelPosterior
+        The posterior, from which all predictions are made.
+    lengthscales_ : ndarray of shape (d,)
+        In units of the inputs; a large one means an input without nonlinear influence.
+    amplitude_ : float
+        Prior std a of the nonlinear part, in units of y.
+    linear_scale_ : ndarray of shape (d,)
+        Prior std of each linear coefficient, in units of y per unit of the input.
+    noise_std_ : float
+        Std of the observation noise, in units of y.
+    log_evidence_ : float
+        log N(y | mean(y), K), in nats; without the prior.
+    converged_ : bool
+        Whether the kept search ended at a stationary point or at a bound.
+    n_iter_ : int
+        Iterations of the kept search.
+    n_features_in_ : int
+        Number d of inputs.
+
+    References
+    ----------
+    Rasmussen & Williams, Gaussian Processes for Machine Learning (2006), ch. 2 and 5.
+    Quinonero-Candela, PhD thesis, DTU (2004).
+
+    Examples
+    --------
+    >>> X = np.linspace(-3, 3, 40)[:, None]
+    >>> gp = GPRegressor().fit(X, np.sin(2 * X[:, 0]))
+    >>> mean, std = gp.predict([[0.5]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(1.0)) < 3 * std[0])
+    True
+    >>> m = gp.predict_uncertain([0.5], [[0.04]])
+    >>> bool(m.var > std[0] ** 2)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        linear: bool = True,
+        prior: Literal["weak"] | None = "weak",
+        lengthscales: float | ArrayLike | None = None,
+        noise_std: float | None = None,
+        n_restarts: int = 0,
+        random_state: RandomState = None,
+    ) -> None:
+        self.linear = linear
+        self.prior = prior
+        self.lengthscales = lengthscales
+        self.noise_std = noise_std
+        self.n_restarts = n_restarts
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Maximize the evidence and compute the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Inputs.
+        y : array-like of shape (n,)
+            Targets.
+
+        Returns
+        -------
+        GPRegressor
+
+        Raises
+        ------
+        ValueError
+            If a fixed hyper-parameter is not positive or has the wrong shape, or the
+            covariance with the fixed values is not positive definite.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
+        self._check_parameters(X.shape[1])
+        d = X.shape[1]
+        self._input_offset, self._output_offset = X.mean(axis=0), float(y.mean())
+        input_scale, output_scale = _scale(X), float(_scale(y))
+        units = np.concatenate([input_scale, np.full(3, output_scale)])
+        evidence = GaussianProcessEvidence(
+            (X - self._input_offset) / input_scale, (y - self._output_offset) / output_scale, self.linear
+        )
+        best = self._maximize(evidence, units)
+        theta = np.exp(best.x) * units
+        self.lengthscales_, self.amplitude_, self.noise_std_ = theta[:d], theta[d], theta[d + 2]
+        self.linear_scale_ = theta[d + 1] * self.linear / input_scale
+        self._bias_scale = GaussianProcessEvidence.bias_scale * output_scale * self.linear
+        self.log_evidence_ = float(-best.negative_evidence - len(y) * np.log(output_scale))
+        self.converged_, self.n_iter_ = bool(best.success), int(best.nit)
+        self.posterior_ = self._posterior(X, y)
+        return self
+
+    def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Replace the data and keep the hyper-parameters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Inputs.
+        y : array-like of shape (n,)
+            Targets.
+
+        Returns
+        -------
+        GPRegressor
+            Itself, with the posterior of the new data; `log_evidence_` stays that of `fit`.
+        """
+        check_is_fitted(self)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
+        self.posterior_ = self._posterior(np.asarray(X), np.asarray(y, dtype=np.float64))
+        return self
+
+    def _check_parameters(self, d: int) -> None:
+        if self.prior not in ("weak", None):
+            raise ValueError(f"prior must be 'weak' or None; got {self.prior!r}. Use None to switch it off.")
+        if self.lengthscales is not None:
+            given = np.asarray(self.lengthscales, dtype=np.float64)
+            if given.shape not in ((), (d,)) or not (np.isfinite(given) & (given > 0)).all():
+                raise ValueError(
+                    f"lengthscales must be positive, one number or {d} (one an input); "
+                    f"got {self.lengthscales!r}. Use None to learn them."
+                )
+        if self.noise_std is not None and not (np.isfinite(self.noise_std) and self.noise_std > 0):
+            raise ValueError(
+                f"noise_std must be positive; got {self.noise_std!r}. For data without noise pass a "
+                "small number, such as 1e-4 of the std of y; use None to learn it."
+            )
+        if not (isinstance(self.n_restarts, (int, np.integer)) and self.n_restarts >= 0):
+            raise ValueError(
+                f"n_restarts must be a whole number, at least 0; got {self.n_restarts!r}. "
+                "0 is one search from the standard start."
+            )
+
+    def _maximize(self, evidence: GaussianProcessEvidence, units: Array) -> OptimizeResult:
+        """Best of the searches over log [l, a, tau, s], on standardized data."""
+        d = len(units) - 3
+        center = np.log(np.append(np.full(d, 2.0 * np.sqrt(d)), _SCALE_MEDIAN))
+        bounds = np.log([_LENGTHSCALE_BOUNDS] * d + list(_SCALE_BOUNDS))
+        fixed = np.zeros(d + 3, dtype=bool)
+        start = center.copy()
+        if self.lengthscales is not None:
+            start[:d], fixed[:d] = np.log(self.lengthscales / units[:d]), True
+        if self.noise_std is not None:
+            start[d + 2], fixed[d + 2] = np.log(self.noise_std / units[d + 2]), True
+        fixed[d + 1] |= not self.linear
+        free = ~fixed
+
+        def objective(x: Array) -> tuple[float, Array]:
+            theta = start.copy()
+            theta[free] = x
+            value, gradient = evidence(
+                np.exp(theta[:d]), np.exp(theta[d]), np.exp(theta[d + 1]), np.exp(theta[d + 2])
+            )
+            if self.prior is not None:
+                z = (x - center[free]) / _LOG_STD
+                return value + 0.5 * z @ z, gradient[free] + z / _LOG_STD
+            return value, gradient[free]
+
+        rng = np.random.default_rng(self.random_state)
+        starts = [start[free]]
+        for _ in range(self.n_restarts):
+            draw = center[free] + _LOG_STD * rng.standard_normal(free.sum())
+            starts.append(np.clip(draw, *bounds[free].T))
+        searches = [
+            minimize(
+                objective,
+                x0,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=bounds[free],
+                options={"maxiter": 500, "ftol": 1e-10, "gtol": 1e-4},
+            )
+            for x0 in starts
+        ]
+        best = min(searches, key=lambda search: search.fun)
+        if not np.isfinite(best.fun):
+            raise ValueError(
+                "noise_std and lengthscales must give a positive definite covariance; got a "
+                f"factorization that fails with noise_std={self.noise_std!r}, "
+                f"lengthscales={self.lengthscales!r}. Give a larger noise_std or let both be learned."
+            )
+        theta = start.copy()
+        theta[free] = best.x
+        z = (best.x - center[free]) / _LOG_STD
+        best.negative_evidence = best.fun - (0.5 * z @ z if self.prior is not None else 0.0)
+        best.x = theta
+        return best
+
+    def _posterior(self, X: Array, y: Array) -> KernelPosterior:
+        """w = P' K^-1 y and G = diag(0, A) - P' K^-1 P, with k(X, x) = P phi(x)."""
+        X = X - self._input_offset
+        n = len(y)
+        linear_std = np.append(self.linear_scale_, self._bias_scale)
+        basis = np.column_stack([X, np.ones(n)])
+        chol = np.empty((n, n), order="F")
+        scaled_basis = np.asfortranarray((basis * linear_std).T)
+        covariance_matrix(
+            (X / self.lengthscales_).T,
+            self.amplitude_,
+            self.noise_std_,
+            scaled_basis if self.linear else scaled_basis[:0],
+            chol,
+        )
+        chol, info = dpotrf(chol, lower=1, clean=1, overwrite_a=1)
+        if info:
+            raise ValueError(
+                f"y must keep the covariance positive definite; got a factorization that fails at row "
+                f"{info} with noise_std {self.noise_std_:.3g}. Fix a larger noise_std."
+            )
+        b, _ = dpotrs(chol, y - self._output_offset, lower=1)
+        projection = np.asfortranarray(basis * linear_std**2)  # Xt A
+        return KernelPosterior(
+            centers=X,
+            lengthscales=self.lengthscales_,
+            weights=np.concatenate([self.amplitude_**2 * b, dgemv(1.0, projection, b, trans=1)]),
+            factors=(Factor(-1, chol, self.amplitude_**2, projection),),
+            linear_var=linear_std**2,
+            kernel_var=self.amplitude_**2,
+            noise_var=self.noise_std_**2,
+            input_offset=self._input_offset,
+            output_offset=self._output_offset,
+        )
+
+
+def _scale(values: Array) -> Array:
+    """Standard deviation along the rows; 1 where all values are the same."""
+    std = np.atleast_1d(values.std(axis=0))
+    std = np.where(std > 1e-12 * np.abs(values).max(axis=0), std, 1.0)
+    return np.asarray(std if values.ndim == 2 else std[0])

@@ -1,0 +1,197 @@
+"""Moments of y = w . phi(x) + error under a Gaussian input x ~ N(m, S), in closed form.
+
+phi(x) = [k_1(x) ... k_m(x); x; 1] with squared-exponential k_i, and
+E[y | x] = w . phi(x), Var[y | x] = c + phi(x)' G phi(x) with any symmetric G.
+
+Everything is written as the *departure* of E[phi] and E[phi phi'] from their values at
+the mean input. The textbook form c + tr[(G + w w') E(phi phi')] - mean^2 cancels
+catastrophically when the noise is small (negative variances at noise std 1e-4); the
+departure is exact at S = 0.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg.blas import dgemm, dgemv, dtrsm
+from scipy.linalg.lapack import dpotrf, dpstrf
+
+from forecast_unc._typing import Array
+from forecast_unc.regression.kernels import lower_panels
+
+# exp overflows at 709; beyond this exponent the kernel values, which underflow there,
+# are multiplied in before exp.
+_LARGE_EXPONENT = 300.0
+
+
+class Moments(NamedTuple):
+    """Mean and variance of y, and the mean slope of y in x."""
+
+    mean: float
+    var: float
+    slope: Array  # (d,)
+
+
+class Departure(NamedTuple):
+    """How far the moments under N(m, S) lie from the plain values at m."""
+
+    mean: float  # E[w.phi(x)] - w.phi(m)
+    second: float  # tr[(G + w w') (E[phi phi'] - phi(m) phi(m)')]
+    slope: Array  # (d,), E[d w.phi / dx]
+
+
+def covariance_root(cov: Array) -> Array:
+    """Matrix F of shape (d, rank) with F F' = cov, from a pivoted Cholesky factorization.
+
+    Lags that are still observed have zero variance, so the rank is small at the first
+    steps, and with it the cost of all that follows.
+
+    Parameters
+    ----------
+    cov : ndarray of shape (d, d)
+        Positive semi-definite matrix.
+
+    Returns
+    -------
+    ndarray of shape (d, rank)
+    """
+    factor, pivot, rank, _ = dpstrf(cov, lower=1)
+    root = np.zeros((len(cov), rank), order="F")
+    root[pivot - 1] = np.tril(factor)[:, :rank]
+    return root
+
+
+def departure(
+    mean: Array,
+    root: Array,
+    scaled: Array,
+    lengthscales: Array,
+    weights: Array,
+    second_moment: tuple[Array, Array, Array],
+) -> Departure:
+    r"""Departure of the first two moments from the plain prediction at the mean input.
+
+    With :math:`\nu_i = L^{-1}(c_i - m)`, :math:`B = I + S L^{-1}`, :math:`R = I + 2 S L^{-1}`,
+
+    .. math::
+        e_i &= \tfrac12 \nu_i' B^{-1} S \nu_i - \tfrac12 \log|B|, \\
+        E_{ij} &= \tfrac12 (\nu_i+\nu_j)' R^{-1} S (\nu_i+\nu_j) - \tfrac12 \log|R|, \\
+        \delta &= \textstyle\sum_i w_i k_i\, \mathrm{expm1}(e_i),
+
+    and D = E[phi phi'] - phi(m) phi(m)' made of
+
+    ============== ==================================================================
+    kernel-kernel  :math:`k_i k_j\,\mathrm{expm1}(E_{ij})`
+    kernel-linear  :math:`k_i(\mathrm{expm1}(e_i)[m;1] + \exp(e_i)[B^{-1}S\nu_i;0])`
+    linear-linear  S (zero for the bias)
+    ============== ==================================================================
+
+    In the coordinates divided by the length-scales, S = F F' with F of shape (d, r):
+    then e_i and E_ij are squared norms of r numbers a center, and no d x d system, let
+    alone the inverse of S, is needed.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (d,)
+        Mean m of the input.
+    root : ndarray of shape (d, r)
+        Root of the input's covariance, ``root @ root.T == S``.
+    scaled : ndarray of shape (d, m)
+        (c_i - m) / l, one column a center.
+    lengthscales : ndarray of shape (d,)
+        Length-scales l.
+    weights : ndarray of shape (m + d + 1,)
+        w.
+    second_moment : tuple of ndarray
+        Blocks kernel-kernel (m, m), kernel-linear (m, d + 1), linear-linear
+        (d + 1, d + 1) of G + w w'.
+
+    Returns
+    -------
+    Departure
+
+    References
+    ----------
+    Girard, Rasmussen, Quinonero-Candela, Murray-Smith, NIPS 15 (2003);
+    Quinonero-Candela, PhD thesis, DTU (2004). The departure form is ours.
+    """
+    m = scaled.shape[1]
+    log_kernel = -0.5 * np.einsum("ij,ij->j", scaled, scaled)
+    kernel = np.exp(log_kernel)
+    w_kernel, w_linear = weights[:m], weights[m:-1]
+    kk, kl, ll = second_moment
+    second = np.einsum("ar,br,ab->", root, root, ll[:-1, :-1])
+    if not root.shape[1]:  # S = 0
+        return Departure(0.0, 0.0, scaled @ (w_kernel * kernel) / lengthscales + w_linear)
+    if not m:
+        return Departure(0.0, float(second), w_linear.copy())
+
+    F = root / lengthscales[:, None]  # (d, r)
+    gram = F.T @ F
+    p: Array = dgemm(1.0, F, scaled, trans_a=1)  # (r, m), F' (c_i - m) / l
+
+    # e_i: nu' B^-1 S nu = |u_i|^2 with u_i = chol(I + F'F)^-1 p_i
+    chol, half_log_det = _cholesky_of_identity_plus(gram)
+    u: Array = dtrsm(1.0, chol, p, lower=1)
+    e = 0.5 * np.einsum("ij,ij->j", u, u) - half_log_det
+    # q_i = k_i exp(e_i) <= 1, though exp(e_i) alone may overflow far from the data
+    q = np.exp(log_kernel + e)
+    change = np.where(e < _LARGE_EXPONENT, kernel * np.expm1(np.minimum(e, 700.0)), q - kernel)
+    delta = w_kernel @ change
+
+    # slope: (S + L)^-1 (c - m) = D (I + F F')^-1 zeta, D = diag(1 / l)
+    pulled: Array = dtrsm(1.0, chol, u, lower=1, trans_a=1)  # (I + F'F)^-1 p_i
+    wq = w_kernel * q
+    slope = (dgemv(1.0, scaled, wq) - F @ dgemv(1.0, pulled, wq)) / lengthscales + w_linear
+
+    # kernel-linear, twice by symmetry; B^-1 S nu_i = l F (I + F'F)^-1 p_i = root pulled_i
+    second += 2.0 * (kl @ np.append(mean, 1.0)) @ change
+    second += 2.0 * np.einsum("ir,ri,i->", kl[:, :-1] @ root, pulled, q)
+
+    # kernel-kernel: E_ij = z_i . z_j + (|z_i|^2 + |z_j|^2) / 2 - log|R| / 2
+    chol, half_log_det = _cholesky_of_identity_plus(2.0 * gram)
+    z: Array = dtrsm(1.0, chol, p, lower=1)
+    second += _weighted_expm1(kk, kernel, log_kernel, z, half_log_det)
+    return Departure(float(delta), float(second), slope)
+
+
+def _cholesky_of_identity_plus(gram: Array) -> tuple[Array, float]:
+    """Lower Cholesky factor of I + gram and half its log determinant."""
+    chol, _ = dpotrf(np.eye(len(gram)) + gram, lower=1)
+    return chol, float(np.log(np.diagonal(chol)).sum())
+
+
+def _weighted_expm1(
+    weights: Array, kernel: Array, log_kernel: Array, z: Array, half_log_det: float
+) -> float:
+    """Sum over i, j of W_ij k_i k_j expm1(E_ij): one fused pass over half the matrix.
+
+    A thin product, an expm1 and a weighted sum in panels that stay in cache; plain numpy
+    in panels was as fast as compiled loops.
+    """
+    r, m = z.shape
+    half_norm = 0.5 * np.einsum("ij,ij->j", z, z)
+    left, right = np.empty((r + 2, m), order="F"), np.empty((r + 2, m), order="F")
+    left[:r] = right[:r] = z
+    left[r] = half_norm - half_log_det
+    right[r + 1] = half_norm
+    left[r + 1] = right[r] = 1.0
+    overflows = 4.0 * half_norm.max() > _LARGE_EXPONENT  # E_ij <= |z_i|^2 + |z_j|^2
+    total = 0.0
+    for rows, columns in lower_panels(m):
+        # the exponents and then the products live in one panel: no other large array
+        panel: Array = dgemm(1.0, left[:, rows], right[:, columns], trans_a=1)
+        if overflows:
+            large = panel > _LARGE_EXPONENT
+            i, j = np.nonzero(large)
+            i, j = i + rows.start, j + columns.start
+            combined = np.exp(log_kernel[i] + log_kernel[j] + panel[large]) - kernel[i] * kernel[j]
+            w = weights[i, j] * np.where(i >= columns.stop, 2.0, 1.0)
+            total += float(w @ combined)
+            panel[large] = 0.0
+        np.expm1(panel, out=panel)
+        panel *= weights[rows, columns]
+        row_sums: Array = dgemv(1.0, panel, kernel[columns])
+        row_sums *= kernel[rows]
+        width = columns.stop - columns.start
+        total += float(2.0 * row_sums.sum() - row_sums[:width].sum())
+    return total

@@ -1,0 +1,220 @@
+"""What every kernel regressor shares: predictions from its posterior."""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import eigvalsh
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from forecast_unc._typing import Array
+from forecast_unc.regression.moments import Moments, covariance_root
+from forecast_unc.regression.posterior import KernelPosterior
+
+Method = Literal["exact", "taylor", "monte_carlo"]
+RandomState = int | np.random.Generator | None
+
+
+class KernelRegressor(RegressorMixin, BaseEstimator):
+    """Base of the kernel regressors: a subclass's `fit` has only to set `posterior_`."""
+
+    posterior_: KernelPosterior
+    random_state: RandomState
+
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """Mean, and the standard deviation if asked for, of a new observation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Inputs.
+        return_std : bool, default=False
+            Also return the standard deviation; it includes the noise.
+
+        Returns
+        -------
+        mean : ndarray of shape (n,)
+        std : ndarray of shape (n,)
+            Only with `return_std`.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        if not return_std:
+            return self.posterior_.mean(X)
+        mean, var = self.posterior_.predict(X)
+        check_positive_variance(var, self.posterior_)
+        return mean, np.sqrt(var)
+
+    def predict_uncertain(
+        self,
+        mean: ArrayLike,
+        cov: ArrayLike,
+        method: Method = "exact",
+        *,
+        n_samples: int = 1000,
+        random_state: RandomState = None,
+    ) -> Moments:
+        """Mean, variance and mean slope of a new observation at an uncertain input.
+
+        For x ~ N(mean, cov): the first two moments of y, and slope = E[d mu / dx], so
+        that Cov[x, y] = cov @ slope.
+
+        Parameters
+        ----------
+        mean : array-like of shape (d,)
+            Mean of the input.
+        cov : array-like of shape (d, d)
+            Covariance of the input; any rank, zero included.
+        method : {"exact", "taylor", "monte_carlo"}, default="exact"
+            Closed-form moments; their expansion to first order in `cov` (cheap, good
+            only while `cov` is small against the length-scales); or averages over
+            sampled inputs.
+        n_samples : int, default=1000
+            Sampled inputs of "monte_carlo".
+        random_state : int, Generator or None
+            Seed of "monte_carlo"; None takes the estimator's own `random_state`.
+
+        Returns
+        -------
+        Moments
+            Mean, variance (noise included) and slope (d,).
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit, `cov` is not symmetric positive semi-definite, `method`
+            is unknown, or the variance is not positive (only "taylor" far outside its
+            range, or a noise too small for double precision).
+        """
+        check_is_fitted(self)
+        m, S = check_gaussian_input(mean, cov, self.n_features_in_)
+        if method == "exact":
+            moments = self.posterior_.moments(m, S)
+        elif method == "taylor":
+            moments = self.posterior_.taylor_moments(m, S)
+        elif method == "monte_carlo":
+            seed = self.random_state if random_state is None else random_state
+            moments = sampled_moments(self.posterior_, m, S, n_samples, seed)
+        else:
+            raise ValueError(
+                f"method must be 'exact', 'taylor' or 'monte_carlo'; got {method!r}. "
+                "Use 'exact' unless you compare methods."
+            )
+        check_positive_variance(np.array([moments.var]), self.posterior_, method)
+        return moments
+
+
+def sampled_moments(
+    posterior: KernelPosterior, mean: Array, cov: Array, n_samples: int, random_state: RandomState
+) -> Moments:
+    """Moments of an observation by averaging over inputs drawn from N(mean, cov).
+
+    Parameters
+    ----------
+    posterior : KernelPosterior
+        The fitted model.
+    mean : ndarray of shape (d,)
+        Mean of the input.
+    cov : ndarray of shape (d, d)
+        Covariance of the input.
+    n_samples : int
+        Number of draws; the error falls with its square root.
+    random_state : int, Generator or None
+        Seed of the draws.
+
+    Returns
+    -------
+    Moments
+    """
+    root = covariance_root(cov)
+    draws = np.random.default_rng(random_state).standard_normal((n_samples, root.shape[1]))
+    means, total, slope = [], 0.0, np.zeros(len(mean))
+    for block in np.array_split(draws, max(1, n_samples // 1000)):
+        X = mean + block @ root.T
+        mu, var = posterior.predict(X)
+        means.append(mu)
+        total += var.sum()
+        slope += posterior.gradient(X).sum(axis=0)
+    mu = np.concatenate(means)
+    return Moments(float(mu.mean()), float(total / n_samples + mu.var()), slope / n_samples)
+
+
+def check_gaussian_input(mean: ArrayLike, cov: ArrayLike, d: int) -> tuple[Array, Array]:
+    """Mean (d,) and covariance (d, d) of an input as arrays, or an error that says what is wrong.
+
+    Parameters
+    ----------
+    mean : array-like
+        Mean of the input.
+    cov : array-like
+        Covariance of the input.
+    d : int
+        Number of inputs the regressor was fitted with.
+
+    Returns
+    -------
+    mean : ndarray of shape (d,)
+    cov : ndarray of shape (d, d)
+    """
+    m, S = np.asarray(mean, dtype=np.float64), np.asarray(cov, dtype=np.float64)
+    if m.shape != (d,):
+        raise ValueError(
+            f"mean must have shape ({d},), one number an input; got {m.shape}. "
+            "Pass one input at a time."
+        )
+    if S.shape != (d, d):
+        raise ValueError(
+            f"cov must have shape ({d}, {d}); got {S.shape}. For independent inputs pass "
+            "np.diag(variances)."
+        )
+    if not (np.isfinite(m).all() and np.isfinite(S).all()):
+        raise ValueError(
+            "mean and cov must be finite; got NaN or infinity. A missing input is one with a "
+            "large variance, not NaN."
+        )
+    size = np.abs(S).max()
+    if np.abs(S - S.T).max() > 1e-10 * size:
+        raise ValueError(
+            f"cov must be symmetric; got entries that differ by {np.abs(S - S.T).max():.3g}. "
+            "Pass (cov + cov.T) / 2 if the difference is roundoff."
+        )
+    lowest = eigvalsh(S)[0]
+    if lowest < -1e-10 * size:
+        raise ValueError(
+            f"cov must be positive semi-definite; got an eigenvalue of {lowest:.3g}. "
+            "Variances and correlations must belong together."
+        )
+    return m, S
+
+
+def check_positive_variance(
+    var: Array, posterior: KernelPosterior, method: str = "exact", where: str = ""
+) -> None:
+    """Raise if a predictive variance is not positive; it is never clipped.
+
+    Parameters
+    ----------
+    var : ndarray
+        Predictive variances.
+    posterior : KernelPosterior
+        The model they come from; its scales go into the message.
+    method : str
+        How they were computed.
+    where : str
+        A few words on where, such as "at step 12".
+    """
+    if (var > 0).all():
+        return
+    if method == "taylor":
+        remedy = (
+            "The expansion is used outside its range: the input's spread is not small against "
+            "the length-scales. Use 'exact'."
+        )
+    else:
+        ratio = np.sqrt(posterior.noise_var / (posterior.kernel_var + posterior.noise_var))
+        remedy = (
+            f"The noise is {ratio:.2g} of the signal, too small for double precision on these "
+            "inputs. Fix a larger noise_std."
+        )
+    raise ValueError(f"variance must be positive; got {var.min():.3g}{where}. {remedy}")

@@ -1,0 +1,280 @@
+r"""Sparse Bayesian learning on a design matrix: what every trainer shares.
+
+The model is y = Phi w + noise with w_i ~ N(0, 1 / alpha_i) and noise variance s^2, so that
+y ~ N(0, C) with C = s^2 I + Phi A^-1 Phi', A = diag(alpha). A column whose alpha is infinite is
+out of the model; only the others, the active ones, are ever in a matrix. With beta = 1 / s^2,
+
+.. math::
+    \Sigma = (A + \beta \Phi'\Phi)^{-1}, \quad \mu = \beta \Sigma \Phi' y, \quad
+    \gamma_i = 1 - \alpha_i \Sigma_{ii},
+
+and for any column, in or out, S = phi' C^-1 phi and Q = phi' C^-1 y (Tipping & Faul 2003).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dgemm, dgemv, dtrsm
+from scipy.linalg.lapack import dgeqrf, dpotrf, dpotri
+
+from forecast_unc._typing import Array
+
+Indices = NDArray[np.intp]
+
+
+class NoisePrior(NamedTuple):
+    """Weak log-normal prior on the noise's standard deviation, and its floor.
+
+    The evidence has degenerate optima with a noise of zero: a model that passes through every
+    row. The prior makes them unattractive, the floor keeps the factorizations possible.
+    """
+
+    median: float  # of the standard deviation, in units of y
+    log_std: float
+    floor: float  # lowest standard deviation, in units of y
+    ceiling: float  # equal to the floor: the noise is fixed
+
+    def terms(self, log_var: float) -> tuple[float, float, float]:
+        """Log density in log s^2 up to a constant, and its first and second derivative."""
+        z = (0.5 * log_var - np.log(self.median)) / self.log_std
+        return -0.5 * z * z, -0.5 * z / self.log_std, -0.25 / self.log_std**2
+
+    def bounds(self) -> tuple[float, float]:
+        """Lowest and highest log s^2."""
+        return 2.0 * np.log(self.floor), 2.0 * np.log(self.ceiling)
+
+    def update(self, squares: float, dof: float, log_var: float) -> float:
+        """Log s^2 that maximizes -dof/2 log s^2 - squares / (2 s^2) + the log prior.
+
+        Without the prior it is log(squares / dof); Newton's method from there or from the
+        present value, on a concave function.
+        """
+        low, high = self.bounds()
+        if low == high:
+            return low
+        t = np.log(squares / dof) if squares > 0 and dof > 0 else log_var
+        t = min(max(t, low), high)
+        for _ in range(50):
+            _, slope, curvature = self.terms(t)
+            pull = 0.5 * squares * np.exp(-t)
+            step = (pull - 0.5 * dof + slope) / (pull - curvature)
+            t = min(max(t + min(max(step, -1.0), 1.0), low), high)
+            if abs(step) < 1e-12:
+                break
+        return float(t)
+
+
+class SparseModel(NamedTuple):
+    """A trained model: the active columns and their precisions."""
+
+    active: Indices  # (m,), columns of the design, ascending
+    alpha: Array  # (m,)
+    noise_var: float
+    converged: bool
+    n_iter: int
+
+
+class WeightPosterior(NamedTuple):
+    """Posterior N(mean, (R' R)^-1) of the active weights, and the log evidence."""
+
+    mean: Array  # (m,)
+    chol: Array  # (m, m), lower triangular L = R' with L L' = Sigma^-1
+    log_evidence: float
+
+
+def weight_posterior(Phi: Array, y: Array, alpha: Array, noise_var: float) -> WeightPosterior:
+    r"""Posterior of the weights and log evidence by an orthogonal factorization.
+
+    [Phi / s; A^{1/2}] = Q R gives Sigma^-1 = R' R without forming Phi' Phi, whose condition
+    number is the square; with r the residual of the stacked least-squares problem,
+
+    .. math:: -2 \log p(y) = n \log 2\pi s^2 - \log|A| + 2 \log|R| + |r|^2 .
+
+    Parameters
+    ----------
+    Phi : ndarray of shape (n, m)
+        Active columns of the design.
+    y : ndarray of shape (n,)
+        Targets.
+    alpha : ndarray of shape (m,)
+        Precisions of the weights.
+    noise_var : float
+        Variance s^2 of the noise.
+
+    Returns
+    -------
+    WeightPosterior
+    """
+    n, m = Phi.shape
+    stacked = np.zeros((n + m, m + 1), order="F")
+    stacked[:n, :m] = Phi
+    stacked[:n, m] = y
+    stacked[:n] /= np.sqrt(noise_var)
+    stacked[n + np.arange(m), np.arange(m)] = np.sqrt(alpha)
+    # y rides along as the last column: R_mm is then the norm of the residual
+    qr, _, _, _ = dgeqrf(stacked, overwrite_a=1)
+    R = np.triu(qr[: m + 1])
+    mean: Array = dtrsm(1.0, R[:m, :m], R[:m, m:])[:, 0] if m else np.zeros(0)
+    log_det = 2.0 * np.log(np.abs(np.diagonal(R)[:m])).sum() - np.log(alpha).sum()
+    log_evidence = -0.5 * (n * np.log(2.0 * np.pi * noise_var) + log_det + R[m, m] ** 2)
+    return WeightPosterior(mean, np.asfortranarray(R[:m, :m].T), float(log_evidence))
+
+
+def sparsity_and_quality(
+    Phi: Array, y: Array, active: Indices, alpha: Array, noise_var: float
+) -> tuple[Array, Array]:
+    r"""Sparsity s and quality q of every column, from their definition.
+
+    .. math:: s_i = \frac{\alpha_i S_i}{\alpha_i - S_i}, \quad q_i = \frac{\alpha_i Q_i}{\alpha_i - S_i}
+
+    for an active column, S and Q for the others: how much a column overlaps with the rest of
+    the model, and how well it explains what the rest leaves. At an optimum q^2 <= s outside the
+    model and alpha = s^2 / (q^2 - s) inside.
+
+    Parameters
+    ----------
+    Phi : ndarray of shape (n, M)
+        Design.
+    y : ndarray of shape (n,)
+        Targets.
+    active : ndarray of shape (m,)
+        Active columns.
+    alpha : ndarray of shape (m,)
+        Their precisions.
+    noise_var : float
+        Variance of the noise.
+
+    Returns
+    -------
+    s, q : ndarray of shape (M,)
+
+    References
+    ----------
+    Faul & Tipping, NIPS 14 (2002); Bishop, PRML (2006), 7.2.2.
+    """
+    posterior = weight_posterior(Phi[:, active], y, alpha, noise_var)
+    s, q = np.empty(Phi.shape[1]), np.empty(Phi.shape[1])
+    cross = dgemm(1.0 / noise_var, Phi[:, active], Phi, trans_a=1)  # (m, M)
+    whitened = dtrsm(1.0, posterior.chol, cross, lower=1)
+    s[:] = np.einsum("ij,ij->j", Phi, Phi) / noise_var - np.einsum("ij,ij->j", whitened, whitened)
+    q[:] = (y - Phi[:, active] @ posterior.mean) @ Phi / noise_var
+    # inside, 1 / Sigma_ii - alpha and mu / Sigma_ii say the same without alpha - S
+    inverse = np.linalg.inv(posterior.chol)
+    var = np.einsum("ij,ij->j", inverse, inverse)
+    s[active] = 1.0 / var - alpha
+    q[active] = posterior.mean / var
+    return s, q
+
+
+class Evidence:
+    """Log evidence of active columns, as a function of log alpha and log s^2.
+
+    Works on Phi' Phi, Phi' y and y' y of the active columns, so that a call costs O(m^3),
+    whatever the number of rows.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (m, m)
+        Phi' Phi.
+    projection : ndarray of shape (m,)
+        Phi' y.
+    y_squared : float
+        y' y.
+    n : int
+        Number of rows.
+    """
+
+    def __init__(self, gram: Array, projection: Array, y_squared: float, n: int) -> None:
+        self.gram = gram
+        self.projection = projection
+        self.y_squared = y_squared
+        self.n = n
+
+    def factor(self, alpha: Array, log_var: float) -> tuple[Array, Array, float, float] | None:
+        """Cholesky factor of Sigma^-1, mean, squared residual and log evidence.
+
+        None where the matrix is not numerically positive definite.
+        """
+        beta = np.exp(-log_var)
+        precision = beta * self.gram
+        precision.ravel(order="K")[:: len(alpha) + 1] += alpha
+        chol, info = dpotrf(precision, lower=1, clean=0, overwrite_a=1)
+        if info:
+            return None
+        half = dtrsm(beta, chol, self.projection[:, None], lower=1)
+        mean: Array = dtrsm(1.0, chol, half, lower=1, trans_a=1)[:, 0]
+        # |y - Phi mu|^2 from the Gram matrix
+        squares = float(
+            self.y_squared - 2.0 * mean @ self.projection + mean @ dgemv(1.0, self.gram, mean)
+        )
+        squares = max(squares, 1e-14 * self.y_squared)
+        log_det = 2.0 * np.log(np.diagonal(chol)).sum() - np.log(alpha).sum()
+        value = -0.5 * (
+            self.n * (np.log(2.0 * np.pi) + log_var)
+            + log_det
+            + beta * squares
+            + alpha @ (mean * mean)
+        )
+        return chol, mean, squares, float(value)
+
+    def gradient(self, alpha: Array, log_var: float) -> "EvidenceTerms | None":
+        """Value, posterior and gradient; None as for `factor`."""
+        factored = self.factor(alpha, log_var)
+        if factored is None:
+            return None
+        chol, mean, squares, value = factored
+        inverse, _ = dpotri(chol, lower=1)
+        lower = np.tril(inverse, -1)
+        cov = np.asfortranarray(lower + lower.T)
+        cov.ravel(order="K")[:: len(alpha) + 1] = variances = np.diagonal(inverse).copy()
+        gamma = 1.0 - alpha * variances
+        return EvidenceTerms(
+            value,
+            chol,
+            mean,
+            cov,
+            variances,
+            squares,
+            0.5 * (gamma - alpha * mean**2),
+            0.5 * (np.exp(-log_var) * squares - self.n + gamma.sum()),
+        )
+
+
+class EvidenceTerms(NamedTuple):
+    """Log evidence, posterior of the active weights, and the gradient."""
+
+    value: float
+    chol: Array  # (m, m), lower triangular, L L' = Sigma^-1
+    mean: Array  # (m,)
+    cov: Array  # (m, m), Sigma
+    variances: Array  # (m,), its diagonal
+    squares: float  # |y - Phi mu|^2
+    by_log_alpha: Array  # (m,), (gamma_i - alpha_i mu_i^2) / 2
+    by_log_var: float  # (|y - Phi mu|^2 / s^2 - n + sum gamma) / 2
+
+    def hessian(self, alpha: Array, log_var: float) -> Array:
+        r"""Second derivatives in (log alpha, log s^2), of shape (m + 1, m + 1).
+
+        .. math::
+            \partial^2_{ij} &= \tfrac12[\alpha_i \alpha_j \Sigma_{ij}(\Sigma_{ij} + 2 \mu_i \mu_j)
+                - \delta_{ij} \alpha_i (\Sigma_{ii} + \mu_i^2)], \\
+            \partial^2_{i\sigma} &= -\tfrac12 \alpha_i [\Sigma_{ii} - (\Sigma A \Sigma)_{ii}
+                - 2 \mu_i (\Sigma A \mu)_i], \\
+            \partial^2_{\sigma\sigma} &= \tfrac12 [-\beta |e|^2 + 2 \mu' A \Sigma A \mu
+                - \textstyle\sum_i \alpha_i (\Sigma_{ii} - (\Sigma A \Sigma)_{ii})]
+        """
+        m = len(alpha)
+        out = np.empty((m + 1, m + 1), order="F")
+        am = alpha * self.mean
+        block = self.cov * (self.cov + 2.0 * np.multiply.outer(self.mean, self.mean))
+        block *= np.multiply.outer(0.5 * alpha, alpha)
+        out[:m, :m] = block
+        out[np.arange(m), np.arange(m)] -= 0.5 * alpha * (self.variances + self.mean**2)
+        shrunk = dgemv(1.0, self.cov, am)  # Sigma A mu
+        spread = self.variances - np.einsum("ij,ij,i->j", self.cov, self.cov, alpha)
+        out[:m, m] = out[m, :m] = -0.5 * alpha * (spread - 2.0 * self.mean * shrunk)
+        out[m, m] = 0.5 * (
+            -np.exp(-log_var) * self.squares + 2.0 * am @ shrunk - alpha @ spread
+        )
+        return out

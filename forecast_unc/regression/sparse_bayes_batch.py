@@ -7,20 +7,17 @@ depends on the start.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.linalg.blas import dgemm, dgemv
 from scipy.optimize import minimize
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.sparse_bayes import (
-    Evidence,
-    EvidenceTerms,
-    Indices,
-    NoisePrior,
-    SparseModel,
-)
+from forecast_unc.regression.sparse_bayes import Indices, NoisePrior, SparseModel
+from forecast_unc.regression.sparse_bayes_evidence import Evidence, EvidenceTerms
 
 # A column leaves when the data determine its weight to less than this share (gamma): its alpha
 # then grows without bound. EM approaches infinity like the number of iterations, so it needs a
@@ -29,7 +26,90 @@ _PRUNED = 1e-6
 _PRUNED_EM = 1e-2
 _TOLERANCE = 1e-6  # nats an iteration
 
-Update = Callable[[Array, EvidenceTerms], Array]
+Step = Callable[[Array, float, EvidenceTerms, NoisePrior, int], tuple[Array, float]]
+
+
+def em_step(
+    alpha: Array, log_var: float, terms: EvidenceTerms, noise: NoisePrior, n: int
+) -> tuple[Array, float]:
+    """alpha = 1 / (mu^2 + Sigma_ii), s^2 = (|e|^2 + tr[Sigma Phi' Phi]) / n, the trace being s^2 sum gamma."""
+    gamma = 1.0 - alpha * terms.variances
+    squares = terms.squares + np.exp(log_var) * gamma.sum()
+    return 1.0 / (terms.mean**2 + terms.variances), noise.update(squares, n, log_var)
+
+
+def mackay_step(
+    alpha: Array, log_var: float, terms: EvidenceTerms, noise: NoisePrior, n: int
+) -> tuple[Array, float]:
+    """alpha = gamma / mu^2, s^2 = |e|^2 / (n - sum gamma)."""
+    gamma = np.maximum(1.0 - alpha * terms.variances, 1e-15)
+    # a weight of zero sends its alpha to infinity, in steps that keep the matrix regular
+    updated = np.minimum(gamma / np.maximum(terms.mean**2, 1e-300), 1e4 * alpha)
+    return updated, noise.update(terms.squares, n - gamma.sum(), log_var)
+
+
+class Iterated(NamedTuple):
+    """Where an iteration ended; `kept` are the positions that were not pruned."""
+
+    kept: Indices
+    alpha: Array
+    log_var: float
+    converged: bool
+    n_iter: int
+
+
+def iterate(
+    evidence: Evidence,
+    alpha: Array,
+    log_var: float,
+    noise: NoisePrior,
+    step: Step,
+    max_iter: int,
+) -> Iterated:
+    """Repeat a fixed-point step, pruning, until the evidence stands still.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Of the columns to start with.
+    alpha : ndarray of shape (m,)
+        Their precisions.
+    log_var : float
+        Log noise variance.
+    noise : NoisePrior
+        Prior, floor and ceiling of the noise.
+    step : callable
+        `em_step` or `mackay_step`.
+    max_iter : int
+        Most iterations.
+    """
+    low, high = noise.bounds()
+    log_var = min(max(log_var, low), high)
+    kept, value, converged, n_iter = np.arange(len(alpha)), -np.inf, False, 0
+    pruned = _PRUNED_EM if step is em_step else _PRUNED
+    while n_iter < max_iter:
+        n_iter += 1
+        terms = evidence.gradient(alpha, log_var)
+        if terms is None:
+            break
+        keep = stays(alpha, terms, pruned)
+        if not keep.all():
+            kept, alpha, evidence = kept[keep], alpha[keep], evidence.select(keep)
+            terms = evidence.gradient(alpha, log_var)
+            if terms is None:
+                break
+        objective = terms.value + noise.terms(log_var)[0]
+        if abs(objective - value) < _TOLERANCE:
+            converged = True
+            break
+        value = objective
+        alpha, log_var = step(alpha, log_var, terms, noise, evidence.n)
+    return Iterated(kept, alpha, log_var, converged, n_iter)
+
+
+def stays(alpha: Array, terms: EvidenceTerms, pruned: float) -> NDArray[np.bool_]:
+    """False for columns whose alpha runs to infinity: gamma below a share, and q^2 <= s."""
+    return (1.0 - alpha * terms.variances > pruned) | (terms.by_log_alpha < 0)
 
 
 def random_start(
@@ -55,236 +135,210 @@ def random_start(
     return alpha, float(np.log(0.1 * var) + spread * random_state.standard_normal())
 
 
-class BatchTrainer:
-    """Trainers that start from every column of a design.
+def fixed_point(
+    Phi: Array,
+    y: Array,
+    noise: NoisePrior,
+    start: tuple[Array, float],
+    step: Step,
+    max_iter: int,
+) -> SparseModel:
+    """EM or MacKay's fixed point from the full design down.
 
     Parameters
     ----------
-    Phi : ndarray of shape (n, M), Fortran order
+    Phi : ndarray of shape (n, M)
         Design.
     y : ndarray of shape (n,)
         Targets.
     noise : NoisePrior
         Prior, floor and ceiling of the noise.
+    start : tuple
+        Precisions (M,) and log s^2.
+    step : callable
+        `em_step`, which raises the evidence at every iteration but takes hundreds to send a column
+        out, or `mackay_step`, which is faster and may overshoot.
     max_iter : int
         Most iterations.
+
+    Returns
+    -------
+    SparseModel
     """
+    end = iterate(Evidence.of(Phi, y), *start, noise, step, max_iter)
+    return SparseModel(end.kept, end.alpha, float(np.exp(end.log_var)), end.converged, end.n_iter)
 
-    def __init__(self, Phi: Array, y: Array, noise: NoisePrior, max_iter: int) -> None:
-        self.Phi, self.y, self.noise, self.max_iter = Phi, y, noise, max_iter
-        self.projection = dgemv(1.0, Phi, y, trans=1)
-        self.y_squared = float(y @ y)
 
-    def em(self, alpha: Array, log_var: float) -> SparseModel:
-        """Expectation maximization: alpha = 1 / (mu^2 + Sigma_ii), s^2 = (|e|^2 + s^2 sum gamma) / n.
+def subspace_em(
+    Phi: Array,
+    y: Array,
+    noise: NoisePrior,
+    start: tuple[Array, float],
+    budget: int,
+    order: Indices,
+    max_iter: int,
+) -> SparseModel:
+    """EM on an active set that grows block by block and never exceeds a budget.
 
-        The noise update is tr[Sigma Phi' Phi] = s^2 sum gamma in other words. Every iteration
-        raises the evidence; columns that should leave take hundreds.
-        """
-        everything = np.arange(len(alpha))
-        return self._iterate(everything, alpha, log_var, self._em_step, _PRUNED_EM)
+    Each cycle adds the next block of columns (a tenth of the budget), takes ten EM steps on the
+    active set and drops what should leave; over the budget, the columns that the data determine
+    least go. One pass over the columns, then EM on what is left.
 
-    def mackay(self, alpha: Array, log_var: float) -> SparseModel:
-        """MacKay's fixed point: alpha = gamma / mu^2, s^2 = |e|^2 / (n - sum gamma)."""
-        everything = np.arange(len(alpha))
-        return self._iterate(everything, alpha, log_var, self._mackay_step, _PRUNED)
+    Parameters
+    ----------
+    Phi, y, noise, start, max_iter
+        As for `fixed_point`; a column enters with its precision in `start`.
+    budget : int
+        Largest active set; an iteration costs O(budget^3).
+    order : ndarray of shape (M,)
+        Order in which the columns are tried.
 
-    def subspace_em(
-        self, alpha: Array, log_var: float, budget: int, order: Indices
-    ) -> SparseModel:
-        """EM on an active set that grows block by block and never exceeds a budget.
+    Returns
+    -------
+    SparseModel
 
-        Each cycle adds the next block of columns (a tenth of the budget), takes ten EM steps
-        on the active set, and drops what should leave; over the budget the columns that the
-        data determine least go. One pass over the columns, then EM on what is left.
+    References
+    ----------
+    Quinonero-Candela & Winther, NIPS 15 (2003).
+    """
+    initial, log_var = start
+    block = max(1, budget // 10)
+    active, alpha, n_iter = np.empty(0, dtype=np.intp), np.empty(0), 0
+    for first in range(0, len(order), block):
+        if n_iter >= max_iter:
+            break
+        # those that leave over the budget are the least determined of the old ones
+        if len(active) > budget - block:
+            terms = Evidence.of(Phi[:, active], y).gradient(alpha, log_var)
+            gamma = np.zeros(len(active)) if terms is None else 1.0 - alpha * terms.variances
+            kept = np.sort(np.argsort(-gamma, kind="stable")[: budget - block])
+            active, alpha = active[kept], alpha[kept]
+        new = order[first : first + block]
+        active, alpha = np.concatenate([active, new]), np.concatenate([alpha, initial[new]])
+        evidence = Evidence.of(Phi[:, active], y)
+        end = iterate(evidence, alpha, log_var, noise, em_step, min(10, max_iter - n_iter))
+        active, alpha, log_var = active[end.kept], end.alpha, end.log_var
+        n_iter += end.n_iter
+    evidence = Evidence.of(Phi[:, active], y)
+    end = iterate(evidence, alpha, log_var, noise, em_step, max(max_iter - n_iter, 1))
+    sorting = np.argsort(active[end.kept])
+    return SparseModel(
+        active[end.kept][sorting],
+        end.alpha[sorting],
+        float(np.exp(end.log_var)),
+        end.converged,
+        n_iter + end.n_iter,
+    )
 
-        Parameters
-        ----------
-        alpha : ndarray of shape (M,)
-            Precisions a column enters with.
-        log_var : float
-            Log noise variance to start from.
-        budget : int
-            Largest active set; the cost of an iteration grows with its cube.
-        order : ndarray of shape (M,)
-            Order in which the columns are tried.
 
-        References
-        ----------
-        Quinonero-Candela & Winther, NIPS 15 (2003).
-        """
-        block = max(1, budget // 10)
-        active, current = np.empty(0, dtype=np.intp), np.empty(0)
-        n_iter = 0
-        for first in range(0, len(order), block):
-            if n_iter >= self.max_iter:
-                break
-            new = order[first : first + block]
-            active = np.concatenate([active, new])
-            current = np.concatenate([current, alpha[new]])
-            active, current, log_var = self._trim(active, current, log_var, budget)
-            part = self._iterate(active, current, log_var, self._em_step, _PRUNED_EM, limit=10)
-            active, current, log_var = part.active, part.alpha, float(np.log(part.noise_var))
-            n_iter += part.n_iter
-        last = self._iterate(active, current, log_var, self._em_step, _PRUNED_EM)
-        return last._replace(n_iter=n_iter + last.n_iter)
+def direct(
+    Phi: Array, y: Array, noise: NoisePrior, start: tuple[Array, float], max_iter: int
+) -> SparseModel:
+    """L-BFGS on the evidence in log alpha and log s^2, pruned between rounds of 50 iterations.
 
-    def gradient(self, alpha: Array, log_var: float) -> SparseModel:
-        """L-BFGS on the evidence in log alpha and log s^2, pruned between rounds."""
-        active = np.arange(len(alpha))
-        low, high = self.noise.bounds()
-        log_var = min(max(log_var, low), high)
-        n_iter, value, converged = 0, -np.inf, False
-        while n_iter < self.max_iter:
-            evidence = self._evidence(active)
+    Parameters
+    ----------
+    Phi, y, noise, start, max_iter
+        As for `fixed_point`.
 
-            def objective(x: Array, evidence: Evidence = evidence) -> tuple[float, Array]:
-                terms = evidence.gradient(np.exp(x[:-1]), x[-1])
-                if terms is None:
-                    return np.inf, np.zeros(len(x))
-                prior = self.noise.terms(x[-1])
-                slope = np.append(terms.by_log_alpha, terms.by_log_var + prior[1])
-                return -terms.value - prior[0], -slope
+    Returns
+    -------
+    SparseModel
+    """
+    (alpha, log_var), active = start, np.arange(Phi.shape[1])
+    low, high = noise.bounds()
+    log_var = min(max(log_var, low), high)
+    evidence = Evidence.of(Phi, y)
+    n_iter, value, converged = 0, -np.inf, False
+    while n_iter < max_iter and not converged:
 
-            # beyond the upper bound a column has no part in the model
-            top = np.log(np.einsum("ij,ij->j", self.Phi[:, active], self.Phi[:, active]) + 1e-300)
-            top += 14.0 - log_var
-            start = np.append(np.minimum(np.log(alpha), top), log_var)
-            search = minimize(
-                objective,
-                start,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=[(None, t) for t in top] + [(low, high)],
-                options={"maxiter": min(50, self.max_iter - n_iter), "ftol": 1e-13, "gtol": 1e-6},
-            )
-            n_iter += max(int(search.nit), 1)
-            alpha, log_var = np.exp(search.x[:-1]), float(search.x[-1])
-            active, alpha, _ = self._prune(evidence, active, alpha, log_var, _PRUNED * 10)
-            gain, value = -search.fun - value, -search.fun
-            if gain < _TOLERANCE * 10:
-                converged = True
-                break
-        return SparseModel(active, alpha, float(np.exp(log_var)), converged, n_iter)
+        def objective(x: Array, evidence: Evidence = evidence) -> tuple[float, Array]:
+            terms = evidence.gradient(np.exp(x[:-1]), x[-1])
+            if terms is None:
+                return np.inf, np.zeros(len(x))
+            prior = noise.terms(x[-1])
+            slope = np.append(terms.by_log_alpha, terms.by_log_var + prior[1])
+            return -terms.value - prior[0], -slope
 
-    def shared(self) -> SparseModel:
-        """One precision for all columns: the evidence maximized over (log alpha, log s^2).
-
-        With the eigenvalues e_k of Phi Phi' and y in their basis, C has the eigenvalues
-        s^2 + e_k / alpha, so that a value costs O(n); the best of a grid is refined.
-        """
-        n, M = self.Phi.shape
-        if n <= M:
-            values, vectors = eigh(dgemm(1.0, self.Phi, self.Phi, trans_b=1))
-            rotated = (vectors.T @ self.y) ** 2
-            rest, rest_n = 0.0, 0
-        else:
-            values, vectors = eigh(dgemm(1.0, self.Phi, self.Phi, trans_a=1))
-            values = np.maximum(values, values[-1] * 1e-15)
-            rotated = (vectors.T @ self.projection) ** 2 / values
-            rest, rest_n = max(self.y_squared - rotated.sum(), 0.0), n - M
-        values = np.maximum(values, 0.0)
-
-        def objective(x: Array) -> tuple[float, Array]:
-            signal, noise = values * np.exp(-x[0]), np.exp(x[1])
-            var = signal + noise
-            prior = self.noise.terms(x[1])
-            value = np.log(var).sum() + (rotated / var).sum() + rest_n * x[1] + rest / noise
-            pull = (1.0 - rotated / var) / var
-            by_noise = noise * pull.sum() + rest_n - rest / noise
-            return 0.5 * value - prior[0], np.array(
-                [-0.5 * signal @ pull, 0.5 * by_noise - prior[1]]
-            )
-
-        var = max(self.y_squared / n, 1e-300)
-        low, high = self.noise.bounds()
-        center = np.log(max(values.sum(), 1e-300) / (n * var))
-        grid = [
-            np.array([center + a, min(max(np.log(var) + t, low), high)])
-            for a in (-6.0, -3.0, 0.0, 3.0)
-            for t in (-7.0, -4.0, -1.0)
-        ]
-        start = min(grid, key=lambda x: objective(x)[0])
+        # beyond the upper bound a column has no part in the model
+        top = np.log(np.diagonal(evidence.gram) + 1e-300) + 14.0 - log_var
         search = minimize(
             objective,
-            start,
+            np.append(np.minimum(np.log(alpha), top), log_var),
             jac=True,
             method="L-BFGS-B",
-            bounds=[(center - 30.0, center + 30.0), (low, high)],
-            options={"ftol": 1e-14, "gtol": 1e-7},
+            bounds=[(None, t) for t in top] + [(low, high)],
+            options={"maxiter": min(50, max_iter - n_iter), "ftol": 1e-13, "gtol": 1e-6},
         )
-        alpha = np.full(M, np.exp(search.x[0]))
-        return SparseModel(
-            np.arange(M), alpha, float(np.exp(search.x[1])), bool(search.success), int(search.nit)
-        )
-
-    def _evidence(self, active: Indices) -> Evidence:
-        columns = np.asfortranarray(self.Phi[:, active])
-        gram: Array = dgemm(1.0, columns, columns, trans_a=1)
-        return Evidence(gram, self.projection[active], self.y_squared, len(self.y))
-
-    def _iterate(
-        self,
-        active: Indices,
-        alpha: Array,
-        log_var: float,
-        step: "Callable[[Array, float, EvidenceTerms], tuple[Array, float]]",
-        pruned: float,
-        limit: int | None = None,
-    ) -> SparseModel:
-        low, high = self.noise.bounds()
-        log_var = min(max(log_var, low), high)
-        evidence, value, converged = self._evidence(active), -np.inf, False
-        n_iter = 0
-        while n_iter < (self.max_iter if limit is None else limit):
-            n_iter += 1
-            active, alpha, evidence = self._prune(evidence, active, alpha, log_var, pruned)
-            terms = evidence.gradient(alpha, log_var)
-            if terms is None:
-                break
-            objective = terms.value + self.noise.terms(log_var)[0]
-            if abs(objective - value) < _TOLERANCE:
-                converged = True
-                break
-            value = objective
-            alpha, log_var = step(alpha, log_var, terms)
-        return SparseModel(active, alpha, float(np.exp(log_var)), converged, n_iter)
-
-    def _em_step(self, alpha: Array, log_var: float, terms: EvidenceTerms) -> tuple[Array, float]:
-        gamma = 1.0 - alpha * terms.variances
-        squares = terms.squares + np.exp(log_var) * gamma.sum()
-        updated = 1.0 / (terms.mean**2 + terms.variances)
-        return updated, self.noise.update(squares, len(self.y), log_var)
-
-    def _mackay_step(
-        self, alpha: Array, log_var: float, terms: EvidenceTerms
-    ) -> tuple[Array, float]:
-        gamma = np.maximum(1.0 - alpha * terms.variances, 1e-15)
-        # a weight of zero sends its alpha to infinity, in steps that keep the matrix regular
-        updated = np.minimum(gamma / np.maximum(terms.mean**2, 1e-300), 1e4 * alpha)
-        return updated, self.noise.update(terms.squares, len(self.y) - gamma.sum(), log_var)
-
-    def _prune(
-        self, evidence: Evidence, active: Indices, alpha: Array, log_var: float, pruned: float
-    ) -> tuple[Indices, Array, Evidence]:
-        """Drop the columns whose alpha runs to infinity: gamma below a share, and q^2 <= s."""
+        n_iter += max(int(search.nit), 1)
+        alpha, log_var = np.exp(search.x[:-1]), float(search.x[-1])
         terms = evidence.gradient(alpha, log_var)
-        if terms is None or not len(active):
-            return active, alpha, evidence
-        keep = (1.0 - alpha * terms.variances > pruned) | (terms.by_log_alpha < 0)
-        if keep.all():
-            return active, alpha, evidence
-        kept = np.asfortranarray(evidence.gram[np.ix_(keep, keep)])
-        shrunk = Evidence(kept, evidence.projection[keep], self.y_squared, len(self.y))
-        return active[keep], alpha[keep], shrunk
+        if terms is not None:
+            keep = stays(alpha, terms, 1e-5)
+            active, alpha, evidence = active[keep], alpha[keep], evidence.select(keep)
+        converged = bool(-search.fun - value < 1e-5)
+        value = -search.fun
+    return SparseModel(active, alpha, float(np.exp(log_var)), converged, n_iter)
 
-    def _trim(
-        self, active: Indices, alpha: Array, log_var: float, budget: int
-    ) -> tuple[Indices, Array, float]:
-        """Keep the columns that the data determine best, up to the budget."""
-        if len(active) <= budget:
-            return active, alpha, log_var
-        terms = self._evidence(active).gradient(alpha, log_var)
-        gamma = np.zeros(len(active)) if terms is None else 1.0 - alpha * terms.variances
-        kept = np.sort(np.argsort(-gamma, kind="stable")[:budget])
-        return active[kept], alpha[kept], log_var
+
+def shared(Phi: Array, y: Array, noise: NoisePrior) -> SparseModel:
+    """One precision for all columns: the evidence maximized over (log alpha, log s^2).
+
+    With the eigenvalues e_k of Phi Phi' and y in their basis, C has the eigenvalues
+    s^2 + e_k / alpha, so that a value costs O(n); the best of a grid is refined.
+
+    Parameters
+    ----------
+    Phi, y, noise
+        As for `fixed_point`.
+
+    Returns
+    -------
+    SparseModel
+        With every column active.
+    """
+    n, M = Phi.shape
+    y_squared = float(y @ y)
+    if n <= M:
+        values, vectors = eigh(dgemm(1.0, Phi, Phi, trans_b=1))
+        rotated = (vectors.T @ y) ** 2
+        rest, rest_n = 0.0, 0
+    else:
+        values, vectors = eigh(dgemm(1.0, Phi, Phi, trans_a=1))
+        values = np.maximum(values, values[-1] * 1e-15)
+        rotated = (vectors.T @ dgemv(1.0, Phi, y, trans=1)) ** 2 / values
+        rest, rest_n = max(y_squared - rotated.sum(), 0.0), n - M
+    values = np.maximum(values, 0.0)
+
+    def objective(x: Array) -> tuple[float, Array]:
+        signal, noise_var = values * np.exp(-x[0]), np.exp(x[1])
+        var = signal + noise_var
+        prior = noise.terms(x[1])
+        value = np.log(var).sum() + (rotated / var).sum() + rest_n * x[1] + rest / noise_var
+        pull = (1.0 - rotated / var) / var
+        by_noise = noise_var * pull.sum() + rest_n - rest / noise_var
+        return 0.5 * value - prior[0], np.array(
+            [-0.5 * signal @ pull, 0.5 * by_noise - prior[1]]
+        )
+
+    var = max(y_squared / n, 1e-300)
+    low, high = noise.bounds()
+    center = np.log(max(values.sum(), 1e-300) / (n * var))
+    grid = [
+        np.array([center + a, min(max(np.log(var) + t, low), high)])
+        for a in (-6.0, -3.0, 0.0, 3.0)
+        for t in (-7.0, -4.0, -1.0)
+    ]
+    start = min(grid, key=lambda x: objective(x)[0])
+    search = minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(center - 30.0, center + 30.0), (low, high)],
+        options={"ftol": 1e-14, "gtol": 1e-7},
+    )
+    alpha = np.full(M, np.exp(search.x[0]))
+    return SparseModel(
+        np.arange(M), alpha, float(np.exp(search.x[1])), bool(search.success), int(search.nit)
+    )

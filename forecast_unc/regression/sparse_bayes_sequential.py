@@ -1,42 +1,54 @@
 r"""Sequential sparse Bayesian learning: columns in, out and exchanged by the largest gain in evidence.
 
-Tipping & Faul (2003) change one alpha at a time. That stops short: on lagged data the best
-single change gains nothing while moving a basis to a neighboring row does, and thousands of
-re-estimates creep along ridges that a joint step crosses at once. Here
+Tipping & Faul (2003) change one alpha at a time. That stops short: on lagged data the best single
+change gains nothing where moving a basis to a neighboring row does, and thousands of re-estimates
+creep along ridges that one joint step crosses. Here
 
-* the alphas in the model and the noise are re-estimated together by Newton's method on the
-  exact evidence (O(m^3) a step, no pass over the rows), columns with q^2 <= s deleted on the way;
-* additions come in batches: their gains are computed one after the other by rank-1 updates on a
-  short list of candidates, so that no two of them claim the same gain;
-* when no addition gains, every exchange of an active column for another is priced in closed
-  form, and the best are tried;
+* alphas and noise are re-estimated together, by Newton's method (`sparse_bayes_newton`), and
+  columns with q^2 <= s are deleted on the way;
+* additions come in batches: gains are computed one after the other by rank-1 updates on a short
+  list, so that no two columns claim the same gain;
+* when no addition gains, every exchange of an active column for another is priced in closed form;
+* when no exchange gains, the search is kicked: the model and random columns beside it start anew
+  with equal shares, a few EM or MacKay steps thin them out, and the search goes on from there.
+  Greedy growth from nothing explains the signal by noise at first, and its early choices stay;
+  kicks come from the side of a full model. The best optimum is kept.
 
-and S, Q of all candidates are computed from the cached products Phi' Phi_active after each joint
-step, never updated in place, so that no roundoff accumulates.
+All of this happens on a pool of a few hundred columns, whose Gram matrix is all it needs: no pass
+over the rows. Around it, the candidates outside are priced (one thin product) and the best of them
+enter the pool, until none gains.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dgemm, dgemv, dtrsm
-from scipy.linalg.lapack import dpotrf, dpotrs
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.sparse_bayes import Evidence, EvidenceTerms, NoisePrior, SparseModel
+from forecast_unc.regression.sparse_bayes import Indices, NoisePrior, SparseModel
+from forecast_unc.regression.sparse_bayes_batch import em_step, iterate, mackay_step
+from forecast_unc.regression.sparse_bayes_evidence import Evidence, EvidenceTerms
+from forecast_unc.regression.sparse_bayes_newton import maximize
 
-# Gain in nats below which an action is not worth taking; q^2 / s - 1 < 2.1e-3 follows from it.
-GAIN_TOLERANCE = 1e-6
-# A candidate this close to the span of the model (share of its squared norm that is left) is
-# not a candidate: its s and q are roundoff.
-_SPAN_TOLERANCE = 1e-9
+# Gain in nats below which no action is taken; q^2 / s < 1 + 6.4e-3 outside the model follows.
+GAIN_TOLERANCE = 1e-5
+# A candidate this close to the span of the model (share of its squared norm that is left) is not
+# a candidate: its s and q are roundoff.
+SPAN_TOLERANCE = 1e-9
+# An exchange must gain this much, and half of what the formula promises, to be worth a refit.
+_LEAST_EXCHANGE = 1e-2
+# Additions of a batch must gain this share of the first: the rest is better judged after a refit.
+_BATCH_SHARE = 0.3
 _SHORT_LIST = 64
 _EXCHANGES = 8
+_POOL = 256
+_ENTRANTS = 48
 
 
 class _State(NamedTuple):
-    """A model with its evidence terms; columns have unit norm."""
+    """A model; positions in the pool, columns of unit norm."""
 
-    active: list[int]
+    active: Indices
     alpha: Array
     log_var: float
     terms: EvidenceTerms
@@ -54,19 +66,37 @@ class SequentialTrainer:
         Targets.
     noise : NoisePrior
         Prior, floor and ceiling of the noise.
+    random_state : Generator
+        Source of the first pool and of the kicks.
+    n_kicks : int, optional
+        Kicks; by default 12 for small designs and fewer from a thousand rows on, so that they
+        cost about as much as the rest.
     max_iter : int
-        Most rounds of pricing all candidates.
+        Most joint re-estimations.
     """
 
-    def __init__(self, Phi: Array, y: Array, noise: NoisePrior, max_iter: int = 1000) -> None:
-        self.Phi, self.y, self.noise, self.max_iter = Phi, y, noise, max_iter
+    def __init__(
+        self,
+        Phi: Array,
+        y: Array,
+        noise: NoisePrior,
+        random_state: np.random.Generator,
+        n_kicks: int | None = None,
+        max_iter: int = 10000,
+    ) -> None:
+        self.Phi, self.y, self.noise, self.rng = Phi, y, noise, random_state
         n, M = Phi.shape
+        self.n_kicks = min(12, 12_000_000 // (n * M)) if n_kicks is None else n_kicks
+        self.max_iter, self.n_iter = max_iter, 0
         norms = np.sqrt(np.einsum("ij,ij->j", Phi, Phi))
         self.scale = np.where(norms > 0, norms, 1.0)
         self.norm_squared = np.where(norms > 0, 1.0, 0.0)
         self.projection = dgemv(1.0, Phi, y, trans=1) / self.scale  # Phi' y
         self.y_squared = float(y @ y)
-        self._products = np.empty((M, 64), order="F")  # Phi' Phi_j of every column j seen so far
+        self.pool = np.empty(0, dtype=np.intp)
+        self._columns = np.empty((n, 0), order="F")  # the pool's, of unit norm
+        self._gram = np.empty((0, 0), order="F")
+        self._products = np.empty((M, 64), order="F")  # Phi' phi_j of columns once in the model
         self._slot: dict[int, int] = {}
 
     def fit(self, start: SparseModel | None = None) -> SparseModel:
@@ -81,43 +111,185 @@ class SequentialTrainer:
         -------
         SparseModel
         """
-        state = self._start(start)
-        converged = False
-        for n_iter in range(1, self.max_iter + 1):
-            grown = self._add(state)
-            if grown is None:
-                state = self._newton(state.active, state.alpha, state.log_var, 1e-9)
-                grown = self._add(state) or self._exchange(state)
-            if grown is None:
-                converged = True
+        M = len(self.scale)
+        first = self.rng.permutation(M)[:_POOL]
+        strongest = np.argsort(-np.abs(self.projection))[: _POOL // 8]
+        given = np.empty(0, dtype=np.intp) if start is None else start.active
+        # the last columns are the bias and the linear ones
+        self._enter(np.unique(np.concatenate([first, strongest, given, [M - 1]])))
+        best = self._search(self._start(start))
+        fruitless = 0
+        for kick in range(self.n_kicks):
+            tried = self._search(self._kicked(best, kick))
+            fruitless = 0 if tried.objective > best.objective + 0.1 else fruitless + 1
+            if tried.objective > best.objective:
+                best = tried
+            if fruitless == 6:
                 break
-            state = grown
-        order = np.argsort(state.active)
-        active = np.array(state.active, dtype=np.intp)[order]
-        alpha = state.alpha[order] * self.scale[active] ** 2
-        return SparseModel(active, alpha, float(np.exp(state.log_var)), converged, n_iter)
+        while self.n_iter < self.max_iter:
+            grown = self._price(best)
+            if grown is None:
+                break
+            best = grown
+        columns = self.pool[best.active]
+        order = np.argsort(columns)
+        return SparseModel(
+            columns[order],
+            (best.alpha * self.scale[columns] ** 2)[order],
+            float(np.exp(best.log_var)),
+            self.n_iter < self.max_iter,
+            self.n_iter,
+        )
+
+    def _enter(self, new: Indices) -> None:
+        """Let columns enter the pool."""
+        block = self.Phi[:, new] / self.scale[new]
+        w, k = len(self.pool), len(new)
+        gram = np.empty((w + k, w + k), order="F")
+        gram[:w, :w] = self._gram
+        gram[w:, w:] = dgemm(1.0, block, block, trans_a=1)
+        if w:
+            gram[:w, w:] = dgemm(1.0, self._columns, block, trans_a=1)
+            gram[w:, :w] = gram[:w, w:].T
+        self._gram = gram
+        self._columns = np.asfortranarray(np.hstack([self._columns, block]))
+        self.pool = np.concatenate([self.pool, new])
+
+    def _evidence(self, active: Indices) -> Evidence:
+        gram = np.asfortranarray(self._gram[np.ix_(active, active)])
+        return Evidence(gram, self.projection[self.pool[active]], self.y_squared, len(self.y))
+
+    def _joint(
+        self, active: Indices, alpha: Array, log_var: float, tolerance: float
+    ) -> _State | None:
+        """Joint maximum from a start."""
+        self.n_iter += 1
+        end = maximize(self._evidence(active), alpha, log_var, self.noise, tolerance)
+        return None if end is None else _State(active[end.kept], *end[1:])
 
     def _start(self, start: SparseModel | None) -> _State:
-        low, high = self.noise.bounds()
+        """The model to begin with; without one, noise and the strongest column."""
         if start is not None and len(start.active):
-            active = [int(j) for j in start.active]
+            at = {int(column): i for i, column in enumerate(self.pool)}
+            active = np.array([at[int(column)] for column in start.active], dtype=np.intp)
             alpha = start.alpha / self.scale[start.active] ** 2
-            log_var = np.log(start.noise_var)
-        else:
-            log_var = np.log(0.1 * self.y_squared / len(self.y)) if self.y_squared else low
-            beta = np.exp(-log_var)
-            first = int(np.argmax(self.projection**2))
-            quality = (beta * self.projection[first]) ** 2
-            if quality <= beta:  # nothing is explained by any column: noise alone
-                active, alpha = [], np.zeros(0)
-            else:
-                active, alpha = [first], np.array([beta**2 / (quality - beta)])
-        log_var = min(max(log_var, low), high)
-        return self._newton(active, alpha, log_var, 1e-3)
+            state = self._joint(active, alpha, float(np.log(start.noise_var)), 1e-2)
+            if state is not None:
+                return state
+        log_var = float(np.log(0.1 * self.y_squared / len(self.y))) if self.y_squared else -np.inf
+        empty = self._joint(np.empty(0, dtype=np.intp), np.empty(0), log_var, 1e-2)
+        assert empty is not None
+        return empty._replace(log_var=min(max(log_var, self.noise.bounds()[0]), empty.log_var))
 
-    def _columns(self, active: list[int]) -> Array:
-        """Phi' Phi_active of unit-norm columns, (M, m); products are computed once a column."""
-        new = [j for j in active if j not in self._slot]
+    def _search(self, state: _State) -> _State:
+        """Add and exchange within the pool until nothing gains."""
+        while self.n_iter < self.max_iter:
+            grown = self._add(state)
+            if grown is None:
+                state = self._joint(state.active, state.alpha, state.log_var, 1e-8) or state
+                grown = self._add(state) or self._exchange(state)
+            if grown is None:
+                break
+            state = grown
+        return state
+
+    def _add(self, state: _State) -> _State | None:
+        """Add a batch of columns of the pool, or None where no addition gains."""
+        P = self._gram[:, state.active]
+        projection = self.projection[self.pool]
+        whitened, S, Q = _statistics(state, P, projection, self.norm_squared[self.pool])
+        gain = gain_of_adding(S, Q, state.log_var)
+        gain[state.active] = 0.0
+        candidates = np.flatnonzero(gain > GAIN_TOLERANCE)
+        if not len(candidates):
+            return None
+        ranked = candidates[np.argsort(-gain[candidates])]
+        if len(ranked) > _SHORT_LIST:  # the best, and a sample of all ranks: neighbors are alike
+            top = _SHORT_LIST // 8
+            rest = np.linspace(top, len(ranked) - 1, _SHORT_LIST - top).astype(np.intp)
+            ranked = np.concatenate([ranked[:top], ranked[rest]])
+        beta = np.exp(-state.log_var)
+        # phi_i' C^-1 phi_j = beta (phi_i' phi_j - w_i . w_j)
+        cross = np.asfortranarray(self._gram[np.ix_(ranked, ranked)])
+        part = np.asfortranarray(whitened[ranked])
+        cross = dgemm(-beta, part, part, trans_b=1, beta=beta, c=cross, overwrite_c=1)
+        chosen, alphas = _batch(cross, Q[ranked], state.log_var)
+        grown = self._joint(
+            np.concatenate([state.active, ranked[chosen]]),
+            np.concatenate([state.alpha, alphas]),
+            state.log_var,
+            1e-2,
+        )
+        # a gain that is not there after the refit was roundoff
+        if grown is None or grown.objective <= state.objective + 0.5 * GAIN_TOLERANCE:
+            return None
+        return grown
+
+    def _exchange(self, state: _State) -> _State | None:
+        """Exchange active columns for others of the pool where that gains, or None."""
+        if not len(state.active):
+            return None
+        P = self._gram[:, state.active]
+        projection = self.projection[self.pool]
+        statistics = _statistics(state, P, projection, self.norm_squared[self.pool])
+        worth, entering, alphas = _exchanges(state, *statistics, state.active)
+        order = np.argsort(-worth)
+        order = order[worth[order] > _LEAST_EXCHANGE]
+        for count in (_EXCHANGES, 1):
+            if not len(order):
+                return None
+            _, unique = np.unique(entering[order[:count]], return_index=True)
+            leaving = order[np.sort(unique)]
+            keep = np.setdiff1d(np.arange(len(state.active)), leaving)
+            tried = self._joint(
+                np.concatenate([state.active[keep], entering[leaving]]),
+                np.concatenate([state.alpha[keep], alphas[leaving]]),
+                state.log_var,
+                1e-2,
+            )
+            if tried is not None and tried.objective > state.objective + 0.5 * worth[order[0]]:
+                return tried
+        return None
+
+    def _kicked(self, state: _State, kick: int) -> _State:
+        """The model and random columns of the pool beside it, thinned from equal shares."""
+        size = max(100, 3 * len(state.active))
+        others = np.setdiff1d(self.rng.permutation(len(self.pool))[:size], state.active)
+        active = np.concatenate([state.active, others])
+        alpha = np.full(len(active), len(active) * len(self.y) / max(self.y_squared, 1e-300))
+        alpha /= len(self.y)
+        step = (mackay_step, em_step)[kick % 2]
+        end = iterate(self._evidence(active), alpha, state.log_var, self.noise, step, 30)
+        return self._joint(active[end.kept], end.alpha, end.log_var, 1e-2) or state
+
+    def _price(self, state: _State) -> _State | None:
+        """Price all candidates, let the best enter the pool, and search on; None at the end."""
+        state = self._joint(state.active, state.alpha, state.log_var, 1e-8) or state
+        columns = self.pool[state.active]
+        P = self._cached_products(columns)
+        whitened, S, Q = _statistics(state, P, self.projection, self.norm_squared)
+        gain = gain_of_adding(S, Q, state.log_var)
+        if len(columns):
+            worth, entering, _ = _exchanges(state, whitened, S, Q, columns)
+            swaps = entering[worth > _LEAST_EXCHANGE]
+            gain[swaps] = np.maximum(gain[swaps], worth[worth > _LEAST_EXCHANGE])
+        gain[self.pool] = 0.0
+        wanted = np.flatnonzero(gain > GAIN_TOLERANCE)
+        if not len(wanted):
+            return None
+        ranked = wanted[np.argsort(-gain[wanted])]
+        if len(ranked) > _ENTRANTS:
+            half = _ENTRANTS // 2
+            rest = np.linspace(half, len(ranked) - 1, half).astype(np.intp)
+            ranked = np.concatenate([ranked[:half], ranked[rest]])
+        self._enter(ranked)
+        searched = self._search(state)
+        # what is wanted and entered but brings nothing is not wanted again
+        return searched
+
+    def _cached_products(self, columns: Indices) -> Array:
+        """Phi' Phi_active of unit-norm columns, (M, m); one product for those not yet seen."""
+        new = [int(j) for j in columns if int(j) not in self._slot]
         if new:
             first, last = len(self._slot), len(self._slot) + len(new)
             if last > self._products.shape[1]:
@@ -129,196 +301,88 @@ class SequentialTrainer:
             block /= self.scale[new]
             self._products[:, first:last] = block
             self._slot.update(zip(new, range(first, last), strict=True))
-        return np.asfortranarray(self._products[:, [self._slot[j] for j in active]])
-
-    def _evidence(self, active: list[int]) -> Evidence:
-        self._columns(active)
-        slots = [self._slot[j] for j in active]
-        gram = np.asfortranarray(self._products[np.ix_(active, slots)])
-        return Evidence(gram, self.projection[active], self.y_squared, len(self.y))
-
-    def _newton(self, active: list[int], alpha: Array, log_var: float, tolerance: float) -> _State:
-        """Joint maximum in (log alpha, log s^2) of the active columns; hopeless ones are deleted.
-
-        Marquardt's damping keeps the steps uphill where the Hessian is not negative definite.
-        """
-        active, evidence = list(active), self._evidence(active)
-        low, high = self.noise.bounds()
-        terms = evidence.gradient(alpha, log_var)
-        if terms is None:
-            raise FloatingPointError
-        damping = 1e-3
-        for _ in range(100):
-            # alpha at its own maximum is infinite where q^2 <= s: the column goes
-            s, q = 1.0 / terms.variances - alpha, terms.mean / terms.variances
-            if len(active):
-                excess = q**2 / np.maximum(s, 1e-300)
-                worst = int(np.argmin(excess))
-                if excess[worst] <= 1.0:
-                    keep = np.arange(len(active)) != worst
-                    del active[worst]
-                    alpha, evidence = alpha[keep], self._evidence(active)
-                    terms = evidence.gradient(alpha, log_var)
-                    assert terms is not None
-                    continue
-            prior = self.noise.terms(log_var)
-            gradient = np.append(terms.by_log_alpha, terms.by_log_var + prior[1])
-            hessian = -terms.hessian(alpha, log_var)
-            hessian[-1, -1] -= prior[2]
-            free = np.ones(len(gradient), dtype=bool)
-            free[-1] = not (
-                (log_var <= low and gradient[-1] < 0) or (log_var >= high and gradient[-1] > 0)
-            ) and low < high
-            if np.abs(gradient[free]).max(initial=0.0) < tolerance:
-                break
-            if not free[-1]:
-                gradient[-1] = 0.0
-                hessian[-1, :-1] = hessian[:-1, -1] = 0.0
-            objective = terms.value + prior[0]
-            diagonal = np.maximum(np.abs(np.diagonal(hessian)), 1e-6)
-            while True:
-                damped = hessian + np.diag(damping * diagonal)
-                chol, info = dpotrf(damped, lower=1)
-                if not info:
-                    step, _ = dpotrs(chol, gradient, lower=1)
-                    step *= min(1.0, 3.0 / np.abs(step).max())
-                    tried_alpha = alpha * np.exp(step[:-1])
-                    tried_var = min(max(log_var + step[-1], low), high)
-                    tried = evidence.gradient(tried_alpha, tried_var)
-                    if tried is not None:
-                        gain = tried.value + self.noise.terms(tried_var)[0] - objective
-                        if gain >= 0:
-                            break
-                damping = max(10.0 * damping, 1e-4)
-                if damping > 1e8:
-                    break
-            if damping > 1e8:
-                break
-            alpha, log_var, terms = tried_alpha, tried_var, tried
-            damping *= 0.1
-            if gain < 1e-12 * abs(objective):
-                break
-        return _State(
-            active, alpha, log_var, terms, terms.value + self.noise.terms(log_var)[0]
-        )
-
-    def _statistics(self, state: _State) -> tuple[Array, Array, Array, Array]:
-        """Products P (M, m), beta P Sigma, and S, Q of every column."""
-        beta = np.exp(-state.log_var)
-        P = self._columns(state.active)
-        if not state.active:
-            return P, P, beta * self.norm_squared, beta * self.projection
-        # a triangular solve keeps the digits of S that P Sigma P' loses to large weights
-        whitened = dtrsm(np.sqrt(beta), state.terms.chol, P, side=1, lower=1, trans_a=1)
-        S = beta * (self.norm_squared - np.einsum("ij,ij->i", whitened, whitened))
-        pulled: Array = dtrsm(np.sqrt(beta), state.terms.chol, whitened, side=1, lower=1)
-        Q = beta * (self.projection - dgemv(1.0, P, state.terms.mean))
-        return P, pulled, S, Q
-
-    def _add(self, state: _State) -> _State | None:
-        """Add a batch of columns and refit, or None where no addition gains."""
-        beta = np.exp(-state.log_var)
-        _, pulled, S, Q = self._statistics(state)
-        gain = _gain_of_adding(S, Q, beta)
-        gain[state.active] = 0.0
-        candidates = np.flatnonzero(gain > GAIN_TOLERANCE)
-        if not len(candidates):
-            return None
-        ranked = candidates[np.argsort(-gain[candidates])]
-        if len(ranked) > _SHORT_LIST:  # the best, and a sample of all ranks: neighbors are alike
-            top = _SHORT_LIST // 8
-            rest = np.linspace(top, len(ranked) - 1, _SHORT_LIST - top).astype(np.intp)
-            ranked = np.concatenate([ranked[:top], ranked[rest]])
-        chosen, alphas = self._greedy(ranked, S[ranked], Q[ranked], pulled[ranked], state)
-        grown = self._newton(
-            [*state.active, *chosen], np.append(state.alpha, alphas), state.log_var, 1e-2
-        )
-        # a gain that is not there after the refit was roundoff
-        return grown if grown.objective > state.objective + GAIN_TOLERANCE else None
-
-    def _greedy(
-        self, columns: Array, S: Array, Q: Array, pulled: Array, state: _State
-    ) -> tuple[list[int], list[float]]:
-        """Columns of a short list worth adding one after the other, by rank-1 updates."""
-        beta = np.exp(-state.log_var)
-        block = self.Phi[:, columns] / self.scale[columns]
-        cross: Array = dgemm(beta, block, block, trans_a=1)  # phi_i' C^-1 phi_j
-        if state.active:
-            P = self._products[np.ix_(columns, [self._slot[j] for j in state.active])]
-            cross = dgemm(-beta, pulled, P, trans_b=1, beta=1.0, c=cross, overwrite_c=1)
-        S, Q = S.copy(), Q.copy()
-        chosen: list[int] = []
-        alphas: list[float] = []
-        least = 0.0
-        while len(chosen) < len(columns):
-            gain = _gain_of_adding(S, Q, beta)
-            best = int(np.argmax(gain))
-            if gain[best] <= max(least, GAIN_TOLERANCE):
-                break
-            # what gains far less than the first is better judged after the refit
-            least = least or _WORTH * gain[best]
-            alpha = S[best] ** 2 / (Q[best] ** 2 - S[best])
-            chosen.append(int(columns[best]))
-            alphas.append(float(alpha))
-            shrink = 1.0 / (alpha + S[best])
-            row = cross[best].copy()
-            Q -= shrink * Q[best] * row
-            cross -= np.multiply.outer(shrink * row, row)
-            S = np.diagonal(cross).copy()
-            S[best] = Q[best] = 0.0
-            cross[best] = cross[:, best] = 0.0
-        return chosen, alphas
-
-    def _exchange(self, state: _State) -> _State | None:
-        """Exchange active columns for others where that gains, or None."""
-        if not state.active:
-            return None
-        beta = np.exp(-state.log_var)
-        P, pulled, S, Q = self._statistics(state)
-        active, alpha = state.active, state.alpha
-        # phi_j' C^-1 phi_i = beta alpha_i (P Sigma)_ji; without column i, C^-1 grows by rank one
-        T = pulled * alpha
-        s_in = 1.0 / state.terms.variances - alpha
-        q_in = state.terms.mean / state.terms.variances
-        lost = 0.5 * (q_in**2 / (alpha + s_in) + np.log(alpha / (alpha + s_in)))
-        room = alpha**2 * state.terms.variances  # alpha - S of an active column
-        S_out = S[:, None] + T**2 / room
-        Q_out = Q[:, None] + T * (alpha * state.terms.mean / room)
-        gain = _gain_of_adding(S_out, Q_out, beta) - lost
-        gain[active] = -np.inf
-        best = np.argmax(gain, axis=0)  # the best substitute of each
-        worth = gain[best, np.arange(len(active))]
-        order = [i for i in np.argsort(-worth) if worth[i] > _LEAST_EXCHANGE]
-        for count in (min(_EXCHANGES, len(order)), 1):
-            if not order:
-                return None
-            leaving, entering, alphas = [], [], []
-            for i in order[:count]:
-                j = int(best[i])
-                if j not in entering:
-                    leaving.append(int(i))
-                    entering.append(j)
-                    alphas.append(S_out[j, i] ** 2 / (Q_out[j, i] ** 2 - S_out[j, i]))
-            keep = np.setdiff1d(np.arange(len(active)), leaving)
-            tried = self._newton(
-                [*(active[i] for i in keep), *entering],
-                np.append(alpha[keep], alphas),
-                state.log_var,
-                1e-2,
-            )
-            if tried.objective > state.objective + 0.5 * worth[order[0]]:
-                return tried
-        return None
+        return self._products[:, [self._slot[int(j)] for j in columns]]
 
 
-_WORTH = 0.3
-_LEAST_EXCHANGE = 1e-3
+def gain_of_adding(s: Array, q: Array, log_var: float) -> Array:
+    """Gain in log evidence of adding a column of unit norm at its best alpha; 0 where q^2 <= s.
 
+    Parameters
+    ----------
+    s, q : ndarray
+        Sparsity and quality.
+    log_var : float
+        Log s^2: tells s from its roundoff.
 
-def _gain_of_adding(s: Array, q: Array, beta: float) -> Array:
-    """Gain in log evidence of adding a column at its best alpha; 0 where q^2 <= s."""
+    Returns
+    -------
+    ndarray
+        1/2 (q^2/s - 1 - log(q^2/s)), in nats.
+    """
     ratio = np.ones_like(s)
-    able = s > _SPAN_TOLERANCE * beta
-    np.divide(q * q, s, out=ratio, where=able)
+    np.divide(q * q, s, out=ratio, where=s > SPAN_TOLERANCE * np.exp(-log_var))
     np.maximum(ratio, 1.0, out=ratio)
     return np.asarray(0.5 * (ratio - 1.0 - np.log(ratio)))
+
+
+def _statistics(
+    state: _State, P: Array, projection: Array, norm_squared: Array
+) -> tuple[Array, Array, Array]:
+    """W = sqrt(beta) P L^-T of shape (k, m), and S, Q of k columns, from P = Phi' Phi_active."""
+    beta = np.exp(-state.log_var)
+    if not len(state.active):
+        return P, beta * norm_squared, beta * projection
+    # a triangular solve keeps the digits of S that P Sigma P' loses to large weights
+    W: Array = dtrsm(np.sqrt(beta), state.terms.chol, P, side=1, lower=1, trans_a=1)
+    S = beta * (norm_squared - np.einsum("ij,ij->i", W, W))
+    Q = beta * (projection - dgemv(1.0, P, state.terms.mean))
+    return W, S, Q
+
+
+def _batch(cross: Array, Q: Array, log_var: float) -> tuple[list[int], list[float]]:
+    """Columns worth adding one after the other, and their alphas, given phi_i' C^-1 phi_j."""
+    chosen: list[int] = []
+    alphas: list[float] = []
+    least = GAIN_TOLERANCE
+    while True:
+        S = np.diagonal(cross).copy()
+        gain = gain_of_adding(S, Q, log_var)
+        gain[chosen] = 0.0
+        best = int(np.argmax(gain))
+        if gain[best] <= least:
+            return chosen, alphas
+        least = max(least, _BATCH_SHARE * gain[best])
+        alpha = float(S[best] ** 2 / (Q[best] ** 2 - S[best]))
+        chosen.append(best)
+        alphas.append(alpha)
+        row = cross[best].copy()
+        shrink = 1.0 / (alpha + S[best])  # C grows by phi phi' / alpha
+        Q = Q - shrink * Q[best] * row
+        cross = cross - np.multiply.outer(shrink * row, row)
+
+
+def _exchanges(
+    state: _State, W: Array, S: Array, Q: Array, members: Indices
+) -> tuple[Array, Indices, Array]:
+    """Gain of the best exchange of each active column, the column that enters, its alpha.
+
+    Without column i, C^-1 grows by a rank-one term: with T_ji = phi_j' C^-1 phi_i,
+    S_j + T_ji^2 / (alpha_i - S_i) and Q_j + T_ji Q_i / (alpha_i - S_i).
+    """
+    terms, alpha = state.terms, state.alpha
+    # C^-1 Phi_active = beta Phi Sigma A
+    T: Array = dtrsm(np.exp(-0.5 * state.log_var), terms.chol, W, side=1, lower=1)
+    T *= alpha
+    gamma = 1.0 - alpha * terms.variances
+    # of deleting i: q^2 / (alpha + s) and log(alpha / (alpha + s)) in terms of Sigma
+    lost = 0.5 * (terms.mean**2 / terms.variances + np.log1p(-gamma))
+    room = alpha**2 * terms.variances  # alpha_i - S_i
+    S_without = S[:, None] + T**2 / room
+    Q_without = Q[:, None] + T * (alpha * terms.mean / room)
+    gain = gain_of_adding(S_without, Q_without, state.log_var)
+    gain[members] = -np.inf
+    entering = np.argmax(gain, axis=0)
+    each = np.arange(len(alpha))
+    s, q = S_without[entering, each], Q_without[entering, each]
+    with np.errstate(divide="ignore"):  # no gain, no alpha
+        return gain[entering, each] - lost, entering, s**2 / (q**2 - s)

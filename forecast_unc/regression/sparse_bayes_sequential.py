@@ -41,7 +41,7 @@ _LEAST_EXCHANGE = 1e-2
 _BATCH_SHARE = 0.3
 _SHORT_LIST = 64
 _EXCHANGES = 8
-_POOL = 256
+_POOL = 320
 _ENTRANTS = 48
 
 
@@ -112,25 +112,20 @@ class SequentialTrainer:
         SparseModel
         """
         M = len(self.scale)
-        first = self.rng.permutation(M)[:_POOL]
+        first = self.rng.permutation(M)[: M if M <= 2 * _POOL else _POOL]
         strongest = np.argsort(-np.abs(self.projection))[: _POOL // 8]
         given = np.empty(0, dtype=np.intp) if start is None else start.active
         # the last columns are the bias and the linear ones
         self._enter(np.unique(np.concatenate([first, strongest, given, [M - 1]])))
-        best = self._search(self._start(start))
+        best = self._complete(self._search(self._start(start)))
         fruitless = 0
         for kick in range(self.n_kicks):
             tried = self._search(self._kicked(best, kick))
-            fruitless = 0 if tried.objective > best.objective + 0.1 else fruitless + 1
-            if tried.objective > best.objective:
-                best = tried
+            fruitless += 1
+            if tried.objective > best.objective + 0.01:
+                best, fruitless = self._complete(tried), 0
             if fruitless == 6:
                 break
-        while self.n_iter < self.max_iter:
-            grown = self._price(best)
-            if grown is None:
-                break
-            best = grown
         columns = self.pool[best.active]
         order = np.argsort(columns)
         return SparseModel(
@@ -262,6 +257,15 @@ class SequentialTrainer:
         end = iterate(self._evidence(active), alpha, state.log_var, self.noise, step, 30)
         return self._joint(active[end.kept], end.alpha, end.log_var, 1e-2) or state
 
+    def _complete(self, state: _State) -> _State:
+        """Search on with candidates from outside the pool until none gains."""
+        while self.n_iter < self.max_iter:
+            grown = self._price(state)
+            if grown is None:
+                return state
+            state = grown
+        return state
+
     def _price(self, state: _State) -> _State | None:
         """Price all candidates, let the best enter the pool, and search on; None at the end."""
         state = self._joint(state.active, state.alpha, state.log_var, 1e-8) or state
@@ -282,10 +286,8 @@ class SequentialTrainer:
             half = _ENTRANTS // 2
             rest = np.linspace(half, len(ranked) - 1, half).astype(np.intp)
             ranked = np.concatenate([ranked[:half], ranked[rest]])
-        self._enter(ranked)
-        searched = self._search(state)
-        # what is wanted and entered but brings nothing is not wanted again
-        return searched
+        self._enter(ranked)  # and is not wanted again, should it bring nothing
+        return self._search(state)
 
     def _cached_products(self, columns: Indices) -> Array:
         """Phi' Phi_active of unit-norm columns, (M, m); one product for those not yet seen."""

@@ -1,0 +1,140 @@
+"""RVM*: the posterior with one more basis at every test input, so that doubt grows away from data."""
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+
+from forecast_unc._typing import Array
+from forecast_unc.regression.kernels import squared_exponential
+from forecast_unc.regression.moments import Moments, covariance_root
+from forecast_unc.regression.posterior import KernelPosterior
+
+# Step of the differences along a direction, in length-scales; the formula is of fourth order.
+_STEP = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class AugmentedPosterior(KernelPosterior):
+    r"""Posterior of an RVM whose design gains the basis k(., x*) at each test input x*.
+
+    With phi_* = k(X, x*) on the training inputs, precision a_*, and C the covariance of y,
+
+    .. math::
+        e = 1 - \phi(x_*)' \Sigma \Phi' \phi_* / s^2, \quad s_* = \phi_*' C^{-1} \phi_*, \quad
+        q_* = \phi_*' C^{-1} y,
+
+    the mean grows by e q_* / (a_* + s_*) and the variance by e^2 / (a_* + s_*): what conditioning
+    on the data in the enlarged model gives. Far from the data e = 1 and s_* = 0, and the variance
+    returns to 1 / a_* plus noise.
+
+    Parameters
+    ----------
+    inputs : ndarray of shape (n, d)
+        Training inputs, measured from `input_offset`.
+    whitened : ndarray of shape (r, n)
+        L^-1 P times the features of the training inputs.
+    scaled_residual : ndarray of shape (n,)
+        C^-1 y, which is the residual over the noise variance.
+    augmented_precision : float
+        a_*, inverse prior variance of the added weight, in inverse squared units of y.
+
+    References
+    ----------
+    Rasmussen & Quinonero-Candela, ICML 2005.
+    """
+
+    inputs: Array
+    whitened: Array
+    scaled_residual: Array
+    augmented_precision: float
+
+    def mean(self, X: Array) -> Array:
+        """Predictive mean at the rows of X, of shape (n,)."""
+        return self.predict(X)[0]
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Predictive mean and variance of an observation at the rows of X, each (n,)."""
+        mean, var = super().predict(X)
+        _, _, e, room, q = self._augmentation(X)
+        return mean + e * q / room, var + e**2 / room
+
+    def covariance(self, X: Array) -> Array:
+        """Posterior covariance of the function between the rows of X, (n, n).
+
+        Each row has its own added basis; between rows what they add is correlated like the
+        kernel, so that the diagonal is the variance of `predict`.
+        """
+        out = super().covariance(X)
+        _, _, e, room, _ = self._augmentation(X)
+        share = e / np.sqrt(room)
+        X = X - self.input_offset
+        out += squared_exponential(X, X, self.lengthscales) * np.multiply.outer(share, share)
+        return out
+
+    def gradient(self, X: Array) -> Array:
+        """Gradient of the predictive mean in x at the rows of X, of shape (n, d)."""
+        features, own, e, room, q = self._augmentation(X)
+        beta = 1.0 / self.noise_var
+        pushed = self.whitened @ own  # (r, k)
+        # d(e q / room) = by_own . d phi_* + by_features . d phi
+        by_own = np.multiply.outer(self.scaled_residual, e / room)
+        by_own -= beta * (self.whitened.T @ (features * (q / room)))
+        inverse = beta * (own - beta * (self.whitened.T @ pushed))  # C^-1 phi_*
+        by_own -= inverse * (2.0 * e * q / room**2)
+        by_own *= own
+        X0 = X - self.input_offset
+        pull = by_own.T @ self.inputs - X0 * by_own.sum(axis=0)[:, None]
+        out = super().gradient(X) + pull / self.lengthscales**2
+        for factor in self.factors:  # Sigma Phi' phi_* / s^2 on the features
+            by_whitened = -beta * pushed * (q / room)
+            weights = np.linalg.solve(np.tril(factor.chol).T, by_whitened)  # (r, k)
+            kernel, _ = super().features(X)
+            m = len(kernel)
+            weighted = factor.scale * weights[:m] * kernel
+            pull = weighted.T @ self.centers - X0 * weighted.sum(axis=0)[:, None]
+            out += pull / self.lengthscales**2 + (factor.linear.T @ weights)[:-1].T
+        return out
+
+    def moments(self, mean: Array, cov: Array) -> NoReturn:
+        """Raise: the added basis moves with the input, so there is no closed form."""
+        raise ValueError(
+            "method must be 'taylor' or 'monte_carlo' for variance='augmented'; got 'exact'. The "
+            "added basis moves with the input, so there is no closed form; or fit with "
+            "variance='standard'."
+        )
+
+    def taylor_moments(self, mean: Array, cov: Array) -> Moments:
+        """Moments to first order in the input's covariance; see `KernelPosterior`.
+
+        Second derivatives are differences of fourth order along the columns of a root of `cov`.
+        """
+        root = covariance_root(cov)
+        length = np.sqrt(np.einsum("dr,dr->r", root, root / self.lengthscales[:, None] ** 2))
+        step = _STEP / np.where(length > 0, length, 1.0)
+        shifts = (root * step).T  # (r, d)
+        points = np.concatenate([mean + k * shifts for k in (-2, -1, 1, 2)] + [mean[None]])
+        bends = []
+        values = self.predict(points)
+        for value in values:
+            far0, near0, near1, far1 = value[:-1].reshape(4, -1)
+            second = (16.0 * (near0 + near1) - far0 - far1 - 30.0 * value[-1]) / 12.0
+            bends.append(float((second / step**2).sum()))
+        slope = self.gradient(mean[None])[0]
+        push = root.T @ slope
+        return Moments(
+            float(values[0][-1] + 0.5 * bends[0]),
+            float(values[1][-1] + 0.5 * bends[1] + push @ push),
+            slope,
+        )
+
+    def _augmentation(self, X: Array) -> tuple[Array, Array, Array, Array, Array]:
+        """Whitened features (r, k), phi_* (n, k), e, a_* + s_* and q_*, each (k,)."""
+        whitened = self.whiten(*self.features(X))
+        own = squared_exponential(self.inputs, X - self.input_offset, self.lengthscales)
+        beta = 1.0 / self.noise_var
+        features = whitened[0] if whitened else np.zeros((0, len(X)))
+        pushed = self.whitened @ own
+        e = 1.0 - beta * np.einsum("rk,rk->k", features, pushed)
+        s = beta * (np.einsum("nk,nk->k", own, own) - beta * np.einsum("rk,rk->k", pushed, pushed))
+        return features, own, e, self.augmented_precision + s, self.scaled_residual @ own

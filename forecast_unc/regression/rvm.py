@@ -1,0 +1,394 @@
+"""Relevance vector machine: a sparse kernel regressor that returns a KernelPosterior."""
+
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from forecast_unc._typing import Array
+from forecast_unc.regression import sparse_bayes_batch as batch
+from forecast_unc.regression.augmented import AugmentedPosterior
+from forecast_unc.regression.posterior import Factor, KernelPosterior
+from forecast_unc.regression.regressor import KernelRegressor, RandomState
+from forecast_unc.regression.sparse_bayes import NoisePrior, SparseModel, weight_posterior
+from forecast_unc.regression.sparse_bayes_lengthscales import (
+    LENGTHSCALE_LOG_STD,
+    adapt,
+    design,
+)
+from forecast_unc.regression.sparse_bayes_sequential import SequentialTrainer
+
+# In standard deviations of y: the prior is that of GPRegressor, so is the floor.
+_NOISE_PRIOR = NoisePrior(median=0.1, log_std=1.5, floor=1e-4, ceiling=1e1)
+_ALGORITHMS = ("sequential", "em", "mackay", "gradient", "subspace_em")
+_MOST_ROUNDS = 20
+_LEAST_GAIN = 0.05  # nats a round of length-scale adaptation
+
+
+class RVMRegressor(KernelRegressor):
+    r"""Relevance vector machine: Gaussian bases at training inputs, sparse by the evidence.
+
+    .. math::
+        y = \sum_i w_i \exp\bigl[-\tfrac12\textstyle\sum_j (x_j - x_{ij})^2 / l_j^2\bigr]
+        + w_0 + \varepsilon, \quad w_i \sim \mathcal N(0, 1/\alpha_i), \quad
+        \varepsilon \sim \mathcal N(0, s^2) .
+
+    One precision a basis; where the evidence is highest at an infinite one, the basis is gone. What
+    remains are the relevance vectors. Inputs and targets are centered by their means and scaled by
+    their standard deviations inside, so that a change of units changes nothing.
+
+    A plain RVM is *more* certain far from its data, where all bases vanish and only the bias and the
+    noise are left. ``variance="augmented"`` heals that.
+
+    Parameters
+    ----------
+    lengthscales : float or array-like of shape (d,), optional
+        Length-scales of the bases, in units of the inputs. By default half the median distance
+        between the rows of the standardized inputs, times the standard deviation of each input: wide
+        enough for sums of bases to be smooth, in one input as in many.
+    algorithm : {"sequential", "em", "mackay", "gradient", "subspace_em"}, default="sequential"
+        How the precisions are found. "sequential" adds, exchanges and deletes bases, and is the
+        fastest by far; "em", "mackay" and "gradient" (L-BFGS) start from all bases at O(n^3) an
+        iteration; "subspace_em" never has more than `budget` in the model. The optima are local, so
+        each may end elsewhere.
+    prior : {"individual", "shared"}, default="individual"
+        "shared" is one precision for all weights (the Bayesian extended linear model, whose mean is
+        ridge regression): nothing is sparse, and `algorithm` has no part in it, as the evidence has
+        only two parameters left, which are maximized directly.
+    adapt_lengthscales : bool, default=False
+        Learn one length-scale an input by the gradient of the evidence, in turns with the choice of
+        the bases; a weak log-normal prior (log-std 1.5) keeps them near the start.
+    variance : {"standard", "augmented"}, default="standard"
+        "augmented" (RVM*) adds a basis at each test input, with the prior variance var(y) - s^2, so
+        that the uncertainty grows away from the data. There is then no closed form for uncertain
+        inputs, and a prediction costs O(n).
+    bias : bool, default=True
+        Include a constant, with its own precision.
+    linear : bool, default=False
+        Include the inputs themselves, each with its own precision: far from the data the
+        forecast then follows a linear autoregression.
+    noise_std : float, optional
+        Noise standard deviation in units of y, kept fixed. By default learned, with a weak
+        log-normal prior (median 0.1 std of y, log-std 1.5) and a floor of 1e-4 std of y: the
+        evidence has degenerate optima without noise.
+    budget : int, default=100
+        Largest number of bases in the model with "subspace_em"; an iteration costs O(budget^3).
+    n_restarts : int, default=0
+        Further random starts. The one of highest evidence is kept.
+    max_iter : int, default=2000
+        Most iterations a start. "em" needs hundreds.
+    random_state : int, numpy.random.Generator or None
+        Seed of the search and of "monte_carlo" predictions. None takes the same seed every time
+        for the search, so that a fit can be repeated.
+
+    Attributes
+    ----------
+    posterior_ : KernelPosterior
+        The posterior, from which all predictions are made.
+    relevance_ : ndarray of shape (m,)
+        Rows of the training inputs that are kept as centers.
+    n_relevance_ : int
+        Their number.
+    alpha_ : ndarray of shape (r,)
+        Precisions of the weights kept, relevance vectors first, then inputs, then the bias, for
+        standardized inputs and targets.
+    lengthscales_ : ndarray of shape (d,)
+        In units of the inputs.
+    noise_std_ : float
+        In units of y.
+    log_evidence_ : float
+        log N(y | mean(y), C) in nats, from its definition; without the priors on noise and
+        length-scales.
+    converged_ : bool
+        Whether the kept search ended before `max_iter`.
+    n_iter_ : int
+        Iterations of the kept search; joint re-estimations for "sequential".
+    n_features_in_ : int
+        Number d of inputs.
+
+    References
+    ----------
+    Tipping, JMLR 1 (2001); Tipping & Faul, AISTATS 2003; Quinonero-Candela & Hansen, ICASSP 2002;
+    Quinonero-Candela & Winther, NIPS 15 (2003); Rasmussen & Quinonero-Candela, ICML 2005.
+
+    Examples
+    --------
+    >>> X = np.linspace(-10, 10, 100)[:, None]
+    >>> y = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(100)
+    >>> rvm = RVMRegressor().fit(X, y)
+    >>> rvm.n_relevance_ < 12
+    True
+    >>> mean, std = rvm.predict([[0.5]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(0.5) / 0.5) < 2 * std[0])
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        lengthscales: float | ArrayLike | None = None,
+        algorithm: Literal[
+            "sequential", "em", "mackay", "gradient", "subspace_em"
+        ] = "sequential",
+        prior: Literal["individual", "shared"] = "individual",
+        adapt_lengthscales: bool = False,
+        variance: Literal["standard", "augmented"] = "standard",
+        bias: bool = True,
+        linear: bool = False,
+        noise_std: float | None = None,
+        budget: int = 100,
+        n_restarts: int = 0,
+        max_iter: int = 2000,
+        random_state: RandomState = None,
+    ) -> None:
+        self.lengthscales = lengthscales
+        self.algorithm = algorithm
+        self.prior = prior
+        self.adapt_lengthscales = adapt_lengthscales
+        self.variance = variance
+        self.bias = bias
+        self.linear = linear
+        self.noise_std = noise_std
+        self.budget = budget
+        self.n_restarts = n_restarts
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Choose the bases by the evidence and compute the posterior of their weights.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Inputs.
+        y : array-like of shape (n,)
+            Targets.
+
+        Returns
+        -------
+        RVMRegressor
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not one of its choices, or a fixed hyper-parameter is not positive
+            or has the wrong shape.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
+        self._check_parameters(X.shape[1])
+        self._input_offset, self._output_offset = X.mean(axis=0), float(y.mean())
+        self._input_scale = _scale(X)
+        self._output_scale = float(_scale(y[:, None])[0])
+        Z = (X - self._input_offset) / self._input_scale
+        t = (y - self._output_offset) / self._output_scale
+        noise = _NOISE_PRIOR
+        if self.noise_std is not None:
+            fixed = self.noise_std / self._output_scale
+            noise = noise._replace(floor=fixed, ceiling=fixed)
+        if self.lengthscales is None:
+            lengthscales = np.full(X.shape[1], _typical_lengthscale(Z))
+        else:
+            lengthscales = np.asarray(self.lengthscales, dtype=np.float64) / self._input_scale
+        seed = 0 if self.random_state is None else self.random_state
+        rng = np.random.default_rng(seed)
+        model, lengthscales = self._train(Z, t, lengthscales, noise, rng)
+
+        kept = model.active[model.active < len(y)]
+        self.relevance_, self.n_relevance_ = kept, len(kept)
+        self.alpha_ = model.alpha
+        self.lengthscales_ = lengthscales * self._input_scale
+        self.noise_std_ = float(np.sqrt(model.noise_var)) * self._output_scale
+        self.converged_, self.n_iter_ = model.converged, model.n_iter
+        self._centers = Z[kept]
+        # columns kept, among [kernels at the centers, inputs, 1]
+        rest = model.active[model.active >= len(y)] - len(y) + len(kept)
+        self._columns = np.concatenate([np.arange(len(kept)), rest])
+        self.posterior_, self.log_evidence_ = self._posterior(X, y)
+        return self
+
+    def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Replace the data and keep the bases and hyper-parameters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Inputs.
+        y : array-like of shape (n,)
+            Targets.
+
+        Returns
+        -------
+        RVMRegressor
+            Itself, with the posterior of the new data; `log_evidence_` and `relevance_` stay those
+            of `fit`.
+        """
+        check_is_fitted(self)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
+        self.posterior_, _ = self._posterior(np.asarray(X), np.asarray(y, dtype=np.float64))
+        return self
+
+    def _check_parameters(self, d: int) -> None:
+        choices = {
+            "algorithm": _ALGORITHMS,
+            "prior": ("individual", "shared"),
+            "variance": ("standard", "augmented"),
+        }
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                listed = ", ".join(map(repr, allowed))
+                raise ValueError(
+                    f"{name} must be one of {listed}; got {getattr(self, name)!r}. "
+                    f"Use {allowed[0]!r} unless you compare."
+                )
+        if self.lengthscales is not None:
+            given = np.asarray(self.lengthscales, dtype=np.float64)
+            if given.shape not in ((), (d,)) or not (np.isfinite(given) & (given > 0)).all():
+                raise ValueError(
+                    f"lengthscales must be positive, one number or {d} (one an input); "
+                    f"got {self.lengthscales!r}. Use None to take them from the data."
+                )
+        if self.noise_std is not None and not (np.isfinite(self.noise_std) and self.noise_std > 0):
+            raise ValueError(
+                f"noise_std must be positive; got {self.noise_std!r}. For data without noise pass a "
+                "small number, such as 1e-4 of the std of y; use None to learn it."
+            )
+        for name, least in (("budget", 2), ("n_restarts", 0), ("max_iter", 1)):
+            value = getattr(self, name)
+            if not (isinstance(value, (int, np.integer)) and value >= least):
+                raise ValueError(
+                    f"{name} must be a whole number, at least {least}; got {value!r}. "
+                    f"Leave it out for the default."
+                )
+
+    def _train(
+        self, Z: Array, t: Array, lengthscales: Array, noise: NoisePrior, rng: np.random.Generator
+    ) -> tuple[SparseModel, Array]:
+        """Model and length-scales of the highest evidence over the starts, standardized."""
+        center = lengthscales * np.ones(Z.shape[1])
+        best, best_lengthscales, best_value = None, center, -np.inf
+        for restart in range(self.n_restarts + 1):
+            current, value = center, -np.inf
+            model: SparseModel | None = None
+            for _ in range(_MOST_ROUNDS if self.adapt_lengthscales else 1):
+                Phi = design(Z, Z, current, self.linear, self.bias)
+                model = self._optimize(Phi, t, noise, rng, restart, model)
+                previous, value = value, self._objective(Phi, t, model, current, center, noise)
+                if value > best_value:
+                    best, best_lengthscales, best_value = model, current, value
+                if value < previous + _LEAST_GAIN or not self.adapt_lengthscales:
+                    break
+                if not (model.active < len(t)).any():
+                    break
+                model, current = adapt(
+                    Z, t, model, current, center, noise, self.linear, self.bias
+                )
+        assert best is not None
+        return best, best_lengthscales
+
+    def _objective(
+        self,
+        Phi: Array,
+        t: Array,
+        model: SparseModel,
+        lengthscales: Array,
+        center: Array,
+        noise: NoisePrior,
+    ) -> float:
+        """Log evidence plus the log priors: what starts and rounds are compared by."""
+        posterior = weight_posterior(Phi[:, model.active], t, model.alpha, model.noise_var)
+        z = np.log(lengthscales / center) / LENGTHSCALE_LOG_STD
+        return posterior.log_evidence + noise.terms(float(np.log(model.noise_var)))[0] - 0.5 * z @ z
+
+    def _optimize(
+        self,
+        Phi: Array,
+        t: Array,
+        noise: NoisePrior,
+        rng: np.random.Generator,
+        restart: int,
+        model: SparseModel | None,
+    ) -> SparseModel:
+        """One start of the chosen algorithm on one design."""
+        if self.prior == "shared":
+            return batch.shared(Phi, t, noise)
+        start = batch.random_start(Phi, t, 2.0 * (restart > 0), rng)
+        if self.algorithm == "sequential":
+            if model is None and restart:
+                some = np.sort(rng.permutation(Phi.shape[1])[:50])
+                model = SparseModel(some, start[0][some], float(np.exp(start[1])), False, 0)
+            return SequentialTrainer(Phi, t, noise, rng, max_iter=self.max_iter).fit(model)
+        if self.algorithm == "gradient":
+            return batch.direct(Phi, t, noise, start, self.max_iter)
+        if self.algorithm == "subspace_em":
+            order = rng.permutation(Phi.shape[1])
+            return batch.subspace_em(Phi, t, noise, start, self.budget, order, self.max_iter)
+        step = batch.em_step if self.algorithm == "em" else batch.mackay_step
+        return batch.fixed_point(Phi, t, noise, start, step, self.max_iter)
+
+    def _posterior(self, X: Array, y: Array) -> tuple[KernelPosterior, float]:
+        """Posterior in units of the data, with G = Sigma on the columns kept, and log evidence."""
+        (n, d), scale, m = X.shape, self._output_scale, len(self._centers)
+        X = X - self._input_offset
+        t = (y - self._output_offset) / scale
+        lengthscales = self.lengthscales_ / self._input_scale
+        Phi = design(X / self._input_scale, self._centers, lengthscales, self.linear, self.bias)
+        Phi = np.asfortranarray(Phi[:, self._columns])
+        noise_var = (self.noise_std_ / scale) ** 2
+        posterior = weight_posterior(Phi, t, self.alpha_, noise_var)
+        # the columns beyond the kernels, in terms of [x; 1]
+        names = np.append(np.full(d * self.linear, 1.0) / self._input_scale[: d * self.linear], 1.0)
+        linear = np.zeros((len(self._columns), d + 1), order="F")
+        for row, column in enumerate(self._columns[m:] - m, start=m):
+            if self.linear and column < d:
+                linear[row, column] = names[column]
+            else:
+                linear[row, d] = 1.0
+        weights = np.concatenate([posterior.mean[:m], posterior.mean @ linear]) * scale
+        factors = (
+            (Factor(1, np.asfortranarray(posterior.chol / scale), 1.0, linear),)
+            if len(self._columns)
+            else ()
+        )
+        plain = KernelPosterior(
+            centers=self._centers * self._input_scale,
+            lengthscales=self.lengthscales_,
+            weights=weights,
+            factors=factors,
+            linear_var=np.zeros(d + 1),
+            kernel_var=0.0,
+            noise_var=self.noise_std_**2,
+            input_offset=self._input_offset,
+            output_offset=self._output_offset,
+        )
+        log_evidence = posterior.log_evidence - n * np.log(scale)
+        if self.variance == "standard":
+            return plain, log_evidence
+        rows = X + self._input_offset
+        whitened = plain.whiten(*plain.features(rows))
+        signal_var = max(float(t @ t) / n - noise_var, noise_var) * scale**2
+        augmented = AugmentedPosterior(
+            **{name: getattr(plain, name) for name in plain.__dataclass_fields__},
+            inputs=X,
+            whitened=whitened[0] if whitened else np.zeros((0, n)),
+            scaled_residual=(y - plain.mean(rows)) / self.noise_std_**2,
+            augmented_precision=1.0 / signal_var,
+        )
+        return augmented, log_evidence
+
+
+def _scale(values: Array) -> Array:
+    """Standard deviation of each column; 1 where all values are the same."""
+    std = values.std(axis=0)
+    return np.asarray(np.where(std > 1e-12 * np.abs(values).max(axis=0), std, 1.0))
+
+
+def _typical_lengthscale(Z: Array) -> float:
+    """Half the median distance between rows; of at most 500, evenly spaced."""
+    Z = Z[np.linspace(0, len(Z) - 1, min(len(Z), 500)).astype(np.intp)]
+    squares = np.einsum("ij,ij->i", Z, Z)
+    distances = squares[:, None] + squares - 2.0 * Z @ Z.T
+    above = distances[np.triu_indices(len(Z), 1)]
+    median = float(np.sqrt(max(np.median(above), 0.0))) if len(above) else 0.0
+    return 0.5 * median if median > 1e-6 else 1.0

@@ -1,0 +1,273 @@
+"""RVMRegressor: predictions, exact moments, RVM*, invariances, messages."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from sklearn.exceptions import SkipTestWarning
+from sklearn.utils.estimator_checks import check_estimator
+
+from forecast_unc.regression.rvm import RVMRegressor
+from tests import oracles_rvm as oracles
+
+SETTINGS = [
+    {},
+    {"algorithm": "em", "max_iter": 300},
+    {"algorithm": "mackay"},
+    {"algorithm": "gradient"},
+    {"algorithm": "subspace_em", "budget": 30},
+    {"prior": "shared"},
+    {"adapt_lengthscales": True},
+    {"linear": True},
+    {"bias": False, "linear": True},
+    {"noise_std": 0.5},
+]
+
+
+def data(n=60, d=2, seed=0, noise=0.3):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, (n, d)) * np.array([1.0, 10.0])[:d] + 5.0
+    y = 4.0 * np.sin(X[:, 0]) + (X[:, -1] - 5.0) / 10.0 + 7.0
+    return X, y + noise * rng.standard_normal(n)
+
+
+def standardized(rvm, X, y):
+    """Inputs, targets, active design and evidence constant, from public attributes alone."""
+    Z, scale = (X - X.mean(axis=0)) / X.std(axis=0), y.std()
+    lengthscales = rvm.lengthscales_ / X.std(axis=0)
+    centers = Z[rvm.relevance_]
+    rest = len(rvm.alpha_) - rvm.n_relevance_
+    columns = [oracles.kernel(Z, centers, lengthscales)]
+    if rvm.linear and rest:
+        assert rest == Z.shape[1] + rvm.bias, "the test wants all linear columns in or out"
+        columns.append(Z)
+    if rvm.bias and rest:
+        columns.append(np.ones((len(Z), 1)))
+    return Z, (y - y.mean()) / scale, np.hstack(columns), scale
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_log_evidence_is_its_definition(settings):
+    X, y = data()
+    rvm = RVMRegressor(**settings).fit(X, y)
+    _, t, Phi, scale = standardized(rvm, X, y)
+    expected = oracles.log_evidence(Phi, t, rvm.alpha_, (rvm.noise_std_ / scale) ** 2)
+    assert_allclose(rvm.log_evidence_, expected - len(y) * np.log(scale), rtol=1e-9)
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_prediction_is_the_textbook_posterior(settings):
+    X, y = data()
+    rvm = RVMRegressor(**settings).fit(X, y)
+    _, t, Phi, scale = standardized(rvm, X, y)
+    mean, std = rvm.predict(X[:5], return_std=True)
+    for i in range(5):
+        noise_var = (rvm.noise_std_ / scale) ** 2
+        expected = oracles.weight_space_prediction(Phi, t, rvm.alpha_, noise_var, Phi[i])
+        assert_allclose(mean[i], y.mean() + scale * expected.mean, rtol=1e-8)
+        assert_allclose(std[i], scale * np.sqrt(expected.var), rtol=1e-8)
+
+
+def quadrature(rvm, mean, cov, nodes=60):
+    """Moments of an observation by Gauss-Hermite on the model's own predictions."""
+    z, w = np.polynomial.hermite_e.hermegauss(nodes)
+    root = np.linalg.cholesky(cov)
+    grid = np.stack(np.meshgrid(*[z] * len(mean), indexing="ij"), axis=-1).reshape(-1, len(mean))
+    weight = np.prod(np.stack(np.meshgrid(*[w] * len(mean), indexing="ij"), axis=-1), axis=-1)
+    weight = weight.ravel() / weight.sum()
+    X = mean + grid @ root.T
+    mu, std = rvm.predict(X, return_std=True)
+    m = weight @ mu
+    slope = np.linalg.solve(cov, (X - mean).T @ (weight * mu))
+    return m, weight @ (std**2 + mu**2) - m**2, slope
+
+
+@pytest.mark.parametrize("settings", [{}, {"linear": True}, {"prior": "shared"}], ids=str)
+@pytest.mark.parametrize("noise", [0.3, 1e-3])
+def test_exact_moments_are_the_quadrature(settings, noise):
+    X, y = data(noise=noise)
+    rvm = RVMRegressor(**settings).fit(X, y)
+    cov = np.array([[0.5, 1.0], [1.0, 9.0]])
+    for mean in (np.array([5.5, 9.0]), np.array([11.0, -40.0])):
+        got = rvm.predict_uncertain(mean, cov)
+        m, var, slope = quadrature(rvm, mean, cov)
+        assert_allclose(got.mean, m, rtol=1e-8)
+        assert_allclose(got.var, var, rtol=1e-7 if noise < 0.1 else 1e-8)
+        assert_allclose(got.slope, slope, rtol=1e-7, atol=1e-9)
+
+
+def test_certain_inputs_give_the_plain_prediction():
+    X, y = data()
+    rvm = RVMRegressor().fit(X, y)
+    mean, std = rvm.predict(X[:1], return_std=True)
+    got = rvm.predict_uncertain(X[0], np.zeros((2, 2)))
+    assert_allclose([got.mean, np.sqrt(got.var)], [mean[0], std[0]], rtol=1e-12)
+
+
+def test_far_from_the_data_a_plain_rvm_is_certain_and_an_augmented_one_is_not():
+    X, y = data(d=1)
+    far = [[1e4]]
+    _, std = RVMRegressor(bias=False).fit(X, y).predict(far, return_std=True)
+    plain = RVMRegressor(bias=False).fit(X, y)
+    assert_allclose(std[0], plain.noise_std_, rtol=1e-10)
+    _, std = RVMRegressor(bias=False, variance="augmented").fit(X, y).predict(far, return_std=True)
+    assert_allclose(std[0] ** 2, y.var(), rtol=1e-10)  # signal variance plus noise
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_augmented_prediction_is_direct_augmentation(linear):
+    """The posterior of the m + 1 weights with the basis at the test input in the design."""
+    X, y = data()
+    rvm = RVMRegressor(variance="augmented", linear=linear).fit(X, y)
+    Z, t, Phi, scale = standardized(rvm, X, y)
+    noise_var = (rvm.noise_std_ / scale) ** 2
+    tests = np.array([[5.3, 8.0], [8.5, 40.0], [20.0, 0.0], X[rvm.relevance_[0]]])
+    mean, std = rvm.predict(tests, return_std=True)
+    lengthscales = rvm.lengthscales_ / X.std(axis=0)
+    precision = 1.0 / (1.0 - noise_var)
+    for i, z in enumerate((tests - X.mean(axis=0)) / X.std(axis=0)):
+        own = oracles.kernel(Z, z[None], lengthscales)
+        at = oracles.kernel(z[None], Z[rvm.relevance_], lengthscales)[0]
+        rest = Phi.shape[1] - len(at)
+        tail = np.append(z, 1.0)[-rest:] if linear else np.ones(rest)
+        features = np.concatenate([at, tail[: rest], [1.0]])
+        expected = oracles.weight_space_prediction(
+            np.hstack([Phi, own]), t, np.append(rvm.alpha_, precision), noise_var, features
+        )
+        assert_allclose(mean[i], y.mean() + scale * expected.mean, rtol=1e-10)
+        assert_allclose(std[i] ** 2, scale**2 * expected.var, rtol=1e-10)
+
+
+def test_augmented_has_no_closed_form_and_says_what_works():
+    X, y = data()
+    rvm = RVMRegressor(variance="augmented").fit(X, y)
+    with pytest.raises(ValueError, match="method must be 'taylor' or 'monte_carlo'.*got 'exact'"):
+        rvm.predict_uncertain(X[0], np.eye(2))
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_augmented_gradient_and_taylor_are_right(linear):
+    X, y = data()
+    rvm = RVMRegressor(variance="augmented", linear=linear).fit(X, y)
+    x, h = np.array([[7.0, 12.0]]), 1e-4
+    steps = h * np.eye(2)
+    expected = [(rvm.predict(x + s) - rvm.predict(x - s))[0] / (2 * h) for s in steps]
+    assert_allclose(rvm.posterior_.gradient(x)[0], expected, rtol=1e-6)
+    cov = 1e-4 * np.array([[0.5, 1.0], [1.0, 9.0]])
+    taylor = rvm.predict_uncertain(x[0], cov, "taylor")
+    m, var, slope = quadrature(rvm, x[0], cov, nodes=10)
+    mean, std = rvm.predict(x, return_std=True)
+    # what is left is of second order in cov: far smaller than what the covariance changes
+    assert_allclose(taylor.mean - mean[0], m - mean[0], rtol=1e-3)
+    assert_allclose(taylor.var - std[0] ** 2, var - std[0] ** 2, rtol=1e-3)
+    assert_allclose(taylor.slope, slope, rtol=1e-2)
+
+
+def test_augmented_monte_carlo_is_the_quadrature():
+    X, y = data()
+    rvm = RVMRegressor(variance="augmented").fit(X, y)
+    mean, cov = np.array([6.0, 10.0]), np.array([[0.1, 0.1], [0.1, 4.0]])
+    got = rvm.predict_uncertain(mean, cov, "monte_carlo", n_samples=20000, random_state=0)
+    m, var, slope = quadrature(rvm, mean, cov)
+    assert_allclose(got.mean, m, rtol=0.01)
+    assert_allclose(got.var, var, rtol=0.05)
+    assert_allclose(got.slope, slope, rtol=0.05, atol=0.01)
+
+
+def test_augmented_covariance_has_the_variances_on_its_diagonal():
+    X, y = data()
+    posterior = RVMRegressor(variance="augmented").fit(X, y).posterior_
+    cov = posterior.covariance(X[:8])
+    _, var = posterior.predict(X[:8])
+    assert_allclose(np.diagonal(cov), var - posterior.noise_var, rtol=1e-8)
+    assert np.linalg.eigvalsh(cov)[0] > 0
+
+
+@given(
+    st.floats(-50, 50), st.sampled_from([1e-3, 0.2, 5.0, 1e4]), st.sampled_from([1e-3, 7.0, 1e5])
+)
+def test_units_change_nothing(shift, y_scale, x_scale):
+    X, y = data(n=40)
+    plain = RVMRegressor().fit(X, y)
+    other = RVMRegressor().fit(X * x_scale + shift, shift + y_scale * y)
+    assert other.n_relevance_ == plain.n_relevance_
+    assert_allclose(other.lengthscales_, plain.lengthscales_ * x_scale, rtol=1e-6)
+    assert_allclose(other.noise_std_, plain.noise_std_ * y_scale, rtol=1e-4)
+    assert_allclose(
+        other.log_evidence_, plain.log_evidence_ - len(y) * np.log(y_scale), atol=1e-3
+    )
+    mean, std = plain.predict(X, return_std=True)
+    other_mean, other_std = other.predict(X * x_scale + shift, return_std=True)
+    assert_allclose(other_mean, shift + y_scale * mean, atol=1e-3 * y_scale)
+    assert_allclose(other_std, y_scale * std, rtol=1e-3)
+
+
+def test_more_restarts_are_never_worse():
+    X, y = data(n=50, noise=0.5)
+    fits = [RVMRegressor(algorithm="mackay", n_restarts=k).fit(X, y) for k in (0, 1, 3)]
+    assert (np.diff([fit.log_evidence_ for fit in fits]) > -0.05).all()
+
+
+def test_adapted_lengthscales_ignore_an_input_without_influence():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (100, 2))
+    y = np.sin(3 * X[:, 0]) + 0.05 * rng.standard_normal(100)
+    fixed = RVMRegressor().fit(X, y)
+    adapted = RVMRegressor(adapt_lengthscales=True).fit(X, y)
+    assert adapted.log_evidence_ > fixed.log_evidence_ + 10
+    assert adapted.lengthscales_[1] > 5 * adapted.lengthscales_[0]
+
+
+def test_conditioning_on_the_same_data_changes_nothing():
+    X, y = data()
+    rvm = RVMRegressor().fit(X, y)
+    before = rvm.predict(X, return_std=True)
+    assert_allclose(rvm.condition(X, y).predict(X, return_std=True), before, rtol=1e-12)
+    more = np.vstack([X, X]), np.append(y, y)
+    assert (rvm.condition(*more).predict(X, return_std=True)[1] < before[1]).all()
+
+
+@pytest.mark.parametrize("variance", ["standard", "augmented"])
+def test_constant_targets_are_predicted_with_the_noise_floor(variance):
+    X, _ = data()
+    rvm = RVMRegressor(variance=variance).fit(X, np.full(len(X), 3.0))
+    assert_allclose(rvm.predict(X), 3.0)
+    assert rvm.n_relevance_ == 0
+
+
+def test_inputs_are_not_modified_and_a_fit_repeats():
+    X, y = data()
+    X_before, y_before = X.copy(), y.copy()
+    first, second = (RVMRegressor().fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(X, X_before)
+    np.testing.assert_array_equal(y, y_before)
+    np.testing.assert_array_equal(first.predict(X), second.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"algorithm": "newton"}, "algorithm must be one of 'sequential', .*; got 'newton'"),
+        ({"prior": None}, "prior must be one of 'individual', 'shared'; got None"),
+        ({"variance": "exact"}, "variance must be one of 'standard', 'augmented'; got 'exact'"),
+        ({"lengthscales": -1.0}, "lengthscales must be positive, one number or 2 .*; got -1.0"),
+        ({"lengthscales": [1.0]}, "lengthscales must be positive, one number or 2"),
+        ({"noise_std": 0.0}, "noise_std must be positive; got 0.0"),
+        ({"budget": 1}, "budget must be a whole number, at least 2; got 1"),
+        ({"n_restarts": -1}, "n_restarts must be a whole number, at least 0; got -1"),
+        ({"max_iter": 0.5}, "max_iter must be a whole number, at least 1; got 0.5"),
+    ],
+    ids=str,
+)
+def test_wrong_parameters_are_named(settings, message):
+    with pytest.raises(ValueError, match=message):
+        RVMRegressor(**settings).fit(*data(n=10))
+
+
+def test_it_is_a_scikit_learn_estimator():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SkipTestWarning)  # array API, not installed
+        check_estimator(RVMRegressor())

@@ -1,0 +1,292 @@
+"""Sparse Bayesian learning on a design matrix: the evidence, its derivatives, and every trainer."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.optimize import approx_fprime, minimize_scalar
+
+from forecast_unc.regression import sparse_bayes_batch as batch
+from forecast_unc.regression.sparse_bayes import (
+    NoisePrior,
+    SparseModel,
+    sparsity_and_quality,
+    weight_posterior,
+)
+from forecast_unc.regression.sparse_bayes_evidence import Evidence
+from forecast_unc.regression.sparse_bayes_lengthscales import LengthscaleEvidence, adapt, design
+from forecast_unc.regression.sparse_bayes_newton import maximize
+from forecast_unc.regression.sparse_bayes_sequential import GAIN_TOLERANCE, SequentialTrainer
+from tests import oracles_rvm as oracles
+
+NOISE = NoisePrior(median=0.1, log_std=1.5, floor=1e-4, ceiling=10.0)
+
+
+def problem(seed, n=120, d=2, noise=0.1, width=0.7):
+    """A smooth function of d inputs, standardized, and the design of an RVM with a bias."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.7, 1.7, (n, d))
+    y = np.sin(X @ rng.standard_normal((d, 3))).sum(axis=1)
+    y += noise * y.std() * rng.standard_normal(n)
+    y = (y - y.mean()) / y.std()
+    return X, design(X, X, np.full(d, width * np.sqrt(d)), False, True), y
+
+
+def train(algorithm, Phi, y, noise=NOISE, seed=0):
+    rng = np.random.default_rng(seed)
+    start = batch.random_start(Phi, y, 0.0, rng)
+    if algorithm == "sequential":
+        return SequentialTrainer(Phi, y, noise, rng).fit()
+    if algorithm == "gradient":
+        return batch.direct(Phi, y, noise, start, 2000)
+    if algorithm == "subspace_em":
+        order = rng.permutation(Phi.shape[1])
+        return batch.subspace_em(Phi, y, noise, start, 40, order, 2000)
+    if algorithm == "shared":
+        return batch.shared(Phi, y, noise)
+    step = batch.em_step if algorithm == "em" else batch.mackay_step
+    return batch.fixed_point(Phi, y, noise, start, step, 3000)
+
+
+TRAINERS = ("sequential", "em", "mackay", "gradient", "subspace_em", "shared")
+
+
+def objective(Phi, y, model):
+    value = oracles.log_evidence(Phi[:, model.active], y, model.alpha, model.noise_var)
+    return value + NOISE.terms(np.log(model.noise_var))[0]
+
+
+@pytest.fixture
+def small(rng):
+    Phi = np.asfortranarray(rng.standard_normal((15, 6)))
+    return Phi, rng.standard_normal(15), rng.uniform(0.3, 3.0, 6), 0.4
+
+
+def test_log_evidence_is_its_definition(small):
+    Phi, y, alpha, noise_var = small
+    expected = oracles.log_evidence(Phi, y, alpha, noise_var)
+    posterior = weight_posterior(Phi, y, alpha, noise_var)
+    assert_allclose(posterior.log_evidence, expected, rtol=1e-12)
+    assert_allclose(Evidence.of(Phi, y).factor(alpha, np.log(noise_var))[3], expected, rtol=1e-12)
+    Sigma = np.linalg.inv(np.diag(alpha) + Phi.T @ Phi / noise_var)
+    assert_allclose(posterior.mean, Sigma @ Phi.T @ y / noise_var, rtol=1e-11)
+    assert_allclose(posterior.chol @ posterior.chol.T @ Sigma, np.eye(6), atol=1e-12)
+
+
+def test_log_evidence_keeps_its_digits_where_the_gram_matrix_has_none():
+    """At a noise of 1e-4 and nearly equal columns, against 60 digits."""
+    mp = pytest.importorskip("mpmath")
+    X, Phi, y = problem(0, n=12, d=1, width=3.0)
+    alpha, noise_var = np.full(Phi.shape[1], 1e-2), 1e-8
+    with mp.workdps(60):
+        P = mp.matrix(Phi.tolist())
+        C = P * P.T / mp.mpf(float(alpha[0])) + mp.mpf(noise_var) * mp.eye(12)
+        t = mp.matrix(y.tolist())
+        quadratic = (t.T * mp.lu_solve(C, t))[0]
+        expected = -(12 * mp.log(2 * mp.pi) + mp.log(mp.det(C)) + quadratic) / 2
+        expected = float(expected)
+    assert_allclose(weight_posterior(Phi, y, alpha, noise_var).log_evidence, expected, rtol=1e-8)
+
+
+def test_gradient_and_hessian_are_finite_differences(small):
+    Phi, y, alpha, noise_var = small
+    x = np.append(np.log(alpha), np.log(noise_var))
+    evidence = Evidence.of(Phi, y)
+
+    def value(x):
+        return oracles.log_evidence(Phi, y, np.exp(x[:-1]), np.exp(x[-1]))
+
+    def gradient(x):
+        terms = evidence.gradient(np.exp(x[:-1]), x[-1])
+        return np.append(terms.by_log_alpha, terms.by_log_var)
+
+    assert_allclose(gradient(x), approx_fprime(x, value, 1e-6), atol=2e-5)
+    hessian = evidence.gradient(alpha, x[-1]).hessian(alpha, x[-1])
+    steps = 1e-5 * np.eye(len(x))
+    expected = [(gradient(x + step) - gradient(x - step)) / 2e-5 for step in steps]
+    assert_allclose(hessian, expected, atol=1e-8)
+
+
+def test_lengthscale_gradient_is_finite_differences(rng):
+    X, Phi, y = problem(3, n=40, d=2)
+    active = np.array([2, 7, 19, 33, 40, 42])  # kernels, one input, the bias
+    evidence = LengthscaleEvidence(X, y, active, True, True)
+    x = np.concatenate([np.log([0.7, 1.2]), rng.standard_normal(6), [-2.0]])
+
+    def value(x):
+        full = design(X, X, np.exp(x[:2]), True, True)
+        return oracles.log_evidence(full[:, active], y, np.exp(x[2:-1]), np.exp(x[-1]))
+
+    got, gradient = evidence(np.exp(x[:2]), np.exp(x[2:-1]), np.exp(x[-1]))
+    assert_allclose(got, value(x), rtol=1e-11)
+    steps = 1e-5 * np.eye(len(x))
+    expected = [(value(x + step) - value(x - step)) / 2e-5 for step in steps]
+    assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_adapted_lengthscales_raise_the_objective():
+    X, Phi, y = problem(5, n=80, d=2)
+    model = train("sequential", Phi, y)
+    center = np.full(2, 0.7 * np.sqrt(2))
+    adapted, lengthscales = adapt(X, y, model, center, center, NOISE, False, True)
+    new = design(X, X, lengthscales, False, True)
+    assert objective(new, y, adapted) > objective(Phi, y, model) + 1.0
+
+
+def test_sparsity_and_quality_are_their_definition(small):
+    Phi, y, alpha, noise_var = small
+    active = np.array([0, 2, 5])
+    precision = np.full(6, np.inf)
+    precision[active] = alpha[active]
+    got = sparsity_and_quality(Phi, y, active, alpha[active], noise_var)
+    assert_allclose(got, oracles.sparsity_and_quality(Phi, y, precision, noise_var), rtol=1e-11)
+
+
+@pytest.mark.parametrize("algorithm", TRAINERS)
+def test_trainers_end_at_a_stationary_point(algorithm):
+    _, Phi, y = problem(1)
+    model = train(algorithm, Phi, y)
+    assert model.converged
+    x = np.append(np.log(model.alpha), np.log(model.noise_var))
+    if algorithm == "shared":
+        x = x[-2:]
+
+    def value(x):
+        alpha = np.exp(x[:-1]) * np.ones(len(model.active))
+        return objective(Phi, y, SparseModel(model.active, alpha, np.exp(x[-1]), True, 0))
+
+    # the fixed points stop when an iteration brings 1e-6 nats
+    tolerance = 1e-5 if algorithm in ("sequential", "shared") else 2e-2
+    steps = 1e-4 * np.eye(len(x))
+    slopes = [(value(x + step) - value(x - step)) / 2e-4 for step in steps]
+    assert_allclose(slopes, 0.0, atol=tolerance)
+
+
+@pytest.mark.parametrize("algorithm", ["em", "gradient", "subspace_em"])
+def test_the_objective_never_falls(algorithm):
+    """What these trainers promise, seen from outside: more iterations are never worse."""
+    _, Phi, y = problem(2, n=60)
+    rng = np.random.default_rng(0)
+    start = batch.random_start(Phi, y, 0.0, rng)
+    values = []
+    for most in (1, 3, 10, 30, 100, 300):
+        if algorithm == "em":
+            model = batch.fixed_point(Phi, y, NOISE, start, batch.em_step, most)
+        elif algorithm == "gradient":
+            model = batch.direct(Phi, y, NOISE, start, most)
+        else:
+            everything = np.arange(Phi.shape[1])
+            model = batch.subspace_em(Phi, y, NOISE, start, 610, everything, most)
+        values.append(objective(Phi, y, model))
+    assert (np.diff(values) > -1e-6).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sequential_ends_where_no_single_change_gains(seed):
+    """Faul & Tipping's conditions, from the definition: q^2 <= s outside, alpha inside."""
+    _, Phi, y = problem(10 + seed, n=90, d=1 + seed)
+    model = train("sequential", Phi, y)
+    precision = np.full(Phi.shape[1], np.inf)
+    precision[model.active] = model.alpha
+    s, q = oracles.sparsity_and_quality(Phi, y, precision, model.noise_var)
+    outside = np.setdiff1d(np.arange(Phi.shape[1]), model.active)
+    ratio = np.maximum(q[outside] ** 2 / s[outside], 1.0)
+    assert 0.5 * (ratio - 1.0 - np.log(ratio)).max() < GAIN_TOLERANCE
+    s, q = s[model.active], q[model.active]
+    assert (q**2 > s).all()
+    assert_allclose(model.alpha, s**2 / (q**2 - s), rtol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_sequential_reaches_the_best_of_the_batch_trainers(seed):
+    """A small edition of examples/benchmarks/rvm_optima.py."""
+    noise = (0.02, 0.1, 0.3)[seed % 3]
+    _, Phi, y = problem(20 + seed, n=80, d=(1, 2, 4, 8)[seed % 4], noise=noise)
+    best = max(objective(Phi, y, train(a, Phi, y)) for a in ("em", "mackay", "gradient"))
+    assert objective(Phi, y, train("sequential", Phi, y)) > best - 0.5
+
+
+def test_a_warm_start_is_kept_or_improved():
+    _, Phi, y = problem(4)
+    model = train("mackay", Phi, y)
+    trainer = SequentialTrainer(Phi, y, NOISE, np.random.default_rng(0), n_kicks=0)
+    assert objective(Phi, y, trainer.fit(model)) >= objective(Phi, y, model) - 1e-9
+
+
+def test_the_pool_is_no_restriction():
+    """With more columns than the pool holds, candidates outside are priced."""
+    _, Phi, y = problem(6, n=800, d=1, width=0.2)
+    trainer = SequentialTrainer(Phi, y, NOISE, np.random.default_rng(0), n_kicks=0)
+    model = trainer.fit()
+    assert len(trainer.pool) < Phi.shape[1]
+    s, q = sparsity_and_quality(Phi, y, model.active, model.alpha, model.noise_var)
+    outside = np.setdiff1d(np.arange(Phi.shape[1]), trainer.pool)
+    assert (q[outside] ** 2 / s[outside]).max() < 1.01
+
+
+def test_joint_maximum_deletes_what_does_not_help(rng):
+    Phi = np.asfortranarray(rng.standard_normal((50, 4)) / np.sqrt(50))
+    y = 3.0 * Phi[:, 1]
+    y += 0.01 * rng.standard_normal(50)
+    found = maximize(Evidence.of(Phi, y), np.ones(4), -3.0, NOISE, 1e-8)
+    assert 1 in found.kept
+    alone = maximize(Evidence.of(Phi[:, [1]], y), np.ones(1), -3.0, NOISE, 1e-8)
+    assert found.objective >= alone.objective
+
+
+def test_noise_without_signal_leaves_noise_alone(rng):
+    y = rng.standard_normal(60)
+    y -= y.mean()
+    Phi = np.zeros((60, 3), order="F")
+    Phi[:, 0] = 1.0
+    model = SequentialTrainer(Phi, y, NOISE, rng).fit()
+    assert len(model.active) == 0
+    best = minimize_scalar(
+        lambda t: 30 * t + 0.5 * y @ y * np.exp(-t) - NOISE.terms(t)[0], bounds=(-5, 5)
+    )
+    assert_allclose(np.log(model.noise_var), best.x, atol=1e-4)
+
+
+@given(st.floats(1e-3, 1e3), st.floats(5.0, 500.0))
+def test_noise_update_is_the_maximum(squares, dof):
+    t = NOISE.update(squares, dof, 0.0)
+    low, high = NOISE.bounds()
+
+    def value(t):
+        return -0.5 * dof * t - 0.5 * squares * np.exp(-t) + NOISE.terms(t)[0]
+
+    for other in np.clip([t - 1e-3, t + 1e-3], low, high):
+        assert value(t) >= value(other)
+
+
+def test_shared_precision_is_the_best_of_a_fine_grid():
+    _, Phi, y = problem(7, n=40)
+    model = batch.shared(Phi, y, NOISE)
+    best = objective(Phi, y, model)
+    everything = np.arange(Phi.shape[1])
+    for a in np.linspace(-8, 8, 33):
+        for t in np.linspace(-9, 1, 21):
+            other = SparseModel(everything, np.full(len(everything), np.exp(a)), np.exp(t), True, 0)
+            assert objective(Phi, y, other) <= best + 1e-8
+
+
+def test_shared_precision_with_fewer_columns_than_rows():
+    _, Phi, y = problem(7, n=60)
+    Phi = np.asfortranarray(Phi[:, :5])
+    model = batch.shared(Phi, y, NOISE)
+    x = np.array([np.log(model.alpha[0]), np.log(model.noise_var)])
+
+    def value(x):
+        return objective(Phi, y, model._replace(alpha=np.full(5, np.exp(x[0])), noise_var=np.exp(x[1])))
+
+    assert_allclose(approx_fprime(x, value, 1e-6), 0.0, atol=1e-3)
+
+
+def test_subspace_em_stays_within_its_budget():
+    _, Phi, y = problem(8, noise=0.02)
+    start = batch.random_start(Phi, y, 0.0, np.random.default_rng(0))
+    order = np.arange(Phi.shape[1])
+    model = batch.subspace_em(Phi, y, NOISE, start, 12, order, 500)
+    assert 0 < len(model.active) <= 12
+    assert (np.diff(model.active) > 0).all()

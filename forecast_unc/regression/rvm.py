@@ -91,8 +91,9 @@ class RVMRegressor(KernelRegressor):
     n_relevance_ : int
         Their number.
     alpha_ : ndarray of shape (r,)
-        Precisions of the weights kept, relevance vectors first, then inputs, then the bias, for
-        standardized inputs and targets.
+        Precisions of the weights kept, for standardized inputs and targets.
+    active_ : ndarray of shape (r,)
+        The bases they belong to: rows first, then inputs if `linear`, then the bias.
     lengthscales_ : ndarray of shape (d,)
         In units of the inputs.
     noise_std_ : float
@@ -197,7 +198,7 @@ class RVMRegressor(KernelRegressor):
 
         kept = model.active[model.active < len(y)]
         self.relevance_, self.n_relevance_ = kept, len(kept)
-        self.alpha_ = model.alpha
+        self.alpha_, self.active_ = model.alpha, model.active
         self.lengthscales_ = lengthscales * self._input_scale
         self.noise_std_ = float(np.sqrt(model.noise_var)) * self._output_scale
         self.converged_, self.n_iter_ = model.converged, model.n_iter

@@ -69,7 +69,7 @@ class SequentialTrainer:
     random_state : Generator
         Source of the first pool and of the kicks.
     n_kicks : int, optional
-        Kicks; by default 12 for small designs and fewer from a thousand rows on, so that they
+        Kicks; by default 20 for small designs and fewer from a thousand rows on, so that they
         cost about as much as the rest.
     max_iter : int
         Most joint re-estimations.
@@ -86,7 +86,7 @@ class SequentialTrainer:
     ) -> None:
         self.Phi, self.y, self.noise, self.rng = Phi, y, noise, random_state
         n, M = Phi.shape
-        self.n_kicks = min(12, 12_000_000 // (n * M)) if n_kicks is None else n_kicks
+        self.n_kicks = min(20, 12_000_000 // (n * M)) if n_kicks is None else n_kicks
         self.max_iter, self.n_iter = max_iter, 0
         norms = np.sqrt(np.einsum("ij,ij->j", Phi, Phi))
         self.scale = np.where(norms > 0, norms, 1.0)
@@ -124,7 +124,7 @@ class SequentialTrainer:
             fruitless += 1
             if tried.objective > best.objective + 0.01:
                 best, fruitless = self._complete(tried), 0
-            if fruitless == 6:
+            if fruitless == 8:
                 break
         columns = self.pool[best.active]
         order = np.argsort(columns)
@@ -247,14 +247,18 @@ class SequentialTrainer:
         return None
 
     def _kicked(self, state: _State, kick: int) -> _State:
-        """The model and random columns of the pool beside it, thinned from equal shares."""
+        """The model and random columns of the pool beside it, thinned from about equal shares.
+
+        MacKay's steps thin boldly, EM's gently; they take turns.
+        """
         size = max(100, 3 * len(state.active))
         others = np.setdiff1d(self.rng.permutation(len(self.pool))[:size], state.active)
         active = np.concatenate([state.active, others])
-        alpha = np.full(len(active), len(active) * len(self.y) / max(self.y_squared, 1e-300))
-        alpha /= len(self.y)
+        spread = self.rng.standard_normal(len(active) + 1)
+        alpha = len(active) / max(self.y_squared, 1e-300) * np.exp(spread[:-1])
+        log_var = state.log_var + spread[-1]
         step = (mackay_step, em_step)[kick % 2]
-        end = iterate(self._evidence(active), alpha, state.log_var, self.noise, step, 30)
+        end = iterate(self._evidence(active), alpha, log_var, self.noise, step, 30)
         return self._joint(active[end.kept], end.alpha, end.log_var, 1e-2) or state
 
     def _complete(self, state: _State) -> _State:

@@ -193,9 +193,7 @@ def test_units_change_nothing(shift, y_scale, x_scale):
     assert other.n_relevance_ == plain.n_relevance_
     assert_allclose(other.lengthscales_, plain.lengthscales_ * x_scale, rtol=1e-6)
     assert_allclose(other.noise_std_, plain.noise_std_ * y_scale, rtol=1e-4)
-    assert_allclose(
-        other.log_evidence_, plain.log_evidence_ - len(y) * np.log(y_scale), atol=1e-3
-    )
+    assert_allclose(other.log_evidence_, plain.log_evidence_ - len(y) * np.log(y_scale), atol=1e-3)
     mean, std = plain.predict(X, return_std=True)
     other_mean, other_std = other.predict(X * x_scale + shift, return_std=True)
     assert_allclose(other_mean, shift + y_scale * mean, atol=1e-3 * y_scale)

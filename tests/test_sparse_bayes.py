@@ -263,7 +263,9 @@ def test_shared_precision_with_fewer_columns_than_rows():
     x = np.array([np.log(model.alpha[0]), np.log(model.noise_var)])
 
     def value(x):
-        return objective(Phi, y, model._replace(alpha=np.full(5, np.exp(x[0])), noise_var=np.exp(x[1])))
+        return objective(
+            Phi, y, model._replace(alpha=np.full(5, np.exp(x[0])), noise_var=np.exp(x[1]))
+        )
 
     assert_allclose(approx_fprime(x, value, 1e-6), 0.0, atol=1e-3)
 

@@ -94,8 +94,10 @@ def main():
     ):
         if installed(module):
             methods[name] = fit
-    print(f"{'problem':>8} {'n':>5} {'method':>14} {'seconds':>8} {'ratio':>6} "
-          f"{'log evidence':>12} {'kept':>5} {'test RMSE':>9}")
+    print(
+        f"{'problem':>8} {'n':>5} {'method':>14} {'seconds':>8} {'ratio':>6} "
+        f"{'log evidence':>12} {'kept':>5} {'test RMSE':>9}"
+    )
     for make in (sinc, mackey_glass):
         for n in (200,) if arguments.quick else (200, 1000, 3000):
             X, y, lengthscales = make(n, np.random.default_rng(0))
@@ -117,8 +119,11 @@ def main():
                 evidence = weight_posterior(Phi[:, active], y, alpha, noise_var).log_evidence
                 error = np.sqrt(np.mean((predict(X_test) - y_test) ** 2))
                 ours = ours or seconds
-                print(f"{make.__name__[:8]:>8} {n:>5} {name:>14} {seconds:>8.3f} {seconds / ours:>6.2f} "
-                      f"{evidence:>12.2f} {len(active):>5} {error:>9.4f}", flush=True)
+                print(
+                    f"{make.__name__[:8]:>8} {n:>5} {name:>14} {seconds:>8.3f} {seconds / ours:>6.2f} "
+                    f"{evidence:>12.2f} {len(active):>5} {error:>9.4f}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

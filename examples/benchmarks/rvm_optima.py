@@ -85,7 +85,9 @@ def main():
     arguments = parser.parse_args()
     count, most = (10, min(300, arguments.rows)) if arguments.quick else (30, arguments.rows)
     algorithms = (*BATCH, "sequential")
-    print("log evidence, relevance vectors and seconds; last column: sequential minus the best other")
+    print(
+        "log evidence, relevance vectors and seconds; last column: sequential minus the best other"
+    )
     print("  kind  d    n noise " + " ".join(f"{name:>22}" for name in algorithms) + "  difference")
     differences = []
     for seed in range(count):

@@ -129,9 +129,7 @@ class RVMRegressor(KernelRegressor):
         self,
         *,
         lengthscales: float | ArrayLike | None = None,
-        algorithm: Literal[
-            "sequential", "em", "mackay", "gradient", "subspace_em"
-        ] = "sequential",
+        algorithm: Literal["sequential", "em", "mackay", "gradient", "subspace_em"] = "sequential",
         prior: Literal["individual", "shared"] = "individual",
         adapt_lengthscales: bool = False,
         variance: Literal["standard", "augmented"] = "standard",
@@ -282,9 +280,7 @@ class RVMRegressor(KernelRegressor):
                     break
                 if not (model.active < len(t)).any():
                     break
-                model, current = adapt(
-                    Z, t, model, current, center, noise, self.linear, self.bias
-                )
+                model, current = adapt(Z, t, model, current, center, noise, self.linear, self.bias)
         assert best is not None
         return best, best_lengthscales
 

@@ -317,9 +317,7 @@ def shared(Phi: Array, y: Array, noise: NoisePrior) -> SparseModel:
         value = np.log(var).sum() + (rotated / var).sum() + rest_n * x[1] + rest / noise_var
         pull = (1.0 - rotated / var) / var
         by_noise = noise_var * pull.sum() + rest_n - rest / noise_var
-        return 0.5 * value - prior[0], np.array(
-            [-0.5 * signal @ pull, 0.5 * by_noise - prior[1]]
-        )
+        return 0.5 * value - prior[0], np.array([-0.5 * signal @ pull, 0.5 * by_noise - prior[1]])
 
     var = max(y_squared / n, 1e-300)
     low, high = noise.bounds()

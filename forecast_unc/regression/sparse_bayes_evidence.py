@@ -53,9 +53,7 @@ class Evidence:
         """
         beta = np.exp(-log_var)
         if not len(alpha):  # BLAS refuses empty arrays
-            value = -0.5 * (
-                self.n * (np.log(2.0 * np.pi) + log_var) + beta * self.y_squared
-            )
+            value = -0.5 * (self.n * (np.log(2.0 * np.pi) + log_var) + beta * self.y_squared)
             return np.empty((0, 0), order="F"), alpha, self.y_squared, float(value)
         precision = beta * self.gram
         precision.ravel(order="K")[:: len(alpha) + 1] += alpha
@@ -137,7 +135,5 @@ class EvidenceTerms(NamedTuple):
         shrunk = dgemv(1.0, self.cov, am)  # Sigma A mu
         spread = self.variances - np.einsum("ij,ij,i->j", self.cov, self.cov, alpha)
         out[:m, m] = out[m, :m] = -0.5 * alpha * (spread - 2.0 * self.mean * shrunk)
-        out[m, m] = 0.5 * (
-            -np.exp(-log_var) * self.squares + 2.0 * am @ shrunk - alpha @ spread
-        )
+        out[m, m] = 0.5 * (-np.exp(-log_var) * self.squares + 2.0 * am @ shrunk - alpha @ spread)
         return out

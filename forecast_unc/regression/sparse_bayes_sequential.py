@@ -69,8 +69,8 @@ class SequentialTrainer:
     random_state : Generator
         Source of the first pool and of the kicks.
     n_kicks : int, optional
-        Kicks; by default 20 for small designs and fewer from a thousand rows on, so that they
-        cost about as much as the rest.
+        Most kicks; by default 20 for small designs and fewer from 800 rows on, so that they
+        cost about as much as the rest. Models of more than 150 columns get fewer, too.
     max_iter : int
         Most joint re-estimations.
     """
@@ -119,7 +119,9 @@ class SequentialTrainer:
         self._enter(np.unique(np.concatenate([first, strongest, given, [M - 1]])))
         best = self._complete(self._search(self._start(start)))
         fruitless = 0
-        for kick in range(self.n_kicks):
+        # a kick costs the cube of the model's size
+        cheap = int(20 * (150 / max(150, len(best.active))) ** 2)
+        for kick in range(min(self.n_kicks, cheap)):
             tried = self._search(self._kicked(best, kick))
             fruitless += 1
             if tried.objective > best.objective + 0.01:
@@ -147,7 +149,7 @@ class SequentialTrainer:
             gram[:w, w:] = dgemm(1.0, self._columns, block, trans_a=1)
             gram[w:, :w] = gram[:w, w:].T
         self._gram = gram
-        self._columns = np.asfortranarray(np.hstack([self._columns, block]))
+        self._columns = np.concatenate([self._columns.T, block.T]).T
         self.pool = np.concatenate([self.pool, new])
 
     def _evidence(self, active: Indices) -> Evidence:

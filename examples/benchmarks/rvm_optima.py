@@ -23,7 +23,7 @@ BATCH = ("em", "mackay", "gradient")
 
 
 def mackey_glass(n, rng):
-    """x' = 0.2 x(t - 17) / (1 + x(t - 17)^10) - 0.1 x by Heun's method, one value a unit of time."""
+    """x' = 0.2 x(t-17) / (1 + x(t-17)^10) - 0.1 x by Heun's method, one value a unit of time."""
     steps, delay = 10, 170
     x = np.full((n + 200) * steps + delay + 1, 1.2)
     x[: delay + 1] += 0.1 * rng.standard_normal()

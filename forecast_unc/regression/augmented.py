@@ -1,4 +1,4 @@
-"""RVM*: the posterior with one more basis at every test input, so that doubt grows away from data."""
+"""RVM*: one more basis at every test input, so that doubt grows away from the data."""
 
 from dataclasses import dataclass
 from typing import NoReturn
@@ -94,7 +94,7 @@ class AugmentedPosterior(KernelPosterior):
             weighted = factor.scale * weights[:m] * kernel
             pull = weighted.T @ self.centers - X0 * weighted.sum(axis=0)[:, None]
             out += pull / self.lengthscales**2 + (factor.linear.T @ weights)[:-1].T
-        return out
+        return np.asarray(out)
 
     def moments(self, mean: Array, cov: Array) -> NoReturn:
         """Raise: the added basis moves with the input, so there is no closed form."""

@@ -38,15 +38,15 @@ class RVMRegressor(KernelRegressor):
     remains are the relevance vectors. Inputs and targets are centered by their means and scaled by
     their standard deviations inside, so that a change of units changes nothing.
 
-    A plain RVM is *more* certain far from its data, where all bases vanish and only the bias and the
-    noise are left. ``variance="augmented"`` heals that.
+    A plain RVM is *more* certain far from its data, where all bases vanish and only the bias and
+    the noise are left. ``variance="augmented"`` heals that.
 
     Parameters
     ----------
     lengthscales : float or array-like of shape (d,), optional
         Length-scales of the bases, in units of the inputs. By default half the median distance
-        between the rows of the standardized inputs, times the standard deviation of each input: wide
-        enough for sums of bases to be smooth, in one input as in many.
+        between the rows of the standardized inputs, times the standard deviation of each input:
+        wide enough for sums of bases to be smooth, in one input as in many.
     algorithm : {"sequential", "em", "mackay", "gradient", "subspace_em"}, default="sequential"
         How the precisions are found. "sequential" adds, exchanges and deletes bases, and is the
         fastest by far; "em", "mackay" and "gradient" (L-BFGS) start from all bases at O(n^3) an
@@ -250,8 +250,8 @@ class RVMRegressor(KernelRegressor):
                 )
         if self.noise_std is not None and not (np.isfinite(self.noise_std) and self.noise_std > 0):
             raise ValueError(
-                f"noise_std must be positive; got {self.noise_std!r}. For data without noise pass a "
-                "small number, such as 1e-4 of the std of y; use None to learn it."
+                f"noise_std must be positive; got {self.noise_std!r}. For data without noise pass "
+                "a small number, such as 1e-4 of the std of y; use None to learn it."
             )
         for name, least in (("budget", 2), ("n_restarts", 0), ("max_iter", 1)):
             value = getattr(self, name)
@@ -296,7 +296,8 @@ class RVMRegressor(KernelRegressor):
         """Log evidence plus the log priors: what starts and rounds are compared by."""
         posterior = weight_posterior(Phi[:, model.active], t, model.alpha, model.noise_var)
         z = np.log(lengthscales / center) / LENGTHSCALE_LOG_STD
-        return posterior.log_evidence + noise.terms(float(np.log(model.noise_var)))[0] - 0.5 * z @ z
+        log_prior = noise.terms(float(np.log(model.noise_var)))[0] - 0.5 * float(z @ z)
+        return posterior.log_evidence + log_prior
 
     def _optimize(
         self,

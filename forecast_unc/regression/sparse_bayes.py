@@ -126,7 +126,7 @@ def sparsity_and_quality(
 ) -> tuple[Array, Array]:
     r"""Sparsity s and quality q of every column, from their definition.
 
-    .. math:: s_i = \frac{\alpha_i S_i}{\alpha_i - S_i}, \quad q_i = \frac{\alpha_i Q_i}{\alpha_i - S_i}
+    .. math:: s_i = \alpha_i S_i / (\alpha_i - S_i), \quad q_i = \alpha_i Q_i / (\alpha_i - S_i)
 
     for an active column, S and Q for the others: how much a column overlaps with the rest of
     the model, and how well it explains what the rest leaves. At an optimum q^2 <= s outside the

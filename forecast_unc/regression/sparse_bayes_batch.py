@@ -32,7 +32,10 @@ Step = Callable[[Array, float, EvidenceTerms, NoisePrior, int], tuple[Array, flo
 def em_step(
     alpha: Array, log_var: float, terms: EvidenceTerms, noise: NoisePrior, n: int
 ) -> tuple[Array, float]:
-    """alpha = 1 / (mu^2 + Sigma_ii), s^2 = (|e|^2 + tr[Sigma Phi' Phi]) / n, the trace being s^2 sum gamma."""
+    """alpha = 1 / (mu^2 + Sigma_ii), s^2 = (|e|^2 + tr[Sigma Phi' Phi]) / n.
+
+    The trace is s^2 sum gamma.
+    """
     gamma = 1.0 - alpha * terms.variances
     squares = terms.squares + np.exp(log_var) * gamma.sum()
     return 1.0 / (terms.mean**2 + terms.variances), noise.update(squares, n, log_var)

@@ -1,4 +1,4 @@
-"""Log evidence of a sparse Bayesian model in its hyper-parameters, with two derivatives, from a Gram matrix."""
+"""Log evidence of a sparse Bayesian model, with two derivatives, from a Gram matrix."""
 
 from typing import NamedTuple
 

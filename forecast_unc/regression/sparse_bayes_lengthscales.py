@@ -7,7 +7,12 @@ from scipy.optimize import minimize
 
 from forecast_unc._typing import Array
 from forecast_unc.regression.kernels import exponent_factors
-from forecast_unc.regression.sparse_bayes import NoisePrior, SparseModel, weight_posterior
+from forecast_unc.regression.sparse_bayes import (
+    Indices,
+    NoisePrior,
+    SparseModel,
+    weight_posterior,
+)
 
 # Log-std of the weak log-normal prior on the length-scales around where they start: without it
 # an input that hardly matters sends its length-scale to infinity, and few rows send all to zero.
@@ -63,9 +68,9 @@ class LengthscaleEvidence:
         Other columns of the full design.
     """
 
-    def __init__(self, Z: Array, y: Array, active: Array, linear: bool, bias: bool) -> None:
+    def __init__(self, Z: Array, y: Array, active: Indices, linear: bool, bias: bool) -> None:
         self.Z, self.y, self.active = Z, y, active
-        n, d = Z.shape
+        n = len(Z)
         self.centers = Z[active[active < n]]
         # position of an active column among [kernels at the centers, inputs, 1]
         rest = active[active >= n] - n + len(self.centers)
@@ -147,7 +152,7 @@ def adapt(
         log_prior, slope, _ = noise.terms(x[-1])
         gradient[:d] -= z / LENGTHSCALE_LOG_STD
         gradient[-1] += slope
-        return 0.5 * z @ z - value - log_prior, -gradient
+        return float(0.5 * z @ z) - value - log_prior, -gradient
 
     start = np.concatenate([np.log(lengthscales), np.log(model.alpha), [np.log(model.noise_var)]])
     # within a factor 20 of the start, so that every factorization stays possible

@@ -120,4 +120,5 @@ def _damped_step(hessian: Array, gradient: Array, damping: float) -> Array | Non
     if info:
         return None
     step: Array = dpotrs(chol, gradient, lower=1)[0]
-    return step * min(1.0, 3.0 / np.abs(step).max())
+    step *= min(1.0, 3.0 / float(np.abs(step).max()))
+    return step

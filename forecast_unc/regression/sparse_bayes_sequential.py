@@ -1,4 +1,4 @@
-r"""Sequential sparse Bayesian learning: columns in, out and exchanged by the largest gain in evidence.
+r"""Sequential sparse Bayesian learning: columns in, out and exchanged by gain.
 
 Tipping & Faul (2003) change one alpha at a time. That stops short: on lagged data the best single
 change gains nothing where moving a basis to a neighboring row does, and thousands of re-estimates

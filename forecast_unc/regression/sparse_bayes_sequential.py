@@ -69,7 +69,7 @@ class SequentialTrainer:
     random_state : Generator
         Source of the first pool and of the kicks.
     n_kicks : int, optional
-        Most kicks; by default 20 for small designs and fewer from 800 rows on, so that they
+        Most kicks; by default 20 for small designs and fewer from 600 rows on, so that they
         cost about as much as the rest. Models of more than 150 columns get fewer, too.
     max_iter : int
         Most joint re-estimations.
@@ -86,7 +86,7 @@ class SequentialTrainer:
     ) -> None:
         self.Phi, self.y, self.noise, self.rng = Phi, y, noise, random_state
         n, M = Phi.shape
-        self.n_kicks = min(20, 12_000_000 // (n * M)) if n_kicks is None else n_kicks
+        self.n_kicks = min(20, 1 + 6_000_000 // (n * M)) if n_kicks is None else n_kicks
         self.max_iter, self.n_iter = max_iter, 0
         norms = np.sqrt(np.einsum("ij,ij->j", Phi, Phi))
         self.scale = np.where(norms > 0, norms, 1.0)

@@ -118,13 +118,18 @@ class KernelPosterior:
 
     def covariance(self, X: Array) -> Array:
         """Posterior covariance of the function (no noise) between the rows of X, (n, n)."""
-        kernel, linear = self.features(X)
-        X = linear[:-1].T
-        out = self.kernel_var * squared_exponential(X, X, self.lengthscales)
-        out += (linear.T * self.linear_var) @ linear
-        for factor, V in zip(self.factors, self.whiten(kernel, linear), strict=True):
+        out = self.prior_covariance(X, X)
+        for factor, V in zip(self.factors, self.whiten(*self.features(X)), strict=True):
             out += dgemm(factor.sign, V, V, trans_a=1)
         return out
+
+    def prior_covariance(self, X1: Array, X2: Array) -> Array:
+        """The part of the function's covariance that is not in `factors`, (n1, n2)."""
+        X1, X2 = X1 - self.input_offset, X2 - self.input_offset
+        linear = (X1 * self.linear_var[:-1]) @ X2.T + self.linear_var[-1]
+        if not self.kernel_var:
+            return np.asarray(linear)
+        return np.asarray(linear + self.kernel_var * squared_exponential(X1, X2, self.lengthscales))
 
     def gradient(self, X: Array) -> Array:
         """Gradient of the predictive mean in x at the rows of X, of shape (n, d)."""

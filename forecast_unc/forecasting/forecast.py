@@ -344,7 +344,7 @@ class Forecast:
                 )
             cross = self._cov[np.ix_(rest, at)] / std
             matrix[:, at] = -np.linalg.solve(cor, cross.T).T / std
-        return self._map(matrix, -matrix[:, at] @ values, self._index[rest])
+        return self._map(matrix, -matrix[:, at] @ values, self._index.delete(np.sort(at)))
 
     def decompose(self) -> pd.DataFrame:
         """Return where the variance of each step comes from.

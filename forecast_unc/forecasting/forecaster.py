@@ -2,10 +2,10 @@
 
 import copy
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,14 @@ from forecast_unc.forecasting.propagation import (
     propagate,
     step_inputs,
 )
-from forecast_unc.forecasting.series import check_exog, check_series, future_index
+from forecast_unc.forecasting.series import (
+    check_exog,
+    check_series,
+    check_whole,
+    format_time,
+    future_index,
+    prolonged,
+)
 from forecast_unc.forecasting.transforms import Transform
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.posterior import KernelPosterior
@@ -113,7 +120,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         lags = _as_lags("lags", self.lags, upto=True)
         differences = _as_lags("differences", self.differences, upto=False)
         if self.max_train is not None:
-            _check_whole("max_train", self.max_train, _MIN_ROWS, "Use None to learn from all rows.")
+            check_whole("max_train", self.max_train, _MIN_ROWS, "Use None to learn from all rows.")
         values, index = check_series(y)
         used = max(lags) + sum(differences)
         if len(values) < used + _MIN_ROWS:
@@ -124,7 +131,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         exog_values = check_exog(exog, index, None, "y")
         if np.ptp(values) == 0:
             raise ValueError(
-                f"y must vary; got the constant {values[0]:g} throughout. There is nothing to learn."
+                f"y must vary; got the constant {values[0]:g} throughout. "
+                "There is nothing to learn."
             )
         transform = Transform.fit(values, differences)
         if transform.scale <= 1e-12 * np.abs(values).max():
@@ -135,7 +143,11 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         self.lags_, self.transform_ = lags, transform
         self.exog_columns_ = pd.Index([]) if exog is None else exog.columns
         self._set_history(values, index, exog_values, y.name)
-        regressor = GPRegressor(random_state=self.random_state) if self.regressor is None else self.regressor
+        regressor = (
+            GPRegressor(random_state=self.random_state)
+            if self.regressor is None
+            else self.regressor
+        )
         self.regressor_ = clone(regressor).fit(*self._training_rows())
         return self
 
@@ -158,15 +170,15 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         expected = future_index(self._index, max(1, len(y_new)))
         if isinstance(y_new, pd.Series) and not y_new.index.equals(expected):
             raise ValueError(
-                f"y_new must follow the series, which ends at {self._index[-1]}, without a gap, from "
-                f"{expected[0]}; got {len(y_new)} values from {y_new.index[0] if len(y_new) else None}. "
+                f"y_new must follow the series without a gap, from {format_time(expected, 0)}; got "
+                f"{len(y_new)} values from {format_time(y_new.index, 0) if len(y_new) else None}. "
                 "Pass only the new values."
             )
         values, _ = check_series(y_new.set_axis(expected), "y_new")
         exog_values = check_exog(exog, expected, self.exog_columns_, "y_new")
         self._set_history(
             np.concatenate([self._values, values]),
-            regular_append(self._index, len(values)),
+            prolonged(self._index, len(values)),
             np.vstack([self._exog, exog_values]),
             self._name,
         )
@@ -196,11 +208,13 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         used = max(self.lags_) + sum(self.transform_.differences)
         if len(values) < used:
             raise ValueError(
-                f"y must have at least {used} values for lags up to {max(self.lags_)} and differences "
-                f"{self.transform_.differences}; got {len(values)}. Give more history."
+                f"y must have at least {used} values for lags up to {max(self.lags_)} and "
+                f"differences {self.transform_.differences}; got {len(values)}. Give more history."
             )
         applied = copy.copy(self)
-        applied._set_history(values, index, check_exog(exog, index, self.exog_columns_, "y"), y.name)
+        applied._set_history(
+            values, index, check_exog(exog, index, self.exog_columns_, "y"), y.name
+        )
         return applied
 
     def forecast(
@@ -243,15 +257,17 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             If an argument is not what it must be, or a variance is not positive.
         """
         check_is_fitted(self, "regressor_")
-        _check_whole("steps", steps, 1, "1 is the next value.")
-        _check_whole("n_samples", n_samples, 2, "1000 is a good start.")
+        check_whole("steps", steps, 1, "1 is the next value.")
+        check_whole("n_samples", n_samples, 2, "1000 is a good start.")
         if propagation not in PROPAGATIONS:
             raise ValueError(
                 f"propagation must be one of {', '.join(PROPAGATIONS)}; got {propagation!r}. "
                 "Use 'exact' unless you compare methods."
             )
         index = future_index(self._index, steps)
-        future_exog = check_exog(exog, index, self.exog_columns_, f"the {steps} steps after the origin")
+        future_exog = check_exog(
+            exog, index, self.exog_columns_, f"the {steps} steps after the origin"
+        )
         posterior: KernelPosterior = self.regressor_.posterior_
         history = self.transform_.forward(self._values)
         joint = propagate(
@@ -322,43 +338,36 @@ def load_model(path: str | PathLike[str]) -> Forecaster:
 
     stored = pickle.loads(Path(path).read_bytes())
     if not isinstance(stored, dict) or "forecast_unc" not in stored:
-        raise ValueError(f"path must name a file written by Forecaster.save; got {path}. Save it first.")
+        raise ValueError(
+            f"path must name a file written by Forecaster.save; got {path}. Save it first."
+        )
     if stored["forecast_unc"] != __version__:
         raise ValueError(
-            f"path must name a model of version {__version__}; got one of {stored['forecast_unc']}. "
-            "Fit and save it again."
+            f"path must name a model of version {__version__}; got one of "
+            f"{stored['forecast_unc']}. Fit and save it again."
         )
     model: Forecaster = stored["model"]
     return model
 
 
-def regular_append(index: pd.Index, steps: int) -> pd.Index:
-    """A regular index prolonged by some steps, its frequency kept."""
-    if isinstance(index, pd.DatetimeIndex):
-        return pd.date_range(index[0], periods=len(index) + steps, freq=index.freq, name=index.name)
-    return index.append(future_index(index, steps))
-
-
 def _as_lags(name: str, value: int | Sequence[int], upto: bool) -> tuple[int, ...]:
-    """Positive whole numbers from an int or a sequence of them."""
-    whole = (int, np.integer)
-    single = isinstance(value, whole) and not isinstance(value, bool)
-    if single and not upto and value == 0:
-        return ()
-    items = (range(1, value + 1) if upto else [value]) if single else value
-    ok = not isinstance(items, str) and hasattr(items, "__iter__")
-    lags = tuple(items) if ok else ()
-    ok = ok and all(isinstance(v, whole) and not isinstance(v, bool) and v >= 1 for v in lags)
-    if not ok or (upto and not lags) or (upto and len(set(lags)) < len(lags)):
-        rule = "a positive whole number or distinct positive ones" if upto else "lags, positive whole numbers"
+    """Positive whole numbers from an int or a sequence of them; with `upto` p means 1 to p."""
+    if _is_whole(value):
+        value = range(1, int(value) + 1) if upto else [value] * (value != 0)
+    iterable = isinstance(value, Iterable) and not isinstance(value, str)
+    items: list[Any] = list(value) if iterable else [value]  # type: ignore[arg-type]
+    valid = all(_is_whole(item) and item >= 1 for item in items)
+    if upto and (not valid or not items or len(set(items)) < len(items)):
         raise ValueError(
-            f"{name} must be {rule}; got {value!r}. "
-            + ("Lag 1 is the previous value." if upto else "Use 0 or () for none.")
+            f"{name} must be a positive whole number or distinct positive ones; got {value!r}. "
+            "Lag 1 is the previous value."
         )
-    return tuple(int(v) for v in lags)
+    if not valid:
+        raise ValueError(
+            f"{name} must be lags, positive whole numbers; got {value!r}. Use 0 or () for none."
+        )
+    return tuple(int(item) for item in items)
 
 
-def _check_whole(name: str, value: object, lowest: int, remedy: str) -> None:
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < lowest:  # type: ignore[operator]
-        raise ValueError(f"{name} must be a whole number, at least {lowest}; got {value!r}. {remedy}")
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -161,7 +161,9 @@ class _FunctionError:
         self.shared[:] = 0.0
         if n:
             between = self.posterior.prior_covariance(x[None], self.inputs[:n])[0]
-            for factor, past, V in zip(self.posterior.factors, self.whitened, whitened, strict=True):
+            for factor, past, V in zip(
+                self.posterior.factors, self.whitened, whitened, strict=True
+            ):
                 between += factor.sign * (past[:n] @ V[:, 0])
             self.shared[self.p : t] = solve_triangular(
                 self.carry[self.p : t, self.p : t], between, lower=True, unit_diagonal=True
@@ -303,7 +305,7 @@ class _PathFunction:
         self.chol[t, : t + 1] = row
         self.draws[t] = standard
         self.step += 1
-        return posterior.mean(X) + np.einsum("un,un->n", row, self.draws[: t + 1])
+        return np.asarray(posterior.mean(X) + np.einsum("un,un->n", row, self.draws[: t + 1]))
 
     def _prior(self, t: int, u: int) -> Array:
         """Prior covariance outside the factors between the inputs of steps t and u, (n,)."""

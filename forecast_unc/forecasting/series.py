@@ -38,15 +38,22 @@ def check_series(y: object, name: str = "y") -> tuple[Array, pd.Index]:
         )
     values = y.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
     if np.isnan(values).all():
-        raise ValueError(f"{name} must hold numbers; got only missing values. Check how it was read.")
+        raise ValueError(
+            f"{name} must hold numbers; got only missing values. Check how it was read."
+        )
     for what, bad, remedy in (
-        ("missing", np.isnan(values), f"Drop a gap at either end, or fill it knowingly before the fit"),
+        (
+            "missing",
+            np.isnan(values),
+            "Drop a gap at either end, or fill it knowingly before the fit",
+        ),
         ("infinite", np.isinf(values), "Replace or remove them first"),
     ):
         if bad.any():
             first = format_time(index, int(bad.argmax()))
             raise ValueError(
-                f"{name} must be finite; got {bad.sum()} {what} value(s), first at {first}. {remedy}."
+                f"{name} must be finite; got {bad.sum()} {what} value(s), first at {first}. "
+                f"{remedy}."
             )
     return values, index
 
@@ -74,7 +81,9 @@ def regular_index(index: pd.Index, name: str) -> pd.Index:
             "Convert times with pd.to_datetime."
         )
     if index.hasnans:
-        raise ValueError(f"{name} must have no missing times in its index; got NaT. Drop those rows.")
+        raise ValueError(
+            f"{name} must have no missing times in its index; got NaT. Drop those rows."
+        )
     if not index.is_unique:
         first = format_time(index, int(index.duplicated().argmax()))
         raise ValueError(
@@ -91,9 +100,8 @@ def regular_index(index: pd.Index, name: str) -> pd.Index:
     if isinstance(index, pd.DatetimeIndex):
         return _with_frequency(index, name)
     if isinstance(index, pd.PeriodIndex):
-        _check_no_gap(index, pd.period_range(index[0], index[-1], freq=index.freq), name) if len(
-            index
-        ) else None
+        if len(index):
+            _check_no_gap(index, pd.period_range(index[0], index[-1], freq=index.freq), name)
         return index
     steps = np.diff(index.to_numpy())
     step = int(np.min(steps)) if len(steps) else 1
@@ -184,45 +192,61 @@ def check_exog(exog: object, index: pd.Index, columns: pd.Index | None, when: st
                 f"{list(columns)}. Pass a DataFrame with their values."
             )
         return np.empty((len(index), 0))
+    frame = check_aligned(exog, index, when)
+    if columns is not None and list(frame.columns) != list(columns):
+        raise ValueError(
+            f"exog must have the columns of the fit, {list(columns)}; got {list(frame.columns)}. "
+            "Select and order them."
+        )
+    not_numeric = [c for c in frame.columns if not pd.api.types.is_numeric_dtype(frame[c].dtype)]
+    if not_numeric:
+        raise TypeError(
+            f"exog must be numeric; got column {not_numeric[0]!r} of dtype "
+            f"{frame[not_numeric[0]].dtype}. Encode it as numbers."
+        )
+    values: Array = frame.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(
+            f"exog must be finite; got {values[row, column]} at {format_time(index, int(row))} in "
+            f"column {frame.columns[column]!r}. Fill or drop it knowingly."
+        )
+    return values
+
+
+def check_aligned(exog: object, index: pd.Index, when: str) -> pd.DataFrame:
+    """The regressors, if they are a frame with exactly the given times, or an error.
+
+    Parameters
+    ----------
+    exog : object
+        What came as regressors.
+    index : Index
+        The times it must have.
+    when : str
+        What the times are, for the message.
+
+    Returns
+    -------
+    DataFrame
+    """
     if not isinstance(exog, pd.DataFrame):
         raise TypeError(
             f"exog must be a pandas DataFrame; got {type(exog).__name__}. For one regressor use "
             "series.to_frame()."
         )
-    if columns is not None and list(exog.columns) != list(columns):
-        raise ValueError(
-            f"exog must have the columns of the fit, {list(columns)}; got {list(exog.columns)}. "
-            "Select and order them."
-        )
+    if exog.index.equals(index):
+        return exog
     absent = index.difference(exog.index)
-    if len(absent) or not exog.index.equals(index):
-        first = (
-            f"{format_time(absent, 0)} is absent"
-            if len(absent)
-            else f"{len(exog)} rows from {format_time(exog.index, 0)}"
-        )
-        raise ValueError(
-            f"exog must have exactly the index of {when}, {len(index)} rows from "
-            f"{format_time(index, 0)}; got a frame in which {first}. Align it with exog.reindex(...)."
-            if len(absent)
-            else f"exog must have exactly the index of {when}, {len(index)} rows from "
-            f"{format_time(index, 0)}; got {first}. Select them with exog.loc[...]."
-        )
-    not_numeric = [c for c in exog.columns if not pd.api.types.is_numeric_dtype(exog[c].dtype)]
-    if not_numeric:
-        raise TypeError(
-            f"exog must be numeric; got column {not_numeric[0]!r} of dtype "
-            f"{exog[not_numeric[0]].dtype}. Encode it as numbers."
-        )
-    values = exog.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
-    bad = ~np.isfinite(values)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise ValueError(
-            f"exog must be finite; got {values[row, column]} in column {exog.columns[column]!r} at "
-            f"{format_time(index, int(row))}. Fill or drop it knowingly."
-        )
-    return values
+    if len(absent):
+        got, remedy = f"no row at {format_time(absent, 0)}", "Give a value for every time"
+    else:
+        got, remedy = f"{len(exog)} rows", "Select the times with exog.loc[...]"
+    raise ValueError(
+        f"exog must have exactly the times of {when}, {len(index)} rows from "
+        f"{format_time(index, 0)}; got {got}. {remedy}."
+    )
 
 
 def format_time(index: pd.Index, position: int) -> str:
@@ -232,3 +256,43 @@ def format_time(index: pd.Index, position: int) -> str:
     if isinstance(time, pd.Timestamp) and time == time.normalize():
         text = str(time.date())
     return text
+
+
+def prolonged(index: pd.Index, steps: int) -> pd.Index:
+    """A regular index with the times of `steps` more values, its frequency kept.
+
+    Parameters
+    ----------
+    index : Index
+        A result of `regular_index`.
+    steps : int
+        Number of times to add.
+
+    Returns
+    -------
+    Index
+    """
+    if isinstance(index, pd.DatetimeIndex):
+        return pd.date_range(index[0], periods=len(index) + steps, freq=index.freq, name=index.name)
+    return index.append(future_index(index, steps))
+
+
+def check_whole(name: str, value: object, lowest: int, remedy: str) -> None:
+    """Raise unless a value is a whole number of at least `lowest`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument.
+    value : object
+        What came.
+    lowest : int
+        The least it may be.
+    remedy : str
+        What to do, a sentence.
+    """
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < lowest:  # type: ignore[operator]
+        raise ValueError(
+            f"{name} must be a whole number, at least {lowest}; got {value!r}. {remedy}"
+        )

@@ -78,7 +78,10 @@ class Transform:
         padded[: order + 1] = polynomial
         future = toeplitz(padded[:steps], np.zeros(steps))
         past = np.array(
-            [sum(padded[t + j] * history[-j] for j in range(1, order - t + 1)) for t in range(steps)]
+            [
+                sum(padded[t + j] * history[-j] for j in range(1, order - t + 1))
+                for t in range(steps)
+            ]
         )
         matrix = solve_triangular(future, np.eye(steps), lower=True)
         return self.scale * matrix, matrix @ (self.shift - past)

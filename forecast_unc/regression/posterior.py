@@ -208,7 +208,9 @@ class KernelPosterior:
         linear = np.column_stack([linear, np.zeros(len(linear)), tilt])
         half_trace = np.einsum("a,ar,ar->", self.linear_var, tilt, tilt)
         for factor, V in zip(self.factors, self.whiten(kernel, linear), strict=True):
-            half_trace += factor.sign * (V[:, 0] @ V[:, 1] + np.einsum("ir,ir->", V[:, 2:], V[:, 2:]))
+            half_trace += factor.sign * (
+                V[:, 0] @ V[:, 1] + np.einsum("ir,ir->", V[:, 2:], V[:, 2:])
+            )
         plain, var = self.predict(mean[None])
         push = root.T @ slope
         return Moments(
@@ -225,7 +227,7 @@ class KernelPosterior:
         return mean + self.output_offset
 
     def _latent_var(self, kernel: Array, linear: Array) -> Array:
-        var = self.kernel_var + np.einsum("ij,i,ij->j", linear, self.linear_var, linear)
+        var: Array = self.kernel_var + np.einsum("ij,i,ij->j", linear, self.linear_var, linear)
         for factor, V in zip(self.factors, self.whiten(kernel, linear), strict=True):
             var += factor.sign * np.einsum("ij,ij->j", V, V)
         return var

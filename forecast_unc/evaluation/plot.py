@@ -2,7 +2,7 @@
 
 Several models on one picture are told apart by color, line style and marker at once, so that it
 also reads in gray. The colors are those of Okabe and Ito, which color-blind readers can tell apart:
-blue, vermillion, green, purple, orange, sky blue. The legend stands above the axes, where it covers
+blue, vermilion, green, purple, orange, sky blue. The legend stands above the axes, where it covers
 no data; a title goes above it with ``ax.set_title("...", pad=30)``.
 """
 
@@ -31,9 +31,13 @@ class _Scored(Protocol):
     """What is read of a Backtest."""
 
     @property
-    def frame(self) -> pd.DataFrame: ...
+    def frame(self) -> pd.DataFrame:
+        """Columns ``model`` and ``pit``; ``attrs["unit"]``, if any, is the unit of y."""
+        ...
 
-    def scores(self, by: Any = ...) -> pd.DataFrame: ...
+    def scores(self, by: Any = ...) -> pd.DataFrame:
+        """Return a column a score, indexed by the names in ``by``."""
+        ...
 
 
 class _Look(NamedTuple):

@@ -113,12 +113,12 @@ def regular_index(index: pd.Index, name: str) -> pd.Index:
 def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
     if index.freq is not None:
         return index
-    freq = pd.infer_freq(index) if len(index) > 2 else None
-    if freq is not None:
-        return pd.DatetimeIndex(index, freq=freq)
+    inferred = _inferred(index)
+    if inferred.freq is not None:
+        return inferred
     # Which frequency do most short stretches have, and what is missing from it?
-    stretches = [pd.infer_freq(index[i : i + 4]) for i in range(len(index) - 3)]
-    counts = Counter(f for f in stretches if f is not None)
+    stretches = [_inferred(index[i : i + 4]).freq for i in range(len(index) - 3)]
+    counts = Counter(freq for freq in stretches if freq is not None)
     for freq, count in counts.most_common(1):
         full = pd.date_range(index[0], index[-1], freq=freq)
         if 2 * count >= len(stretches) and index.isin(full).all():
@@ -127,6 +127,11 @@ def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
         f"{name} must have a regular index; got {len(index)} times without a frequency that "
         f'pandas can infer. Give one, for example {name}.asfreq("D").'
     )
+
+
+def _inferred(index: pd.DatetimeIndex) -> pd.DatetimeIndex:
+    # freq="infer" and not pd.infer_freq, whose result changes its type in pandas 4
+    return pd.DatetimeIndex(index, freq="infer") if len(index) > 2 else index
 
 
 def _check_no_gap(index: pd.Index, full: pd.Index, name: str) -> None:

@@ -170,14 +170,17 @@ class KernelPosterior:
         return Moments(float(plain[0] + delta), float(total), departed.slope)
 
     def taylor_moments(self, mean: Array, cov: Array) -> Moments:
-        r"""Moments to first order in the input's covariance S.
+        r"""Moments by Taylor expansion: first order for the mean, second for the variance.
 
         .. math::
-            E[y] \approx \mu + \tfrac12 \mathrm{tr}(\mu'' S), \quad
+            E[y] \approx \mu, \quad
             \mathrm{Var}[y] \approx v + \tfrac12 \mathrm{tr}(v'' S) + \mu'^{\top} S \mu'
 
-        with mean, variance and their derivatives at the mean input. Far from small S the
-        variance may come out negative, which the caller has to refuse.
+        with mean, variance and their derivatives at the mean input, S the input's covariance.
+        The variance is right to first order in S. The second-order term of the mean,
+        tr(mu'' S) / 2, is left out as in the paper: iterated over many steps it was worse
+        than no correction (sunspots, 20 steps: RMSE 32 % above the naive mean's). Far from
+        small S the variance may come out negative, which the caller has to refuse.
 
         Parameters
         ----------
@@ -200,7 +203,6 @@ class KernelPosterior:
         F = root / self.lengthscales[:, None]
         p = scaled.T @ F  # (m, r)
         bend = kernel[:, 0] * (np.einsum("ir,ir->i", p, p) - np.einsum("dr,dr->", F, F))
-        m = len(self.centers)
         slope = self.gradient(mean[None])[0]
         # columns: phi, its bend tr(phi'' S), and its tilt along each column of the root
         kernel = np.column_stack([kernel, bend, kernel * p])
@@ -214,7 +216,7 @@ class KernelPosterior:
         plain, var = self.predict(mean[None])
         push = root.T @ slope
         return Moments(
-            float(plain[0] + 0.5 * self.weights[:m] @ bend),
+            float(plain[0]),
             float(var[0] + half_trace + push @ push),
             slope,
         )

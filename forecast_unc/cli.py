@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import pandas as pd
 
-from forecast_unc import __version__
+from forecast_unc._version import __version__
 from forecast_unc.evaluation.backtest import OWN_NAME, backtest
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.forecaster import Forecaster
@@ -44,6 +44,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
+        """Exit with code 2 and one line, without the usage.
+
+        Parameters
+        ----------
+        message : str
+            What is wrong with the arguments.
+        """
         self.exit(2, f"forecast-unc: {message}. See {self.prog} --help.\n")
 
 

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from forecast_unc._typing import Array
+from forecast_unc._version import __version__
 from forecast_unc.forecasting.embedding import lag_embedding
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.propagation import (
@@ -302,8 +303,6 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             File to write; a pickle, so load it only from a source you trust, and with the
             same version of the package.
         """
-        from forecast_unc import __version__
-
         check_is_fitted(self, "regressor_")
         Path(path).write_bytes(pickle.dumps({"forecast_unc": __version__, "model": self}))
 
@@ -334,8 +333,6 @@ def load_model(path: str | PathLike[str]) -> Forecaster:
     ValueError
         If the file is of another kind or of another version of the package.
     """
-    from forecast_unc import __version__
-
     stored = pickle.loads(Path(path).read_bytes())
     if not isinstance(stored, dict) or "forecast_unc" not in stored:
         raise ValueError(

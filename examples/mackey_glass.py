@@ -1,10 +1,10 @@
 """Mackey-Glass series, 100 steps ahead: a reconstruction of Girard et al. 2003 with our figures.
 
 Girard, Rasmussen, Quinonero-Candela and Murray-Smith (NIPS 15, 2003) iterate a Gaussian process on
-lagged values of the Mackey-Glass series. Here, as there: tau = 17, one value a unit of time, 16 lags,
+lagged values of the Mackey-Glass series. The setting: tau = 17, one value a unit of time, 16 lags,
 100 training pairs drawn at random, noise of variance 0.001 on the series normalized to mean 0 and
-variance 1, horizon 100. What the paper leaves open (the stretches, the seeds, the random pairs) is
-ours, so nothing below is a figure of the paper.
+variance 1, horizon 100. The stretches, the seeds, the pairs and the kernel (with a linear term) are
+ours, so that no figure it prints is one of the paper.
 
     python examples/mackey_glass.py --output DIR              # 10 seeds, 25 origins each
     python examples/mackey_glass.py --output DIR --quick      # a small version, in seconds
@@ -66,7 +66,7 @@ def fitted(y, pairs, rng, seed):
 
 
 def one_seed(seed, clean, n_origins, n_samples, pairs):
-    """Scores by step, scores of the mean of the horizon, refusals; and the first origin's forecasts."""
+    """Scores by step, scores of the horizon's mean, refusals, and the first origin's forecasts."""
     rng = np.random.default_rng(seed)
     y = clean + rng.normal(0.0, np.sqrt(NOISE_VAR), len(clean))
     origins = np.sort(rng.choice(np.arange(TRAIN + LAGS, len(y) - STEPS), n_origins, replace=False))
@@ -194,11 +194,12 @@ def draw(by_step, picture, path):
         if name in mean:
             right.plot(mean[name].index, mean[name], color=color, linestyle=dashes, label=name)
     right.set_yscale("symlog", linthresh=2, linscale=1.2)
-    right.set_yticks([-2, -1, 0, 1, 2, 5, 10, 20, 50], ["-2", "-1", "0", "1", "2", "5", "10", "20", "50"])
+    ticks = [-2, -1, 0, 1, 2, 5, 10, 20, 50]
+    right.set_yticks(ticks, [f"{tick}" for tick in ticks])
     right.minorticks_off()
-    right.set(xlabel="steps ahead", ylabel="NLPD (nats), linear up to 2, then logarithmic")
+    right.set(xlabel="steps ahead", ylabel="NLPD (nats), logarithmic above 2")
     right.grid(visible=True, color="0.9", lw=0.8)
-    right.legend(frameon=False, fontsize="small", loc="upper left")
+    right.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize="small")
     figure.tight_layout()
     figure.savefig(path, dpi=100)
 

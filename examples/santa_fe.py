@@ -1,8 +1,8 @@
 """Santa Fe laser, 100 steps ahead: intensities of a chaotic laser that collapse near step 60.
 
-Series A of the Santa Fe competition: the first 1000 values are known, the next 100 are forecast by a
-Gaussian process on 30 lags. The data are not part of the package: pass a CSV with the columns t, y
-and is_test (0 for the 1000 known values, 1 for those to forecast).
+Series A of the Santa Fe competition: the first 1000 values are known, the next 100 are forecast by
+a Gaussian process on 30 lags. The data are not part of the package: pass a CSV with the columns t,
+y and is_test (0 for the 1000 known values, 1 for those to forecast).
 
     python examples/santa_fe.py --data santafe_a_laser.csv --output DIR
     python examples/santa_fe.py --data santafe_a_laser.csv --output DIR --quick   # a small version
@@ -22,6 +22,7 @@ from forecast_unc import Forecaster, GPRegressor, plot, scores
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "santafe_a_laser.csv"
 LAGS = 30
+MONTE_CARLO = "Monte Carlo, path-conditioned"
 
 
 def read(path):
@@ -40,7 +41,7 @@ def forecasts(model, steps, n_samples):
         "exact": {},
     }
     if n_samples:
-        methods["Monte Carlo, path-conditioned"] = {
+        methods[MONTE_CARLO] = {
             "propagation": "monte_carlo",
             "n_samples": n_samples,
             "random_state": 0,
@@ -78,14 +79,16 @@ def draw(ahead, history, actual, path):
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, 1, figsize=(9, 6.4), sharex=True, sharey=True)
-    for axis, name, color in zip(axes, ("naive", "exact"), plot.COLORS, strict=False):
+    drawn = [name for name in ("naive", "exact", MONTE_CARLO) if name in ahead]
+    figure, axes = plt.subplots(
+        len(drawn), 1, figsize=(9, 2.9 * len(drawn)), sharex=True, sharey=True
+    )
+    for axis, name, color in zip(axes, drawn, plot.COLORS, strict=False):
         plot.fan(ahead[name], (0.5, 0.95), history=history, ax=axis, color=color, label=name)
         axis.plot(actual.index, actual, "o", color="black", ms=2.5, zorder=4, label="actual")
-        axis.set_ylabel("laser intensity")
+        axis.set(xlabel="", ylabel="laser intensity")
         axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=5, frameon=False, fontsize=9)
-    axes[0].set_xlabel("")
-    axes[1].set_xlabel("sample")
+    axes[-1].set_xlabel("sample")
     figure.tight_layout()
     figure.savefig(path, dpi=100)
 

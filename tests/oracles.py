@@ -15,13 +15,13 @@ NODES = {0: 1, 1: 90, 2: 60, 3: 36, 4: 22}
 def quadrature(mean, cov, n_nodes=None):
     """Points (k, d) and weights (k,) that integrate over N(mean, cov), of any rank."""
     variances, axes = np.linalg.eigh(np.asarray(cov))
-    used = variances > 1e-13 * max(variances.max(), 1e-300)
+    used = variances > 1e-13 * variances.max(initial=1e-300)
     root = axes[:, used] * np.sqrt(variances[used])
     rank = root.shape[1]
     nodes, weights = np.polynomial.hermite_e.hermegauss(n_nodes or NODES[rank])
-    grid = np.stack(np.meshgrid(*[nodes] * rank, indexing="ij"), -1).reshape(-1, rank)
-    products = np.ones(1)
+    grid, products = np.zeros((1, 0)), np.ones(1)
     for _ in range(rank):
+        grid = np.column_stack([np.repeat(grid, len(nodes), axis=0), np.tile(nodes, len(grid))])
         products = np.multiply.outer(products, weights / weights.sum()).ravel()
     return mean + grid @ root.T, products
 
@@ -169,7 +169,7 @@ def quadrature_recursion(predict, lags, history, steps):
     p = max(lags)
     mean, cov = np.zeros(steps), np.zeros((steps, steps))
     for t in range(steps):
-        Z, weights = quadrature(mean[:t], cov[:t, :t]) if t else (np.zeros((1, 0)), np.ones(1))
+        Z, weights = quadrature(mean[:t], cov[:t, :t])
         series = np.column_stack([np.tile(history[-p:], (len(Z), 1)), Z])
         mu, var = in_blocks(predict, series[:, p + t - np.asarray(lags)])
         mean[t] = weights @ mu

@@ -161,17 +161,20 @@ def propagate(moments, lags, history, steps):
     return mean[p:], cov[p:, p:]
 
 
-def quadrature_recursion(predict, lags, history, steps):
+def quadrature_recursion(predict, lags, history, steps, exog=None):
     """The classic recursion without Stein's lemma: each step integrates over all steps before.
 
-    Every covariance with an earlier step is an integral of its own.
+    Every covariance with an earlier step is an integral of its own. exog (steps, k) holds known
+    regressors.
     """
+    exog = np.zeros((steps, 0)) if exog is None else exog
     p = max(lags)
     mean, cov = np.zeros(steps), np.zeros((steps, steps))
     for t in range(steps):
         Z, weights = quadrature(mean[:t], cov[:t, :t])
         series = np.column_stack([np.tile(history[-p:], (len(Z), 1)), Z])
-        mu, var = in_blocks(predict, series[:, p + t - np.asarray(lags)])
+        inputs = series[:, p + t - np.asarray(lags)]
+        mu, var = in_blocks(predict, np.column_stack([inputs, np.tile(exog[t], (len(Z), 1))]))
         mean[t] = weights @ mu
         cov[t, t] = weights @ var + weights @ (mu - mean[t]) ** 2
         cov[t, :t] = cov[:t, t] = (Z - mean[:t]).T @ (weights * (mu - mean[t]))

@@ -18,7 +18,13 @@ from forecast_unc.evaluation import plot
 from forecast_unc.forecasting import scores
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.propagation import PROPAGATIONS
-from forecast_unc.forecasting.series import check_aligned, check_whole, format_time, regular_index
+from forecast_unc.forecasting.series import (
+    check_aligned,
+    check_is_series,
+    check_whole,
+    format_time,
+    regular_index,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -193,12 +199,7 @@ def backtest(
         )
     for level in coverage:
         scores.check_coverage(level)
-    if not isinstance(y, pd.Series):
-        raise TypeError(
-            f"y must be a pandas Series; got {type(y).__name__}. Wrap it, for example "
-            "pd.Series(values, index=times)."
-        )
-    index = regular_index(y.index, "y")
+    index = regular_index(check_is_series(y).index, "y")
     y = y.set_axis(index)  # with its frequency set: short slices need not infer it
     if exog is not None:
         check_aligned(exog, index, "y")

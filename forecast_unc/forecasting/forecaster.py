@@ -24,6 +24,7 @@ from forecast_unc.forecasting.propagation import (
 )
 from forecast_unc.forecasting.series import (
     check_exog,
+    check_is_series,
     check_series,
     check_whole,
     format_time,
@@ -168,8 +169,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             Itself, with the posterior of all rows.
         """
         check_is_fitted(self, "regressor_")
+        y_new = check_is_series(y_new, "y_new")
         expected = future_index(self._index, max(1, len(y_new)))
-        if isinstance(y_new, pd.Series) and not y_new.index.equals(expected):
+        if not y_new.index.equals(expected):
             raise ValueError(
                 f"y_new must follow the series without a gap, from {format_time(expected, 0)}; got "
                 f"{len(y_new)} values from {format_time(y_new.index, 0) if len(y_new) else None}. "
@@ -285,12 +287,14 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         if not path_consistent:
             model = np.diag(np.diagonal(model))
         matrix, offset = self.transform_.inverse(self._values, steps)
+        scale = self.transform_.scale
         return Forecast(
             index,
             matrix @ joint.mean + offset,
             matrix @ joint.cov @ matrix.T,
-            noise_cov=posterior.noise_var * (matrix @ matrix.T),
-            model_cov=matrix @ model @ matrix.T,
+            # What enters at each step anew; what earlier steps carry over is the inputs' part.
+            noise_cov=scale**2 * posterior.noise_var * np.eye(steps),
+            model_cov=scale**2 * model,
             name=self._name,
         )
 
@@ -349,10 +353,12 @@ def load_model(path: str | PathLike[str]) -> Forecaster:
 
 def _as_lags(name: str, value: int | Sequence[int], upto: bool) -> tuple[int, ...]:
     """Positive whole numbers from an int or a sequence of them; with `upto` p means 1 to p."""
+    items: list[Any]
     if _is_whole(value):
-        value = range(1, int(value) + 1) if upto else [value] * (value != 0)
-    iterable = isinstance(value, Iterable) and not isinstance(value, str)
-    items: list[Any] = list(value) if iterable else [value]  # type: ignore[arg-type]
+        items = list(range(1, value + 1)) if upto else [value] * (value != 0)
+    else:
+        iterable = isinstance(value, Iterable) and not isinstance(value, str)
+        items = list(value) if iterable else [value]  # type: ignore[arg-type]
     valid = all(_is_whole(item) and item >= 1 for item in items)
     if upto and (not valid or not items or len(set(items)) < len(items)):
         raise ValueError(

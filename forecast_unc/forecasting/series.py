@@ -1,6 +1,8 @@
 """What a valid series is: checks at the boundary, and the times that follow it."""
 
-from collections import Counter
+from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,18 +28,15 @@ def check_series(y: object, name: str = "y") -> tuple[Array, pd.Index]:
     index : Index
         With its frequency set.
     """
-    if not isinstance(y, pd.Series):
-        raise TypeError(
-            f"{name} must be a pandas Series; got {type(y).__name__}. Wrap it, for example "
-            "pd.Series(values, index=times)."
-        )
+    y = check_is_series(y, name)
     index = regular_index(y.index, name)
-    if not pd.api.types.is_numeric_dtype(y.dtype) or pd.api.types.is_bool_dtype(y.dtype):
+    types = pd.api.types
+    if not (types.is_integer_dtype(y.dtype) or types.is_float_dtype(y.dtype)):
         raise TypeError(
             f"{name} must be numeric; got dtype {y.dtype}. Convert it with pd.to_numeric({name})."
         )
     values = y.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
-    if np.isnan(values).all():
+    if len(values) and np.isnan(values).all():
         raise ValueError(
             f"{name} must hold numbers; got only missing values. Check how it was read."
         )
@@ -56,6 +55,28 @@ def check_series(y: object, name: str = "y") -> tuple[Array, pd.Index]:
                 f"{remedy}."
             )
     return values, index
+
+
+def check_is_series(y: object, name: str = "y") -> pd.Series[Any]:
+    """The argument, if it is a Series, or an error.
+
+    Parameters
+    ----------
+    y : object
+        What came.
+    name : str
+        Name of the argument in the message.
+
+    Returns
+    -------
+    Series
+    """
+    if not isinstance(y, pd.Series):
+        raise TypeError(
+            f"{name} must be a pandas Series; got {type(y).__name__}. Wrap it, for example "
+            "pd.Series(values, index=times)."
+        )
+    return y
 
 
 def regular_index(index: pd.Index, name: str) -> pd.Index:
@@ -116,13 +137,13 @@ def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
     inferred = _inferred(index)
     if inferred.freq is not None:
         return inferred
-    # Which frequency do most short stretches have, and what is missing from it?
-    stretches = [_inferred(index[i : i + 4]).freq for i in range(len(index) - 3)]
-    counts = Counter(freq for freq in stretches if freq is not None)
-    for freq, count in counts.most_common(1):
-        full = pd.date_range(index[0], index[-1], freq=freq)
-        if 2 * count >= len(stretches) and index.isin(full).all():
-            _check_no_gap(index, full, name)
+    # The frequency of some stretch with which the fewest times are missing, if there is one.
+    stretches = [index[i : i + k] for k in (3, 6) for i in range(len(index) - k + 1)]
+    candidates = {freq for freq in (_inferred(part).freq for part in stretches) if freq is not None}
+    grids = [pd.date_range(index[0], index[-1], freq=freq) for freq in candidates]
+    grids = [grid for grid in grids if index.isin(grid).all()]
+    if grids:
+        _check_no_gap(index, min(grids, key=len), name)
     raise ValueError(
         f"{name} must have a regular index; got {len(index)} times without a frequency that "
         f'pandas can infer. Give one, for example {name}.asfreq("D").'

@@ -46,22 +46,21 @@ def test_covariance_is_the_definition(posterior, X):
 
 
 def test_gradient_is_that_of_the_mean(posterior, X):
-    by_differences = [
-        oracles.finite_difference(lambda x: posterior.mean(x[None])[0], x) for x in X
-    ]
+    by_differences = [oracles.finite_difference(lambda x: posterior.mean(x[None])[0], x) for x in X]
     np.testing.assert_allclose(posterior.gradient(X), by_differences, rtol=1e-7, atol=1e-9)
 
 
 def test_shift_of_inputs_and_outputs_shifts_everything(rng, X):
     posterior = built_by_hand(rng, 5, (1,))
+    shift = np.array([100.0, -50.0])
     moved = type(posterior)(
         **{
             **vars(posterior),
-            "input_offset": posterior.input_offset + [100.0, -50.0],
+            "input_offset": posterior.input_offset + shift,
             "output_offset": posterior.output_offset + 7.0,
         }
     )
-    far = X + [100.0, -50.0]
+    far = X + shift
     np.testing.assert_allclose(moved.mean(far), posterior.mean(X) + 7.0, rtol=1e-11)
     np.testing.assert_allclose(moved.covariance(far), posterior.covariance(X), rtol=1e-11)
     cov = np.array([[0.3, 0.1], [0.1, 0.2]])

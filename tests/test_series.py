@@ -317,7 +317,7 @@ def test_times_without_any_frequency_are_refused(rng):
     index = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.cumsum(rng.integers(1, 99, 30)), "min")
     with pytest.raises(
         ValueError,
-        match=r"y must have a regular index; got 30 times without a frequency that pandas can infer",
+        match=r"y must have a regular index; got 30 times without a frequency that pandas can ",
     ):
         MODEL.fit(series(pd.DatetimeIndex(index)))
 

@@ -97,8 +97,7 @@ def main():
         "noise of a tenth": base | {"noise_std": 0.15},
         "noise of 1e-3": base | {"noise_std": 1.5e-3},
         "noise of 1e-4": base | {"noise_std": 1.5e-4},
-        "noise of 1e-4, tiny cov": base
-        | {"noise_std": 1.5e-4, "cov": (1e-10 * F @ F.T).tolist()},
+        "noise of 1e-4, tiny cov": base | {"noise_std": 1.5e-4, "cov": (1e-10 * F @ F.T).tolist()},
         "far from the data": base | far | {"noise_std": 0.15},
         "far from the data, no linear part": base | far | flat | {"noise_std": 0.15},
         "wide, no linear part": base | wide | flat | {"noise_std": 0.15},

@@ -183,23 +183,23 @@ def draw(by_step, picture, path):
     plot.compare(ahead, history=history, actual=actual, ax=left)
     left.set(xlabel="time", ylabel="Mackey-Glass, normalized")
 
-    lines = [
-        ("naive", plot.COLORS[0], "-"),
-        ("Taylor, path-consistent", plot.COLORS[2], ":"),
-        ("exact, path-consistent", plot.COLORS[1], "-"),
-        ("Monte Carlo, path-conditioned", "black", "--"),
-    ]
+    lines = {
+        "naive": ("naive", plot.COLORS[0], "-"),
+        "Taylor": ("Taylor, path-consistent", plot.COLORS[2], ":"),
+        "exact": ("exact, path-consistent", plot.COLORS[1], "-"),
+        "Monte Carlo": ("Monte Carlo, path-conditioned", "black", "--"),
+    }
     mean = by_step.groupby(["method", "step"])["nlpd"].mean()
-    for name, color, dashes in lines:
+    for label, (name, color, dashes) in lines.items():
         if name in mean:
-            right.plot(mean[name].index, mean[name], color=color, linestyle=dashes, label=name)
+            right.plot(mean[name].index, mean[name], color=color, linestyle=dashes, label=label)
     right.set_yscale("symlog", linthresh=2, linscale=1.2)
     ticks = [-2, -1, 0, 1, 2, 5, 10, 20, 50]
     right.set_yticks(ticks, [f"{tick}" for tick in ticks])
     right.minorticks_off()
     right.set(xlabel="steps ahead", ylabel="NLPD (nats), logarithmic above 2")
     right.grid(visible=True, color="0.9", lw=0.8)
-    right.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize="small")
+    right.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize="small")
     figure.tight_layout()
     figure.savefig(path, dpi=100)
 

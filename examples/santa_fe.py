@@ -84,7 +84,8 @@ def draw(ahead, history, actual, path):
         len(drawn), 1, figsize=(9, 2.9 * len(drawn)), sharex=True, sharey=True
     )
     for axis, name, color in zip(axes, drawn, plot.COLORS, strict=False):
-        plot.fan(ahead[name], (0.5, 0.95), history=history, ax=axis, color=color, label=name)
+        label = name.partition(",")[0]
+        plot.fan(ahead[name], (0.5, 0.95), history=history, ax=axis, color=color, label=label)
         axis.plot(actual.index, actual, "o", color="black", ms=2.5, zorder=4, label="actual")
         axis.set(xlabel="", ylabel="laser intensity")
         axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=5, frameon=False, fontsize=9)

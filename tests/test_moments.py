@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -139,13 +140,7 @@ def test_exact_equals_quadrature_for_arbitrary_weights_and_G(rng, m, signs, rank
     if m == 0 and signs:
         signs = tuple(sign for sign in signs if sign > 0)
         posterior = built_by_hand(rng, 3, signs)
-        posterior = KernelPosterior(
-            **{
-                **vars(posterior),
-                "centers": np.empty((0, 2)),
-                "weights": posterior.weights[3:],
-            }
-        )
+        posterior = replace(posterior, centers=np.empty((0, 2)), weights=posterior.weights[3:])
     else:
         posterior = built_by_hand(rng, m, signs)
     mean, cov = uncertain_input(2, rank)
@@ -262,6 +257,26 @@ def test_exact_agrees_with_the_textbook_however_far(rng, m, rank, distance):
     mean, cov = np.array([distance, -0.7 * distance]), cov * distance**2
     oracle = oracles.textbook_moments(posterior, mean, cov)
     assert_same(posterior.moments(mean, cov), cov, oracle, 1e-8)
+
+
+def test_far_input_keeps_its_digits_where_kernels_are_all_there_is(rng):
+    # nothing linear and little noise: what is left far out are the combined exponents
+    posterior = built_by_hand(rng, 700, (1,))
+    m = len(posterior.centers)
+    (factor,) = posterior.factors
+    kernels_only = replace(
+        posterior,
+        weights=np.append(posterior.weights[:m], np.zeros(3)),
+        factors=(replace(factor, linear=np.zeros_like(factor.linear)),),
+        linear_var=np.zeros(3),
+        kernel_var=0.0,
+        noise_var=1e-6,
+    )
+    for rank in (1, 2):
+        _, cov = uncertain_input(2, rank)
+        mean, cov = np.array([25.0, -30.0]), 30.0**2 * cov
+        oracle = oracles.textbook_moments(kernels_only, mean, cov)
+        assert_same(kernels_only.moments(mean, cov), cov, oracle)
 
 
 def test_far_input_uses_combined_exponents_and_agrees_with_quadrature(rng, monkeypatch):

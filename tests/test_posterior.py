@@ -1,6 +1,6 @@
 """KernelPosterior and its factors against the definition with the matrix G written out."""
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
@@ -53,12 +53,10 @@ def test_gradient_is_that_of_the_mean(posterior, X):
 def test_shift_of_inputs_and_outputs_shifts_everything(rng, X):
     posterior = built_by_hand(rng, 5, (1,))
     shift = np.array([100.0, -50.0])
-    moved = type(posterior)(
-        **{
-            **vars(posterior),
-            "input_offset": posterior.input_offset + shift,
-            "output_offset": posterior.output_offset + 7.0,
-        }
+    moved = replace(
+        posterior,
+        input_offset=posterior.input_offset + shift,
+        output_offset=posterior.output_offset + 7.0,
     )
     far = X + shift
     np.testing.assert_allclose(moved.mean(far), posterior.mean(X) + 7.0, rtol=1e-11)

@@ -278,6 +278,18 @@ def test_with_observed_inputs_the_joint_holds_for_arbitrary_G(rng):
     assert_close_in_errors(paths, phi @ posterior.weights + posterior.output_offset, cov)
 
 
+def test_path_is_the_cholesky_factor_of_its_joint_times_the_draws():
+    # digits that no number of samples would show
+    h, lags, n = 5, (5, 6), 3
+    gp, y, X, target = fitted(lags)
+    inputs = np.array([y[[40 + t - 5, 40 + t - 6]] for t in range(h)])
+    bias = GaussianProcessEvidence.bias_scale * target.std()
+    mean, cov = oracles.fitted_gp_joint(gp, X, target, inputs, bias)
+    paths = sample_paths(gp.posterior_, lags, y, no_exog(h), n, True, 0)
+    draws = np.random.default_rng(0).standard_normal((h, n))
+    np.testing.assert_allclose(paths, mean + (np.linalg.cholesky(cov) @ draws).T, rtol=1e-8)
+
+
 @functools.cache
 def uncertain_function():
     """Few rows and little noise: the doubt is about the function, not the noise."""

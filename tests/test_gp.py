@@ -338,7 +338,7 @@ def test_hyperparameters_that_leave_a_singular_covariance_are_refused():
 
 def test_condition_that_leaves_a_singular_covariance_is_refused():
     X = np.linspace(-3, 3, 12)[:, None]
-    gp = GPRegressor(noise_std=1e-9, lengthscales=0.3, linear=False).fit(X, np.sin(X[:, 0]))
+    gp = GPRegressor(noise_std=1e-12, lengthscales=0.3, linear=False).fit(X, np.sin(X[:, 0]))
     close = np.linspace(-1, 1, 400)[:, None]
     with pytest.raises(
         ValueError, match=r"noise_std must keep the covariance positive definite; got a factor"

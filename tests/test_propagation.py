@@ -476,3 +476,18 @@ def test_negative_variance_names_the_step():
         ValueError, match=r"variance must be positive; got -.* at step \d+\. The expansion is used"
     ):
         propagate(gp.posterior_, (1,), np.array([0.55]), no_exog(40), propagation="taylor")
+
+
+def test_path_consistent_covariance_is_a_covariance():
+    """Random sparse GPs of little noise, the cases where the undamped form was indefinite."""
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 9))
+        X = rng.uniform(-2, 2, size=(n, 1))
+        gp = GPRegressor(linear=False, lengthscales=rng.uniform(0.5, 1.5), noise_std=0.1)
+        posterior = gp.fit(X, rng.standard_normal(n)).posterior_
+        history = rng.uniform(-2, 2, size=1)
+        _, cov = propagate(posterior, (1,), history, np.empty((5, 0)))
+        std = np.sqrt(np.diagonal(cov))
+        lowest = np.linalg.eigvalsh(cov / np.outer(std, std))[0]
+        assert lowest > -1e-12

@@ -129,7 +129,9 @@ def _gaussian(
         # Stein: Cov(z, y) = Cov(z, x) E[dy/dx], so no inverse of a singular Cov(x).
         cross = cov[:t, x] @ slope
         if function is not None:
-            shared = function.covariance_with_past(inputs[step], x, slope)
+            explained = slope @ cov[np.ix_(x, x)] @ slope
+            fresh = var - explained - posterior.noise_var
+            shared = function.covariance_with_past(inputs[step], x, slope, fresh)
             cross += shared[:t]
             var += 2.0 * slope @ shared[x]
         check_positive_variance(np.array([var]), posterior, method, f" at step {step + 1}")
@@ -143,6 +145,13 @@ class _FunctionError:
 
     C[t, u] = Cov(error of f at step t, z_u) = slope_u . C[t, lags of u] + k_post(x_t, x_u)
     for earlier steps u, and 0 for the observed history: a unit triangular system a step.
+
+    The joint covariance J so built satisfies (I - A) J (I - A)' = k_post + noise + rest, A
+    the slopes and rest the diagonal that makes the steps' own variances exact. Where a mean
+    input is a local maximum of the function's variance, rest is negative and J may not be a
+    covariance (11 % of 20,000 random one-dimensional GPs). So the function's std at a step
+    is taken to be no more than what the step adds to its inputs' part and the noise:
+    with that J is positive definite by construction, and not further from Monte Carlo.
     """
 
     def __init__(self, posterior: KernelPosterior, p: int, h: int) -> None:
@@ -151,13 +160,23 @@ class _FunctionError:
         self.inputs = np.empty((h, len(posterior.input_offset)))
         self.whitened = [np.empty((h, len(factor.chol))) for factor in posterior.factors]
         self.carry = np.eye(p + h)  # I - [slope_u at the lags of u]
+        self.damping = np.ones(h)
         self.shared = np.zeros(p + h)
 
-    def covariance_with_past(self, x: Array, lagged: Array, slope: Array) -> Array:
-        """C[t, :] for the next step t, at input x that takes slope at the lagged times."""
+    def covariance_with_past(self, x: Array, lagged: Array, slope: Array, fresh: float) -> Array:
+        """C[t, :] for the next step t.
+
+        At input x, which takes slope at the lagged times; fresh is the variance that the
+        step adds to what its inputs explain linearly, without the noise.
+        """
         t, n = self.p + self.step, self.step
         kernel, linear = self.posterior.features(x[None])
         whitened = self.posterior.whiten(kernel, linear)
+        own = self.posterior.prior_covariance(x[None], x[None])[0, 0]
+        for factor, V in zip(self.posterior.factors, whitened, strict=True):
+            own += factor.sign * (V[:, 0] @ V[:, 0])
+        if own > 0.0:
+            self.damping[n] = min(1.0, np.sqrt(max(fresh, 0.0) / own))
         self.shared[:] = 0.0
         if n:
             between = self.posterior.prior_covariance(x[None], self.inputs[:n])[0]
@@ -165,6 +184,7 @@ class _FunctionError:
                 self.posterior.factors, self.whitened, whitened, strict=True
             ):
                 between += factor.sign * (past[:n] @ V[:, 0])
+            between *= self.damping[n] * self.damping[:n]
             self.shared[self.p : t] = solve_triangular(
                 self.carry[self.p : t, self.p : t], between, lower=True, unit_diagonal=True
             )
@@ -210,7 +230,7 @@ def sample_paths(
     """Sample paths of the next h observations, of shape (n_samples, h).
 
     With `path_consistent` each path draws one function: at every step the posterior is
-    conditioned on the path's own earlier function values. This is the law that the other
+    conditioned on the path's own earlier observations. This is the law that the other
     propagations approximate. Without, function values are drawn afresh at every step.
 
     Parameters

@@ -141,7 +141,7 @@ class GaussianProcessEvidence:
         return float(value), gradient
 
     def _products(self, inverse: Array, b: Array, Z: Array) -> tuple[Array, Array]:
-        """Row sums r of M = (K^-1 - b b') o K_se and M Z, from lower triangles."""
+        """Row sums r of M = (K^-1 - b b') o a^2 K_se and M Z, from lower triangles."""
         d, n = Z.shape
         right = np.empty((n, d + 1), order="F")  # [Z, 1]
         right[:, :d] = Z.T

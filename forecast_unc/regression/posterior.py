@@ -178,9 +178,10 @@ class KernelPosterior:
 
         with mean, variance and their derivatives at the mean input, S the input's covariance.
         The variance is right to first order in S. The second-order term of the mean,
-        tr(mu'' S) / 2, is left out as in the paper: iterated over many steps it was worse
-        than no correction (sunspots, 20 steps: RMSE 32 % above the naive mean's). Far from
-        small S the variance may come out negative, which the caller has to refuse.
+        tr(mu'' S) / 2, is left out: iterated over many steps it was worse than no
+        correction (sunspots, 9 lags, 20 steps from 20 origins 5 years apart: RMSE 40.2
+        with it, 30.5 without, 32.8 exact). Far from small S the variance may come out
+        negative, which the caller has to refuse.
 
         Parameters
         ----------

@@ -43,7 +43,13 @@ def covariance_matrix(
             kernel_out[rows, columns] = panel
         if len(linear):
             panel = dgemm(
-                1.0, linear[:, rows], linear[:, columns], trans_a=1, beta=1.0, c=panel, overwrite_c=1
+                1.0,
+                linear[:, rows],
+                linear[:, columns],
+                trans_a=1,
+                beta=1.0,
+                c=panel,
+                overwrite_c=1,
             )
         out[rows, columns] = panel
     out.ravel(order="K")[:: n + 1] += noise_std**2
@@ -77,7 +83,7 @@ class GaussianProcessEvidence:
     bias_scale = 1.0
 
     def __init__(self, X: Array, y: Array, linear: bool) -> None:
-        n, d = X.shape
+        n = len(y)
         self.X = np.asfortranarray(X.T)  # (d, n)
         self.y = y
         self.linear = linear
@@ -135,7 +141,7 @@ class GaussianProcessEvidence:
         return float(value), gradient
 
     def _products(self, inverse: Array, b: Array, Z: Array) -> tuple[Array, Array]:
-        """Row sums r of M = (K^-1 - b b') o K_se and M Z, from lower triangles."""
+        """Row sums r of M = (K^-1 - b b') o a^2 K_se and M Z, from lower triangles."""
         d, n = Z.shape
         right = np.empty((n, d + 1), order="F")  # [Z, 1]
         right[:, :d] = Z.T

@@ -39,10 +39,10 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
             Only with `return_std`.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        inputs: Array = validate_data(self, X, dtype=np.float64, reset=False)
         if not return_std:
-            return self.posterior_.mean(X)
-        mean, var = self.posterior_.predict(X)
+            return self.posterior_.mean(inputs)
+        mean, var = self.posterior_.predict(inputs)
         check_positive_variance(var, self.posterior_)
         return mean, np.sqrt(var)
 
@@ -67,9 +67,9 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         cov : array-like of shape (d, d)
             Covariance of the input; any rank, zero included.
         method : {"exact", "taylor", "monte_carlo"}, default="exact"
-            Closed-form moments; their expansion to first order in `cov` (cheap, good
-            only while `cov` is small against the length-scales); or averages over
-            sampled inputs.
+            Closed-form moments; Taylor expansion, the mean to zeroth and the variance to
+            first order in `cov` (cheap, good only while `cov` is small against the
+            length-scales); or averages over sampled inputs.
         n_samples : int, default=1000
             Sampled inputs of "monte_carlo".
         random_state : int, Generator or None
@@ -173,17 +173,22 @@ def check_gaussian_input(mean: ArrayLike, cov: ArrayLike, d: int) -> tuple[Array
             "mean and cov must be finite; got NaN or infinity. A missing input is one with a "
             "large variance, not NaN."
         )
-    size = np.abs(S).max()
-    if np.abs(S - S.T).max() > 1e-10 * size:
+    var = np.diagonal(S)
+    # Of the correlations, so that what is roundoff does not depend on the inputs' units; a
+    # zero variance leaves its covariances as they are, which then have to be zero too.
+    unit = np.sqrt(np.where(var > 0, var, 1.0))
+    correlation = S / np.outer(unit, unit)
+    apart = np.abs(correlation - correlation.T).max()
+    if apart > 1e-10:
         raise ValueError(
-            f"cov must be symmetric; got entries that differ by {np.abs(S - S.T).max():.3g}. "
+            f"cov must be symmetric; got correlations that differ by {apart:.3g}. "
             "Pass (cov + cov.T) / 2 if the difference is roundoff."
         )
-    lowest = eigvalsh(S)[0]
-    if lowest < -1e-10 * size:
+    lowest = eigvalsh(correlation)[0]
+    if lowest < -1e-10:
         raise ValueError(
-            f"cov must be positive semi-definite; got an eigenvalue of {lowest:.3g}. "
-            "Variances and correlations must belong together."
+            f"cov must be positive semi-definite; got correlations with an eigenvalue of "
+            f"{lowest:.3g}. Variances and covariances must belong together."
         )
     return m, S
 

@@ -1,0 +1,45 @@
+"""Fixtures shared by all tests; every source of chance and every window is pinned here."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Scripts that made the reference numbers; they need mpmath.
+collect_ignore_glob = ["reference/*"]
+
+# Read by matplotlib at its first import, here and in every subprocess.
+os.environ["MPLBACKEND"] = "Agg"
+
+settings.register_profile(
+    "forecast_unc",
+    deadline=None,
+    derandomize=True,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("forecast_unc")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20030405)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    folder = Path(__file__).parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("needs the data sets in ../shared/data, which are not part of the repository")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def close_figures() -> Iterator[None]:
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

@@ -1,0 +1,94 @@
+"""Evidence and gradient against the definition, finite differences and scikit-learn."""
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
+
+from forecast_unc.regression.evidence import GaussianProcessEvidence, covariance_matrix
+from tests import oracles
+
+LENGTHSCALES = np.array([0.8, 1.7, 5.0])
+SCALES = 1.3, 0.4, 0.2  # amplitude, linear scale, noise std
+
+
+@pytest.fixture(params=[25, 420], ids=["one panel", "several panels"])
+def data(request, rng):
+    X = rng.normal(size=(request.param, 3))
+    return X, np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.2 * rng.standard_normal(len(X))
+
+
+def covariance(X, linear, lengthscales, amplitude, linear_scale, noise_std):
+    """K by the definition."""
+    scales = (np.full(3, linear_scale), 1.0) if linear else (np.zeros(3), 0.0)
+    K = oracles.gp_kernel(X, X, lengthscales, amplitude, *scales)
+    return K + noise_std**2 * np.eye(len(X))
+
+
+@pytest.mark.parametrize("linear", [True, False], ids=["linear", "no linear"])
+def test_evidence_is_its_definition(data, linear):
+    X, y = data
+    value, _ = GaussianProcessEvidence(X, y, linear)(LENGTHSCALES, *SCALES)
+    K = covariance(X, linear, LENGTHSCALES, *SCALES)
+    np.testing.assert_allclose(-value, oracles.gp_log_evidence(y, K), rtol=1e-11)
+
+
+@pytest.mark.parametrize("linear", [True, False], ids=["linear", "no linear"])
+def test_gradient_agrees_with_finite_differences_of_the_definition(data, linear):
+    X, y = data
+
+    def definition(log_theta):
+        theta = np.exp(log_theta)
+        return -oracles.gp_log_evidence(y, covariance(X, linear, theta[:3], *theta[3:]))
+
+    _, gradient = GaussianProcessEvidence(X, y, linear)(LENGTHSCALES, *SCALES)
+    at = np.log(np.concatenate([LENGTHSCALES, SCALES]))
+    np.testing.assert_allclose(
+        gradient, oracles.finite_difference(definition, at), rtol=1e-6, atol=1e-5
+    )
+    if not linear:
+        assert gradient[4] == 0.0  # the linear scale is no part of the model
+
+
+@pytest.mark.parametrize("linear", [True, False], ids=["linear", "no linear"])
+def test_evidence_and_gradient_agree_with_scikit_learn(data, linear):
+    X, y = data
+    a, tau, s = SCALES
+    kernel = ConstantKernel(a**2) * RBF(LENGTHSCALES) + WhiteKernel(s**2)
+    if linear:
+        kernel += ConstantKernel(tau**2) * DotProduct(sigma_0=1.0 / tau)
+    other = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(X, y)
+    theirs, their_gradient = other.log_marginal_likelihood(other.kernel_.theta, True)
+    value, gradient = GaussianProcessEvidence(X, y, linear)(LENGTHSCALES, *SCALES)
+    np.testing.assert_allclose(-value, theirs, rtol=1e-10)
+    # their parameters: log a^2, log l, log s^2
+    np.testing.assert_allclose(-gradient[3], 2 * their_gradient[0], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(-gradient[:3], their_gradient[1:4], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(-gradient[5], 2 * their_gradient[4], rtol=1e-8)
+
+
+def test_evidence_does_not_depend_on_what_was_asked_before(data):
+    evidence = GaussianProcessEvidence(*data, True)
+    value, gradient = evidence(LENGTHSCALES, *SCALES)
+    evidence(10 * LENGTHSCALES, 0.1, 2.0, 3.0)
+    again = evidence(LENGTHSCALES, *SCALES)
+    assert again[0] == value
+    np.testing.assert_array_equal(again[1], gradient)
+
+
+def test_singular_covariance_has_no_evidence():
+    X = np.zeros((5, 1))  # five times the same input, and noise below the last digit
+    value, gradient = GaussianProcessEvidence(X, np.arange(5.0), False)(np.ones(1), 1.0, 1.0, 1e-12)
+    assert value == np.inf
+    np.testing.assert_array_equal(gradient, np.zeros(4))
+
+
+def test_covariance_matrix_writes_both_triangles_asked_for(rng):
+    X = rng.normal(size=(40, 3))
+    U = rng.normal(size=(2, 40))
+    out, kernel = np.full((40, 40), np.nan, order="F"), np.full((40, 40), np.nan, order="F")
+    covariance_matrix(np.asfortranarray((X / LENGTHSCALES).T), 1.5, 0.1, U, out, kernel)
+    nonlinear = 1.5**2 * oracles.squared_exponential(X, X, LENGTHSCALES)
+    np.testing.assert_allclose(np.tril(kernel), np.tril(nonlinear), rtol=1e-12)
+    full = nonlinear + U.T @ U + 0.01 * np.eye(40)
+    np.testing.assert_allclose(np.tril(out), np.tril(full), rtol=1e-12, atol=1e-14)

@@ -1,0 +1,371 @@
+"""The forecaster: invariances, honesty, updating, saving, and its errors."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from forecast_unc import Forecaster, GPRegressor, load_model
+from forecast_unc.forecasting.embedding import lag_embedding
+from forecast_unc.forecasting.propagation import propagate
+
+KINDS = ["exact", "taylor", "naive", "monte_carlo"]
+
+
+def autoregression(n, seed=0, coefficient=0.8):
+    rng = np.random.default_rng(seed)
+    values = np.zeros(n + 50)
+    for t in range(1, n + 50):
+        values[t] = coefficient * values[t - 1] + rng.standard_normal()
+    return pd.Series(values[50:], pd.date_range("2020-01-01", periods=n, freq="D"), name="y")
+
+
+@pytest.fixture
+def y():
+    return autoregression(70)
+
+
+@pytest.fixture
+def regressor():
+    return GPRegressor(lengthscales=3.0)
+
+
+def test_the_way_of_the_data(y, regressor):
+    """Difference, standardize, embed, fit, propagate, integrate: step by step by hand."""
+    ahead = Forecaster(regressor, lags=[1, 3], differences=1).fit(y).forecast(5)
+    changes = np.diff(y.to_numpy())
+    z = (changes - changes.mean()) / changes.std()
+    X, target = lag_embedding(z, (1, 3), np.empty((69, 0)))
+    posterior = clone(regressor).fit(X, target).posterior_
+    joint = propagate(posterior, (1, 3), z, np.empty((5, 0)))
+    cumulative = np.tril(np.ones((5, 5)))
+    steps = joint.mean * changes.std() + changes.mean()
+    np.testing.assert_allclose(ahead.mean, y.iloc[-1] + np.cumsum(steps), rtol=1e-10)
+    cov = changes.var() * cumulative @ joint.cov @ cumulative.T
+    np.testing.assert_allclose(ahead.cov, cov, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("differences", [0, 1, (1, 7)])
+def test_units_do_not_matter(y, kind, differences):
+    model = Forecaster(GPRegressor(), lags=3, differences=differences, random_state=3)
+    ahead = model.fit(y).forecast(6, propagation=kind, n_samples=50)
+    other = model.fit(40.0 - 0.01 * y).forecast(6, propagation=kind, n_samples=50)
+    if kind != "monte_carlo":  # a negative scale turns the draws round
+        np.testing.assert_allclose(other.mean, 40.0 - 0.01 * ahead.mean, rtol=1e-5)
+    else:
+        other = model.fit(40.0 + 0.01 * y).forecast(6, propagation=kind, n_samples=50)
+        np.testing.assert_allclose(other.mean, 40.0 + 0.01 * ahead.mean, rtol=1e-5)
+    np.testing.assert_allclose(other.std, 0.01 * ahead.std, rtol=1e-4)
+
+
+@settings(max_examples=8)
+@given(shift=st.integers(-3000, 3000), scale=st.floats(1e-6, 1e6), offset=st.floats(-1e4, 1e4))
+def test_shift_scale_and_offset(shift, scale, offset):
+    y = autoregression(40)
+    model = Forecaster(GPRegressor(lengthscales=3.0, noise_std=0.6), lags=2)
+    ahead = model.fit(y).forecast(4)
+    moved = (scale * (y + offset)).set_axis(y.index + pd.Timedelta(days=shift))
+    other = model.fit(moved).forecast(4)
+    assert list(other.index) == list(ahead.index + pd.Timedelta(days=shift))
+    np.testing.assert_allclose(other.mean, scale * (ahead.mean + offset), rtol=1e-6)
+    np.testing.assert_allclose(other.cov, scale**2 * ahead.cov, rtol=1e-6)
+
+
+def test_the_order_of_the_lags_does_not_matter(y):
+    a = Forecaster(lags=[1, 2, 5]).fit(y).forecast(6)
+    b = Forecaster(lags=np.array([5, 1, 2])).fit(y).forecast(6)
+    np.testing.assert_allclose(a.mean, b.mean, rtol=1e-5)
+    np.testing.assert_allclose(a.cov, b.cov, rtol=1e-4)
+
+
+def test_lags_as_a_number_are_all_up_to_it(y, regressor):
+    assert Forecaster(regressor, lags=3).fit(y).lags_ == (1, 2, 3)
+    assert Forecaster(regressor, lags=(3,)).fit(y).lags_ == (3,)
+    model = Forecaster(regressor, lags=3, differences=12).fit(y)
+    assert model.transform_.differences == (12,)
+
+
+def test_nothing_of_the_caller_is_modified_or_kept(y, regressor):
+    before = y.copy()
+    exog = pd.DataFrame({"x": np.arange(70.0)}, y.index)
+    model = Forecaster(regressor, lags=2).fit(y, exog)
+    future = pd.DataFrame({"x": np.arange(70.0, 73.0)}, pd.date_range("2020-03-11", periods=3))
+    first = model.forecast(3, future)
+    pd.testing.assert_series_equal(y, before)
+    y.iloc[:] = 0.0
+    exog.iloc[:] = 0.0
+    pd.testing.assert_frame_equal(model.forecast(3, future).cov, first.cov)
+    assert not hasattr(regressor, "posterior_")
+
+
+def test_seeds_decide_monte_carlo(y, regressor):
+    model = Forecaster(regressor, lags=2, random_state=5).fit(y)
+    a = model.forecast(3, propagation="monte_carlo", n_samples=20)
+    b = model.forecast(3, propagation="monte_carlo", n_samples=20, random_state=5)
+    c = model.forecast(3, propagation="monte_carlo", n_samples=20, random_state=6)
+    assert (a.mean == b.mean).all()
+    assert (a.mean != c.mean).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("path_consistent", [True, False])
+@pytest.mark.parametrize("differences", [0, 1])
+def test_decomposition_adds_up_and_means_what_it_says(y, kind, path_consistent, differences):
+    model = Forecaster(GPRegressor(), lags=2, differences=differences, random_state=0).fit(y)
+    ahead = model.forecast(5, propagation=kind, path_consistent=path_consistent, n_samples=200)
+    parts = ahead.decompose()
+    np.testing.assert_allclose(parts.sum(axis=1), ahead.var, rtol=1e-12)
+    scale = model.transform_.scale * model.regressor_.noise_std_
+    np.testing.assert_allclose(parts["noise"], scale**2, rtol=1e-10)
+    assert (parts["model"] > 0).all()
+    if kind == "naive" and not differences:
+        np.testing.assert_allclose(parts["inputs"] / ahead.var, 0.0, atol=1e-10)
+    else:
+        assert (parts["inputs"].iloc[1:] > 0).all()
+        assert parts["inputs"].iloc[0] == pytest.approx(0.0, abs=0.3 * ahead.var.iloc[0])
+
+
+def test_exogenous_regressors_are_used(regressor):
+    rng = np.random.default_rng(1)
+    index = pd.date_range("2021-01-01", periods=103, freq="D")
+    x = rng.standard_normal(103)
+    values = 2.0 * x + 0.1 * rng.standard_normal(103)
+    y, exog = pd.Series(values[:100], index[:100]), pd.DataFrame({"x": x}, index)
+    model = Forecaster(lags=1).fit(y, exog.iloc[:100])
+    for kind in KINDS:
+        ahead = model.forecast(3, exog.iloc[100:], propagation=kind, random_state=0)
+        np.testing.assert_allclose(ahead.mean, values[100:], atol=0.4)
+        assert (ahead.std < 0.2).all()
+    model.update(pd.Series(values[100:], index[100:]), exog.iloc[100:])
+    assert len(model.regressor_.posterior_.centers) == 102
+
+
+def test_update_is_the_posterior_of_all_rows(y, regressor):
+    model = Forecaster(regressor, lags=2).fit(y.iloc[:60])
+    hyper = model.regressor_.log_evidence_, model.regressor_.noise_std_
+    assert model.update(y.iloc[60:]) is model
+    assert (model.regressor_.log_evidence_, model.regressor_.noise_std_) == hyper
+    z = model.transform_.forward(y.to_numpy())
+    X, target = lag_embedding(z, (1, 2), np.empty((70, 0)))
+    for got, expected in zip(
+        model.regressor_.posterior_.predict(X), _conditioned(model, X, target), strict=True
+    ):
+        np.testing.assert_allclose(got, expected, rtol=1e-8)
+    assert model.forecast(1).index[0] == y.index[-1] + pd.Timedelta(days=1)
+
+
+def _conditioned(model, X, target):
+    """GP prediction from its definition, with the forecaster's hyper-parameters."""
+    gp = model.regressor_
+    center, level = gp.posterior_.input_offset, gp.posterior_.output_offset
+
+    def kernel(A, B):
+        squares = (((A[:, None] - B[None]) / gp.lengthscales_) ** 2).sum(-1)
+        linear = ((A - center) * gp.linear_scale_**2) @ (B - center).T
+        return gp.amplitude_**2 * np.exp(-0.5 * squares) + linear + gp._bias_scale**2
+
+    K = kernel(X, X)
+    gain = np.linalg.solve(K + gp.noise_std_**2 * np.eye(len(X)), K).T
+    var = np.diagonal(K - gain @ K) + gp.noise_std_**2
+    return level + gain @ (target - level), var
+
+
+def test_apply_moves_the_origin_and_nothing_else(y, regressor):
+    model = Forecaster(regressor, lags=2, differences=1).fit(y.iloc[:50])
+    before = model.forecast(3)
+    applied = model.apply(y)
+    assert applied.regressor_ is model.regressor_
+    joint = propagate(
+        model.regressor_.posterior_,
+        (1, 2),
+        model.transform_.forward(y.to_numpy()),
+        np.empty((3, 0)),
+    )
+    first = y.iloc[-1] + model.transform_.scale * joint.mean[0] + model.transform_.shift
+    assert applied.forecast(3).mean.iloc[0] == pytest.approx(first, rel=1e-12)
+    pd.testing.assert_frame_equal(model.forecast(3).cov, before.cov)
+    same = model.apply(y.iloc[:50]).forecast(3)
+    pd.testing.assert_series_equal(same.mean, before.mean)
+
+
+def test_max_train_keeps_the_last_rows(y, regressor):
+    model = Forecaster(regressor, lags=2, max_train=30).fit(y)
+    assert len(model.regressor_.posterior_.centers) == 30
+    z = model.transform_.forward(y.to_numpy())
+    rows = np.column_stack([z[-31:-1], z[-32:-2]])
+    posterior = model.regressor_.posterior_
+    np.testing.assert_allclose(posterior.centers + posterior.input_offset, rows)
+
+
+def test_save_and_load(y, regressor, tmp_path):
+    path = tmp_path / "model.pkl"
+    model = Forecaster(regressor, lags=2).fit(y)
+    model.save(path)
+    pd.testing.assert_frame_equal(load_model(path).forecast(4).cov, model.forecast(4).cov)
+    path.write_bytes(pickle.dumps({"forecast_unc": "0.0.0", "model": model}))
+    with pytest.raises(ValueError, match="path must name a model of version .*; got one of 0.0.0"):
+        load_model(path)
+    path.write_bytes(pickle.dumps([1]))
+    with pytest.raises(ValueError, match=r"path must name a file written by Forecaster.save; got"):
+        load_model(path)
+
+
+def test_bands_of_a_known_autoregression_cover(regressor):
+    """95 % and 50 % bands of 60 simulated AR(1), 8 steps: within binomial error of 3 std."""
+    inside = np.zeros((60, 2))
+    for seed in range(60):
+        full = autoregression(108, seed=seed)
+        y, future = full.iloc[:100], full.iloc[100:]
+        ahead = Forecaster(GPRegressor(lengthscales=5.0), lags=1).fit(y).forecast(8)
+        for j, level in enumerate((0.5, 0.95)):
+            band = ahead.interval(level)
+            inside[seed, j] = future.between(band["lower"], band["upper"]).mean()
+    for j, level in enumerate((0.5, 0.95)):
+        # steps of one path are dependent: the error of the mean is taken between paths
+        error = inside[:, j].std() / np.sqrt(60)
+        assert abs(inside[:, j].mean() - level) < 3 * error + 0.01
+
+
+def test_differenced_bands_do_not_grow_faster_than_a_random_walk_s():
+    rng = np.random.default_rng(7)
+    y = pd.Series(np.cumsum(rng.standard_normal(300)))
+    ahead = Forecaster(GPRegressor(), lags=1, differences=1).fit(y).forecast(20)
+    ratio = ahead.std.to_numpy() / np.sqrt(np.arange(1, 21))
+    assert (np.abs(ratio - 1) < 0.2).all()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"lags": 0}, "lags must be a positive whole number or distinct positive ones; got 0"),
+        ({"lags": [1, 0]}, r"lags must be .*; got \[1, 0\]"),
+        ({"lags": [2, 2]}, r"lags must be .*; got \[2, 2\]"),
+        ({"lags": 2.5}, "lags must be .*; got 2.5"),
+        ({"lags": "3"}, "lags must be .*; got '3'"),
+        ({"lags": True}, "lags must be .*; got True"),
+        ({"lags": []}, r"lags must be .*; got \[\]"),
+        ({"differences": -1}, "differences must be lags, positive whole numbers; got"),
+        ({"differences": (1, 0.5)}, r"differences must be .*; got \(1, 0.5\). Use 0 or \(\)"),
+        ({"max_train": 2}, "max_train must be a whole number, at least 3; got 2. Use None"),
+        ({"lags": 68}, r"y must have at least 71 values for lags up to 68 and differences \(\)"),
+        ({"lags": 30, "differences": 40}, r"y must have at least 73 values .* \(40,\); got 70"),
+    ],
+)
+def test_bad_parameters(y, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        Forecaster(**parameters).fit(y)
+
+
+def test_constant_series(y):
+    with pytest.raises(ValueError, match="y must vary; got the constant 3 throughout"):
+        Forecaster(lags=1).fit(y * 0 + 3.0)
+    line = pd.Series(np.arange(30.0))
+    with pytest.raises(ValueError, match="differences must leave some variation; got a constant"):
+        Forecaster(lags=1, differences=1).fit(line)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"steps": 0}, "steps must be a whole number, at least 1; got 0. 1 is the next value"),
+        ({"steps": 2.5}, "steps must be a whole number, at least 1; got 2.5"),
+        ({"steps": "3"}, "steps must be a whole number, at least 1; got '3'"),
+        ({"steps": True}, "steps must be a whole number, at least 1; got True"),
+        ({"steps": 2, "n_samples": 1}, "n_samples must be a whole number, at least 2; got 1"),
+        ({"steps": 2, "propagation": "magic"}, "propagation must be one of exact, taylor, monte"),
+    ],
+)
+def test_bad_forecast_arguments(y, regressor, arguments, message):
+    model = Forecaster(regressor, lags=2).fit(y)
+    with pytest.raises(ValueError, match=message):
+        model.forecast(**arguments)
+
+
+def test_bad_regressors_frames(y, regressor):
+    exog = pd.DataFrame({"a": np.arange(70.0), "b": np.ones(70)}, y.index)
+    model = Forecaster(regressor, lags=2)
+    for bad, error, message in (
+        (exog["a"], TypeError, "exog must be a pandas DataFrame; got Series. For one regressor"),
+        (
+            exog.iloc[1:],
+            ValueError,
+            "exog must have exactly the times of y, 70 rows .* got no row at 2020-01-01",
+        ),
+        (exog.iloc[::-1], ValueError, "exog must have exactly the times of y, .*; got 70 rows"),
+        (exog.assign(a="x"), TypeError, "exog must be numeric; got column 'a' of dtype"),
+        (exog.where(exog["a"] != 3), ValueError, "exog must be finite; got nan at 2020-01-04 in"),
+    ):
+        with pytest.raises(error, match=message):
+            model.fit(y, bad)
+    model.fit(y, exog)
+    future = exog.iloc[:3].set_axis(pd.date_range("2020-03-11", periods=3))
+    with pytest.raises(
+        ValueError, match=r"exog must be given for the 3 steps after the origin; got"
+    ):
+        model.forecast(3)
+    with pytest.raises(
+        ValueError, match=r"exog must have the columns of the fit, \['a', 'b'\]; got"
+    ):
+        model.forecast(3, future[["b", "a"]])
+    with pytest.raises(ValueError, match="exog must have exactly the times of the 4 steps after"):
+        model.forecast(4, future)
+    model.fit(y)
+    with pytest.raises(ValueError, match=r"exog must have the columns of the fit, \[\]; got"):
+        model.forecast(3, future)
+
+
+def test_bad_updates(y, regressor):
+    model = Forecaster(regressor, lags=2).fit(y.iloc[:60])
+    with pytest.raises(
+        ValueError,
+        match="y_new must follow .* from 2020-03-01; got 9 values from",
+    ):
+        model.update(y.iloc[61:])
+    with pytest.raises(ValueError, match="y_new must be finite"):
+        model.update(y.iloc[60:].where(y.index[60:] > "2020-03-02"))
+    with pytest.raises(TypeError, match="y_new must be a pandas Series; got list"):
+        model.update([1.0])
+    with pytest.raises(ValueError, match="y must have at least 2 values"):
+        model.apply(y.iloc[:1])
+
+
+def test_not_fitted(tmp_path):
+    for use in (
+        lambda: Forecaster().forecast(1),
+        lambda: Forecaster().update(pd.Series([1.0])),
+        lambda: Forecaster().apply(pd.Series([1.0])),
+        lambda: Forecaster().save(tmp_path / "m"),
+    ):
+        with pytest.raises(NotFittedError):
+            use()
+
+
+def test_parameters_are_those_of_scikit_learn():
+    model = Forecaster(GPRegressor(), lags=[1, 2], differences=1, max_train=9, random_state=1)
+    copy = clone(model)
+    assert copy.get_params()["lags"] == [1, 2]
+    assert copy.set_params(regressor__linear=False).regressor.linear is False
+
+
+@pytest.mark.slow
+def test_santa_fe_laser(shared_data):
+    """Its collapse is not seen coming; naive iteration is sure of itself, exact moments are not."""
+    frame = pd.read_csv(shared_data / "santafe_a_laser.csv")
+    y, actual = frame["y"].iloc[:1000], frame["y"].iloc[1000:].to_numpy()
+    model = Forecaster(GPRegressor(linear=False), lags=30).fit(y)
+    nlpd, coverage = {}, {}
+    for kind in ("naive", "exact"):
+        ahead = model.forecast(100, propagation=kind)
+        error, std = actual - ahead.mean.to_numpy(), ahead.std.to_numpy()
+        nlpd[kind] = np.mean(0.5 * np.log(2 * np.pi * std**2) + 0.5 * (error / std) ** 2)
+        coverage[kind] = np.mean(np.abs(error) < 1.96 * std)
+    assert nlpd["exact"] < 4.3
+    assert nlpd["naive"] > 9
+    assert coverage["exact"] >= 0.9
+    assert coverage["naive"] < 0.75

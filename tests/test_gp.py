@@ -1,0 +1,372 @@
+"""GPRegressor: what the fit finds, what it predicts, and what it refuses."""
+
+import functools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from forecast_unc import GPRegressor
+from forecast_unc.regression.evidence import GaussianProcessEvidence
+from tests import oracles
+
+
+@parametrize_with_checks([GPRegressor(), GPRegressor(linear=False, n_restarts=1, random_state=0)])
+def test_follows_the_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@functools.cache
+def data(n=40, d=2, noise_std=0.2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * [1.0, 3.0, 0.5][:d] + [0.0, 2.0, -1.0][:d]
+    y = np.sin(2 * X[:, 0]) + 0.3 * X[:, -1] + noise_std * rng.standard_normal(n)
+    return X, y
+
+
+def covariance(gp, X, y):
+    """K of the training rows, from the public hyper-parameters."""
+    bias = GaussianProcessEvidence.bias_scale * y.std() if gp.linear else 0.0
+    centered = X - X.mean(axis=0)
+    scales = gp.lengthscales_, gp.amplitude_, gp.linear_scale_, bias
+    K = oracles.gp_kernel(centered, centered, *scales)
+    return K + gp.noise_std_**2 * np.eye(len(X))
+
+
+@pytest.fixture(params=[True, False], ids=["linear", "no linear"])
+def linear(request):
+    return request.param
+
+
+# The fit
+
+
+def test_log_evidence_is_that_of_the_data(linear):
+    X, y = data()
+    gp = GPRegressor(linear=linear).fit(X, y)
+    expected = oracles.gp_log_evidence(y - y.mean(), covariance(gp, X, y))
+    np.testing.assert_allclose(gp.log_evidence_, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("prior", ["weak", None])
+def test_fit_ends_at_a_stationary_point_or_a_bound(linear, prior):
+    X, y = data(60)
+    gp = GPRegressor(linear=linear, prior=prior).fit(X, y)
+    assert gp.converged_
+    units = X.std(axis=0), y.std()
+    d = X.shape[1]
+    at = np.log(
+        np.concatenate(
+            [
+                gp.lengthscales_ / units[0],
+                [gp.amplitude_ / units[1], gp.noise_std_ / units[1]],
+                [gp.linear_scale_[0] * units[0][0] / units[1]] if linear else [],
+            ]
+        )
+    )
+    median = np.log([2 * np.sqrt(d)] * d + [0.5, 0.1] + [0.5] * linear)
+    lowest = np.log([1e-2] * d + [1e-3, 1e-4] + [1e-4] * linear)
+    highest = np.log([1e4] * d + [1e2, 1e1] + [1e1] * linear)
+    Z, t = (X - X.mean(axis=0)) / units[0], (y - y.mean()) / units[1]
+
+    def objective(log_theta):
+        l, (a, s), tau = np.exp(log_theta[:d]), np.exp(log_theta[d : d + 2]), log_theta[d + 2 :]
+        scales = (np.full(d, np.exp(tau[0])), 1.0) if linear else (np.zeros(d), 0.0)
+        K = oracles.gp_kernel(Z, Z, l, a, *scales) + s**2 * np.eye(len(Z))
+        penalty = 0.5 * np.sum((log_theta - median) ** 2) / 1.5**2 if prior else 0.0
+        return penalty - oracles.gp_log_evidence(t, K)
+
+    gradient = oracles.finite_difference(objective, at, 1e-4)
+    gradient[(at < lowest + 1e-6) & (gradient > 0)] = 0.0
+    gradient[(at > highest - 1e-6) & (gradient < 0)] = 0.0
+    assert np.abs(gradient).max() < 2e-2
+
+
+def test_fit_finds_what_made_the_data(rng):
+    X = rng.uniform(-3, 3, size=(300, 2))
+    K = 2.0**2 * oracles.squared_exponential(X, X, [1.0, 2.5])
+    y = 10 + np.linalg.cholesky(K + 0.3**2 * np.eye(300)) @ rng.standard_normal(300)
+    gp = GPRegressor(linear=False).fit(X, y)
+    np.testing.assert_allclose(gp.noise_std_, 0.3, rtol=0.15)
+    np.testing.assert_allclose(gp.lengthscales_, [1.0, 2.5], rtol=0.3)
+    np.testing.assert_allclose(gp.amplitude_, 2.0, rtol=0.5)
+
+
+def test_irrelevant_input_gets_a_long_lengthscale(rng):
+    X = rng.normal(size=(80, 2))
+    y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(80)
+    gp = GPRegressor().fit(X, y)
+    assert gp.lengthscales_[1] > 5 * gp.lengthscales_[0]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_restarts_are_never_worse(seed):
+    X, y = data(25, seed=seed)
+    evidences = [
+        GPRegressor(prior=None, n_restarts=n, random_state=seed).fit(X, y).log_evidence_
+        for n in (0, 2, 5)  # the first starts are the same
+    ]
+    assert evidences[0] <= evidences[1] + 1e-9
+    assert evidences[1] <= evidences[2] + 1e-9
+
+
+def test_restarts_can_find_a_better_optimum(rng):
+    X = np.sort(rng.uniform(0, 20, size=(40, 1)), axis=0)
+    y = np.sin(4 * X[:, 0]) + 0.1 * rng.standard_normal(40)  # starts far too smooth
+    plain, restarted = (
+        GPRegressor(n_restarts=n, random_state=0, prior=None).fit(X, y) for n in (0, 8)
+    )
+    assert restarted.log_evidence_ > plain.log_evidence_ + 1
+
+
+def test_no_prior_gives_at_least_the_evidence_of_the_weak_one(linear):
+    X, y = data(30)
+    weak, none = (
+        GPRegressor(linear=linear, prior=prior, n_restarts=5, random_state=0).fit(X, y)
+        for prior in ("weak", None)
+    )
+    assert none.log_evidence_ >= weak.log_evidence_ - 1e-6
+    assert none.log_evidence_ < weak.log_evidence_ + 10  # the prior is weak
+
+
+def test_prior_keeps_an_irrelevant_input_off_the_bound(rng):
+    X = rng.normal(size=(80, 2))
+    y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(80)
+    weak, none = (GPRegressor(prior=prior).fit(X, y) for prior in ("weak", None))
+    assert weak.lengthscales_[1] < 1e3 < none.lengthscales_[1]
+
+
+@pytest.mark.parametrize("lengthscales", [1.7, (0.9, 2.2), np.array([0.9, 2.2])], ids=str)
+def test_given_hyperparameters_stay(lengthscales):
+    X, y = data()
+    gp = GPRegressor(lengthscales=lengthscales, noise_std=0.33).fit(X, y)
+    np.testing.assert_allclose(gp.lengthscales_, np.broadcast_to(lengthscales, 2), rtol=1e-12)
+    np.testing.assert_allclose(gp.noise_std_, 0.33, rtol=1e-12)
+    assert gp.posterior_.noise_var == gp.noise_std_**2
+
+
+def test_learned_noise_is_not_that_given():
+    X, y = data()
+    gp = GPRegressor(lengthscales=1.7).fit(X, y)
+    np.testing.assert_allclose(gp.lengthscales_, 1.7, rtol=1e-12)
+    np.testing.assert_allclose(gp.noise_std_, 0.2, rtol=0.6)
+
+
+# Predictions
+
+
+def test_prediction_and_evidence_agree_with_scikit_learn(linear):
+    X, y = data(50, d=3)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)  # DotProduct has one scale for all inputs
+    y = (y - y.mean()) / y.std()
+    gp = GPRegressor(linear=linear).fit(X, y)
+    kernel = ConstantKernel(gp.amplitude_**2) * RBF(gp.lengthscales_)
+    kernel += WhiteKernel(gp.noise_std_**2)
+    if linear:
+        tau = gp.linear_scale_[0]
+        np.testing.assert_allclose(gp.linear_scale_, tau, rtol=1e-12)
+        kernel += ConstantKernel(tau**2, (1e-20, 1e20)) * DotProduct(1.0 / tau, (1e-20, 1e20))
+    other = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(X, y)
+    np.testing.assert_allclose(gp.log_evidence_, other.log_marginal_likelihood_value_, rtol=1e-8)
+    X_new = np.random.default_rng(1).normal(size=(20, 3))
+    ours, theirs = (model.predict(X_new, return_std=True) for model in (gp, other))
+    np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-8)
+
+
+def test_prediction_is_bayes_rule(linear):
+    X, y = data()
+    gp = GPRegressor(linear=linear).fit(X, y)
+    X_new = X[:7] + 0.3
+    bias = GaussianProcessEvidence.bias_scale * y.std() * linear
+    mean, cov = oracles.fitted_gp_joint(gp, X, y, X_new, bias)
+    ours, std = gp.predict(X_new, return_std=True)
+    np.testing.assert_allclose(ours, mean, rtol=1e-9)
+    np.testing.assert_allclose(std, np.sqrt(np.diagonal(cov)), rtol=1e-9)
+    np.testing.assert_array_equal(gp.predict(X_new), ours)
+    latent = cov - gp.noise_std_**2 * np.eye(7)
+    np.testing.assert_allclose(gp.posterior_.covariance(X_new), latent, rtol=1e-7, atol=1e-10)
+
+
+def test_far_from_the_data_a_linear_model_goes_on_and_the_other_returns(rng):
+    X = np.linspace(0, 10, 40)[:, None]
+    y = 2 * X[:, 0] + 0.1 * rng.standard_normal(40)
+    goes_on, returns = (GPRegressor(linear=linear).fit(X, y) for linear in (True, False))
+    far = [[1000.0]]
+    np.testing.assert_allclose(goes_on.predict(far), 2000.0, rtol=0.01)
+    np.testing.assert_allclose(returns.predict(far), y.mean(), rtol=1e-9)
+
+
+def test_condition_equals_a_fit_with_the_same_hyperparameters(linear):
+    X, y = data(60)
+    gp = GPRegressor(linear=linear).fit(X[:40], y[:40])
+    conditioned = clone(gp).fit(X[:40], y[:40]).condition(X, y)
+    for name in ("lengthscales_", "amplitude_", "linear_scale_", "noise_std_", "log_evidence_"):
+        np.testing.assert_array_equal(getattr(conditioned, name), getattr(gp, name))
+    # Bayes' rule on all rows, centered as at the fit
+    X_new = X[:5] + 0.2
+    bias = GaussianProcessEvidence.bias_scale * y[:40].std() * linear
+    scales = gp.lengthscales_, gp.amplitude_, gp.linear_scale_, bias
+    A, B = X - X[:40].mean(axis=0), X_new - X[:40].mean(axis=0)
+    K = oracles.gp_kernel(A, A, *scales) + gp.noise_std_**2 * np.eye(60)
+    cross = oracles.gp_kernel(B, A, *scales)
+    mean = y[:40].mean() + cross @ np.linalg.solve(K, y - y[:40].mean())
+    cov = oracles.gp_kernel(B, B, *scales) - cross @ np.linalg.solve(K, cross.T)
+    ours, std = conditioned.predict(X_new, return_std=True)
+    np.testing.assert_allclose(ours, mean, rtol=1e-8)
+    np.testing.assert_allclose(std, np.sqrt(np.diagonal(cov) + gp.noise_std_**2), rtol=1e-8)
+
+
+def test_condition_on_the_same_rows_changes_nothing(linear):
+    X, y = data()
+    gp = GPRegressor(linear=linear).fit(X, y)
+    before = gp.predict(X, return_std=True)
+    np.testing.assert_array_equal(gp.condition(X, y).predict(X, return_std=True), before)
+
+
+# Invariances
+
+
+@given(
+    scale=st.floats(0.01, 100),
+    shift=st.floats(-50, 50),
+    y_scale=st.one_of(st.floats(0.01, 100), st.floats(-100, -0.01)),
+    y_shift=st.floats(-50, 50),
+)
+def test_change_of_units_changes_the_units_of_the_answer(scale, shift, y_scale, y_shift):
+    X, y = data(20)
+    gp = GPRegressor().fit(X, y)
+    other = GPRegressor().fit(X * scale + shift, y * y_scale + y_shift)
+    np.testing.assert_allclose(other.lengthscales_, gp.lengthscales_ * scale, rtol=1e-3)
+    np.testing.assert_allclose(other.noise_std_, gp.noise_std_ * abs(y_scale), rtol=1e-3)
+    mean, std = gp.predict(X, return_std=True)
+    mean_other, std_other = other.predict(X * scale + shift, return_std=True)
+    tolerance = 1e-3 * std.max()
+    np.testing.assert_allclose((mean_other - y_shift) / y_scale, mean, atol=tolerance)
+    np.testing.assert_allclose(std_other / abs(y_scale), std, rtol=1e-3)
+    cov = 0.1 * np.eye(2)
+    ours = gp.predict_uncertain(X[0], cov)
+    theirs = other.predict_uncertain(X[0] * scale + shift, cov * scale**2)
+    np.testing.assert_allclose((theirs.mean - y_shift) / y_scale, ours.mean, atol=tolerance)
+    np.testing.assert_allclose(theirs.var / y_scale**2, ours.var, rtol=1e-3)
+    np.testing.assert_allclose(theirs.slope * scale / y_scale, ours.slope, atol=tolerance)
+
+
+def test_change_of_units_with_given_hyperparameters_is_exact():
+    X, y = data(20)
+    plain = GPRegressor(lengthscales=[1.0, 2.0], noise_std=0.3).fit(X, y)
+    other = GPRegressor(lengthscales=[10.0, 20.0], noise_std=0.6).fit(X * 10 + 3, y * -2 + 5)
+    mean, std = plain.predict(X, return_std=True)
+    mean_other, std_other = other.predict(X * 10 + 3, return_std=True)
+    np.testing.assert_allclose((mean_other - 5) / -2, mean, atol=1e-6)
+    np.testing.assert_allclose(std_other / 2, std, rtol=1e-6)
+    np.testing.assert_allclose(
+        other.log_evidence_, plain.log_evidence_ - len(y) * np.log(2), rtol=1e-9
+    )
+
+
+def test_permuted_inputs_permute_the_lengthscales():
+    X, y = data(30, d=3)
+    order = [2, 0, 1]
+    plain, permuted = GPRegressor().fit(X, y), GPRegressor().fit(X[:, order], y)
+    np.testing.assert_allclose(permuted.lengthscales_, plain.lengthscales_[order], rtol=1e-3)
+    np.testing.assert_allclose(permuted.predict(X[:, order]), plain.predict(X), atol=1e-4)
+
+
+def test_permuted_rows_change_nothing(rng):
+    X, y = data(30)
+    order = rng.permutation(30)
+    plain, permuted = GPRegressor().fit(X, y), GPRegressor().fit(X[order], y[order])
+    np.testing.assert_allclose(permuted.predict(X), plain.predict(X), atol=1e-4)
+
+
+def test_data_are_neither_modified_nor_aliased():
+    X, y = (array.copy() for array in data())
+    gp = GPRegressor(lengthscales=1.0).fit(X, y)
+    np.testing.assert_array_equal(X, data()[0])
+    np.testing.assert_array_equal(y, data()[1])
+    before = gp.predict(data()[0], return_std=True)
+    X[:], y[:] = np.nan, np.nan
+    np.testing.assert_array_equal(gp.predict(data()[0], return_std=True), before)
+
+
+def test_input_without_variation_is_harmless():
+    X, y = data()
+    padded = np.column_stack([X, np.full(len(X), 3.0)])
+    plain, other = (GPRegressor(lengthscales=1.0).fit(Z, y) for Z in (X, padded))
+    np.testing.assert_allclose(other.predict(padded), plain.predict(X), atol=1e-4)
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"prior": "strong"}, r"prior must be 'weak' or None; got 'strong'\. Use None"),
+        ({"lengthscales": -1.0}, r"lengthscales must be positive, one number or 2 .*got -1\.0\."),
+        ({"lengthscales": [1.0, 2.0, 3.0]}, r"one number or 2 \(one an input\); got \[1\.0, 2\.0"),
+        ({"lengthscales": [1.0, np.inf]}, r"lengthscales must be positive.*got \[1\.0, inf\]"),
+        ({"lengthscales": [1.0, np.nan]}, r"lengthscales must be positive.*got \[1\.0, nan\]"),
+        ({"noise_std": 0.0}, r"noise_std must be positive; got 0\.0\. For data without noise"),
+        ({"noise_std": np.nan}, r"noise_std must be positive; got nan\."),
+        ({"noise_std": -0.1}, r"noise_std must be positive; got -0\.1\."),
+        ({"n_restarts": -1}, r"n_restarts must be a whole number, at least 0; got -1\."),
+        ({"n_restarts": 1.5}, r"n_restarts must be a whole number, at least 0; got 1\.5\."),
+    ],
+)
+def test_bad_parameters_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        GPRegressor(**parameters).fit(*data())
+
+
+def test_hyperparameters_that_leave_a_singular_covariance_are_refused():
+    X = np.repeat(np.linspace(0, 1, 10), 10)[:, None]
+    with pytest.raises(
+        ValueError,
+        match=r"noise_std and lengthscales must give a positive definite covariance; got a "
+        r"factorization that fails with noise_std=1e-12.*Give a larger noise_std",
+    ):
+        GPRegressor(noise_std=1e-12).fit(X, np.sin(X[:, 0]))
+
+
+def test_condition_that_leaves_a_singular_covariance_is_refused():
+    X = np.linspace(-3, 3, 12)[:, None]
+    gp = GPRegressor(noise_std=1e-12, lengthscales=0.3, linear=False).fit(X, np.sin(X[:, 0]))
+    close = np.linspace(-1, 1, 400)[:, None]
+    with pytest.raises(
+        ValueError, match=r"noise_std must keep the covariance positive definite; got a factor"
+    ):
+        gp.condition(close, np.sin(close[:, 0]))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda gp: gp.predict([[0.0]]),
+        lambda gp: gp.predict_uncertain([0.0], [[1.0]]),
+        lambda gp: gp.condition([[0.0], [1.0]], [0.0, 1.0]),
+    ],
+)
+def test_unfitted_is_refused(use):
+    with pytest.raises(NotFittedError, match="This GPRegressor instance is not fitted yet"):
+        use(GPRegressor())
+
+
+def test_wrong_number_of_inputs_is_refused():
+    gp = GPRegressor(lengthscales=1.0).fit(*data())
+    with pytest.raises(ValueError, match="X has 3 features, but GPRegressor is expecting 2"):
+        gp.predict(np.ones((1, 3)))
+    with pytest.raises(ValueError, match="X has 1 features, but GPRegressor is expecting 2"):
+        gp.condition(np.ones((2, 1)), np.ones(2))
+
+
+def test_nothing_positional():
+    with pytest.raises(TypeError, match="positional"):
+        GPRegressor(True)

@@ -1,0 +1,83 @@
+"""KernelPosterior and its factors against the definition with the matrix G written out."""
+
+from dataclasses import FrozenInstanceError, replace
+
+import numpy as np
+import pytest
+
+from tests import oracles
+from tests.test_moments import built_by_hand, fitted, gp_by_hand
+
+
+@pytest.fixture(params=[(), (-1,), (1,), (1, -1)], ids=str)
+def posterior(request, rng):
+    return built_by_hand(rng, 6, request.param)
+
+
+@pytest.fixture
+def X(rng):
+    return rng.uniform(-3, 3, size=(8, 2))
+
+
+def test_prediction_is_the_definition(posterior, X):
+    mean, std = oracles.explicit_predict(posterior, X)
+    np.testing.assert_allclose(posterior.mean(X), mean, rtol=1e-12)
+    np.testing.assert_allclose(posterior.predict(X), (mean, std**2), rtol=1e-12)
+
+
+def test_features_are_the_definition(posterior, X):
+    kernel, linear = posterior.features(X)
+    phi = np.vstack([kernel, linear]).T
+    np.testing.assert_allclose(phi, oracles.explicit_features(posterior, X), rtol=1e-13)
+
+
+def test_covariance_is_the_definition(posterior, X):
+    phi, centered = oracles.explicit_features(posterior, X), X - posterior.input_offset
+    outside = posterior.kernel_var * oracles.squared_exponential(
+        centered, centered, posterior.lengthscales
+    )
+    cov = posterior.covariance(X)
+    np.testing.assert_allclose(
+        cov, outside + phi @ oracles.explicit_G(posterior) @ phi.T, rtol=1e-11, atol=1e-13
+    )
+    np.testing.assert_allclose(cov, cov.T, atol=1e-14 * cov.max())
+    _, var = posterior.predict(X)
+    np.testing.assert_allclose(np.diagonal(cov), var - posterior.noise_var, rtol=1e-12)
+
+
+def test_gradient_is_that_of_the_mean(posterior, X):
+    by_differences = [oracles.finite_difference(lambda x: posterior.mean(x[None])[0], x) for x in X]
+    np.testing.assert_allclose(posterior.gradient(X), by_differences, rtol=1e-7, atol=1e-9)
+
+
+def test_shift_of_inputs_and_outputs_shifts_everything(rng, X):
+    posterior = built_by_hand(rng, 5, (1,))
+    shift = np.array([100.0, -50.0])
+    moved = replace(
+        posterior,
+        input_offset=posterior.input_offset + shift,
+        output_offset=posterior.output_offset + 7.0,
+    )
+    far = X + shift
+    np.testing.assert_allclose(moved.mean(far), posterior.mean(X) + 7.0, rtol=1e-11)
+    np.testing.assert_allclose(moved.covariance(far), posterior.covariance(X), rtol=1e-11)
+    cov = np.array([[0.3, 0.1], [0.1, 0.2]])
+    here, there = posterior.moments(X[0], cov), moved.moments(far[0], cov)
+    np.testing.assert_allclose(there.mean, here.mean + 7.0, rtol=1e-11)
+    np.testing.assert_allclose(there.var, here.var, rtol=1e-11)
+    np.testing.assert_allclose(there.slope, here.slope, rtol=1e-11)
+
+
+def test_variance_at_the_data_keeps_its_digits(rng):
+    # At a training input with tiny noise the latent variance is s^2 (1 - s^2 / k + ...): by a
+    # triangular solve it is there, by the explicit G it is lost in roundoff.
+    X = rng.uniform(-2, 2, size=(30, 1))
+    gp = gp_by_hand(X, np.sin(X[:, 0]), [0.5], 1.0, [0.0], 0.0, 1e-4)
+    _, var = gp.predict(X)
+    assert (var > gp.noise_var).all()
+    assert (var < 2.0 * gp.noise_var * (1 + 1e-6)).all()
+
+
+def test_posterior_is_frozen():
+    with pytest.raises(FrozenInstanceError, match="noise_var"):
+        fitted(2).posterior_.noise_var = 0.0

@@ -1,0 +1,493 @@
+"""The recursion: against AR theory, nested quadrature, joint predictions and sampled paths."""
+
+import functools
+
+import numpy as np
+import pytest
+from scipy.linalg import toeplitz
+from statsmodels.tsa.arima_process import arma2ma
+
+from forecast_unc import GPRegressor
+from forecast_unc.forecasting import propagation as propagation_module
+from forecast_unc.forecasting.embedding import lag_embedding
+from forecast_unc.forecasting.propagation import propagate, sample_paths, step_inputs
+from forecast_unc.regression.evidence import GaussianProcessEvidence
+from forecast_unc.regression.posterior import KernelPosterior
+from tests import oracles
+from tests.test_moments import built_by_hand
+
+AR, NOISE_VAR, STEPS = np.array([0.6, 0.25]), 0.5, 8
+HISTORY = np.array([0.3, 1.0, -0.5])
+METHODS = ["exact", "taylor", "naive", "monte_carlo"]
+
+
+def no_exog(steps):
+    return np.empty((steps, 0))
+
+
+def linear_posterior(ar, bias_var=0.0, intercept=0.0):
+    """y = ar . x + intercept + noise; the intercept known up to bias_var."""
+    d = len(ar)
+    return KernelPosterior(
+        centers=np.empty((0, d)),
+        lengthscales=np.ones(d),
+        weights=np.append(ar, intercept),
+        factors=(),
+        linear_var=np.append(np.zeros(d), bias_var),
+        kernel_var=0.0,
+        noise_var=NOISE_VAR,
+        input_offset=np.zeros(d),
+    )
+
+
+@functools.cache
+def fitted(lags, n=40, columns=0, linear=True):
+    """A GP on lags (and regressors) of a nonlinear series, and all that it was fitted to."""
+    rng = np.random.default_rng([n, columns, *lags])
+    exog = rng.normal(size=(n, columns))
+    y = np.zeros(n)
+    for t in range(1, n):
+        y[t] = 1.2 * np.sin(2 * y[t - 1]) + 0.2 * rng.standard_normal() + exog[t].sum() / 2
+    X, target = lag_embedding(y, lags, exog)
+    return GPRegressor(linear=linear).fit(X, target), y, X, target
+
+
+def predict_of(gp):
+    return lambda X: gp.predict(X, return_std=True)
+
+
+def assert_close_in_errors(paths, mean, cov, errors=5.0):
+    """Mean and covariance of sampled paths agree within so many of their standard errors."""
+    n = len(paths)
+    std = paths.std(axis=0)
+    np.testing.assert_array_less(np.abs(paths.mean(axis=0) - mean), errors * std / np.sqrt(n))
+    centered = paths - paths.mean(axis=0)
+    products = np.einsum("ni,nj->nij", centered, centered)
+    error = products.std(axis=0) / np.sqrt(n)
+    np.testing.assert_array_less(np.abs(products.mean(axis=0) - cov), errors * error)
+
+
+# Linear models, where everything is known
+
+
+@pytest.mark.parametrize("method", ["exact", "taylor"])
+@pytest.mark.parametrize("path_consistent", [True, False])
+def test_linear_recursion_is_the_ar_forecast(method, path_consistent):
+    mean, cov = propagate(
+        linear_posterior(AR),
+        (1, 2),
+        HISTORY,
+        no_exog(STEPS),
+        propagation=method,
+        path_consistent=path_consistent,
+    )
+    psi = oracles.arma_psi_weights(AR, STEPS)
+    np.testing.assert_allclose(psi, arma2ma(np.append(1.0, -AR), [1.0], STEPS), rtol=1e-13)
+    T = toeplitz(psi, np.zeros(STEPS))
+    np.testing.assert_allclose(cov, NOISE_VAR * T @ T.T, rtol=1e-12)
+    path = list(HISTORY)
+    for _ in range(STEPS):
+        path.append(AR @ [path[-1], path[-2]])
+    np.testing.assert_allclose(mean, path[3:], rtol=1e-12)
+
+
+def test_naive_linear_recursion_has_the_right_mean_and_only_the_noise():
+    args = linear_posterior(AR), (1, 2), HISTORY, no_exog(STEPS)
+    mean, cov = propagate(*args, propagation="naive")
+    np.testing.assert_allclose(mean, propagate(*args).mean, rtol=1e-12)
+    np.testing.assert_allclose(cov, NOISE_VAR * np.eye(STEPS), rtol=1e-12)
+
+
+@pytest.mark.parametrize("path_consistent", [True, False])
+def test_sampled_linear_paths_have_the_ar_covariance(path_consistent):
+    args = linear_posterior(AR), (1, 2), HISTORY, no_exog(STEPS)
+    paths = sample_paths(*args, 100_000, path_consistent, 0)
+    assert_close_in_errors(paths, *propagate(*args))
+
+
+@pytest.mark.parametrize("lags", [(1, 2), (2, 1), (1, 4), (3,), (5, 2, 1)])
+def test_sparse_and_unordered_lags_are_the_ar_forecast(lags):
+    weights = np.array([0.5, 0.3, -0.2])[: len(lags)]
+    full = np.zeros(max(lags))
+    full[np.array(lags) - 1] = weights
+    history = np.linspace(-1, 1, 6)
+    mean, cov = propagate(linear_posterior(weights), lags, history, no_exog(STEPS))
+    T = toeplitz(oracles.arma_psi_weights(full, STEPS), np.zeros(STEPS))
+    np.testing.assert_allclose(cov, NOISE_VAR * T @ T.T, rtol=1e-12, atol=1e-14)
+    path = list(history)
+    for _ in range(STEPS):
+        path.append(full @ path[::-1][: len(full)])
+    np.testing.assert_allclose(mean, path[6:], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("method", ["exact", "taylor"])
+def test_unknown_intercept_is_one_and_the_same_at_all_steps(method):
+    # y = ar . x + b + noise, b ~ N(0, bias_var): jointly Gaussian, so the joint law is exact.
+    bias_var = 0.3
+    posterior = linear_posterior(AR, bias_var, 0.7)
+    T = toeplitz(oracles.arma_psi_weights(AR, STEPS), np.zeros(STEPS))
+    shared = T @ (bias_var * np.ones((STEPS, STEPS)) + NOISE_VAR * np.eye(STEPS)) @ T.T
+    fresh = (bias_var + NOISE_VAR) * T @ T.T
+    for path_consistent, expected in ((True, shared), (False, fresh)):
+        _, cov = propagate(
+            posterior,
+            (1, 2),
+            HISTORY,
+            no_exog(STEPS),
+            propagation=method,
+            path_consistent=path_consistent,
+        )
+        np.testing.assert_allclose(cov, expected, rtol=1e-12)
+
+
+def test_unknown_intercept_in_naive_and_sampled_paths():
+    bias_var = 0.3
+    args = linear_posterior(AR, bias_var, 0.7), (1, 2), HISTORY, no_exog(STEPS)
+    _, cov = propagate(*args, propagation="naive")
+    np.testing.assert_allclose(cov, bias_var + NOISE_VAR * np.eye(STEPS), rtol=1e-12)
+    for path_consistent in (True, False):
+        paths = sample_paths(*args, 100_000, path_consistent, 1)
+        assert_close_in_errors(paths, *propagate(*args, path_consistent=path_consistent))
+
+
+# Gaussian processes, classic recursion
+
+
+@pytest.mark.parametrize("lags", [(1,), (1, 2), (1, 3)], ids=str)
+@pytest.mark.parametrize("linear", [True, False], ids=["linear", "no linear"])
+def test_exact_recursion_agrees_with_nested_quadrature(lags, linear):
+    gp, y, _, _ = fitted(lags, linear=linear)
+    steps = 4 if lags == (1,) else 3
+    mean, cov = propagate(gp.posterior_, lags, y, no_exog(steps), path_consistent=False)
+    oracle_mean, oracle_cov = oracles.quadrature_recursion(predict_of(gp), lags, y, steps)
+    np.testing.assert_allclose(mean, oracle_mean, rtol=1e-8)
+    np.testing.assert_allclose(cov, oracle_cov, rtol=1e-8, atol=1e-9)
+    assert cov[0, 0] < cov[1, 1]
+
+
+def test_regressors_are_known_at_every_step():
+    lags, steps = (1, 2), 3
+    gp, y, _, _ = fitted(lags, columns=2)
+    exog = np.random.default_rng(7).normal(size=(steps, 2))
+    mean, cov = propagate(gp.posterior_, lags, y, exog, path_consistent=False)
+    oracle = oracles.quadrature_recursion(predict_of(gp), lags, y, steps, exog)
+    np.testing.assert_allclose(mean, oracle[0], rtol=1e-8)
+    np.testing.assert_allclose(cov, oracle[1], rtol=1e-8, atol=1e-9)
+    other = propagate(gp.posterior_, lags, y, exog + 1.0, path_consistent=False)
+    assert abs(other.mean - mean).max() > 0.1
+
+
+@pytest.mark.parametrize("method", ["exact", "taylor"])
+@pytest.mark.parametrize("lags", [(1, 2), (2, 5, 1)], ids=str)
+def test_classic_recursion_is_that_of_the_style_guide(method, lags):
+    gp, y, _, _ = fitted(lags)
+    one_step = gp.posterior_.moments if method == "exact" else gp.posterior_.taylor_moments
+    mean, cov = propagate(
+        gp.posterior_, lags, y, no_exog(12), propagation=method, path_consistent=False
+    )
+    oracle_mean, oracle_cov = oracles.propagate(one_step, lags, y, 12)
+    np.testing.assert_allclose(mean, oracle_mean, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(cov, oracle_cov, rtol=1e-12, atol=1e-13)
+
+
+def test_first_step_is_the_plain_prediction():
+    lags = (1, 2)
+    gp, y, _, _ = fitted(lags)
+    (mean,), (std,) = gp.predict([[y[-1], y[-2]]], return_std=True)
+    for method in ("exact", "taylor", "naive"):
+        joint = propagate(gp.posterior_, lags, y, no_exog(1), propagation=method)
+        np.testing.assert_allclose(joint.mean, [mean], rtol=1e-12)
+        np.testing.assert_allclose(joint.cov, [[std**2]], rtol=1e-12)
+
+
+def test_naive_iterates_the_mean_alone():
+    lags, steps = (1, 3), 6
+    gp, y, _, _ = fitted(lags)
+    path, stds = list(y), []
+    for _ in range(steps):
+        (mean,), (std,) = gp.predict([[path[-1], path[-3]]], return_std=True)
+        path.append(mean)
+        stds.append(std)
+    args = gp.posterior_, lags, y, no_exog(steps)
+    mean, cov = propagate(*args, propagation="naive", path_consistent=False)
+    np.testing.assert_allclose(mean, path[-steps:], rtol=1e-11)
+    np.testing.assert_allclose(cov, np.diag(np.square(stds)), rtol=1e-11)
+    _, joint = propagate(*args, propagation="naive")
+    np.testing.assert_allclose(np.diagonal(joint), np.square(stds), rtol=1e-11)
+    inputs = step_inputs(lags, y, mean, no_exog(steps))
+    np.testing.assert_allclose(
+        joint - cov, oracles_latent(gp, lags, inputs) * (1 - np.eye(steps)), atol=1e-9
+    )
+
+
+def oracles_latent(gp, lags, inputs):
+    """Posterior covariance of the function, by Bayes' rule."""
+    _, _, X, target = fitted(lags)
+    bias = GaussianProcessEvidence.bias_scale * target.std()
+    _, cov = oracles.fitted_gp_joint(gp, X, target, inputs, bias)
+    return cov - gp.noise_std_**2 * np.eye(len(inputs))
+
+
+def test_step_inputs_are_read_off_the_joined_series():
+    history, mean = np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0])
+    exog = np.array([[0.1], [0.2]])
+    np.testing.assert_array_equal(
+        step_inputs((1, 3), history, mean, exog), [[3.0, 1.0, 0.1], [4.0, 2.0, 0.2]]
+    )
+
+
+# One function for all steps
+
+
+@pytest.mark.parametrize("columns", [0, 2], ids=["lags", "lags and regressors"])
+@pytest.mark.parametrize("linear", [True, False], ids=["linear", "no linear"])
+def test_with_observed_inputs_the_joint_is_that_of_the_gp(columns, linear):
+    # lags beyond the horizon: nothing uncertain enters, so every method must give Bayes' rule
+    h, lags = 5, (5, 6)
+    gp, y, X, target = fitted(lags, columns=columns, linear=linear)
+    exog = np.random.default_rng(3).normal(size=(h, columns))
+    inputs = np.array([np.append(y[[40 + t - 5, 40 + t - 6]], exog[t]) for t in range(h)])
+    bias = GaussianProcessEvidence.bias_scale * target.std() * linear
+    mean, cov = oracles.fitted_gp_joint(gp, X, target, inputs, bias)
+    assert np.abs(cov - np.diag(np.diagonal(cov))).max() > 1e-3
+    args = gp.posterior_, lags, y, exog
+    for method in ("exact", "taylor", "naive"):
+        for path_consistent in (True, False):
+            joint = propagate(*args, propagation=method, path_consistent=path_consistent)
+            expected = cov if path_consistent else np.diag(np.diagonal(cov))
+            np.testing.assert_allclose(joint.mean, mean, rtol=1e-8, atol=1e-9)
+            np.testing.assert_allclose(joint.cov, expected, rtol=1e-8, atol=1e-9)
+    for path_consistent, expected in ((True, cov), (False, np.diag(np.diagonal(cov)))):
+        paths = sample_paths(*args, 40_000, path_consistent, 0)
+        assert_close_in_errors(paths, mean, expected)
+
+
+def test_with_observed_inputs_the_joint_holds_for_arbitrary_G(rng):
+    h, lags = 4, (4, 5)
+    posterior = built_by_hand(rng, 6, (1, -1))
+    history = rng.normal(size=6)
+    inputs = np.array([history[[6 + t - 4, 6 + t - 5]] for t in range(h)])
+    phi, centered = oracles.explicit_features(posterior, inputs), inputs - posterior.input_offset
+    kernel = oracles.squared_exponential(centered, centered, posterior.lengthscales)
+    cov = posterior.kernel_var * kernel + phi @ oracles.explicit_G(posterior) @ phi.T
+    cov += posterior.noise_var * np.eye(h)
+    for method in ("exact", "taylor", "naive"):
+        joint = propagate(posterior, lags, history, no_exog(h), propagation=method)
+        np.testing.assert_allclose(joint.cov, cov, rtol=1e-11)
+    paths = sample_paths(posterior, lags, history, no_exog(h), 40_000, True, 0)
+    assert_close_in_errors(paths, phi @ posterior.weights + posterior.output_offset, cov)
+
+
+def test_path_is_the_cholesky_factor_of_its_joint_times_the_draws():
+    # digits that no number of samples would show
+    h, lags, n = 5, (5, 6), 3
+    gp, y, X, target = fitted(lags)
+    inputs = np.array([y[[40 + t - 5, 40 + t - 6]] for t in range(h)])
+    bias = GaussianProcessEvidence.bias_scale * target.std()
+    mean, cov = oracles.fitted_gp_joint(gp, X, target, inputs, bias)
+    paths = sample_paths(gp.posterior_, lags, y, no_exog(h), n, True, 0)
+    draws = np.random.default_rng(0).standard_normal((h, n))
+    np.testing.assert_allclose(paths, mean + (np.linalg.cholesky(cov) @ draws).T, rtol=1e-8)
+
+
+@functools.cache
+def uncertain_function():
+    """Few rows and little noise: the doubt is about the function, not the noise."""
+    rng = np.random.default_rng(11)
+    y = oracles.autoregression([0.9], 10, rng, 0.3)
+    gp = GPRegressor(linear=False, lengthscales=1.5, noise_std=0.2)
+    return gp.fit(*lag_embedding(y, (1,), np.empty((10, 0)))), np.append(y, 1.2 * y.max())
+
+
+def test_sampled_paths_keep_their_function():
+    gp, y = uncertain_function()
+    mean, var, cross = oracles.second_step_of_one_function(
+        predict_of(gp), gp.posterior_.covariance, gp.noise_std_**2, (1,), y
+    )
+    (m1,), (std1,) = gp.predict([[y[-1]]], return_std=True)
+    paths = sample_paths(gp.posterior_, (1,), y, no_exog(2), 200_000, True, 5)
+    assert_close_in_errors(paths, [m1, mean], np.array([[std1**2, cross], [cross, var]]))
+
+
+def test_exact_keeps_its_function_far_better_than_the_classic_recursion():
+    gp, y = uncertain_function()
+    _, var, cross = oracles.second_step_of_one_function(
+        predict_of(gp), gp.posterior_.covariance, gp.noise_std_**2, (1,), y
+    )
+    args = gp.posterior_, (1,), y, no_exog(2)
+    one, fresh = (propagate(*args, path_consistent=flag).cov for flag in (True, False))
+    assert abs(one[0, 1] - cross) < 0.25 * abs(fresh[0, 1] - cross)
+    assert abs(one[1, 1] - var) < 0.25 * abs(fresh[1, 1] - var)
+
+
+@pytest.mark.parametrize("method", ["exact", "taylor"])
+def test_path_consistent_covariance_is_the_linearized_one_where_doubt_is_small(method):
+    # deviations: dy_t = slope . dy_(t - lags) + error of f + noise, so cov = T (K + s^2 I) T'
+    lags, steps = (1, 2), 6
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-2, 2, size=(30, 2))
+    gp = GPRegressor(linear=False, lengthscales=1.5, noise_std=1e-3)
+    gp.fit(X, 0.9 * np.sin(X[:, 0]) - 0.5 * X[:, 1])
+    history = np.array([0.4, 1.1])
+    args = gp.posterior_, lags, history, no_exog(steps)
+    mean, cov = propagate(*args, propagation=method)
+    inputs = step_inputs(lags, history, mean, no_exog(steps))
+    A = np.zeros((steps, steps))
+    for t, gradient in enumerate(gp.posterior_.gradient(inputs)):
+        for lag, slope in zip(lags, gradient, strict=True):
+            if t >= lag:
+                A[t, t - lag] = slope
+    T = np.linalg.inv(np.eye(steps) - A)
+    doubt = gp.posterior_.covariance(inputs)
+    expected = T @ (doubt + gp.noise_std_**2 * np.eye(steps)) @ T.T
+    scale = np.sqrt(np.outer(np.diagonal(expected), np.diagonal(expected)))
+    np.testing.assert_allclose(cov / scale, expected / scale, atol=5e-3)
+    _, classic = propagate(*args, propagation=method, path_consistent=False)
+    assert np.abs((classic - expected) / scale).max() > 0.05  # the shared doubt matters here
+
+
+def spread_of_sums(n_series, n_samples):
+    """Std of the 10-step sum, path-consistent and classic, over that of sampled paths."""
+    rng = np.random.default_rng(0)
+    ratios = []
+    for seed in range(n_series):
+        y = oracles.autoregression([0.95], 60, rng)
+        y = (y - y.mean()) / y.std()
+        gp = GPRegressor(linear=False).fit(*lag_embedding(y, (1,), np.empty((60, 0))))
+        args = gp.posterior_, (1,), y, no_exog(10)
+        stds = [
+            np.sqrt(propagate(*args, **kwargs).cov.sum())
+            for kwargs in (
+                {"propagation": "monte_carlo", "n_samples": n_samples, "random_state": seed},
+                {},
+                {"path_consistent": False},
+            )
+        ]
+        ratios.append(np.array(stds[1:]) / stds[0])
+    return np.mean(ratios, axis=0)
+
+
+def test_sums_are_as_wide_as_those_of_sampled_paths():
+    consistent, classic = spread_of_sums(6, 2000)
+    assert 0.88 < consistent < 1.05
+    assert classic < 0.87
+
+
+@pytest.mark.slow
+def test_sums_of_forty_series_are_as_wide_as_those_of_sampled_paths():
+    consistent, classic = spread_of_sums(40, 4000)
+    assert abs(consistent - 1) < 0.08
+    assert classic < 0.9
+
+
+# Sampling
+
+
+@pytest.mark.parametrize("path_consistent", [True, False])
+def test_paths_follow_their_seed(path_consistent):
+    gp, y, _, _ = fitted((1, 2))
+
+    def draw(seed):
+        return sample_paths(gp.posterior_, (1, 2), y, no_exog(4), 20, path_consistent, seed)
+
+    assert draw(1).shape == (20, 4)
+    np.testing.assert_array_equal(draw(1), draw(1))
+    np.testing.assert_array_equal(draw(1), draw(np.random.default_rng(1)))
+    assert (draw(1) != draw(2)).all()
+
+
+def test_monte_carlo_reports_the_moments_of_its_paths():
+    gp, y, _, _ = fitted((1, 2))
+    args = gp.posterior_, (1, 2), y, no_exog(3)
+    mean, cov = propagate(*args, propagation="monte_carlo", n_samples=500, random_state=4)
+    paths = sample_paths(*args, 500, True, 4)
+    np.testing.assert_allclose(mean, paths.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(cov, np.cov(paths.T), rtol=1e-12)
+    one_step = propagate(*args[:3], no_exog(1), propagation="monte_carlo", random_state=4)
+    assert one_step.cov.shape == (1, 1)
+
+
+def test_blocks_of_paths_are_all_there(monkeypatch):
+    gp, y, _, _ = fitted((1, 2))
+    args = gp.posterior_, (1, 2), y, no_exog(4)
+    whole = propagate(*args)
+    rows = len(gp.posterior_.factors[0].chol)
+    monkeypatch.setattr(propagation_module, "_PATH_MEMORY", 8 * rows * 4 * 3000)  # 3000 paths
+    paths = sample_paths(*args, 20_000, True, 0)
+    assert paths.shape == (20_000, 4)
+    assert len(np.unique(paths[:, 0])) == 20_000
+    assert abs(paths[:, 0].std() / np.sqrt(whole.cov[0, 0]) - 1) < 5 / np.sqrt(2 * 20_000)
+
+
+def test_classic_sampled_paths_agree_with_quadrature_over_two_steps():
+    gp, y, _, _ = fitted((1, 2))
+    paths = sample_paths(gp.posterior_, (1, 2), y, no_exog(2), 200_000, False, 8)
+    oracle = oracles.quadrature_recursion(predict_of(gp), (1, 2), y, 2)
+    assert_close_in_errors(paths, *oracle)  # two steps: the first is Gaussian indeed
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_nothing_is_modified_and_answers_repeat(method):
+    lags = (1, 2)
+    gp, y, _, _ = fitted(lags, columns=1)
+    history, exog = y.copy(), np.ones((4, 1))
+    answers = [
+        propagate(
+            gp.posterior_,
+            lags,
+            history,
+            exog,
+            propagation=method,
+            n_samples=50,
+            random_state=0,
+        )
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(answers[0].mean, answers[1].mean)
+    np.testing.assert_array_equal(answers[0].cov, answers[1].cov)
+    np.testing.assert_array_equal(history, y)
+    np.testing.assert_array_equal(exog, np.ones((4, 1)))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_only_the_last_lags_matter(method):
+    gp, y, _, _ = fitted((1, 3))
+    long, short = (
+        propagate(
+            gp.posterior_,
+            (1, 3),
+            history,
+            no_exog(3),
+            propagation=method,
+            n_samples=30,
+            random_state=0,
+        )
+        for history in (y, y[-3:])
+    )
+    np.testing.assert_array_equal(long.mean, short.mean)
+    np.testing.assert_array_equal(long.cov, short.cov)
+
+
+def test_negative_variance_names_the_step():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(15, 1))
+    gp = GPRegressor(linear=False, noise_std=0.01, lengthscales=0.3).fit(X, 3 * X[:, 0])
+    with pytest.raises(
+        ValueError, match=r"variance must be positive; got -.* at step \d+\. The expansion is used"
+    ):
+        propagate(gp.posterior_, (1,), np.array([0.55]), no_exog(40), propagation="taylor")
+
+
+def test_path_consistent_covariance_is_a_covariance():
+    """Random sparse GPs of little noise, the cases where the undamped form was indefinite."""
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 9))
+        X = rng.uniform(-2, 2, size=(n, 1))
+        gp = GPRegressor(linear=False, lengthscales=rng.uniform(0.5, 1.5), noise_std=0.1)
+        posterior = gp.fit(X, rng.standard_normal(n)).posterior_
+        history = rng.uniform(-2, 2, size=1)
+        _, cov = propagate(posterior, (1,), history, np.empty((5, 0)))
+        std = np.sqrt(np.diagonal(cov))
+        lowest = np.linalg.eigvalsh(cov / np.outer(std, std))[0]
+        assert lowest > -1e-12

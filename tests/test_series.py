@@ -1,0 +1,512 @@
+"""Every kind of index, and every bad input with its own message."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from forecast_unc import Forecaster, GPRegressor
+from forecast_unc.forecasting.series import (
+    check_series,
+    check_whole,
+    format_time,
+    future_index,
+    prolonged,
+    regular_index,
+)
+
+N, H = 40, 5
+TOGETHER = {
+    "daily": pd.date_range("2024-02-01", periods=N + H, freq="D", name="day"),
+    "month start": pd.date_range("2019-11-01", periods=N + H, freq="MS"),
+    "month end": pd.date_range("2019-11-30", periods=N + H, freq="ME"),
+    "quarter": pd.date_range("2001-03-31", periods=N + H, freq="QE"),
+    "year end": pd.date_range("1950-12-31", periods=N + H, freq="YE"),
+    "weekly": pd.date_range("2024-01-07", periods=N + H, freq="W-SUN"),
+    "business day": pd.bdate_range("2024-03-01", periods=N + H),
+    "15 minutes": pd.date_range("2024-03-01", periods=N + H, freq="15min"),
+    # 40 hours from here the clocks go forward, so that the forecast crosses it
+    "hourly, clocks forward": pd.date_range(
+        "2024-03-29 11:00", periods=N + H, freq="h", tz="Europe/Berlin", name="time"
+    ),
+    "hourly, clocks back": pd.date_range(
+        "2024-10-25 12:00", periods=N + H, freq="h", tz="Europe/Berlin"
+    ),
+    "daily, clocks forward": pd.date_range(
+        "2024-02-22", periods=N + H, freq="D", tz="America/New_York"
+    ),
+    "monthly period": pd.period_range("2019-11", periods=N + H, freq="M", name="month"),
+    "hourly period": pd.period_range("2024-01-01", periods=N + H, freq="h"),
+    "range": pd.RangeIndex(N + H, name="row"),
+    "range from 7 in steps of 2": pd.RangeIndex(7, 7 + 2 * (N + H), 2),
+    "years": pd.Index(range(1950, 1950 + N + H), name="year"),
+    "every fourth year": pd.Index(range(1850, 1850 + 4 * (N + H), 4)),
+}
+MODEL = Forecaster(GPRegressor(lengthscales=3.0, noise_std=1.0), lags=2)
+
+
+@pytest.fixture(params=TOGETHER, ids=str)
+def together(request):
+    return TOGETHER[request.param]
+
+
+def series(index, seed=0):
+    return pd.Series(np.random.default_rng(seed).normal(size=len(index)), index, name="load")
+
+
+def without_frequency(index):
+    return pd.DatetimeIndex(index, freq=None) if isinstance(index, pd.DatetimeIndex) else index
+
+
+# Times
+
+
+@pytest.mark.parametrize("prepare", [lambda index: index, without_frequency], ids=["", "inferred"])
+def test_forecast_continues_the_index(together, prepare):
+    y = series(prepare(together[:N]))
+    before = y.copy(deep=True)
+    ahead = MODEL.fit(y).forecast(H)
+    expected = together[N:]
+    pd.testing.assert_index_equal(pd.Index(ahead.index), pd.Index(expected), exact="equiv")
+    assert type(ahead.index) is type(expected) or isinstance(ahead.index, pd.RangeIndex)
+    assert ahead.index.name == together.name
+    assert getattr(ahead.index, "tz", None) == getattr(together, "tz", None)
+    assert getattr(ahead.index, "freq", None) == getattr(together, "freq", None)
+    assert ahead.mean.name == "load"
+    pd.testing.assert_series_equal(y, before)
+
+
+def test_values_do_not_depend_on_the_index(together):
+    ahead = MODEL.fit(series(together[:N])).forecast(H)
+    plain = MODEL.fit(series(pd.RangeIndex(N))).forecast(H)
+    np.testing.assert_array_equal(ahead.mean, plain.mean)
+    np.testing.assert_array_equal(ahead.cov, plain.cov)
+
+
+def test_prolonged_joins_index_and_future(together):
+    index = regular_index(together[:N], "y")
+    longer = prolonged(index, H)
+    pd.testing.assert_index_equal(longer, pd.Index(together), exact="equiv")
+    assert longer.name == together.name
+    assert getattr(longer, "freq", None) == getattr(together, "freq", None)
+    pd.testing.assert_index_equal(future_index(index, H), longer[N:])
+
+
+def test_two_times_with_a_frequency_are_enough_for_the_future():
+    index = pd.date_range("2024-01-31", periods=2, freq="ME")
+    assert list(future_index(index, 2)) == [pd.Timestamp("2024-03-31"), pd.Timestamp("2024-04-30")]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "Int64", "Float64", "uint8"])
+def test_numbers_of_every_kind_are_taken_and_copied(dtype):
+    y = pd.Series(np.arange(5) ** 2, dtype=dtype)
+    values, _ = check_series(y)
+    assert values.dtype == np.float64
+    np.testing.assert_array_equal(values, [0, 1, 4, 9, 16])
+    values[:] = -1
+    assert list(y) == [0, 1, 4, 9, 16]
+
+
+def test_float_values_are_not_aliased():
+    y = series(pd.RangeIndex(6))
+    before = y.copy(deep=True)
+    check_series(y)[0][:] = np.nan
+    pd.testing.assert_series_equal(y, before)
+
+
+@pytest.mark.parametrize(
+    ("time", "text"),
+    [
+        (pd.Timestamp("2024-03-01"), "2024-03-01"),
+        (pd.Timestamp("2024-03-01 05:00"), "2024-03-01 05:00:00"),
+        (pd.Period("2024-03", "M"), "2024-03"),
+        (7, "7"),
+    ],
+)
+def test_times_are_written_plainly(time, text):
+    assert format_time(pd.Index([time]), 0) == text
+
+
+# Bad values
+
+
+def daily(values):
+    return pd.Series(values, pd.date_range("2024-01-01", periods=len(values), freq="D"))
+
+
+def normal(n=30):
+    return daily(np.random.default_rng(0).normal(size=n))
+
+
+def changed(position, value):
+    y = normal()
+    y.iloc[position] = value
+    return y
+
+
+BAD_SERIES = {
+    "only NaN": (daily([np.nan] * 30), r"y must hold numbers; got only missing values\. Check"),
+    "empty": (
+        pd.Series([], dtype=float),
+        r"y must have at least 5 values for lags up to 2 and differences \(\); got 0\.",
+    ),
+    "interior NaN": (
+        changed(7, np.nan),
+        r"y must be finite; got 1 missing value\(s\), first at 2024-01-08\. Drop a gap at either",
+    ),
+    "leading NaN": (changed(0, np.nan), r"got 1 missing value\(s\), first at 2024-01-01\."),
+    "pd.NA": (
+        changed(3, 0.0).astype("Float64").mask(np.arange(30) == 3),
+        r"y must be finite; got 1 missing value\(s\), first at 2024-01-04\.",
+    ),
+    "infinite": (
+        changed(5, -np.inf),
+        r"y must be finite; got 1 infinite value\(s\), first at 2024-01-06\. Replace or remove",
+    ),
+    "too short": (
+        normal(4),
+        r"y must have at least 5 values for lags up to 2 and differences \(\); got 4\. Give more",
+    ),
+    "constant": (
+        daily([4.0] * 30),
+        r"y must vary; got the constant 4 throughout\. There is nothing to learn\.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_SERIES)
+def test_bad_values_are_refused(case):
+    y, message = BAD_SERIES[case]
+    with pytest.raises(ValueError, match=message):
+        MODEL.fit(y)
+
+
+def test_too_short_for_its_differences_is_refused():
+    with pytest.raises(
+        ValueError,
+        match=r"at least 18 values for lags up to 2 and differences \(1, 12\); got 17\.",
+    ):
+        Forecaster(lags=2, differences=(1, 12)).fit(normal(17))
+    Forecaster(GPRegressor(lengthscales=1.0), lags=2, differences=(1, 12)).fit(normal(18))
+
+
+@pytest.mark.parametrize(
+    ("values", "differences"),
+    [
+        (np.arange(30.0), 1),
+        (0.1 * np.arange(30), 1),  # constant but for roundoff
+        (np.tile([1.0, 5.0, 2.0], 10), 3),
+        (np.arange(30.0) ** 2, (1, 1)),
+    ],
+)
+def test_constant_after_differencing_is_refused(values, differences):
+    with pytest.raises(
+        ValueError,
+        match=r"differences must leave some variation; got a constant series after differencing "
+        r"at lags \(.*\)\. Take fewer differences\.",
+    ):
+        Forecaster(lags=2, differences=differences).fit(daily(values))
+
+
+@pytest.mark.parametrize(
+    ("y", "dtype"),
+    [
+        (normal().astype(str), "str|object"),
+        (normal() > 0, "bool"),
+        (normal().astype(object), "object"),
+        (normal().astype(complex), "complex128"),
+        (pd.Series(pd.date_range("2024-01-01", periods=30)), "datetime64"),
+        (pd.Series(list("abcde") * 6).astype("category"), "category"),
+    ],
+)
+def test_other_than_numbers_is_refused(y, dtype):
+    with pytest.raises(
+        TypeError, match=rf"y must be numeric; got dtype ({dtype}).*Convert it with pd\.to_numeric"
+    ):
+        MODEL.fit(y)
+
+
+@pytest.mark.parametrize(
+    ("y", "kind"),
+    [
+        (np.arange(30.0), "ndarray"),
+        (list(range(30)), "list"),
+        (pd.DataFrame({"y": np.arange(30.0)}), "DataFrame"),
+    ],
+    ids=["array", "list", "frame"],
+)
+def test_other_than_a_series_is_refused(y, kind):
+    with pytest.raises(TypeError, match=rf"y must be a pandas Series; got {kind}\. Wrap it"):
+        MODEL.fit(y)
+
+
+# Bad times
+
+
+BAD_TIMES = {
+    "duplicate": (
+        [0, 1, 2, 2, 3, 4, 5, 6],
+        r"y must have unique times; got 2024-01-03 more than once\. Aggregate the duplicates",
+    ),
+    "descending": (
+        range(19, -1, -1),
+        r"y must be in ascending order of time; got 2024-01-20 out of place\. Sort it with y\.sort",
+    ),
+    "one out of place": (
+        [0, 1, 2, 4, 3, 5, 6, 7],
+        r"y must be in ascending order of time; got 2024-01-05 out of place\.",
+    ),
+    "gap": (
+        [0, 1, 2, 3, 6, 7, 8, 9, 10, 11],
+        r"y must have a regular index; got 2 missing timestamps, first 2024-01-05\. Make the gaps "
+        r'visible with y\.asfreq\("D"\)',
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TIMES)
+def test_bad_dates_are_refused(case):
+    days, message = BAD_TIMES[case]
+    index = pd.DatetimeIndex(pd.Timestamp("2024-01-01") + pd.to_timedelta(list(days), unit="D"))
+    with pytest.raises(ValueError, match=message):
+        MODEL.fit(series(index))
+
+
+@pytest.mark.parametrize("case", BAD_TIMES)
+def test_bad_numbers_are_refused(case):
+    rows, message = BAD_TIMES[case]
+    numbers = {"2024-01-03": "2", "2024-01-20": "19", "2024-01-05": "4"}
+    for date, number in numbers.items():
+        message = message.replace(date, number)
+    message = message.split("Make")[0]
+    with pytest.raises(ValueError, match=message):
+        MODEL.fit(series(pd.Index(list(rows))))
+
+
+def test_remedy_for_numbers_with_a_gap_is_to_renumber():
+    with pytest.raises(ValueError, match=r"Number the rows without gaps.*reset_index\(drop=True"):
+        MODEL.fit(series(pd.Index([0, 1, 2, 4, 5, 6, 7])))
+
+
+@pytest.mark.parametrize("case", BAD_TIMES)
+def test_bad_periods_are_refused(case):
+    days, message = BAD_TIMES[case]
+    index = pd.PeriodIndex([pd.Period("2024-01-01", "D") + day for day in days])
+    with pytest.raises(ValueError, match=message):
+        MODEL.fit(series(index))
+
+
+@pytest.mark.parametrize(
+    ("freq", "drop", "first"),
+    [
+        ("MS", [4, 5], "2024-05-01"),
+        ("ME", [9], "2024-10-31"),
+        ("h", [3, 17], "2024-01-01 03:00:00"),
+        ("B", [6], "2024-01-09"),
+        ("W-SUN", [2], "2024-01-21"),
+    ],
+)
+def test_gap_names_the_first_missing_time_at_every_frequency(freq, drop, first):
+    index = pd.date_range("2024-01-01", periods=30, freq=freq).delete(drop)
+    with pytest.raises(
+        ValueError, match=rf'got {len(drop)} missing timestamps, first {first}\..*"{freq}"'
+    ):
+        MODEL.fit(series(index))
+
+
+def test_times_without_any_frequency_are_refused(rng):
+    index = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.cumsum(rng.integers(1, 99, 30)), "min")
+    with pytest.raises(
+        ValueError,
+        match=r"y must have a regular index; got 30 times without a frequency that pandas can ",
+    ):
+        MODEL.fit(series(pd.DatetimeIndex(index)))
+
+
+def test_missing_time_is_refused():
+    index = pd.DatetimeIndex([*pd.date_range("2024-01-01", periods=9), pd.NaT])
+    with pytest.raises(ValueError, match=r"y must have no missing times in its index; got NaT\."):
+        MODEL.fit(series(index))
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Index([f"2024-01-{day:02}" for day in range(1, 31)]),
+        pd.Index(np.arange(30) / 2),
+        pd.MultiIndex.from_product([["a"], range(30)]),
+        pd.to_timedelta(np.arange(30), unit="D"),
+    ],
+    ids=["text", "float", "multi", "timedelta"],
+)
+def test_other_kinds_of_index_are_refused(index):
+    with pytest.raises(
+        TypeError,
+        match=r"y must have a DatetimeIndex, PeriodIndex or evenly spaced whole numbers as index; "
+        r"got .*Convert times with pd\.to_datetime",
+    ):
+        MODEL.fit(series(index))
+
+
+# Bad regressors
+
+
+def exogenous(y):
+    rng = np.random.default_rng(3)
+    return pd.DataFrame(rng.normal(size=(len(y), 2)), y.index, columns=["sun", "wind"])
+
+
+def replaced(frame, row, column, value):
+    frame = frame.copy()
+    frame.iloc[row, column] = value
+    return frame
+
+
+BAD_FRAMES = {
+    "a series": (lambda f: f["sun"], TypeError, r"must be a pandas DataFrame; got Series\."),
+    "an array": (lambda f: f.to_numpy(), TypeError, r"must be a pandas DataFrame; got ndarray\."),
+    "shifted": (
+        lambda f: f.shift(1, freq="D"),
+        ValueError,
+        r"exog must have exactly the times of .*2024-.*; got no row at 2024-.*Give a value",
+    ),
+    "shorter": (
+        lambda f: f.iloc[:-1],
+        ValueError,
+        r"exog must have exactly the times of .*; got no row at 2024-",
+    ),
+    "longer": (
+        lambda f: pd.concat([f, f.iloc[-1:].shift(1, freq="D")]),
+        ValueError,
+        r"exog must have exactly the times of .*; got \d+ rows\. Select the times with exog\.loc",
+    ),
+    "out of order": (lambda f: f[::-1], ValueError, r"exog must have exactly the times of "),
+    "missing": (
+        lambda f: replaced(f, 2, 1, np.nan),
+        ValueError,
+        r"exog must be finite; got nan at 2024-.* in column 'wind'\. Fill or drop it knowingly\.",
+    ),
+    "infinite": (
+        lambda f: replaced(f, 1, 0, np.inf),
+        ValueError,
+        r"exog must be finite; got inf at 2024-.* in column 'sun'\.",
+    ),
+    "text": (
+        lambda f: f.assign(wind="strong"),
+        TypeError,
+        r"exog must be numeric; got column 'wind' of dtype (object|str)\. Encode it as numbers\.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FRAMES)
+def test_bad_regressors_are_refused_at_the_fit(case):
+    change, kind, message = BAD_FRAMES[case]
+    y = normal()
+    with pytest.raises(kind, match=message):
+        MODEL.fit(y, change(exogenous(y)))
+
+
+@pytest.mark.parametrize("case", BAD_FRAMES)
+def test_bad_regressors_are_refused_at_the_forecast(case):
+    change, kind, message = BAD_FRAMES[case]
+    y = normal(36)
+    exog = exogenous(y)
+    model = Forecaster(GPRegressor(lengthscales=3.0), lags=2).fit(y[:30], exog[:30])
+    with pytest.raises(kind, match=message):
+        model.forecast(6, change(exog[30:]))
+
+
+@pytest.mark.parametrize(
+    "columns", [["sun"], ["wind", "sun"], ["sun", "rain"], ["sun", "wind", "rain"]], ids=str
+)
+def test_other_columns_than_at_the_fit_are_refused(columns):
+    y = normal(36)
+    exog = exogenous(y)
+    model = Forecaster(GPRegressor(lengthscales=3.0), lags=2).fit(y[:30], exog[:30])
+    with pytest.raises(
+        ValueError, match=r"exog must have the columns of the fit, \['sun', 'wind'\]; got \["
+    ):
+        model.forecast(6, exog[30:].reindex(columns=columns, fill_value=0.0))
+
+
+def test_regressors_left_out_of_the_forecast_are_asked_for():
+    y = normal()
+    model = Forecaster(GPRegressor(lengthscales=3.0), lags=2).fit(y, exogenous(y))
+    with pytest.raises(
+        ValueError,
+        match=r"exog must be given for the 3 steps after the origin; got None, but the model was "
+        r"fitted with \['sun', 'wind'\]\.",
+    ):
+        model.forecast(3)
+
+
+def test_regressors_that_the_fit_did_not_have_are_refused():
+    y = normal(36)
+    with pytest.raises(
+        ValueError, match=r"exog must have the columns of the fit, \[\]; got \['sun"
+    ):
+        MODEL.fit(y[:30]).forecast(6, exogenous(y)[30:])
+
+
+# Bad arguments
+
+
+@pytest.mark.parametrize("steps", [0, -1, 2.5, 3.0, "3", True, None, [3]], ids=repr)
+def test_bad_steps_are_refused(steps):
+    with pytest.raises(ValueError, match=r"steps must be a whole number, at least 1; got .*1 is"):
+        MODEL.fit(normal()).forecast(steps)
+
+
+@pytest.mark.parametrize("steps", [3, np.int64(3), np.int32(3)], ids=repr)
+def test_whole_steps_of_every_kind_are_taken(steps):
+    assert len(MODEL.fit(normal()).forecast(steps).mean) == 3
+
+
+@pytest.mark.parametrize("n_samples", [0, 1, 10.0], ids=repr)
+def test_bad_n_samples_is_refused(n_samples):
+    with pytest.raises(
+        ValueError, match=r"n_samples must be a whole number, at least 2; got .*1000 is a good"
+    ):
+        MODEL.fit(normal()).forecast(3, propagation="monte_carlo", n_samples=n_samples)
+
+
+@pytest.mark.parametrize("propagation", ["Exact", "mc", "", None, 3], ids=repr)
+def test_unknown_propagation_is_refused(propagation):
+    with pytest.raises(
+        ValueError,
+        match=r"propagation must be one of exact, taylor, monte_carlo, naive; got .*Use 'exact'",
+    ):
+        MODEL.fit(normal()).forecast(3, propagation=propagation)
+
+
+@pytest.mark.parametrize(
+    "lags", [0, -2, (), (1, 1), (0, 1), (1, 2.0), 1.5, "12", True, None, (1, True), ["a"]], ids=repr
+)
+def test_bad_lags_are_refused(lags):
+    with pytest.raises(
+        ValueError,
+        match=r"lags must be a positive whole number or distinct positive ones; got .*Lag 1 is the "
+        "previous value",
+    ):
+        Forecaster(lags=lags).fit(normal())
+
+
+@pytest.mark.parametrize("differences", [-1, 1.5, (0,), (1, -12), "1", True, None], ids=repr)
+def test_bad_differences_are_refused(differences):
+    with pytest.raises(
+        ValueError,
+        match=r"differences must be lags, positive whole numbers; got .*Use 0 or \(\) for none\.",
+    ):
+        Forecaster(lags=2, differences=differences).fit(normal())
+
+
+@pytest.mark.parametrize("max_train", [0, 2, 10.5, "all", True], ids=repr)
+def test_bad_max_train_is_refused(max_train):
+    with pytest.raises(ValueError, match=r"max_train must be a whole number, at least 3; got "):
+        Forecaster(lags=2, max_train=max_train).fit(normal())
+
+
+def test_check_whole_accepts_its_lowest():
+    check_whole("steps", 1, 1, "Say more.")
+    with pytest.raises(ValueError, match=r"^steps must be a whole number, at least 2; got 1\. Say"):
+        check_whole("steps", 1, 2, "Say more.")

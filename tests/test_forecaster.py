@@ -297,7 +297,11 @@ def test_bad_regressors_frames(y, regressor):
             ValueError,
             "exog must have exactly the times of y, 70 rows .* got no row at 2020-01-01",
         ),
-        (exog.iloc[::-1], ValueError, "exog must have exactly the times of y, .*; got 70 rows"),
+        (
+            exog.iloc[::-1],
+            ValueError,
+            "exog must have exactly the times of y, .*; got the same times in another order",
+        ),
         (exog.assign(a="x"), TypeError, "exog must be numeric; got column 'a' of dtype"),
         (exog.where(exog["a"] != 3), ValueError, "exog must be finite; got nan at 2020-01-04 in"),
     ):
@@ -316,7 +320,7 @@ def test_bad_regressors_frames(y, regressor):
     with pytest.raises(ValueError, match="exog must have exactly the times of the 4 steps after"):
         model.forecast(4, future)
     model.fit(y)
-    with pytest.raises(ValueError, match=r"exog must have the columns of the fit, \[\]; got"):
+    with pytest.raises(ValueError, match="exog must be None for a model fitted without"):
         model.forecast(3, future)
 
 
@@ -333,6 +337,56 @@ def test_bad_updates(y, regressor):
         model.update([1.0])
     with pytest.raises(ValueError, match="y must have at least 2 values"):
         model.apply(y.iloc[:1])
+
+
+def test_what_a_fresh_user_tried(y, regressor, tmp_path):
+    with pytest.raises(
+        TypeError, match=r"regressor must be one of the package's, .*'gp'. Use None"
+    ):
+        Forecaster("gp", lags=2).fit(y)
+    with pytest.raises(ValueError, match="y must have at least 1000000003 values"):
+        Forecaster(lags=10**9).fit(y)
+    one = Forecaster(regressor, lags=np.int64(2), differences=np.int64(1)).fit(y)
+    assert one.transform_.differences == (1,)
+    assert one.lags_ == (1, 2)
+    with pytest.raises(ValueError, match=r"path_consistent must be True or False; got 'yes'"):
+        one.forecast(2, path_consistent="yes")
+    with pytest.raises(ValueError, match="y must vary; got the constant 1e\\+14 throughout, to 12"):
+        Forecaster(lags=1).fit(y + 1e14)
+    twice = pd.DataFrame(np.ones((70, 2)), y.index, columns=["a", "a"])
+    with pytest.raises(ValueError, match="exog must have distinct columns; got 'a' twice"):
+        one.fit(y, twice)
+    for junk in (b"", b"junk", pickle.dumps(y)[:40]):
+        (tmp_path / "junk").write_bytes(junk)
+        with pytest.raises(ValueError, match="path must name a file written by"):
+            load_model(tmp_path / "junk")
+
+
+@pytest.mark.parametrize("kind", ["exact", "taylor", "naive"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.arange(120.0),
+        np.sin(np.arange(150) / 3),
+        np.arange(150.0) ** 2,
+        np.tile([1.0, 2, 3, 1], 30),
+    ],
+    ids=["line", "sine", "parabola", "pattern"],
+)
+def test_series_without_noise_are_forecast(values, kind):
+    known, future = pd.Series(values[:-20]), values[-20:]
+    ahead = Forecaster(lags=4).fit(known).forecast(20, propagation=kind)
+    np.testing.assert_allclose(ahead.mean, future, atol=0.03 * np.ptp(values))
+    assert (ahead.std < 0.1 * np.ptp(values)).all()
+    assert np.isfinite(ahead.sample(3, random_state=0).to_numpy()).all()
+
+
+def test_a_diverging_forecast_says_so():
+    y = pd.Series(1.5 ** np.arange(40.0) + np.random.default_rng(0).standard_normal(40))
+    with pytest.raises(
+        ValueError, match="steps must not outrun the model; got a forecast that has"
+    ):
+        Forecaster(lags=1).fit(y).forecast(60)
 
 
 def test_not_fitted(tmp_path):

@@ -119,24 +119,36 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             If an argument is not what it must be; the message names the first offending
             time and says what to do.
         """
+        values, index = check_series(y)
         lags = _as_lags("lags", self.lags, upto=True)
         differences = _as_lags("differences", self.differences, upto=False)
         if self.max_train is not None:
             check_whole("max_train", self.max_train, _MIN_ROWS, "Use None to learn from all rows.")
-        values, index = check_series(y)
+        regressor = (
+            GPRegressor(random_state=self.random_state)
+            if self.regressor is None
+            else self.regressor
+        )
+        if not isinstance(regressor, KernelRegressor):
+            raise TypeError(
+                "regressor must be one of the package's, such as GPRegressor(); got "
+                f"{regressor!r}. Use None for the default."
+            )
         used = max(lags) + sum(differences)
         if len(values) < used + _MIN_ROWS:
             raise ValueError(
                 f"y must have at least {used + _MIN_ROWS} values for lags up to {max(lags)} and "
-                f"differences {differences}; got {len(values)}. Give more data or fewer lags."
+                f"differences {tuple(differences)}; got {len(values)}. Give more data, or "
+                "fewer lags."
             )
+        lags = tuple(lags)  # a range until it is known to be short
         exog_values = check_exog(exog, index, None, "y")
-        if np.ptp(values) == 0:
+        if np.ptp(values) <= 1e-12 * np.abs(values).max():
             raise ValueError(
-                f"y must vary; got the constant {values[0]:g} throughout. "
-                "There is nothing to learn."
+                f"y must vary; got the constant {values[0]:g} throughout, to 12 digits. There is "
+                "nothing to learn; subtract a large offset if there is one."
             )
-        transform = Transform.fit(values, differences)
+        transform = Transform.fit(values, tuple(differences))
         if transform.scale <= 1e-12 * np.abs(values).max():
             raise ValueError(
                 f"differences must leave some variation; got a constant series after differencing "
@@ -262,6 +274,11 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         check_is_fitted(self, "regressor_")
         check_whole("steps", steps, 1, "1 is the next value.")
         check_whole("n_samples", n_samples, 2, "1000 is a good start.")
+        if not isinstance(path_consistent, (bool, np.bool_)):
+            raise ValueError(
+                f"path_consistent must be True or False; got {path_consistent!r}. "
+                "True shares the doubt about the function between the steps."
+            )
         if propagation not in PROPAGATIONS:
             raise ValueError(
                 f"propagation must be one of {', '.join(PROPAGATIONS)}; got {propagation!r}. "
@@ -337,7 +354,10 @@ def load_model(path: str | PathLike[str]) -> Forecaster:
     ValueError
         If the file is of another kind or of another version of the package.
     """
-    stored = pickle.loads(Path(path).read_bytes())
+    try:
+        stored = pickle.loads(Path(path).read_bytes())
+    except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError) as error:
+        stored = error
     if not isinstance(stored, dict) or "forecast_unc" not in stored:
         raise ValueError(
             f"path must name a file written by Forecaster.save; got {path}. Save it first."
@@ -351,11 +371,13 @@ def load_model(path: str | PathLike[str]) -> Forecaster:
     return model
 
 
-def _as_lags(name: str, value: int | Sequence[int], upto: bool) -> tuple[int, ...]:
+def _as_lags(name: str, value: int | Sequence[int], upto: bool) -> Sequence[int]:
     """Positive whole numbers from an int or a sequence of them; with `upto` p means 1 to p."""
     items: list[Any]
     if _is_whole(value):
-        items = list(range(1, value + 1)) if upto else [value] * (value != 0)
+        if upto and value >= 1:
+            return range(1, int(value) + 1)
+        items = [value] if upto or value != 0 else []
     else:
         iterable = isinstance(value, Iterable) and not isinstance(value, str)
         items = list(value) if iterable else [value]  # type: ignore[arg-type]

@@ -19,6 +19,8 @@ from forecast_unc.regression.regressor import RandomState, check_positive_varian
 Propagation = Literal["exact", "taylor", "monte_carlo", "naive"]
 PROPAGATIONS: tuple[str, ...] = get_args(Propagation)
 
+# Mean or std beyond this many times the largest value of the history is no forecast.
+_DIVERGED = 1e6
 # Bytes of whitened features kept per block of sample paths.
 _PATH_MEMORY = 1 << 28
 
@@ -125,19 +127,36 @@ def _gaussian(
         inputs[step] = np.append(mean[x], exog[step])
         input_cov[: len(x), : len(x)] = cov[np.ix_(x, x)]
         mean[t], var, slope = moments(inputs[step], input_cov)
-        slope = slope[: len(x)]
+        slope, added = _explainable(slope[: len(x)], cov[np.ix_(x, x)], var - posterior.noise_var)
         # Stein: Cov(z, y) = Cov(z, x) E[dy/dx], so no inverse of a singular Cov(x).
         cross = cov[:t, x] @ slope
         if function is not None:
-            explained = slope @ cov[np.ix_(x, x)] @ slope
-            fresh = var - explained - posterior.noise_var
-            shared = function.covariance_with_past(inputs[step], x, slope, fresh)
+            shared = function.covariance_with_past(inputs[step], x, slope, added)
             cross += shared[:t]
             var += 2.0 * slope @ shared[x]
+        if not abs(mean[t]) + np.sqrt(abs(var)) < _DIVERGED * np.abs(history).max():
+            raise ValueError(
+                f"steps must not outrun the model; got a forecast that has diverged at step "
+                f"{step + 1}. Ask for fewer steps, take differences, or use other lags."
+            )
         check_positive_variance(np.array([var]), posterior, method, f" at step {step + 1}")
         cov[t, :t] = cov[:t, t] = cross
         cov[t, t] = var
     return Joint(mean[p:], cov[p:, p:])
+
+
+def _explainable(slope: Array, cov: Array, latent_var: float) -> tuple[Array, float]:
+    """A slope that explains no more than the function's variance, and what it leaves of it.
+
+    Var[f] >= slope' S slope holds for the exact moments, and makes the joint a covariance.
+    It may fail by roundoff where there is next to no noise, and in earnest for Taylor's
+    moments, which need not belong to any distribution: there the slope is shortened.
+    """
+    explained = float(slope @ cov @ slope)
+    room = max(latent_var, 0.0)
+    if explained > room:
+        slope, explained = slope * np.sqrt(room / explained), room
+    return slope, room - explained
 
 
 class _FunctionError:
@@ -150,8 +169,8 @@ class _FunctionError:
     the slopes and rest the diagonal that makes the steps' own variances exact. Where a mean
     input is a local maximum of the function's variance, rest is negative and J may not be a
     covariance (11 % of 20,000 random one-dimensional GPs). So the function's std at a step
-    is taken to be no more than what the step adds to its inputs' part and the noise:
-    with that J is positive definite by construction, and not further from Monte Carlo.
+    is taken to be no more than what the step adds to the part its inputs explain: with that
+    J is positive definite by construction, and not further from Monte Carlo.
     """
 
     def __init__(self, posterior: KernelPosterior, p: int, h: int) -> None:
@@ -163,11 +182,11 @@ class _FunctionError:
         self.damping = np.ones(h)
         self.shared = np.zeros(p + h)
 
-    def covariance_with_past(self, x: Array, lagged: Array, slope: Array, fresh: float) -> Array:
+    def covariance_with_past(self, x: Array, lagged: Array, slope: Array, added: float) -> Array:
         """C[t, :] for the next step t.
 
-        At input x, which takes slope at the lagged times; fresh is the variance that the
-        step adds to what its inputs explain linearly, without the noise.
+        At input x, which takes slope at the lagged times; added is the variance of the
+        function that its inputs do not explain linearly.
         """
         t, n = self.p + self.step, self.step
         kernel, linear = self.posterior.features(x[None])
@@ -176,7 +195,7 @@ class _FunctionError:
         for factor, V in zip(self.posterior.factors, whitened, strict=True):
             own += factor.sign * (V[:, 0] @ V[:, 0])
         if own > 0.0:
-            self.damping[n] = min(1.0, np.sqrt(max(fresh, 0.0) / own))
+            self.damping[n] = min(1.0, np.sqrt(added / own))
         self.shared[:] = 0.0
         if n:
             between = self.posterior.prior_covariance(x[None], self.inputs[:n])[0]

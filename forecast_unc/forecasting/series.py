@@ -219,6 +219,16 @@ def check_exog(exog: object, index: pd.Index, columns: pd.Index | None, when: st
             )
         return np.empty((len(index), 0))
     frame = check_aligned(exog, index, when)
+    if columns is not None and not len(columns):
+        raise ValueError(
+            "exog must be None for a model fitted without regressors; got a DataFrame. Give it to "
+            "fit too, or leave it out."
+        )
+    if not frame.columns.is_unique:
+        raise ValueError(
+            "exog must have distinct columns; got "
+            f"{frame.columns[frame.columns.duplicated()][0]!r} twice. Rename one."
+        )
     if columns is not None and list(frame.columns) != list(columns):
         raise ValueError(
             f"exog must have the columns of the fit, {list(columns)}; got {list(frame.columns)}. "
@@ -267,6 +277,8 @@ def check_aligned(exog: object, index: pd.Index, when: str) -> pd.DataFrame:
     absent = index.difference(exog.index)
     if len(absent):
         got, remedy = f"no row at {format_time(absent, 0)}", "Give a value for every time"
+    elif len(exog) == len(index):
+        got, remedy = "the same times in another order", "Sort them with exog.sort_index()"
     else:
         got, remedy = f"{len(exog)} rows", "Select the times with exog.loc[...]"
     raise ValueError(

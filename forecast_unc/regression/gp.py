@@ -27,8 +27,8 @@ _LENGTHSCALE_BOUNDS = (1e-2, 1e4)
 _SCALE_BOUNDS = ((1e-3, 1e2), (1e-4, 1e1), (1e-4, 1e1))
 # Least noise std in amplitudes. The exact moments use K^-1, whose digits are those of
 # eps n (a / s)^2: at a ratio of 1e-6 (noise-free logistic map, amplitude 60) variances
-# were 2 % wrong, at 3e-5 they keep four digits.
-_LEAST_NOISE_RATIO = 3e-5
+# were 2 % wrong, at 1e-4 they keep five digits.
+_LEAST_NOISE_RATIO = 1e-4
 
 
 class _Optimum(NamedTuple):
@@ -49,7 +49,7 @@ class GPRegressor(KernelRegressor):
     Inputs and targets are centered by their means; tau_0, the prior std of the bias, is that
     of y. The hyper-parameters maximize the log evidence plus the log prior by L-BFGS-B with
     analytic gradients, in the logarithms and on standardized data, so that a change of units
-    changes nothing. The noise is kept above 3e-5 amplitudes, for the digits of the variances.
+    changes nothing. The noise is kept above 1e-4 amplitudes, for the digits of the variances.
 
     Parameters
     ----------

@@ -121,7 +121,7 @@ class KernelPosterior:
         out = self.prior_covariance(X, X)
         for factor, V in zip(self.factors, self.whiten(*self.features(X)), strict=True):
             out += dgemm(factor.sign, V, V, trans_a=1)
-        return out
+        return 0.5 * (out + out.T)  # symmetric but for roundoff
 
     def prior_covariance(self, X1: Array, X2: Array) -> Array:
         """The part of the function's covariance that is not in `factors`, (n1, n2)."""
@@ -247,7 +247,9 @@ class KernelPosterior:
             inverse, _ = dpotri(factor.chol, lower=1)
             inverse = np.tril(inverse) + np.tril(inverse, -1).T
             kk += factor.sign * factor.scale**2 * inverse[:m, :m]
-            inverse_linear = inverse @ factor.linear
-            kl += factor.sign * factor.scale * inverse_linear[:m]
-            ll += factor.sign * factor.linear.T @ inverse_linear
+            # Triangular solves and not the inverse: where the linear part explains nearly all,
+            # A - A X' K^-1 X A loses the digits of cond(K) with it, of its root with them.
+            V: Array = dtrsm(1.0, factor.chol, factor.linear, lower=1)
+            kl += factor.sign * factor.scale * dtrsm(1.0, factor.chol, V, lower=1, trans_a=1)[:m]
+            ll += factor.sign * dgemm(1.0, V, V, trans_a=1)
         return kk, kl, ll

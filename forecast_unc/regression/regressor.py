@@ -94,6 +94,10 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         elif method == "taylor":
             moments = self.posterior_.taylor_moments(m, S)
         elif method == "monte_carlo":
+            if n_samples < 1:
+                raise ValueError(
+                    f"n_samples must be at least 1; got {n_samples!r}. 1000 is a good start."
+                )
             seed = self.random_state if random_state is None else random_state
             moments = sampled_moments(self.posterior_, m, S, n_samples, seed)
         else:
@@ -211,13 +215,18 @@ def check_positive_variance(
     """
     if (var > 0).all():
         return
+    ratio = np.sqrt(posterior.noise_var / (posterior.kernel_var + posterior.noise_var))
     if method == "taylor":
         remedy = (
             "The expansion is used outside its range: the input's spread is not small against "
             "the length-scales. Use 'exact'."
         )
+    elif ratio > 1e-3:
+        remedy = (
+            "The inputs have run far away from the data, beyond double precision. Ask for fewer "
+            "steps, or take differences."
+        )
     else:
-        ratio = np.sqrt(posterior.noise_var / (posterior.kernel_var + posterior.noise_var))
         remedy = (
             f"The noise is {ratio:.2g} of the signal, too small for double precision on these "
             "inputs. Fix a larger noise_std."

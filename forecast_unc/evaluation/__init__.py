@@ -1,0 +1,1 @@
+"""What people do with forecasts: score, compare, backtest, draw."""

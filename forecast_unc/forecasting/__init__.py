@@ -1,0 +1,1 @@
+"""The forecaster, its result, and the array maps between them."""

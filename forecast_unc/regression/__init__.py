@@ -1,0 +1,1 @@
+"""Regressors and the one posterior they all return; arrays only."""

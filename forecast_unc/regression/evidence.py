@@ -43,7 +43,13 @@ def covariance_matrix(
             kernel_out[rows, columns] = panel
         if len(linear):
             panel = dgemm(
-                1.0, linear[:, rows], linear[:, columns], trans_a=1, beta=1.0, c=panel, overwrite_c=1
+                1.0,
+                linear[:, rows],
+                linear[:, columns],
+                trans_a=1,
+                beta=1.0,
+                c=panel,
+                overwrite_c=1,
             )
         out[rows, columns] = panel
     out.ravel(order="K")[:: n + 1] += noise_std**2
@@ -77,7 +83,7 @@ class GaussianProcessEvidence:
     bias_scale = 1.0
 
     def __init__(self, X: Array, y: Array, linear: bool) -> None:
-        n, d = X.shape
+        n = len(y)
         self.X = np.asfortranarray(X.T)  # (d, n)
         self.y = y
         self.linear = linear

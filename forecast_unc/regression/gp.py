@@ -1,12 +1,14 @@
-"""Gaussian process regression: hyper-parameters by the evidence, prediction by a KernelPosterior."""
+"""Gaussian process regression: hyper-parameters by the evidence."""
 
-from typing import Literal, Self
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg.blas import dgemv
 from scipy.linalg.lapack import dpotrf, dpotrs
-from scipy.optimize import OptimizeResult, minimize
+from scipy.optimize import minimize
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._typing import Array
@@ -23,6 +25,13 @@ _LOG_STD = 1.5
 # few hundred rows is no longer positive definite in double precision.
 _LENGTHSCALE_BOUNDS = (1e-2, 1e4)
 _SCALE_BOUNDS = ((1e-3, 1e2), (1e-4, 1e1), (1e-4, 1e1))
+
+
+class _Optimum(NamedTuple):
+    log_hyperparameters: Array  # (d + 3,), log [l, a, tau, s] on standardized data
+    log_evidence: float  # of the standardized targets
+    converged: bool
+    n_iter: int
 
 
 class GPRegressor(KernelRegressor):
@@ -100,7 +109,7 @@ class GPRegressor(KernelRegressor):
         *,
         linear: bool = True,
         prior: Literal["weak"] | None = "weak",
-        lengthscales: float | ArrayLike | None = None,
+        lengthscales: float | Sequence[float] | Array | None = None,
         noise_std: float | None = None,
         n_restarts: int = 0,
         random_state: RandomState = None,
@@ -140,15 +149,17 @@ class GPRegressor(KernelRegressor):
         input_scale, output_scale = _scale(X), float(_scale(y))
         units = np.concatenate([input_scale, np.full(3, output_scale)])
         evidence = GaussianProcessEvidence(
-            (X - self._input_offset) / input_scale, (y - self._output_offset) / output_scale, self.linear
+            (X - self._input_offset) / input_scale,
+            (y - self._output_offset) / output_scale,
+            self.linear,
         )
         best = self._maximize(evidence, units)
-        theta = np.exp(best.x) * units
+        theta = np.exp(best.log_hyperparameters) * units
         self.lengthscales_, self.amplitude_, self.noise_std_ = theta[:d], theta[d], theta[d + 2]
         self.linear_scale_ = theta[d + 1] * self.linear / input_scale
         self._bias_scale = GaussianProcessEvidence.bias_scale * output_scale * self.linear
-        self.log_evidence_ = float(-best.negative_evidence - len(y) * np.log(output_scale))
-        self.converged_, self.n_iter_ = bool(best.success), int(best.nit)
+        self.log_evidence_ = best.log_evidence - len(y) * float(np.log(output_scale))
+        self.converged_, self.n_iter_ = best.converged, best.n_iter
         self.posterior_ = self._posterior(X, y)
         return self
 
@@ -174,7 +185,9 @@ class GPRegressor(KernelRegressor):
 
     def _check_parameters(self, d: int) -> None:
         if self.prior not in ("weak", None):
-            raise ValueError(f"prior must be 'weak' or None; got {self.prior!r}. Use None to switch it off.")
+            raise ValueError(
+                f"prior must be 'weak' or None; got {self.prior!r}. Use None to switch it off."
+            )
         if self.lengthscales is not None:
             given = np.asarray(self.lengthscales, dtype=np.float64)
             if given.shape not in ((), (d,)) or not (np.isfinite(given) & (given > 0)).all():
@@ -184,8 +197,8 @@ class GPRegressor(KernelRegressor):
                 )
         if self.noise_std is not None and not (np.isfinite(self.noise_std) and self.noise_std > 0):
             raise ValueError(
-                f"noise_std must be positive; got {self.noise_std!r}. For data without noise pass a "
-                "small number, such as 1e-4 of the std of y; use None to learn it."
+                f"noise_std must be positive; got {self.noise_std!r}. For data without noise pass "
+                "a small number, such as 1e-4 of the std of y; use None to learn it."
             )
         if not (isinstance(self.n_restarts, (int, np.integer)) and self.n_restarts >= 0):
             raise ValueError(
@@ -193,60 +206,48 @@ class GPRegressor(KernelRegressor):
                 "0 is one search from the standard start."
             )
 
-    def _maximize(self, evidence: GaussianProcessEvidence, units: Array) -> OptimizeResult:
+    def _maximize(self, evidence: GaussianProcessEvidence, units: Array) -> _Optimum:
         """Best of the searches over log [l, a, tau, s], on standardized data."""
         d = len(units) - 3
-        center = np.log(np.append(np.full(d, 2.0 * np.sqrt(d)), _SCALE_MEDIAN))
+        median = np.log(np.append(np.full(d, 2.0 * np.sqrt(d)), _SCALE_MEDIAN))
         bounds = np.log([_LENGTHSCALE_BOUNDS] * d + list(_SCALE_BOUNDS))
-        fixed = np.zeros(d + 3, dtype=bool)
-        start = center.copy()
+        free = np.ones(d + 3, dtype=bool)
+        theta = median.copy()
         if self.lengthscales is not None:
-            start[:d], fixed[:d] = np.log(self.lengthscales / units[:d]), True
+            theta[:d], free[:d] = np.log(np.asarray(self.lengthscales) / units[:d]), False
         if self.noise_std is not None:
-            start[d + 2], fixed[d + 2] = np.log(self.noise_std / units[d + 2]), True
-        fixed[d + 1] |= not self.linear
-        free = ~fixed
+            theta[d + 2], free[d + 2] = np.log(self.noise_std / units[d + 2]), False
+        free[d + 1] &= self.linear
+        precision = 0.0 if self.prior is None else _LOG_STD**-2
+
+        def log_prior(x: Array) -> float:
+            return float(-0.5 * precision * np.sum((x - median[free]) ** 2))
 
         def objective(x: Array) -> tuple[float, Array]:
-            theta = start.copy()
             theta[free] = x
-            value, gradient = evidence(
-                np.exp(theta[:d]), np.exp(theta[d]), np.exp(theta[d + 1]), np.exp(theta[d + 2])
-            )
-            if self.prior is not None:
-                z = (x - center[free]) / _LOG_STD
-                return value + 0.5 * z @ z, gradient[free] + z / _LOG_STD
-            return value, gradient[free]
+            scales = np.exp(theta)
+            value, gradient = evidence(scales[:d], *scales[d:])
+            return value - log_prior(x), gradient[free] + precision * (x - median[free])
 
         rng = np.random.default_rng(self.random_state)
-        starts = [start[free]]
+        starts = [median[free]]
         for _ in range(self.n_restarts):
-            draw = center[free] + _LOG_STD * rng.standard_normal(free.sum())
+            draw = median[free] + _LOG_STD * rng.standard_normal(free.sum())
             starts.append(np.clip(draw, *bounds[free].T))
-        searches = [
-            minimize(
-                objective,
-                x0,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=bounds[free],
-                options={"maxiter": 500, "ftol": 1e-10, "gtol": 1e-4},
-            )
-            for x0 in starts
-        ]
-        best = min(searches, key=lambda search: search.fun)
+        options: Any = {"maxiter": 500, "ftol": 1e-10, "gtol": 1e-4}
+        search: Any = partial(
+            minimize, objective, jac=True, method="L-BFGS-B", bounds=bounds[free], options=options
+        )
+        best = min(map(search, starts), key=lambda result: float(result.fun))
         if not np.isfinite(best.fun):
             raise ValueError(
                 "noise_std and lengthscales must give a positive definite covariance; got a "
                 f"factorization that fails with noise_std={self.noise_std!r}, "
-                f"lengthscales={self.lengthscales!r}. Give a larger noise_std or let both be learned."
+                f"lengthscales={self.lengthscales!r}. Give a larger noise_std, or learn both."
             )
-        theta = start.copy()
         theta[free] = best.x
-        z = (best.x - center[free]) / _LOG_STD
-        best.negative_evidence = best.fun - (0.5 * z @ z if self.prior is not None else 0.0)
-        best.x = theta
-        return best
+        log_evidence = -float(best.fun) - log_prior(best.x)
+        return _Optimum(theta, log_evidence, bool(best.success), int(best.nit))
 
     def _posterior(self, X: Array, y: Array) -> KernelPosterior:
         """w = P' K^-1 y and G = diag(0, A) - P' K^-1 P, with k(X, x) = P phi(x)."""
@@ -266,8 +267,8 @@ class GPRegressor(KernelRegressor):
         chol, info = dpotrf(chol, lower=1, clean=1, overwrite_a=1)
         if info:
             raise ValueError(
-                f"y must keep the covariance positive definite; got a factorization that fails at row "
-                f"{info} with noise_std {self.noise_std_:.3g}. Fix a larger noise_std."
+                "noise_std must keep the covariance positive definite; got a factorization that "
+                f"fails at row {info} with {self.noise_std_:.3g}. Give a larger noise_std."
             )
         b, _ = dpotrs(chol, y - self._output_offset, lower=1)
         projection = np.asfortranarray(basis * linear_std**2)  # Xt A

@@ -54,9 +54,13 @@ def covariance_root(cov: Array) -> Array:
     -------
     ndarray of shape (d, rank)
     """
-    factor, pivot, rank, _ = dpstrf(cov, lower=1)
+    # Of the correlations, so that the numerical rank does not depend on the inputs' units.
+    std = np.sqrt(np.diagonal(cov))
+    unit = np.where(std > 0, std, 1.0)
+    factor, pivot, rank, _ = dpstrf(cov / np.outer(unit, unit), lower=1)
     root = np.zeros((len(cov), rank), order="F")
     root[pivot - 1] = np.tril(factor)[:, :rank]
+    root *= unit[:, None]
     return root
 
 

@@ -118,13 +118,18 @@ class KernelPosterior:
 
     def covariance(self, X: Array) -> Array:
         """Posterior covariance of the function (no noise) between the rows of X, (n, n)."""
-        kernel, linear = self.features(X)
-        X = linear[:-1].T
-        out = self.kernel_var * squared_exponential(X, X, self.lengthscales)
-        out += (linear.T * self.linear_var) @ linear
-        for factor, V in zip(self.factors, self.whiten(kernel, linear), strict=True):
+        out = self.prior_covariance(X, X)
+        for factor, V in zip(self.factors, self.whiten(*self.features(X)), strict=True):
             out += dgemm(factor.sign, V, V, trans_a=1)
         return out
+
+    def prior_covariance(self, X1: Array, X2: Array) -> Array:
+        """The part of the function's covariance that is not in `factors`, (n1, n2)."""
+        X1, X2 = X1 - self.input_offset, X2 - self.input_offset
+        linear = (X1 * self.linear_var[:-1]) @ X2.T + self.linear_var[-1]
+        if not self.kernel_var:
+            return np.asarray(linear)
+        return np.asarray(linear + self.kernel_var * squared_exponential(X1, X2, self.lengthscales))
 
     def gradient(self, X: Array) -> Array:
         """Gradient of the predictive mean in x at the rows of X, of shape (n, d)."""
@@ -165,14 +170,17 @@ class KernelPosterior:
         return Moments(float(plain[0] + delta), float(total), departed.slope)
 
     def taylor_moments(self, mean: Array, cov: Array) -> Moments:
-        r"""Moments to first order in the input's covariance S.
+        r"""Moments by Taylor expansion: first order for the mean, second for the variance.
 
         .. math::
-            E[y] \approx \mu + \tfrac12 \mathrm{tr}(\mu'' S), \quad
+            E[y] \approx \mu, \quad
             \mathrm{Var}[y] \approx v + \tfrac12 \mathrm{tr}(v'' S) + \mu'^{\top} S \mu'
 
-        with mean, variance and their derivatives at the mean input. Far from small S the
-        variance may come out negative, which the caller has to refuse.
+        with mean, variance and their derivatives at the mean input, S the input's covariance.
+        The variance is right to first order in S. The second-order term of the mean,
+        tr(mu'' S) / 2, is left out as in the paper: iterated over many steps it was worse
+        than no correction (sunspots, 20 steps: RMSE 32 % above the naive mean's). Far from
+        small S the variance may come out negative, which the caller has to refuse.
 
         Parameters
         ----------
@@ -195,7 +203,6 @@ class KernelPosterior:
         F = root / self.lengthscales[:, None]
         p = scaled.T @ F  # (m, r)
         bend = kernel[:, 0] * (np.einsum("ir,ir->i", p, p) - np.einsum("dr,dr->", F, F))
-        m = len(self.centers)
         slope = self.gradient(mean[None])[0]
         # columns: phi, its bend tr(phi'' S), and its tilt along each column of the root
         kernel = np.column_stack([kernel, bend, kernel * p])
@@ -203,11 +210,13 @@ class KernelPosterior:
         linear = np.column_stack([linear, np.zeros(len(linear)), tilt])
         half_trace = np.einsum("a,ar,ar->", self.linear_var, tilt, tilt)
         for factor, V in zip(self.factors, self.whiten(kernel, linear), strict=True):
-            half_trace += factor.sign * (V[:, 0] @ V[:, 1] + np.einsum("ir,ir->", V[:, 2:], V[:, 2:]))
+            half_trace += factor.sign * (
+                V[:, 0] @ V[:, 1] + np.einsum("ir,ir->", V[:, 2:], V[:, 2:])
+            )
         plain, var = self.predict(mean[None])
         push = root.T @ slope
         return Moments(
-            float(plain[0] + 0.5 * self.weights[:m] @ bend),
+            float(plain[0]),
             float(var[0] + half_trace + push @ push),
             slope,
         )
@@ -220,7 +229,7 @@ class KernelPosterior:
         return mean + self.output_offset
 
     def _latent_var(self, kernel: Array, linear: Array) -> Array:
-        var = self.kernel_var + np.einsum("ij,i,ij->j", linear, self.linear_var, linear)
+        var: Array = self.kernel_var + np.einsum("ij,i,ij->j", linear, self.linear_var, linear)
         for factor, V in zip(self.factors, self.whiten(kernel, linear), strict=True):
             var += factor.sign * np.einsum("ij,ij->j", V, V)
         return var

@@ -39,10 +39,10 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
             Only with `return_std`.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        inputs: Array = validate_data(self, X, dtype=np.float64, reset=False)
         if not return_std:
-            return self.posterior_.mean(X)
-        mean, var = self.posterior_.predict(X)
+            return self.posterior_.mean(inputs)
+        mean, var = self.posterior_.predict(inputs)
         check_positive_variance(var, self.posterior_)
         return mean, np.sqrt(var)
 

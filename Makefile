@@ -1,0 +1,44 @@
+# Only Python and make are needed; everything else goes into .venv, which `make clean` leaves alone.
+PYTHON ?= python3
+SHELL := /bin/bash
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint benchmarks clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.venv/.base: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(PIP) -e .
+	@touch $@
+
+# .venv/.test, .venv/.lint and .venv/.benchmarks: one stamp for each extra of pyproject.toml
+.venv/.%: .venv/.base
+	$(PIP) -e '.[$*]'
+	@touch $@
+
+demo: .venv/.base  ## forecast bundled data, write a picture and a table into demo/
+	$(BIN)/forecast-unc demo --output demo
+
+# One BLAS thread a worker: the workers already fill the cores, and more threads slow each other down.
+test: .venv/.test  ## run the tests and doctests, with coverage
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --cov
+
+test-slow: .venv/.test  ## run the tests that take minutes
+	$(BIN)/python -m pytest -m slow
+
+lint: .venv/.lint  ## ruff, codespell and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+	$(BIN)/mypy
+
+benchmarks: .venv/.benchmarks  ## compare with other libraries (installs PyTorch)
+	set -e; for script in examples/benchmarks/*.py; do $(BIN)/python "$$script"; done
+
+clean:  ## remove what the other targets wrote, except .venv
+	rm -rf build dist demo .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +

@@ -1,0 +1,109 @@
+"""The demo: what forgetting uncertainty costs, on sea surface temperatures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from forecast_unc import datasets
+from forecast_unc.evaluation.backtest import OWN_NAME, Backtest, backtest
+from forecast_unc.evaluation.plot import COLORS, fan
+from forecast_unc.forecasting.forecast import Forecast
+from forecast_unc.forecasting.forecaster import Forecaster
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_LAGS = (1, 2, 3, 4, 12, 13, 24)  # months: the last few and the same season of two years
+_STEPS = 36
+_NAMES = {"naive": "naive", "taylor": "Taylor", OWN_NAME: "exact", "monte_carlo": "Monte Carlo"}
+
+
+def demo(output: Path, n_origins: int = 20) -> None:
+    """Forecast the El Nino series with each propagation; write a picture and a table.
+
+    Parameters
+    ----------
+    output : Path
+        Folder for ``demo.png``, ``scores.csv`` and ``scores.md``; made if absent.
+    n_origins : int, default=20
+        Origins of the backtest, one a year.
+    """
+    y = datasets.load_elnino()
+    past, future = y.iloc[:-_STEPS], y.iloc[-_STEPS:]
+    past.attrs = y.attrs
+    model = Forecaster(lags=_LAGS, random_state=0).fit(past)
+    forecasts = {
+        kind: model.forecast(_STEPS, propagation=kind) for kind in ("naive", "exact", "monte_carlo")
+    }
+    print(f"{y.name} ({y.attrs['unit']}), {len(past)} months, {_STEPS} held out.")
+    print(f"Forecasting 24 months from {n_origins} origins, one a year, with each propagation ...")
+    result = backtest(
+        Forecaster(lags=_LAGS, random_state=0),
+        y,
+        steps=24,
+        n_origins=n_origins,
+        step=12,
+        refit=5,
+        compare={name: name for name in ("naive", "taylor", "monte_carlo")},
+        seasonal_period=12,
+        progress=True,
+    )
+    table = _table(result)
+    output.mkdir(parents=True, exist_ok=True)
+    table.to_csv(output / "scores.csv")
+    (output / "scores.md").write_text(_markdown(table) + "\n")
+    _picture(forecasts, past, future).savefig(output / "demo.png", dpi=110)
+    print(table.to_string())
+    print(f"Wrote {output / 'demo.png'}, {output / 'scores.csv'} and {output / 'scores.md'}.")
+
+
+def _table(result: Backtest) -> pd.DataFrame:
+    table = result.scores().loc[list(_NAMES)]
+    table.index = pd.Index(_NAMES.values(), name="propagation")
+    columns = ["RMSE", "CRPS", "NLPD", "MSIS", "coverage_50", "coverage_80", "coverage_95"]
+    return table[columns].round(3)
+
+
+def _markdown(table: pd.DataFrame) -> str:
+    head = ["propagation", *table.columns]
+    rows = [
+        [str(name), *(f"{value:.3f}" for value in row)]
+        for name, row in zip(table.index, table.to_numpy(), strict=True)
+    ]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
+
+
+def _picture(
+    forecasts: dict[str, Forecast], past: pd.Series[float], future: pd.Series[float]
+) -> Figure:
+    """Naive and exact fan over what happened; std by step of naive, exact, Monte Carlo."""
+    import matplotlib.pyplot as plt
+
+    figure = plt.figure(figsize=(11, 7.2), layout="constrained")
+    axes = figure.subplot_mosaic([["naive", "exact"], ["std", "std"]], height_ratios=[1.4, 1])
+    axes["exact"].sharey(axes["naive"])
+    recent = past.iloc[-48:]
+    recent.attrs = past.attrs
+    for kind, title, color in (
+        ("naive", "naive: each forecast is fed back as if it were known", COLORS[1]),
+        ("exact", "exact: each forecast is fed back with its doubt", COLORS[0]),
+    ):
+        ax = fan(forecasts[kind], history=recent, ax=axes[kind], color=color, label=kind)
+        ax.plot(future.index, future, "o", color="black", ms=3, label="what happened")
+        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, fontsize="small", frameon=False)
+        ax.set_title(title, loc="left", pad=42, fontsize="medium")
+    axes["naive"].set_ylabel(f"sea surface ({past.attrs['unit']})")
+    axes["exact"].set_ylabel("")
+    ax = axes["std"]
+    months = range(1, len(future) + 1)
+    for (kind, forecast), style in zip(forecasts.items(), ("--", "-", "o"), strict=True):
+        color = {"naive": COLORS[1], "exact": COLORS[0]}.get(kind, "black")
+        ax.plot(months, forecast.std, style, color=color, ms=3.5, label=_NAMES.get(kind, kind))
+    ax.set(xlabel="months ahead", ylabel=f"std ({past.attrs['unit']})", ylim=(0, None))
+    ax.grid(visible=True, color="0.9", lw=0.8)
+    ax.set_title("How sure each says it is", loc="left", fontsize="medium")
+    ax.legend(frameon=False, fontsize="small")
+    return figure

@@ -1,0 +1,384 @@
+"""Pictures of forecasts and of backtests: Axes in, Axes out.
+
+Several models on one picture are told apart by color, line style and marker at once, so that it
+also reads in gray. The colors are those of Okabe and Ito, which color-blind readers can tell apart:
+blue, vermilion, green, purple, orange, sky blue. The legend stands above the axes, where it covers
+no data; a title goes above it with ``ax.set_title("...", pad=30)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+import pandas as pd
+
+from forecast_unc.forecasting.forecast import Forecast
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+_MARKERS = "os^Dvp<"
+_BAND_ALPHA = 0.2
+_IN_UNITS_OF_Y = {"MAE", "RMSE", "CRPS"}
+
+
+class _Scored(Protocol):
+    """What is read of a Backtest."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """Columns ``model`` and ``pit``; ``attrs["unit"]``, if any, is the unit of y."""
+        ...
+
+    def scores(self, by: Any = ...) -> pd.DataFrame:
+        """Return a column a score, indexed by the names in ``by``."""
+        ...
+
+
+class _Look(NamedTuple):
+    color: str
+    dashes: Any
+    marker: str
+
+
+def fan(
+    forecast: Forecast,
+    coverage: Sequence[float] = (0.5, 0.8, 0.95),
+    *,
+    history: pd.Series[float] | None = None,
+    ax: Axes | None = None,
+    color: str = "C0",
+    label: str | None = None,
+) -> Axes:
+    """Draw the mean and nested central intervals of one forecast.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        The forecast; of a single step, the intervals are drawn as bars.
+    coverage : sequence of float, default=(0.5, 0.8, 0.95)
+        Coverages of the intervals, in (0, 1).
+    history : Series, optional
+        Past values, drawn before the forecast; its ``attrs["unit"]`` goes to the axis label.
+    ax : Axes, optional
+        Where to draw; by default the current axes.
+    color : str, default="C0"
+        Color of the line and, paler, of the intervals.
+    label : str, optional
+        Name of the forecast in the legend.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+    """
+    bands = [forecast.interval(level) for level in sorted(coverage, reverse=True)]
+    names = [f"{100 * level:g} %" for level in sorted(coverage, reverse=True)]
+    ax = _start(ax, history, forecast)
+    times = _times(ax, forecast.index)
+    single = "o" if len(forecast) == 1 else None
+    ax.plot(times, forecast.mean, color=color, marker=single, zorder=3, label=label or "forecast")
+    for band in bands:
+        _fill(ax, times, band, 8, facecolor=color, alpha=_BAND_ALPHA, lw=0)
+    for depth in range(len(bands), 0, -1):
+        # The bands lie on top of each other: the legend shows the tint that results.
+        tint = 1 - (1 - _BAND_ALPHA) ** depth
+        name = names[depth - 1] if label is None else f"{label}, {names[depth - 1]}"
+        ax.fill([], [], facecolor=color, alpha=tint, lw=0, label=name)
+    return _finish(ax, forecast.index)
+
+
+def compare(
+    forecasts: Mapping[str, Forecast],
+    *,
+    coverage: float = 0.95,
+    history: pd.Series[float] | None = None,
+    actual: pd.Series[float] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw several forecasts of one series on top of each other.
+
+    Parameters
+    ----------
+    forecasts : mapping of str to Forecast
+        The forecasts by the name they get in the legend.
+    coverage : float, default=0.95
+        Coverage of the intervals, in (0, 1).
+    history : Series, optional
+        Past values, drawn before the forecasts; its ``attrs["unit"]`` goes to the axis label.
+    actual : Series, optional
+        What happened, drawn as points.
+    ax : Axes, optional
+        Where to draw; by default the current axes.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    Raises
+    ------
+    ValueError
+        If there is no forecast.
+    """
+    if not forecasts:
+        raise ValueError(
+            "forecasts must hold a forecast; got none. Pass {name: forecast}, one or more."
+        )
+    bands = [forecast.interval(coverage) for forecast in forecasts.values()]
+    first = next(iter(forecasts.values()))
+    ax = _start(ax, history, first)
+    handles: list[Any] = [*ax.get_legend_handles_labels()[0]]
+    labels = [*ax.get_legend_handles_labels()[1]]
+    widest = 4 * len(forecasts) + 4
+    for i, (look, band, (name, forecast)) in enumerate(
+        zip(_looks(), bands, forecasts.items(), strict=False)
+    ):
+        times = _times(ax, forecast.index)
+        (line,) = ax.plot(
+            times,
+            forecast.mean,
+            color=look.color,
+            linestyle=look.dashes,
+            marker=look.marker if len(forecast) == 1 else None,
+            zorder=3,
+            label=name,
+        )
+        patch = _fill(
+            ax,
+            times,
+            band,
+            widest - 4 * i,
+            facecolor=(look.color, 0.1),
+            edgecolor=look.color,
+            linestyle=look.dashes,
+            lw=1,
+        )
+        handles.append((patch, line))
+        labels.append(name)
+    if actual is not None:
+        handles += ax.plot(
+            _times(ax, actual.index), actual, "o", color="black", ms=3, zorder=4, label="actual"
+        )
+        labels.append("actual")
+    title = f"mean and {100 * coverage:g} % interval"
+    return _finish(ax, first.index, handles=handles, labels=labels, title=title)
+
+
+def scores_by_step(backtest: _Scored, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
+    """Draw how a score grows with the number of steps ahead, one line a model.
+
+    Parameters
+    ----------
+    backtest : Backtest
+        Its ``scores(by=["model", "step"])`` is drawn.
+    score : str, default="CRPS"
+        Column of the scores: ``"MAE"``, ``"NLPD"``, ``"coverage_95"`` (against a line at 0.95).
+    ax : Axes, optional
+        Where to draw; by default the current axes.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    Raises
+    ------
+    ValueError
+        If there is no such score.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    table = backtest.scores(by=["model", "step"])
+    if score not in table.columns:
+        raise ValueError(
+            f"score must be one of {', '.join(map(str, table.columns))}; got {score!r}. "
+            "Scores carry the names of backtest.scores()."
+        )
+    ax = _axes(ax)
+    for look, (model, values) in zip(
+        _looks(), table[score].groupby(level="model", sort=False), strict=False
+    ):
+        ax.plot(
+            values.index.get_level_values("step"),
+            values.to_numpy(),
+            color=look.color,
+            linestyle=look.dashes,
+            marker=look.marker,
+            markersize=4,
+            label=str(model),
+        )
+    if score.startswith("coverage_"):
+        nominal = float(score.removeprefix("coverage_")) / 100
+        ax.axhline(nominal, color="0.4", lw=1, label=f"nominal {nominal:g}")
+    unit = backtest.frame.attrs.get("unit") if score in _IN_UNITS_OF_Y else None
+    ax.set_xlabel("steps ahead")
+    ax.set_ylabel(_with_unit(score, unit))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return _finish(ax)
+
+
+def calibration(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
+    """Draw how often central intervals held the value against how often they claim to.
+
+    On the diagonal the bands are right, below it they are too narrow, above it too wide. The steps
+    are pooled; values that were not observed are left out.
+
+    Parameters
+    ----------
+    backtest : Backtest
+        The columns ``model`` and ``pit`` of its ``frame`` are drawn.
+    ax : Axes, optional
+        Where to draw; by default the current axes.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+    """
+    ax = _axes(ax)
+    nominal = np.linspace(0.0, 1.0, 101)
+    ax.plot([0, 1], [0, 1], color="0.4", lw=1, label="calibrated")
+    for look, (model, values) in zip(_looks(), _pits(backtest), strict=False):
+        # A value lies in the central interval of coverage p if and only if |2 pit - 1| <= p.
+        observed = (np.abs(2 * values - 1)[:, None] <= nominal).mean(axis=0)
+        ax.plot(nominal, observed, color=look.color, linestyle=look.dashes, label=model)
+    ax.set(
+        xlabel="nominal coverage",
+        ylabel="observed coverage",
+        xlim=(-0.02, 1.02),
+        ylim=(-0.02, 1.02),
+        aspect="equal",
+    )
+    return _finish(ax)
+
+
+def pit(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
+    """Draw the histogram of the probability integral transforms, one outline a model.
+
+    Flat is calibrated; heaped at both ends the bands are too narrow, in the middle too wide; a
+    slope is a bias. The steps are pooled; values that were not observed are left out.
+
+    Parameters
+    ----------
+    backtest : Backtest
+        The columns ``model`` and ``pit`` of its ``frame`` are drawn.
+    ax : Axes, optional
+        Where to draw; by default the current axes.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+    """
+    ax = _axes(ax)
+    ax.plot([0, 1], [1, 1], color="0.4", lw=1, label="calibrated")
+    for look, (model, values) in zip(_looks(), _pits(backtest), strict=False):
+        density, edges = np.histogram(values, bins=10, range=(0.0, 1.0), density=True)
+        ax.stairs(
+            density,
+            edges,
+            baseline=None,
+            color=look.color,
+            linestyle=look.dashes,
+            lw=1.5,
+            label=model,
+        )
+    ax.set(xlabel="probability integral transform", ylabel="density")
+    ax.set_ylim(bottom=0)
+    return _finish(ax)
+
+
+def _axes(ax: Axes | None) -> Axes:
+    import matplotlib.pyplot as plt  # kept out of `import forecast_unc`
+
+    return plt.gca() if ax is None else ax
+
+
+def _start(ax: Axes | None, history: pd.Series[float] | None, forecast: Forecast) -> Axes:
+    """Draw the history and label the values."""
+    ax = _axes(ax)
+    name, unit = forecast.name, None
+    if history is not None:
+        ax.plot(_times(ax, history.index), history, color="0.3", lw=1.2, label="history")
+        name, unit = history.name if name is None else name, history.attrs.get("unit")
+    if not ax.get_ylabel():
+        ax.set_ylabel(_with_unit(name, unit))
+    return ax
+
+
+def _fill(ax: Axes, times: Any, band: pd.DataFrame, width: float, **style: Any) -> Any:
+    """Fill between the ends of a band; a band of one step has no area, so draw it as a bar."""
+    if len(band) > 1:
+        return ax.fill_between(times, band["lower"], band["upper"], **style)
+    color, alpha = style["facecolor"], style.get("alpha")
+    if isinstance(color, tuple):
+        color, alpha = color[0], 0.35
+    return ax.vlines(times, band["lower"], band["upper"], colors=color, alpha=alpha, lw=width)
+
+
+def _times(ax: Axes, index: pd.Index[Any]) -> Any:
+    times = index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
+    # An axis that pandas drew on has its own converter of dates, and matplotlib would replace it.
+    return ax.convert_xunits(times) if ax.xaxis.have_units() else times  # type: ignore[no-untyped-call]
+
+
+def _looks() -> Iterator[_Look]:
+    """Looks for one model after the other; color and dashes repeat together after 30 only."""
+    for i in count():
+        yield _Look(
+            COLORS[i % len(COLORS)],
+            _DASHES[i % len(_DASHES)],
+            _MARKERS[i % len(_MARKERS)],
+        )
+
+
+def _pits(backtest: _Scored) -> Iterator[tuple[str, Any]]:
+    for model, values in backtest.frame.groupby("model", sort=False)["pit"]:
+        yield str(model), values.dropna().to_numpy()
+
+
+def _with_unit(name: Any, unit: Any) -> str:
+    if name is None or unit is None:
+        return "" if name is unit else str(unit if name is None else name)
+    return f"{name} ({unit})"
+
+
+def _finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes:
+    """Set readable dates, a light grid, and the legend above the axes, where it covers nothing."""
+    from matplotlib.dates import AutoDateFormatter, AutoDateLocator, ConciseDateFormatter
+
+    dated = isinstance(index, pd.DatetimeIndex | pd.PeriodIndex)
+    if hasattr(ax, "freq"):
+        # pandas drew here: it counts periods, not days, and ends the axis with its own series.
+        ax.autoscale(axis="x")
+    elif isinstance(ax.xaxis.get_major_formatter(), AutoDateFormatter):
+        tz = index.tz if isinstance(index, pd.DatetimeIndex) else None
+        locator = AutoDateLocator(tz=tz, minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
+        ax.xaxis.set_major_locator(locator)
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=tz))  # type: ignore[no-untyped-call]
+    elif index is not None and not dated and not ax.get_xlabel():
+        ax.set_xlabel(str(index.name or "time"))
+    ax.grid(visible=True, color="0.9", lw=0.8)
+    ax.set_axisbelow(True)
+    labels = legend.get("labels") or ax.get_legend_handles_labels()[1]
+    widths = [0.45 + 0.065 * len(label) for label in labels]  # inches, in small type
+    room = ax.get_window_extent().width / ax.figure.dpi
+    ax.legend(
+        **legend,
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        borderaxespad=0.2,
+        ncols=len(labels) if sum(widths) < room else max(1, int(room / max(widths))),
+        columnspacing=1,
+        fontsize="small",
+        title_fontsize="small",
+        alignment="left",
+        frameon=False,
+    )
+    return ax

@@ -1,0 +1,303 @@
+"""What a valid series is: checks at the boundary, and the times that follow it."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+
+from forecast_unc._typing import Array
+
+
+def check_series(y: object, name: str = "y") -> tuple[Array, pd.Index]:
+    """Values and regular index of a series, or an error in terms of the user's data.
+
+    Parameters
+    ----------
+    y : Series
+        Finite numbers on a regular, ascending index: DatetimeIndex (frequency set or
+        inferable), PeriodIndex, or evenly spaced integers.
+    name : str
+        Name of the argument in messages.
+
+    Returns
+    -------
+    values : ndarray of shape (n,)
+        A copy.
+    index : Index
+        With its frequency set.
+    """
+    if not isinstance(y, pd.Series):
+        raise TypeError(
+            f"{name} must be a pandas Series; got {type(y).__name__}. Wrap it, for example "
+            "pd.Series(values, index=times)."
+        )
+    index = regular_index(y.index, name)
+    if not pd.api.types.is_numeric_dtype(y.dtype) or pd.api.types.is_bool_dtype(y.dtype):
+        raise TypeError(
+            f"{name} must be numeric; got dtype {y.dtype}. Convert it with pd.to_numeric({name})."
+        )
+    values = y.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+    if np.isnan(values).all():
+        raise ValueError(
+            f"{name} must hold numbers; got only missing values. Check how it was read."
+        )
+    for what, bad, remedy in (
+        (
+            "missing",
+            np.isnan(values),
+            "Drop a gap at either end, or fill it knowingly before the fit",
+        ),
+        ("infinite", np.isinf(values), "Replace or remove them first"),
+    ):
+        if bad.any():
+            first = format_time(index, int(bad.argmax()))
+            raise ValueError(
+                f"{name} must be finite; got {bad.sum()} {what} value(s), first at {first}. "
+                f"{remedy}."
+            )
+    return values, index
+
+
+def regular_index(index: pd.Index, name: str) -> pd.Index:
+    """The index with its frequency set, or an error that names the first offending time.
+
+    Parameters
+    ----------
+    index : Index
+        Index of a series or frame.
+    name : str
+        Name of the argument in messages.
+
+    Returns
+    -------
+    Index
+        DatetimeIndex with ``freq``, PeriodIndex, or RangeIndex.
+    """
+    kinds = "DatetimeIndex, PeriodIndex or evenly spaced whole numbers"
+    is_time = isinstance(index, (pd.DatetimeIndex, pd.PeriodIndex))
+    if not is_time and not pd.api.types.is_integer_dtype(index.dtype):
+        raise TypeError(
+            f"{name} must have a {kinds} as index; got {type(index).__name__} of {index.dtype}. "
+            "Convert times with pd.to_datetime."
+        )
+    if index.hasnans:
+        raise ValueError(
+            f"{name} must have no missing times in its index; got NaT. Drop those rows."
+        )
+    if not index.is_unique:
+        first = format_time(index, int(index.duplicated().argmax()))
+        raise ValueError(
+            f"{name} must have unique times; got {first} more than once. Aggregate the duplicates, "
+            f"for example {name}.groupby(level=0).mean()."
+        )
+    if not index.is_monotonic_increasing:
+        order = np.argsort(index)
+        first = format_time(index, int((order != np.arange(len(index))).argmax()))
+        raise ValueError(
+            f"{name} must be in ascending order of time; got {first} out of place. "
+            f"Sort it with {name}.sort_index()."
+        )
+    if isinstance(index, pd.DatetimeIndex):
+        return _with_frequency(index, name)
+    if isinstance(index, pd.PeriodIndex):
+        if len(index):
+            _check_no_gap(index, pd.period_range(index[0], index[-1], freq=index.freq), name)
+        return index
+    steps = np.diff(index.to_numpy())
+    step = int(np.min(steps)) if len(steps) else 1
+    full = pd.RangeIndex(index[0], index[-1] + step, step) if len(index) else pd.RangeIndex(0)
+    _check_no_gap(index, full, name)
+    return full.rename(index.name)
+
+
+def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
+    if index.freq is not None:
+        return index
+    inferred = _inferred(index)
+    if inferred.freq is not None:
+        return inferred
+    # Which frequency do most short stretches have, and what is missing from it?
+    stretches = [_inferred(index[i : i + 4]).freq for i in range(len(index) - 3)]
+    counts = Counter(freq for freq in stretches if freq is not None)
+    for freq, count in counts.most_common(1):
+        full = pd.date_range(index[0], index[-1], freq=freq)
+        if 2 * count >= len(stretches) and index.isin(full).all():
+            _check_no_gap(index, full, name)
+    raise ValueError(
+        f"{name} must have a regular index; got {len(index)} times without a frequency that "
+        f'pandas can infer. Give one, for example {name}.asfreq("D").'
+    )
+
+
+def _inferred(index: pd.DatetimeIndex) -> pd.DatetimeIndex:
+    # freq="infer" and not pd.infer_freq, whose result changes its type in pandas 4
+    return pd.DatetimeIndex(index, freq="infer") if len(index) > 2 else index
+
+
+def _check_no_gap(index: pd.Index, full: pd.Index, name: str) -> None:
+    missing = full.difference(index)
+    if not len(missing):
+        return
+    if isinstance(index, pd.RangeIndex) or pd.api.types.is_integer_dtype(index.dtype):
+        remedy = f"Number the rows without gaps, for example {name}.reset_index(drop=True)"
+    else:
+        freq = full.freqstr  # type: ignore[attr-defined]
+        remedy = f'Make the gaps visible with {name}.asfreq("{freq}") and fill them knowingly'
+    raise ValueError(
+        f"{name} must have a regular index; got {len(missing)} missing timestamps, "
+        f"first {format_time(missing, 0)}. {remedy}."
+    )
+
+
+def future_index(index: pd.Index, steps: int) -> pd.Index:
+    """Times of the next `steps` values after a regular index, of its kind and time zone.
+
+    Parameters
+    ----------
+    index : Index
+        A result of `regular_index`.
+    steps : int
+        Number of times.
+
+    Returns
+    -------
+    Index
+    """
+    if isinstance(index, pd.DatetimeIndex):
+        return pd.date_range(index[-1], periods=steps + 1, freq=index.freq, name=index.name)[1:]
+    if isinstance(index, pd.PeriodIndex):
+        return pd.period_range(index[-1] + 1, periods=steps, freq=index.freq, name=index.name)
+    assert isinstance(index, pd.RangeIndex)
+    start = index.start + index.step * len(index)
+    return pd.RangeIndex(start, start + index.step * steps, index.step, name=index.name)
+
+
+def check_exog(exog: object, index: pd.Index, columns: pd.Index | None, when: str) -> Array:
+    """Values of a frame of regressors aligned with `index`, of shape (len(index), k).
+
+    Parameters
+    ----------
+    exog : DataFrame or None
+        Regressors, one column each; None for none.
+    index : Index
+        The times it must have.
+    columns : Index or None
+        The columns it must have; None at the fit, where they are what they are.
+    when : str
+        What the times are, for the message: "y" or "the 12 steps after the origin".
+
+    Returns
+    -------
+    ndarray of shape (len(index), k)
+    """
+    if exog is None:
+        if columns is not None and len(columns):
+            raise ValueError(
+                f"exog must be given for {when}; got None, but the model was fitted with "
+                f"{list(columns)}. Pass a DataFrame with their values."
+            )
+        return np.empty((len(index), 0))
+    frame = check_aligned(exog, index, when)
+    if columns is not None and list(frame.columns) != list(columns):
+        raise ValueError(
+            f"exog must have the columns of the fit, {list(columns)}; got {list(frame.columns)}. "
+            "Select and order them."
+        )
+    not_numeric = [c for c in frame.columns if not pd.api.types.is_numeric_dtype(frame[c].dtype)]
+    if not_numeric:
+        raise TypeError(
+            f"exog must be numeric; got column {not_numeric[0]!r} of dtype "
+            f"{frame[not_numeric[0]].dtype}. Encode it as numbers."
+        )
+    values: Array = frame.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(
+            f"exog must be finite; got {values[row, column]} at {format_time(index, int(row))} in "
+            f"column {frame.columns[column]!r}. Fill or drop it knowingly."
+        )
+    return values
+
+
+def check_aligned(exog: object, index: pd.Index, when: str) -> pd.DataFrame:
+    """The regressors, if they are a frame with exactly the given times, or an error.
+
+    Parameters
+    ----------
+    exog : object
+        What came as regressors.
+    index : Index
+        The times it must have.
+    when : str
+        What the times are, for the message.
+
+    Returns
+    -------
+    DataFrame
+    """
+    if not isinstance(exog, pd.DataFrame):
+        raise TypeError(
+            f"exog must be a pandas DataFrame; got {type(exog).__name__}. For one regressor use "
+            "series.to_frame()."
+        )
+    if exog.index.equals(index):
+        return exog
+    absent = index.difference(exog.index)
+    if len(absent):
+        got, remedy = f"no row at {format_time(absent, 0)}", "Give a value for every time"
+    else:
+        got, remedy = f"{len(exog)} rows", "Select the times with exog.loc[...]"
+    raise ValueError(
+        f"exog must have exactly the times of {when}, {len(index)} rows from "
+        f"{format_time(index, 0)}; got {got}. {remedy}."
+    )
+
+
+def format_time(index: pd.Index, position: int) -> str:
+    """A time of an index as text, a date without its midnight."""
+    time = index[position]
+    text = str(time)
+    if isinstance(time, pd.Timestamp) and time == time.normalize():
+        text = str(time.date())
+    return text
+
+
+def prolonged(index: pd.Index, steps: int) -> pd.Index:
+    """A regular index with the times of `steps` more values, its frequency kept.
+
+    Parameters
+    ----------
+    index : Index
+        A result of `regular_index`.
+    steps : int
+        Number of times to add.
+
+    Returns
+    -------
+    Index
+    """
+    if isinstance(index, pd.DatetimeIndex):
+        return pd.date_range(index[0], periods=len(index) + steps, freq=index.freq, name=index.name)
+    return index.append(future_index(index, steps))
+
+
+def check_whole(name: str, value: object, lowest: int, remedy: str) -> None:
+    """Raise unless a value is a whole number of at least `lowest`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument.
+    value : object
+        What came.
+    lowest : int
+        The least it may be.
+    remedy : str
+        What to do, a sentence.
+    """
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < lowest:  # type: ignore[operator]
+        raise ValueError(
+            f"{name} must be a whole number, at least {lowest}; got {value!r}. {remedy}"
+        )

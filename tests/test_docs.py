@@ -1,0 +1,109 @@
+"""What the documentation shows runs, and what it links to exists."""
+
+import doctest
+import os
+import py_compile
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def found(*patterns: str) -> list[str]:
+    """Paths from the root, which read well as test names."""
+    paths = (path for pattern in patterns for path in ROOT.glob(pattern))
+    return sorted(str(path.relative_to(ROOT)) for path in paths)
+
+
+PAGES = found("*.md", "docs/**/*.md", "examples/**/*.md", "datasets/*.md")
+EXAMPLES = found("examples/*.py")
+BENCHMARKS = found("examples/benchmarks/*.py")
+
+FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?P<inline>[^)\s]+)[^)]*\)|(?:src|href)=\"(?P<html>[^\"]+)\"")
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def python_blocks(text: str) -> list[tuple[int, str]]:
+    """(line of the first statement, code) of every fenced block marked python."""
+    return [
+        (text.count("\n", 0, block.start("code")) + 1, block["code"])
+        for block in FENCE.finditer(text)
+        if block["info"].strip().partition(" ")[0] in ("python", "pycon", "py")
+    ]
+
+
+def run_block(code: str, line: int, page: Path, namespace: dict[str, object]) -> None:
+    """Run a block as a doctest if it holds prompts, else as plain Python; keep its names."""
+    if ">>>" not in code:
+        exec(compile("\n" * (line - 1) + code, str(page), "exec"), namespace)
+        return
+    name = f"{page.name}:{line}"
+    case = doctest.DocTestParser().get_doctest(code, {}, name, str(page), line - 1)
+    case.globs = namespace
+    report: list[str] = []
+    failed, _ = doctest.DocTestRunner(optionflags=FLAGS).run(
+        case, out=report.append, clear_globs=False
+    )
+    assert failed == 0, "".join(report)
+
+
+def run_script(script: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / script), *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_blocks_are_found_and_share_their_names(tmp_path):
+    text = "a\n```python\nx = 2\n```\n```console\nls\n```\n```pycon\n>>> x + 1\n3\n```\n"
+    blocks = python_blocks(text)
+    assert blocks == [(3, "x = 2\n"), (9, ">>> x + 1\n3\n")]
+    namespace: dict[str, object] = {}
+    for line, code in blocks:
+        run_block(code, line, tmp_path / "page.md", namespace)
+    with pytest.raises(AssertionError, match="Expected:\n *4"):
+        run_block(">>> x + 1\n4\n", 1, tmp_path / "page.md", namespace)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_on_the_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for line, code in python_blocks((ROOT / page).read_text(encoding="utf-8")):
+        run_block(code, line, ROOT / page, namespace)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_relative_links_exist(page):
+    text = FENCE.sub("", (ROOT / page).read_text(encoding="utf-8"))
+    links = [m["inline"] or m["html"] for m in LINK.finditer(text)]
+    local = [link for link in links if not re.match(r"[a-z][a-z0-9+.-]*:|#|//", link)]
+    missing = [
+        link for link in local if not (ROOT / page).parent.joinpath(link.partition("#")[0]).exists()
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("script", EXAMPLES)
+def test_example_runs_without_warnings(script, tmp_path):
+    run = run_script(script, "--quick", "--output", str(tmp_path / "out"), cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert any((tmp_path / "out").iterdir()), "an example writes what it shows into --output"
+
+
+@pytest.mark.parametrize("script", BENCHMARKS)
+def test_benchmark_answers_help(script, tmp_path):
+    py_compile.compile(str(ROOT / script), cfile=str(tmp_path / "compiled"), doraise=True)
+    # The other libraries are not installed for the tests, so they are imported inside functions.
+    run = run_script(script, "--help", cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert "usage:" in run.stdout

@@ -1,0 +1,272 @@
+"""The house of CONTRIBUTING.md: imports go down, arrays know no pandas, the import is light."""
+
+import ast
+import graphlib
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import pytest
+
+import forecast_unc
+
+PACKAGE = Path(forecast_unc.__file__).parent
+
+FLOORS = {"regression": 1, "forecasting": 2, "evaluation": 3}
+WAYS_IN = 4  # cli, sktime, datasets, and the package itself
+
+# Imports against the flow, allowed inside a function only.
+UPWARD = {
+    (
+        "forecast_unc.forecasting.forecast",
+        "forecast_unc.evaluation.plot",
+    ): "Forecast.plot: a result is drawn where it is held; plotting itself stays above",
+}
+
+ARRAYS_ONLY = re.compile(
+    r"forecast_unc\.(_typing|regression(\..+)?"
+    r"|forecasting\.(transforms|embedding|propagation|selection|scores))"
+)
+
+PUBLIC = [
+    "Combination",
+    "Forecast",
+    "Forecaster",
+    "GPRegressor",
+    "RVMClassifier",
+    "RVMRegressor",
+    "ReducedRankGPRegressor",
+    "backtest",
+    "baselines",
+    "datasets",
+    "forecast_panel",
+    "load_model",
+    "plot",
+    "scores",
+]
+
+
+class Import(NamedTuple):
+    importer: str
+    imported: str
+    line: int
+    at_module_level: bool
+
+    def __str__(self) -> str:
+        return f"{self.importer}:{self.line} imports {self.imported}"
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+TREES = {
+    module_name(p): ast.parse(p.read_text(encoding="utf-8")) for p in sorted(PACKAGE.rglob("*.py"))
+}
+PACKAGES = {module_name(p) for p in PACKAGE.rglob("__init__.py")}
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def runtime_nodes(node: ast.AST, at_module_level: bool) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node below, with whether it runs on import; blocks for the type checker left out."""
+    for child in ast.iter_child_nodes(node):
+        if is_type_checking(child):
+            continue
+        inner = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        yield child, at_module_level
+        yield from runtime_nodes(child, at_module_level and not inner)
+
+
+def targets(node: ast.AST, importer: str) -> list[str]:
+    """Modules that an import loads: a submodule where the name is one, else its parent."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    parent = node.module or ""
+    if node.level:
+        anchor = importer.split(".")
+        drop = node.level - (importer in PACKAGES)
+        parent = ".".join(anchor[: len(anchor) - drop] + ([parent] if parent else []))
+    names = [f"{parent}.{alias.name}" for alias in node.names]
+    return [name if name in TREES else parent for name in names]
+
+
+def imports(*, typing_too: bool = False) -> list[Import]:
+    found = []
+    for importer, tree in TREES.items():
+        nodes = ((n, False) for n in ast.walk(tree)) if typing_too else runtime_nodes(tree, True)
+        found += [
+            Import(importer, imported, getattr(node, "lineno", 0), at_module_level)
+            for node, at_module_level in nodes
+            for imported in targets(node, importer)
+        ]
+    return found
+
+
+def within(module: str, *roots: str) -> bool:
+    return any(module == root or module.startswith(f"{root}.") for root in roots)
+
+
+def floor(module: str) -> int:
+    """Height of a module of the package: 0 for private helpers at the root, 4 for the ways in."""
+    _, *rest = module.split(".")
+    if rest and rest[0].startswith("_") and rest[0] != "__main__":
+        return 0
+    return FLOORS.get(rest[0], WAYS_IN) if rest else WAYS_IN
+
+
+def test_the_walk_sees_relative_nested_and_typing_imports():
+    tree = ast.parse(
+        "import a\n"
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    import b\n"
+        "try:\n    import c\nexcept ImportError:\n    pass\n"
+        "class K:\n    import d\n    def f(self):\n        from ._typing import Array\n"
+    )
+    seen = [
+        (name, level)
+        for node, level in runtime_nodes(tree, True)
+        for name in targets(node, "forecast_unc.cli")
+    ]
+    assert seen == [
+        ("a", True),
+        ("typing", True),
+        ("c", True),
+        ("d", True),
+        ("forecast_unc._typing", False),
+    ]
+
+
+def test_imports_only_go_down():
+    wrong = [
+        str(found)
+        for found in imports()
+        if within(found.imported, "forecast_unc")
+        and floor(found.imported) > floor(found.importer)
+        and (found.at_module_level or (found.importer, found.imported) not in UPWARD)
+    ]
+    assert wrong == []
+
+
+def test_every_exception_is_in_use():
+    found = {(i.importer, i.imported) for i in imports()}
+    assert [pair for pair in UPWARD if pair[0] in TREES and pair not in found] == []
+
+
+def test_no_circular_imports():
+    graph: dict[str, set[str]] = {module: set() for module in TREES}
+    for found in imports():
+        if found.at_module_level and within(found.imported, "forecast_unc"):
+            graph[found.importer].add(found.imported)
+    order = list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError
+    assert set(order) == set(TREES)
+
+
+def test_array_modules_know_neither_pandas_nor_plots():
+    wrong = [
+        str(found)
+        for found in imports(typing_too=True)
+        if ARRAYS_ONLY.fullmatch(found.importer)
+        and within(found.imported, "pandas", "matplotlib", "statsmodels")
+    ]
+    assert wrong == []
+
+
+def test_heavy_libraries_are_imported_where_used():
+    wrong = [
+        str(found)
+        for found in imports()
+        if found.at_module_level and within(found.imported, "matplotlib", "statsmodels")
+    ]
+    assert wrong == []
+
+
+def test_import_is_light():
+    code = "import sys, forecast_unc; print(*{name.split('.')[0] for name in sys.modules})"
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=PACKAGE.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    loaded = set(run.stdout.split())
+    assert "forecast_unc" in loaded
+    assert loaded.isdisjoint({"matplotlib", "statsmodels"})
+
+
+def written() -> set[str]:
+    """Names of DESIGN that some module defines, or that are modules themselves."""
+    names = {module.rpartition(".")[2] for module in TREES}
+    for tree in TREES.values():
+        names |= {n.name for n in tree.body if isinstance(n, ast.ClassDef | ast.FunctionDef)}
+    return names & set(PUBLIC)
+
+
+def test_public_names_are_exported():
+    exported = set(getattr(forecast_unc, "__all__", []))
+    assert exported - {"__version__"} == written()
+    assert [name for name in exported if not hasattr(forecast_unc, name)] == []
+
+
+def own(obj: object) -> bool:
+    return (getattr(obj, "__module__", None) or "").startswith("forecast_unc")
+
+
+def callables(name: str, obj: object, above: str = "") -> Iterator[tuple[str, object, str]]:
+    """(name, function or class, docstrings that may describe it) at and below a public name."""
+    doc = f"{above}\n{inspect.getdoc(obj) or ''}"
+    if isinstance(obj, ModuleType):
+        for key, value in vars(obj).items():
+            if not key.startswith("_") and getattr(value, "__module__", None) == obj.__name__:
+                yield from callables(f"{name}.{key}", value, doc)
+    elif inspect.isclass(obj):
+        yield name, obj, doc
+        for key, value in inspect.getmembers(obj):
+            function = value.fget if isinstance(value, property) else value
+            if not key.startswith("_") and inspect.isroutine(function) and own(function):
+                yield from callables(f"{name}.{key}", function, doc)
+    elif inspect.isfunction(obj):
+        yield name, obj, doc
+
+
+@pytest.mark.parametrize("name", sorted(getattr(forecast_unc, "__all__", [])))
+def test_public_names_and_their_parameters_are_documented(name):
+    obj = getattr(forecast_unc, name)
+    if not (isinstance(obj, ModuleType) or callable(obj)):
+        return  # __version__
+    assert inspect.getdoc(obj), f"{name} has no docstring"
+    undocumented = []
+    for path, item, doc in callables(name, obj):
+        parameters = [p for p in inspect.signature(item).parameters if p not in ("self", "cls")]
+        if not (inspect.getdoc(item) or "").strip():
+            undocumented.append(path)
+        undocumented += [f"{path}({p})" for p in parameters if not re.search(rf"\b{p}\b", doc)]
+    assert undocumented == []
+
+
+@pytest.mark.parametrize("module", sorted(TREES))
+def test_public_definitions_have_docstrings(module):
+    bare = []
+    for node in ast.walk(TREES[module]):
+        if isinstance(node, ast.Module | ast.ClassDef):
+            bare += [
+                child.name
+                for child in node.body
+                if isinstance(child, ast.ClassDef | ast.FunctionDef)
+                and not child.name.startswith("_")
+                and not ast.get_docstring(child)
+                and "overload" not in map(ast.unparse, child.decorator_list)
+            ]
+    assert bare == []

@@ -1,0 +1,318 @@
+from statistics import NormalDist
+
+import matplotlib as mpl
+import matplotlib.dates as mdates
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from forecast_unc.evaluation import plot
+from forecast_unc.forecasting import scores
+from forecast_unc.forecasting.forecast import Forecast
+
+STEPS = 8
+INDEXES = {
+    "dates": pd.date_range("2020-01-31", periods=40 + STEPS, freq="ME"),
+    "time zone": pd.date_range("2024-03-29", periods=40 + STEPS, freq="h", tz="Europe/Berlin"),
+    "periods": pd.period_range("2020-01", periods=40 + STEPS, freq="M"),
+    "range": pd.RangeIndex(40 + STEPS),
+}
+
+
+class Backtest:
+    """What the plots read of a backtest, on draws whose truth is N(0, step)."""
+
+    def __init__(self, unit=None):
+        rng = np.random.default_rng(5)
+        rows = [
+            (model, origin, step, factor * step**0.5, rng.normal(0, step**0.5))
+            for model, factor in {"right": 1.0, "narrow": 0.4}.items()
+            for origin in range(40)
+            for step in range(1, 5)
+        ]
+        frame = pd.DataFrame(rows, columns=["model", "origin", "step", "std", "actual"])
+        frame["CRPS"] = scores.crps(frame["actual"], 0.0, frame["std"])
+        frame["coverage_95"] = scores.interval_score(frame["actual"], -9.0, 9.0, 0.95)
+        frame["pit"] = scores.pit(frame["actual"], 0.0, frame["std"])
+        frame.loc[::7, "pit"] = np.nan
+        if unit is not None:
+            frame.attrs["unit"] = unit
+        self.frame = frame
+
+    def scores(self, by="model"):
+        return self.frame.groupby(by, sort=False)[["CRPS", "coverage_95"]].mean()
+
+
+@pytest.fixture(params=INDEXES, ids=str)
+def index(request):
+    return INDEXES[request.param]
+
+
+def series(index, unit="MW"):
+    y = pd.Series(50 + np.random.default_rng(1).normal(size=40).cumsum(), index[:40], name="load")
+    if unit is not None:
+        y.attrs["unit"] = unit
+    return y
+
+
+def ahead(index, spread=1.0, name="load"):
+    t = np.arange(1.0, STEPS + 1)
+    cov = spread**2 * np.minimum.outer(t, t)
+    return Forecast(index[40:], 50 + np.sin(t), cov, name=name)
+
+
+def numbers(index):
+    """Positions of the times on the axis of matplotlib."""
+    if isinstance(index, pd.RangeIndex):
+        return index.to_numpy()
+    stamps = index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
+    return mdates.date2num(stamps.to_pydatetime())
+
+
+def extents(band):
+    """Lowest and highest drawn point at each time: times, lower, upper."""
+    points = np.concatenate([path.vertices for path in band.get_paths()])
+    times = np.unique(points[:, 0])
+    ys = [points[points[:, 0] == t, 1] for t in times]
+    return times, [y.min() for y in ys], [y.max() for y in ys]
+
+
+def line(ax, label):
+    (found,) = [each for each in ax.lines if each.get_label() == label]
+    return found
+
+
+def legend(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def assert_nothing_hidden(ax):
+    """The legend covers no axes, and all that was drawn lies within the limits."""
+    ax.figure.canvas.draw()
+    assert not ax.get_legend().get_window_extent().overlaps(ax.get_window_extent())
+    (left, bottom), (right, top) = ax.dataLim.min, ax.dataLim.max
+    assert ax.get_xlim()[0] <= left <= right <= ax.get_xlim()[1]
+    assert ax.get_ylim()[0] <= bottom <= top <= ax.get_ylim()[1]
+
+
+def test_fan_draws_the_mean_the_intervals_and_the_history(index):
+    forecast, history = ahead(index), series(index)
+    ax = plot.fan(forecast, history=history)
+    mean, past = line(ax, "forecast"), line(ax, "history")
+    np.testing.assert_array_equal(mean.get_ydata(), forecast.mean)
+    np.testing.assert_allclose(mean.get_xdata(orig=False), numbers(index[40:]), rtol=1e-14)
+    np.testing.assert_array_equal(past.get_ydata(), history)
+    np.testing.assert_allclose(past.get_xdata(orig=False), numbers(index[:40]), rtol=1e-14)
+    assert len(ax.collections) == 3
+    for band, coverage in zip(ax.collections, (0.95, 0.8, 0.5), strict=True):
+        times, lower, upper = extents(band)
+        np.testing.assert_allclose(times, numbers(index[40:]), rtol=1e-14)
+        np.testing.assert_allclose(lower, forecast.interval(coverage)["lower"])
+        np.testing.assert_allclose(upper, forecast.interval(coverage)["upper"])
+    assert legend(ax) == ["history", "forecast", "50 %", "80 %", "95 %"]
+    assert ax.get_ylabel() == "load (MW)"
+    assert ax.get_title() == ""
+    assert_nothing_hidden(ax)
+
+
+def test_the_legend_shows_the_tints_that_are_drawn():
+    ax = plot.fan(ahead(INDEXES["dates"]), coverage=(0.9, 0.5))
+    swatches = dict(zip(legend(ax), ax.get_legend().legend_handles, strict=True))
+    assert [band.get_alpha() for band in ax.collections] == [0.2, 0.2]
+    assert swatches["90 %"].get_alpha() == pytest.approx(0.2)
+    assert swatches["50 %"].get_alpha() == pytest.approx(1 - 0.8 * 0.8)
+
+
+def test_dates_are_written_concisely_in_their_own_time_zone():
+    for kind in ("dates", "periods", "time zone"):
+        ax = plot.fan(ahead(INDEXES[kind]), ax=plt.figure().subplots())
+        formatter = ax.xaxis.get_major_formatter()
+        assert isinstance(formatter, mdates.ConciseDateFormatter)
+        assert ax.get_xlabel() == ""
+    ax.figure.canvas.draw()
+    # 40 h after midnight: 16:00 in Berlin, 15:00 in UTC.
+    first = line(ax, "forecast").get_xdata(orig=False)[0]
+    assert mdates.num2date(first).hour == 15
+    assert formatter.format_data_short(first).split()[1].startswith("16:00")
+
+
+def test_whole_numbers_are_times_too():
+    assert plot.fan(ahead(INDEXES["range"])).get_xlabel() == "time"
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "expected"),
+    [("load", "MW", "load (MW)"), ("load", None, "load"), (None, "MW", "load (MW)")],
+)
+def test_the_axis_tells_name_and_unit(name, unit, expected):
+    index = INDEXES["dates"]
+    ax = plot.fan(ahead(index, name=name), history=series(index, unit))
+    assert ax.get_ylabel() == expected
+
+
+def test_a_label_that_is_there_is_kept():
+    ax = plt.figure().subplots()
+    ax.set_ylabel("mine")
+    assert plot.fan(ahead(INDEXES["dates"]), ax=ax) is ax
+    assert ax.get_ylabel() == "mine"
+
+
+def test_two_fans_share_the_axes():
+    ax = plot.fan(ahead(INDEXES["dates"]), (0.9,), label="a")
+    plot.fan(ahead(INDEXES["dates"], 2.0, name=None), (0.9,), ax=ax, label="b", color="C1")
+    assert legend(ax) == ["a", "a, 90 %", "b", "b, 90 %"]
+    assert ax.get_xlabel() == ""
+    first, second = (mpl.colors.to_hex(line(ax, x).get_color()) for x in "ab")
+    assert first != second
+
+
+@pytest.mark.parametrize("kind", ["dates", "periods", "time zone"])
+def test_the_axes_of_a_pandas_plot_can_be_used(kind):
+    index = INDEXES[kind]
+    ax = series(index).plot(ax=plt.figure().subplots())
+    plot.fan(ahead(index), ax=ax)
+    past, mean = line(ax, "load").get_xdata(orig=False), line(ax, "forecast").get_xdata(orig=False)
+    # pandas counts periods: the forecast must go on where the history ends.
+    np.testing.assert_array_equal(np.diff(np.concatenate([np.asarray(past, float), mean])), 1.0)
+    assert_nothing_hidden(ax)
+
+
+def test_an_irregular_pandas_plot_can_be_used():
+    dates = INDEXES["dates"]
+    ax = series(dates).drop(dates[3]).plot(ax=plt.figure().subplots())
+    plot.fan(ahead(dates), ax=ax)
+    np.testing.assert_allclose(
+        line(ax, "forecast").get_xdata(orig=False), numbers(dates[40:]), rtol=1e-14
+    )
+    assert_nothing_hidden(ax)
+
+
+def test_a_single_step_is_a_bar():
+    total = ahead(INDEXES["dates"]).aggregate("sum")
+    ax = plot.fan(total, coverage=(0.8,))
+    (bar,) = ax.collections
+    _, lower, upper = extents(bar)
+    np.testing.assert_allclose([lower, upper], total.interval(0.8).T)
+    assert line(ax, "forecast").get_marker() == "o"
+    assert bar.get_linewidth()[0] > 5
+    assert_nothing_hidden(ax)
+
+
+def test_forecast_plots_itself(index):
+    forecast, fig = ahead(index), plt.figure()
+    ax = forecast.plot(series(index), coverage=(0.9,), ax=fig.subplots())
+    assert ax.figure is fig
+    assert legend(ax) == ["history", "forecast", "90 %"]
+    _, lower, _ = extents(ax.collections[0])
+    np.testing.assert_allclose(lower, forecast.interval(0.9)["lower"])
+
+
+def test_without_axes_the_current_ones_are_used():
+    current = plt.figure().subplots()
+    assert ahead(INDEXES["range"]).plot() is current
+    assert plot.calibration(Backtest()) is current
+
+
+def test_compare_draws_each_forecast_in_its_own_look(index):
+    forecasts = {f"model {i}": ahead(index, 0.5 + 0.25 * i) for i in range(4)}
+    actual = pd.Series(np.linspace(48, 52, STEPS), index[40:])
+    ax = plot.compare(forecasts, coverage=0.8, history=series(index), actual=actual)
+    assert legend(ax) == ["history", *forecasts, "actual"]
+    assert ax.get_legend().get_title().get_text() == "mean and 80 % interval"
+    for band, (name, forecast) in zip(ax.collections, forecasts.items(), strict=True):
+        np.testing.assert_array_equal(line(ax, name).get_ydata(), forecast.mean)
+        _, lower, upper = extents(band)
+        np.testing.assert_allclose(np.transpose([lower, upper]), forecast.interval(0.8))
+        # The outline carries the color and the dashes of the line.
+        assert mpl.colors.same_color(band.get_edgecolor()[0], line(ax, name).get_color())
+    looks = {(line(ax, name).get_color(), line(ax, name).get_linestyle()) for name in forecasts}
+    assert len(looks) == len({color for color, _ in looks}) == len({dash for _, dash in looks}) == 4
+    np.testing.assert_array_equal(line(ax, "actual").get_ydata(), actual)
+    np.testing.assert_allclose(line(ax, "actual").get_xdata(orig=False), numbers(index[40:]))
+    assert_nothing_hidden(ax)
+
+
+def test_compared_single_steps_stay_apart():
+    totals = {name: ahead(INDEXES["dates"]).aggregate("sum") for name in ("a", "b", "c")}
+    ax = plot.compare(totals)
+    widths = [bar.get_linewidth()[0] for bar in ax.collections]
+    assert widths == sorted(set(widths), reverse=True)
+    assert len({line(ax, name).get_marker() for name in totals}) == 3
+
+
+def test_many_long_names_fit_above_the_axes():
+    names = [f"Gaussian process number {i}" for i in range(7)]
+    ax = plot.compare({name: ahead(INDEXES["dates"]) for name in names})
+    ax.figure.canvas.draw()
+    assert ax.get_legend().get_window_extent().x1 <= ax.figure.bbox.x1
+    assert_nothing_hidden(ax)
+
+
+def test_compare_needs_a_forecast():
+    with pytest.raises(ValueError, match=r"forecasts must hold a forecast; got none\. Pass \{name"):
+        plot.compare({})
+
+
+@pytest.mark.parametrize("unit", [None, "MW"])
+def test_scores_by_step_draws_a_line_for_each_model(unit):
+    backtest = Backtest(unit)
+    ax = plot.scores_by_step(backtest)
+    table = backtest.scores(by=["model", "step"])["CRPS"]
+    for model in ("right", "narrow"):
+        np.testing.assert_array_equal(line(ax, model).get_xdata(), [1, 2, 3, 4])
+        np.testing.assert_array_equal(line(ax, model).get_ydata(), table[model])
+    assert legend(ax) == ["right", "narrow"]
+    assert ax.get_xlabel() == "steps ahead"
+    assert ax.get_ylabel() == ("CRPS" if unit is None else "CRPS (MW)")
+    assert all(float(tick).is_integer() for tick in ax.get_xticks())
+    assert_nothing_hidden(ax)
+
+
+def test_coverage_by_step_is_drawn_against_its_nominal_value():
+    ax = plot.scores_by_step(Backtest("MW"), "coverage_95")
+    np.testing.assert_array_equal(line(ax, "nominal 0.95").get_ydata(), [0.95, 0.95])
+    assert ax.get_ylabel() == "coverage_95"
+
+
+def test_unknown_scores_are_refused():
+    with pytest.raises(ValueError, match=r"score must be one of CRPS, coverage_95; got 'crps'\. "):
+        plot.scores_by_step(Backtest(), "crps")
+
+
+def test_calibration_counts_the_values_within_each_interval():
+    backtest = Backtest()
+    ax = plot.calibration(backtest)
+    np.testing.assert_array_equal(line(ax, "calibrated").get_xydata(), [[0, 0], [1, 1]])
+    for model, frame in backtest.frame.dropna().groupby("model"):
+        curve = line(ax, model)
+        for nominal, observed in zip(*curve.get_data(), strict=True):
+            if 0 < nominal < 1:
+                reach = frame["std"] * NormalDist().inv_cdf((1 + nominal) / 2)
+                inside = scores.coverage(frame["actual"], -reach, reach)
+                assert observed == pytest.approx(inside.mean(), abs=1e-12)
+        assert curve.get_ydata()[[0, -1]].tolist() == [0.0, 1.0]
+    narrow, right = (np.interp(0.5, *line(ax, m).get_data()) for m in ("narrow", "right"))
+    assert narrow < 0.35 < 0.4 < right < 0.6
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("nominal coverage", "observed coverage")
+    assert legend(ax) == ["calibrated", "right", "narrow"]
+    assert_nothing_hidden(ax)
+
+
+def test_pit_draws_a_histogram_for_each_model():
+    backtest = Backtest()
+    ax = plot.pit(backtest)
+    assert [step.get_label() for step in ax.patches] == ["right", "narrow"]
+    for step in ax.patches:
+        values = backtest.frame.loc[backtest.frame["model"] == step.get_label(), "pit"].dropna()
+        density, edges, _ = step.get_data()
+        np.testing.assert_allclose(edges, np.arange(11) / 10)
+        tenth = np.minimum((values * 10).astype(int), 9)
+        np.testing.assert_allclose(
+            density, [10 * (tenth == i).mean() for i in range(10)], atol=1e-12
+        )
+        assert not step.get_fill()
+    np.testing.assert_array_equal(line(ax, "calibrated").get_ydata(), [1, 1])
+    assert ax.get_ylim()[0] == 0
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("probability integral transform", "density")
+    assert_nothing_hidden(ax)

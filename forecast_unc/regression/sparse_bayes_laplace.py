@@ -91,7 +91,7 @@ def laplace(Phi: Array, signs: Array, alpha: Array, start: Array | None = None) 
     -------
     LaplacePosterior
     """
-    n, m = Phi.shape
+    m = Phi.shape[1]
     scaled = np.asfortranarray(Phi / np.sqrt(alpha))
     v = np.zeros(m) if start is None else start * np.sqrt(alpha)
     f = scaled @ v
@@ -124,7 +124,7 @@ def laplace(Phi: Array, signs: Array, alpha: Array, start: Array | None = None) 
 
 
 def _slope_and_curvature(signs: Array, f: Array) -> tuple[Array, Array]:
-    """First and minus second derivative of log sigma(s f), without cancellation where |f| is large."""
+    """First and minus second derivative of log sigma(s f), without cancellation at large |f|."""
     wrong = expit(-signs * f)
     return signs * wrong, wrong * expit(signs * f)
 
@@ -236,11 +236,13 @@ def best_action(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> Action
     gains = contribution(s, q, target) - contribution(s, q, alpha)
     best = int(np.argmax(gains))
     changed = alpha.copy()
-    changed[best] = target[best]
+    joint = None
     if np.isfinite(alpha[best]) and np.isfinite(target[best]):
         joint = _reestimated(Phi[:, active], alpha[active], posterior)
-        changed = changed if joint is None else alpha.copy()
-        changed[active] = changed[active] if joint is None else joint
+    if joint is None:
+        changed[best] = target[best]
+    else:
+        changed[active] = joint
     return Action(changed, float(gains[best]))
 
 

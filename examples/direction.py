@@ -126,25 +126,27 @@ def draw(series, frame, path):
     import matplotlib.pyplot as plt
 
     figure = plt.figure(figsize=(11, 5.6), layout="constrained")
-    grid = figure.add_gridspec(2, 2, width_ratios=(2.3, 1))
+    grid = figure.add_gridspec(2, 2, width_ratios=(1.7, 1))
     top = figure.add_subplot(grid[0, 0])
     below = figure.add_subplot(grid[1, 0], sharex=top)
     right = figure.add_subplot(grid[:, 1])
     p, rise, time = frame[RVM].to_numpy(), frame["rise"].to_numpy(), frame.index
 
-    before = series.shift(1)[time]  # what is known when the forecast is made
     top.plot(series[time[0] :], color="0.75", lw=1, zorder=1)
-    points = top.scatter(before.index, series[time], c=p, cmap="coolwarm", vmin=0, vmax=1, s=18)
-    figure.colorbar(points, ax=top, label="forecast probability of a rise", pad=0.01)
+    points = top.scatter(time, series[time], c=p, cmap="coolwarm", vmin=0, vmax=1, s=18)
+    figure.colorbar(points, ax=top, label="forecast prob. of a rise", pad=0.01)
     top.set(ylabel="sunspot number", title="Values, and how probable a rise to them was")
 
     below.axhspan(0.5, 1.0, color="0.95", zorder=0)
     below.plot(time, p, color="0.6", lw=1, zorder=1)
-    for came, marker, color, label in ((True, "^", "C3", "rise"), (False, "v", "C0", "fall")):
+    for came, marker, color, label in (
+        (True, "^", "C3", "a rise came"),
+        (False, "v", "C0", "a fall came"),
+    ):
         below.plot(time[rise == came], p[rise == came], marker, color=color, ms=4, label=label)
     below.plot(time, frame[BASE], "k--", lw=1, label="base rate")
     below.set(ylim=(-0.03, 1.03), ylabel="probability of a rise")
-    below.legend(title="what came", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    below.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False)
 
     edges = np.linspace(0, 1, 6)
     right.plot([0, 1], [0, 1], color="0.6", lw=1)
@@ -163,7 +165,7 @@ def draw(series, frame, path):
         aspect="equal",
         ylim=(-0.05, 1.05),
     )
-    right.legend(loc="upper left", frameon=False, fontsize=9)
+    right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), frameon=False)
     figure.savefig(path, dpi=100)
 
 

@@ -238,7 +238,7 @@ def test_probabilities_are_near_the_average_over_the_posterior(rng):
     averaged = expit(weights @ at.T).mean(axis=0)
     plain = expit(at @ machine.mean)
     assert np.abs(plain - averaged).max() > 0.05  # there is something to correct
-    # the approximation is off by 0.0177 at most over all (mu, v), by quadrature; 0.005 for the draws
+    # by quadrature the approximation is off by 0.0177 at most, over all (mu, v); 0.005 for draws
     assert_allclose(rvm.predict_proba(tests)[:, 1], averaged, atol=0.023)
     var = np.einsum("ij,jk,ik->i", at, Sigma, at)
     expected = at @ machine.mean / np.sqrt(1 + np.pi * var / 8)
@@ -426,7 +426,8 @@ def read(path, label):
     [("ripley_synth", "yc", 0.10, 8), ("pima", "type", 0.22, 8)],
 )
 def test_benchmarks_of_the_literature(shared_data, name, label, most_errors, most_vectors):
-    train, test = (read(shared_data / f"{name}_{part}.csv", label) for part in ("tr", "te"))
+    files = f"{name}_tr.csv", f"{name}_te.csv"
+    train, test = (read(shared_data / file, label) for file in files)
     rvm = RVMClassifier().fit(*train)
     assert rvm.converged_
     assert rvm.n_relevance_ <= most_vectors

@@ -1,0 +1,379 @@
+"""Relevance vector machine for classes: sparse kernel logistic regression with honest doubt."""
+
+from typing import Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg.blas import dtrsm
+from scipy.special import expit, log_expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from forecast_unc._typing import Array
+from forecast_unc.regression.regressor import RandomState
+from forecast_unc.regression.rvm import _scale, _typical_lengthscale
+from forecast_unc.regression.sparse_bayes import Indices
+from forecast_unc.regression.sparse_bayes_laplace import (
+    SparseClassifier,
+    equal_shares,
+    laplace,
+    train_mackay,
+    train_sequential,
+)
+from forecast_unc.regression.sparse_bayes_lengthscales import design
+
+_ALGORITHMS = ("sequential", "mackay")
+_MULTIPLES = (0.5, 1.0, 2.0, 4.0)
+_FOLDS = 5
+_MOST_ROWS = 500  # of the cross-validation
+_START_COLUMNS = 100
+_START_STEPS = 10  # of MacKay's iteration, to thin a start out
+
+
+class Machine(NamedTuple):
+    """One class against the rest: columns kept, and the Gaussian of their weights."""
+
+    active: Indices  # (m,), rows of the training inputs; n is the bias
+    alpha: Array  # (m,)
+    mean: Array  # (m,)
+    chol: Array  # (m, m), lower triangular L; Sigma = A^-1/2 (L L')^-1 A^-1/2
+    log_evidence: float
+    converged: bool
+    n_iter: int
+
+    def latent(self, features: Array) -> tuple[Array, Array]:
+        """Mean and variance of f, each (k,), from the features (k, m) of the columns kept."""
+        if not len(self.active):
+            return np.zeros(len(features)), np.zeros(len(features))
+        whitened = dtrsm(1.0, self.chol, (features / np.sqrt(self.alpha)).T, lower=1)
+        return features @ self.mean, np.einsum("mk,mk->k", whitened, whitened)
+
+    def log_odds(self, features: Array) -> Array:
+        """Log-odds of the class, moderated by the variance of f (MacKay 1992), (k,)."""
+        mean, var = self.latent(features)
+        odds: Array = mean / np.sqrt(1.0 + np.pi / 8.0 * var)
+        return odds
+
+
+class RVMClassifier(ClassifierMixin, BaseEstimator):
+    r"""Relevance vector classifier: Gaussian bases at training inputs, sparse by the evidence.
+
+    .. math::
+        p(y = 1 | x) = \sigma(f(x)), \quad
+        f(x) = \sum_i w_i \exp\bigl[-\tfrac12\textstyle\sum_j (x_j - x_{ij})^2 / l_j^2\bigr]
+        + w_0, \quad w_i \sim \mathcal N(0, 1/\alpha_i) .
+
+    The posterior of the weights is Laplace's Gaussian at the mode; each weight has its own
+    precision, and where the evidence is highest at an infinite one, the basis is gone. With more
+    than two classes there is one machine a class, against the rest, and the probabilities are
+    normalized. Inputs are standardized inside, so that a change of units changes nothing.
+
+    Far from the data all bases vanish, and the probability returns to that of the bias alone.
+
+    Parameters
+    ----------
+    lengthscales : float or array-like of shape (d,), optional
+        Length-scales of the bases, in units of the inputs. Larger ones make the boundary smoother.
+        By default a multiple of half the median distance between the rows of the standardized
+        inputs, times the standard deviation of each input. The multiple is 1 unless 0.5, 2 or 4
+        has a better log score in 5-fold cross-validation (of about 500 rows), by more than a
+        standard error. With length-scales given, a fit is about ten times faster.
+    algorithm : {"sequential", "mackay"}, default="sequential"
+        How the precisions are found. "sequential" starts from at most 100 random rows and adds,
+        re-estimates and deletes by the largest gain; "mackay" starts from all of them, at O(n^3)
+        an iteration, with alpha = gamma / mu^2. The optima are local, so each may end elsewhere.
+    n_restarts : int, default=2
+        Further random starts. The one of highest evidence is kept, among those that converged.
+    max_iter : int, default=2000
+        Most iterations a start.
+    random_state : int, numpy.random.Generator or None
+        Seed of the starts and the folds. None takes the same seed every time, so that a fit can
+        be repeated.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        Class labels, sorted.
+    relevance_ : ndarray of shape (m,)
+        Rows of the training inputs that are the center of a basis, of any machine.
+    n_relevance_ : int
+        Their number.
+    machines_ : tuple of Machine
+        One for two classes, else one a class: active columns, precisions, mode and factor of the
+        posterior.
+    log_evidence_ : ndarray of shape (1,) or (k,)
+        Laplace's approximation of the log evidence of each machine, in nats.
+    lengthscales_ : ndarray of shape (d,)
+        In units of the inputs.
+    converged_ : bool
+        Whether the kept search of every machine came to rest.
+    n_iter_ : int
+        Iterations of the longest of the kept searches.
+    n_features_in_ : int
+        Number d of inputs.
+
+    Notes
+    -----
+    Length-scales are not chosen by the evidence: maximized over as many precisions as rows, it
+    prefers bases that are too narrow. On the Pima data it rises from -96.3 to -87.6 between
+    multiples 2 and 0.5, while the log score of 10-fold cross-validation falls from -94 to -119; on
+    Ripley's it rises by 10 nats between 1 and 0.5, and the score stays where it is.
+
+    No action lowers the evidence of the regression at the mode, but the Laplace evidence may fall a
+    little when the mode moves; see `sparse_bayes_laplace`.
+
+    References
+    ----------
+    Tipping, JMLR 1 (2001); Faul & Tipping, NIPS 14 (2002); Tipping & Faul, AISTATS 2003; MacKay,
+    Neural Computation 4 (1992), 720-736; Bishop, PRML (2006), 7.2.3.
+
+    Examples
+    --------
+    >>> X = np.linspace(-3, 3, 60)[:, None]
+    >>> y = np.where(np.abs(X[:, 0]) < 1, "in", "out")
+    >>> rvm = RVMClassifier().fit(X, y)
+    >>> rvm.predict([[0.0], [2.0]])
+    array(['in', 'out'], dtype='<U3')
+    >>> rvm.n_relevance_ < 6
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        lengthscales: float | ArrayLike | None = None,
+        algorithm: Literal["sequential", "mackay"] = "sequential",
+        n_restarts: int = 2,
+        max_iter: int = 2000,
+        random_state: RandomState = None,
+    ) -> None:
+        self.lengthscales = lengthscales
+        self.algorithm = algorithm
+        self.n_restarts = n_restarts
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Choose the bases by the evidence and compute the posterior of their weights.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Inputs.
+        y : array-like of shape (n,)
+            Class labels, of any type.
+
+        Returns
+        -------
+        RVMClassifier
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not one of its choices, the length-scales are not positive or have
+            the wrong shape, or there are fewer than two classes.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        X = np.asarray(X)
+        check_classification_targets(y)
+        self._check_parameters(X.shape[1])
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y must hold at least two classes; got one class, {str(self.classes_[0])!r}. "
+                "Pass rows of every class that is to be told apart."
+            )
+        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        self._input_offset, self._input_scale = X.mean(axis=0), _scale(X)
+        Z = (X - self._input_offset) / self._input_scale
+        if self.lengthscales is None:
+            lengthscales = np.full(X.shape[1], _typical_lengthscale(Z))
+            lengthscales *= _best_multiple(Z, labels, lengthscales, self.max_iter, rng)
+        else:
+            lengthscales = np.asarray(self.lengthscales, dtype=np.float64) / self._input_scale
+        Phi = design(Z, Z, lengthscales, False, True)
+        machines = [
+            _train(Phi, signs, self.algorithm, self.n_restarts, self.max_iter, rng)
+            for signs in _one_against_rest(labels)
+        ]
+        self.machines_ = tuple(machines)
+        columns = np.unique(np.concatenate([machine.active for machine in machines]))
+        self.relevance_ = columns[columns < len(Z)]
+        self.n_relevance_ = len(self.relevance_)
+        self._centers = Z[self.relevance_]
+        # of each machine, among [kernels at the centers, 1]
+        self._columns = [np.searchsorted(self.relevance_, each.active) for each in machines]
+        self.lengthscales_ = lengthscales * self._input_scale
+        self.log_evidence_ = np.array([machine.log_evidence for machine in machines])
+        self.converged_ = all(machine.converged for machine in machines)
+        self.n_iter_ = max(machine.n_iter for machine in machines)
+        return self
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        r"""Log-odds of the second class, or of each class against the rest, doubt included.
+
+        .. math:: \mu / \sqrt{1 + \pi v / 8}
+
+        for f ~ N(mu, v): the farther from the data that decide it, the nearer to zero.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Inputs.
+
+        Returns
+        -------
+        ndarray of shape (n,), or (n, k) for more than two classes
+        """
+        check_is_fitted(self)
+        X = np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        Z = (X - self._input_offset) / self._input_scale
+        lengthscales = self.lengthscales_ / self._input_scale
+        Phi = design(Z, self._centers, lengthscales, False, True)
+        odds = [
+            machine.log_odds(Phi[:, columns])
+            for machine, columns in zip(self.machines_, self._columns, strict=True)
+        ]
+        return odds[0] if len(self.classes_) == 2 else np.column_stack(odds)
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Probability of each class, averaged over the posterior by the probit approximation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Inputs.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            Columns in the order of `classes_`; rows add up to 1.
+        """
+        odds = self.decision_function(X)
+        if odds.ndim == 1:
+            return np.column_stack([expit(-odds), expit(odds)])
+        # the normalized sigma(odds), also where all of them underflow
+        shares: Array = softmax(log_expit(odds), axis=1)
+        return shares
+
+    def predict(self, X: ArrayLike) -> NDArray[np.generic]:
+        """Most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Inputs.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels, of the type of y.
+        """
+        odds = self.decision_function(X)
+        best = (odds > 0).astype(np.intp) if odds.ndim == 1 else odds.argmax(axis=1)
+        labels: NDArray[np.generic] = self.classes_[best]
+        return labels
+
+    def _check_parameters(self, d: int) -> None:
+        if self.algorithm not in _ALGORITHMS:
+            raise ValueError(
+                f"algorithm must be one of 'sequential', 'mackay'; got {self.algorithm!r}. "
+                "Use 'sequential' unless you compare."
+            )
+        if self.lengthscales is not None:
+            given = np.asarray(self.lengthscales, dtype=np.float64)
+            if given.shape not in ((), (d,)) or not (np.isfinite(given) & (given > 0)).all():
+                raise ValueError(
+                    f"lengthscales must be positive, one number or {d} (one an input); "
+                    f"got {self.lengthscales!r}. Use None to take them from the data."
+                )
+        for name, least in (("n_restarts", 0), ("max_iter", 1)):
+            value = getattr(self, name)
+            if not (isinstance(value, (int, np.integer)) and value >= least):
+                raise ValueError(
+                    f"{name} must be a whole number, at least {least}; got {value!r}. "
+                    "Leave it out for the default."
+                )
+
+
+def _one_against_rest(labels: Indices) -> list[Array]:
+    """Labels -1 and 1 of each binary problem; a single one, for class 1, if there are two."""
+    k = int(labels.max()) + 1
+    return [np.where(labels == j, 1.0, -1.0) for j in (range(k) if k > 2 else (1,))]
+
+
+def _train(
+    Phi: Array,
+    signs: Array,
+    algorithm: str,
+    n_restarts: int,
+    max_iter: int,
+    rng: np.random.Generator,
+) -> Machine:
+    """Machine of the highest evidence over the starts, those that converged first."""
+    found = []
+    for restart in range(n_restarts + 1):
+        if algorithm == "sequential":
+            some = _some_columns(Phi.shape[1], rng)
+            start = train_mackay(Phi, signs, equal_shares(Phi, some), _START_STEPS)
+            model = train_sequential(Phi, signs, start, max_iter)
+        else:
+            start = equal_shares(Phi, np.arange(Phi.shape[1]))
+            factor = np.exp(2.0 * (restart > 0) * rng.standard_normal(len(start.alpha)))
+            model = train_mackay(Phi, signs, start._replace(alpha=start.alpha * factor), max_iter)
+        found.append(_machine(Phi, signs, model))
+    return max(found, key=lambda machine: (machine.converged, machine.log_evidence))
+
+
+def _some_columns(M: int, rng: np.random.Generator) -> Indices:
+    """At most 100 random columns, the last (the bias) always among them, ascending."""
+    chosen = rng.permutation(M - 1)[: _START_COLUMNS - 1]
+    return np.append(np.sort(chosen), M - 1)
+
+
+def _machine(Phi: Array, signs: Array, model: SparseClassifier) -> Machine:
+    posterior = laplace(Phi[:, model.active], signs, model.alpha)
+    return Machine(
+        model.active,
+        model.alpha,
+        posterior.mean,
+        posterior.chol,
+        posterior.log_evidence,
+        model.converged,
+        model.n_iter,
+    )
+
+
+def _best_multiple(
+    Z: Array, labels: Indices, lengthscales: Array, max_iter: int, rng: np.random.Generator
+) -> float:
+    """Multiple of the length-scales by the cross-validated log score.
+
+    It is 1 unless the best score is higher by more than a standard error of the difference: the
+    scores of one data set differ by some nats from one choice of folds to the next. One start of
+    "sequential" a fold, whatever the algorithm. A class of a single row has nothing to be tested
+    on, and the multiple is then 1.
+    """
+    n_folds = min(_FOLDS, int(np.bincount(labels).min()))
+    if n_folds < 2:
+        return 1.0
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=int(rng.integers(2**31)))
+    thinning = -(-len(Z) // _MOST_ROWS)
+    scores = np.full((len(_MULTIPLES), len(Z)), np.nan)
+    for train, test in folds.split(Z, labels):
+        train, test = train[::thinning], test[::thinning]
+        for row, multiple in enumerate(_MULTIPLES):
+            Phi = design(Z, Z[train], multiple * lengthscales, False, True)
+            inside, outside = np.asfortranarray(Phi[train]), Phi[test]
+            scores[row, test] = 0.0
+            for signs in _one_against_rest(labels):
+                machine = _train(inside, signs[train], "sequential", 0, max_iter, rng)
+                odds = machine.log_odds(outside[:, machine.active])
+                scores[row, test] += log_expit(signs[test] * odds)
+    scores = scores[:, np.isfinite(scores[0])]
+    best = int(np.argmax(scores.sum(axis=1)))
+    gain = scores[best] - scores[_MULTIPLES.index(1.0)]
+    clear = gain.sum() > np.sqrt(len(gain)) * gain.std()
+    return _MULTIPLES[best] if clear else 1.0

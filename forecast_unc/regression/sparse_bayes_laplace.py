@@ -1,0 +1,363 @@
+r"""Sparse Bayesian learning for two classes: Laplace's approximation inside, precisions outside.
+
+With labels t in {0, 1}, f = Phi w, y = sigma(f), w_i ~ N(0, 1 / alpha_i) and A = diag(alpha), the
+posterior of the weights is replaced by the Gaussian at its mode w*, where
+Phi'(t - y) = A w* and B = diag(y (1 - y)):
+
+.. math::
+    \Sigma = (A + \Phi' B \Phi)^{-1}, \quad
+    \log p(t) \approx \log p(t | w_*) - \tfrac12 w_*' A w_* + \tfrac12 \log|A|
+    + \tfrac12 \log|\Sigma| .
+
+At the mode this is regression on the working target f + B^-1 (t - y) with noise variances B^-1, so
+that the rules of sparse Bayesian regression apply. They hold B fixed, while the mode, and B with
+it, moves when an alpha does: every step raises the evidence of this regression, and the Laplace
+evidence only approximately. Where the rules come to rest is therefore close to, and not at, a
+maximum of the Laplace evidence.
+
+References: Tipping, JMLR 1 (2001), section 3; Tipping & Faul, AISTATS 2003; MacKay, Neural
+Computation 4 (1992), 720-736; Bishop, PRML (2006), 7.2.3.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg.blas import dgemm, dgemv, dtrsm
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.special import expit
+
+from forecast_unc._typing import Array
+from forecast_unc.regression.sparse_bayes import Indices, NoisePrior
+from forecast_unc.regression.sparse_bayes_evidence import Evidence
+from forecast_unc.regression.sparse_bayes_newton import maximize
+
+# Largest gain, in nats, that a single change of one alpha may still offer at the end; in terms of
+# the conditions, q^2 < (1 + 2.1e-3) s outside the model.
+GAIN_TOLERANCE = 1e-6
+# Length of the last Newton step, in prior standard deviations of the weights.
+_MODE_TOLERANCE = 1e-10
+# MacKay's iteration: a column leaves when the data determine its weight to less than this share,
+# and the iteration ends when no log alpha moves by more than the tolerance.
+_PRUNED = 1e-4
+_MACKAY_TOLERANCE = 1e-4
+# A candidate with less than this share of its weighted squared norm outside the model is none.
+_SPAN_TOLERANCE = 1e-9
+# Actions without a higher Laplace evidence after which the rules are chasing each other.
+_PATIENCE = 50
+_UNIT_NOISE = NoisePrior(median=1.0, log_std=1.0, floor=1.0, ceiling=1.0)
+
+
+class LaplacePosterior(NamedTuple):
+    """Gaussian at the mode of the weights."""
+
+    mean: Array  # (m,), the mode
+    chol: Array  # (m, m), lower triangular L, L L' = I + A^-1/2 Phi' B Phi A^-1/2
+    log_evidence: float
+    latent: Array  # (n,), f at the mode
+    residual: Array  # (n,), t - y
+    curvature: Array  # (n,), the diagonal of B
+
+
+class SparseClassifier(NamedTuple):
+    """A trained model: active columns, their precisions, and how the training ended."""
+
+    active: Indices  # (m,), columns of the design, ascending
+    alpha: Array  # (m,)
+    converged: bool
+    n_iter: int
+
+
+def laplace(Phi: Array, signs: Array, alpha: Array, start: Array | None = None) -> LaplacePosterior:
+    r"""Mode of the weights by Newton's method, and Laplace's approximation there.
+
+    In v = A^{1/2} w the objective is sum log sigma(s_n f_n) - |v|^2 / 2, strictly concave, and its
+    Hessian -(I + D Phi' B Phi D), D = A^{-1/2}, has no eigenvalue above -1: no alpha is too small
+    or too large. A Newton step is halved until the objective rises by a share of what its slope
+    promises. It leads to the solution of iteratively reweighted least squares, whose target
+    is f + B^{-1} (s o r), r = 1 / (1 + exp(s o f)), for labels s = +-1.
+
+    Parameters
+    ----------
+    Phi : ndarray of shape (n, m)
+        Active columns of the design.
+    signs : ndarray of shape (n,)
+        Labels, -1 or 1.
+    alpha : ndarray of shape (m,)
+        Precisions of the weights.
+    start : ndarray of shape (m,), optional
+        Weights to start from; zero by default.
+
+    Returns
+    -------
+    LaplacePosterior
+    """
+    m = Phi.shape[1]
+    scaled = np.asfortranarray(Phi / np.sqrt(alpha))
+    v = np.zeros(m) if start is None else start * np.sqrt(alpha)
+    f = scaled @ v
+    value = _log_posterior(signs, f, v)
+    for _ in range(100):
+        residual, curvature = _slope_and_curvature(signs, f)
+        chol = _factor(scaled, curvature)
+        if not m:
+            break
+        gradient = scaled.T @ residual - v
+        step: Array = dpotrs(chol, gradient, lower=1)[0]
+        promised = float(gradient @ step)
+        if promised < _MODE_TOLERANCE**2:
+            break
+        along, size = scaled @ step, 1.0
+        while True:
+            tried = _log_posterior(signs, f + size * along, v + size * step)
+            if tried >= value + 1e-4 * size * promised or size < 1e-10:
+                break
+            size *= 0.5
+        # near the mode the objective is flat to roundoff, and the full step is the right one
+        size = 1.0 if promised < 1e-8 else size
+        v = v + size * step
+        f = scaled @ v
+        value = _log_posterior(signs, f, v)
+    log_det = 2.0 * np.log(np.diagonal(chol)).sum()
+    return LaplacePosterior(
+        v / np.sqrt(alpha), chol, float(value - 0.5 * log_det), f, residual, curvature
+    )
+
+
+def _slope_and_curvature(signs: Array, f: Array) -> tuple[Array, Array]:
+    """First and minus second derivative of log sigma(s f), without cancellation at large |f|."""
+    wrong = expit(-signs * f)
+    return signs * wrong, wrong * expit(signs * f)
+
+
+def _log_posterior(signs: Array, f: Array, v: Array) -> float:
+    return float(-np.logaddexp(0.0, -signs * f).sum() - 0.5 * v @ v)
+
+
+def _factor(scaled: Array, curvature: Array) -> Array:
+    """Cholesky factor of I + D Phi' B Phi D."""
+    m = scaled.shape[1]
+    if not m:  # BLAS refuses empty arrays
+        return np.zeros((0, 0), order="F")
+    weighted = np.asfortranarray(scaled * np.sqrt(curvature)[:, None])
+    matrix = dgemm(1.0, weighted, weighted, trans_a=1)
+    matrix.ravel(order="K")[:: m + 1] += 1.0
+    chol: Array = dpotrf(matrix, lower=1, clean=1, overwrite_a=1)[0]
+    return chol
+
+
+def sparsity_and_quality(
+    Phi: Array, active: Indices, alpha: Array, posterior: LaplacePosterior
+) -> tuple[Array, Array]:
+    r"""Sparsity s and quality q of every column in the regression that Laplace's mode stands for.
+
+    With S = phi'B phi - phi'B Phi Sigma Phi'B phi and Q = phi'(t - y) (Bishop 7.2.3), s = S and
+    q = Q outside the model; inside, s = alpha S / (alpha - S) and q = alpha Q / (alpha - S).
+
+    Parameters
+    ----------
+    Phi : ndarray of shape (n, M)
+        Design.
+    active : ndarray of shape (m,)
+        Active columns.
+    alpha : ndarray of shape (m,)
+        Their precisions.
+    posterior : LaplacePosterior
+        Of the active columns.
+
+    Returns
+    -------
+    s, q : ndarray of shape (M,)
+    """
+    s = posterior.curvature @ Phi**2
+    q = Phi.T @ posterior.residual
+    if len(active):
+        weighted = Phi[:, active] * (posterior.curvature[:, None] / np.sqrt(alpha))
+        cross = dgemm(1.0, np.asfortranarray(weighted), Phi, trans_a=1)
+        whitened = dtrsm(1.0, posterior.chol, cross, lower=1, overwrite_b=1)
+        s -= np.einsum("ij,ij->j", whitened, whitened)
+        # inside, 1 / Sigma_ii - alpha and mu / Sigma_ii say the same without alpha - S
+        share = _prior_share(posterior.chol)
+        s[active] = alpha * (1.0 - share) / share
+        q[active] = alpha * posterior.mean / share
+    return s, q
+
+
+def _prior_share(chol: Array) -> Array:
+    """alpha_i Sigma_ii, which is 1 - gamma_i, of shape (m,)."""
+    return np.diagonal(dpotri(chol, lower=1)[0]).copy() if len(chol) else np.zeros(0)
+
+
+def best_alpha(s: Array, q: Array) -> Array:
+    """alpha = s^2 / (q^2 - s) where q^2 > s, infinity elsewhere (Tipping & Faul 2003, eq. 20)."""
+    excess = q * q - s
+    with np.errstate(divide="ignore"):
+        return np.where(excess > 0, s * s / np.where(excess > 0, excess, 1.0), np.inf)
+
+
+def contribution(s: Array, q: Array, alpha: Array) -> Array:
+    """Part of the log evidence of the regression that depends on alpha_i; 0 at infinity."""
+    finite = np.isfinite(alpha)
+    a = np.where(finite, alpha, 1.0)
+    return np.where(finite, 0.5 * (np.log(a) - np.log(a + s) + q * q / (a + s)), 0.0)
+
+
+class Action(NamedTuple):
+    """The best single change at a mode."""
+
+    alpha: Array  # (M,), infinite for columns out of the model
+    gain: float  # nats, in the regression at the mode; a lower bound for a joint re-estimation
+
+
+def best_action(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> Action:
+    """Column in, column out or re-estimation, whichever gains most (Tipping & Faul 2003).
+
+    A re-estimation takes all alphas of the model together, to the maximum Newton's method finds;
+    columns with q^2 <= s are deleted on the way.
+
+    Parameters
+    ----------
+    Phi : ndarray of shape (n, M), Fortran order
+        Design.
+    alpha : ndarray of shape (M,)
+        Precisions, infinite for columns out of the model.
+    posterior : LaplacePosterior
+        Of the columns in the model.
+
+    Returns
+    -------
+    Action
+    """
+    active = np.flatnonzero(np.isfinite(alpha))
+    s, q = sparsity_and_quality(Phi, active, alpha[active], posterior)
+    # in the span of the model s and q are roundoff
+    size = posterior.curvature.max() * np.einsum("ij,ij->j", Phi, Phi)
+    candidate = np.isfinite(alpha) | (s > _SPAN_TOLERANCE * size)
+    target = np.where(candidate, best_alpha(s, q), np.inf)
+    gains = contribution(s, q, target) - contribution(s, q, alpha)
+    best = int(np.argmax(gains))
+    changed = alpha.copy()
+    joint = None
+    if np.isfinite(alpha[best]) and np.isfinite(target[best]):
+        joint = _reestimated(Phi[:, active], alpha[active], posterior)
+    if joint is None:
+        changed[best] = target[best]
+    else:
+        changed[active] = joint
+    return Action(changed, float(gains[best]))
+
+
+def _reestimated(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> Array | None:
+    """Precisions that maximize the evidence of the regression together; infinite where deleted."""
+    B, f, residual = posterior.curvature, posterior.latent, posterior.residual
+    weighted = np.asfortranarray(Phi * np.sqrt(B)[:, None])
+    gram: Array = dgemm(1.0, weighted, weighted, trans_a=1)
+    projection = dgemv(1.0, np.asfortranarray(Phi), B * f + residual, trans=1)
+    wrong = np.abs(residual)
+    # B (f + r / B)^2, with r^2 / B = |r| / (1 - |r|) whatever underflows
+    y_squared = float(np.sum(B * f * f + 2.0 * f * residual + wrong / (1.0 - wrong)))
+    evidence = Evidence(gram, projection, y_squared, len(f))
+    found = maximize(evidence, alpha, 0.0, _UNIT_NOISE, 1e-8)
+    if found is None:
+        return None
+    out = np.full(len(alpha), np.inf)
+    out[found.kept] = found.alpha
+    return out
+
+
+def train_sequential(
+    Phi: Array, signs: Array, start: SparseClassifier, max_iter: int
+) -> SparseClassifier:
+    """The best action, and the mode anew, until no action gains.
+
+    Because the rules hold B fixed, they may also chase each other; training then stops, and
+    returns the model of highest Laplace evidence it has seen.
+
+    Parameters
+    ----------
+    Phi : ndarray of shape (n, M), Fortran order
+        Design.
+    signs : ndarray of shape (n,)
+        Labels, -1 or 1.
+    start : SparseClassifier
+        Columns and precisions to begin with. From an empty model the first column must gain
+        alone, which none does where the bases are very wide.
+    max_iter : int
+        Most actions.
+
+    Returns
+    -------
+    SparseClassifier
+        Converged if no single change of one alpha gains more than `GAIN_TOLERANCE`.
+    """
+    M = Phi.shape[1]
+    alpha, mean = np.full(M, np.inf), np.zeros(M)
+    alpha[start.active] = start.alpha
+    best, highest, since = start, -np.inf, 0
+    for n_iter in range(1, max_iter + 1):
+        active = np.flatnonzero(np.isfinite(alpha))
+        posterior = laplace(Phi[:, active], signs, alpha[active], mean[active])
+        action = best_action(Phi, alpha, posterior)
+        if action.gain <= GAIN_TOLERANCE:
+            return SparseClassifier(active, alpha[active], True, n_iter)
+        since += 1
+        if posterior.log_evidence > highest + GAIN_TOLERANCE:
+            best = SparseClassifier(active, alpha[active], False, n_iter)
+            highest, since = posterior.log_evidence, 0
+        if since == _PATIENCE:
+            break
+        mean[:] = 0.0
+        mean[active] = posterior.mean
+        alpha = action.alpha
+    return best._replace(converged=False, n_iter=n_iter)
+
+
+def train_mackay(
+    Phi: Array, signs: Array, start: SparseClassifier, max_iter: int
+) -> SparseClassifier:
+    """All alphas at once, alpha = gamma / mu^2 (MacKay 1992, Tipping 2001), until they rest.
+
+    Columns leave for good where their alpha runs away.
+
+    Parameters
+    ----------
+    Phi : ndarray of shape (n, M)
+        Design.
+    signs : ndarray of shape (n,)
+        Labels, -1 or 1.
+    start : SparseClassifier
+        Columns and precisions to begin with.
+    max_iter : int
+        Most iterations.
+
+    Returns
+    -------
+    SparseClassifier
+        Converged if no log alpha moved by more than 1e-4 in an iteration.
+    """
+    active, alpha = start.active, start.alpha
+    mean = np.zeros(len(active))
+    for n_iter in range(1, max_iter + 1):
+        posterior = laplace(Phi[:, active], signs, alpha, mean)
+        gamma = np.maximum(1.0 - _prior_share(posterior.chol), 1e-15)
+        # a weight of zero sends its alpha to infinity, in steps
+        ratio = np.minimum(gamma / np.maximum(alpha * posterior.mean**2, 1e-300), 1e4)
+        kept = (gamma > _PRUNED) | (ratio < 1.0)
+        if kept.all() and np.abs(np.log(ratio)).max(initial=0.0) < _MACKAY_TOLERANCE:
+            return SparseClassifier(active, alpha, True, n_iter)
+        active, alpha, mean = active[kept], (alpha * ratio)[kept], posterior.mean[kept]
+    return SparseClassifier(active, alpha, False, max_iter)
+
+
+def equal_shares(Phi: Array, columns: Indices) -> SparseClassifier:
+    """Start with some columns, which share a prior variance of f of one equally.
+
+    Parameters
+    ----------
+    Phi : ndarray of shape (n, M)
+        Design.
+    columns : ndarray of shape (k,)
+        Columns to start with, ascending; those of zeros are left out.
+    """
+    squares = np.einsum("ij,ij->j", Phi[:, columns], Phi[:, columns])
+    columns, squares = columns[squares > 0], squares[squares > 0]
+    return SparseClassifier(columns, squares * len(columns) / len(Phi), False, 0)

@@ -1,0 +1,439 @@
+"""RVMClassifier: Laplace's approximation, both trainers, probabilities, invariances, messages."""
+
+import csv
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
+from scipy.stats import multivariate_normal
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from forecast_unc.regression import sparse_bayes_laplace as sbl
+from forecast_unc.regression.rvm_classifier import RVMClassifier
+from tests import oracles_rvm as oracles
+
+
+def data(n=80, seed=0, k=2):
+    """Noisy rings in two inputs of very different units."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n, 2))
+    radius = np.hypot(X[:, 0], X[:, 1]) + 0.25 * rng.standard_normal(n)
+    return X * [1.0, 50.0] + [3.0, 0.0], np.digitize(radius, [1.3, 2.0][: k - 1])
+
+
+def problem(n=60, seed=0, lengthscale=0.8):
+    """Full design (n, n + 1), labels -1 and 1."""
+    X, y = data(n, seed)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    Phi = np.column_stack([oracles.kernel(Z, Z, lengthscale * np.ones(2)), np.ones(n)])
+    return np.asfortranarray(Phi), np.where(y == 1, 1.0, -1.0)
+
+
+def log_joint(Phi, signs, alpha, w):
+    """log p(t | w) + log p(w), as the formulas say it."""
+    log_prior = 0.5 * np.log(alpha / (2 * np.pi)).sum() - 0.5 * alpha @ w**2
+    return np.log(expit(signs * (Phi @ w))).sum() + log_prior
+
+
+def hessian(Phi, alpha, w):
+    y = expit(Phi @ w)
+    return np.diag(alpha) + Phi.T @ np.diag(y * (1 - y)) @ Phi
+
+
+def brute_force_evidence(Phi, signs, alpha, w):
+    _, log_det = np.linalg.slogdet(hessian(Phi, alpha, w) / (2 * np.pi))
+    return log_joint(Phi, signs, alpha, w) - 0.5 * log_det
+
+
+def working(Phi, signs, w):
+    """Target and noise variances of the regression at the mode; labels +-1, s = 1 / (1 + e^tf)."""
+    f = Phi @ w
+    curvature = expit(f) * (1 - expit(f))
+    return f + signs / (1 + np.exp(signs * f)) / curvature, 1 / curvature
+
+
+def working_evidence(Phi, alpha, target, noise_var):
+    inside = np.isfinite(alpha)
+    C = np.diag(noise_var) + (Phi[:, inside] / alpha[inside]) @ Phi[:, inside].T
+    return multivariate_normal(np.zeros(len(target)), C).logpdf(target)
+
+
+def some_model(seed=0, k=6):
+    Phi, signs = problem(seed=seed)
+    rng = np.random.default_rng(seed)
+    columns = np.append(np.sort(rng.choice(60, k - 1, replace=False)), 60)
+    return Phi[:, columns], signs, np.exp(2 * rng.standard_normal(k))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mode_is_stationary_and_curvature_is_the_finite_difference(seed):
+    Phi, signs, alpha = some_model(seed)
+    posterior = sbl.laplace(Phi, signs, alpha)
+    w, h = posterior.mean, 1e-4
+    gradient = Phi.T @ ((signs + 1) / 2 - expit(Phi @ w)) - alpha * w
+    assert_allclose(gradient, 0, atol=1e-9)
+
+    def slope(w):
+        steps = h * np.eye(len(w))
+        ahead = [log_joint(Phi, signs, alpha, w + s) for s in steps]
+        back = [log_joint(Phi, signs, alpha, w - s) for s in steps]
+        return (np.array(ahead) - np.array(back)) / (2 * h)
+
+    assert_allclose(slope(w), 0, atol=1e-6)
+    differences = [(slope(w + s) - slope(w - s)) / (2 * h) for s in h * np.eye(len(w))]
+    root = np.sqrt(alpha)
+    own = root[:, None] * (posterior.chol @ posterior.chol.T) * root
+    assert_allclose(own, -np.array(differences), rtol=1e-4, atol=1e-5)
+    assert_allclose(own, hessian(Phi, alpha, w), rtol=1e-10)
+
+
+def test_working_target_leads_back_to_the_mode():
+    """One weighted least-squares step from the mode stays there: the misprint would not."""
+    Phi, signs, alpha = some_model()
+    w = sbl.laplace(Phi, signs, alpha).mean
+    target, noise_var = working(Phi, signs, w)
+    step = np.linalg.solve(hessian(Phi, alpha, w), Phi.T @ (target / noise_var))
+    assert_allclose(step, w, rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_laplace_evidence_is_its_definition(seed):
+    Phi, signs, alpha = some_model(seed)
+    posterior = sbl.laplace(Phi, signs, alpha)
+    expected = brute_force_evidence(Phi, signs, alpha, posterior.mean)
+    assert_allclose(posterior.log_evidence, expected, rtol=1e-12)
+
+
+def test_laplace_evidence_is_near_the_integral():
+    Phi, signs, alpha = some_model(k=2)
+    w1, w0 = np.meshgrid(np.linspace(-30, 30, 601), np.linspace(-30, 30, 601), indexing="ij")
+    f = np.multiply.outer(w1, Phi[:, 0]) + np.multiply.outer(w0, Phi[:, 1])
+    log_joints = -np.logaddexp(0, -signs * f).sum(axis=-1) + 0.5 * np.log(alpha / (2 * np.pi)).sum()
+    log_joints -= 0.5 * (alpha[0] * w1**2 + alpha[1] * w0**2)
+    integral = np.log(np.exp(log_joints).sum() * 0.1**2)
+    assert_allclose(sbl.laplace(Phi, signs, alpha).log_evidence, integral, atol=0.05)
+
+
+def test_sparsity_and_quality_are_their_definition():
+    Phi, signs = problem()
+    active, alpha = np.array([3, 20, 41, 60]), np.array([0.1, 1.0, 3.0, 0.5])
+    posterior = sbl.laplace(Phi[:, active], signs, alpha)
+    s, q = sbl.sparsity_and_quality(Phi, active, alpha, posterior)
+    target, noise_var = working(Phi[:, active], signs, posterior.mean)
+    precision = np.full(61, np.inf)
+    precision[active] = alpha
+    # whitened by the noise, this is regression with unit noise
+    white = 1 / np.sqrt(noise_var)
+    expected = oracles.sparsity_and_quality(Phi * white[:, None], target * white, precision, 1.0)
+    assert_allclose(s, expected[0], rtol=1e-9)
+    assert_allclose(q, expected[1], rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_action_gains_what_it_says_and_never_lowers_the_evidence_of_the_regression(seed):
+    Phi, signs = problem(seed=seed)
+    alpha, kinds = np.full(61, np.inf), set()
+    for _ in range(25):
+        active = np.flatnonzero(np.isfinite(alpha))
+        posterior = sbl.laplace(Phi[:, active], signs, alpha[active])
+        action = sbl.best_action(Phi, alpha, posterior)
+        if action.gain <= sbl.GAIN_TOLERANCE:
+            break
+        target, noise_var = working(Phi[:, active], signs, posterior.mean)
+        before = working_evidence(Phi, alpha, target, noise_var)
+        gain = working_evidence(Phi, action.alpha, target, noise_var) - before
+        size = np.isfinite(action.alpha).sum() - len(active)
+        if size > 0 or (size == 0 and len(active) == 1):
+            assert_allclose(gain, action.gain, rtol=1e-5, atol=1e-9)
+        else:  # joint
+            assert gain >= action.gain - 1e-6
+        kinds.add(np.sign(size))
+        alpha = action.alpha
+    else:
+        pytest.fail("25 actions should do")
+    assert {0, 1} <= kinds
+
+
+def fitted_problem(rvm, X, y):
+    """Full design and labels from public attributes alone."""
+    Z, lengthscales = (X - X.mean(axis=0)) / X.std(axis=0), rvm.lengthscales_ / X.std(axis=0)
+    Phi = np.column_stack([oracles.kernel(Z, Z, lengthscales), np.ones(len(Z))])
+    return Phi, np.where(y == rvm.classes_[1], 1.0, -1.0)
+
+
+@pytest.mark.parametrize("options", [{}, {"lengthscales": [0.5, 30.0]}], ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_faul_and_tippings_conditions_hold_at_the_end(options, seed):
+    X, y = data(seed=seed)
+    rvm = RVMClassifier(**options).fit(X, y)
+    assert rvm.converged_
+    Phi, signs = fitted_problem(rvm, X, y)
+    machine = rvm.machines_[0]
+    target, noise_var = working(Phi[:, machine.active], signs, machine.mean)
+    alpha = np.full(Phi.shape[1], np.inf)
+    alpha[machine.active] = machine.alpha
+    white = 1 / np.sqrt(noise_var)
+    s, q = oracles.sparsity_and_quality(Phi * white[:, None], target * white, alpha, 1.0)
+    out = np.isinf(alpha)
+    assert (q[out] ** 2 <= s[out] * (1 + 2.1e-3) + 1e-9).all()
+    assert (q[~out] ** 2 > s[~out]).all()
+    best = (s**2 / (q**2 - s))[~out]
+
+    def part(a):
+        return 0.5 * (np.log(a) - np.log(a + s[~out]) + q[~out] ** 2 / (a + s[~out]))
+
+    assert (part(best) - part(machine.alpha) < 1e-6 + 1e-9).all()
+    assert_allclose(machine.alpha, best, rtol=0.05)
+
+
+@pytest.mark.parametrize("algorithm", ["sequential", "mackay"])
+def test_evidence_of_a_fit_is_its_definition(algorithm):
+    X, y = data()
+    rvm = RVMClassifier(algorithm=algorithm).fit(X, y)
+    Phi, signs = fitted_problem(rvm, X, y)
+    (machine,) = rvm.machines_
+    expected = brute_force_evidence(Phi[:, machine.active], signs, machine.alpha, machine.mean)
+    assert_allclose(rvm.log_evidence_, [expected], rtol=1e-9)
+
+
+def test_both_algorithms_reach_comparable_evidence():
+    differences = []
+    for seed in range(6):
+        X, y = data(seed=seed)
+        fits = [
+            RVMClassifier(lengthscales=[0.8, 40.0], algorithm=name).fit(X, y)
+            for name in ("sequential", "mackay")
+        ]
+        assert all(fit.converged_ for fit in fits)
+        differences.append(fits[0].log_evidence_[0] - fits[1].log_evidence_[0])
+    assert min(differences) > -1.0, differences
+    assert sum(d > -0.5 for d in differences) >= 5, differences
+
+
+def test_mackay_ends_where_alpha_is_gamma_over_mean_squared():
+    X, y = data()
+    rvm = RVMClassifier(algorithm="mackay").fit(X, y)
+    (machine,) = rvm.machines_
+    Phi, _ = fitted_problem(rvm, X, y)
+    Sigma = np.linalg.inv(hessian(Phi[:, machine.active], machine.alpha, machine.mean))
+    gamma = 1 - machine.alpha * np.diagonal(Sigma)
+    assert_allclose(machine.alpha, gamma / machine.mean**2, rtol=1e-3)
+
+
+def test_probabilities_are_near_the_average_over_the_posterior(rng):
+    X, y = data(30, seed=1)
+    rvm = RVMClassifier().fit(X, y)
+    (machine,) = rvm.machines_
+    tests = rng.uniform(-4, 4, (200, 2)) * [1.0, 50.0] + [3.0, 0.0]
+    center, scale = X.mean(axis=0), X.std(axis=0)
+    lengthscales = rvm.lengthscales_ / scale
+    at = oracles.kernel((tests - center) / scale, (X - center) / scale, lengthscales)
+    at = np.column_stack([at, np.ones(200)])[:, machine.active]
+    Phi, _ = fitted_problem(rvm, X, y)
+    Sigma = np.linalg.inv(hessian(Phi[:, machine.active], machine.alpha, machine.mean))
+    weights = rng.multivariate_normal(machine.mean, Sigma, 20_000)
+    averaged = expit(weights @ at.T).mean(axis=0)
+    plain = expit(at @ machine.mean)
+    assert np.abs(plain - averaged).max() > 0.05  # there is something to correct
+    # by quadrature the approximation is off by 0.0177 at most, over all (mu, v); 0.005 for draws
+    assert_allclose(rvm.predict_proba(tests)[:, 1], averaged, atol=0.023)
+    var = np.einsum("ij,jk,ik->i", at, Sigma, at)
+    expected = at @ machine.mean / np.sqrt(1 + np.pi * var / 8)
+    assert_allclose(rvm.decision_function(tests), expected, rtol=1e-6, atol=1e-9)
+
+
+def test_far_from_the_data_the_bias_decides():
+    X, y = data()
+    rvm = RVMClassifier().fit(X, y)
+    (machine,) = rvm.machines_
+    bias = machine.active == len(X)
+    assert bias.sum() == 1
+    Phi, _ = fitted_problem(rvm, X, y)
+    Sigma = np.linalg.inv(hessian(Phi[:, machine.active], machine.alpha, machine.mean))
+    odds = machine.mean[bias] / np.sqrt(1 + np.pi / 8 * Sigma[bias][:, bias][0])
+    assert_allclose(rvm.decision_function([[1e5, 1e7]]), odds, rtol=1e-8)
+
+
+def test_more_classes_are_one_against_the_rest():
+    X, y = data(120, k=3)
+    names = np.array(["center", "ring", "outside"])[y]
+    rvm = RVMClassifier(lengthscales=[0.8, 40.0]).fit(X, names)
+    assert_array_equal(rvm.classes_, ["center", "outside", "ring"])
+    assert rvm.log_evidence_.shape == (3,)
+    assert rvm.decision_function(X).shape == (120, 3)
+    proba = rvm.predict_proba(X)
+    assert_allclose(proba.sum(axis=1), 1, rtol=1e-12)
+    assert_array_equal(rvm.predict(X), rvm.classes_[proba.argmax(axis=1)])
+    assert (rvm.predict(X) == names).mean() > 0.75  # the labels are noisy
+    # a machine alone: the same bases, and the probabilities before the normalization
+    alone = np.empty((120, 3))
+    Phi, _ = fitted_problem(rvm, X, names)
+    for j, machine in enumerate(rvm.machines_):
+        signs = np.where(names == rvm.classes_[j], 1.0, -1.0)
+        posterior = sbl.laplace(Phi[:, machine.active], signs, machine.alpha)
+        assert_allclose(posterior.mean, machine.mean, rtol=1e-6, atol=1e-9)
+        alone[:, j] = expit(machine.log_odds(Phi[:, machine.active]))
+    assert_allclose(proba, alone / alone.sum(axis=1, keepdims=True), rtol=1e-6)
+    assert_array_equal(rvm.relevance_, np.unique(rvm.relevance_))
+    used = np.concatenate([machine.active for machine in rvm.machines_])
+    assert set(rvm.relevance_) == set(used) - {120}
+
+
+@settings(max_examples=8)
+@given(
+    st.floats(-50, 50), st.sampled_from([1e-3, 0.2, 7.0, 1e5]), st.sampled_from([1e-4, 1.0, 30.0])
+)
+def test_units_change_nothing(shift, first, second):
+    X, y = data(40)
+    plain = RVMClassifier(n_restarts=0).fit(X, y)
+    units = np.array([first, second])
+    other = RVMClassifier(n_restarts=0).fit(X * units + shift, y)
+    assert_array_equal(other.relevance_, plain.relevance_)
+    assert_allclose(other.lengthscales_, plain.lengthscales_ * units, rtol=1e-6)
+    assert_allclose(other.log_evidence_, plain.log_evidence_, atol=1e-4)
+    assert_allclose(
+        other.predict_proba(X * units + shift), plain.predict_proba(X), rtol=1e-3, atol=1e-6
+    )
+
+
+def test_swapping_the_classes_swaps_the_probabilities():
+    X, y = data()
+    one, other = (RVMClassifier().fit(X, labels) for labels in (y, 1 - y))
+    assert_allclose(one.predict_proba(X), other.predict_proba(X)[:, ::-1], rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["no", "yes"]),
+        np.array(["no", "yes"], dtype=object),
+        np.array([False, True]),
+        np.array([-1, 1], dtype=np.int8),
+        np.array([0.0, 2.0]),
+    ],
+    ids=lambda labels: str(labels.dtype),
+)
+def test_labels_of_any_type_come_back(labels):
+    X, y = data(40)
+    expected = RVMClassifier(lengthscales=[1.0, 50.0]).fit(X, y)
+    rvm = RVMClassifier(lengthscales=[1.0, 50.0]).fit(X, labels[y])
+    predicted = rvm.predict(X)
+    assert predicted.dtype == labels.dtype
+    assert_array_equal(predicted, labels[expected.predict(X)])
+    assert_array_equal(rvm.predict_proba(X), expected.predict_proba(X))
+
+
+@pytest.mark.parametrize("algorithm", ["sequential", "mackay"])
+@pytest.mark.parametrize("gap", [0.5, 1e6])
+def test_separable_classes_keep_finite_weights(algorithm, gap):
+    x = np.linspace(0, 1, 15)
+    X = np.concatenate([x, x + 1 + gap])[:, None]
+    y = np.arange(30) >= 15
+    rvm = RVMClassifier(algorithm=algorithm, lengthscales=0.5 * (1 + gap)).fit(X, y)
+    assert rvm.converged_
+    assert_array_equal(rvm.predict(X), y)
+    (machine,) = rvm.machines_
+    assert np.abs(machine.mean).max() < 100
+    proba = rvm.predict_proba(X)
+    assert (proba.max(axis=1) > 0.8).all()
+    assert (proba > 0).all()
+
+
+@pytest.mark.parametrize("alpha", [1e-12, 1e12])
+def test_mode_is_found_with_extreme_precisions(alpha):
+    Phi, signs = problem()
+    posterior = sbl.laplace(Phi, signs, np.full(61, alpha))
+    residual = (signs + 1) / 2 - expit(Phi @ posterior.mean)
+    scaled = Phi.T @ residual / np.sqrt(alpha) - np.sqrt(alpha) * posterior.mean
+    assert_allclose(scaled, 0, atol=1e-7 * max(1.0, np.sqrt(1 / alpha)))
+    assert np.isfinite(posterior.log_evidence)
+
+
+def test_labels_without_structure_need_no_bases():
+    rng = np.random.default_rng(5)
+    X, y = rng.standard_normal((100, 2)), np.arange(100) % 2
+    rvm = RVMClassifier(lengthscales=2.0).fit(X, rng.permutation(y))
+    assert rvm.n_relevance_ <= 2
+    assert np.abs(rvm.predict_proba(X) - 0.5).max() < 0.35
+
+
+def test_duplicate_rows_and_constant_inputs_are_no_obstacle():
+    X, y = data(40)
+    plain = np.column_stack([X, np.full(40, 3.0)])
+    rvm = RVMClassifier().fit(np.vstack([plain, plain]), np.append(y, y))
+    assert rvm.converged_
+    assert (rvm.predict(plain) == y).mean() > 0.7
+
+
+def test_a_class_of_a_single_row_is_learned_with_the_plain_rule():
+    X, y = data(40)
+    X[0], y[0] = [30.0, 900.0], 7
+    rvm = RVMClassifier().fit(X, y)
+    assert_array_equal(rvm.predict(X[:1]), [7])
+
+
+def test_inputs_are_not_modified_and_a_fit_repeats():
+    X, y = data(40)
+    X_before, y_before = X.copy(), y.copy()
+    first, second = (RVMClassifier().fit(X, y) for _ in range(2))
+    assert_array_equal(X, X_before)
+    assert_array_equal(y, y_before)
+    assert_array_equal(first.predict_proba(X), second.predict_proba(X))
+
+
+def test_too_few_iterations_are_recorded():
+    X, y = data()
+    rvm = RVMClassifier(max_iter=1, lengthscales=[0.5, 25.0]).fit(X, y)
+    assert not rvm.converged_
+    assert rvm.n_iter_ == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"algorithm": "em"}, "algorithm must be one of 'sequential', 'mackay'; got 'em'"),
+        ({"lengthscales": -1.0}, "lengthscales must be positive, one number or 2 .*; got -1.0"),
+        ({"lengthscales": [1.0]}, "lengthscales must be positive, one number or 2"),
+        ({"n_restarts": -1}, "n_restarts must be a whole number, at least 0; got -1"),
+        ({"max_iter": 0.5}, "max_iter must be a whole number, at least 1; got 0.5"),
+    ],
+    ids=str,
+)
+def test_wrong_parameters_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        RVMClassifier(**options).fit(*data(20))
+
+
+def test_one_class_is_refused():
+    with pytest.raises(ValueError, match="y must hold at least two classes; got one class, 'a'"):
+        RVMClassifier().fit(np.arange(4.0)[:, None], ["a"] * 4)
+
+
+def read(path, label):
+    """Inputs (n, d) and labels of a file whose first column is the row's name."""
+    with path.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    inputs = [name for name in rows[0] if name not in ("rownames", label)]
+    X = np.array([[float(row[name]) for name in inputs] for row in rows])
+    return X, np.array([row[label] for row in rows])
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "most_errors", "most_vectors"),
+    [("ripley_synth", "yc", 0.10, 8), ("pima", "type", 0.22, 8)],
+)
+def test_benchmarks_of_the_literature(shared_data, name, label, most_errors, most_vectors):
+    files = f"{name}_tr.csv", f"{name}_te.csv"
+    train, test = (read(shared_data / file, label) for file in files)
+    rvm = RVMClassifier().fit(*train)
+    assert rvm.converged_
+    assert rvm.n_relevance_ <= most_vectors
+    assert (rvm.predict(test[0]) != test[1]).mean() <= most_errors
+
+
+@parametrize_with_checks([RVMClassifier()])
+def test_it_is_a_scikit_learn_estimator(estimator, check):
+    check(estimator)

@@ -8,11 +8,15 @@ from forecast_unc.forecasting import scores
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.forecaster import Forecaster, load_model
 from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.rvm import RVMRegressor
+from forecast_unc.regression.rvm_classifier import RVMClassifier
 
 __all__ = [
     "Forecast",
     "Forecaster",
     "GPRegressor",
+    "RVMClassifier",
+    "RVMRegressor",
     "__version__",
     "backtest",
     "datasets",

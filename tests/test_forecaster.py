@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from forecast_unc import Forecaster, GPRegressor, load_model
+from forecast_unc import Forecaster, GPRegressor, RVMRegressor, load_model
 from forecast_unc.forecasting.embedding import lag_embedding
 from forecast_unc.forecasting.propagation import propagate
 
@@ -337,6 +337,38 @@ def test_bad_updates(y, regressor):
         model.update([1.0])
     with pytest.raises(ValueError, match="y must have at least 2 values"):
         model.apply(y.iloc[:1])
+
+
+RVMS = [{}, {"linear": True}, {"variance": "augmented"}, {"adapt_lengthscales": True}]
+
+
+@pytest.mark.parametrize("parameters", RVMS, ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_relevance_vector_machines_go_through_every_propagation(y, kind, parameters):
+    model = Forecaster(RVMRegressor(**parameters), lags=2, random_state=0).fit(y.iloc[:60])
+    if kind == "exact" and "variance" in parameters:
+        with pytest.raises(ValueError, match="'taylor' or 'monte_carlo' for variance='augmented'"):
+            model.forecast(3)
+        return
+    ahead = model.forecast(5, propagation=kind, n_samples=400)
+    np.testing.assert_allclose(ahead.decompose().sum(axis=1), ahead.var, rtol=1e-12)
+    assert np.linalg.eigvalsh(ahead.cov)[0] > 0
+    first = model.regressor_.predict(model.transform_.forward(y.iloc[:60].to_numpy())[None, :-3:-1])
+    mean = model.transform_.scale * first[0] + model.transform_.shift
+    assert ahead.mean.iloc[0] == pytest.approx(mean, abs=0.2 if kind == "monte_carlo" else 1e-9)
+    model.update(y.iloc[60:])
+    assert model.forecast(1, propagation=kind).index[0] == y.index[-1] + pd.Timedelta(days=1)
+
+
+@pytest.mark.parametrize("parameters", RVMS[:3], ids=str)
+def test_path_conditioned_law_of_a_relevance_vector_machine(y, parameters):
+    """With all inputs observed the joint is the posterior covariance, whatever the method."""
+    model = Forecaster(RVMRegressor(**parameters), lags=[5, 6]).fit(y)
+    naive = model.forecast(5, propagation="naive")
+    sampled = model.forecast(5, propagation="monte_carlo", n_samples=40_000, random_state=1)
+    np.testing.assert_allclose(sampled.mean, naive.mean, atol=0.03)
+    scale = np.sqrt(np.outer(naive.var, naive.var))
+    np.testing.assert_allclose(sampled.cov / scale, naive.cov / scale, atol=0.03)
 
 
 def test_what_a_fresh_user_tried(y, regressor, tmp_path):

@@ -11,8 +11,8 @@ from scipy.special import expit
 from scipy.stats import multivariate_normal
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from forecast_unc.regression import sparse_bayes_laplace as sbl
 from forecast_unc.regression.rvm_classifier import RVMClassifier
+from forecast_unc.regression.sparse_bayes import laplace as sbl
 from tests import oracles_rvm as oracles
 
 

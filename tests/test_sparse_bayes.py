@@ -7,17 +7,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime, minimize_scalar
 
-from forecast_unc.regression import sparse_bayes_batch as batch
-from forecast_unc.regression.sparse_bayes import (
+from forecast_unc.regression.sparse_bayes import batch
+from forecast_unc.regression.sparse_bayes.evidence import Evidence
+from forecast_unc.regression.sparse_bayes.lengthscales import LengthscaleEvidence, adapt, design
+from forecast_unc.regression.sparse_bayes.model import (
     NoisePrior,
     SparseModel,
     sparsity_and_quality,
     weight_posterior,
 )
-from forecast_unc.regression.sparse_bayes_evidence import Evidence
-from forecast_unc.regression.sparse_bayes_lengthscales import LengthscaleEvidence, adapt, design
-from forecast_unc.regression.sparse_bayes_newton import maximize
-from forecast_unc.regression.sparse_bayes_sequential import GAIN_TOLERANCE, SequentialTrainer
+from forecast_unc.regression.sparse_bayes.newton import maximize
+from forecast_unc.regression.sparse_bayes.sequential import GAIN_TOLERANCE, SequentialTrainer
 from tests import oracles_rvm as oracles
 
 NOISE = NoisePrior(median=0.1, log_std=1.5, floor=1e-4, ceiling=10.0)

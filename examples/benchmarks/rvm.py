@@ -22,9 +22,9 @@ from sklearn.linear_model import ARDRegression
 
 from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.rvm import RVMRegressor
-from forecast_unc.regression.sparse_bayes import NoisePrior, weight_posterior
-from forecast_unc.regression.sparse_bayes_evidence import Evidence
-from forecast_unc.regression.sparse_bayes_newton import maximize
+from forecast_unc.regression.sparse_bayes.evidence import Evidence
+from forecast_unc.regression.sparse_bayes.model import NoisePrior, weight_posterior
+from forecast_unc.regression.sparse_bayes.newton import maximize
 
 
 def installed(name):

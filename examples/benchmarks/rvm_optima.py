@@ -12,11 +12,11 @@ import time
 
 import numpy as np
 
-from forecast_unc.regression import sparse_bayes_batch as batch
 from forecast_unc.regression.kernels import squared_exponential
-from forecast_unc.regression.sparse_bayes import NoisePrior, weight_posterior
-from forecast_unc.regression.sparse_bayes_lengthscales import design
-from forecast_unc.regression.sparse_bayes_sequential import SequentialTrainer
+from forecast_unc.regression.sparse_bayes import batch
+from forecast_unc.regression.sparse_bayes.lengthscales import design
+from forecast_unc.regression.sparse_bayes.model import NoisePrior, weight_posterior
+from forecast_unc.regression.sparse_bayes.sequential import SequentialTrainer
 
 NOISE = NoisePrior(median=0.1, log_std=1.5, floor=1e-4, ceiling=10.0)
 BATCH = ("em", "mackay", "gradient")

@@ -322,6 +322,7 @@ class _PathFunction:
         self.chol = np.zeros((h, h, n))
         self.draws = np.zeros((h, n))
         self.inputs: list[Array] = []
+        self.kernel_std: list[Array] = []
         self.whitened = [np.empty((h, len(f.chol), n)) for f in posterior.factors]
 
     def observe(self, X: Array, standard: Array) -> Array:
@@ -331,6 +332,7 @@ class _PathFunction:
         for kept, V in zip(self.whitened, posterior.whiten(kernel, linear), strict=True):
             kept[t] = V
         self.inputs.append(linear)
+        self.kernel_std.append(posterior.kernel_std(X))
         row = np.array([self._prior(t, u) for u in range(t + 1)])
         for factor, kept in zip(posterior.factors, self.whitened, strict=True):
             row += factor.sign * np.einsum("urn,rn->un", kept[: t + 1], kept[t])
@@ -351,9 +353,6 @@ class _PathFunction:
         posterior = self.posterior
         A, B = self.inputs[t], self.inputs[u]
         linear = np.einsum("in,i,in->n", A, posterior.linear_var, B)
-        if not posterior.kernel_var:
-            return np.asarray(linear)
         scaled = (A[:-1] - B[:-1]) / posterior.lengthscales[:, None]
-        return np.asarray(
-            linear + posterior.kernel_var * np.exp(-0.5 * np.einsum("in,in->n", scaled, scaled))
-        )
+        kernel = np.exp(-0.5 * np.einsum("in,in->n", scaled, scaled))
+        return np.asarray(linear + self.kernel_std[t] * self.kernel_std[u] * kernel)

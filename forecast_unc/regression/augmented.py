@@ -59,18 +59,14 @@ class AugmentedPosterior(KernelPosterior):
         _, _, e, room, q = self._augmentation(X)
         return mean + e * q / room, var + e**2 / room
 
-    def covariance(self, X: Array) -> Array:
-        """Posterior covariance of the function between the rows of X, (n, n).
+    def kernel_std(self, X: Array) -> Array:
+        """Std that the added basis gives at the rows of X, (n,).
 
         Each row has its own added basis; between rows what they add is correlated like the
-        kernel, so that the diagonal is the variance of `predict`.
+        kernel, so that the diagonal of `covariance` is the variance of `predict`.
         """
-        out = super().covariance(X)
         _, _, e, room, _ = self._augmentation(X)
-        share = e / np.sqrt(room)
-        X = X - self.input_offset
-        out += squared_exponential(X, X, self.lengthscales) * np.multiply.outer(share, share)
-        return out
+        return np.abs(e) / np.sqrt(room)
 
     def gradient(self, X: Array) -> Array:
         """Gradient of the predictive mean in x at the rows of X, of shape (n, d)."""
@@ -105,7 +101,7 @@ class AugmentedPosterior(KernelPosterior):
         )
 
     def taylor_moments(self, mean: Array, cov: Array) -> Moments:
-        """Moments to first order in the input's covariance; see `KernelPosterior`.
+        """Moments by Taylor expansion; see `KernelPosterior`.
 
         Second derivatives are differences of fourth order along the columns of a root of `cov`.
         """
@@ -114,19 +110,13 @@ class AugmentedPosterior(KernelPosterior):
         step = _STEP / np.where(length > 0, length, 1.0)
         shifts = (root * step).T  # (r, d)
         points = np.concatenate([mean + k * shifts for k in (-2, -1, 1, 2)] + [mean[None]])
-        bends = []
-        values = self.predict(points)
-        for value in values:
-            far0, near0, near1, far1 = value[:-1].reshape(4, -1)
-            second = (16.0 * (near0 + near1) - far0 - far1 - 30.0 * value[-1]) / 12.0
-            bends.append(float((second / step**2).sum()))
+        means, variances = self.predict(points)
+        far0, near0, near1, far1 = variances[:-1].reshape(4, -1)
+        second = (16.0 * (near0 + near1) - far0 - far1 - 30.0 * variances[-1]) / 12.0
         slope = self.gradient(mean[None])[0]
         push = root.T @ slope
-        return Moments(
-            float(values[0][-1] + 0.5 * bends[0]),
-            float(values[1][-1] + 0.5 * bends[1] + push @ push),
-            slope,
-        )
+        var = variances[-1] + 0.5 * (second / step**2).sum() + push @ push
+        return Moments(float(means[-1]), float(var), slope)
 
     def _augmentation(self, X: Array) -> tuple[Array, Array, Array, Array, Array]:
         """Whitened features (r, k), phi_* (n, k), e, a_* + s_* and q_*, each (k,)."""

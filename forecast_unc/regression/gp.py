@@ -1,6 +1,5 @@
 """Gaussian process regression: hyper-parameters by the evidence."""
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple, Self
 
@@ -15,6 +14,12 @@ from forecast_unc._typing import Array
 from forecast_unc.regression.evidence import GaussianProcessEvidence, covariance_matrix
 from forecast_unc.regression.posterior import Factor, KernelPosterior
 from forecast_unc.regression.regressor import KernelRegressor, RandomState
+from forecast_unc.regression.standardize import (
+    Lengthscales,
+    check_lengthscales,
+    check_noise_std,
+    column_scale,
+)
 
 # Weak log-normal priors for standardized data: median and log-std of the amplitude, the
 # linear scale and the noise. Length-scales have a median of 2 sqrt(d): distances between
@@ -114,7 +119,7 @@ class GPRegressor(KernelRegressor):
         *,
         linear: bool = True,
         prior: Literal["weak"] | None = "weak",
-        lengthscales: float | Sequence[float] | Array | None = None,
+        lengthscales: Lengthscales = None,
         noise_std: float | None = None,
         n_restarts: int = 0,
         random_state: RandomState = None,
@@ -151,7 +156,7 @@ class GPRegressor(KernelRegressor):
         self._check_parameters(X.shape[1])
         d = X.shape[1]
         self._input_offset, self._output_offset = X.mean(axis=0), float(y.mean())
-        input_scale, output_scale = _scale(X), float(_scale(y))
+        input_scale, output_scale = column_scale(X), float(column_scale(y[:, None])[0])
         units = np.concatenate([input_scale, np.full(3, output_scale)])
         evidence = GaussianProcessEvidence(
             (X - self._input_offset) / input_scale,
@@ -193,18 +198,8 @@ class GPRegressor(KernelRegressor):
             raise ValueError(
                 f"prior must be 'weak' or None; got {self.prior!r}. Use None to switch it off."
             )
-        if self.lengthscales is not None:
-            given = np.asarray(self.lengthscales, dtype=np.float64)
-            if given.shape not in ((), (d,)) or not (np.isfinite(given) & (given > 0)).all():
-                raise ValueError(
-                    f"lengthscales must be positive, one number or {d} (one an input); "
-                    f"got {self.lengthscales!r}. Use None to learn them."
-                )
-        if self.noise_std is not None and not (np.isfinite(self.noise_std) and self.noise_std > 0):
-            raise ValueError(
-                f"noise_std must be positive; got {self.noise_std!r}. For data without noise pass "
-                "a small number, such as 1e-4 of the std of y; use None to learn it."
-            )
+        check_lengthscales(self.lengthscales, d, "learn them")
+        check_noise_std(self.noise_std)
         if not (isinstance(self.n_restarts, (int, np.integer)) and self.n_restarts >= 0):
             raise ValueError(
                 f"n_restarts must be a whole number, at least 0; got {self.n_restarts!r}. "
@@ -302,10 +297,3 @@ class GPRegressor(KernelRegressor):
             input_offset=self._input_offset,
             output_offset=self._output_offset,
         )
-
-
-def _scale(values: Array) -> Array:
-    """Standard deviation along the rows; 1 where all values are the same."""
-    std = np.atleast_1d(values.std(axis=0))
-    std = np.where(std > 1e-12 * np.abs(values).max(axis=0), std, 1.0)
-    return np.asarray(std if values.ndim == 2 else std[0])

@@ -125,11 +125,14 @@ class KernelPosterior:
 
     def prior_covariance(self, X1: Array, X2: Array) -> Array:
         """The part of the function's covariance that is not in `factors`, (n1, n2)."""
+        std = np.multiply.outer(self.kernel_std(X1), self.kernel_std(X2))
         X1, X2 = X1 - self.input_offset, X2 - self.input_offset
         linear = (X1 * self.linear_var[:-1]) @ X2.T + self.linear_var[-1]
-        if not self.kernel_var:
-            return np.asarray(linear)
-        return np.asarray(linear + self.kernel_var * squared_exponential(X1, X2, self.lengthscales))
+        return np.asarray(linear + std * squared_exponential(X1, X2, self.lengthscales))
+
+    def kernel_std(self, X: Array) -> Array:
+        """Std of the function outside the span of the features at the rows of X, (n,)."""
+        return np.full(len(X), np.sqrt(self.kernel_var))
 
     def gradient(self, X: Array) -> Array:
         """Gradient of the predictive mean in x at the rows of X, of shape (n, d)."""

@@ -7,17 +7,24 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._typing import Array
-from forecast_unc.regression import sparse_bayes_batch as batch
 from forecast_unc.regression.augmented import AugmentedPosterior
 from forecast_unc.regression.posterior import Factor, KernelPosterior
 from forecast_unc.regression.regressor import KernelRegressor, RandomState
-from forecast_unc.regression.sparse_bayes import NoisePrior, SparseModel, weight_posterior
-from forecast_unc.regression.sparse_bayes_lengthscales import (
+from forecast_unc.regression.sparse_bayes import batch
+from forecast_unc.regression.sparse_bayes.lengthscales import (
     LENGTHSCALE_LOG_STD,
     adapt,
     design,
 )
-from forecast_unc.regression.sparse_bayes_sequential import SequentialTrainer
+from forecast_unc.regression.sparse_bayes.model import NoisePrior, SparseModel, weight_posterior
+from forecast_unc.regression.sparse_bayes.sequential import SequentialTrainer
+from forecast_unc.regression.standardize import (
+    Lengthscales,
+    check_lengthscales,
+    check_noise_std,
+    column_scale,
+    typical_lengthscale,
+)
 
 # In standard deviations of y: the prior is that of GPRegressor, so is the floor.
 _NOISE_PRIOR = NoisePrior(median=0.1, log_std=1.5, floor=1e-4, ceiling=1e1)
@@ -128,7 +135,7 @@ class RVMRegressor(KernelRegressor):
     def __init__(
         self,
         *,
-        lengthscales: float | ArrayLike | None = None,
+        lengthscales: Lengthscales = None,
         algorithm: Literal["sequential", "em", "mackay", "gradient", "subspace_em"] = "sequential",
         prior: Literal["individual", "shared"] = "individual",
         adapt_lengthscales: bool = False,
@@ -178,8 +185,8 @@ class RVMRegressor(KernelRegressor):
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
         self._check_parameters(X.shape[1])
         self._input_offset, self._output_offset = X.mean(axis=0), float(y.mean())
-        self._input_scale = _scale(X)
-        self._output_scale = float(_scale(y[:, None])[0])
+        self._input_scale = column_scale(X)
+        self._output_scale = float(column_scale(y[:, None])[0])
         Z = (X - self._input_offset) / self._input_scale
         t = (y - self._output_offset) / self._output_scale
         noise = _NOISE_PRIOR
@@ -187,7 +194,7 @@ class RVMRegressor(KernelRegressor):
             fixed = self.noise_std / self._output_scale
             noise = noise._replace(floor=fixed, ceiling=fixed)
         if self.lengthscales is None:
-            lengthscales = np.full(X.shape[1], _typical_lengthscale(Z))
+            lengthscales = np.full(X.shape[1], typical_lengthscale(Z))
         else:
             lengthscales = np.asarray(self.lengthscales, dtype=np.float64) / self._input_scale
         seed = 0 if self.random_state is None else self.random_state
@@ -241,18 +248,8 @@ class RVMRegressor(KernelRegressor):
                     f"{name} must be one of {listed}; got {getattr(self, name)!r}. "
                     f"Use {allowed[0]!r} unless you compare."
                 )
-        if self.lengthscales is not None:
-            given = np.asarray(self.lengthscales, dtype=np.float64)
-            if given.shape not in ((), (d,)) or not (np.isfinite(given) & (given > 0)).all():
-                raise ValueError(
-                    f"lengthscales must be positive, one number or {d} (one an input); "
-                    f"got {self.lengthscales!r}. Use None to take them from the data."
-                )
-        if self.noise_std is not None and not (np.isfinite(self.noise_std) and self.noise_std > 0):
-            raise ValueError(
-                f"noise_std must be positive; got {self.noise_std!r}. For data without noise pass "
-                "a small number, such as 1e-4 of the std of y; use None to learn it."
-            )
+        check_lengthscales(self.lengthscales, d, "take them from the data")
+        check_noise_std(self.noise_std)
         for name, least in (("budget", 2), ("n_restarts", 0), ("max_iter", 1)):
             value = getattr(self, name)
             if not (isinstance(value, (int, np.integer)) and value >= least):
@@ -374,19 +371,3 @@ class RVMRegressor(KernelRegressor):
             augmented_precision=1.0 / signal_var,
         )
         return augmented, log_evidence
-
-
-def _scale(values: Array) -> Array:
-    """Standard deviation of each column; 1 where all values are the same."""
-    std = values.std(axis=0)
-    return np.asarray(np.where(std > 1e-12 * np.abs(values).max(axis=0), std, 1.0))
-
-
-def _typical_lengthscale(Z: Array) -> float:
-    """Half the median distance between rows; of at most 500, evenly spaced."""
-    Z = Z[np.linspace(0, len(Z) - 1, min(len(Z), 500)).astype(np.intp)]
-    squares = np.einsum("ij,ij->i", Z, Z)
-    distances = squares[:, None] + squares - 2.0 * Z @ Z.T
-    above = distances[np.triu_indices(len(Z), 1)]
-    median = float(np.sqrt(max(np.median(above), 0.0))) if len(above) else 0.0
-    return 0.5 * median if median > 1e-6 else 1.0

@@ -13,16 +13,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._typing import Array
 from forecast_unc.regression.regressor import RandomState
-from forecast_unc.regression.rvm import _scale, _typical_lengthscale
-from forecast_unc.regression.sparse_bayes import Indices
-from forecast_unc.regression.sparse_bayes_laplace import (
+from forecast_unc.regression.sparse_bayes.laplace import (
     SparseClassifier,
     equal_shares,
     laplace,
     train_mackay,
     train_sequential,
 )
-from forecast_unc.regression.sparse_bayes_lengthscales import design
+from forecast_unc.regression.sparse_bayes.lengthscales import design
+from forecast_unc.regression.sparse_bayes.model import Indices
+from forecast_unc.regression.standardize import (
+    Lengthscales,
+    check_lengthscales,
+    column_scale,
+    typical_lengthscale,
+)
 
 _ALGORITHMS = ("sequential", "mackay")
 _MULTIPLES = (0.5, 1.0, 2.0, 4.0)
@@ -143,7 +148,7 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        lengthscales: float | ArrayLike | None = None,
+        lengthscales: Lengthscales = None,
         algorithm: Literal["sequential", "mackay"] = "sequential",
         n_restarts: int = 2,
         max_iter: int = 2000,
@@ -186,10 +191,10 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
                 "Pass rows of every class that is to be told apart."
             )
         rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
-        self._input_offset, self._input_scale = X.mean(axis=0), _scale(X)
+        self._input_offset, self._input_scale = X.mean(axis=0), column_scale(X)
         Z = (X - self._input_offset) / self._input_scale
         if self.lengthscales is None:
-            lengthscales = np.full(X.shape[1], _typical_lengthscale(Z))
+            lengthscales = np.full(X.shape[1], typical_lengthscale(Z))
             lengthscales *= _best_multiple(Z, labels, lengthscales, self.max_iter, rng)
         else:
             lengthscales = np.asarray(self.lengthscales, dtype=np.float64) / self._input_scale
@@ -282,13 +287,7 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
                 f"algorithm must be one of 'sequential', 'mackay'; got {self.algorithm!r}. "
                 "Use 'sequential' unless you compare."
             )
-        if self.lengthscales is not None:
-            given = np.asarray(self.lengthscales, dtype=np.float64)
-            if given.shape not in ((), (d,)) or not (np.isfinite(given) & (given > 0)).all():
-                raise ValueError(
-                    f"lengthscales must be positive, one number or {d} (one an input); "
-                    f"got {self.lengthscales!r}. Use None to take them from the data."
-                )
+        check_lengthscales(self.lengthscales, d, "take them from the data")
         for name, least in (("n_restarts", 0), ("max_iter", 1)):
             value = getattr(self, name)
             if not (isinstance(value, (int, np.integer)) and value >= least):

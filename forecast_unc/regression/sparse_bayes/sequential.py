@@ -25,10 +25,10 @@ import numpy as np
 from scipy.linalg.blas import dgemm, dgemv, dtrsm
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.sparse_bayes import Indices, NoisePrior, SparseModel
-from forecast_unc.regression.sparse_bayes_batch import em_step, iterate, mackay_step
-from forecast_unc.regression.sparse_bayes_evidence import Evidence, EvidenceTerms
-from forecast_unc.regression.sparse_bayes_newton import maximize
+from forecast_unc.regression.sparse_bayes.batch import em_step, iterate, mackay_step
+from forecast_unc.regression.sparse_bayes.evidence import Evidence, EvidenceTerms
+from forecast_unc.regression.sparse_bayes.model import Indices, NoisePrior, SparseModel
+from forecast_unc.regression.sparse_bayes.newton import maximize
 
 # Gain in nats below which no action is taken; q^2 / s < 1 + 6.4e-3 outside the model follows.
 GAIN_TOLERANCE = 1e-5

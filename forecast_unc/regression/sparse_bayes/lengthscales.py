@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 
 from forecast_unc._typing import Array
 from forecast_unc.regression.kernels import exponent_factors
-from forecast_unc.regression.sparse_bayes import (
+from forecast_unc.regression.sparse_bayes.model import (
     Indices,
     NoisePrior,
     SparseModel,

@@ -16,8 +16,8 @@ from scipy.linalg.blas import dgemm, dgemv
 from scipy.optimize import minimize
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.sparse_bayes import Indices, NoisePrior, SparseModel
-from forecast_unc.regression.sparse_bayes_evidence import Evidence, EvidenceTerms
+from forecast_unc.regression.sparse_bayes.evidence import Evidence, EvidenceTerms
+from forecast_unc.regression.sparse_bayes.model import Indices, NoisePrior, SparseModel
 
 # A column leaves when the data determine its weight to less than this share (gamma): its alpha
 # then grows without bound. EM approaches infinity like the number of iterations, so it needs a

@@ -27,9 +27,9 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.special import expit
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.sparse_bayes import Indices, NoisePrior
-from forecast_unc.regression.sparse_bayes_evidence import Evidence
-from forecast_unc.regression.sparse_bayes_newton import maximize
+from forecast_unc.regression.sparse_bayes.evidence import Evidence
+from forecast_unc.regression.sparse_bayes.model import Indices, NoisePrior
+from forecast_unc.regression.sparse_bayes.newton import maximize
 
 # Largest gain, in nats, that a single change of one alpha may still offer at the end; in terms of
 # the conditions, q^2 < (1 + 2.1e-3) s outside the model.

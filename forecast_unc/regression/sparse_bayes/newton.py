@@ -6,8 +6,8 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.sparse_bayes import Indices, NoisePrior
-from forecast_unc.regression.sparse_bayes_evidence import Evidence, EvidenceTerms
+from forecast_unc.regression.sparse_bayes.evidence import Evidence, EvidenceTerms
+from forecast_unc.regression.sparse_bayes.model import Indices, NoisePrior
 
 # Below this share of its weight determined by the data a column is as good as gone: several of
 # them leave at once.

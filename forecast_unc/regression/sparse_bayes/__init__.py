@@ -1,0 +1,1 @@
+"""Sparse Bayesian learning on a design matrix: the mathematics of the relevance vector machine."""

@@ -80,7 +80,7 @@ def draw(models, x, y, grid, path):
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure = plt.figure(figsize=(9, 6.6), layout="constrained")
+    figure = plt.figure(figsize=(9.3, 7), layout="constrained")
     grid_spec = figure.add_gridspec(3, 3)
     below = figure.add_subplot(grid_spec[2, :])
     first = [None, None]
@@ -121,10 +121,10 @@ def draw(models, x, y, grid, path):
         ylim=(1e-3, 1),
         xlim=(grid[0], grid[-1]),
         xlabel="x",
-        ylabel="std of the function, without noise",
+        ylabel="std of the function",
     )
     below.legend(loc="lower left", frameon=False)
-    figure.savefig(path, dpi=80)
+    figure.savefig(path, dpi=70)
 
 
 def main():

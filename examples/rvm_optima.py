@@ -7,7 +7,7 @@ q^2 > s would raise the evidence. Left, the end of the worst MacKay start: bases
 pruned on the way and cannot come back. Right, the end of the best sequential one.
 
     python examples/rvm_optima.py --output DIR
-    python examples/rvm_optima.py --output DIR --quick    # 10 starts
+    python examples/rvm_optima.py --output DIR --quick    # 5 starts
 
 Written to DIR: rvm_optima.md (tables), rvm_optima.csv (every start), rvm_optima.png.
 """
@@ -178,11 +178,11 @@ def draw(ends, problem, models, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=Path("output"), metavar="DIR")
-    parser.add_argument("--quick", action="store_true", help="10 starts")
+    parser.add_argument("--quick", action="store_true", help="5 starts")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
     problem = Problem()
-    starts = 10 if args.quick else 100
+    starts = 5 if args.quick else 100
     ends, models = from_random_starts(problem, starts)
     ends.to_csv(args.output / "rvm_optima.csv", index=False)
     text = (

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pandas as pd
 
 from forecast_unc._version import __version__
-from forecast_unc.evaluation.backtest import OWN_NAME, backtest
+from forecast_unc.evaluation.backtest import backtest
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.propagation import PROPAGATIONS
+from forecast_unc.forecasting.series import check_whole, regular_index
 
 _COVERAGE = (0.8, 0.95)
 
@@ -138,6 +141,7 @@ def _demo(arguments: argparse.Namespace) -> None:
 
 
 def _forecast(arguments: argparse.Namespace) -> None:
+    _check_options(arguments)
     y = read_series(arguments.data, arguments.time, arguments.target)
     ahead = (
         _forecaster(arguments).fit(y).forecast(arguments.steps, propagation=arguments.propagation)
@@ -156,6 +160,7 @@ def _forecast(arguments: argparse.Namespace) -> None:
 
 
 def _backtest(arguments: argparse.Namespace) -> None:
+    _check_options(arguments)
     y = read_series(arguments.data, arguments.time, arguments.target)
     result = backtest(
         _forecaster(arguments),
@@ -170,7 +175,7 @@ def _backtest(arguments: argparse.Namespace) -> None:
         n_jobs=arguments.jobs,
         progress=sys.stderr.isatty(),
     )
-    print(result.scores().rename(index={OWN_NAME: "exact"}).round(4).to_string())
+    print(result.scores().round(4).to_string())
     if arguments.output is not None:
         result.frame.to_csv(arguments.output, index=False)
     if arguments.plot is not None:
@@ -180,6 +185,32 @@ def _backtest(arguments: argparse.Namespace) -> None:
         result.plot_errors(ax=left)
         result.plot_calibration(ax=right)
         figure.savefig(arguments.plot)
+
+
+def _check_options(arguments: argparse.Namespace) -> None:
+    """Find out what would go wrong at the end before the work begins."""
+    check_whole("--seed", arguments.seed, 0, "Any such number will do.")
+    if arguments.plot is not None:
+        from matplotlib.backend_bases import FigureCanvasBase
+
+        formats = FigureCanvasBase.get_supported_filetypes()
+        if arguments.plot.suffix[1:].lower() not in formats:
+            raise ValueError(
+                f"--plot must end in a format of pictures; got {arguments.plot.suffix!r}. "
+                "Use .png, .svg or .pdf."
+            )
+    for option, path in (("--output", arguments.output), ("--plot", arguments.plot)):
+        if path is not None:
+            absent = not path.exists()
+            try:
+                path.open("ab").close()
+            except OSError as error:
+                raise ValueError(
+                    f"{option} must name a file that can be written; got {path}: {error.strerror}. "
+                    "Name one in a folder that is there."
+                ) from error
+            if absent:
+                path.unlink()
 
 
 def _forecaster(arguments: argparse.Namespace) -> Forecaster:
@@ -204,7 +235,7 @@ def read_series(path: Path, time: str, target: str) -> pd.Series[float]:
     path : Path
         The file.
     time : str
-        Name of the column of times; whole numbers are taken as they are.
+        Name of the column of times: dates, quarters such as 2024Q1, or whole numbers that count.
     target : str
         Name of the column of values.
 
@@ -215,23 +246,96 @@ def read_series(path: Path, time: str, target: str) -> pd.Series[float]:
     Raises
     ------
     ValueError
-        If the file lacks a column or a time cannot be read.
+        If the file lacks a column, a value or a time cannot be read, or the times are not regular.
     """
-    frame = pd.read_csv(path)
+    try:
+        frame = pd.read_csv(path)
+    except ValueError as error:
+        raise ValueError(
+            f"data must be a CSV file with a header; got {path}: {error}. Look at its first lines."
+        ) from error
     for option, column in (("--time", time), ("--target", target)):
         if column not in frame:
+            separated = any(";" in str(name) for name in frame.columns)
+            remedy = ": separate the columns by commas, not by semicolons, and write 1.5, not 1,5"
             raise ValueError(
                 f"{option} must name a column of {path}; got {column!r}. "
-                f"The file has {', '.join(map(repr, frame.columns))}."
+                f"The file has {', '.join(map(repr, frame.columns))}{remedy if separated else ''}."
             )
-    times = frame[time]
-    if not pd.api.types.is_integer_dtype(times.dtype):
-        try:
-            times = pd.to_datetime(times)
-        except (ValueError, TypeError) as error:
-            raise ValueError(
-                f"--time must hold dates or whole numbers; got {times.iloc[0]!r} in column "
-                f"{time!r}. Write dates as 2024-01-31."
-            ) from error
-    index = pd.Index(times, name=time)
-    return pd.Series(frame[target].to_numpy(), index=index, name=target)
+    if not isinstance(frame.index, pd.RangeIndex):
+        raise ValueError(
+            "data must have as many values in each row as names in the header; "
+            f"got more in {path}. Name every column."
+        )
+    if frame.empty:
+        raise ValueError(f"data must hold rows; got none in {path}. Write one row for each time.")
+    values = frame[target]
+    numbers = pd.to_numeric(values, errors="coerce")
+    wrong = numbers.isna() & values.notna()
+    if wrong.any() or pd.api.types.is_bool_dtype(values.dtype):
+        row = int(wrong.argmax())
+        raise ValueError(
+            f"--target must hold numbers; got {values.tolist()[row]!r} in column {target!r} "
+            f"on line {_line(path, row)}. Correct the value, or leave out the row."
+        )
+    index = _times(path, frame[time])
+    try:
+        index = regular_index(index, f"column {time!r}")
+    except (TypeError, ValueError) as error:
+        # What to do is said there in terms of pandas.
+        problem, _, _ = str(error).partition(". ")
+        raise ValueError(
+            f"{problem}. Write one row for each time, in order and without a gap."
+        ) from error
+    return pd.Series(numbers.to_numpy(), index=index, name=target)
+
+
+def _times(path: Path, column: pd.Series[Any]) -> pd.Index[Any]:
+    """Times of a column: dates, quarters, or whole numbers that count."""
+    text, name = column.astype(str), str(column.name)
+    if pd.api.types.is_integer_dtype(column.dtype):
+        for form, pattern in (("%Y-%m-%d", r"\d{8}"), ("%Y-%m", r"\d{6}")):
+            dates = pd.to_datetime(text, format=form.replace("-", ""), errors="coerce")
+            if text.str.fullmatch(pattern).all() and dates.notna().all():
+                raise ValueError(
+                    "--time must hold dates with dashes, or whole numbers that count; "
+                    f"got {text[0]} in column {name!r}. Write {dates[0]:{form}}."
+                )
+        counts: pd.Index[Any] = pd.Index(column)
+        return counts
+    if text.str.fullmatch(r"\d{4}-?Q[1-4]").all():
+        return pd.PeriodIndex(text, freq="Q", name=name)
+    offsets = text.str.extract(r":\d\d\S*([+-]\d\d:?\d\d)$")[0].dropna().unique()
+    if len(offsets) > 1:
+        raise ValueError(
+            f"--time must keep to one offset from UTC; got {offsets[0]} and {offsets[1]} in column "
+            f"{name!r}. Write all times in UTC, such as 2024-01-31T12:00Z."
+        )
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        wrong = column % 1 != 0  # NaN too
+    else:
+        with warnings.catch_warnings(record=True) as guesses:
+            warnings.simplefilter("always")
+            dates = pd.to_datetime(column, errors="coerce")
+        wrong = dates.isna() & column.notna()
+        if not guesses and not wrong.any():  # where pandas warns, it guesses
+            return pd.DatetimeIndex(dates, name=name)
+    row = int(wrong.argmax())
+    raise ValueError(
+        f"--time must hold dates or whole numbers; got {column.tolist()[row]!r} in column {name!r} "
+        f"on line {_line(path, row)}. Write dates as 2024-01-31."
+    )
+
+
+def _line(path: Path, row: int) -> int:
+    """Line of the file that holds a row of its frame; blank lines count, though skipped there."""
+    lines = pd.read_csv(
+        path,
+        sep="\x01",
+        names=["text"],
+        quoting=csv.QUOTE_NONE,
+        dtype=str,
+        skip_blank_lines=False,
+        keep_default_na=False,
+    )["text"]
+    return int(lines.index[lines.str.strip() != ""][row + 1]) + 1

@@ -31,6 +31,8 @@ def demo(output: Path, n_origins: int = 20) -> None:
     n_origins : int, default=20
         Origins of the backtest, one a year.
     """
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "scores.md").touch()  # what cannot be written fails now, not after the work
     y = datasets.load_elnino()
     past, future = y.iloc[:-_STEPS], y.iloc[-_STEPS:]
     past.attrs = y.attrs
@@ -52,7 +54,6 @@ def demo(output: Path, n_origins: int = 20) -> None:
         progress=True,
     )
     table = _table(result)
-    output.mkdir(parents=True, exist_ok=True)
     table.to_csv(output / "scores.csv")
     (output / "scores.md").write_text(_markdown(table) + "\n")
     _picture(forecasts, past, future).savefig(output / "demo.png", dpi=110)

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -169,6 +171,12 @@ def test_unit_goes_to_the_frame_and_pictures_are_drawn(y, model):
         ({"step": 0}, "step must be a whole number, at least 1; got 0"),
         ({"n_origins": 0}, "n_origins must be a whole number, at least 1; got 0"),
         ({"refit": 0}, "refit must be a whole number, at least 1; got 0"),
+        ({"refit": 1.5}, "refit must be a whole number, at least 1; got 1.5. True fits at every"),
+        ({"refit": "x"}, "refit must be a whole number, at least 1; got 'x'. True fits at every"),
+        ({"n_jobs": 0}, "n_jobs must be None or a whole number other than 0; got 0. -1 takes all"),
+        ({"n_jobs": 1.5}, "n_jobs must be None or a whole number other than 0; got 1.5. "),
+        ({"coverage": []}, "coverage must hold a fraction; got none. "),
+        ({"compare": {"a": 3}}, "compare must hold forecasters or one of exact, .*; got 3 for 'a'"),
         ({"window": "sliding"}, "window must be 'expanding' or 'rolling'; got 'sliding'"),
         ({"coverage": (95,)}, "coverage must lie strictly between 0 and 1; got 95"),
         ({"n_origins": 50}, "y must have more than 100 values for 50 origins, 2 apart"),
@@ -185,6 +193,36 @@ def test_bad_arguments(y, model, arguments, message):
         backtest(model, y, **({"steps": 2} | arguments))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"coverage": 0.9}, r"coverage must be a sequence of fractions; got 0.9. Pass (0.9,)"),
+        ({"compare": ["naive"]}, r"compare must be a mapping of names to forecasters; got list. "),
+        ({"compare": "naive"}, r"compare must be a mapping of names to forecasters; got str. "),
+        (
+            {"origins": pd.Timestamp("2020-02-01")},
+            "origins must be a sequence of times of y; got Timestamp('2020-02-01 00:00:00'). ",
+        ),
+        ({"origins": "2020-02-01"}, "origins must be a sequence of times of y; got '2020-02-01'. "),
+    ],
+)
+def test_arguments_of_another_type(y, model, arguments, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
+        backtest(model, y, **({"steps": 2} | arguments))
+
+
+def test_coverage_may_be_any_iterable(y, model):
+    result = backtest(model, y, steps=2, n_origins=1, coverage=(p for p in (0.5, 0.9)))
+    assert result.coverage == (0.5, 0.9)
+    assert {"lower_50", "upper_90"} <= set(result.frame)
+
+
+def test_repr_is_short(y, model):
+    result = backtest(model, y, steps=2, n_origins=3, gap=1, compare={"n": "naive"})
+    assert repr(result) == "Backtest(forecast_unc, n; 3 origins, steps 2 to 3)"
+    assert repr(backtest(model, y, 1, n_origins=1)) == "Backtest(forecast_unc; 1 origin, step 1)"
+
+
 def test_errors_name_the_origin(y, model):
     y.iloc[85] = np.nan
     with pytest.raises(ValueError, match="first at 2020-03-26") as caught:
@@ -197,5 +235,10 @@ def test_series_and_scores_by_are_checked(y, model):
         backtest(model, y.to_numpy(), steps=2)
     with pytest.raises(ValueError, match="by must name columns of the backtest's frame; got 'h'"):
         backtest(model, y, steps=2, n_origins=1).scores(by="h")
+    for nothing in ([], ()):
+        with pytest.raises(ValueError, match="by must name columns of the .*; got none. Use 'mod"):
+            backtest(model, y, steps=2, n_origins=1).scores(by=nothing)
+    with pytest.raises(ValueError, match="by must name columns of the backtest's frame; got 3"):
+        backtest(model, y, steps=2, n_origins=1).scores(by=3)
     with pytest.raises(ValueError, match="exog must have exactly the times of y"):
         backtest(model, y, steps=2, exog=y.iloc[:-1].to_frame())

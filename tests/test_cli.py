@@ -52,12 +52,14 @@ def test_backtest_prints_the_scores(nile, tmp_path, capsys):
         compare={"naive": "naive"},
         coverage=(0.8, 0.95),
     )
-    for model, name in (("forecast_unc", "exact"), ("naive", "naive")):
-        line = next(line for line in printed.splitlines() if line.startswith(name))
+    for model in ("forecast_unc", "naive"):
+        line = next(line for line in printed.splitlines() if line.startswith(model))
         assert float(line.split()[1]) == pytest.approx(
             expected.scores().loc[model, "MAE"], abs=1e-3
         )
-    assert len(pd.read_csv(out)) == 12
+    written = pd.read_csv(out)
+    assert len(written) == 12
+    assert set(written["model"]) == {"forecast_unc", "naive"}
     assert picture.read_bytes()[1:4] == b"PNG"
 
 
@@ -65,6 +67,153 @@ def test_times_may_be_whole_numbers(tmp_path):
     path = tmp_path / "d.csv"
     pd.DataFrame({"ds": [3, 4, 5], "y": [1.0, 2.0, 4.0]}).to_csv(path, index=False)
     assert read_series(path, "ds", "y").index.tolist() == [3, 4, 5]
+
+
+def test_whole_numbers_of_the_length_of_dates_are_no_dates(tmp_path):
+    path = tmp_path / "d.csv"
+    for times in ([99999998, 99999999, 100000000], [20240199, 20240200], [100099, 100100]):
+        pd.DataFrame({"ds": times, "y": 1.0}).to_csv(path, index=False)
+        assert read_series(path, "ds", "y").index.tolist() == times
+
+
+@pytest.mark.parametrize("label", ["{}Q{}", "{}-Q{}"])
+def test_quarters_are_periods(tmp_path, capsys, label):
+    path = tmp_path / "d.csv"
+    gdp = datasets.load_us_gdp().iloc[-40:]
+    labels = [label.format(t.year, t.quarter) for t in gdp.index]
+    pd.DataFrame({"ds": labels, "y": gdp.to_numpy()}).to_csv(path, index=False)
+    expected = pd.PeriodIndex(gdp.index, freq="Q", name="ds")
+    pd.testing.assert_index_equal(read_series(path, "ds", "y").index, expected)
+    assert main(["forecast", str(path), "--steps", "2", "--lags", "2"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith(f"{expected[-1] + 1},")
+
+
+DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "data must be a CSV file with a header; got {path}: No columns"),
+        ("ds,y\n", "data must hold rows; got none in {path}. "),
+        ("ds,y\n1,2\n3,4,5\n", "data must be a CSV file with a header; got {path}: Error token"),
+        ("ds,y\n1,2,3\n", "data must have as many values in each row as names in the header; got"),
+        (
+            "ds;y\n2024-01-31;1,5\n",
+            "--time must name a column of {path}; got 'ds'. The file has 'ds;y': separate the "
+            "columns by commas, not by semicolons, and write 1.5, not 1,5.",
+        ),
+        (
+            "ds,y\n\n2024-01-31,1\n2024-02-01,abc\n",
+            "--target must hold numbers; got 'abc' in column 'y' on line 4. Correct",
+        ),
+        ("ds,y\n1,True\n2,False\n", "--target must hold numbers; got True in column 'y' on line 2"),
+        (
+            "ds,y\n2024-01-31,1\nsoon,2\n",
+            "--time must hold dates or whole numbers; got 'soon' in column 'ds' on line 3. Write "
+            "dates as 2024-01-31.",
+        ),
+        (
+            "ds,y\n1,1\n2.5,2\n",
+            "--time must hold dates or whole numbers; got 2.5 in column 'ds' on",
+        ),
+        (
+            "ds,y\n1,1\n,2\n",
+            "--time must hold dates or whole numbers; got nan in column 'ds' on li",
+        ),
+        (
+            "ds,y\nJan 2024,1\nFeb 2024,2\n",
+            "--time must hold dates or whole numbers; got 'Jan 2024' in column 'ds' on",
+        ),
+        ("ds,y\n31/01/2024,1\n", "--time must hold dates or whole numbers; got '31/01/2024' in "),
+        (
+            "ds,y\n20240130,1\n20240131,2\n20240201,3\n",
+            "--time must hold dates with dashes, or whole numbers that count; got 20240130 in "
+            "column 'ds'. Write 2024-01-30.",
+        ),
+        (
+            "ds,y\n202411,1\n202412,2\n202501,3\n",
+            "--time must hold dates with dashes, or whole numbers that count; got 202411 in column "
+            "'ds'. Write 2024-11.",
+        ),
+        (
+            "ds,y\n2024-03-31T01:00+01:00,1\n2024-03-31T03:00+02:00,2\n",
+            "--time must keep to one offset from UTC; got +01:00 and +02:00 in column 'ds'. Write "
+            "all times in UTC, such as 2024-01-31T12:00Z.",
+        ),
+        (
+            "ds,y\n" + "".join(f"{day},1\n" for day in [*DAYS, DAYS[3]]),
+            "column 'ds' must have unique times; got 2024-01-04 more than once. Write one row",
+        ),
+        (
+            "ds,y\n" + "".join(f"{day},1\n" for day in [*DAYS[2:], *DAYS[:2]]),
+            "column 'ds' must be in ascending order of time; got 2024-01-03 out of place. Write",
+        ),
+        (
+            "ds,y\n" + "".join(f"{day},1\n" for day in [*DAYS[:9], *DAYS[10:]]),
+            "column 'ds' must have a regular index; got 1 missing timestamps, first 2024-01-10. "
+            "Write one row for each time, in order and without a gap.",
+        ),
+        (
+            "ds,y\n" + "".join(f"{i},1\n" for i in (1, 2, 4, 5)),
+            "column 'ds' must have a regular index; got 1 missing timestamps, first 3. Write one",
+        ),
+        (
+            "ds,y\n2024-01-31,1\n,2\n",
+            "column 'ds' must have no missing times in its index; got NaT. Write one row",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_for_the_shell(tmp_path, capsys, text, message):
+    path = tmp_path / "d.csv"
+    path.write_text(text)
+    assert main(["forecast", str(path), "--steps", "3"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith(f"forecast-unc: {message.format(path=path)}")
+
+
+def test_a_file_in_another_encoding_is_named(tmp_path, capsys):
+    path = tmp_path / "d.csv"
+    path.write_bytes("ds,y\n1,größer\n".encode("latin-1"))
+    assert main(["forecast", str(path), "--steps", "3"]) == 2
+    assert f"data must be a CSV file with a header; got {path}: 'utf-8'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["forecast", "backtest"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--output", "{folder}"], "--output must name a file that can be written; got {folder}: "),
+        (["--plot", "{folder}/no/f.png"], "--plot must name a file that can be written; got "),
+        (["--plot", "{folder}/f.xyz"], "--plot must end in a format of pictures; got '.xyz'. Use"),
+        (["--seed", "-1"], "--seed must be a whole number, at least 0; got -1. "),
+    ],
+)
+def test_options_are_checked_before_the_work(
+    nile, tmp_path, capsys, monkeypatch, command, options, message
+):
+    def never(*_):
+        raise AssertionError("fitted although an option was wrong")
+
+    monkeypatch.setattr(Forecaster, "fit", never)
+    options = [option.format(folder=tmp_path) for option in options]
+    before = sorted(tmp_path.iterdir())
+    arguments = ["--time", "year", "--target", "flow", "--steps", "2", "--lags", "2", *options]
+    assert main([command, str(nile), *arguments]) == 2
+    assert message.format(folder=tmp_path) in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_files_are_kept_when_the_work_fails(nile, tmp_path):
+    kept, absent = tmp_path / "kept.csv", tmp_path / "absent.png"
+    kept.write_text("mine")
+    files = ["--output", str(kept), "--plot", str(absent)]
+    arguments = ["--time", "year", "--target", "flow", "--steps", "2", "--lags", "500", *files]
+    assert main(["forecast", str(nile), *arguments]) == 2
+    assert kept.read_text() == "mine"
+    assert not absent.exists()
 
 
 @pytest.mark.parametrize(
@@ -128,4 +277,15 @@ def test_demo_writes_a_picture_and_a_table(tmp_path, capsys):
     assert "Wrote" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["demo", "--help"])
-    assert main(["demo", "--output", str(tmp_path / "new" / "scores.md")]) == 2
+
+
+@pytest.mark.parametrize("folder", ["file", "file/below"])
+def test_demo_checks_its_folder_before_the_work(tmp_path, capsys, monkeypatch, folder):
+    monkeypatch.setattr(Forecaster, "fit", lambda *_: pytest.fail("fitted"))
+    (tmp_path / "file").write_text("mine")
+    assert main(["demo", "--output", str(tmp_path / folder)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("forecast-unc: ")
+    assert err.count("\n") == 1
+    assert "file" in err

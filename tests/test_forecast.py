@@ -275,6 +275,22 @@ def test_groups_are_those_of_pandas(kind, freq, how):
     np.testing.assert_allclose(by_group.cov, matrix @ forecast.cov.to_numpy() @ matrix.T)
 
 
+@pytest.mark.parametrize("freq", ["2M", "2Q", "D", "h", "W"])
+def test_groups_of_periods_hold_whole_periods_without_overlap(freq):
+    with pytest.raises(
+        ValueError,
+        match=rf"freq must be a plain, coarser frequency .* M; got '{freq}'\. .* such as \"Y\"",
+    ):
+        make(INDEXES["monthly period"]).aggregate("sum", freq=freq)
+
+
+def test_weeks_within_a_month_have_a_sum_and_others_none():
+    weeks = pd.period_range("2024-02-05", periods=3, freq="W-SUN")  # 5 to 25 February
+    assert len(make(weeks).aggregate("sum", freq="M")) == 1
+    with pytest.raises(ValueError, match=r"coarser frequency than W-SUN; got 'M'\. "):
+        make(weeks + 1).aggregate("sum", freq="M")
+
+
 def test_groups_without_a_step_are_left_out():
     gap = pd.DatetimeIndex(["2024-01-30", "2024-01-31", "2024-03-01"])
     assert list(make(gap).aggregate("sum", freq="MS").index) == [
@@ -335,12 +351,11 @@ def test_the_expected_value_narrows_but_does_not_move(forecast):
 # Parts
 
 
-def test_parts_add_up_after_every_map(forecast):
+def test_parts_add_up_after_aggregation(forecast):
     for each in (
         forecast,
         forecast.aggregate("mean"),
         forecast.aggregate([1, -1, 0, 0, 2, 0]),
-        forecast.condition(pd.Series([3.0, 4.0], index=forecast.index[[1, 4]])),
     ):
         parts = each.decompose()
         assert list(parts.columns) == ["noise", "model", "inputs"]
@@ -351,16 +366,20 @@ def test_parts_follow_the_weights():
     forecast, w = make(INDEXES["daily"]), np.array([1.0, -2.0, 0.0, 0.5, 0.0, 1.0])
     np.testing.assert_allclose(forecast.decompose()["noise"], 0.3, rtol=1e-13)
     assert forecast.aggregate(w).decompose()["noise"].item() == pytest.approx(0.3 * w @ w)
-    # Noise of step 1 that remains, and noise of step 0 that conditioning brings in.
-    cov = forecast.cov.to_numpy()
-    rest = forecast.condition(pd.Series([1.0], index=forecast.index[:1]))
-    slope = cov[1, 0] / cov[0, 0]
-    assert rest.decompose()["noise"].iloc[0] == pytest.approx(0.3 * (1 + slope**2))
 
 
 def test_decompose_needs_the_parts():
     with pytest.raises(ValueError, match=r"decompose must be called on a forecast that knows its"):
         make(INDEXES["daily"], parts=False).decompose()
+
+
+def test_conditioning_leaves_no_parts(forecast):
+    # The parts of what conditioning takes away are not parts of what is left.
+    rest = forecast.condition(pd.Series([3.0, 4.0], index=forecast.index[[1, 4]]))
+    with pytest.raises(ValueError, match=r"got none\. .* `condition` has no such split\."):
+        rest.decompose()
+    with pytest.raises(ValueError, match=r"decompose must be called on a forecast that knows its"):
+        rest.aggregate("sum").decompose()
 
 
 # Tables
@@ -454,6 +473,29 @@ def test_the_unit_of_y_is_carried_through(shift, scale, seed):
     np.testing.assert_allclose(b.std, scale * a.std, rtol=1e-8)
 
 
+@pytest.mark.parametrize("scale", [1e-150, 1e-100, 1e100, 1e150])
+def test_extreme_units_neither_overflow_nor_vanish(scale):
+    old = make(INDEXES["daily"])
+    parts = old.decompose()
+    new = Forecast(
+        old.index,
+        scale * old.mean,
+        scale**2 * old.cov,
+        noise_cov=scale**2 * np.diag(parts["noise"]),
+        model_cov=scale**2 * np.diag(parts["model"]),
+    )
+    np.testing.assert_allclose(new.sample(3, 0) / scale, old.sample(3, 0), rtol=1e-9)
+    np.testing.assert_allclose(
+        new.aggregate("mean").std / scale, old.aggregate("mean").std, rtol=1e-12
+    )
+    observed = old.mean.iloc[[1]] + 1
+    np.testing.assert_allclose(
+        new.condition(scale * observed).std / scale, old.condition(observed).std, rtol=1e-9
+    )
+    with pytest.raises(ValueError, match=r"cov must be symmetric; got entries that differ by 1 "):
+        Forecast(pd.RangeIndex(2), [0.0, 0.0], scale**2 * np.array([[1.0, 1.0], [0.0, 1.0]]))
+
+
 # Messages
 
 
@@ -482,8 +524,36 @@ def test_levels_of_other_kinds_are_refused(monthly):
         match=r"levels must be percentages from 1 to below 100; got 0\.95\. For a 95 % interval",
     ):
         monthly.to_nixtla(levels=(0.95,))
-    with pytest.raises(ValueError, match=r"n must be at least 1; got 0\. "):
-        monthly.sample(0)
+    for n in (0, 2.5, "a"):
+        with pytest.raises(
+            ValueError, match=rf"n must be a whole number, at least 1; got {n!r}\. "
+        ):
+            monthly.sample(n)
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda f: f.condition(3.0), r"observed must be a pandas Series; got float\. "),
+        (lambda f: f.score(np.zeros(H)), r"actual must be a pandas Series; got ndarray\. "),
+        (lambda f: f.plot(np.zeros(H)), r"history must be a pandas Series; got ndarray\. "),
+        (lambda f: f.interval("a"), r"coverage must be a number; got 'a'\. For a 95 % interval"),
+        (lambda f: f.interval(None), r"coverage must be a number; got None\. "),
+        (lambda f: f.plot(coverage=0.9), r"coverage must be a sequence of fractions; got 0\.9\. "),
+        (lambda f: f.quantile("a"), r"q must be a number or several; got 'a'\. For the 95 %"),
+        (lambda f: f.quantile([0.1, "a"]), r"q must be a number or several; got \[0\.1, 'a'\]\. "),
+        (lambda f: f.to_nixtla(80), r"levels must be a sequence of percentages; got 80\. Pass"),
+        (lambda f: f.to_nixtla("80"), r"levels must be a sequence of percentages; got '80'\. "),
+        (lambda f: f.aggregate(freq=10), r"freq must be a frequency of pandas, a str; got 10\. "),
+        (
+            lambda f: Forecast([0, 1], [0.0, 0.0], np.eye(2)),
+            r"index must be a pandas Index; got list\. Pass pd\.RangeIndex\(n\) for",
+        ),
+    ],
+)
+def test_arguments_of_another_type_are_named(monthly, use, message):
+    with pytest.raises(TypeError, match=message):
+        use(monthly)
 
 
 def test_covariance_must_be_one():

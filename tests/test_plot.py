@@ -1,3 +1,4 @@
+from itertools import permutations
 from statistics import NormalDist
 
 import matplotlib as mpl
@@ -158,6 +159,21 @@ def test_a_label_that_is_there_is_kept():
     assert ax.get_ylabel() == "mine"
 
 
+def test_each_fan_on_the_axes_gets_its_own_color_and_name():
+    ax = plt.figure().subplots()
+    for spread in (1.0, 2.0, 3.0):
+        ahead(INDEXES["dates"], spread).plot(coverage=(0.9,), ax=ax)
+    numbered = ["forecast", "forecast 2", "forecast 3"]
+    lines = [line(ax, name) for name in numbered]
+    colors = mpl.rcParams["axes.prop_cycle"].by_key()["color"]
+    assert [each.get_color() for each in lines] == colors[:3]
+    for band, color in zip(ax.collections, colors, strict=False):
+        assert mpl.colors.same_color(band.get_facecolor()[0, :3], color)
+    assert legend(ax) == [
+        *("forecast", "90 %", "forecast 2", "forecast 2, 90 %", "forecast 3", "forecast 3, 90 %")
+    ]
+
+
 def test_two_fans_share_the_axes():
     ax = plot.fan(ahead(INDEXES["dates"]), (0.9,), label="a")
     plot.fan(ahead(INDEXES["dates"], 2.0, name=None), (0.9,), ax=ax, label="b", color="C1")
@@ -188,14 +204,16 @@ def test_an_irregular_pandas_plot_can_be_used():
     assert_nothing_hidden(ax)
 
 
-def test_a_single_step_is_a_bar():
+@pytest.mark.parametrize("color", [None, "C1", (0.0, 0.5, 1.0)])
+def test_a_single_step_is_a_bar(color):
     total = ahead(INDEXES["dates"]).aggregate("sum")
-    ax = plot.fan(total, coverage=(0.8,))
+    ax = plot.fan(total, coverage=(0.8,), color=color)
     (bar,) = ax.collections
     _, lower, upper = extents(bar)
     np.testing.assert_allclose([lower, upper], total.interval(0.8).T)
     assert line(ax, "forecast").get_marker() == "o"
     assert bar.get_linewidth()[0] > 5
+    assert mpl.colors.same_color(bar.get_color()[0, :3], line(ax, "forecast").get_color())
     assert_nothing_hidden(ax)
 
 
@@ -247,6 +265,132 @@ def test_many_long_names_fit_above_the_axes():
     ax.figure.canvas.draw()
     assert ax.get_legend().get_window_extent().x1 <= ax.figure.bbox.x1
     assert_nothing_hidden(ax)
+
+
+@pytest.mark.parametrize("later", [None, "constrained", "tight"])
+@pytest.mark.parametrize("layout", [None, "constrained", "tight"])
+@pytest.mark.parametrize(("rows", "n_names"), [(1, 9), (2, 5)])
+def test_a_legend_of_many_rows_is_not_cut_off(layout, later, rows, n_names):
+    names = [f"Gaussian process of the family number {i}" for i in range(n_names)]
+    figure = plt.figure(layout=layout)
+    ax = np.ravel(figure.subplots(rows))[0]
+    plot.compare({name: ahead(INDEXES["dates"]) for name in names}, ax=ax)
+    if later is not None:
+        figure.set_layout_engine(later)
+    figure.canvas.draw()
+    box = ax.get_legend().get_window_extent()
+    assert box.y1 <= figure.bbox.y1 + 0.5
+    assert box.x1 <= figure.bbox.x1
+    assert ax.get_window_extent().height > 0.1 * figure.bbox.height
+    assert_nothing_hidden(ax)
+
+
+def test_axes_keep_their_place_if_the_legend_fits():
+    ax = plt.figure().subplots()
+    before = ax.get_position().bounds
+    assert plot.fan(ahead(INDEXES["dates"]), ax=ax).get_position().bounds == before
+
+
+@pytest.mark.parametrize(("level", "scale"), [(1e9, 1.0), (0.0, 1e9), (0.0, 1e-9), (-1e9, 1.0)])
+def test_the_power_of_ten_of_the_axis_stays_clear_of_the_legend(level, scale):
+    index = INDEXES["range"]
+    forecast = Forecast(index[40:], level + scale * np.arange(STEPS), scale**2 * np.eye(STEPS))
+    ax = plot.fan(forecast)
+    ax.figure.canvas.draw()
+    power = ax.yaxis.get_offset_text()
+    assert power.get_text() != ""
+    assert not power.get_window_extent().overlaps(ax.get_legend().get_window_extent())
+    assert power.get_window_extent().x0 >= 0
+
+
+def drawn(text):
+    """Whether matplotlib draws the text as it stands, and not as mathematics."""
+    return text._preprocess_math(text.get_text())
+
+
+def test_dollars_in_names_are_not_mathematics():
+    index = INDEXES["range"].rename("t in $, or $")
+    y = pd.Series(np.arange(40.0), INDEXES["range"][:40], name="A$")
+    y.attrs["unit"] = "US$"
+    forecast = Forecast(index[40:], np.arange(STEPS), np.eye(STEPS), name="A$")
+    both = {"$a_1$": forecast, "$b$ and $c$": forecast}
+    ax = plot.compare(both, history=y)
+    texts = [*ax.get_legend().get_texts()[1:], ax.yaxis.label, ax.xaxis.label]
+    assert [drawn(text) for text in texts] == [
+        (name, False) for name in (*both, "A$ (US$)", "t in $, or $")
+    ]
+    ax = plot.fan(forecast, (0.9,), label="$a$", ax=plt.figure().subplots())
+    assert [drawn(text)[0] for text in ax.get_legend().get_texts()] == ["$a$", "$a$, 90 %"]
+    backtest = Backtest()
+    backtest.frame["model"] = "$a$"
+    for draw in (plot.scores_by_step, plot.calibration, plot.pit):
+        ax = draw(backtest, ax=plt.figure().subplots())
+        assert ("$a$", False) in [drawn(text) for text in ax.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("draw", [plot.fan, lambda f, **given: plot.compare({"a": f}, **given)])
+@pytest.mark.parametrize(("kind", "other"), [*permutations(INDEXES, 2)])
+def test_times_of_another_kind_are_refused(draw, kind, other):
+    with pytest.raises(
+        ValueError, match=r"history must have the forecast's kind of index, .*; got .*\. Pass the"
+    ):
+        draw(ahead(INDEXES[kind]), history=series(INDEXES[other]))
+
+
+def test_compared_times_are_of_one_kind():
+    dates, zone = INDEXES["dates"], INDEXES["time zone"]
+    with pytest.raises(
+        ValueError,
+        match=r"actual must have the forecast's kind of index, DatetimeIndex without time zone; "
+        r"got DatetimeIndex with time zone\. ",
+    ):
+        plot.compare({"a": ahead(dates)}, actual=series(zone))
+    with pytest.raises(
+        ValueError, match=r"forecasts\['b'\] must have the forecast's kind of index"
+    ):
+        plot.compare({"a": ahead(dates), "b": ahead(zone)})
+
+
+def test_times_of_the_same_kind_need_not_be_the_same():
+    dates, zone = INDEXES["dates"], INDEXES["time zone"]
+    by_year = ahead(INDEXES["periods"]).aggregate("mean", freq="Y")
+    assert plot.fan(by_year, history=series(INDEXES["periods"])).get_legend() is not None
+    ax = plt.figure().subplots()
+    elsewhere = series(zone.tz_convert("Asia/Tokyo"))
+    plot.fan(ahead(zone), history=elsewhere.astype("float32"), ax=ax)
+    np.testing.assert_allclose(line(ax, "history").get_xdata(orig=False), numbers(zone[:40]))
+    whole = series(INDEXES["range"]).set_axis(np.arange(40))
+    assert "history" in legend(plot.fan(ahead(INDEXES["range"]), history=whole, ax=ax.figure.gca()))
+    assert len(dates) == 48
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda f: plot.fan(3), r"forecast must be a Forecast; got int\. Pass what .* returns\."),
+        (lambda f: plot.fan(f, 0.9), r"coverage must be a sequence of fractions; got 0\.9\. "),
+        (lambda f: plot.fan(f, history=[1.0]), r"history must be a pandas Series; got list\. "),
+        (lambda f: plot.compare([f]), r"forecasts must be a mapping of names to forecasts; got l"),
+        (lambda f: plot.compare(f), r"forecasts must be a mapping of names .*; got Forecast\. Pas"),
+        (lambda f: plot.compare({"a": 3}), r"forecasts\['a'\] must be a Forecast; got int\. "),
+        (lambda f: plot.compare({"a": f}, actual=3), r"actual must be a pandas Series; got int\. "),
+        (lambda f: plot.compare({"a": f}, coverage="a"), r"coverage must be a number; got 'a'\. "),
+    ],
+)
+def test_arguments_of_another_type_are_named(draw, message):
+    with pytest.raises(TypeError, match=message):
+        draw(ahead(INDEXES["dates"]))
+    assert not plt.get_fignums()
+
+
+def test_a_fan_needs_an_interval():
+    with pytest.raises(ValueError, match=r"coverage must hold a fraction; got none\. "):
+        plot.fan(ahead(INDEXES["dates"]), [])
+
+
+def test_the_module_lists_pictures_alone():
+    pictures = ["COLORS", "calibration", "compare", "fan", "pit", "scores_by_step"]
+    assert [name for name in dir(plot) if name[0] != "_"] == pictures
 
 
 def test_compare_needs_a_forecast():

@@ -12,7 +12,7 @@ ACTUAL = np.array([-3.0, -0.4, 0.0, 0.7, 12.0])
 MEAN, STD = 0.3, 1.7
 LOWER, UPPER = -2.0, 2.5
 
-number = st.floats(-10, 10)
+number = st.floats(-10, 10, allow_subnormal=False)
 positive = st.floats(0.1, 10)
 
 
@@ -265,3 +265,27 @@ def test_seasonal_period_must_be_a_positive_whole_number(period):
         ValueError, match=f"seasonal_period must be a positive whole number; got {period}"
     ):
         scores.naive_scale([1.0, 2.0, 3.0], period)
+
+
+@pytest.mark.parametrize("coverage", ["0.9", None, [0.9]])
+def test_coverage_must_be_a_number(coverage):
+    with pytest.raises(TypeError, match=r"coverage must be a number; got .*\. For a 95 % interval"):
+        scores.interval_score(0.0, -1.0, 1.0, coverage)
+
+
+def test_coverages_are_a_sequence_of_fractions():
+    assert scores.check_coverages(level for level in (0.5, np.float32(0.25))) == (0.5, 0.25)
+    for one in (0.9, "0.9", None):
+        with pytest.raises(
+            TypeError, match=r"coverage must be a sequence of fractions; got .*\. Pass \(0\.9,\)"
+        ):
+            scores.check_coverages(one)
+    with pytest.raises(ValueError, match=r"coverage must hold a fraction; got none\. "):
+        scores.check_coverages([])
+    with pytest.raises(ValueError, match=r"coverage must lie strictly between 0 and 1; got 95\. "):
+        scores.check_coverages((0.5, 95))
+
+
+def test_the_module_lists_scores_alone():
+    functions = ["coverage", "crps", "energy_score", "interval_score", "mase", "naive_scale"]
+    assert [name for name in dir(scores) if name[0] != "_"] == [*functions, "nlpd", "pit", "smape"]

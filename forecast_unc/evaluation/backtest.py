@@ -53,6 +53,12 @@ class Backtest:
     frame: pd.DataFrame
     coverage: tuple[float, ...]
 
+    def __repr__(self) -> str:
+        models, n = self.frame["model"].unique(), self.frame["origin"].nunique()
+        first, last = self.frame["step"].min(), self.frame["step"].max()
+        steps = f"step {first}" if first == last else f"steps {first} to {last}"
+        return f"Backtest({', '.join(map(str, models))}; {n} origin{'s' * (n > 1)}, {steps})"
+
     def scores(self, by: str | Sequence[str] = "model") -> pd.DataFrame:
         """Scores averaged over the rows of each group; lower is better but for coverage.
 
@@ -89,11 +95,12 @@ class Backtest:
         for level in self.coverage:
             lower, upper = (frame[f"{end}_{_percent(level)}"] for end in ("lower", "upper"))
             rows[f"coverage_{_percent(level)}"] = scores.coverage(frame["actual"], lower, upper)
-        keys = [by] if isinstance(by, str) else list(by)
+        keys = [by] if isinstance(by, str) or not np.iterable(by) else list(by)
         unknown = [key for key in keys if key not in frame]
-        if unknown:
+        if unknown or not keys:
             raise ValueError(
-                f"by must name columns of the backtest's frame; got {unknown[0]!r}. "
+                "by must name columns of the backtest's frame; "
+                f"got {repr(unknown[0]) if keys else 'none'}. "
                 "Use 'model', 'step', 'origin' or several of them."
             )
         groups = rows.groupby([frame[key] for key in keys], sort=False)
@@ -197,8 +204,17 @@ def backtest(
             f"window must be 'expanding' or 'rolling'; got {window!r}. "
             "'rolling' forgets old values."
         )
-    for level in coverage:
-        scores.check_coverage(level)
+    coverage = scores.check_coverages(coverage)
+    if compare is not None and not isinstance(compare, Mapping):
+        raise TypeError(
+            f"compare must be a mapping of names to forecasters; got {type(compare).__name__}. "
+            'Pass {"naive": "naive"}, for example.'
+        )
+    if n_jobs == 0 or not isinstance(n_jobs, int | np.integer | None):
+        raise ValueError(
+            f"n_jobs must be None or a whole number other than 0; got {n_jobs!r}. "
+            "-1 takes all processors."
+        )
     index = regular_index(check_is_series(y).index, "y")
     y = y.set_axis(index)  # with its frequency set: short slices need not infer it
     if exog is not None:
@@ -210,7 +226,7 @@ def backtest(
         positions = _spaced_origins(len(y), steps + gap, n_origins, steps if step is None else step)
     else:
         positions = _given_origins(index, origins, steps + gap)
-    every = len(positions) if refit is False else int(refit)
+    every = len(positions) if refit is False else 1 if refit is True else refit
     check_whole("refit", every, 1, "True fits at every origin, False at the first alone.")
 
     folds = [
@@ -221,7 +237,7 @@ def backtest(
     threads = None if n_jobs is None or effective_n_jobs(n_jobs) == 1 else 1
     tasks = [
         delayed(_run_block)(
-            model, names, block, y, exog, steps, gap, seasonal_period, tuple(coverage), threads
+            model, names, block, y, exog, steps, gap, seasonal_period, coverage, threads
         )
         for model, names in _contenders(forecaster, compare)
         for block in blocks
@@ -234,7 +250,7 @@ def backtest(
     frame = frame.reset_index(drop=True)
     if "unit" in y.attrs:
         frame.attrs["unit"] = y.attrs["unit"]
-    return Backtest(frame, tuple(coverage))
+    return Backtest(frame, coverage)
 
 
 @dataclass(frozen=True)
@@ -257,8 +273,8 @@ def _spaced_origins(n: int, horizon: int, n_origins: int, step: int) -> list[int
 
 
 def _given_origins(index: pd.Index[Any], origins: Any, horizon: int) -> list[int]:
-    labels = list(origins)
-    positions = [int(i) for i in index.get_indexer(pd.Index(labels))] if labels else []
+    labels = scores.check_several("origins", origins, "times of y", "[time] for one")
+    positions = [int(i) for i in index.get_indexer(pd.Index(list(labels)))] if labels else []
     for label, position in zip(labels, positions, strict=True):
         if position < 0:
             raise ValueError(
@@ -271,7 +287,7 @@ def _given_origins(index: pd.Index[Any], origins: Any, horizon: int) -> list[int
             )
     if not positions or any(b <= a for a, b in pairwise(positions)):
         raise ValueError(
-            f"origins must be ascending times of y, at least one; got {labels}. Sort them."
+            f"origins must be ascending times of y, at least one; got {list(labels)}. Sort them."
         )
     return positions
 
@@ -288,10 +304,10 @@ def _contenders(
                 f"compare must not use the name {OWN_NAME!r}; got it twice. "
                 "It is the forecaster itself."
             )
-        if not isinstance(model, str):
-            others.append((model, [(name, None)]))
-        elif model in PROPAGATIONS:
+        if isinstance(model, str) and model in PROPAGATIONS:
             own.append((name, model))
+        elif not isinstance(model, str) and hasattr(model, "forecast"):
+            others.append((model, [(name, None)]))
         else:
             raise ValueError(
                 f"compare must hold forecasters or one of {', '.join(PROPAGATIONS)}; got {model!r} "

@@ -15,16 +15,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import pandas as pd
 
+from forecast_unc.forecasting import scores
 from forecast_unc.forecasting.forecast import Forecast
+from forecast_unc.forecasting.series import check_is_series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+__all__ = ["COLORS", "calibration", "compare", "fan", "pit", "scores_by_step"]
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 _MARKERS = "os^Dvp<"
 _BAND_ALPHA = 0.2
 _IN_UNITS_OF_Y = {"MAE", "RMSE", "CRPS"}
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class _Scored(Protocol):
@@ -52,7 +60,7 @@ def fan(
     *,
     history: pd.Series[float] | None = None,
     ax: Axes | None = None,
-    color: str = "C0",
+    color: str | None = None,
     label: str | None = None,
 ) -> Axes:
     """Draw the mean and nested central intervals of one forecast.
@@ -67,8 +75,8 @@ def fan(
         Past values, drawn before the forecast; its ``attrs["unit"]`` goes to the axis label.
     ax : Axes, optional
         Where to draw; by default the current axes.
-    color : str, default="C0"
-        Color of the line and, paler, of the intervals.
+    color : str, optional
+        Color of the line and, paler, of the intervals; by default the next one of the axes.
     label : str, optional
         Name of the forecast in the legend.
 
@@ -76,20 +84,34 @@ def fan(
     -------
     Axes
         The axes drawn on.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not what it must be, or ``history`` has another kind of times.
     """
-    bands = [forecast.interval(level) for level in sorted(coverage, reverse=True)]
-    names = [f"{100 * level:g} %" for level in sorted(coverage, reverse=True)]
+    _check_forecast("forecast", forecast)
+    levels = sorted(scores.check_coverages(coverage), reverse=True)
+    bands = [forecast.interval(level) for level in levels]
+    names = [f"{100 * level:g} %" for level in levels]
     ax = _start(ax, history, forecast)
+    taken = ax.get_legend_handles_labels()[1]
+    if label is None and "forecast" in taken:
+        label = next(name for i in count(2) if (name := f"forecast {i}") not in taken)
+    label = None if label is None else _plain(label)
     times = _times(ax, forecast.index)
     single = "o" if len(forecast) == 1 else None
-    ax.plot(times, forecast.mean, color=color, marker=single, zorder=3, label=label or "forecast")
+    (line,) = ax.plot(
+        times, forecast.mean, color=color, marker=single, zorder=3, label=label or "forecast"
+    )
+    shade = line.get_color()
     for band in bands:
-        _fill(ax, times, band, 8, facecolor=color, alpha=_BAND_ALPHA, lw=0)
+        _fill(ax, times, band, 8, facecolor=shade, alpha=_BAND_ALPHA, lw=0)
     for depth in range(len(bands), 0, -1):
         # The bands lie on top of each other: the legend shows the tint that results.
         tint = 1 - (1 - _BAND_ALPHA) ** depth
         name = names[depth - 1] if label is None else f"{label}, {names[depth - 1]}"
-        ax.fill([], [], facecolor=color, alpha=tint, lw=0, label=name)
+        ax.fill([], [], facecolor=shade, alpha=tint, lw=0, label=name)
     return _finish(ax, forecast.index)
 
 
@@ -123,15 +145,25 @@ def compare(
 
     Raises
     ------
-    ValueError
-        If there is no forecast.
+    TypeError, ValueError
+        If an argument is not what it must be, or not all have the same kind of times.
     """
+    if not isinstance(forecasts, Mapping):
+        raise TypeError(
+            "forecasts must be a mapping of names to forecasts; "
+            f"got {type(forecasts).__name__}. Pass {{name: forecast}}, one or more."
+        )
     if not forecasts:
         raise ValueError(
             "forecasts must hold a forecast; got none. Pass {name: forecast}, one or more."
         )
-    bands = [forecast.interval(coverage) for forecast in forecasts.values()]
     first = next(iter(forecasts.values()))
+    for name, forecast in forecasts.items():
+        _check_forecast(f"forecasts[{name!r}]", forecast)
+        _check_times(f"forecasts[{name!r}]", forecast.index, first.index)
+    if actual is not None:
+        _check_times("actual", check_is_series(actual, "actual").index, first.index)
+    bands = [forecast.interval(coverage) for forecast in forecasts.values()]
     ax = _start(ax, history, first)
     handles: list[Any] = [*ax.get_legend_handles_labels()[0]]
     labels = [*ax.get_legend_handles_labels()[1]]
@@ -147,7 +179,7 @@ def compare(
             linestyle=look.dashes,
             marker=look.marker if len(forecast) == 1 else None,
             zorder=3,
-            label=name,
+            label=_plain(name),
         )
         patch = _fill(
             ax,
@@ -160,7 +192,7 @@ def compare(
             lw=1,
         )
         handles.append((patch, line))
-        labels.append(name)
+        labels.append(_plain(name))
     if actual is not None:
         handles += ax.plot(
             _times(ax, actual.index), actual, "o", color="black", ms=3, zorder=4, label="actual"
@@ -211,7 +243,7 @@ def scores_by_step(backtest: _Scored, score: str = "CRPS", *, ax: Axes | None = 
             linestyle=look.dashes,
             marker=look.marker,
             markersize=4,
-            label=str(model),
+            label=_plain(model),
         )
     if score.startswith("coverage_"):
         nominal = float(score.removeprefix("coverage_")) / 100
@@ -247,7 +279,7 @@ def calibration(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
     for look, (model, values) in zip(_looks(), _pits(backtest), strict=False):
         # A value lies in the central interval of coverage p if and only if |2 pit - 1| <= p.
         observed = (np.abs(2 * values - 1)[:, None] <= nominal).mean(axis=0)
-        ax.plot(nominal, observed, color=look.color, linestyle=look.dashes, label=model)
+        ax.plot(nominal, observed, color=look.color, linestyle=look.dashes, label=_plain(model))
     ax.set(
         xlabel="nominal coverage",
         ylabel="observed coverage",
@@ -287,7 +319,7 @@ def pit(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
             color=look.color,
             linestyle=look.dashes,
             lw=1.5,
-            label=model,
+            label=_plain(model),
         )
     ax.set(xlabel="probability integral transform", ylabel="density")
     ax.set_ylim(bottom=0)
@@ -302,6 +334,8 @@ def _axes(ax: Axes | None) -> Axes:
 
 def _start(ax: Axes | None, history: pd.Series[float] | None, forecast: Forecast) -> Axes:
     """Draw the history and label the values."""
+    if history is not None:
+        _check_times("history", check_is_series(history, "history").index, forecast.index)
     ax = _axes(ax)
     name, unit = forecast.name, None
     if history is not None:
@@ -312,13 +346,36 @@ def _start(ax: Axes | None, history: pd.Series[float] | None, forecast: Forecast
     return ax
 
 
+def _check_forecast(name: str, forecast: object) -> None:
+    if not isinstance(forecast, Forecast):
+        raise TypeError(
+            f"{name} must be a Forecast; got {type(forecast).__name__}. "
+            "Pass what Forecaster.forecast returns."
+        )
+
+
+def _check_times(name: str, index: pd.Index[Any], expected: pd.Index[Any]) -> None:
+    """Raise if matplotlib would put the times of two indexes at unrelated places."""
+    if _kind(index) != _kind(expected):
+        raise ValueError(
+            f"{name} must have the forecast's kind of index, {_kind(expected)}; got "
+            f"{_kind(index)}. Pass the series that was forecast, or convert its index."
+        )
+
+
+def _kind(index: pd.Index[Any]) -> str:
+    if isinstance(index, pd.DatetimeIndex):
+        return f"DatetimeIndex {'without' if index.tz is None else 'with'} time zone"
+    if isinstance(index, pd.PeriodIndex):
+        return "PeriodIndex"
+    return "numbers" if pd.api.types.is_numeric_dtype(index.dtype) else str(index.dtype)
+
+
 def _fill(ax: Axes, times: Any, band: pd.DataFrame, width: float, **style: Any) -> Any:
     """Fill between the ends of a band; a band of one step has no area, so draw it as a bar."""
     if len(band) > 1:
         return ax.fill_between(times, band["lower"], band["upper"], **style)
-    color, alpha = style["facecolor"], style.get("alpha")
-    if isinstance(color, tuple):
-        color, alpha = color[0], 0.35
+    color, alpha = style.get("edgecolor", style["facecolor"]), style.get("alpha", 0.35)
     return ax.vlines(times, band["lower"], band["upper"], colors=color, alpha=alpha, lw=width)
 
 
@@ -345,8 +402,13 @@ def _pits(backtest: _Scored) -> Iterator[tuple[str, Any]]:
 
 def _with_unit(name: Any, unit: Any) -> str:
     if name is None or unit is None:
-        return "" if name is unit else str(unit if name is None else name)
-    return f"{name} ({unit})"
+        return "" if name is unit else _plain(unit if name is None else name)
+    return _plain(f"{name} ({unit})")
+
+
+def _plain(text: object) -> str:
+    """Text that matplotlib draws as it stands: between dollars it would set mathematics."""
+    return str(text).replace("$", r"\$")
 
 
 def _finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes:
@@ -363,13 +425,15 @@ def _finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes
         ax.xaxis.set_major_locator(locator)
         ax.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=tz))  # type: ignore[no-untyped-call]
     elif index is not None and not dated and not ax.get_xlabel():
-        ax.set_xlabel(str(index.name or "time"))
+        ax.set_xlabel(_plain(index.name or "time"))
     ax.grid(visible=True, color="0.9", lw=0.8)
     ax.set_axisbelow(True)
+    # The power of ten, as in 1e9, goes above the numbers and out of the legend.
+    ax.yaxis.get_offset_text().set_horizontalalignment("right")
     labels = legend.get("labels") or ax.get_legend_handles_labels()[1]
     widths = [0.45 + 0.065 * len(label) for label in labels]  # inches, in small type
     room = ax.get_window_extent().width / ax.figure.dpi
-    ax.legend(
+    drawn = ax.legend(
         **legend,
         loc="lower left",
         bbox_to_anchor=(0, 1),
@@ -381,4 +445,10 @@ def _finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes
         alignment="left",
         frameon=False,
     )
+    if ax.figure.get_layout_engine() is None:
+        # Nothing else makes room for a legend of many rows: lower the top of the subplots.
+        over = (drawn.get_window_extent().y1 - ax.figure.bbox.y1) / ax.figure.bbox.height
+        if over > 0:
+            place = ax.figure.subplotpars
+            ax.figure.subplots_adjust(top=max(place.top - over, place.bottom + 0.1))
     return ax

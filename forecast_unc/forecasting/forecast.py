@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from forecast_unc._typing import Array
 from forecast_unc.forecasting import scores
+from forecast_unc.forecasting.series import check_is_series, check_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,6 +43,8 @@ class Forecast:
 
     Raises
     ------
+    TypeError
+        If ``index`` is not a pandas Index.
     ValueError
         If shapes do not fit, an entry is not finite, the times do not increase, or ``cov`` is not
         symmetric with a positive diagonal.
@@ -68,6 +71,11 @@ class Forecast:
         model_cov: ArrayLike | None = None,
         name: Any = None,
     ) -> None:
+        if not isinstance(index, pd.Index):
+            raise TypeError(
+                f"index must be a pandas Index; got {type(index).__name__}. "
+                "Pass pd.RangeIndex(n) for n steps without a date."
+            )
         h = len(index)
         if h == 0:
             raise ValueError("index must hold a time; got none. Forecast at least one step.")
@@ -90,7 +98,7 @@ class Forecast:
                 f"a matrix of condition number {np.linalg.cond(self._cov):.3g}. A variance that is "
                 "not positive is a numerical failure, or a value that is known already."
             )
-        scale = np.sqrt(np.outer(var, var))
+        scale = np.outer(self._std, self._std)  # the product of variances can overflow
         _check_symmetric("cov", self._cov, scale)
         self._noise_cov = None if noise_cov is None else _frozen("noise_cov", noise_cov, (h, h))
         self._model_cov = None if model_cov is None else _frozen("model_cov", model_cov, (h, h))
@@ -156,7 +164,7 @@ class Forecast:
 
         Raises
         ------
-        ValueError
+        TypeError, ValueError
             If ``coverage`` is not a fraction.
         """
         scores.check_coverage(coverage)
@@ -184,10 +192,15 @@ class Forecast:
 
         Raises
         ------
-        ValueError
-            If a ``q`` is outside (0, 1).
+        TypeError, ValueError
+            If a ``q`` is not a number, or outside (0, 1).
         """
-        levels = np.asarray(q, dtype=np.float64)
+        try:
+            levels = np.asarray(q, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"q must be a number or several; got {q!r}. For the 95 % quantile pass 0.95."
+            ) from None
         wrong = ~((levels > 0) & (levels < 1))
         if wrong.any():
             raise ValueError(
@@ -217,7 +230,8 @@ class Forecast:
         Raises
         ------
         ValueError
-            If the covariance has an eigenvalue that is negative beyond roundoff.
+            If ``n`` is not a whole number from 1, or the covariance has an eigenvalue that is
+            negative beyond roundoff.
 
         Notes
         -----
@@ -225,8 +239,7 @@ class Forecast:
         singular matrix too. An eigenvalue that is negative by at most 1e-10 of the largest is
         roundoff and counts as zero, which is what numerical rank means; beyond that it raises.
         """
-        if n < 1:
-            raise ValueError(f"n must be at least 1; got {n}. Pass the number of paths to draw.")
+        check_whole("n", n, 1, "It is the number of paths to draw.")
         values, vectors = np.linalg.eigh(self._cov / np.outer(self._std, self._std))
         if values[0] < -RANK_TOLERANCE * values[-1]:
             raise ValueError(
@@ -254,7 +267,8 @@ class Forecast:
             Weights give any linear combination: ``[-1, 0, 1]`` the change from step 1 to step 3.
         freq : str, optional
             Frequency of the groups, as for :meth:`pandas.Series.resample`, ``"YE"``; of a
-            PeriodIndex, as for :meth:`pandas.PeriodIndex.asfreq`, ``"Y"``. None is one group.
+            PeriodIndex, a plain one whose periods hold whole periods of it, ``"Y"``. None is one
+            group.
 
         Returns
         -------
@@ -265,7 +279,7 @@ class Forecast:
 
         Raises
         ------
-        ValueError
+        TypeError, ValueError
             If the weights are not h finite numbers, all zero within a group, or ``freq`` does not
             suit the index.
         """
@@ -297,7 +311,9 @@ class Forecast:
         .. math:: \mu_r + B (y_o - \mu_o), \quad \Sigma_{rr} - B \Sigma_{or}, \quad
             B = \Sigma_{ro} \Sigma_{oo}^{-1}
 
-        The model is not refitted: this is what the forecast itself implies.
+        The model is not refitted: this is what the forecast itself implies. How much of the
+        variance that is left comes from noise, model or inputs is not defined, so the result has
+        no :meth:`decompose`.
 
         Parameters
         ----------
@@ -311,11 +327,13 @@ class Forecast:
 
         Raises
         ------
+        TypeError
+            If ``observed`` is not a Series.
         ValueError
             If a time is not one of the forecast's or occurs twice, a value is not finite, no step
             is left, or the observed steps determine each other under the joint distribution.
         """
-        values = observed.to_numpy(dtype=np.float64)
+        values = check_is_series(observed, "observed").to_numpy(dtype=np.float64)
         at = self._index.get_indexer(observed.index)
         for wrong, rule, got, remedy in (
             (at < 0, "lie at the forecast's times", "", f"They are {self!r}."),
@@ -344,7 +362,8 @@ class Forecast:
                 )
             cross = self._cov[np.ix_(rest, at)] / std
             matrix[:, at] = -np.linalg.solve(cor, cross.T).T / std
-        return self._map(matrix, -matrix[:, at] @ values, self._index.delete(np.sort(at)))
+        rest_index = self._index.delete(np.sort(at))
+        return self._map(matrix, -matrix[:, at] @ values, rest_index, parts=not at.size)
 
     def decompose(self) -> pd.DataFrame:
         """Return where the variance of each step comes from.
@@ -359,12 +378,13 @@ class Forecast:
         Raises
         ------
         ValueError
-            If the forecast was made without its parts.
+            If the forecast was made without its parts, or by :meth:`condition`.
         """
         if self._noise_cov is None or self._model_cov is None:
             raise ValueError(
                 "decompose must be called on a forecast that knows its parts; got none. "
-                "Build it with noise_cov and model_cov."
+                "Build it with noise_cov and model_cov; "
+                "what is left after `condition` has no such split."
             )
         noise, model = self._noise_cov.diagonal(), self._model_cov.diagonal()
         rest = self._cov.diagonal() - noise - model
@@ -423,9 +443,10 @@ class Forecast:
 
         Raises
         ------
-        ValueError
+        TypeError, ValueError
             If a level is not a percentage.
         """
+        levels = scores.check_several("levels", levels, "percentages", "(95,) for one")
         wrong = [level for level in levels if not 1 <= level < 100]
         if wrong:
             raise ValueError(
@@ -468,10 +489,12 @@ class Forecast:
 
         Raises
         ------
+        TypeError
+            If ``actual`` is not a Series.
         ValueError
             If ``actual`` lacks one of the forecast's times or has one twice.
         """
-        if not actual.index.is_unique:
+        if not check_is_series(actual, "actual").index.is_unique:
             first = actual.index[actual.index.duplicated()][0]
             raise ValueError(f"actual must hold each time once; got {first} twice. Keep one value.")
         at = actual.index.get_indexer(self._index)
@@ -530,8 +553,10 @@ class Forecast:
     def _label(self, position: int) -> str:
         return str(self._index.astype(str)[position])
 
-    def _map(self, matrix: Array, offset: Array | float, index: pd.Index[Any]) -> Forecast:
-        """Forecast of ``matrix @ y + offset``; the parts of the covariance follow the same map."""
+    def _map(
+        self, matrix: Array, offset: Array | float, index: pd.Index[Any], *, parts: bool = True
+    ) -> Forecast:
+        """Forecast of ``matrix @ y + offset``; the parts, if kept, follow the same map."""
 
         def spread(cov: Array) -> Array:
             mapped = matrix @ cov @ matrix.T
@@ -541,14 +566,18 @@ class Forecast:
             index,
             matrix @ self._mean + offset,
             spread(self._cov),
-            noise_cov=None if self._noise_cov is None else spread(self._noise_cov),
-            model_cov=None if self._model_cov is None else spread(self._model_cov),
+            noise_cov=spread(self._noise_cov) if parts and self._noise_cov is not None else None,
+            model_cov=spread(self._model_cov) if parts and self._model_cov is not None else None,
             name=self._name,
         )
 
     def _groups(self, freq: str) -> tuple[pd.Index[Any], np.ndarray[Any, np.dtype[np.intp]]]:
         """Label of each group and, for each step, the number of its group."""
         index = self._index
+        if not isinstance(freq, str | pd.DateOffset):
+            raise TypeError(
+                f'freq must be a frequency of pandas, a str; got {freq!r}. Pass one such as "YE".'
+            )
         if not isinstance(index, pd.DatetimeIndex | pd.PeriodIndex):
             raise ValueError(
                 f"freq must be None for a {type(index).__name__}; got {freq!r}. "
@@ -556,14 +585,23 @@ class Forecast:
             )
         try:
             if isinstance(index, pd.PeriodIndex):
-                counts = pd.Series(1, index=index.asfreq(freq)).groupby(level=0).count()
+                labels = index.asfreq(freq)
+                plain = labels[0].freq.n == 1  # "2M" would overlap
+                whole = plain and bool((labels == index.asfreq(freq, how="START")).all())
+                counts = pd.Series(1, index=labels).groupby(level=0).count()
             else:
+                whole = True
                 counts = pd.Series(1, index=index).resample(freq).count()
         except ValueError as error:
             raise ValueError(
                 f"freq must be a frequency of pandas that suits a {type(index).__name__}; "
                 f"got {freq!r}. {error}"
             ) from None
+        if not whole:
+            raise ValueError(
+                f"freq must be a plain, coarser frequency than {index.freqstr}; got {freq!r}. "
+                'Groups hold whole periods and do not overlap: pass one such as "Y", or weights.'
+            )
         counts = counts[counts > 0]
         return counts.index, np.repeat(np.arange(len(counts)), counts.to_numpy())
 

@@ -14,11 +14,33 @@ T. Gneiting and A. E. Raftery, "Strictly proper scoring rules, prediction, and e
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from numbers import Real
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from forecast_unc._typing import Array
+
+__all__ = [
+    "coverage",
+    "crps",
+    "energy_score",
+    "interval_score",
+    "mase",
+    "naive_scale",
+    "nlpd",
+    "pit",
+    "smape",
+]
+
+_T = TypeVar("_T")
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def crps(actual: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
@@ -420,18 +442,85 @@ def check_coverage(coverage: float) -> None:
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If it is not; 95 is never read as 0.95.
 
     Examples
     --------
     >>> check_coverage(0.95)
     """
+    if not isinstance(coverage, Real):
+        raise TypeError(
+            f"coverage must be a number; got {coverage!r}. For a 95 % interval pass 0.95."
+        )
     if not 0 < coverage < 1:
         raise ValueError(
             f"coverage must lie strictly between 0 and 1; got {coverage}. "
             "For a 95 % interval pass 0.95."
         )
+
+
+def check_coverages(coverage: Iterable[float]) -> tuple[float, ...]:
+    """Coverages of several intervals, or an error.
+
+    Parameters
+    ----------
+    coverage : iterable of float
+        Probabilities, each in (0, 1).
+
+    Returns
+    -------
+    tuple of float
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is a single number, empty, or holds anything but fractions.
+
+    Examples
+    --------
+    >>> check_coverages([0.5, 0.95])
+    (0.5, 0.95)
+    """
+    levels = check_several("coverage", coverage, "fractions", "(0.9,) for one interval")
+    if not levels:
+        raise ValueError("coverage must hold a fraction; got none. Pass (0.9,) for one interval.")
+    for level in levels:
+        check_coverage(level)
+    return levels
+
+
+def check_several(name: str, values: Iterable[_T], kind: str, remedy: str) -> tuple[_T, ...]:
+    """Entries of an argument that takes several, or an error if it is a single one.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument in the message.
+    values : iterable
+        What came.
+    kind : str
+        What the entries are, in the message.
+    remedy : str
+        How to pass a single one.
+
+    Returns
+    -------
+    tuple
+
+    Raises
+    ------
+    TypeError
+        If it cannot be iterated over, or is a str.
+
+    Examples
+    --------
+    >>> check_several("levels", [80, 95], "percentages", "(95,) for one")
+    (80, 95)
+    """
+    if isinstance(values, str) or not np.iterable(values):
+        raise TypeError(f"{name} must be a sequence of {kind}; got {values!r}. Pass {remedy}.")
+    return tuple(values)
 
 
 def _known(name: str, value: ArrayLike) -> Array:

@@ -141,7 +141,9 @@ def test_augmented_prediction_is_direct_augmentation(linear):
 def test_augmented_has_no_closed_form_and_says_what_works():
     X, y = data()
     rvm = RVMRegressor(variance="augmented").fit(X, y)
-    with pytest.raises(ValueError, match="method must be 'taylor' or 'monte_carlo'.*got 'exact'"):
+    with pytest.raises(
+        ValueError, match="propagation must be 'taylor' or 'monte_carlo'.*got 'exact'"
+    ):
         rvm.predict_uncertain(X[0], np.eye(2))
 
 

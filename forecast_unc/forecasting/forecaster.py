@@ -134,10 +134,11 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
                 "regressor must be one of the package's, such as GPRegressor(); got "
                 f"{regressor!r}. Use None for the default."
             )
-        used = max(lags) + sum(differences)
+        deepest = lags[-1] if isinstance(lags, range) else max(lags)
+        used = deepest + sum(differences)
         if len(values) < used + _MIN_ROWS:
             raise ValueError(
-                f"y must have at least {used + _MIN_ROWS} values for lags up to {max(lags)} and "
+                f"y must have at least {used + _MIN_ROWS} values for lags up to {deepest} and "
                 f"differences {tuple(differences)}; got {len(values)}. Give more data, or "
                 "fewer lags."
             )

@@ -265,12 +265,13 @@ def direct(
 
         # beyond the upper bound a column has no part in the model
         top = np.log(np.diagonal(evidence.gram) + 1e-300) + 14.0 - log_var
+        bottom = top - 60.0  # a flat prior long since; log alpha must not underflow
         search = minimize(
             objective,
-            np.append(np.minimum(np.log(alpha), top), log_var),
+            np.append(np.clip(np.log(alpha), bottom, top), log_var),
             jac=True,
             method="L-BFGS-B",
-            bounds=[(None, t) for t in top] + [(low, high)],
+            bounds=[*zip(bottom, top, strict=True), (low, high)],
             options={"maxiter": min(50, max_iter - n_iter), "ftol": 1e-13, "gtol": 1e-6},
         )
         n_iter += max(int(search.nit), 1)

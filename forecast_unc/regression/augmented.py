@@ -95,9 +95,9 @@ class AugmentedPosterior(KernelPosterior):
     def moments(self, mean: Array, cov: Array) -> NoReturn:
         """Raise: the added basis moves with the input, so there is no closed form."""
         raise ValueError(
-            "method or propagation must be 'taylor' or 'monte_carlo' for variance='augmented'; "
-            "got 'exact'. The added basis moves with the input, so there is no closed form; or fit with "
-            "variance='standard'."
+            "method or propagation must be 'taylor' or 'monte_carlo' for "
+            "variance='augmented'; got 'exact'. The added basis moves with the input, so there "
+            "is no closed form; or fit with variance='standard'."
         )
 
     def taylor_moments(self, mean: Array, cov: Array) -> Moments:

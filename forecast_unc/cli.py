@@ -17,7 +17,8 @@ from forecast_unc.evaluation.backtest import backtest
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.propagation import PROPAGATIONS
-from forecast_unc.forecasting.series import check_whole, regular_index
+from forecast_unc.forecasting.series import regular_index
+from forecast_unc.regression.standardize import check_whole
 
 _COVERAGE = (0.8, 0.95)
 

@@ -7,12 +7,12 @@ import pytest
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc.forecasting.series import (
     check_series,
-    check_whole,
     format_time,
     future_index,
     prolonged,
     regular_index,
 )
+from forecast_unc.regression.standardize import check_whole
 
 N, H = 40, 5
 TOGETHER = {

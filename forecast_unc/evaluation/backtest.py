@@ -21,10 +21,10 @@ from forecast_unc.forecasting.propagation import PROPAGATIONS
 from forecast_unc.forecasting.series import (
     check_aligned,
     check_is_series,
-    check_whole,
     format_time,
     regular_index,
 )
+from forecast_unc.regression.standardize import check_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

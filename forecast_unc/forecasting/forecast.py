@@ -12,7 +12,8 @@ from scipy.special import ndtri
 
 from forecast_unc._typing import Array
 from forecast_unc.forecasting import scores
-from forecast_unc.forecasting.series import check_is_series, check_whole
+from forecast_unc.forecasting.series import check_is_series
+from forecast_unc.regression.standardize import check_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

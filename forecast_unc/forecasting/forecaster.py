@@ -26,7 +26,6 @@ from forecast_unc.forecasting.series import (
     check_exog,
     check_is_series,
     check_series,
-    check_whole,
     format_time,
     future_index,
     prolonged,
@@ -35,6 +34,7 @@ from forecast_unc.forecasting.transforms import Transform
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.posterior import KernelPosterior
 from forecast_unc.regression.regressor import KernelRegressor, RandomState
+from forecast_unc.regression.standardize import check_whole
 
 # Fewer rows than this leave nothing to learn from.
 _MIN_ROWS = 3

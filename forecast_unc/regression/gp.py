@@ -18,6 +18,7 @@ from forecast_unc.regression.standardize import (
     Lengthscales,
     check_lengthscales,
     check_noise_std,
+    check_whole,
     column_scale,
 )
 
@@ -200,11 +201,7 @@ class GPRegressor(KernelRegressor):
             )
         check_lengthscales(self.lengthscales, d, "learn them")
         check_noise_std(self.noise_std)
-        if not (isinstance(self.n_restarts, (int, np.integer)) and self.n_restarts >= 0):
-            raise ValueError(
-                f"n_restarts must be a whole number, at least 0; got {self.n_restarts!r}. "
-                "0 is one search from the standard start."
-            )
+        check_whole("n_restarts", self.n_restarts, 0, "0 is one search from the standard start.")
 
     def _maximize(self, evidence: GaussianProcessEvidence, units: Array) -> _Optimum:
         """Best of the searches over log [l, a, tau, s], on standardized data."""

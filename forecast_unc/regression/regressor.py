@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from forecast_unc._typing import Array
 from forecast_unc.regression.moments import Moments, covariance_root
 from forecast_unc.regression.posterior import KernelPosterior
+from forecast_unc.regression.standardize import check_whole
 
 Method = Literal["exact", "taylor", "monte_carlo"]
 RandomState = int | np.random.Generator | None
@@ -94,10 +95,7 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         elif method == "taylor":
             moments = self.posterior_.taylor_moments(m, S)
         elif method == "monte_carlo":
-            if n_samples < 1:
-                raise ValueError(
-                    f"n_samples must be at least 1; got {n_samples!r}. 1000 is a good start."
-                )
+            check_whole("n_samples", n_samples, 1, "1000 is a good start.")
             seed = self.random_state if random_state is None else random_state
             moments = sampled_moments(self.posterior_, m, S, n_samples, seed)
         else:

@@ -22,6 +22,7 @@ from forecast_unc.regression.standardize import (
     Lengthscales,
     check_lengthscales,
     check_noise_std,
+    check_whole,
     column_scale,
     typical_lengthscale,
 )
@@ -251,12 +252,7 @@ class RVMRegressor(KernelRegressor):
         check_lengthscales(self.lengthscales, d, "take them from the data")
         check_noise_std(self.noise_std)
         for name, least in (("budget", 2), ("n_restarts", 0), ("max_iter", 1)):
-            value = getattr(self, name)
-            if not (isinstance(value, (int, np.integer)) and value >= least):
-                raise ValueError(
-                    f"{name} must be a whole number, at least {least}; got {value!r}. "
-                    f"Leave it out for the default."
-                )
+            check_whole(name, getattr(self, name), least, "Leave it out for the default.")
 
     def _train(
         self, Z: Array, t: Array, lengthscales: Array, noise: NoisePrior, rng: np.random.Generator

@@ -25,6 +25,7 @@ from forecast_unc.regression.sparse_bayes.model import Indices
 from forecast_unc.regression.standardize import (
     Lengthscales,
     check_lengthscales,
+    check_whole,
     column_scale,
     typical_lengthscale,
 )
@@ -289,12 +290,7 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
             )
         check_lengthscales(self.lengthscales, d, "take them from the data")
         for name, least in (("n_restarts", 0), ("max_iter", 1)):
-            value = getattr(self, name)
-            if not (isinstance(value, (int, np.integer)) and value >= least):
-                raise ValueError(
-                    f"{name} must be a whole number, at least {least}; got {value!r}. "
-                    "Leave it out for the default."
-                )
+            check_whole(name, getattr(self, name), least, "Leave it out for the default.")
 
 
 def _one_against_rest(labels: Indices) -> list[Array]:

@@ -138,7 +138,9 @@ def test_no_prior_gives_at_least_the_evidence_of_the_weak_one(linear):
 def test_prior_keeps_an_irrelevant_input_off_the_bound(rng):
     X = rng.normal(size=(80, 2))
     y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(80)
-    weak, none = (GPRegressor(prior=prior).fit(X, y) for prior in ("weak", None))
+    weak = GPRegressor().fit(X, y)
+    # without a prior a single search may end in noise taken for signal, at roundoff's whim
+    none = GPRegressor(prior=None, n_restarts=4, random_state=0).fit(X, y)
     assert weak.lengthscales_[1] < 1e3 < none.lengthscales_[1]
 
 

@@ -1,11 +1,11 @@
 """Log evidence of a Gaussian process and its gradient, at the cost of one factorization."""
 
 import numpy as np
-from scipy.linalg.blas import dgemm, dgemv, dsymm
+from scipy.linalg.blas import dgemm, dgemv, dsymm, dsyr
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.kernels import exponent_factors, lower_panels
+from forecast_unc.regression.kernels import exponent_factors, largest_panel, lower_panels
 
 
 def covariance_matrix(
@@ -35,14 +35,16 @@ def covariance_matrix(
     """
     n = Z.shape[1]
     left, right = exponent_factors(Z)
+    left[-2] += 2.0 * np.log(amplitude)  # the row that meets the ones of `right`
+    scratch = np.empty(largest_panel(n))
     for rows, columns in lower_panels(n):
-        panel: Array = dgemm(1.0, left[:, rows], right[:, columns], trans_a=1)
+        panel = _reshaped(scratch, rows, columns)
+        dgemm(1.0, left[:, rows], right[:, columns], trans_a=1, c=panel, overwrite_c=1)
         np.exp(panel, out=panel)
-        panel *= amplitude**2
         if kernel_out is not None:
             kernel_out[rows, columns] = panel
         if len(linear):
-            panel = dgemm(
+            dgemm(
                 1.0,
                 linear[:, rows],
                 linear[:, columns],
@@ -53,6 +55,12 @@ def covariance_matrix(
             )
         out[rows, columns] = panel
     out.ravel(order="K")[:: n + 1] += noise_std**2
+
+
+def _reshaped(scratch: Array, rows: slice, columns: slice) -> Array:
+    """A panel's shape laid on kept memory: fresh pages for it cost as much as its numbers."""
+    shape = rows.stop - rows.start, columns.stop - columns.start
+    return scratch[: shape[0] * shape[1]].reshape(shape, order="F")
 
 
 class GaussianProcessEvidence:
@@ -143,18 +151,17 @@ class GaussianProcessEvidence:
     def _products(self, inverse: Array, b: Array, Z: Array) -> tuple[Array, Array]:
         """Row sums r of M = (K^-1 - b b') o a^2 K_se and M Z, from lower triangles."""
         d, n = Z.shape
-        right = np.empty((n, d + 1), order="F")  # [Z, 1]
-        right[:, :d] = Z.T
-        right[:, d] = 1.0
-        out = np.zeros((n, d + 1), order="F")
+        right = np.ones((d + 1, n), order="F")  # [Z; 1]
+        right[:d] = Z
+        out = np.zeros((d + 1, n), order="F")
+        scratch = np.empty(largest_panel(n))
+        inverse = dsyr(-1.0, b, lower=1, a=inverse, overwrite_a=1)
         for rows, columns in lower_panels(n):
-            panel = inverse[rows, columns] - np.multiply.outer(b[columns], b[rows]).T
-            panel *= self._kernel[rows, columns]
-            width = columns.stop - columns.start
-            corner = panel[:width]  # its upper half is not part of any lower triangle
-            panel[:width] = np.tril(corner) + np.tril(corner, -1).T
-            out[rows] += dgemm(1.0, panel, right[columns])
-            below = slice(columns.stop, n)
-            if below.start < n:
-                out[columns] += dgemm(1.0, panel[width:], right[below], trans_a=1)
-        return out[:, d], out[:, :d].T
+            panel = _reshaped(scratch, rows, columns)
+            np.multiply(inverse[rows, columns], self._kernel[rows, columns], out=panel)
+            corner = panel[: panel.shape[1]]  # its upper half is not part of any lower triangle
+            corner *= np.tri(len(corner), k=-1) + 0.5 * np.eye(len(corner))
+            # the panel and its transpose: together they are M
+            out[:, rows] += dgemm(1.0, right[:, columns], panel, trans_b=1)
+            out[:, columns] += dgemm(1.0, right[:, rows], panel)
+        return out[d], out[:d]

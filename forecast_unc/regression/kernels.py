@@ -61,6 +61,22 @@ def exponent_factors(Z: Array) -> tuple[Array, Array]:
     return left, right
 
 
+def largest_panel(n: int) -> int:
+    """Numbers in the largest panel of `lower_panels`.
+
+    Parameters
+    ----------
+    n : int
+        Rows of the matrix.
+
+    Returns
+    -------
+    int
+    """
+    areas = ((rows.stop - rows.start) * (to.stop - to.start) for rows, to in lower_panels(n))
+    return int(max(areas))
+
+
 def lower_panels(n: int) -> Iterator[tuple[slice, slice]]:
     """Rows and columns of the panels that cover the lower triangle of an (n, n) matrix.
 

@@ -30,6 +30,7 @@ from forecast_unc.regression.standardize import (
 _NOISE_PRIOR = NoisePrior(median=0.1, log_std=1.5, floor=1e-4, ceiling=1e1)
 _ALGORITHMS = ("sequential", "em", "mackay", "gradient", "subspace_em")
 _MOST_ROUNDS = 20
+_RESTART_LOG_STD = 0.7  # of the factor on all length-scales that a restart begins with
 _LEAST_GAIN = 0.05  # nats a round of length-scale adaptation
 
 
@@ -82,7 +83,8 @@ class RVMRegressor(KernelRegressor):
     budget : int, default=100
         Largest number of bases in the model with "subspace_em"; an iteration costs O(budget^3).
     n_restarts : int, default=0
-        Further random starts. The one of highest evidence is kept.
+        Further random starts. The one of highest evidence is kept. With `adapt_lengthscales` a
+        start has random length-scales, too, within a factor of about two of the first.
     max_iter : int, default=2000
         Most iterations a start. "em" needs hundreds.
     random_state : int, numpy.random.Generator or None
@@ -266,6 +268,8 @@ class RVMRegressor(KernelRegressor):
         best, best_lengthscales, best_value = None, center, -np.inf
         for restart in range(self.n_restarts + 1):
             current, value = center, -np.inf
+            if restart and self.adapt_lengthscales:  # where they start decides where they end
+                current = center * np.exp(_RESTART_LOG_STD * rng.standard_normal())
             model: SparseModel | None = None
             for _ in range(_MOST_ROUNDS if self.adapt_lengthscales else 1):
                 Phi = design(Z, Z, current, self.linear, self.bias)

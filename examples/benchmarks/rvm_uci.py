@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.model_selection import ShuffleSplit
 
@@ -24,9 +25,7 @@ from forecast_unc import GPRegressor, RVMRegressor, scores
 METHODS = {
     "GP": GPRegressor(),
     "RVM": RVMRegressor(),
-    "RVM*": RVMRegressor(variance="augmented"),
     "RVM, adaptive": RVMRegressor(adapt_lengthscales=True),
-    "RVM*, adaptive": RVMRegressor(variance="augmented", adapt_lengthscales=True),
 }
 
 
@@ -45,38 +44,45 @@ def problems(path):
         yield name, X, y, list(splits.split(X))
 
 
+def score(model, X, y, train, test):
+    """NLPD, RMSE, coverage of the central 95 %, and the share of rows kept."""
+    mean, std = model.predict(X[test], return_std=True)
+    scale, error = y[train].std(), y[test] - mean
+    return (
+        scores.nlpd(y[test], mean, std).mean() - np.log(scale),
+        np.sqrt(np.mean(error**2)) / scale,
+        np.mean(np.abs(error) < 1.96 * std),
+        getattr(model, "n_relevance_", len(train)) / len(train),
+    )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, help="uci_housing.npz; left out without it")
     parser.add_argument("--quick", action="store_true", help="2 splits, no adapted length-scales")
     arguments = parser.parse_args()
-    methods = dict(list(METHODS.items())[:3]) if arguments.quick else METHODS
+    methods = dict(list(METHODS.items())[:2]) if arguments.quick else METHODS
     head = f"{'NLPD':>13} {'RMSE':>6} {'95 %':>6} {'kept':>6} {'seconds':>7}"
     print(f"{'set':>9} {'method':>14} {head}")
     differences = []
     for name, X, y, splits in problems(arguments.data):
         if arguments.quick:
             splits = splits[:2]
-        nlpd = {}
+        rows = {}
         for method, regressor in methods.items():
-            rows = []
             for train, test in splits:
                 start = time.process_time()
-                model = regressor.fit(X[train], y[train])
+                model = clone(regressor).fit(X[train], y[train])
                 seconds = time.process_time() - start
-                mean, std = model.predict(X[test], return_std=True)
-                scale, error = y[train].std(), y[test] - mean
-                rows.append(
-                    [
-                        scores.nlpd(y[test], mean, std).mean() + np.log(scale),
-                        np.sqrt(np.mean(error**2)) / scale,
-                        np.mean(np.abs(error) < 1.96 * std),
-                        getattr(model, "n_relevance_", len(train)) / len(train),
-                        seconds,
-                    ]
-                )
-            nlpd[method] = np.array(rows)[:, 0]
-            density, rmse, coverage, kept, seconds = np.mean(rows, axis=0)
+                figures = [*score(model, X, y, train, test), seconds]
+                rows.setdefault(method, []).append(figures)
+                if method != "GP":  # the same fit, with the other variance
+                    model.set_params(variance="augmented").condition(X[train], y[train])
+                    figures = [*score(model, X, y, train, test), seconds]
+                    rows.setdefault(method.replace("RVM", "RVM*"), []).append(figures)
+        nlpd = {method: np.array(figures)[:, 0] for method, figures in rows.items()}
+        for method, figures in rows.items():
+            density, rmse, coverage, kept, seconds = np.mean(figures, axis=0)
             spread = nlpd[method].std(ddof=1) / np.sqrt(len(splits))
             print(
                 f"{name:>9} {method:>14} {density:>7.3f}±{spread:.3f} {rmse:>6.3f} "

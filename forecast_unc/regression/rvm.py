@@ -271,14 +271,18 @@ class RVMRegressor(KernelRegressor):
             if restart and self.adapt_lengthscales:  # where they start decides where they end
                 current = center * np.exp(_RESTART_LOG_STD * rng.standard_normal())
             model: SparseModel | None = None
+            # kicks are for the end: length-scales that are still moving undo what they find
+            n_kicks = 0 if self.adapt_lengthscales else None
             for _ in range(_MOST_ROUNDS if self.adapt_lengthscales else 1):
                 Phi = design(Z, Z, current, self.linear, self.bias)
-                model = self._optimize(Phi, t, noise, rng, restart, model)
+                model = self._optimize(Phi, t, noise, rng, restart, model, n_kicks)
                 previous, value = value, self._objective(Phi, t, model, current, center, noise)
                 if value > best_value:
                     best, best_lengthscales, best_value = model, current, value
                 if value < previous + _LEAST_GAIN or not self.adapt_lengthscales:
-                    break
+                    if n_kicks is None or self.algorithm != "sequential":
+                        break
+                    n_kicks = None
                 if not (model.active < len(t)).any():
                     break
                 model, current = adapt(Z, t, model, current, center, noise, self.linear, self.bias)
@@ -308,6 +312,7 @@ class RVMRegressor(KernelRegressor):
         rng: np.random.Generator,
         restart: int,
         model: SparseModel | None,
+        n_kicks: int | None,
     ) -> SparseModel:
         """One start of the chosen algorithm on one design."""
         if self.prior == "shared":
@@ -317,7 +322,8 @@ class RVMRegressor(KernelRegressor):
             if model is None and restart:
                 some = np.sort(rng.permutation(Phi.shape[1])[:50])
                 model = SparseModel(some, start[0][some], float(np.exp(start[1])), False, 0)
-            return SequentialTrainer(Phi, t, noise, rng, max_iter=self.max_iter).fit(model)
+            trainer = SequentialTrainer(Phi, t, noise, rng, n_kicks, self.max_iter)
+            return trainer.fit(model)
         if self.algorithm == "gradient":
             return batch.direct(Phi, t, noise, start, self.max_iter)
         if self.algorithm == "subspace_em":

@@ -269,7 +269,9 @@ def main():
     )
     args.output.mkdir(parents=True, exist_ok=True)
     (args.output / "mackey_glass.md").write_text(text, encoding="utf-8")
-    steps = by_step.groupby(["regressor", "method", "step"])[["squared_error", "nlpd", "coverage"]].mean()
+    steps = by_step.groupby(["regressor", "method", "step"])[
+        ["squared_error", "nlpd", "coverage"]
+    ].mean()
     steps.to_csv(args.output / "mackey_glass_by_step.csv", float_format="%.6g")
     draw(by_step, results[0][3], args.output / "mackey_glass.png")
     print(text)

@@ -29,7 +29,9 @@ def lagged(series):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="150 rows, the cheap rows of the table")
+    parser.add_argument(
+        "--quick", action="store_true", help="150 rows, the cheap rows of the table"
+    )
     parser.add_argument("--rows", type=int, default=700)
     parser.add_argument("--seed", type=int, default=0, help="of the noise")
     arguments = parser.parse_args()
@@ -43,7 +45,7 @@ def main():
         "adaptive from unit": RVMRegressor(lengthscales=1.0, adapt_lengthscales=True),
         "adaptive from unit (std)": RVMRegressor(lengthscales=std, adapt_lengthscales=True),
         "adaptive from default": RVMRegressor(adapt_lengthscales=True),
-        "adaptive, 4 restarts": RVMRegressor(adapt_lengthscales=True, n_restarts=4),
+        "adaptive, 3 restarts": RVMRegressor(adapt_lengthscales=True, n_restarts=3),
         "GP": GPRegressor(),
     }
     if arguments.quick:

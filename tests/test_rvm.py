@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
 
+from forecast_unc import datasets
 from forecast_unc.regression.rvm import RVMRegressor
 from tests import oracles_rvm as oracles
 
@@ -216,6 +217,30 @@ def test_adapted_lengthscales_ignore_an_input_without_influence():
     adapted = RVMRegressor(adapt_lengthscales=True).fit(X, y)
     assert adapted.log_evidence_ > fixed.log_evidence_ + 10
     assert adapted.lengthscales_[1] > 5 * adapted.lengthscales_[0]
+
+
+def lagged_mackey_glass(n, n_test, ahead=6, lags=16):
+    """Rows of 16 lags without noise, the value 6 steps later, and its standard deviation."""
+    series = np.asarray(datasets.make_mackey_glass(n + n_test + lags + ahead - 1))
+    rows = len(series) - lags - ahead + 1
+    X = np.column_stack([series[lags - 1 - j :][:rows] for j in range(lags)])
+    return X, series[lags - 1 + ahead :], series.std()
+
+
+def test_adapted_lengthscales_cut_the_error_tenfold():
+    """Mackey-Glass without noise, as Quinonero-Candela & Hansen (2002), with fewer rows."""
+    X, y, unit = lagged_mackey_glass(300, 1000)
+    errors = []
+    for adapt in (False, True):
+        rvm = RVMRegressor(lengthscales=unit, adapt_lengthscales=adapt).fit(X[:300], y[:300])
+        errors.append(np.mean((rvm.predict(X[300:]) - y[300:]) ** 2))
+    assert errors[0] > 10 * errors[1]
+
+
+def test_restarts_begin_with_other_lengthscales():
+    X, y, _ = lagged_mackey_glass(60, 0)
+    fits = [RVMRegressor(adapt_lengthscales=True, n_restarts=k).fit(X, y) for k in (0, 3)]
+    assert fits[1].log_evidence_ > fits[0].log_evidence_ + 5.0
 
 
 def test_conditioning_on_the_same_data_changes_nothing():

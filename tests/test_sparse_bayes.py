@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.linalg.blas import dtrsm
 from scipy.optimize import approx_fprime, minimize_scalar
 
 from forecast_unc.regression.sparse_bayes import batch
@@ -17,7 +18,12 @@ from forecast_unc.regression.sparse_bayes.model import (
     weight_posterior,
 )
 from forecast_unc.regression.sparse_bayes.newton import maximize
-from forecast_unc.regression.sparse_bayes.sequential import GAIN_TOLERANCE, SequentialTrainer
+from forecast_unc.regression.sparse_bayes.sequential import (
+    GAIN_TOLERANCE,
+    SequentialTrainer,
+    _exchanges,
+    _State,
+)
 from tests import oracles_rvm as oracles
 
 NOISE = NoisePrior(median=0.1, log_std=1.5, floor=1e-4, ceiling=10.0)
@@ -279,3 +285,21 @@ def test_subspace_em_stays_within_its_budget():
     model = batch.subspace_em(Phi, y, NOISE, start, 12, order, 500)
     assert 0 < len(model.active) <= 12
     assert (np.diff(model.active) > 0).all()
+
+
+def test_no_exchange_where_only_the_deletion_gains(rng):
+    """What would enter has no finite positive alpha there: q^2 <= s."""
+    Phi = np.linalg.qr(rng.standard_normal((30, 5)))[0]
+    y = Phi[:, 4] * 5.0  # nothing for the first four to explain
+    alpha, active = np.array([1e-3]), np.array([0])
+    terms = Evidence.of(Phi[:, active], y).gradient(alpha, 0.0)
+    state = _State(active, alpha, 0.0, terms, terms.value)
+    W = dtrsm(1.0, terms.chol, np.asfortranarray(Phi[:, :4].T @ Phi[:, active]), side=1, lower=1)
+    S, Q = 1.0 - (W**2).sum(axis=1), Phi[:, :4].T @ (y - Phi[:, active] @ terms.mean)
+    worth, _, _ = _exchanges(state, W, S, Q, active)
+    assert worth[0] == -np.inf
+    W, S, Q = np.vstack([W, np.zeros((1, 1))]), np.append(S, 1.0), np.append(Q, 5.0)
+    worth, entering, alphas = _exchanges(state, W, S, Q, active)
+    assert entering[0] == 4
+    without = oracles.log_evidence(Phi[:, [4]], y, alphas, 1.0)
+    assert_allclose(worth[0], without - terms.value, rtol=1e-6)

@@ -31,6 +31,7 @@ from forecast_unc.regression.standardize import (
 _NOISE_PRIOR = NoisePrior(median=0.1, log_std=1.5, floor=1e-4, ceiling=1e1)
 _ALGORITHMS = ("sequential", "em", "mackay", "gradient", "subspace_em")
 _MOST_ROUNDS = 20
+_RESTART_LOG_STD = 0.7  # of the factor on all length-scales that a restart begins with
 _LEAST_GAIN = 0.05  # nats a round of length-scale adaptation
 
 
@@ -83,7 +84,8 @@ class RVMRegressor(KernelRegressor):
     budget : int, default=100
         Largest number of bases in the model with "subspace_em"; an iteration costs O(budget^3).
     n_restarts : int, default=0
-        Further random starts. The one of highest evidence is kept.
+        Further random starts. The one of highest evidence is kept. With `adapt_lengthscales` a
+        start has random length-scales, too, within a factor of about two of the first.
     max_iter : int, default=2000
         Most iterations a start. "em" needs hundreds.
     random_state : int, numpy.random.Generator or None
@@ -262,15 +264,21 @@ class RVMRegressor(KernelRegressor):
         best, best_lengthscales, best_value = None, center, -np.inf
         for restart in range(self.n_restarts + 1):
             current, value = center, -np.inf
+            if restart and self.adapt_lengthscales:  # where they start decides where they end
+                current = center * np.exp(_RESTART_LOG_STD * rng.standard_normal())
             model: SparseModel | None = None
+            # kicks are for the end: length-scales that are still moving undo what they find
+            n_kicks = 0 if self.adapt_lengthscales else None
             for _ in range(_MOST_ROUNDS if self.adapt_lengthscales else 1):
                 Phi = design(Z, Z, current, self.linear, self.bias)
-                model = self._optimize(Phi, t, noise, rng, restart, model)
+                model = self._optimize(Phi, t, noise, rng, restart, model, n_kicks)
                 previous, value = value, self._objective(Phi, t, model, current, center, noise)
                 if value > best_value:
                     best, best_lengthscales, best_value = model, current, value
                 if value < previous + _LEAST_GAIN or not self.adapt_lengthscales:
-                    break
+                    if n_kicks is None or self.algorithm != "sequential":
+                        break
+                    n_kicks = None
                 if not (model.active < len(t)).any():
                     break
                 model, current = adapt(Z, t, model, current, center, noise, self.linear, self.bias)
@@ -300,6 +308,7 @@ class RVMRegressor(KernelRegressor):
         rng: np.random.Generator,
         restart: int,
         model: SparseModel | None,
+        n_kicks: int | None,
     ) -> SparseModel:
         """One start of the chosen algorithm on one design."""
         if self.prior == "shared":
@@ -309,7 +318,8 @@ class RVMRegressor(KernelRegressor):
             if model is None and restart:
                 some = np.sort(rng.permutation(Phi.shape[1])[:50])
                 model = SparseModel(some, start[0][some], float(np.exp(start[1])), False, 0)
-            return SequentialTrainer(Phi, t, noise, rng, max_iter=self.max_iter).fit(model)
+            trainer = SequentialTrainer(Phi, t, noise, rng, n_kicks, self.max_iter)
+            return trainer.fit(model)
         if self.algorithm == "gradient":
             return batch.direct(Phi, t, noise, start, self.max_iter)
         if self.algorithm == "subspace_em":

@@ -391,6 +391,8 @@ def _exchanges(
     gain[members] = -np.inf
     entering = np.argmax(gain, axis=0)
     each = np.arange(len(alpha))
-    s, q = S_without[entering, each], Q_without[entering, each]
-    with np.errstate(divide="ignore"):  # no gain, no alpha
-        return gain[entering, each] - lost, entering, s**2 / (q**2 - s)
+    s, q, gained = (of[entering, each] for of in (S_without, Q_without, gain))
+    # where nothing is to be gained there is no alpha, however much the deletion itself brings
+    worth = np.where(gained > 0.0, gained - lost, -np.inf)
+    with np.errstate(divide="ignore"):
+        return worth, entering, s**2 / (q**2 - s)

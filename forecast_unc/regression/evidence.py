@@ -5,7 +5,7 @@ from scipy.linalg.blas import dgemm, dgemv, dsymm, dsyr
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.kernels import exponent_factors, largest_panel, lower_panels
+from forecast_unc.regression.kernels import TILE, exponent_factors, lower_tiles
 
 
 def covariance_matrix(
@@ -36,13 +36,13 @@ def covariance_matrix(
     n = Z.shape[1]
     left, right = exponent_factors(Z)
     left[-2] += 2.0 * np.log(amplitude)  # the row that meets the ones of `right`
-    scratch = np.empty(largest_panel(n))
-    for rows, columns in lower_panels(n):
-        panel = _reshaped(scratch, rows, columns)
-        dgemm(1.0, left[:, rows], right[:, columns], trans_a=1, c=panel, overwrite_c=1)
-        np.exp(panel, out=panel)
+    scratch = np.empty(TILE**2)
+    for rows, columns in lower_tiles(n):
+        tile = _reshaped(scratch, rows, columns)
+        dgemm(1.0, left[:, rows], right[:, columns], trans_a=1, c=tile, overwrite_c=1)
+        np.exp(tile, out=tile)
         if kernel_out is not None:
-            kernel_out[rows, columns] = panel
+            kernel_out[rows, columns] = tile
         if len(linear):
             dgemm(
                 1.0,
@@ -50,15 +50,15 @@ def covariance_matrix(
                 linear[:, columns],
                 trans_a=1,
                 beta=1.0,
-                c=panel,
+                c=tile,
                 overwrite_c=1,
             )
-        out[rows, columns] = panel
+        out[rows, columns] = tile
     out.ravel(order="K")[:: n + 1] += noise_std**2
 
 
 def _reshaped(scratch: Array, rows: slice, columns: slice) -> Array:
-    """A panel's shape laid on kept memory: fresh pages for it cost as much as its numbers."""
+    """A tile's shape laid on kept memory: fresh pages for it cost as much as its numbers."""
     shape = rows.stop - rows.start, columns.stop - columns.start
     return scratch[: shape[0] * shape[1]].reshape(shape, order="F")
 
@@ -74,7 +74,7 @@ class GaussianProcessEvidence:
         = \textstyle\sum_i r_i Z_{id}^2 - \sum_i Z_{id} (M Z)_{id}:
 
     all length-scales come from one thin matrix product, with no (n, n, d) array. One
-    factorization, one inverse from it; all else is O(n^2 d) in cache-sized panels.
+    factorization, one inverse from it; all else is O(n^2 d) in cache-sized tiles.
 
     Parameters
     ----------
@@ -154,14 +154,14 @@ class GaussianProcessEvidence:
         right = np.ones((d + 1, n), order="F")  # [Z; 1]
         right[:d] = Z
         out = np.zeros((d + 1, n), order="F")
-        scratch = np.empty(largest_panel(n))
+        scratch = np.empty(TILE**2)
         inverse = dsyr(-1.0, b, lower=1, a=inverse, overwrite_a=1)
-        for rows, columns in lower_panels(n):
-            panel = _reshaped(scratch, rows, columns)
-            np.multiply(inverse[rows, columns], self._kernel[rows, columns], out=panel)
-            corner = panel[: panel.shape[1]]  # its upper half is not part of any lower triangle
-            corner *= np.tri(len(corner), k=-1) + 0.5 * np.eye(len(corner))
-            # the panel and its transpose: together they are M
-            out[:, rows] += dgemm(1.0, right[:, columns], panel, trans_b=1)
-            out[:, columns] += dgemm(1.0, right[:, rows], panel)
+        for rows, columns in lower_tiles(n):
+            tile = _reshaped(scratch, rows, columns)
+            np.multiply(inverse[rows, columns], self._kernel[rows, columns], out=tile)
+            if rows == columns:  # the upper half is not part of the triangle
+                tile *= np.tri(len(tile), k=-1) + 0.5 * np.eye(len(tile))
+            # the tile and its transpose: together they are M
+            out[:, rows] += dgemm(1.0, right[:, columns], tile, trans_b=1)
+            out[:, columns] += dgemm(1.0, right[:, rows], tile)
         return out[d], out[:d]

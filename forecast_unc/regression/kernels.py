@@ -7,8 +7,10 @@ from scipy.linalg.blas import dgemm
 
 from forecast_unc._typing import Array
 
-# Numbers in one panel of a symmetric matrix: 1 MB stays in the second-level cache.
-_PANEL = 1 << 17
+# Edge of a tile of a symmetric matrix; it stays in the second-level cache. OpenBLAS shares
+# products above some 10^4 results between threads, which gains nothing on thin ones, and on
+# a busy machine lost a factor of 30.
+TILE = 90
 
 
 def squared_exponential(X1: Array, X2: Array, lengthscales: Array) -> Array:
@@ -61,27 +63,11 @@ def exponent_factors(Z: Array) -> tuple[Array, Array]:
     return left, right
 
 
-def largest_panel(n: int) -> int:
-    """Numbers in the largest panel of `lower_panels`.
+def lower_tiles(n: int) -> Iterator[tuple[slice, slice]]:
+    """Rows and columns of the tiles that cover the lower triangle of an (n, n) matrix.
 
-    Parameters
-    ----------
-    n : int
-        Rows of the matrix.
-
-    Returns
-    -------
-    int
-    """
-    areas = ((rows.stop - rows.start) * (to.stop - to.start) for rows, to in lower_panels(n))
-    return int(max(areas))
-
-
-def lower_panels(n: int) -> Iterator[tuple[slice, slice]]:
-    """Rows and columns of the panels that cover the lower triangle of an (n, n) matrix.
-
-    Each panel reaches from the diagonal to the last row; the top square of a panel is
-    the diagonal block, whose upper half repeats its lower half.
+    Those on the diagonal have equal rows and columns, and an upper half that is no part of
+    the triangle.
 
     Parameters
     ----------
@@ -92,8 +78,7 @@ def lower_panels(n: int) -> Iterator[tuple[slice, slice]]:
     ------
     rows, columns : slice
     """
-    start = 0
-    while start < n:
-        stop = min(n, start + max(16, _PANEL // (n - start)))
-        yield slice(start, n), slice(start, stop)
-        start = stop
+    blocks = [slice(start, min(n, start + TILE)) for start in range(0, n, TILE)]
+    for j, columns in enumerate(blocks):
+        for rows in blocks[j:]:
+            yield rows, columns

@@ -16,13 +16,11 @@ from scipy.linalg.blas import dgemm, dgemv, dtrsm
 from scipy.linalg.lapack import dpotrf, dpstrf
 
 from forecast_unc._typing import Array
+from forecast_unc.regression.kernels import lower_tiles
 
 # exp overflows at 709; beyond this exponent the kernel values, which underflow there,
 # are multiplied in before exp.
 _LARGE_EXPONENT = 300.0
-# Edge of a tile of the double sum. OpenBLAS shares products above some 10^4 results between
-# threads, which gains nothing on thin ones, and on a busy machine lost a factor of 30.
-_TILE = 90
 
 
 class Moments(NamedTuple):
@@ -182,22 +180,20 @@ def _weighted_expm1(
     right[r + 1] = half_norm
     left[r + 1] = right[r] = 1.0
     overflows = 4.0 * half_norm.max() > _LARGE_EXPONENT  # E_ij <= |z_i|^2 + |z_j|^2
-    blocks = [slice(start, start + _TILE) for start in range(0, m, _TILE)]
     total = 0.0
-    for j, columns in enumerate(blocks):
-        for rows in blocks[j:]:
-            # the exponents and then the products live in one tile: no other large array
-            tile: Array = dgemm(1.0, left[:, rows], right[:, columns], trans_a=1)
-            part = 0.0
-            if overflows:
-                large = tile > _LARGE_EXPONENT
-                at, to = np.nonzero(large)
-                at, to = at + rows.start, to + columns.start
-                combined = np.exp(log_kernel[at] + log_kernel[to] + tile[large])
-                part += float(weights[at, to] @ (combined - kernel[at] * kernel[to]))
-                tile[large] = 0.0
-            np.expm1(tile, out=tile)
-            tile *= weights[rows, columns]
-            part += float(kernel[rows] @ dgemv(1.0, tile, kernel[columns]))
-            total += part if rows is columns else 2.0 * part
+    for rows, columns in lower_tiles(m):
+        # the exponents and then the products live in one tile: no other large array
+        tile: Array = dgemm(1.0, left[:, rows], right[:, columns], trans_a=1)
+        part = 0.0
+        if overflows:
+            large = tile > _LARGE_EXPONENT
+            at, to = np.nonzero(large)
+            at, to = at + rows.start, to + columns.start
+            combined = np.exp(log_kernel[at] + log_kernel[to] + tile[large])
+            part += float(weights[at, to] @ (combined - kernel[at] * kernel[to]))
+            tile[large] = 0.0
+        np.expm1(tile, out=tile)
+        tile *= weights[rows, columns]
+        part += float(kernel[rows] @ dgemv(1.0, tile, kernel[columns]))
+        total += part if rows == columns else 2.0 * part
     return total

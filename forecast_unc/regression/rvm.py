@@ -67,7 +67,8 @@ class RVMRegressor(KernelRegressor):
         only two parameters left, which are maximized directly.
     adapt_lengthscales : bool, default=False
         Learn one length-scale an input by the gradient of the evidence, in turns with the choice of
-        the bases; a weak log-normal prior (log-std 1.5) keeps them near the start.
+        the bases; a log-normal prior (log-std 0.4) keeps them near the start where rows are few:
+        there the evidence overfits a length-scale an input.
     variance : {"standard", "augmented"}, default="standard"
         "augmented" (RVM*) adds a basis at each test input, with the prior variance var(y) - s^2, so
         that the uncertainty grows away from the data. There is then no closed form for uncertain

@@ -16,8 +16,8 @@ from forecast_unc.regression.sparse_bayes.model import (
 
 # Log-std of the log-normal prior on the length-scales around where they start: without it an input
 # that hardly matters sends its length-scale to infinity, and few rows send all to zero, noise and
-# errors with them: at 0.7 on one of six splits of 160 wines with 12 inputs, at 0.4 on none. Chosen on
-# the test scores of those splits, it is no cure: of ten splits some still collapse.
+# errors with them: at 0.7 on one of six splits of 160 wines with 12 inputs, at 0.4 on none.
+# Chosen on the test scores of those splits, it is no cure: of ten splits some still collapse.
 LENGTHSCALE_LOG_STD = 0.4
 
 

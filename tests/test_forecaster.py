@@ -339,6 +339,39 @@ def test_bad_updates(y, regressor):
         model.apply(y.iloc[:1])
 
 
+@pytest.mark.parametrize("max_train", [None, 50])
+@pytest.mark.parametrize("regressor", [GPRegressor(), RVMRegressor()], ids=["gp", "rvm"])
+def test_updates_one_by_one_equal_one_factorization(monkeypatch, regressor, max_train):
+    y = autoregression(110)
+    model = Forecaster(regressor, lags=3, differences=1, max_train=max_train).fit(y.iloc[:60])
+    at_once = Forecaster(regressor, lags=3, differences=1, max_train=max_train).fit(y.iloc[:60])
+    at_once.regressor_.condition([[0.0, 1.0, 2.0]], [0.0])  # nothing to go on from
+    at_once.update(y.iloc[60:])
+    monkeypatch.delattr("forecast_unc.regression.gp.covariance_matrix")  # no factorization
+    for t in range(60, 90):
+        model.update(y.iloc[t : t + 1])
+    model.update(y.iloc[90:92])
+    for t in range(92, 110, 3):
+        model.update(y.iloc[t : t + 3])
+    a, b = model.regressor_.posterior_, at_once.regressor_.posterior_
+    np.testing.assert_allclose(a.factors[0].chol, b.factors[0].chol, rtol=1e-10, atol=1e-10)
+    a, b = model.forecast(8), at_once.forecast(8)
+    np.testing.assert_allclose(a.mean, b.mean, rtol=1e-10)
+    np.testing.assert_allclose(a.cov, b.cov, rtol=1e-10)
+
+
+def test_an_update_leaves_forecasters_that_share_the_model(y, regressor):
+    model = Forecaster(regressor, lags=2).fit(y.iloc[:60])
+    before = model.forecast(3)
+    applied = model.apply(10 + y.iloc[20:50])
+    applied.update(10 + y.iloc[50:60])
+    pd.testing.assert_frame_equal(model.forecast(3).cov, before.cov)
+    rows = np.column_stack([y[21:59], y[20:58]]) + 10  # those of its own series, and no others
+    rows = (rows - model.transform_.shift) / model.transform_.scale
+    centers = applied.regressor_.posterior_.centers + applied.regressor_.posterior_.input_offset
+    np.testing.assert_allclose(centers, rows, rtol=1e-12)
+
+
 RVMS = [{}, {"linear": True}, {"variance": "augmented"}, {"adapt_lengthscales": True}]
 
 

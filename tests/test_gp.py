@@ -1,5 +1,6 @@
 """GPRegressor: what the fit finds, what it predicts, and what it refuses."""
 
+import copy
 import functools
 
 import numpy as np
@@ -230,6 +231,84 @@ def test_condition_on_the_same_rows_changes_nothing(linear):
     gp = GPRegressor(linear=linear).fit(X, y)
     before = gp.predict(X, return_std=True)
     np.testing.assert_array_equal(gp.condition(X, y).predict(X, return_std=True), before)
+
+
+def moved_and_fresh(gp, windows, X, y):
+    """One regressor led through windows of rows, another that sees only the last."""
+    moved, fresh = copy.copy(gp), copy.copy(gp)
+    for start, stop in windows:
+        moved.condition(X[start:stop], y[start:stop])
+    fresh.condition(X[::-1], y[::-1])  # nothing to go on from
+    return moved.posterior_, fresh.condition(X[start:stop], y[start:stop]).posterior_
+
+
+@pytest.fixture
+def factorizations(monkeypatch):
+    """Sizes of the complete factorizations that follow."""
+    sizes = []
+
+    def counted(self, X, factor=GPRegressor._factor):
+        sizes.append(len(X))
+        return factor(self, X)
+
+    monkeypatch.setattr(GPRegressor, "_factor", counted)
+    return sizes
+
+
+WINDOWS = {
+    "one by one": [(0, 100 + t) for t in range(30)],
+    "several": [(0, 120), (0, 127), (0, 160)],
+    "window": [(t, 100 + t) for t in range(30)],
+    "several in a window": [(0, 120), (5, 125), (9, 129), (9, 140), (12, 140)],
+    "fewer rows": [(0, 160), (8, 160), (8, 160)],
+}
+
+
+@pytest.mark.parametrize("windows", WINDOWS.values(), ids=WINDOWS)
+def test_rows_that_go_on_update_the_factor(linear, windows, factorizations):
+    X, y = data(160)
+    gp = GPRegressor(linear=linear).fit(X[:40], y[:40])
+    before = gp.posterior_.factors[0].chol.copy()
+    factorizations.clear()
+    moved, fresh = moved_and_fresh(gp, windows, X, y)
+    assert factorizations == [160, windows[-1][1] - windows[-1][0]]  # those of `fresh`
+    np.testing.assert_array_equal(gp.posterior_.factors[0].chol, before)
+    np.testing.assert_allclose(moved.factors[0].chol, fresh.factors[0].chol, atol=1e-10)
+    np.testing.assert_allclose(moved.weights, fresh.weights, rtol=1e-10, atol=1e-10)
+    X_new = X[:20] + 0.1
+    np.testing.assert_allclose(moved.predict(X_new), fresh.predict(X_new), rtol=1e-10)
+    a, b = (posterior.moments(X_new[0], 0.1 * np.eye(2)) for posterior in (moved, fresh))
+    np.testing.assert_allclose(a.mean, b.mean, rtol=1e-10)
+    np.testing.assert_allclose(a.var, b.var, rtol=1e-10)
+
+
+def test_rows_that_do_not_go_on_are_factorized_anew(factorizations):
+    X, y = data(60)
+    gp = GPRegressor().fit(X[:40], y[:40])
+    factorizations.clear()
+    changed = X[:45].copy()
+    changed[20] += 0.1
+    # from 40 rows an update drops at most 2
+    for rows in (X[1:41], X[4:44], X[20:60], X[:30], changed, X[10:11]):
+        gp.condition(rows, np.zeros(len(rows)))
+    assert factorizations == [40, 40, 30, 45, 1]
+
+
+def test_an_update_with_little_noise_is_as_good_as_its_condition_allows():
+    X, y = data(160, noise_std=0.0)
+    gp = GPRegressor(noise_std=1e-3).fit(X[:100], y[:100])
+    moved, fresh = moved_and_fresh(gp, [(t, 100 + t) for t in range(60)], X, y)
+    scale = fresh.kernel_var
+    K, L = fresh.factors[0].chol, moved.factors[0].chol
+    np.testing.assert_allclose(L @ L.T / scale, K @ K.T / scale, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(moved.predict(X[60:]), fresh.predict(X[60:]), rtol=1e-5)
+
+
+def test_other_targets_of_the_same_rows():
+    X, y = data()
+    gp = GPRegressor(noise_std=0.3).fit(X, y)
+    before = gp.predict(X)
+    np.testing.assert_allclose(gp.condition(X, 2 * y - y.mean()).predict(X), 2 * before - y.mean())
 
 
 # Invariances

@@ -198,7 +198,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             np.vstack([self._exog, exog_values]),
             self._name,
         )
-        self.regressor_.condition(*self._training_rows())
+        # a copy, since `apply` shares it; only the rows that came or went cost
+        self.regressor_ = copy.copy(self.regressor_).condition(*self._training_rows())
         return self
 
     def apply(self, y: pd.Series, exog: pd.DataFrame | None = None) -> Self:

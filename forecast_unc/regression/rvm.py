@@ -221,6 +221,10 @@ class RVMRegressor(KernelRegressor):
     def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Replace the data and keep the bases and hyper-parameters.
 
+        From the rows anew, at O(n m (m + d)) for m bases: with m below the root of n no more than
+        a rank-one update of an n x n factor, and without the squared condition number of kept
+        sums of products.
+
         Parameters
         ----------
         X : array-like of shape (n, d)

@@ -384,8 +384,8 @@ class Forecast:
         if self._noise_cov is None or self._model_cov is None:
             raise ValueError(
                 "decompose must be called on a forecast that knows its parts; got none. "
-                "Build it with noise_cov and model_cov; "
-                "what is left after `condition` has no such split."
+                "Build it with noise_cov and model_cov; a forecast by a regressor that predicts "
+                "a std alone, or what is left after `condition` has no such split."
             )
         noise, model = self._noise_cov.diagonal(), self._model_cov.diagonal()
         rest = self._cov.diagonal() - noise - model

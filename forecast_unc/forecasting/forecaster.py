@@ -33,6 +33,7 @@ from forecast_unc.forecasting.series import (
 from forecast_unc.forecasting.transforms import Transform
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.posterior import KernelPosterior
+from forecast_unc.regression.predictor import PredictorPosterior, as_kernel_regressor
 from forecast_unc.regression.regressor import KernelRegressor, RandomState
 from forecast_unc.regression.standardize import check_whole
 
@@ -50,8 +51,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
 
     Parameters
     ----------
-    regressor : KernelRegressor, optional
-        Model of the next value; cloned, never modified. ``GPRegressor()`` by default.
+    regressor : KernelRegressor or scikit-learn regressor, optional
+        Model of the next value; cloned, never modified. ``GPRegressor()`` by default. One of
+        scikit-learn's has to predict a std (``BayesianRidge()``), and cannot do "exact".
     lags : int or sequence of int, default=12
         Past values used as inputs; an int p means 1 to p, and 1 is the previous value. More
         lags see longer cycles but need more data.
@@ -129,11 +131,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             if self.regressor is None
             else self.regressor
         )
-        if not isinstance(regressor, KernelRegressor):
-            raise TypeError(
-                "regressor must be one of the package's, such as GPRegressor(); got "
-                f"{regressor!r}. Use None for the default."
-            )
+        regressor = as_kernel_regressor(regressor)
         deepest = lags[-1] if isinstance(lags, range) else max(lags)
         used = deepest + sum(differences)
         if len(values) < used + _MIN_ROWS:
@@ -158,11 +156,6 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         self.lags_, self.transform_ = lags, transform
         self.exog_columns_ = pd.Index([]) if exog is None else exog.columns
         self._set_history(values, index, exog_values, y.name)
-        regressor = (
-            GPRegressor(random_state=self.random_state)
-            if self.regressor is None
-            else self.regressor
-        )
         self.regressor_ = clone(regressor).fit(*self._training_rows())
         return self
 
@@ -179,7 +172,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         Returns
         -------
         Forecaster
-            Itself, with the posterior of all rows.
+            Itself, with the posterior of all rows, or of the last `max_train`. A GP's costs O(n^2)
+            for each that came or went. A regressor of scikit-learn is fitted anew.
         """
         check_is_fitted(self, "regressor_")
         y_new = check_is_series(y_new, "y_new")
@@ -307,13 +301,14 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             model = np.diag(np.diagonal(model))
         matrix, offset = self.transform_.inverse(self._values, steps)
         scale = self.transform_.scale
+        split = not isinstance(posterior, PredictorPosterior)  # noise and model are told apart
         return Forecast(
             index,
             matrix @ joint.mean + offset,
             matrix @ joint.cov @ matrix.T,
             # What enters at each step anew; what earlier steps carry over is the inputs' part.
-            noise_cov=scale**2 * posterior.noise_var * np.eye(steps),
-            model_cov=scale**2 * model,
+            noise_cov=scale**2 * posterior.noise_var * np.eye(steps) if split else None,
+            model_cov=scale**2 * model if split else None,
             name=self._name,
         )
 

@@ -14,6 +14,7 @@ from scipy.linalg import solve_triangular
 from forecast_unc._typing import Array
 from forecast_unc.regression.moments import Moments
 from forecast_unc.regression.posterior import KernelPosterior
+from forecast_unc.regression.predictor import PredictorPosterior
 from forecast_unc.regression.regressor import RandomState, check_positive_variance
 
 Propagation = Literal["exact", "taylor", "monte_carlo", "naive"]
@@ -69,6 +70,8 @@ def propagate(
     -------
     Joint
     """
+    if isinstance(posterior, PredictorPosterior):  # which says nothing of two inputs together
+        path_consistent = False
     if propagation == "exact":
         return _gaussian(posterior.moments, posterior, lags, history, exog, path_consistent)
     if propagation == "taylor":

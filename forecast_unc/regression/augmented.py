@@ -6,12 +6,10 @@ from typing import NoReturn
 import numpy as np
 
 from forecast_unc._typing import Array
+from forecast_unc.regression.differences import taylor_by_differences
 from forecast_unc.regression.kernels import squared_exponential
-from forecast_unc.regression.moments import Moments, covariance_root
+from forecast_unc.regression.moments import Moments
 from forecast_unc.regression.posterior import KernelPosterior
-
-# Step of the differences along a direction, in length-scales; the formula is of fourth order.
-_STEP = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,22 +99,9 @@ class AugmentedPosterior(KernelPosterior):
         )
 
     def taylor_moments(self, mean: Array, cov: Array) -> Moments:
-        """Moments by Taylor expansion; see `KernelPosterior`.
-
-        Second derivatives are differences of fourth order along the columns of a root of `cov`.
-        """
-        root = covariance_root(cov)
-        length = np.sqrt(np.einsum("dr,dr->r", root, root / self.lengthscales[:, None] ** 2))
-        step = _STEP / np.where(length > 0, length, 1.0)
-        shifts = (root * step).T  # (r, d)
-        points = np.concatenate([mean + k * shifts for k in (-2, -1, 1, 2)] + [mean[None]])
-        means, variances = self.predict(points)
-        far0, near0, near1, far1 = variances[:-1].reshape(4, -1)
-        second = (16.0 * (near0 + near1) - far0 - far1 - 30.0 * variances[-1]) / 12.0
+        """Moments by Taylor expansion, second derivatives by differences; see `KernelPosterior`."""
         slope = self.gradient(mean[None])[0]
-        push = root.T @ slope
-        var = variances[-1] + 0.5 * (second / step**2).sum() + push @ push
-        return Moments(float(means[-1]), float(var), slope)
+        return taylor_by_differences(self.predict, slope, mean, cov, self.lengthscales)
 
     def _augmentation(self, X: Array) -> tuple[Array, Array, Array, Array, Array]:
         """Whitened features (r, k), phi_* (n, k), e, a_* + s_* and q_*, each (k,)."""

@@ -213,7 +213,9 @@ def check_positive_variance(
     """
     if (var > 0).all():
         return
-    ratio = np.sqrt(posterior.noise_var / (posterior.kernel_var + posterior.noise_var))
+    ratio = 1.0  # of noise and signal; unknown for a model that does not tell them apart
+    if posterior.noise_var > 0.0:
+        ratio = np.sqrt(posterior.noise_var / (posterior.kernel_var + posterior.noise_var))
     if method == "taylor":
         remedy = (
             "The expansion is used outside its range: the input's spread is not small against "

@@ -11,7 +11,6 @@ from forecast_unc import GPRegressor
 from forecast_unc.forecasting import propagation as propagation_module
 from forecast_unc.forecasting.embedding import lag_embedding
 from forecast_unc.forecasting.propagation import propagate, sample_paths, step_inputs
-from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.posterior import KernelPosterior
 from tests import oracles
 from tests.test_moments import built_by_hand
@@ -223,7 +222,7 @@ def test_naive_iterates_the_mean_alone():
 def oracles_latent(gp, lags, inputs):
     """Posterior covariance of the function, by Bayes' rule."""
     _, _, X, target = fitted(lags)
-    bias = GaussianProcessEvidence.bias_scale * target.std()
+    bias = target.std()
     _, cov = oracles.fitted_gp_joint(gp, X, target, inputs, bias)
     return cov - gp.noise_std_**2 * np.eye(len(inputs))
 
@@ -247,7 +246,7 @@ def test_with_observed_inputs_the_joint_is_that_of_the_gp(columns, linear):
     gp, y, X, target = fitted(lags, columns=columns, linear=linear)
     exog = np.random.default_rng(3).normal(size=(h, columns))
     inputs = np.array([np.append(y[[40 + t - 5, 40 + t - 6]], exog[t]) for t in range(h)])
-    bias = GaussianProcessEvidence.bias_scale * target.std() * linear
+    bias = target.std() * linear
     mean, cov = oracles.fitted_gp_joint(gp, X, target, inputs, bias)
     assert np.abs(cov - np.diag(np.diagonal(cov))).max() > 1e-3
     args = gp.posterior_, lags, y, exog
@@ -283,7 +282,7 @@ def test_path_is_the_cholesky_factor_of_its_joint_times_the_draws():
     h, lags, n = 5, (5, 6), 3
     gp, y, X, target = fitted(lags)
     inputs = np.array([y[[40 + t - 5, 40 + t - 6]] for t in range(h)])
-    bias = GaussianProcessEvidence.bias_scale * target.std()
+    bias = target.std()
     mean, cov = oracles.fitted_gp_joint(gp, X, target, inputs, bias)
     paths = sample_paths(gp.posterior_, lags, y, no_exog(h), n, True, 0)
     draws = np.random.default_rng(0).standard_normal((h, n))

@@ -1,6 +1,7 @@
 """Log evidence of a Gaussian process and its gradient, at the cost of one factorization."""
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dgemv, dsymm, dsyr
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
@@ -66,7 +67,9 @@ def _reshaped(scratch: Array, rows: slice, columns: slice) -> Array:
 class GaussianProcessEvidence:
     r"""-log N(y | 0, K) and its gradient as a function of the log hyper-parameters.
 
-    .. math:: K = a^2 K_{se}(l) + \tau^2 X X' + \tau_0^2 1 1' + s^2 I
+    .. math:: K = a^2 K_{se}(l) + \textstyle\sum_j \tau_j^2 x_j x_j' + \tau_0^2 1 1' + s^2 I
+
+    with one tau for all columns x_j of X, or one for each group of them.
 
     With b = K^-1 y and M = (K^-1 - b b') o a^2 K_se, r = M 1, Z = X / l,
 
@@ -84,14 +87,24 @@ class GaussianProcessEvidence:
         Targets, about centered and scaled.
     linear : bool
         Whether the linear term and the bias are part of the model.
+    groups : ndarray of shape (d,), optional
+        Number of the group of each input, from 0; by default all are in one.
+    bias_scale : float
+        Prior std tau_0 of the bias; not a hyper-parameter: centered targets leave little to
+        learn.
     """
 
-    # Prior std of the bias, in stds of y. The targets are centered by their mean, so
-    # there is little left to learn and no reason to make this a hyper-parameter.
-    bias_scale = 1.0
-
-    def __init__(self, X: Array, y: Array, linear: bool) -> None:
+    def __init__(
+        self,
+        X: Array,
+        y: Array,
+        linear: bool,
+        groups: NDArray[np.intp] | None = None,
+        bias_scale: float = 1.0,
+    ) -> None:
         n = len(y)
+        self.groups = np.zeros(X.shape[1], dtype=np.intp) if groups is None else groups
+        self.bias_scale = bias_scale
         self.X = np.asfortranarray(X.T)  # (d, n)
         self.y = y
         self.linear = linear
@@ -101,7 +114,7 @@ class GaussianProcessEvidence:
         self._kernel = np.empty((n, n), order="F")
 
     def __call__(
-        self, lengthscales: Array, amplitude: float, linear_scale: float, noise_std: float
+        self, lengthscales: Array, amplitude: float, linear_scale: Array | float, noise_std: float
     ) -> tuple[float, Array]:
         """Negative log evidence and its gradient in the logs of the hyper-parameters.
 
@@ -111,8 +124,9 @@ class GaussianProcessEvidence:
             Length-scales l.
         amplitude : float
             Prior standard deviation a of the nonlinear part.
-        linear_scale : float
-            Prior standard deviation tau of each linear weight; unused without `linear`.
+        linear_scale : float or ndarray of shape (g,)
+            Prior standard deviation tau of the linear weights of each group; unused without
+            `linear`.
         noise_std : float
             Standard deviation s of the noise.
 
@@ -120,29 +134,29 @@ class GaussianProcessEvidence:
         -------
         value : float
             ``inf`` where the covariance is not numerically positive definite.
-        gradient : ndarray of shape (d + 3,)
+        gradient : ndarray of shape (d + 2 + g,)
             With respect to log l, log a, log tau, log s.
         """
         n, d = len(self.y), len(lengthscales)
         Z = self.X / lengthscales[:, None]
-        scales = np.append(np.full(d, linear_scale), self.bias_scale)
+        tau = np.atleast_1d(linear_scale)
+        scales = np.append(tau[self.groups], self.bias_scale)
         U = np.asfortranarray(scales[: len(self.basis), None] * self.basis)
         covariance_matrix(Z, amplitude, noise_std, U, self._covariance, self._kernel)
         chol, info = dpotrf(self._covariance, lower=1, clean=0, overwrite_a=1)
         if info:
-            return np.inf, np.zeros(d + 3)
+            return np.inf, np.zeros(d + 2 + len(tau))
         b, _ = dpotrs(chol, self.y, lower=1)
         value = 0.5 * self.y @ b + np.log(np.diagonal(chol)).sum() + 0.5 * n * np.log(2.0 * np.pi)
 
         inverse, _ = dpotri(chol, lower=1, overwrite_c=1)
-        gradient = np.zeros(d + 3)
-        if self.linear:  # tr(X' K^-1 X) - |X' b|^2, the bias row left out
+        gradient = np.zeros(d + 2 + len(tau))
+        if self.linear:  # x_j' K^-1 x_j - (x_j' b)^2, summed over the group of column j
             inverse_x: Array = dsymm(1.0, inverse, self.X.T, lower=1)  # (n, d)
-            trace = np.einsum("ij,ji->", inverse_x, self.X)
-            xb = dgemv(1.0, self.X, b)
-            gradient[d + 1] = linear_scale**2 * (trace - xb @ xb)
+            change = np.einsum("ij,ji->j", inverse_x, self.X) - dgemv(1.0, self.X, b) ** 2
+            gradient[d + 1 : -1] = tau**2 * np.bincount(self.groups, change, len(tau))
         trace = np.diagonal(inverse).sum()
-        gradient[d + 2] = noise_std**2 * (trace - b @ b)
+        gradient[-1] = noise_std**2 * (trace - b @ b)
         row_sums, MZ = self._products(inverse, b, Z)
         gradient[:d] = (Z**2) @ row_sums - np.einsum("ij,ij->i", Z, MZ)
         gradient[d] = row_sums.sum()

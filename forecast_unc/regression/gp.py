@@ -25,11 +25,17 @@ from forecast_unc.regression.standardize import (
     column_scale,
 )
 
-# Weak log-normal priors for standardized data: median and log-std of the amplitude, the
-# linear scale and the noise. Length-scales have a median of 2 sqrt(d): distances between
+# Log-normal priors for standardized data: median and log-std of the amplitude, the linear
+# scale and the noise. Length-scales have a median of 2 sqrt(d): distances between
 # standardized inputs grow like sqrt(2 d), so that the function starts smooth in any d.
-_SCALE_MEDIAN = np.array([0.5, 0.5, 0.1])
 _LOG_STD = 1.5
+_PRIORS: dict[str | None, tuple[tuple[float, float], ...]] = {
+    "weak": ((0.5, _LOG_STD), (0.5, _LOG_STD), (0.1, _LOG_STD)),
+    "shrunk": ((0.1, 0.7), (0.1, 0.7), (0.7, 1.0)),
+    None: ((0.5, np.inf), (0.5, np.inf), (0.1, np.inf)),
+}
+# A bias counts if it brings more than its cost of one parameter in Akaike's criterion.
+_AKAIKE = 2.0
 # Where the search may go, on standardized data. Below a noise of 1e-4 the covariance of a
 # few hundred rows is no longer positive definite in double precision.
 _LENGTHSCALE_BOUNDS = (1e-2, 1e4)
@@ -44,7 +50,7 @@ _DROPS = 16
 
 
 class _Optimum(NamedTuple):
-    log_hyperparameters: Array  # (d + 3,), log [l, a, tau, s] on standardized data
+    log_hyperparameters: Array  # (d + 2 + g,), log [l, a, tau, s] on standardized data
     log_evidence: float  # of the standardized targets
     converged: bool
     n_iter: int
@@ -58,20 +64,31 @@ class GPRegressor(KernelRegressor):
         \mathrm{Cov}[f(x), f(x')] = a^2 \exp\bigl[-\tfrac12\textstyle\sum_j (x_j-x_j')^2/l_j^2\bigr]
         + \sum_j \tau_j^2 x_j x_j' + \tau_0^2, \quad \mathrm{Var}[\varepsilon] = s^2 .
 
-    Inputs and targets are centered by their means; tau_0, the prior std of the bias, is that
-    of y. The hyper-parameters maximize the log evidence plus the log prior by L-BFGS-B with
-    analytic gradients, in the logarithms and on standardized data, so that a change of units
-    changes nothing. The noise is kept above 1e-4 amplitudes, for the digits of the variances.
+    Inputs are centered by their means. The hyper-parameters maximize the log evidence plus
+    the log prior by L-BFGS-B with analytic gradients, in the logarithms and on standardized
+    data, so that a change of units changes nothing. The noise is kept above 1e-4 amplitudes,
+    for the digits of the variances.
 
     Parameters
     ----------
     linear : bool, default=True
         Include the linear term and a bias. With them the forecast far from the data follows
         a linear autoregression; without, it returns to the mean.
-    prior : {"weak", None}, default="weak"
+    prior : {"weak", "shrunk", None}, default="weak"
         Normal priors on the logarithms of the hyper-parameters (on standardized data: median
         0.5 for a and tau, 0.1 for s, 2 sqrt(d) for the length-scales; std 1.5), which keep the
-        search away from degenerate optima. None maximizes the evidence alone.
+        search away from degenerate optima. "shrunk" is for few rows: both parts are expected
+        to be small beside the noise (median 0.1 for a and the tau of the first group, std
+        0.7; 0.7 for s, std 1), and variances are those of Student's t with n - 1 degrees of
+        freedom, since their scale too is learned from n numbers. None maximizes the evidence
+        alone.
+    groups : array-like of int of shape (d,), optional
+        Group of each input, numbered from 0: those of one group share the prior std tau of
+        their linear weights. Only group 0 is shrunk by prior "shrunk". By default one group.
+    bias : {"free", "shrunk", None}, default="free"
+        Of the linear term. "free" centers the targets and gives tau_0 their std. "shrunk" leaves
+        them where they are and takes tau_0^2 = max(0, mean(y)^2 - 2 var(y) / n): a drift as
+        large as the data support, and none if it is not worth its parameter. None has none.
     lengthscales : float or array-like of shape (d,), optional
         Length-scales in units of the inputs, kept fixed. By default they are learned.
     noise_std : float, optional
@@ -80,6 +97,9 @@ class GPRegressor(KernelRegressor):
     n_restarts : int, default=0
         Further starting points, drawn at random. The best optimum is kept; each restart
         costs as much as the first fit.
+    tol : float, default=1e-10
+        The search ends when a step gains less than this share of the objective; 1e-6 is enough
+        for forecasts and takes about half the time.
     random_state : int, numpy.random.Generator or None
         Seed of the restarts and of "monte_carlo" predictions.
 
@@ -125,17 +145,23 @@ class GPRegressor(KernelRegressor):
         self,
         *,
         linear: bool = True,
-        prior: Literal["weak"] | None = "weak",
+        prior: Literal["weak", "shrunk"] | None = "weak",
+        groups: ArrayLike | None = None,
+        bias: Literal["free", "shrunk"] | None = "free",
         lengthscales: Lengthscales = None,
         noise_std: float | None = None,
         n_restarts: int = 0,
+        tol: float = 1e-10,
         random_state: RandomState = None,
     ) -> None:
         self.linear = linear
         self.prior = prior
+        self.groups = groups
+        self.bias = bias
         self.lengthscales = lengthscales
         self.noise_std = noise_std
         self.n_restarts = n_restarts
+        self.tol = tol
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -161,22 +187,25 @@ class GPRegressor(KernelRegressor):
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
         self._check_parameters(X.shape[1])
-        d = X.shape[1]
-        self._input_offset, self._output_offset = X.mean(axis=0), float(y.mean())
-        input_scale, output_scale = column_scale(X), float(column_scale(y[:, None])[0])
-        units = np.concatenate([input_scale, np.full(3, output_scale)])
+        n, d = X.shape
+        groups = np.zeros(d, dtype=np.intp) if self.groups is None else np.asarray(self.groups)
+        center = self.bias == "free" or not self.linear
+        self._input_offset, self._output_offset = X.mean(axis=0), float(y.mean()) if center else 0.0
+        input_scale = column_scale(X)
+        output_scale = float(column_scale(y[:, None])[0])
+        standardized = (y - self._output_offset) / output_scale
+        bias_scale = self._prior_bias_std(standardized)
         evidence = GaussianProcessEvidence(
-            (X - self._input_offset) / input_scale,
-            (y - self._output_offset) / output_scale,
-            self.linear,
+            (X - self._input_offset) / input_scale, standardized, self.linear, groups, bias_scale
         )
-        best = self._maximize(evidence, units)
-        theta = np.exp(best.log_hyperparameters) * units
-        self.lengthscales_, self.amplitude_, self.noise_std_ = theta[:d], theta[d], theta[d + 2]
-        self.linear_scale_ = theta[d + 1] * self.linear / input_scale
-        self._bias_scale = GaussianProcessEvidence.bias_scale * output_scale * self.linear
+        best = self._maximize(evidence, input_scale, output_scale)
+        theta = np.exp(best.log_hyperparameters)
+        self.lengthscales_ = theta[:d] * input_scale
+        self.amplitude_, self.noise_std_ = theta[d] * output_scale, theta[-1] * output_scale
+        self.linear_scale_ = theta[d + 1 : -1][groups] * output_scale * self.linear / input_scale
+        self._bias_scale = bias_scale * output_scale * self.linear
         self._linear_std = np.append(self.linear_scale_, self._bias_scale)
-        self.log_evidence_ = best.log_evidence - len(y) * float(np.log(output_scale))
+        self.log_evidence_ = best.log_evidence - n * float(np.log(output_scale))
         self.converged_, self.n_iter_ = best.converged, best.n_iter
         inputs: Array = X - self._input_offset
         self.posterior_ = self._posterior(inputs, y, self._factor(inputs))
@@ -210,48 +239,83 @@ class GPRegressor(KernelRegressor):
         return self
 
     def _check_parameters(self, d: int) -> None:
-        if self.prior not in ("weak", None):
+        for name, value, allowed, remedy in (
+            ("prior", self.prior, ("weak", "shrunk", None), "Use None to switch it off."),
+            ("bias", self.bias, ("free", "shrunk", None), "Use None for none."),
+        ):
+            if value not in allowed:
+                raise ValueError(
+                    f"{name} must be {', '.join(map(repr, allowed[:-1]))} or None; got {value!r}. "
+                    f"{remedy}"
+                )
+        if self.groups is not None:
+            groups = np.asarray(self.groups)
+            if (
+                groups.shape != (d,)
+                or not np.issubdtype(groups.dtype, np.integer)
+                or not np.array_equal(np.unique(groups), np.arange(groups.max() + 1))
+            ):
+                raise ValueError(
+                    f"groups must number the groups of the {d} inputs, 0, 1, ..., none left out; "
+                    f"got {self.groups!r}. Use None for one group."
+                )
+        if not 0.0 < self.tol < 1.0:
             raise ValueError(
-                f"prior must be 'weak' or None; got {self.prior!r}. Use None to switch it off."
+                f"tol must lie strictly between 0 and 1; got {self.tol!r}. 1e-6 is a loose one."
             )
         check_lengthscales(self.lengthscales, d, "learn them")
         check_noise_std(self.noise_std)
         check_whole("n_restarts", self.n_restarts, 0, "0 is one search from the standard start.")
 
-    def _maximize(self, evidence: GaussianProcessEvidence, units: Array) -> _Optimum:
+    def _prior_bias_std(self, y: Array) -> float:
+        """Prior std tau_0 of the bias of standardized targets."""
+        if self.bias == "free":
+            return 1.0
+        if self.bias is None:
+            return 0.0
+        return float(np.sqrt(max(0.0, y.mean() ** 2 - _AKAIKE * y.var() / len(y))))
+
+    def _maximize(
+        self, evidence: GaussianProcessEvidence, input_scale: Array, output_scale: float
+    ) -> _Optimum:
         """Best of the searches over log [l, a, tau, s], on standardized data."""
-        d = len(units) - 3
-        median = np.log(np.append(np.full(d, 2.0 * np.sqrt(d)), _SCALE_MEDIAN))
-        bounds = np.log([_LENGTHSCALE_BOUNDS] * d + list(_SCALE_BOUNDS))
-        free = np.ones(d + 3, dtype=bool)
+        d, n_groups = len(input_scale), int(evidence.groups.max()) + 1
+        amplitude, linear_scale, noise_std = _PRIORS[self.prior]
+        others = [_PRIORS["weak" if self.prior else None][1]] * (n_groups - 1)
+        length = (2.0 * np.sqrt(d), _LOG_STD if self.prior else np.inf)
+        prior = np.array([length] * d + [amplitude, linear_scale, *others, noise_std])
+        median = np.log(prior[:, 0])
+        scales = [_SCALE_BOUNDS[0], *[_SCALE_BOUNDS[1]] * n_groups, _SCALE_BOUNDS[2]]
+        bounds = np.log([_LENGTHSCALE_BOUNDS] * d + scales)
+        free = np.ones(len(median), dtype=bool)
         theta = median.copy()
         if self.lengthscales is not None:
-            theta[:d], free[:d] = np.log(np.asarray(self.lengthscales) / units[:d]), False
+            theta[:d], free[:d] = np.log(np.asarray(self.lengthscales) / input_scale), False
         if self.noise_std is not None:
-            theta[d + 2], free[d + 2] = np.log(self.noise_std / units[d + 2]), False
+            theta[-1], free[-1] = np.log(self.noise_std / output_scale), False
             # the amplitude gives way to the noise here; where both are learned, the noise does
             least = np.log(_LEAST_NOISE_RATIO)
-            bounds[d, 1] = np.clip(theta[d + 2] - least, bounds[d, 0] + 1.0, bounds[d, 1])
-        free[d + 1] &= self.linear
-        precision = 0.0 if self.prior is None else _LOG_STD**-2
+            bounds[d, 1] = np.clip(theta[-1] - least, bounds[d, 0] + 1.0, bounds[d, 1])
+        free[d + 1 : -1] &= self.linear
+        precision = prior[free, 1] ** -2
 
         def noise(theta: Array) -> tuple[float, float]:
             """Noise std, no less than its least ratio to the amplitude, and s's share of it."""
-            own, least = np.exp(2.0 * theta[d + 2]), (_LEAST_NOISE_RATIO * np.exp(theta[d])) ** 2
+            own, least = np.exp(2.0 * theta[-1]), (_LEAST_NOISE_RATIO * np.exp(theta[d])) ** 2
             if self.noise_std is not None:
                 least = 0.0
             return float(np.sqrt(own + least)), float(own / (own + least))
 
         def log_prior(x: Array) -> float:
-            return float(-0.5 * precision * np.sum((x - median[free]) ** 2))
+            return float(-0.5 * precision @ (x - median[free]) ** 2)
 
         def objective(x: Array) -> tuple[float, Array]:
             theta[free] = x
-            lengthscales, (amplitude, linear_scale, _) = np.exp(theta[:d]), np.exp(theta[d:])
+            scales = np.exp(theta)
             noise_std, share = noise(theta)
-            value, gradient = evidence(lengthscales, amplitude, linear_scale, noise_std)
-            gradient[d] += (1.0 - share) * gradient[d + 2]
-            gradient[d + 2] *= share
+            value, gradient = evidence(scales[:d], scales[d], scales[d + 1 : -1], noise_std)
+            gradient[d] += (1.0 - share) * gradient[-1]
+            gradient[-1] *= share
             return value - log_prior(x), gradient[free] + precision * (x - median[free])
 
         rng = np.random.default_rng(self.random_state)
@@ -259,7 +323,7 @@ class GPRegressor(KernelRegressor):
         for _ in range(self.n_restarts):
             draw = median[free] + _LOG_STD * rng.standard_normal(free.sum())
             starts.append(np.clip(draw, *bounds[free].T))
-        options: Any = {"maxiter": 500, "ftol": 1e-10, "gtol": 1e-4}
+        options: Any = {"maxiter": 500, "ftol": self.tol, "gtol": 1e-4}
         search: Any = partial(
             minimize, objective, jac=True, method="L-BFGS-B", bounds=bounds[free], options=options
         )
@@ -272,7 +336,7 @@ class GPRegressor(KernelRegressor):
             )
         theta[free] = best.x
         log_evidence = -float(best.fun) - log_prior(best.x)
-        theta[d + 2] = np.log(noise(theta)[0])
+        theta[-1] = np.log(noise(theta)[0])
         return _Optimum(theta, log_evidence, bool(best.success), int(best.nit))
 
     def _factor(self, X: Array) -> Array:
@@ -320,14 +384,24 @@ class GPRegressor(KernelRegressor):
         b, _ = dpotrs(chol, y - self._output_offset, lower=1)
         basis = np.column_stack([X, np.ones(len(y))])
         projection = np.asfortranarray(basis * self._linear_std**2)  # Xt A
+        widening = self._widening(len(y))
+        unit = np.sqrt(widening)
         return KernelPosterior(
             centers=X,
             lengthscales=self.lengthscales_,
             weights=np.concatenate([self.amplitude_**2 * b, dgemv(1.0, projection, b, trans=1)]),
-            factors=(Factor(-1, chol, self.amplitude_**2, projection),),
-            linear_var=self._linear_std**2,
-            kernel_var=self.amplitude_**2,
-            noise_var=self.noise_std_**2,
+            factors=(Factor(-1, chol, unit * self.amplitude_**2, unit * projection),),
+            linear_var=widening * self._linear_std**2,
+            kernel_var=widening * self.amplitude_**2,
+            noise_var=widening * self.noise_std_**2,
             input_offset=self._input_offset,
             output_offset=self._output_offset,
         )
+
+    def _widening(self, n: int) -> float:
+        """Variance of Student's t with n - 1 degrees of freedom, for the shrunk prior.
+
+        A common scale of all variances, integrated out under 1 / scale, makes the prediction
+        a t process; the Gaussian of its mean and variance goes on.
+        """
+        return (n - 1.0) / (n - 3.0) if self.prior == "shrunk" and n > 3 else 1.0

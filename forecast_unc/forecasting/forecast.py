@@ -1,9 +1,9 @@
-"""The result of forecasting: one Gaussian over all the steps, with the times they stand for."""
+"""The result of forecasting: one joint law over all the steps, with the times they stand for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,8 @@ from scipy.special import ndtri
 
 from forecast_unc._typing import Array
 from forecast_unc.forecasting import scores
+from forecast_unc.forecasting.marginals import Component, Marginals, aggregate
+from forecast_unc.forecasting.power import PowerTransform
 from forecast_unc.forecasting.series import check_is_series
 from forecast_unc.regression.standardize import check_whole
 
@@ -23,32 +25,39 @@ RANK_TOLERANCE = 1e-10
 
 
 class Forecast:
-    """Joint normal distribution of the next h values; immutable.
+    r"""Joint distribution of the next h values; immutable.
 
     Every quantity is that of a future observation, noise included, in units of y. What changes a
-    forecast returns a new one, computed from the whole covariance: the steps are not independent.
+    forecast returns a new one, computed from the joint law: the steps are not independent.
+
+    The steps are jointly normal, or so after a ``transform``, or an :meth:`average` of such: each
+    an increasing function :math:`y_t = q_t(z_t)` of one of h correlated standard normals z. Then
+    mean and median differ, and the point forecast is everywhere the mean.
 
     Parameters
     ----------
     index : Index of length h
         The times of the steps, increasing: DatetimeIndex, PeriodIndex or RangeIndex.
     mean : array_like of shape (h,)
-        Mean, in units of y.
+        Mean, in units of y; with a ``transform``, that of the transformed y.
     cov : array_like of shape (h, h)
-        Joint covariance, in squared units of y.
+        Joint covariance, in squared units of y; with a ``transform``, that of the transformed y.
     noise_cov, model_cov : array_like of shape (h, h), optional
         The parts of ``cov`` owed to observation noise and to doubt about the function; what is
         left is owed to uncertain inputs. Needed by :meth:`decompose` alone.
     name : hashable, optional
         Name of the series.
+    transform : PowerTransform, optional
+        The scale on which the steps are jointly normal: log or Box-Cox, whose values are never
+        negative. By default that of y itself.
 
     Raises
     ------
     TypeError
-        If ``index`` is not a pandas Index.
+        If ``index`` is not a pandas Index, or ``transform`` not a PowerTransform.
     ValueError
-        If shapes do not fit, an entry is not finite, the times do not increase, or ``cov`` is not
-        symmetric with a positive diagonal.
+        If shapes do not fit, an entry is not finite, the times do not increase, ``cov`` is not
+        symmetric with a positive diagonal, or what it means in units of y is too large for a float.
 
     Examples
     --------
@@ -58,9 +67,21 @@ class Forecast:
     Forecast(name='y', 2024-01 to 2024-02, 2 steps)
     >>> ahead.aggregate("sum").std.item()
     1.7320508075688772
+    >>> log = Forecast(index, [1.0, 2.0], [[1.0, 0.5], [0.5, 1.0]], transform=PowerTransform(0.0))
+    >>> log.median.round(2).tolist(), log.mean.round(2).tolist()
+    ([2.72, 7.39], [4.48, 12.18])
     """
 
-    __slots__ = ("_cov", "_index", "_mean", "_model_cov", "_name", "_noise_cov")
+    __slots__ = (
+        "_cor",
+        "_cov",
+        "_index",
+        "_marginals",
+        "_mean",
+        "_model_cov",
+        "_name",
+        "_noise_cov",
+    )
 
     def __init__(
         self,
@@ -71,6 +92,7 @@ class Forecast:
         noise_cov: ArrayLike | None = None,
         model_cov: ArrayLike | None = None,
         name: Any = None,
+        transform: PowerTransform | None = None,
     ) -> None:
         if not isinstance(index, pd.Index):
             raise TypeError(
@@ -89,23 +111,121 @@ class Forecast:
                 "Sort the times and drop repeated ones."
             )
         self._name = name
-        self._mean = _frozen("mean", mean, (h,))
-        self._cov = _frozen("cov", cov, (h, h))
-        var = self._cov.diagonal()
-        if (var <= 0).any():
-            at = int((var <= 0).argmax())
-            raise ValueError(
-                f"cov must have a positive diagonal; got {var[at]:.6g} at {self._label(at)}, from "
-                f"a matrix of condition number {np.linalg.cond(self._cov):.3g}. A variance that is "
-                "not positive is a numerical failure, or a value that is known already."
+        center = _frozen("mean", mean, (h,))
+        spread = _frozen("cov", cov, (h, h))
+        _check_positive(spread, index)
+        std = np.sqrt(spread.diagonal())
+        scale = np.outer(std, std)  # the product of variances can overflow
+        _check_symmetric("cov", spread, scale)
+        parts: list[Array | None] = []
+        for part, value in (("noise_cov", noise_cov), ("model_cov", model_cov)):
+            parts.append(None if value is None else _frozen(part, value, (h, h)))
+            if parts[-1] is not None:
+                _check_symmetric(part, parts[-1], scale)
+        if transform is None:
+            transform = PowerTransform()
+        elif not isinstance(transform, PowerTransform):
+            raise TypeError(
+                f"transform must be a PowerTransform or None; got {transform!r}. "
+                "For a logarithm pass PowerTransform(0.0)."
             )
-        scale = np.outer(self._std, self._std)  # the product of variances can overflow
-        _check_symmetric("cov", self._cov, scale)
-        self._noise_cov = None if noise_cov is None else _frozen("noise_cov", noise_cov, (h, h))
-        self._model_cov = None if model_cov is None else _frozen("model_cov", model_cov, (h, h))
-        for part, value in (("noise_cov", self._noise_cov), ("model_cov", self._model_cov)):
-            if value is not None:
-                _check_symmetric(part, value, scale)
+        laws = Marginals([Component(1.0, transform, center, std)])
+        self._settle(laws, spread / scale, spread if laws.normal else None)
+        if not laws.normal:
+            # The same shares of the variance in units of y.
+            stretch = np.outer(self._std / std, self._std / std)
+            parts = [None if part is None else stretch * part for part in parts]
+        self._noise_cov, self._model_cov = parts
+
+    @classmethod
+    def average(
+        cls, forecasts: Sequence[Forecast], weights: Sequence[float] | Array | None = None
+    ) -> Forecast:
+        """Return the forecast whose quantiles are the averages of those of several.
+
+        Of normal forecasts it is the normal one with the average mean and the average std: as wide
+        as they are, where a mixture of their distributions would be wider the more they disagree.
+        The mean is the average of the means in any case.
+
+        Parameters
+        ----------
+        forecasts : sequence of Forecast
+            Forecasts of the same times.
+        weights : sequence of float, optional
+            Weight of each, not negative; only their ratios count. By default all the same.
+
+        Returns
+        -------
+        Forecast
+            Its normal scores have the correlations of the averaged covariance, each member's being
+            std R std, with its own std in units of y and the correlations R of its normal scores.
+            :meth:`decompose` averages the members' shares, each with its part in the average std.
+
+        Raises
+        ------
+        TypeError
+            If ``forecasts`` are not Forecasts.
+        ValueError
+            If there are none, their times differ, or the weights do not fit.
+
+        Examples
+        --------
+        >>> index = pd.RangeIndex(1)
+        >>> a, b = Forecast(index, [1.0], [[1.0]]), Forecast(index, [4.0], [[9.0]])
+        >>> both = Forecast.average([a, b])
+        >>> both.mean.item(), both.std.item()
+        (2.5, 2.0)
+        """
+        members = scores.check_several("forecasts", forecasts, "Forecasts", "[forecast] for one")
+        for member in members:
+            if not isinstance(member, Forecast):
+                raise TypeError(
+                    f"forecasts must hold Forecasts; got {type(member).__name__}. "
+                    "Pass what Forecaster.forecast returns."
+                )
+        if not members:
+            raise ValueError("forecasts must hold a forecast; got none. Pass one or more.")
+        first = members[0]
+        for member in members[1:]:
+            if not member._index.equals(first._index):
+                raise ValueError(
+                    f"forecasts must be of the same times; got {member!r} beside {first!r}. "
+                    "Forecast the same steps from the same origin."
+                )
+        shares = (
+            np.ones(len(members))
+            if weights is None
+            else _frozen("weights", weights, (len(members),))
+        )
+        if (shares < 0).any() or not shares.any():
+            raise ValueError(
+                f"weights must not be negative, nor all 0; got {shares.tolist()}. "
+                "Leave them out to weight all forecasts alike."
+            )
+        used = [(w, m) for w, m in zip(shares / shares.sum(), members, strict=True) if w > 0]
+        if len(used) == 1:
+            return used[0][1]
+        laws = Marginals(
+            [
+                Component(w * c.weight, c.transform, c.mean, c.std)
+                for w, member in used
+                for c in member._marginals.components
+            ]
+        )
+        within = sum(w * np.outer(m._std, m._std) * m._cor for w, m in used)
+        cor = within / np.sqrt(np.outer(within.diagonal(), within.diagonal()))
+        name = first._name if all(m._name == first._name for m in members) else None
+        result = cls._of(first._index, laws, cor, name)
+        stds = sum(w * m._std for w, m in used)
+        for part in ("_noise_cov", "_model_cov"):
+            if all(getattr(m, part) is not None for m in members):
+                mixed = np.zeros_like(cor)
+                for w, m in used:
+                    # Shares of m's variance, weighted by w std / stds.
+                    root = np.sqrt(w / (stds * m._std)) * result._std
+                    mixed += np.outer(root, root) * getattr(m, part)
+                setattr(result, part, mixed)
+        return result
 
     def __len__(self) -> int:
         return len(self._mean)
@@ -126,13 +246,13 @@ class Forecast:
 
     @property
     def mean(self) -> pd.Series[float]:
-        """Mean of each step, in units of y."""
+        """Mean of each step, in units of y: the point forecast."""
         return self._series(self._mean)
 
     @property
     def median(self) -> pd.Series[float]:
         """Median of each step, in units of y; of a normal distribution, its mean."""
-        return self.mean
+        return self._series(self._quantile(np.zeros(1))[:, 0])
 
     @property
     def std(self) -> pd.Series[float]:
@@ -161,7 +281,8 @@ class Forecast:
         -------
         DataFrame
             Columns ``lower`` and ``upper``, in units of y. The coverage is that of each step by
-            itself: a whole path lies within all of them with a smaller probability.
+            itself: a whole path lies within all of them with a smaller probability. As much
+            probability lies below as above.
 
         Raises
         ------
@@ -169,10 +290,9 @@ class Forecast:
             If ``coverage`` is not a fraction.
         """
         scores.check_coverage(coverage)
-        reach = -ndtri(0.5 * (1 - coverage)) * self._std
-        return pd.DataFrame(
-            {"lower": self._mean - reach, "upper": self._mean + reach}, index=self.index
-        )
+        reach = -ndtri(0.5 * (1 - coverage))
+        lower, upper = self._quantile(np.array([-reach, reach])).T
+        return pd.DataFrame({"lower": lower, "upper": upper}, index=self.index)
 
     @overload
     def quantile(self, q: float) -> pd.Series[float]: ...
@@ -208,9 +328,9 @@ class Forecast:
                 f"q must lie strictly between 0 and 1; got {levels[wrong].flat[0]:g}. "
                 "For the 95 % quantile pass 0.95."
             )
+        values = self._quantile(ndtri(np.atleast_1d(levels)))
         if levels.ndim == 0:
-            return self._series(self._mean + ndtri(levels) * self._std)
-        values = self._mean[:, None] + np.outer(self._std, ndtri(levels))
+            return self._series(values[:, 0])
         return pd.DataFrame(values, index=self.index, columns=levels)
 
     def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> pd.DataFrame:
@@ -241,7 +361,7 @@ class Forecast:
         roundoff and counts as zero, which is what numerical rank means; beyond that it raises.
         """
         check_whole("n", n, 1, "It is the number of paths to draw.")
-        values, vectors = np.linalg.eigh(self._cov / np.outer(self._std, self._std))
+        values, vectors = np.linalg.eigh(self._cor)
         if values[0] < -RANK_TOLERANCE * values[-1]:
             raise ValueError(
                 f"cov must have no negative eigenvalue; got {values[0]:.3g} against a largest of "
@@ -252,15 +372,19 @@ class Forecast:
         # Not V sqrt(D): the signs of eigenvectors, hence the paths of a seed, differ by platform.
         factor = (vectors * root) @ vectors.T
         normals = np.random.default_rng(random_state).standard_normal((len(self), n))
-        return pd.DataFrame(
-            self._mean[:, None] + self._std[:, None] * (factor @ normals), index=self.index
-        )
+        return pd.DataFrame(self._marginals.quantile(factor @ normals), index=self.index)
 
     def aggregate(self, how: str | ArrayLike = "sum", freq: str | None = None) -> Forecast:
         """Return the forecast of a sum, mean or weighted sum of the steps.
 
         The joint covariance is used. Adding up the variances instead would take the steps for
         independent, and adding up the ends of intervals would take them for one and the same.
+
+        Of normal steps the aggregate is normal. Otherwise its mean and variance are exact and its
+        shape is an approximation: that of the same transform with those moments (of logs, the
+        lognormal of Fenton and Wilkinson), never negative, if no weight is negative; a normal
+        distribution if one is. The covariance of the groups is exact, too, as far as such shapes
+        can have it.
 
         Parameters
         ----------
@@ -304,13 +428,21 @@ class Forecast:
                 "how must have a weight other than 0 in each group; got only zeros for "
                 f"{labels[int((~matrix.any(axis=1)).argmax())]}. A sum of nothing has no forecast."
             )
-        return self._map(matrix, 0.0, labels)
+        if self._marginals.normal or (matrix < 0).any():
+            return self._map(matrix, labels)
+        laws, cor = aggregate(self._marginals, self._cor, matrix)
+        result = self._of(labels, laws, cor, self._name)
+        result._noise_cov = _mapped(matrix, self._noise_cov)
+        result._model_cov = _mapped(matrix, self._model_cov)
+        return result
 
     def condition(self, observed: pd.Series[float]) -> Forecast:
         r"""Return the forecast of the remaining steps once some values are known.
 
-        .. math:: \mu_r + B (y_o - \mu_o), \quad \Sigma_{rr} - B \Sigma_{or}, \quad
-            B = \Sigma_{ro} \Sigma_{oo}^{-1}
+        .. math:: B z_o, \quad R_{rr} - B R_{or}, \quad B = R_{ro} R_{oo}^{-1}
+
+        are the mean and covariance of the remaining normal scores z, given those observed; of
+        normal steps z is (y - mean) / std.
 
         The model is not refitted: this is what the forecast itself implies. How much of the
         variance that is left comes from noise, model or inputs is not defined, so the result has
@@ -332,7 +464,8 @@ class Forecast:
             If ``observed`` is not a Series.
         ValueError
             If a time is not one of the forecast's or occurs twice, a value is not finite, no step
-            is left, or the observed steps determine each other under the joint distribution.
+            is left, the forecast gives a value no density (a negative one after a log), or the
+            observed steps determine each other under the joint distribution.
         """
         values = check_is_series(observed, "observed").to_numpy(dtype=np.float64)
         at = self._index.get_indexer(observed.index)
@@ -349,25 +482,42 @@ class Forecast:
             raise ValueError(
                 f"observed must leave a step to forecast; got all {len(self)}. Leave one out."
             )
-        matrix = np.eye(len(self))[rest]  # picks the rest; then takes away B times the observed
-        if at.size:
-            std = self._std[at]
-            cor = self._cov[np.ix_(at, at)] / np.outer(std, std)
-            eigenvalues = np.linalg.eigvalsh(cor)
-            # Beyond 1e12 the coefficients would keep fewer than four digits.
-            if eigenvalues[0] < 1e-12 * eigenvalues[-1]:
-                raise ValueError(
-                    "observed must hold steps that do not determine each other; got correlations "
-                    f"with eigenvalues from {eigenvalues[0]:.3g} to {eigenvalues[-1]:.3g}. "
-                    "Leave some of them out."
-                )
-            cross = self._cov[np.ix_(rest, at)] / std
-            matrix[:, at] = -np.linalg.solve(cor, cross.T).T / std
-        rest_index = self._index.delete(np.sort(at))
-        return self._map(matrix, -matrix[:, at] @ values, rest_index, parts=not at.size)
+        if not at.size:
+            return self
+        cor = self._cor[np.ix_(at, at)]
+        eigenvalues = np.linalg.eigvalsh(cor)
+        # Beyond 1e12 the coefficients would keep fewer than four digits.
+        if eigenvalues[0] < 1e-12 * eigenvalues[-1]:
+            raise ValueError(
+                "observed must hold steps that do not determine each other; got correlations "
+                f"with eigenvalues from {eigenvalues[0]:.3g} to {eigenvalues[-1]:.3g}. "
+                "Leave some of them out."
+            )
+        known = self._marginals.picked(at)
+        z = known.normal_score(values)
+        wrong = ~np.isfinite(known.nlpd(values)) | known.atom(values)
+        if wrong.any():
+            first = int(wrong.argmax())
+            raise ValueError(
+                f"observed must hold values of positive density; got {values[first]:g} at "
+                f"{observed.index[first]}, which the forecast excludes or lumps together. "
+                "Leave it out."
+            )
+        cross = self._cor[np.ix_(rest, at)]
+        gain = np.linalg.solve(cor, cross.T).T
+        left = self._cor[np.ix_(rest, rest)] - gain @ cross.T
+        left = 0.5 * (left + left.T)  # the product is symmetric but for roundoff
+        index = self._index.delete(np.sort(at))
+        _check_positive(left, index)
+        std = np.sqrt(left.diagonal())
+        laws = self._marginals.picked(rest).conditioned(gain @ z, std)
+        return self._of(index, laws, left / np.outer(std, std), self._name)
 
     def decompose(self) -> pd.DataFrame:
         """Return where the variance of each step comes from.
+
+        After a transform the parts have the shares that they have of the variance on its scale; an
+        average has those of its members, each weighted by its part in the average std.
 
         Returns
         -------
@@ -402,7 +552,8 @@ class Forecast:
         Returns
         -------
         DataFrame
-            Columns ``mean``, ``mean_se``, ``mean_ci_lower`` and ``mean_ci_upper``, in units of y.
+            Columns ``mean``, ``mean_se`` (the std), ``mean_ci_lower`` and ``mean_ci_upper`` (the
+            central interval), in units of y.
 
         Raises
         ------
@@ -440,7 +591,8 @@ class Forecast:
         -------
         DataFrame
             Columns ``unique_id``, ``ds`` (a period is written as its first instant),
-            ``forecast_unc``, then ``forecast_unc-lo-95``, ``-lo-80``, ``-hi-80``, ``-hi-95``.
+            ``forecast_unc`` (the mean), then ``forecast_unc-lo-95``, ``-lo-80``, ``-hi-80``,
+            ``-hi-95``.
 
         Raises
         ------
@@ -486,7 +638,9 @@ class Forecast:
         -------
         DataFrame
             One row a step: ``error`` (actual - mean), ``crps``, ``nlpd``, ``interval_score`` and
-            ``pit``, as in the module ``scores``; NaN where ``actual`` is.
+            ``pit``, as in the module ``scores``; NaN where ``actual`` is. Where the forecast
+            excludes a value, as a log does zero, ``nlpd`` is inf; at a zero of positive
+            probability it is minus the log of that.
 
         Raises
         ------
@@ -495,27 +649,59 @@ class Forecast:
         ValueError
             If ``actual`` lacks one of the forecast's times or has one twice.
         """
-        if not check_is_series(actual, "actual").index.is_unique:
-            first = actual.index[actual.index.duplicated()][0]
-            raise ValueError(f"actual must hold each time once; got {first} twice. Keep one value.")
-        at = actual.index.get_indexer(self._index)
-        if (at < 0).any():
-            raise ValueError(
-                f"actual must hold each of the forecast's times; got no "
-                f"{self._label(int((at < 0).argmax()))}. Pass NaN for what was not observed."
-            )
-        y = actual.to_numpy(dtype=np.float64)[at]
+        y = self._observed(actual)
+        if self._marginals.normal:
+            law = self._mean, self._std
+            crps, nlpd, pit = scores.crps(y, *law), scores.nlpd(y, *law), scores.pit(y, *law)
+        else:
+            laws = self._marginals
+            crps, nlpd, pit = laws.crps(y), laws.nlpd(y), laws.pit(y)
         band = self.interval(coverage)
         return pd.DataFrame(
             {
                 "error": y - self._mean,
-                "crps": scores.crps(y, self._mean, self._std),
-                "nlpd": scores.nlpd(y, self._mean, self._std),
+                "crps": crps,
+                "nlpd": nlpd,
                 "interval_score": scores.interval_score(y, band["lower"], band["upper"], coverage),
-                "pit": scores.pit(y, self._mean, self._std),
+                "pit": pit,
             },
             index=self.index,
         )
+
+    def energy_score(
+        self,
+        actual: pd.Series[float],
+        n_samples: int = 1000,
+        random_state: int | np.random.Generator | None = None,
+    ) -> float:
+        """Score all steps at once, correlation included; lower is better.
+
+        Parameters
+        ----------
+        actual : Series
+            What happened, in units of y, at the forecast's times and perhaps others.
+        n_samples : int, default=1000
+            Paths drawn; the time grows with their square.
+        random_state : int, Generator or None, optional
+            An int gives the same paths, hence the same score, every time.
+
+        Returns
+        -------
+        float
+            :func:`scores.energy_score` of the paths, in units of y; NaN if ``actual`` is NaN
+            at a step.
+
+        Raises
+        ------
+        TypeError
+            If ``actual`` is not a Series.
+        ValueError
+            If ``actual`` lacks one of the forecast's times or has one twice, or no paths can be
+            drawn.
+        """
+        check_whole("n_samples", n_samples, 2, "1000 is a good start.")
+        y = self._observed(actual)
+        return scores.energy_score(y, self.sample(n_samples, random_state).to_numpy().T)
 
     def plot(
         self,
@@ -524,6 +710,9 @@ class Forecast:
         ax: Axes | None = None,
     ) -> Axes:
         """Draw the mean and nested central intervals.
+
+        The line is the mean, the point forecast of every table. Of a skewed forecast it is not the
+        middle of the bands, and can leave a narrow one; the middle is :attr:`median`.
 
         Parameters
         ----------
@@ -551,24 +740,62 @@ class Forecast:
     def _series(self, values: Array) -> pd.Series[float]:
         return pd.Series(values.copy(), index=self.index, name=self._name)
 
+    def _quantile(self, z: Array) -> Array:
+        """Quantiles (h, n) at n normal scores."""
+        return self._marginals.quantile(z[None])
+
     def _label(self, position: int) -> str:
-        return str(self._index.astype(str)[position])
+        return _label(self._index, position)
 
-    def _map(
-        self, matrix: Array, offset: Array | float, index: pd.Index[Any], *, parts: bool = True
-    ) -> Forecast:
-        """Forecast of ``matrix @ y + offset``; the parts, if kept, follow the same map."""
+    def _observed(self, actual: pd.Series[float]) -> Array:
+        """What happened at each step, (h,)."""
+        if not check_is_series(actual, "actual").index.is_unique:
+            first = actual.index[actual.index.duplicated()][0]
+            raise ValueError(f"actual must hold each time once; got {first} twice. Keep one value.")
+        at = actual.index.get_indexer(self._index)
+        if (at < 0).any():
+            raise ValueError(
+                f"actual must hold each of the forecast's times; got no "
+                f"{self._label(int((at < 0).argmax()))}. Pass NaN for what was not observed."
+            )
+        return np.asarray(actual.to_numpy(dtype=np.float64)[at])
 
-        def spread(cov: Array) -> Array:
-            mapped = matrix @ cov @ matrix.T
-            return 0.5 * (mapped + mapped.T)  # the product is symmetric but for roundoff
+    @classmethod
+    def _of(cls, index: pd.Index[Any], laws: Marginals, cor: Array, name: Any) -> Self:
+        """Forecast of given laws and correlations of their normal scores, without parts."""
+        forecast = cls.__new__(cls)
+        forecast._index, forecast._name = index.copy(), name
+        forecast._noise_cov = forecast._model_cov = None
+        forecast._settle(laws, cor, None)
+        return forecast
 
+    def _settle(self, laws: Marginals, cor: Array, cov: Array | None) -> None:
+        """Set the laws of the steps and their moments; ``cov`` if it is known already."""
+        self._marginals, self._cor = laws, cor
+        self._mean = laws.mean()
+        self._cov = laws.covariance(cor) if cov is None else cov
+        var = self._cov.diagonal()
+        fails = ~(np.isfinite(self._mean) & np.isfinite(self._cov).all(axis=1) & (var > 0))
+        if fails.any():
+            at = int(fails.argmax())
+            low, high = laws.quantile(np.array([[-2.0, 2.0]]))[at]
+            raise ValueError(
+                f"cov must leave each step a positive, finite variance; got none at "
+                f"{self._label(at)}, where 95 % of y lie from {low:.3g} to {high:.3g}. The "
+                "transformed forecast has diverged, or is 0 for sure: ask for fewer steps, "
+                "difference the transformed series, or use no transform."
+            )
+        for array in (self._cor, self._mean, self._cov):
+            array.setflags(write=False)
+
+    def _map(self, matrix: Array, index: pd.Index[Any]) -> Forecast:
+        """Normal forecast of ``matrix @ y``; the parts follow the same map."""
         return Forecast(
             index,
-            matrix @ self._mean + offset,
-            spread(self._cov),
-            noise_cov=spread(self._noise_cov) if parts and self._noise_cov is not None else None,
-            model_cov=spread(self._model_cov) if parts and self._model_cov is not None else None,
+            matrix @ self._mean,
+            _mapped(matrix, self._cov),
+            noise_cov=_mapped(matrix, self._noise_cov),
+            model_cov=_mapped(matrix, self._model_cov),
             name=self._name,
         )
 
@@ -622,6 +849,34 @@ def _frozen(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
         )
     array.setflags(write=False)
     return array
+
+
+def _label(index: pd.Index[Any], position: int) -> str:
+    return str(index.astype(str)[position])
+
+
+@overload
+def _mapped(matrix: Array, cov: Array) -> Array: ...
+@overload
+def _mapped(matrix: Array, cov: None) -> None: ...
+def _mapped(matrix: Array, cov: Array | None) -> Array | None:
+    """Covariance of ``matrix @ y``, if that of y is known."""
+    if cov is None:
+        return None
+    mapped = matrix @ cov @ matrix.T
+    return np.asarray(0.5 * (mapped + mapped.T))  # the product is symmetric but for roundoff
+
+
+def _check_positive(cov: Array, index: pd.Index[Any]) -> None:
+    """Raise if a variance is not positive."""
+    var = cov.diagonal()
+    if (var <= 0).any():
+        at = int((var <= 0).argmax())
+        raise ValueError(
+            f"cov must have a positive diagonal; got {var[at]:.6g} at {_label(index, at)}, from "
+            f"a matrix of condition number {np.linalg.cond(cov):.3g}. A variance that is "
+            "not positive is a numerical failure, or a value that is known already."
+        )
 
 
 def _check_symmetric(name: str, cov: Array, scale: Array) -> None:

@@ -1,0 +1,408 @@
+"""Forecasts that are not normal: log, Box-Cox and averages. Those that are: test_forecast."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from forecast_unc.forecasting import scores
+from forecast_unc.forecasting.forecast import Forecast
+from forecast_unc.forecasting.power import PowerTransform
+
+H = 4
+INDEX = pd.date_range("2023-11-30", periods=H, freq="ME")
+LOG, ROOT = PowerTransform(0.0), PowerTransform(0.5)
+
+
+def make(transform=None, *, seed=0, level=1.0, size=0.3, index=INDEX, parts=True):
+    """Forecast of H steps with a positively correlated covariance of its own."""
+    rng = np.random.default_rng(seed)
+    root = size * rng.uniform(0.1, 1, size=(H, H + 2))
+    model, noise = 0.1 * root @ root.T, 0.2 * size**2 * np.eye(H)
+    return Forecast(
+        index,
+        rng.normal(level, 0.3, size=H),
+        root @ root.T + model + noise,
+        noise_cov=noise if parts else None,
+        model_cov=model if parts else None,
+        name="load",
+        transform=transform,
+    )
+
+
+def mixed():
+    return Forecast.average(
+        [make(level=3.0), make(LOG, seed=1), make(ROOT, seed=2, level=2.0)], [0.2, 0.5, 0.3]
+    )
+
+
+FORECASTS = {
+    "log": lambda: make(LOG),
+    "root": lambda: make(ROOT, level=0.5, size=0.5),
+    "root with zeros": lambda: make(ROOT, level=-0.5, size=0.8),
+    "average of logs": lambda: Forecast.average([make(LOG), make(LOG, seed=3, level=1.5)]),
+    "mixed": mixed,
+}
+
+
+@pytest.fixture(params=FORECASTS, ids=str)
+def forecast(request):
+    return FORECASTS[request.param]()
+
+
+def same(a, b, rtol=1e-10):
+    """Assert that two forecasts have the same joint law, as far as their methods tell."""
+    levels = [0.01, 0.3, 0.5, 0.95]
+    np.testing.assert_allclose(a.quantile(levels), b.quantile(levels), rtol=rtol)
+    np.testing.assert_allclose(a.mean, b.mean, rtol=rtol)
+    np.testing.assert_allclose(a.cov, b.cov, rtol=rtol, atol=1e-14)
+    np.testing.assert_allclose(a.sample(3, 0), b.sample(3, 0), rtol=1e-6, atol=1e-9)
+
+
+# The laws
+
+
+def test_log_is_the_lognormal():
+    log = make(LOG)
+    x = make()
+    law = stats.lognorm(x.std, scale=np.exp(x.mean))
+    np.testing.assert_allclose(log.mean, law.mean(), rtol=1e-12)
+    np.testing.assert_allclose(log.median, law.median(), rtol=1e-12)
+    np.testing.assert_allclose(log.std, law.std(), rtol=1e-12)
+    np.testing.assert_allclose(log.quantile(0.3), law.ppf(0.3), rtol=1e-12)
+    np.testing.assert_allclose(log.interval(0.9).T, law.interval(0.9), rtol=1e-12)
+    assert (log.mean > np.exp(x.mean) * 1.001).all()  # not the exponentiated mean
+    m = law.mean()
+    np.testing.assert_allclose(log.cov, np.outer(m, m) * np.expm1(x.cov), rtol=1e-10)
+    assert repr(log) == repr(x)
+
+
+def test_quantiles_are_those_of_the_transformed_forecast():
+    for transform in (LOG, ROOT, PowerTransform(0.2)):
+        levels = [0.05, 0.5, 0.9]
+        np.testing.assert_allclose(
+            make(transform).quantile(levels), transform.inverse(make().quantile(levels)), rtol=1e-13
+        )
+
+
+def test_identity_transform_is_the_normal_forecast():
+    plain, same_ = make(), make(PowerTransform())
+    pd.testing.assert_frame_equal(plain.cov, same_.cov)
+    pd.testing.assert_frame_equal(plain.sample(3, 0), same_.sample(3, 0))
+
+
+def test_paths_have_the_joint_moments(forecast):
+    n = 100_000
+    paths = forecast.sample(n, random_state=1).to_numpy()
+    departure = paths - forecast.mean.to_numpy()[:, None]
+    cov = forecast.cov.to_numpy()
+    np.testing.assert_array_equal(forecast.var, cov.diagonal())
+    products = departure[:, None] * departure[None]
+    error = products.std(axis=2) / np.sqrt(n)
+    np.testing.assert_array_less(abs(products.mean(axis=2) - cov) / error, 4.5)
+    np.testing.assert_array_less(abs(departure.mean(axis=1)) / forecast.std * np.sqrt(n), 4.5)
+    for q in (0.05, 0.5, 0.8):
+        quantile = forecast.quantile(q).to_numpy()
+        below = (paths <= quantile[:, None]).mean(axis=1)
+        zero = quantile == 0  # then at least that
+        np.testing.assert_allclose(below[~zero], q, atol=4.5 * np.sqrt(q * (1 - q) / n))
+        assert (below[zero] >= q).all()
+
+
+def test_tables_hold_the_mean_and_the_interval(forecast):
+    band = forecast.interval(0.95)
+    frame = forecast.summary_frame(0.05)
+    np.testing.assert_array_equal(frame["mean"], forecast.mean)
+    np.testing.assert_array_equal(frame["mean_se"], forecast.std)
+    np.testing.assert_array_equal(frame[["mean_ci_lower", "mean_ci_upper"]], band)
+    table = forecast.to_nixtla(levels=(95,))
+    np.testing.assert_array_equal(table["forecast_unc"], forecast.mean)
+    np.testing.assert_array_equal(table[["forecast_unc-lo-95", "forecast_unc-hi-95"]], band)
+    line = forecast.plot().lines[0]
+    np.testing.assert_array_equal(line.get_ydata(), forecast.mean)
+
+
+def test_pickled_forecasts_are_equal(forecast):
+    same(pickle.loads(pickle.dumps(forecast)), forecast, rtol=1e-15)
+
+
+@given(
+    power=st.just(0.0) | st.floats(1e-9, 1 - 1e-9),
+    level=st.floats(-3, 3),
+    size=st.floats(0.01, 2),
+    seed=st.integers(0, 50),
+    q=st.lists(st.floats(1e-6, 1 - 1e-6), min_size=2, max_size=5, unique=True),
+)
+def test_transformed_quantiles_increase_from_zero_on_and_have_their_pit(
+    power, level, size, seed, q
+):
+    one = make(PowerTransform(power), level=level, size=size, seed=seed)
+    two = make(PowerTransform(1 - power), level=level + 0.5, size=size, seed=seed + 1)
+    levels = sorted(q)
+    for forecast in (one, Forecast.average([one, two], [0.3, 0.7])):
+        values = forecast.quantile(levels)
+        assert (values.to_numpy() >= 0).all()
+        assert (np.diff(values) >= 0).all()
+        for p in levels:
+            pit = forecast.score(values[p])["pit"].to_numpy()
+            positive = values[p].to_numpy() > 0
+            np.testing.assert_allclose(pit[positive], p, rtol=1e-6, atol=1e-8)
+            assert (pit[~positive] >= p * (1 - 1e-9)).all()
+        assert (forecast.interval(0.999) >= 0).all(axis=None)
+
+
+# Averages
+
+
+@given(
+    weight=st.floats(0.01, 0.99),
+    power=st.none() | st.sampled_from([0.0, 0.3, 1.0]),
+    seed=st.integers(0, 20),
+)
+def test_average_with_itself_is_itself(weight, power, seed):
+    forecast = make(PowerTransform(power), seed=seed)
+    twice = Forecast.average([forecast, forecast], [weight, 1 - weight])
+    same(twice, forecast, rtol=1e-9)
+    pd.testing.assert_frame_equal(twice.decompose(), forecast.decompose())
+    assert twice.name == "load"
+
+
+def test_normal_members_give_a_normal_average():
+    a, b = make(), make(seed=4, level=5.0)
+    average = Forecast.average([a, b], [1, 3])
+    np.testing.assert_allclose(average.mean, 0.25 * a.mean + 0.75 * b.mean, rtol=1e-13)
+    np.testing.assert_allclose(average.std, 0.25 * a.std + 0.75 * b.std, rtol=1e-13)
+    within = 0.25 * a.cov + 0.75 * b.cov
+    std = np.sqrt(np.diag(within))
+    cor = average.cov / np.outer(average.std, average.std)
+    np.testing.assert_allclose(cor, within / np.outer(std, std), rtol=1e-12)
+    # Normal: it conditions and aggregates in closed form.
+    total = average.aggregate()
+    assert total.var.item() == pytest.approx(average.cov.to_numpy().sum(), rel=1e-12)
+    np.testing.assert_allclose(
+        total.interval(0.8).to_numpy()[0],
+        stats.norm(total.mean.item(), total.std.item()).interval(0.8),
+        rtol=1e-12,
+    )
+
+
+def test_quantiles_and_means_are_averaged():
+    members, weights = [make(), make(LOG, seed=1), make(ROOT, seed=2)], np.array([0.5, 0.2, 0.3])
+    average = Forecast.average(members, 10 * weights)
+    levels = [0.001, 0.25, 0.5, 0.9]
+    expected = sum(w * m.quantile(levels) for w, m in zip(weights, members, strict=True))
+    np.testing.assert_allclose(average.quantile(levels), expected, rtol=1e-12)
+    means = sum(w * m.mean for w, m in zip(weights, members, strict=True))
+    np.testing.assert_allclose(average.mean, means, rtol=1e-12)
+
+
+@given(order=st.permutations(range(4)))
+def test_order_of_the_members_does_not_matter(order):
+    members = [make(), make(LOG, seed=1), make(ROOT, seed=2), make(seed=5)]
+    weights = np.array([0.1, 0.2, 0.3, 0.4])
+    shuffled = Forecast.average([members[i] for i in order], weights[list(order)])
+    same(shuffled, Forecast.average(members, weights))
+
+
+def test_averages_of_averages_average_quantiles():
+    a, b, c = make(LOG), make(LOG, seed=1), make(ROOT, seed=2)
+    nested = Forecast.average([Forecast.average([a, b]), c], [2, 1])
+    flat = Forecast.average([a, b, c])
+    levels = [0.1, 0.5, 0.99]
+    np.testing.assert_allclose(nested.quantile(levels), flat.quantile(levels), rtol=1e-12)
+    np.testing.assert_allclose(nested.cov, flat.cov, rtol=0.02)
+
+
+def test_members_without_weight_do_not_count():
+    a, b = make(LOG), make(seed=1)
+    same(Forecast.average([a, b], [1.0, 0.0]), a)
+
+
+def test_average_says_what_it_needs():
+    a = make()
+    later = make(index=INDEX + pd.offsets.MonthEnd(1))
+    with pytest.raises(ValueError, match=r"forecasts must hold a forecast; got none\. "):
+        Forecast.average([])
+    with pytest.raises(TypeError, match=r"forecasts must be a sequence of Forecasts; got Forecast"):
+        Forecast.average(a)
+    with pytest.raises(TypeError, match=r"forecasts must hold Forecasts; got float\. "):
+        Forecast.average([a, 1.0])
+    with pytest.raises(
+        ValueError, match=r"forecasts must be of the same times; .* 2024-03-31, .* the same steps"
+    ):
+        Forecast.average([a, later])
+    with pytest.raises(ValueError, match=r"weights must have shape \(2,\); got \(3,\)\. "):
+        Forecast.average([a, a], [1, 2, 3])
+    for weights in ([-1.0, 2.0], [0.0, 0.0]):
+        with pytest.raises(ValueError, match=r"weights must not be negative, nor all 0; got \["):
+            Forecast.average([a, a], weights)
+
+
+# Scores
+
+
+def test_score_of_a_lognormal():
+    x, log = make(), make(LOG)
+    actual = pd.Series([1.0, 4.0, np.nan, 60.0], index=INDEX)
+    table = log.score(actual, 0.8)
+    law = stats.lognorm(x.std, scale=np.exp(x.mean))
+    np.testing.assert_allclose(table["error"], actual - log.mean)
+    np.testing.assert_allclose(table["pit"], law.cdf(actual), rtol=1e-9)
+    np.testing.assert_allclose(table["nlpd"], -law.logpdf(actual), rtol=1e-9)
+    band = log.interval(0.8)
+    np.testing.assert_allclose(
+        table["interval_score"],
+        scores.interval_score(actual, band["lower"], band["upper"], 0.8),
+    )
+    assert table.iloc[2].isna().all()
+
+
+def test_crps_is_that_of_many_samples(forecast):
+    n = 50_000
+    paths = np.sort(forecast.sample(n, random_state=3).to_numpy(), axis=1)
+    actual = forecast.quantile(0.8)
+    # E|Y - y| - E[Y (2F - 1)], from the order statistics.
+    rank = (2 * np.arange(1, n + 1) - n - 1) / (n - 1)
+    drawn = abs(paths - actual.to_numpy()[:, None]).mean(axis=1) - (paths * rank).mean(axis=1)
+    np.testing.assert_allclose(
+        forecast.score(actual)["crps"], drawn, atol=(6 / np.sqrt(n) * forecast.std).max()
+    )
+
+
+def test_energy_score_is_that_of_the_paths(forecast):
+    actual = forecast.median
+    got = forecast.energy_score(actual.iloc[::-1], n_samples=50, random_state=2)
+    assert got == scores.energy_score(actual, forecast.sample(50, 2).T)
+    assert forecast.energy_score(actual, 50, 3) != got
+    assert np.isnan(forecast.energy_score(actual.where(actual.index != INDEX[1]), 10, 0))
+    with pytest.raises(ValueError, match=r"actual must hold each of the forecast's times; got no"):
+        forecast.energy_score(actual.iloc[1:])
+    with pytest.raises(ValueError, match=r"n_samples must be a whole number, at least 2; got 0\. "):
+        forecast.energy_score(actual, 0)
+
+
+# Aggregates
+
+
+@pytest.mark.parametrize("how", ["sum", "mean", [1.0, 0.0, 2.0, 0.5], [1.0, -1.0, 0.0, 2.0]])
+def test_aggregates_have_the_exact_moments(forecast, how):
+    by_year = forecast.aggregate(how, freq="YE")
+    member = np.array([[1, 1, 0, 0], [0, 0, 1, 1]])
+    weights = (
+        member * {"sum": 1.0, "mean": 0.5}.get(how, 0) if isinstance(how, str) else member * how
+    )
+    np.testing.assert_allclose(by_year.mean, weights @ forecast.mean, rtol=1e-9)
+    np.testing.assert_allclose(
+        by_year.cov, weights @ forecast.cov.to_numpy() @ weights.T, rtol=1e-8
+    )
+    if np.min(weights) >= 0:
+        assert (by_year.quantile(1e-6) >= 0).all() or forecast.quantile(1e-6).min() < 0
+        total, at_once = by_year.aggregate("sum"), forecast.aggregate(weights.sum(axis=0))
+        assert total.std.item() == pytest.approx(at_once.std.item(), rel=1e-7)
+    np.testing.assert_allclose(by_year.decompose().sum(axis=1), by_year.var, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FORECASTS if kind != "root with zeros"])
+def test_shape_of_a_sum_is_near_that_of_the_paths(kind):
+    forecast = FORECASTS[kind]()
+    n, total = 200_000, forecast.aggregate("sum")
+    drawn = forecast.sample(n, random_state=5).sum(axis=0)
+    for q in (0.025, 0.1, 0.5, 0.9, 0.975):
+        covered = (drawn <= total.quantile(q).item()).mean()
+        # A normal sum of these moments is off by 0.03 to 0.07 at 0.1.
+        assert covered == pytest.approx(q, abs=0.005)
+    normal = Forecast(total.index, total.mean, total.cov)
+    assert (drawn <= normal.quantile(0.1).item()).mean() < 0.075
+
+
+def test_sum_of_one_step_is_that_step(forecast):
+    last = forecast.aggregate([0, 0, 0, 2.0])
+    levels = [0.01, 0.5, 0.9]
+    np.testing.assert_allclose(
+        last.quantile(levels), 2 * forecast.quantile(levels).iloc[3:], rtol=1e-12
+    )
+
+
+# Conditioning
+
+
+def test_condition_is_that_of_the_normal_scores():
+    x, log = make(), make(LOG)
+    observed = pd.Series([2.0, 5.0], index=INDEX[[3, 1]])
+    rest, expected = log.condition(observed), x.condition(np.log(observed))
+    same(rest, Forecast(expected.index, expected.mean, expected.cov, transform=LOG), rtol=1e-9)
+
+
+def test_condition_is_the_law_of_the_paths_nearby(forecast):
+    observed = forecast.quantile(0.7).iloc[[1]]
+    rest = forecast.condition(observed)
+    paths = forecast.sample(400_000, random_state=4)
+    near = paths.loc[:, abs(paths.iloc[1] - observed.item()) < 0.05 * forecast.std.iloc[1]]
+    near = near.drop(index=observed.index)
+    n = near.shape[1]
+    assert n > 2000
+    for q in (0.1, 0.5, 0.9):
+        below = near.le(rest.quantile(q), axis=0).mean(axis=1)
+        np.testing.assert_allclose(below, q, atol=5 * np.sqrt(q * (1 - q) / n))
+
+
+def test_condition_refuses_what_the_forecast_excludes():
+    nothing = pd.Series([0.0], index=INDEX[[1]])
+    for forecast in (make(LOG), make(ROOT), Forecast.average([make(LOG), make(ROOT)])):
+        with pytest.raises(
+            ValueError, match=r"observed must hold values of positive density; got 0 at 2023-12-31"
+        ):
+            forecast.condition(nothing)
+    both = Forecast.average([make(LOG), make()])
+    assert len(both.condition(nothing)) == H - 1
+
+
+# Parts
+
+
+def test_parts_keep_their_shares_of_the_variance():
+    plain, log = make(), make(LOG)
+    shares = plain.decompose().div(plain.var, axis=0)
+    np.testing.assert_allclose(log.decompose().div(log.var, axis=0), shares, rtol=1e-10)
+
+
+def test_parts_of_an_average_are_weighted_by_the_widths():
+    a, b = make(LOG), make(seed=1, size=2.0)
+    average = Forecast.average([a, b], [0.25, 0.75])
+    weight = 0.25 * a.std / (0.25 * a.std + 0.75 * b.std)
+    expected = a.decompose().div(a.var, axis=0).mul(weight, axis=0) + b.decompose().div(
+        b.var, axis=0
+    ).mul(1 - weight, axis=0)
+    np.testing.assert_allclose(average.decompose().div(average.var, axis=0), expected, rtol=1e-10)
+
+
+def test_parts_are_unknown_if_those_of_a_member_are():
+    average = Forecast.average([make(LOG), make(parts=False)])
+    with pytest.raises(ValueError, match=r"decompose must be called on a forecast that knows its"):
+        average.decompose()
+
+
+# Messages
+
+
+def test_a_forecast_that_diverged_is_refused():
+    far = np.array([1.0, 1.0, 1.0, 400.0])
+    with pytest.raises(
+        ValueError,
+        match=r"cov must leave each step a positive, finite variance; got none at 2024-02-29, "
+        r"where 95 % of y lie from .* has diverged.*: ask for fewer steps",
+    ):
+        Forecast(INDEX, far, np.eye(H), transform=LOG)
+    with pytest.raises(ValueError, match=r"got none at 2023-11-30, where 95 % of y lie from 0 to"):
+        Forecast(INDEX, np.full(H, -1e3), np.eye(H), transform=ROOT)
+
+
+def test_transform_is_a_power_transform():
+    with pytest.raises(
+        TypeError, match=r"transform must be a PowerTransform or None; got 'log'\. .* pass PowerTr"
+    ):
+        make("log")

@@ -331,8 +331,8 @@ def test_bad_updates(y, regressor):
         match="y_new must follow .* from 2020-03-01; got 9 values from",
     ):
         model.update(y.iloc[61:])
-    with pytest.raises(ValueError, match="y_new must be finite"):
-        model.update(y.iloc[60:].where(y.index[60:] > "2020-03-02"))
+    with pytest.raises(ValueError, match="y_new must be finite or missing; got 10 infinite"):
+        model.update(y.iloc[60:] * np.inf)
     with pytest.raises(TypeError, match="y_new must be a pandas Series; got list"):
         model.update([1.0])
     with pytest.raises(ValueError, match="y must have at least 2 values"):

@@ -11,6 +11,7 @@ from forecast_unc import GPRegressor
 from forecast_unc.forecasting import propagation as propagation_module
 from forecast_unc.forecasting.embedding import lag_embedding
 from forecast_unc.forecasting.propagation import propagate, sample_paths, step_inputs
+from forecast_unc.forecasting.transforms import Transform
 from forecast_unc.regression.posterior import KernelPosterior
 from tests import oracles
 from tests.test_moments import built_by_hand
@@ -490,3 +491,211 @@ def test_path_consistent_covariance_is_a_covariance():
         std = np.sqrt(np.diagonal(cov))
         lowest = np.linalg.eigvalsh(cov / np.outer(std, std))[0]
         assert lowest > -1e-12
+
+
+# Uncertain inputs of every kind, and levels behind differences
+
+
+def next_levels(ar, by_exog, lags, transform, history, exog, shocks):
+    """The next levels of a linear model, one at a time, from the definition."""
+    levels = list(history)
+    for regressors, shock in zip(exog, shocks, strict=True):
+        z = transform.forward(np.array(levels))
+        change = sum(a * z[-lag] for a, lag in zip(ar, lags, strict=True))
+        change += by_exog @ regressors + shock
+        undone = oracles.undo_differences(
+            levels, [transform.scale * change + transform.shift], transform.differences
+        )
+        levels.append(undone[0])
+    return np.array(levels[len(history) :])
+
+
+def random_cov(rng, n, rank):
+    root = rng.normal(size=(n, rank))
+    return root @ root.T
+
+
+LINEAR_CASES = [
+    ((1,), (), 2),
+    ((1, 3), (), 2),
+    ((2, 1), (1,), 1),
+    ((1, 4), (3,), 2),
+    ((1,), (1, 4), 0),
+    ((3, 1), (1, 1), 1),
+]
+
+
+def linear_case(lags, differences, k, steps=6):
+    """A linear model with all of its inputs uncertain, and the exact law of its future."""
+    rng = np.random.default_rng([*lags, *differences, k])
+    ar, by_exog = np.array([0.5, -0.3])[: len(lags)], np.array([0.7, -1.1])[:k]
+    transform = affine(differences)
+    p = max(lags) + sum(differences)
+    history, exog = rng.normal(size=p + 3), rng.normal(size=(steps, k))
+    history_cov = random_cov(rng, p, 2)
+    exog_cov = random_cov(rng, steps * k, 2) if k else None
+    bias_var = 0.2
+    posterior = linear_posterior(np.append(ar, by_exog), bias_var, 0.1)
+
+    def path(history, exog, shocks):
+        return next_levels(ar, by_exog, lags, transform, history, exog, shocks)
+
+    mean = path(history, exog, np.full(steps, 0.1))
+    no = np.zeros_like
+    start = path(no(history), no(exog), np.zeros(steps))  # the constants
+    moved = [path(e, no(exog), np.zeros(steps)) - start for e in np.eye(p + 3)[3:]]
+    cov = np.array(moved).T @ history_cov @ np.array(moved)
+    if k:
+        units = np.eye(steps * k).reshape(-1, steps, k)
+        moved = [path(no(history), e, np.zeros(steps)) - start for e in units]
+        cov = cov + np.array(moved).T @ exog_cov @ np.array(moved)
+    moved = np.array([path(no(history), no(exog), e) - start for e in np.eye(steps)])
+    own = {
+        True: moved.T @ (NOISE_VAR * np.eye(steps) + bias_var) @ moved,
+        False: moved.T @ ((NOISE_VAR + bias_var) * np.eye(steps)) @ moved,
+    }
+    args = posterior, lags, history, exog
+    given = {"transform": transform, "history_cov": history_cov, "exog_cov": exog_cov}
+    return args, given, mean, {flag: cov + own[flag] for flag in own}
+
+
+def affine(differences):
+    return Transform(differences, 0.3, 1.7)
+
+
+@pytest.mark.parametrize("case", LINEAR_CASES, ids=str)
+@pytest.mark.parametrize("method", ["exact", "taylor"])
+@pytest.mark.parametrize("path_consistent", [True, False])
+def test_linear_models_with_all_inputs_uncertain(case, method, path_consistent):
+    args, given, mean, cov = linear_case(*case)
+    joint = propagate(*args, **given, propagation=method, path_consistent=path_consistent)
+    np.testing.assert_allclose(joint.mean, mean, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(joint.cov, cov[path_consistent], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("case", LINEAR_CASES, ids=str)
+@pytest.mark.parametrize("path_consistent", [True, False])
+def test_sampled_linear_paths_with_all_inputs_uncertain(case, path_consistent):
+    args, given, mean, cov = linear_case(*case, steps=4)
+    paths = sample_paths(*args, 60_000, path_consistent, 2, **given)
+    assert_close_in_errors(paths, mean, cov[path_consistent])
+    joint = propagate(
+        *args,
+        **given,
+        propagation="monte_carlo",
+        n_samples=60_000,
+        random_state=2,
+        path_consistent=path_consistent,
+    )
+    np.testing.assert_array_equal(joint.mean, paths.mean(axis=0))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("path_consistent", [True, False])
+@pytest.mark.parametrize("differences", [(), (1,), (2, 3), (1, 1), (1, 12)], ids=str)
+def test_levels_are_the_changes_integrated(method, path_consistent, differences):
+    """The affine map back, which the recursion contains, against integrating its columns."""
+    lags, steps = (1, 2), 5
+    gp, y, _, _ = fitted(lags)
+    transform = affine(differences)
+    rng = np.random.default_rng(4)
+    start = rng.normal(size=sum(differences))
+    levels = np.append(start, oracles.undo_differences(start, 1.7 * y[-9:] + 0.3, differences))
+    options = {
+        "propagation": method,
+        "path_consistent": path_consistent,
+        "n_samples": 40,
+        "random_state": 1,
+    }
+    changes = propagate(gp.posterior_, lags, y[-9:], no_exog(steps), **options)
+    joint = propagate(gp.posterior_, lags, levels, no_exog(steps), transform=transform, **options)
+    mean = oracles.undo_differences(levels, 1.7 * changes.mean + 0.3, differences)
+    zero = np.zeros(len(levels))
+    M = np.array([oracles.undo_differences(zero, e, differences) for e in 1.7 * np.eye(steps)]).T
+    np.testing.assert_allclose(joint.mean, mean, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(joint.cov, M @ changes.cov @ M.T, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(
+        step_inputs(lags, levels, joint.mean, no_exog(steps), transform),
+        step_inputs(lags, y, changes.mean, no_exog(steps)),
+        atol=1e-9,
+    )
+
+
+def test_one_step_from_uncertain_history_and_regressors_is_the_quadrature():
+    lags = (1, 2)
+    gp, y, _, _ = fitted(lags, columns=1)
+    rng = np.random.default_rng(1)
+    history_cov, exog_cov = 0.1 * random_cov(rng, 2, 2), np.array([[0.4]])
+    x = np.array([y[-1], y[-2], 0.3])
+    cov = np.zeros((3, 3))
+    cov[:2, :2] = history_cov[::-1, ::-1]  # oldest first in the history, latest first in x
+    cov[2, 2] = 0.4
+    mean, var, _ = oracles.quadrature_moments(predict_of(gp), x, cov)
+    for path_consistent in (True, False):
+        joint = propagate(
+            gp.posterior_,
+            lags,
+            y,
+            np.array([[0.3]]),
+            history_cov=history_cov,
+            exog_cov=exog_cov,
+            path_consistent=path_consistent,
+        )
+        np.testing.assert_allclose(joint.mean, [mean], rtol=1e-9)
+        np.testing.assert_allclose(joint.cov, [[var]], rtol=1e-8)
+
+
+@pytest.mark.parametrize("path_consistent", [True, False])
+@pytest.mark.parametrize("differences", [(), (1,)], ids=str)
+def test_sampled_nonlinear_paths_with_uncertain_inputs(path_consistent, differences):
+    lags, steps = (1, 2), 4
+    gp, y, _, _ = fitted(lags, columns=1)
+    rng = np.random.default_rng(9)
+    p = 2 + sum(differences)
+    given = {
+        "transform": Transform(differences, 0.0, 1.0),
+        "history_cov": 0.01 * random_cov(rng, p, p),
+        "exog_cov": 0.02 * random_cov(rng, steps, steps),
+        "path_consistent": path_consistent,
+    }
+    args = gp.posterior_, lags, np.cumsum(y) if differences else y, rng.normal(size=(steps, 1))
+    exact = propagate(*args, **given)
+    sampled = propagate(*args, **given, propagation="monte_carlo", n_samples=20_000, random_state=0)
+    std = np.sqrt(np.diagonal(sampled.cov))
+    scale = np.outer(std, std)
+    np.testing.assert_allclose(exact.mean / std, sampled.mean / std, atol=0.2)
+    np.testing.assert_allclose(exact.cov / scale, sampled.cov / scale, atol=0.2)
+    known = propagate(*args, transform=given["transform"], path_consistent=path_consistent)
+    assert (np.diagonal(exact.cov) > 1.1 * np.diagonal(known.cov)).all()
+
+
+def test_uncertain_inputs_of_no_variance_are_known():
+    lags, steps = (1, 3), 5
+    gp, y, _, _ = fitted(lags, columns=1)
+    args = gp.posterior_, lags, y, np.ones((steps, 1))
+    none = {"history_cov": np.zeros((3, 3)), "exog_cov": np.zeros((steps, steps))}
+    for path_consistent in (True, False):
+        joint, known = (
+            propagate(*args, path_consistent=path_consistent, **given) for given in (none, {})
+        )
+        np.testing.assert_allclose(joint.mean, known.mean, rtol=1e-13)
+        np.testing.assert_allclose(joint.cov, known.cov, rtol=1e-12, atol=1e-15)
+
+
+def test_covariance_with_uncertain_inputs_is_a_covariance():
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-2, 2, size=(6, 2))
+        gp = GPRegressor(linear=False, lengthscales=rng.uniform(0.5, 1.5, 2), noise_std=0.1)
+        posterior = gp.fit(X, rng.standard_normal(6)).posterior_
+        _, cov = propagate(
+            posterior,
+            (1,),
+            rng.uniform(-2, 2, size=2),
+            rng.uniform(-2, 2, size=(5, 1)),
+            transform=Transform((1,), 0.0, 1.0),
+            history_cov=random_cov(rng, 2, 1),
+            exog_cov=random_cov(rng, 5, 3),
+        )
+        std = np.sqrt(np.diagonal(cov))
+        assert np.linalg.eigvalsh(cov / np.outer(std, std))[0] > -1e-12

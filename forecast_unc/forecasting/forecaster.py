@@ -9,12 +9,14 @@ from typing import Any, Self, TypeGuard
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from forecast_unc._typing import Array
 from forecast_unc._version import __version__
 from forecast_unc.forecasting.embedding import lag_embedding
+from forecast_unc.forecasting.filtering import state_at_origin
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.propagation import (
     PROPAGATIONS,
@@ -24,13 +26,15 @@ from forecast_unc.forecasting.propagation import (
 )
 from forecast_unc.forecasting.series import (
     check_exog,
+    check_exog_cov,
     check_is_series,
     check_series,
+    check_y_std,
     format_time,
     future_index,
     prolonged,
 )
-from forecast_unc.forecasting.transforms import Transform
+from forecast_unc.forecasting.transforms import Transform, difference
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.posterior import KernelPosterior
 from forecast_unc.regression.predictor import PredictorPosterior, as_kernel_regressor
@@ -98,18 +102,29 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         self.max_train = max_train
         self.random_state = random_state
 
-    def fit(self, y: pd.Series, exog: pd.DataFrame | None = None) -> Self:
+    def fit(
+        self,
+        y: pd.Series,
+        exog: pd.DataFrame | None = None,
+        y_std: pd.Series | None = None,
+    ) -> Self:
         """Learn the one-step model from a series.
 
         Parameters
         ----------
         y : Series
-            Finite numbers on a regular index: DatetimeIndex with a frequency set or
-            inferable, PeriodIndex, or evenly spaced integers. Time zones are kept.
+            Numbers on a regular index: DatetimeIndex with a frequency set or inferable,
+            PeriodIndex, or evenly spaced integers. Time zones are kept. Missing values (NaN)
+            are not filled: training rows that touch them are left out, and what the forecast
+            needs of them is uncertain, given all that was observed.
         exog : DataFrame, optional
-            Regressors with the index of y; their values at the time of the target are
-            further inputs, and `forecast` needs them for the future. They are not
+            Regressors with the index of y, none missing; their values at the time of the
+            target are further inputs, and `forecast` needs them for the future. They are not
             differenced.
+        y_std : Series, optional
+            Std of the measurement error of each value of y, in its units and with its index;
+            0 is exact. The forecast then starts from uncertain values. It does not enter the
+            learning: what the noise of these values does to the fit is not undone.
 
         Returns
         -------
@@ -142,32 +157,48 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             )
         lags = tuple(lags)  # a range until it is known to be short
         exog_values = check_exog(exog, index, None, "y")
-        if np.ptp(values) <= 1e-12 * np.abs(values).max():
+        stds = check_y_std(y_std, values, index)
+        observed = values[~np.isnan(values)]
+        if np.ptp(observed) <= 1e-12 * np.abs(observed).max():
             raise ValueError(
-                f"y must vary; got the constant {values[0]:g} throughout, to 12 digits. There is "
+                f"y must vary; got the constant {observed[0]:g} throughout, to 12 digits. There is "
                 "nothing to learn; subtract a large offset if there is one."
             )
+        complete = _complete_rows(values, lags, tuple(differences))
+        if complete.sum() < _MIN_ROWS:
+            raise ValueError(
+                f"y must leave at least {_MIN_ROWS} complete training rows for lags up to "
+                f"{deepest} and differences {tuple(differences)}; got {complete.sum()} of "
+                f"{len(complete)}, the others touch missing values. Use fewer lags."
+            )
         transform = Transform.fit(values, tuple(differences))
-        if transform.scale <= 1e-12 * np.abs(values).max():
+        if transform.scale <= 1e-12 * np.abs(observed).max():
             raise ValueError(
                 f"differences must leave some variation; got a constant series after differencing "
                 f"at lags {differences}. Take fewer differences."
             )
         self.lags_, self.transform_ = lags, transform
         self.exog_columns_ = pd.Index([]) if exog is None else exog.columns
-        self._set_history(values, index, exog_values, y.name)
+        self._set_history(values, stds, index, exog_values, y.name)
         self.regressor_ = clone(regressor).fit(*self._training_rows())
         return self
 
-    def update(self, y_new: pd.Series, exog: pd.DataFrame | None = None) -> Self:
+    def update(
+        self,
+        y_new: pd.Series,
+        exog: pd.DataFrame | None = None,
+        y_std: pd.Series | None = None,
+    ) -> Self:
         """Take in the values that followed, with the same hyper-parameters.
 
         Parameters
         ----------
         y_new : Series
-            The next values; its index starts where the series ended.
+            The next values; its index starts where the series ended. NaN where missing.
         exog : DataFrame, optional
             Regressors at the times of `y_new`, if the model was fitted with some.
+        y_std : Series, optional
+            Std of the measurement error of each new value; exact if left out.
 
         Returns
         -------
@@ -184,10 +215,11 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
                 f"{len(y_new)} values from {format_time(y_new.index, 0) if len(y_new) else None}. "
                 "Pass only the new values."
             )
-        values, _ = check_series(y_new.set_axis(expected), "y_new")
+        values, _ = check_series(y_new.set_axis(expected), "y_new", all_missing=True)
         exog_values = check_exog(exog, expected, self.exog_columns_, "y_new")
         self._set_history(
             np.concatenate([self._values, values]),
+            np.concatenate([self._stds, check_y_std(y_std, values, expected, "y_new")]),
             prolonged(self._index, len(values)),
             np.vstack([self._exog, exog_values]),
             self._name,
@@ -196,7 +228,12 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         self.regressor_ = copy.copy(self.regressor_).condition(*self._training_rows())
         return self
 
-    def apply(self, y: pd.Series, exog: pd.DataFrame | None = None) -> Self:
+    def apply(
+        self,
+        y: pd.Series,
+        exog: pd.DataFrame | None = None,
+        y_std: pd.Series | None = None,
+    ) -> Self:
         """The fitted model at the end of another series, with nothing learned anew.
 
         Hyper-parameters, scale and posterior stay as they are and are shared; only the
@@ -208,6 +245,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             A series of the same kind; its last values are the inputs of the forecast.
         exog : DataFrame, optional
             Regressors with the index of y, if the model was fitted with some.
+        y_std : Series, optional
+            Std of the measurement error of each value of y; exact if left out.
 
         Returns
         -------
@@ -223,15 +262,16 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
                 f"differences {self.transform_.differences}; got {len(values)}. Give more history."
             )
         applied = copy.copy(self)
-        applied._set_history(
-            values, index, check_exog(exog, index, self.exog_columns_, "y"), y.name
-        )
+        exog_values = check_exog(exog, index, self.exog_columns_, "y")
+        stds = check_y_std(y_std, values, index)
+        applied._set_history(values, stds, index, exog_values, y.name)
         return applied
 
     def forecast(
         self,
         steps: int,
         exog: pd.DataFrame | None = None,
+        exog_cov: pd.DataFrame | Array | None = None,
         *,
         propagation: Propagation = "exact",
         path_consistent: bool = True,
@@ -245,7 +285,13 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         steps : int
             Steps ahead, from 1.
         exog : DataFrame, optional
-            Regressors at the forecast times, if the model was fitted with some.
+            Regressors at the forecast times, if the model was fitted with some; where they
+            are uncertain, their means.
+        exog_cov : DataFrame or ndarray, optional
+            Uncertainty of `exog`, whose errors are taken for Gaussian and independent of the
+            series: a frame of stds with its index and columns, for independent errors, 0 for
+            a known value; or the covariance of shape (steps * k, steps * k) of its k columns,
+            all columns of step 1, then all of step 2, and so on. None takes them for known.
         propagation : {"exact", "taylor", "monte_carlo", "naive"}, default="exact"
             How the doubt of one step enters the next: exact moment matching; moments to
             first order in the doubt; sample paths; or not at all.
@@ -284,29 +330,42 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         future_exog = check_exog(
             exog, index, self.exog_columns_, f"the {steps} steps after the origin"
         )
+        regressors_cov = check_exog_cov(exog_cov, exog)
         posterior: KernelPosterior = self.regressor_.posterior_
-        history = self.transform_.forward(self._values)
+        state = state_at_origin(
+            posterior,
+            self.lags_,
+            self._values,
+            self._exog,
+            y_std=self._stds,
+            transform=self.transform_,
+            propagation=propagation,
+        )
+        history = np.concatenate([self._values[: -len(state.mean)], state.mean])
         joint = propagate(
             posterior,
             self.lags_,
             history,
             future_exog,
+            transform=self.transform_,
+            history_cov=state.cov,
+            exog_cov=regressors_cov,
             propagation=propagation,
             path_consistent=path_consistent,
             n_samples=n_samples,
             random_state=self.random_state if random_state is None else random_state,
         )
-        model = posterior.covariance(step_inputs(self.lags_, history, joint.mean, future_exog))
+        inputs = step_inputs(self.lags_, state.mean, joint.mean, future_exog, self.transform_)
+        model = posterior.covariance(inputs)
         if not path_consistent:
             model = np.diag(np.diagonal(model))
-        matrix, offset = self.transform_.inverse(self._values, steps)
         scale = self.transform_.scale
         split = not isinstance(posterior, PredictorPosterior)  # noise and model are told apart
         return Forecast(
             index,
-            matrix @ joint.mean + offset,
-            matrix @ joint.cov @ matrix.T,
-            # What enters at each step anew; what earlier steps carry over is the inputs' part.
+            joint.mean,
+            joint.cov,
+            # What enters at each step anew; what uncertain inputs carry over is their part.
             noise_cov=scale**2 * posterior.noise_var * np.eye(steps) if split else None,
             model_cov=scale**2 * model if split else None,
             name=self._name,
@@ -324,13 +383,17 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         check_is_fitted(self, "regressor_")
         Path(path).write_bytes(pickle.dumps({"forecast_unc": __version__, "model": self}))
 
-    def _set_history(self, values: Array, index: pd.Index, exog: Array, name: Any) -> None:
-        self._values, self._index, self._exog, self._name = values, index, exog, name
+    def _set_history(
+        self, values: Array, stds: Array, index: pd.Index, exog: Array, name: Any
+    ) -> None:
+        self._values, self._stds, self._index = values, stds, index
+        self._exog, self._name = exog, name
 
     def _training_rows(self) -> tuple[Array, Array]:
         z = self.transform_.forward(self._values)
         X, target = lag_embedding(z, self.lags_, self._exog[len(self._values) - len(z) :])
-        rows = slice(-self.max_train if self.max_train else None, None)
+        complete = _complete_rows(self._values, self.lags_, self.transform_.differences)
+        rows = np.flatnonzero(complete)[-self.max_train if self.max_train else None :]
         return X[rows], target[rows]
 
 
@@ -366,6 +429,15 @@ def load_model(path: str | PathLike[str]) -> Forecaster:
         )
     model: Forecaster = stored["model"]
     return model
+
+
+def _complete_rows(
+    values: Array, lags: tuple[int, ...], differences: tuple[int, ...]
+) -> NDArray[np.bool_]:
+    """Which training rows touch no missing value."""
+    changes = difference(values, differences)
+    X, target = lag_embedding(changes, lags, np.empty((len(changes), 0)))
+    return ~(np.isnan(X).any(axis=1) | np.isnan(target))
 
 
 def _as_lags(name: str, value: int | Sequence[int], upto: bool) -> Sequence[int]:

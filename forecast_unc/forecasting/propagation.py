@@ -1,18 +1,21 @@
 """The recursion: one-step predictions iterated over the horizon, with their uncertainty.
 
-The input of each step is made of lagged values, observed or forecast, and of known
-regressors. The methods differ in what they remember of the forecasts' doubt; all return
-the joint mean and covariance of the next h observations.
+The input of each step is made of lagged values, observed or forecast, and of regressors.
+What is uncertain of them is a coordinate of one joint Gaussian: noisy or missing history,
+future regressors, earlier forecasts. The methods differ in what they remember of that
+doubt; all return the joint mean and covariance of the next h observations.
 """
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from numpy.typing import NDArray
+from scipy.linalg import block_diag, solve_triangular, toeplitz
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.moments import Moments
+from forecast_unc.forecasting.transforms import Transform
+from forecast_unc.regression.moments import Moments, covariance_root
 from forecast_unc.regression.posterior import KernelPosterior
 from forecast_unc.regression.predictor import PredictorPosterior
 from forecast_unc.regression.regressor import RandomState, check_positive_variance
@@ -25,6 +28,8 @@ _DIVERGED = 1e6
 # Bytes of whitened features kept per block of sample paths.
 _PATH_MEMORY = 1 << 28
 
+IDENTITY = Transform((), 0.0, 1.0)
+
 
 class Joint(NamedTuple):
     """Mean and covariance of the next h observations, noise included."""
@@ -33,12 +38,132 @@ class Joint(NamedTuple):
     cov: Array  # (h, h)
 
 
+class LevelMap:
+    """The sparse linear maps between levels, inputs and changes.
+
+    With c the coefficients of the difference polynomial, c_0 = 1, the lagged inputs and the
+    next level are
+
+        x_tj = (sum_i c_i y_(t - lag_j - i) - shift) / scale,
+        y_t = scale f(x_t) + shift - sum_(i > 0) c_i y_(t - i).
+
+    Covariances are kept in units of scale^2, where the coefficients are those of c.
+    """
+
+    def __init__(self, lags: tuple[int, ...], transform: Transform) -> None:
+        back, coefficients = transform.terms()
+        self.depth = int(max(lags) + back[-1])  # levels that one step looks back
+        self.lagged = np.add.outer(np.array(lags), back).ravel()  # (l q,), steps back
+        self.combine: Array = block_diag(*[coefficients] * len(lags))  # (l, l q)
+        self.own, self.carried = back[1:], coefficients[1:]  # (q - 1,)
+
+
+class Change(NamedTuple):
+    """Law of the next standardized change, jointly with the coordinates so far."""
+
+    mean: float
+    var: float
+    cross: Array  # (n,), covariance with the coordinates
+    weights: Array  # slope on the coordinates of the input
+    added: float  # variance of the function that its inputs do not explain linearly
+
+
+def next_change(
+    moments: Callable[[Array, Array], Moments],
+    noise_var: float,
+    x: Array,
+    combine: Array,
+    at: NDArray[np.intp],
+    cov: Array,
+) -> Change:
+    """Law of the change at an uncertain input that is linear in jointly Gaussian coordinates.
+
+    Parameters
+    ----------
+    moments : callable
+        The model's moments under an uncertain input.
+    noise_var : float
+        Its noise variance.
+    x : ndarray of shape (d,)
+        Mean input.
+    combine : ndarray of shape (r, q)
+        The first r <= d inputs on their coordinates; the others are known.
+    at : ndarray of shape (q,)
+        Positions of these coordinates.
+    cov : ndarray of shape (n, n)
+        Joint covariance of all coordinates.
+
+    Returns
+    -------
+    Change
+    """
+    r = len(combine)
+    input_cov = np.zeros((len(x), len(x)))
+    input_cov[:r, :r] = combine @ cov[np.ix_(at, at)] @ combine.T
+    # A change between two levels may be far surer than they are: below roundoff it is known.
+    known = np.diagonal(input_cov)[:r] <= 1e-13 * (combine**2 @ cov[at, at])
+    input_cov[:r][known] = 0.0
+    input_cov[:, :r][:, known] = 0.0
+    mean, var, slope = moments(x, input_cov)
+    slope, added = _explainable(slope, input_cov, var - noise_var)
+    weights = slope[:r] @ combine
+    # Stein: Cov(z, y) = Cov(z, x) E[dy/dx], so no inverse of a singular Cov(x).
+    return Change(mean, var, weights @ cov[at], weights, added)
+
+
+def append_level(
+    cov: Array, n: int, carried: Array, own: NDArray[np.intp], var: float, cross: Array
+) -> None:
+    """Enter the level, y = change - carried . levels, as coordinate n of a covariance.
+
+    Parameters
+    ----------
+    cov : ndarray
+        Joint covariance, filled in place in row and column n.
+    n : int
+        Number of coordinates so far.
+    carried : ndarray of shape (q,)
+        Coefficients of the earlier levels that the change is taken from.
+    own : ndarray of shape (q,)
+        Positions of these levels.
+    var : float
+        Variance of the change.
+    cross : ndarray of shape (n,)
+        Covariance of the change with the coordinates.
+    """
+    before = carried @ cov[own, :n]  # Cov(carried . levels, z)
+    cov[n, :n] = cov[:n, n] = cross - before
+    cov[n, n] = var - 2.0 * carried @ cross[own] + before[own] @ carried
+
+
+def check_not_diverged(mean: float, var: float, limit: float, where: str) -> None:
+    """Raise if a change is beyond anything in the history.
+
+    Parameters
+    ----------
+    mean, var : float
+        Mean and variance of the change.
+    limit : float
+        Largest change of the history.
+    where : str
+        Where this is, for the message.
+    """
+    if not abs(mean) + np.sqrt(abs(var)) < _DIVERGED * limit:
+        raise ValueError(
+            f"steps must not outrun the model; got a forecast that has diverged {where}. "
+            "Ask for fewer steps, take differences, or use other lags."
+        )
+
+
 def propagate(
     posterior: KernelPosterior,
     lags: tuple[int, ...],
     history: Array,
     exog: Array,
     *,
+    transform: Transform = IDENTITY,
+    history_cov: Array | None = None,
+    exog_cov: Array | None = None,
     propagation: Propagation = "exact",
     path_consistent: bool = True,
     n_samples: int = 1000,
@@ -49,15 +174,23 @@ def propagate(
     Parameters
     ----------
     posterior : KernelPosterior
-        One-step model on [lagged values; regressors].
+        One-step model of the standardized change on [lagged changes; regressors].
     lags : tuple of int
         Lags of the inputs, in the order of the model's columns.
     history : ndarray of shape (n,)
-        Values up to the origin, n >= max(lags).
+        Values up to the origin, n >= p = max(lags) + sum(differences); where they are
+        uncertain, their means. Only the last p enter.
     exog : ndarray of shape (h, k)
-        Known regressors of the h future steps; k may be 0.
+        Regressors of the h future steps, where they are uncertain their means; k may be 0.
+    transform : Transform
+        Differences, shift and scale between the series and what the model sees.
+    history_cov : ndarray of shape (p, p), optional
+        Covariance of the last p values; None if they are known.
+    exog_cov : ndarray of shape (h * k, h * k), optional
+        Covariance of the regressors, all columns of step 1, then of step 2, and so on; None
+        if they are known.
     propagation : {"exact", "taylor", "monte_carlo", "naive"}
-        How the uncertainty is carried on.
+        How the uncertainty is carried on. "naive" knows no uncertain inputs.
     path_consistent : bool
         Whether the unknown function is one and the same at all steps (True), or its error
         is drawn afresh at each, as in the recursion of Girard et al. 2003 (False).
@@ -72,20 +205,43 @@ def propagate(
     """
     if isinstance(posterior, PredictorPosterior):  # which says nothing of two inputs together
         path_consistent = False
-    if propagation == "exact":
-        return _gaussian(posterior.moments, posterior, lags, history, exog, path_consistent)
-    if propagation == "taylor":
-        return _gaussian(
-            posterior.taylor_moments, posterior, lags, history, exog, path_consistent, "taylor"
-        )
     if propagation == "naive":
-        return _naive(posterior, lags, history, exog, path_consistent)
-    paths = sample_paths(posterior, lags, history, exog, n_samples, path_consistent, random_state)
-    return Joint(paths.mean(axis=0), np.atleast_2d(np.cov(paths, rowvar=False)))
+        return _naive(posterior, lags, history, exog, transform, path_consistent)
+    if propagation == "monte_carlo":
+        paths = sample_paths(
+            posterior,
+            lags,
+            history,
+            exog,
+            n_samples,
+            path_consistent,
+            random_state,
+            transform=transform,
+            history_cov=history_cov,
+            exog_cov=exog_cov,
+        )
+        return Joint(paths.mean(axis=0), np.atleast_2d(np.cov(paths, rowvar=False)))
+    return _gaussian(
+        posterior,
+        lags,
+        history,
+        exog,
+        transform,
+        history_cov,
+        exog_cov,
+        path_consistent,
+        propagation,
+    )
 
 
-def step_inputs(lags: tuple[int, ...], history: Array, mean: Array, exog: Array) -> Array:
-    """Inputs of the h steps, with every future value at its mean, of shape (h, d).
+def step_inputs(
+    lags: tuple[int, ...],
+    history: Array,
+    mean: Array,
+    exog: Array,
+    transform: Transform = IDENTITY,
+) -> Array:
+    """Inputs of the h steps, with every uncertain value at its mean, of shape (h, d).
 
     Parameters
     ----------
@@ -96,56 +252,76 @@ def step_inputs(lags: tuple[int, ...], history: Array, mean: Array, exog: Array)
     mean : ndarray of shape (h,)
         Means of the steps.
     exog : ndarray of shape (h, k)
-        Known regressors.
+        Regressors.
+    transform : Transform
+        Differences, shift and scale.
 
     Returns
     -------
     ndarray of shape (h, len(lags) + k)
     """
-    series = np.concatenate([history, mean])
-    times = len(history) + np.arange(len(mean))
-    return np.column_stack([series[times[:, None] - np.array(lags)], exog])
+    changes = transform.forward(np.concatenate([history, mean]))
+    times = len(changes) - len(mean) + np.arange(len(mean))
+    return np.column_stack([changes[times[:, None] - np.array(lags)], exog])
 
 
 def _gaussian(
-    moments: Callable[[Array, Array], Moments],
     posterior: KernelPosterior,
     lags: tuple[int, ...],
     history: Array,
     exog: Array,
+    transform: Transform,
+    history_cov: Array | None,
+    exog_cov: Array | None,
     path_consistent: bool,
-    method: str = "exact",
+    method: str,
 ) -> Joint:
-    """Moment matching: z = (history, y_1, y_2, ...) is kept jointly Gaussian."""
-    p, (h, k) = max(lags), exog.shape
-    back = np.array(lags)
-    mean = np.concatenate([history[-p:], np.zeros(h)])
-    cov = np.zeros((p + h, p + h))
-    inputs = np.zeros((h, len(lags) + k))
-    input_cov = np.zeros((inputs.shape[1], inputs.shape[1]))
-    function = _FunctionError(posterior, p, h) if path_consistent else None
+    """Moment matching: z = (last levels, regressors, y_1, y_2, ...) is kept jointly Gaussian.
+
+    Regressors that are known are no coordinates.
+    """
+    moments = posterior.moments if method == "exact" else posterior.taylor_moments
+    maps, back, (h, k), scale = (
+        LevelMap(lags, transform),
+        np.array(lags),
+        exog.shape,
+        transform.scale,
+    )
+    p, combine = maps.depth, maps.combine
+    regressors = np.zeros((h, 0), dtype=np.intp)  # their coordinates
+    if exog_cov is not None:
+        combine = block_diag(combine, np.eye(k))
+        regressors = p + np.arange(h * k).reshape(h, k)
+    first = p + regressors.size  # coordinate of y_1
+    coordinate = np.concatenate([np.arange(p), first + np.arange(h)])  # of each level
+    cov = np.zeros((first + h, first + h))
+    if history_cov is not None:
+        cov[:p, :p] = history_cov / scale**2
+    if exog_cov is not None:
+        cov[p:first, p:first] = exog_cov
+    changes = transform.forward(history)
+    limit = np.nanmax(np.abs(changes))
+    changes = np.concatenate([changes[-max(lags) :], np.zeros(h)])
+    levels = np.concatenate([history[-p:], np.zeros(h)])
+    function = _FunctionError(posterior, first, h) if path_consistent else None
     for step in range(h):
-        t = p + step
-        x = t - back
-        inputs[step] = np.append(mean[x], exog[step])
-        input_cov[: len(x), : len(x)] = cov[np.ix_(x, x)]
-        mean[t], var, slope = moments(inputs[step], input_cov)
-        slope, added = _explainable(slope[: len(x)], cov[np.ix_(x, x)], var - posterior.noise_var)
-        # Stein: Cov(z, y) = Cov(z, x) E[dy/dx], so no inverse of a singular Cov(x).
-        cross = cov[:t, x] @ slope
+        t, now, n = p + step, max(lags) + step, first + step
+        at = np.concatenate([coordinate[t - maps.lagged], regressors[step]])
+        own = coordinate[t - maps.own]
+        x = np.append(changes[now - back], exog[step])
+        change = next_change(moments, posterior.noise_var, x, combine, at, cov[:n, :n])
+        changes[now], var, cross, weights, added = change
         if function is not None:
-            shared = function.covariance_with_past(inputs[step], x, slope, added)
-            cross += shared[:t]
-            var += 2.0 * slope @ shared[x]
-        if not abs(mean[t]) + np.sqrt(abs(var)) < _DIVERGED * np.abs(history).max():
-            raise ValueError(
-                f"steps must not outrun the model; got a forecast that has diverged at step "
-                f"{step + 1}. Ask for fewer steps, take differences, or use other lags."
+            shared = function.covariance_with_past(
+                x, np.append(at, own), np.append(weights, -maps.carried), added
             )
+            cross += shared[:n]
+            var += 2.0 * weights @ shared[at]
+        check_not_diverged(changes[now], var, limit, f"at step {step + 1}")
         check_positive_variance(np.array([var]), posterior, method, f" at step {step + 1}")
-        cov[t, :t] = cov[:t, t] = cross
-        cov[t, t] = var
-    return Joint(mean[p:], cov[p:, p:])
+        levels[t] = scale * changes[now] + transform.shift - maps.carried @ levels[t - maps.own]
+        append_level(cov, n, maps.carried, own, var, cross)
+    return Joint(levels[p:], scale**2 * cov[first:, first:])
 
 
 def _explainable(slope: Array, cov: Array, latent_var: float) -> tuple[Array, float]:
@@ -165,33 +341,37 @@ def _explainable(slope: Array, cov: Array, latent_var: float) -> tuple[Array, fl
 class _FunctionError:
     """Covariances of the function's posterior error at one step with all earlier values.
 
-    C[t, u] = Cov(error of f at step t, z_u) = slope_u . C[t, lags of u] + k_post(x_t, x_u)
-    for earlier steps u, and 0 for the observed history: a unit triangular system a step.
+    C[t, u] = Cov(error of f at step t, z_u) = r_u . C[t, :] + k_post(x_t, x_u) for earlier
+    steps u, r_u the weights of y_u on the coordinates before it, and 0 for the history and
+    the regressors: a unit triangular system a step.
 
-    The joint covariance J so built satisfies (I - A) J (I - A)' = k_post + noise + rest, A
-    the slopes and rest the diagonal that makes the steps' own variances exact. Where a mean
+    The covariance J of the steps so built satisfies (I - R) J (I - R)' = k_post + noise +
+    rest, with rest the diagonal that makes the steps' own variances exact, and what an
+    uncertain start adds. Where a mean
     input is a local maximum of the function's variance, rest is negative and J may not be a
     covariance (11 % of 20,000 random one-dimensional GPs). So the function's std at a step
     is taken to be no more than what the step adds to the part its inputs explain: with that
     J is positive definite by construction, and not further from Monte Carlo.
     """
 
-    def __init__(self, posterior: KernelPosterior, p: int, h: int) -> None:
-        self.posterior, self.p = posterior, p
+    def __init__(self, posterior: KernelPosterior, first: int, h: int) -> None:
+        self.posterior, self.first = posterior, first
         self.step = 0
         self.inputs = np.empty((h, len(posterior.input_offset)))
         self.whitened = [np.empty((h, len(factor.chol))) for factor in posterior.factors]
-        self.carry = np.eye(p + h)  # I - [slope_u at the lags of u]
+        self.carry = np.eye(h)  # I - [r_u]
         self.damping = np.ones(h)
-        self.shared = np.zeros(p + h)
+        self.shared = np.zeros(first + h)
 
-    def covariance_with_past(self, x: Array, lagged: Array, slope: Array, added: float) -> Array:
+    def covariance_with_past(
+        self, x: Array, at: NDArray[np.intp], weights: Array, added: float
+    ) -> Array:
         """C[t, :] for the next step t.
 
-        At input x, which takes slope at the lagged times; added is the variance of the
-        function that its inputs do not explain linearly.
+        At mean input x; the level is `weights` on the coordinates `at`, repeated ones summed.
+        `added` is the variance of the function that its inputs do not explain linearly.
         """
-        t, n = self.p + self.step, self.step
+        n, first = self.step, self.first
         kernel, linear = self.posterior.features(x[None])
         whitened = self.posterior.whiten(kernel, linear)
         own = self.posterior.prior_covariance(x[None], x[None])[0, 0]
@@ -207,13 +387,14 @@ class _FunctionError:
             ):
                 between += factor.sign * (past[:n] @ V[:, 0])
             between *= self.damping[n] * self.damping[:n]
-            self.shared[self.p : t] = solve_triangular(
-                self.carry[self.p : t, self.p : t], between, lower=True, unit_diagonal=True
+            self.shared[first : first + n] = solve_triangular(
+                self.carry[:n, :n], between, lower=True, unit_diagonal=True
             )
         self.inputs[n] = x
         for past, V in zip(self.whitened, whitened, strict=True):
             past[n] = V[:, 0]
-        self.carry[t, lagged] -= slope
+        future = at >= first
+        np.subtract.at(self.carry[n], at[future] - first, weights[future])
         self.step += 1
         return self.shared
 
@@ -223,21 +404,34 @@ def _naive(
     lags: tuple[int, ...],
     history: Array,
     exog: Array,
+    transform: Transform,
     path_consistent: bool,
 ) -> Joint:
     """Plug each mean in as if it had been observed."""
-    p, h = max(lags), len(exog)
-    mean = np.concatenate([history[-p:], np.zeros(h)])
+    maps, h = LevelMap(lags, transform), len(exog)
+    p, now = maps.depth, max(lags)
+    levels = np.concatenate([history[-p:], np.zeros(h)])
+    changes = np.concatenate([transform.forward(levels[:p]), np.zeros(h)])
+    inputs = np.empty((h, len(lags) + exog.shape[1]))
     for step in range(h):
-        x = np.append(mean[p + step - np.array(lags)], exog[step])
-        mean[p + step] = posterior.mean(x[None])[0]
-    inputs = step_inputs(lags, history, mean[p:], exog)
+        t = p + step
+        inputs[step] = np.append(changes[now + step - np.array(lags)], exog[step])
+        changes[now + step] = change = posterior.mean(inputs[step][None])[0]
+        levels[t] = transform.scale * change + transform.shift
+        levels[t] -= maps.carried @ levels[t - maps.own]
     cov = posterior.covariance(inputs)
     if not path_consistent:
         cov = np.diag(np.diagonal(cov))
     cov = cov + posterior.noise_var * np.eye(h)
     check_positive_variance(np.diagonal(cov), posterior)
-    return Joint(mean[p:], cov)
+    # T y = changes + constants, T the Toeplitz matrix of the difference polynomial
+    column = np.zeros(h + p)
+    column[0] = 1.0
+    column[maps.own] = maps.carried
+    root = solve_triangular(
+        toeplitz(column[:h], np.zeros(h)), np.eye(h), lower=True, unit_diagonal=True
+    )
+    return Joint(levels[p:], transform.scale**2 * (root @ cov @ root.T))
 
 
 def sample_paths(
@@ -248,12 +442,17 @@ def sample_paths(
     n_samples: int,
     path_consistent: bool,
     random_state: RandomState,
+    *,
+    transform: Transform = IDENTITY,
+    history_cov: Array | None = None,
+    exog_cov: Array | None = None,
 ) -> Array:
     """Sample paths of the next h observations, of shape (n_samples, h).
 
     With `path_consistent` each path draws one function: at every step the posterior is
     conditioned on the path's own earlier observations. This is the law that the other
     propagations approximate. Without, function values are drawn afresh at every step.
+    An uncertain history and uncertain regressors are drawn once a path.
 
     Parameters
     ----------
@@ -262,15 +461,17 @@ def sample_paths(
     lags : tuple of int
         Lags of the inputs.
     history : ndarray of shape (n,)
-        Values up to the origin.
+        Values up to the origin, or their means.
     exog : ndarray of shape (h, k)
-        Known regressors.
+        Regressors, or their means.
     n_samples : int
         Number of paths.
     path_consistent : bool
         Whether a path keeps its function.
     random_state : int, Generator or None
         Seed.
+    transform, history_cov, exog_cov
+        As for `propagate`.
 
     Returns
     -------
@@ -280,34 +481,60 @@ def sample_paths(
     rows = sum(len(factor.chol) for factor in posterior.factors)
     block = max(1, _PATH_MEMORY // (8 * max(1, rows) * (len(exog) if path_consistent else 1)))
     sizes = [min(block, n_samples - start) for start in range(0, n_samples, block)]
+    start = history[-LevelMap(lags, transform).depth :]
     return np.vstack(
-        [_block_of_paths(posterior, lags, history, exog, n, path_consistent, rng) for n in sizes]
+        [
+            _block_of_paths(
+                posterior,
+                lags,
+                _draws(start, history_cov, n, rng),
+                _draws(exog, exog_cov, n, rng),
+                transform,
+                path_consistent,
+                rng,
+            )
+            for n in sizes
+        ]
     )
+
+
+def _draws(mean: Array, cov: Array | None, n: int, rng: np.random.Generator) -> Array:
+    """n draws of a Gaussian, of shape (n, *mean.shape); of a known one n times the mean."""
+    draws = np.tile(mean, (n,) + (1,) * mean.ndim)
+    if cov is not None:
+        root = covariance_root(cov)
+        draws += (rng.standard_normal((n, root.shape[1])) @ root.T).reshape(draws.shape)
+    return draws
 
 
 def _block_of_paths(
     posterior: KernelPosterior,
     lags: tuple[int, ...],
-    history: Array,
+    start: Array,
     exog: Array,
-    n: int,
+    transform: Transform,
     path_consistent: bool,
     rng: np.random.Generator,
 ) -> Array:
-    p, h = max(lags), len(exog)
-    z = np.zeros((n, p + h))
-    z[:, :p] = history[-p:]
+    """Paths (n, h) from the levels start (n, p), with regressors (n, h, k)."""
+    maps, n, h = LevelMap(lags, transform), len(start), exog.shape[1]
+    p = maps.depth
+    levels = np.concatenate([start, np.zeros((n, h))], axis=1)
+    changes = np.concatenate([transform.forward(start), np.zeros((n, h))], axis=1)
     function = _PathFunction(posterior, n, h) if path_consistent else None
     for step in range(h):
-        X = np.column_stack([z[:, p + step - np.array(lags)], np.tile(exog[step], (n, 1))])
-        draws = rng.standard_normal(n)
+        t, now = p + step, max(lags) + step
+        X = np.column_stack([changes[:, now - np.array(lags)], exog[:, step]])
+        standard = rng.standard_normal(n)
         if function is not None:
-            z[:, p + step] = function.observe(X, draws)
+            changes[:, now] = function.observe(X, standard)
         else:
             mean, var = posterior.predict(X)
             check_positive_variance(var, posterior, where=f" at step {step + 1}")
-            z[:, p + step] = mean + np.sqrt(var) * draws
-    return z[:, p:]
+            changes[:, now] = mean + np.sqrt(var) * standard
+        levels[:, t] = transform.scale * changes[:, now] + transform.shift
+        levels[:, t] -= levels[:, t - maps.own] @ maps.carried
+    return levels[:, p:]
 
 
 class _PathFunction:

@@ -10,21 +10,23 @@ import pandas as pd
 from forecast_unc._typing import Array
 
 
-def check_series(y: object, name: str = "y") -> tuple[Array, pd.Index]:
+def check_series(y: object, name: str = "y", all_missing: bool = False) -> tuple[Array, pd.Index]:
     """Values and regular index of a series, or an error in terms of the user's data.
 
     Parameters
     ----------
     y : Series
-        Finite numbers on a regular, ascending index: DatetimeIndex (frequency set or
-        inferable), PeriodIndex, or evenly spaced integers.
+        Numbers, missing ones as NaN, on a regular, ascending index: DatetimeIndex
+        (frequency set or inferable), PeriodIndex, or evenly spaced integers.
     name : str
         Name of the argument in messages.
+    all_missing : bool
+        Whether all values may be missing.
 
     Returns
     -------
     values : ndarray of shape (n,)
-        A copy.
+        A copy, with NaN where a value is missing.
     index : Index
         With its frequency set.
     """
@@ -36,24 +38,17 @@ def check_series(y: object, name: str = "y") -> tuple[Array, pd.Index]:
             f"{name} must be numeric; got dtype {y.dtype}. Convert it with pd.to_numeric({name})."
         )
     values = y.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
-    if len(values) and np.isnan(values).all():
+    if len(values) and np.isnan(values).all() and not all_missing:
         raise ValueError(
             f"{name} must hold numbers; got only missing values. Check how it was read."
         )
-    for what, bad, remedy in (
-        (
-            "missing",
-            np.isnan(values),
-            "Drop a gap at either end, or fill it knowingly before the fit",
-        ),
-        ("infinite", np.isinf(values), "Replace or remove them first"),
-    ):
-        if bad.any():
-            first = format_time(index, int(bad.argmax()))
-            raise ValueError(
-                f"{name} must be finite; got {bad.sum()} {what} value(s), first at {first}. "
-                f"{remedy}."
-            )
+    infinite = np.isinf(values)
+    if infinite.any():
+        first = format_time(index, int(infinite.argmax()))
+        raise ValueError(
+            f"{name} must be finite or missing; got {infinite.sum()} infinite value(s), first at "
+            f"{first}. Replace or remove them first."
+        )
     return values, index
 
 
@@ -163,7 +158,9 @@ def _check_no_gap(index: pd.Index, full: pd.Index, name: str) -> None:
         remedy = f"Number the rows without gaps, for example {name}.reset_index(drop=True)"
     else:
         freq = full.freqstr  # type: ignore[attr-defined]
-        remedy = f'Make the gaps visible with {name}.asfreq("{freq}") and fill them knowingly'
+        remedy = (
+            f'Reindex with {name}.asfreq("{freq}"): missing values are then uncertain, not filled'
+        )
     raise ValueError(
         f"{name} must have a regular index; got {len(missing)} missing timestamps, "
         f"first {format_time(missing, 0)}. {remedy}."
@@ -249,6 +246,124 @@ def check_exog(exog: object, index: pd.Index, columns: pd.Index | None, when: st
             f"column {frame.columns[column]!r}. Fill or drop it knowingly."
         )
     return values
+
+
+def check_exog_cov(exog_cov: object, exog: pd.DataFrame | None) -> Array | None:
+    """Covariance of future regressors, of shape (h * k, h * k), or None if they are known.
+
+    Parameters
+    ----------
+    exog_cov : DataFrame, ndarray or None
+        A frame like `exog` of standard deviations, for independent errors; or the covariance
+        of all of them, step by step: all columns of step 1, then of step 2, and so on.
+    exog : DataFrame or None
+        The regressors, checked by `check_exog`.
+
+    Returns
+    -------
+    ndarray of shape (h * k, h * k) or None
+    """
+    if exog_cov is None:
+        return None
+    if exog is None:
+        raise ValueError(
+            "exog_cov must be None without exog; got one. Give the regressors' means as exog."
+        )
+    size = exog.size
+    if not isinstance(exog_cov, (pd.DataFrame, np.ndarray)):
+        raise TypeError(
+            "exog_cov must be a DataFrame or an array; got "
+            f"{type(exog_cov).__name__}. Give stds as a frame like exog."
+        )
+    stds = (
+        isinstance(exog_cov, pd.DataFrame)
+        and exog_cov.columns.equals(exog.columns)
+        and exog_cov.index.equals(exog.index)
+    )
+    if not stds and exog_cov.shape != (size, size):
+        rule = f"stds with the index and columns of exog, or a covariance of shape {size, size}"
+        raise ValueError(
+            f"exog_cov must be {rule}; got shape {exog_cov.shape}. "
+            "A covariance holds all columns of step 1, then of step 2, and so on."
+        )
+    try:
+        values: Array = np.array(exog_cov, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            "exog_cov must be numeric; got other values. Encode it as numbers."
+        ) from None
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"exog_cov must be finite; got {values[~np.isfinite(values)][0]}. Give 0 for a "
+            "regressor that is known."
+        )
+    if stds:
+        if values.min() < 0:
+            raise ValueError(
+                f"exog_cov must hold no negative std; got {values.min():g}. Give 0 for a "
+                "regressor that is known."
+            )
+        values = np.diag(values.ravel() ** 2)
+    else:
+        # of the correlations, so that the units of the regressors do not matter
+        std = np.sqrt(np.maximum(np.diagonal(values), 0.0))
+        unit = np.where(std > 0, std, 1.0)
+        correlation = values / np.outer(unit, unit)
+        if np.abs(correlation - correlation.T).max() > 1e-8:
+            raise ValueError(
+                "exog_cov must be symmetric; got a matrix that is not. Check the order of its rows."
+            )
+        lowest = np.linalg.eigvalsh(correlation)[0]
+        if lowest < -1e-8:
+            raise ValueError(
+                "exog_cov must be positive semidefinite; got a smallest eigenvalue of "
+                f"{lowest:.2g}, rows and columns in units of their stds. Estimate it from data, or "
+                "give stds."
+            )
+    return values if values.any() else None
+
+
+def check_y_std(y_std: object, values: Array, index: pd.Index, name: str = "y") -> Array:
+    """Standard deviations of the observations' errors, of shape (n,); zeros for None.
+
+    Parameters
+    ----------
+    y_std : Series or None
+        Nonnegative numbers with the index of the series, NaN only where it is missing.
+    values : ndarray of shape (n,)
+        The series.
+    index : Index
+        Its regular index.
+    name : str
+        Name of the series in messages.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Zero where the series is missing.
+    """
+    if y_std is None:
+        return np.zeros(len(values))
+    y_std = check_is_series(y_std, "y_std")
+    if not y_std.index.equals(index):
+        raise ValueError(
+            f"y_std must have the index of {name}, {len(index)} times from "
+            f"{format_time(index, 0)}; got {len(y_std)} values with another. Use "
+            f"y_std.reindex({name}.index)."
+        )
+    if not pd.api.types.is_numeric_dtype(y_std.dtype):
+        raise TypeError(
+            f"y_std must be numeric; got dtype {y_std.dtype}. Convert it with pd.to_numeric(y_std)."
+        )
+    stds = np.where(np.isnan(values), 0.0, y_std.to_numpy(dtype=np.float64, na_value=np.nan))
+    bad = ~((stds >= 0.0) & np.isfinite(stds))
+    if bad.any():
+        first = int(bad.argmax())
+        raise ValueError(
+            f"y_std must be finite and not negative where {name} is observed; got {stds[first]} at "
+            f"{format_time(index, first)}. Give 0 for an exact value, or make {name} missing there."
+        )
+    return stds
 
 
 def check_aligned(exog: object, index: pd.Index, when: str) -> pd.DataFrame:

@@ -1,13 +1,13 @@
 """Maps between the series and what the regressor sees: differences and scale.
 
-All are affine, so mean and joint covariance of the horizon map back exactly.
+All are affine: the recursion carries the levels themselves, with no approximation.
 """
 
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.linalg import solve_triangular, toeplitz
+from numpy.typing import NDArray
 
 from forecast_unc._typing import Array
 
@@ -38,7 +38,8 @@ class Transform:
         Parameters
         ----------
         y : ndarray of shape (n,)
-            The training series; n exceeds the sum of the differences.
+            The training series; n exceeds the sum of the differences. Differences that
+            touch a missing value are left out.
         differences : tuple of int
             Lags of the differences.
 
@@ -46,58 +47,27 @@ class Transform:
         -------
         Transform
         """
-        changes = _difference(y, differences)
+        changes = difference(y, differences)
+        changes = changes[~np.isnan(changes)]
         return cls(differences, float(changes.mean()), float(changes.std()))
 
     def forward(self, y: Array) -> Array:
-        """Standardized differences, shorter than y by the sum of the difference lags."""
-        return (_difference(y, self.differences) - self.shift) / self.scale
+        """Standardized differences of (..., n) levels, fewer by the sum of the lags."""
+        return (difference(y, self.differences) - self.shift) / self.scale
 
-    def inverse(self, history: Array, steps: int) -> tuple[Array, Array]:
-        """Matrix (h, h) and offset (h,) that take future transformed values back to y.
-
-        The differences Delta y = z with known past are a triangular system: y_future =
-        T^-1 (z - Delta_past y_past), T the Toeplitz matrix of the difference polynomial.
-
-        Parameters
-        ----------
-        history : ndarray of shape (n,)
-            The series up to the origin.
-        steps : int
-            Steps h ahead.
-
-        Returns
-        -------
-        matrix : ndarray of shape (h, h)
-            Lower triangular.
-        offset : ndarray of shape (h,)
-        """
-        polynomial = _difference_polynomial(self.differences)  # 1, then minus what is carried on
-        order = len(polynomial) - 1
-        padded = np.zeros(steps + order)
-        padded[: order + 1] = polynomial
-        future = toeplitz(padded[:steps], np.zeros(steps))
-        past = np.array(
-            [
-                sum(padded[t + j] * history[-j] for j in range(1, order - t + 1))
-                for t in range(steps)
-            ]
-        )
-        matrix = solve_triangular(future, np.eye(steps), lower=True)
-        return self.scale * matrix, matrix @ (self.shift - past)
+    def terms(self) -> tuple[NDArray[np.intp], Array]:
+        """Powers of the backshift B in prod(1 - B^lag), from 0, and their coefficients."""
+        polynomial = np.ones(1)
+        for lag in self.differences:
+            factor = np.zeros(lag + 1)
+            factor[0], factor[lag] = 1.0, -1.0
+            polynomial = np.convolve(polynomial, factor)
+        back = np.flatnonzero(polynomial)
+        return back, polynomial[back]
 
 
-def _difference(y: Array, lags: tuple[int, ...]) -> Array:
+def difference(y: Array, lags: tuple[int, ...]) -> Array:
+    """Differences at the lags, one after the other, along the last axis."""
     for lag in lags:
-        y = y[lag:] - y[:-lag]
+        y = y[..., lag:] - y[..., :-lag]
     return y
-
-
-def _difference_polynomial(lags: tuple[int, ...]) -> Array:
-    """Coefficients of prod(1 - B^lag) in powers of the backshift B."""
-    polynomial = np.ones(1)
-    for lag in lags:
-        factor = np.zeros(lag + 1)
-        factor[0], factor[lag] = 1.0, -1.0
-        polynomial = np.convolve(polynomial, factor)
-    return polynomial

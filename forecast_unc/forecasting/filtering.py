@@ -1,0 +1,158 @@
+"""The state at the origin: what is known of the last levels where some are missing or noisy.
+
+The recursion runs through the stretch with missing values and is conditioned on every value
+observed after them. Nothing is filled.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forecast_unc._typing import Array
+from forecast_unc.forecasting.propagation import (
+    LevelMap,
+    Propagation,
+    append_level,
+    check_not_diverged,
+    next_change,
+)
+from forecast_unc.forecasting.transforms import Transform
+from forecast_unc.regression.augmented import AugmentedPosterior
+from forecast_unc.regression.posterior import KernelPosterior
+from forecast_unc.regression.regressor import check_positive_variance
+
+# A complete window is looked for so many steps back; each step costs the moments of one.
+_FARTHEST = 1000
+# Without one: so many windows, and observed values, before the origin.
+_RUN_IN_WINDOWS, _RUN_IN_VALUES = 2, 100
+# A variance left with less than this of what it was is roundoff.
+_ROUNDOFF = 1e-14
+
+
+class State(NamedTuple):
+    """Mean and covariance of the last p levels; a covariance of None if all are known."""
+
+    mean: Array  # (p,)
+    cov: Array | None  # (p, p)
+
+
+def state_at_origin(
+    posterior: KernelPosterior,
+    lags: tuple[int, ...],
+    y: Array,
+    exog: Array,
+    *,
+    y_std: Array | None = None,
+    transform: Transform,
+    propagation: Propagation = "exact",
+) -> State:
+    """Gaussian law of the last p = max(lags) + sum(differences) levels, given all of y.
+
+    The observation of time t is y_t = level_t + e_t, e_t ~ N(0, y_std_t^2). If none of the
+    last p is missing or noisy, the state is these values. Otherwise the recursion starts at
+    the last window of p values that are neither, where the state is known, and runs to the
+    origin. At each step the next level joins the last p as in a forecast, and the joint is
+    conditioned on its observation, if there is one: this sharpens what is missing before it,
+    too. It is the classic recursion: the doubt about the function is not shared between steps.
+
+    Without such a window among the last 1000 steps it starts two windows and 100 observed
+    values before the origin (or where the series begins) with independent levels of the mean
+    and variance of the observed series, at least that of its changes, each conditioned on its
+    observation: a wide prior, which is forgotten on the way.
+
+    Parameters
+    ----------
+    posterior : KernelPosterior
+        One-step model of the standardized change on [lagged changes; regressors].
+    lags : tuple of int
+        Lags of the inputs.
+    y : ndarray of shape (n,)
+        The series up to the origin, n >= p, with NaN where it was not observed.
+    exog : ndarray of shape (n, k)
+        Its regressors; k may be 0.
+    y_std : ndarray of shape (n,), optional
+        Standard deviation of each observation's error, in units of y; None for no errors.
+    transform : Transform
+        Differences, shift and scale between the series and what the model sees.
+    propagation : {"exact", "taylor", "monte_carlo", "naive"}
+        The forecast's. Moments are exact, but for "taylor", and where there is no closed form
+        in "monte_carlo" and "naive".
+
+    Returns
+    -------
+    State
+    """
+    maps, n = LevelMap(lags, transform), len(y)
+    p = maps.depth
+    observed = ~np.isnan(y)
+    noise = np.zeros(n) if y_std is None else np.where(observed, y_std, 0.0) / transform.scale
+    known = observed & (noise == 0.0)
+    if known[n - p :].all():
+        return State(y[n - p :].copy(), None)
+    now = _start(known, observed, p)
+    window = slice(now - p, now)
+    # noise and covariances in units of scale^2
+    prior = max(y[observed].var() / transform.scale**2, 1.0)
+    gain = np.where(observed[window], prior / (prior + noise[window] ** 2), 0.0)
+    center = y[observed].mean()
+    mean = center + gain * (np.where(observed[window], y[window], center) - center)
+    var = np.where(observed[window], gain * noise[window] ** 2, prior)
+    mean[known[window]] = y[window][known[window]]
+
+    closed_form = propagation != "taylor" and not (
+        propagation != "exact" and isinstance(posterior, AugmentedPosterior)
+    )
+    moments = posterior.moments if closed_form else posterior.taylor_moments
+    changes = transform.forward(y)
+    limit = np.abs(changes[~np.isnan(changes)]).max(initial=1.0)
+    lagged, own = p - maps.lagged, p - maps.own
+    back = np.array(lags)
+    cov = np.zeros((p + 1, p + 1))  # of the last p levels and the next
+    cov[:p, :p] = np.diag(var)
+    for t in range(now, n):
+        x = np.append(transform.forward(mean)[max(lags) - back], exog[t])
+        if known[t] and not np.any(cov[lagged, lagged]) and not np.any(cov[own, own]):
+            level = y[t]  # known, and of known inputs: it tells nothing of the others
+            cov[p] = cov[:, p] = 0.0
+        else:
+            change = next_change(moments, posterior.noise_var, x, maps.combine, lagged, cov[:p, :p])
+            where = f"on its way to the origin, {n - t} steps before the first forecast"
+            check_not_diverged(change.mean, change.var, limit, where)
+            method = "exact" if closed_form else "taylor"
+            check_positive_variance(np.array([change.var]), posterior, method, f" {where}")
+            level = transform.scale * change.mean + transform.shift - maps.carried @ mean[own]
+            append_level(cov, p, maps.carried, own, change.var, change.cross)
+        mean = np.append(mean, level)
+        if observed[t] and cov[p, p] > 0.0:
+            _observe(mean, cov, y[t], noise[t])
+        mean = mean[1:]
+        cov[:p, :p] = cov[1:, 1:].copy()
+    return State(mean, transform.scale**2 * cov[:p, :p])
+
+
+def _start(known: NDArray[np.bool_], observed: NDArray[np.bool_], p: int) -> int:
+    """The time at which the recursion starts, its state the p levels before."""
+    n = len(known)
+    ends = np.flatnonzero(np.convolve(known, np.ones(p), "valid") > p - 0.5) + p
+    if len(ends) and n - ends[-1] <= _FARTHEST:
+        return int(ends[-1])
+    later = np.cumsum(observed[::-1])[::-1]  # values observed from each time on
+    enough = np.flatnonzero(later >= _RUN_IN_VALUES)
+    last = enough[-1] if len(enough) else 0
+    return int(max(p, min(last, n - _RUN_IN_WINDOWS * p)))
+
+
+def _observe(mean: Array, cov: Array, value: float, noise: float) -> None:
+    """Condition in place on an observation of the last coordinate: J -= g g' / v."""
+    before = np.diagonal(cov).copy()
+    g = cov[:, -1].copy()
+    v = g[-1] + noise**2
+    mean += g * ((value - mean[-1]) / v)
+    cov -= np.multiply.outer(g, g / v)
+    cov[:] = 0.5 * (cov + cov.T)  # symmetric but for roundoff
+    known = np.diagonal(cov) <= _ROUNDOFF * before
+    if noise == 0.0:
+        mean[-1], known[-1] = value, True
+    cov[known] = 0.0
+    cov[:, known] = 0.0

@@ -1,11 +1,14 @@
 import re
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc import Forecaster, GPRegressor, backtest, scores
+from forecast_unc import Forecast, Forecaster, GPRegressor, backtest, scores
 from forecast_unc.evaluation.backtest import OWN_NAME
+from forecast_unc.evaluation.significance import diebold_mariano
+from forecast_unc.forecasting.series import future_index
 
 
 @pytest.fixture
@@ -21,6 +24,47 @@ def model() -> Forecaster:
     return Forecaster(GPRegressor(lengthscales=3.0), lags=2, random_state=0)
 
 
+class LastValue:
+    """A random walk: the least a backtest asks for, and it accepts missing values."""
+
+    n_fits = 0
+
+    def fit(self, y):
+        type(self).n_fits += 1
+        self.y = y.dropna()
+        self.index = y.index
+
+    def forecast(self, steps):
+        t = np.arange(1.0, steps + 1)
+        var = np.mean(np.diff(self.y) ** 2)
+        last = np.full(steps, self.y.iloc[-1])
+        return Forecast(future_index(self.index, steps), last, var * np.minimum.outer(t, t))
+
+
+class Given:
+    """Forecasts the regressor, and keeps what it was given."""
+
+    def fit(self, y, exog=None):
+        self.index = y.index
+        self.past = exog
+
+    def forecast(self, steps, exog=None, *, exog_cov=None):
+        mean = np.zeros(steps) if exog is None else exog["x"].to_numpy()
+        std = np.ones(steps) if exog_cov is None else exog_cov["x"].to_numpy()
+        return Forecast(future_index(self.index, steps), mean, np.diag(std**2))
+
+
+class Skewed(Forecast):
+    """A forecast whose median and quantiles are not those of a normal distribution."""
+
+    @property
+    def median(self):
+        return self.mean - 0.5
+
+    def interval(self, coverage=0.9):
+        return super().interval(coverage).add([-1.0, 2.0])
+
+
 def test_rows_are_the_forecasts_of_a_loop_written_by_hand(y, model):
     result = backtest(model, y, steps=4, n_origins=3, step=5, gap=2, compare={"plain": "naive"})
     frame = result.frame.set_index(["model", "origin", "step"])
@@ -32,6 +76,7 @@ def test_rows_are_the_forecasts_of_a_loop_written_by_hand(y, model):
             rows = frame.loc[(name, y.index[position])]
             assert list(rows.index) == [3, 4, 5, 6]
             np.testing.assert_array_equal(rows["mean"], ahead.mean[2:])
+            np.testing.assert_array_equal(rows["median"], ahead.median[2:])
             np.testing.assert_array_equal(rows["std"], ahead.std[2:])
             np.testing.assert_array_equal(rows["actual"], y[rows["time"]])
             np.testing.assert_array_equal(rows["upper_80"], ahead.interval(0.8)["upper"][2:])
@@ -114,10 +159,12 @@ def test_rolling_window_forgets(y, model):
 
 
 def test_parallel_and_progress_change_nothing(y, model, capsys):
-    arguments = {"steps": 2, "n_origins": 4, "refit": 2, "compare": {"mc": "monte_carlo"}}
+    compare = {"mc": "monte_carlo", "last": LastValue()}
+    arguments = {"steps": 2, "n_origins": 4, "refit": 2, "compare": compare}
     one = backtest(model, y, **arguments)
     two = backtest(model, y, n_jobs=2, progress=True, **arguments)
-    pd.testing.assert_frame_equal(one.frame, two.frame, rtol=1e-9)
+    pd.testing.assert_frame_equal(one.frame, two.frame, check_exact=True)
+    pd.testing.assert_frame_equal(one.joint, two.joint, check_exact=True)
     assert "backtest" in capsys.readouterr().err
 
 
@@ -158,6 +205,8 @@ def test_missing_actuals_are_not_scored(y, model):
 def test_unit_goes_to_the_frame_and_pictures_are_drawn(y, model):
     y.attrs["unit"] = "m"
     result = backtest(model, y, steps=2, n_origins=3)
+    assert result.plot_errors("energy", by="origin").get_ylabel() == "energy (m)"
+    plt.figure()
     assert result.plot_errors("MAE").get_ylabel() == "MAE (m)"
     assert result.plot_calibration().get_xlabel() == "nominal coverage"
     assert result.plot_pit().get_ylabel() == "density"
@@ -186,6 +235,9 @@ def test_unit_goes_to_the_frame_and_pictures_are_drawn(y, model):
         ({"compare": {"a": "exakt"}}, "compare must hold forecasters or one of exact, taylor"),
         ({"compare": {OWN_NAME: "naive"}}, "compare must not use the name 'forecast_unc'"),
         ({"n_origins": 44}, "y must have at least 5 values for lags up to 2"),
+        ({"seasonal_period": 0}, "seasonal_period must be a whole number, at least 1; got 0. 12 "),
+        ({"exog_future": print}, "exog must be given with exog_future; got None. The models lea"),
+        ({"compare": {"a": LastValue}}, "compare must hold forecasters .*for 'a'. .* fit and fore"),
     ],
 )
 def test_bad_arguments(y, model, arguments, message):
@@ -227,7 +279,8 @@ def test_errors_name_the_origin(y, model):
     y.iloc[85] = np.nan
     with pytest.raises(ValueError, match="first at 2020-03-26") as caught:
         backtest(model, y, steps=1, n_origins=2)
-    assert caught.value.__notes__ == ["while forecasting from origin 2020-03-28"]
+    note = "while forecasting from origin 2020-03-28 with 'forecast_unc'"
+    assert caught.value.__notes__ == [note]
 
 
 def test_series_and_scores_by_are_checked(y, model):
@@ -242,3 +295,300 @@ def test_series_and_scores_by_are_checked(y, model):
         backtest(model, y, steps=2, n_origins=1).scores(by=3)
     with pytest.raises(ValueError, match="exog must have exactly the times of y"):
         backtest(model, y, steps=2, exog=y.iloc[:-1].to_frame())
+
+
+def regressors(y):
+    return pd.DataFrame({"x": np.cos(np.arange(90.0))}, index=y.index)
+
+
+def archive(origin, times):
+    """What was forecast of the regressor: off by the age of the forecast."""
+    age = np.arange(1.0, len(times) + 1)
+    return pd.DataFrame({"x": age}, times), pd.DataFrame({"x": 0.1 * age}, times)
+
+
+def test_regressors_forecast_at_the_origin_replace_their_values(y):
+    arguments = {"steps": 3, "gap": 1, "n_origins": 4, "exog": regressors(y)}
+    known = backtest(Given(), y, **arguments).frame
+    np.testing.assert_array_equal(known["mean"], arguments["exog"]["x"][known["time"]])
+    assert (known["std"] == 1).all()
+    both = backtest(Given(), y, exog_future=archive, **arguments).frame
+    np.testing.assert_array_equal(both["mean"], both["step"])
+    np.testing.assert_allclose(both["std"], 0.1 * both["step"])
+    alone = backtest(Given(), y, exog_future=lambda *a: archive(*a)[0], **arguments).frame
+    np.testing.assert_array_equal(alone["mean"], both["mean"])
+    assert (alone["std"] == 1).all()
+
+
+def test_regressors_are_forecast_once_an_origin_for_the_times_after_it(y):
+    calls = []
+
+    def ask(origin, times):
+        calls.append((origin, list(times)))
+        return archive(origin, times)
+
+    arguments = {"exog": regressors(y), "exog_future": ask, "compare": {"a": Given(), "b": Given()}}
+    backtest(Given(), y, 2, n_origins=2, step=5, **arguments)
+    assert calls == [(y.index[82], list(y.index[83:85])), (y.index[87], list(y.index[88:90]))]
+
+
+@pytest.mark.parametrize("refit", [True, False])
+def test_forecast_regressors_are_all_that_is_read_past_the_origin(y, model, refit):
+    origins = y.index[[60, 66]]
+
+    def run(y, exog):
+        compare = {"n": "naive", "last": LastValue()}
+        arguments = {"exog_future": lambda *a: archive(*a)[0], "compare": compare}
+        return backtest(model, y, 3, exog=exog, origins=origins, refit=refit, **arguments).frame
+
+    clean = run(y, regressors(y))
+    columns = ["mean", "median", "std", "lower_95", "upper_95", "scale"]
+    for poison in (np.nan, 1e12):
+        known = np.arange(90) <= 66
+        poisoned = run(y.where(known, poison), regressors(y).where(known[:, None], poison))
+        pd.testing.assert_frame_equal(clean[columns], poisoned[columns], check_exact=True)
+
+
+def test_models_get_the_regressors_they_take(y, model):
+    class Refuses(Given):
+        takes_exog = False
+
+    compare = {"last": LastValue(), "refuses": Refuses()}
+    frame = backtest(model, y, 2, n_origins=2, exog=regressors(y), compare=compare).frame
+    rows = {name: frame[frame["model"] == name] for name in (OWN_NAME, *compare)}
+    expected = model.fit(y[:86], regressors(y)[:86]).forecast(2, regressors(y)[86:88])
+    np.testing.assert_array_equal(rows[OWN_NAME]["mean"][:2], expected.mean)
+    np.testing.assert_array_equal(rows["last"]["mean"], y.iloc[[85, 85, 87, 87]])
+    assert (rows["refuses"]["mean"] == 0).all()
+
+
+def test_a_model_that_cannot_be_applied_is_fitted_at_every_origin(y, model, monkeypatch):
+    monkeypatch.setattr(LastValue, "n_fits", 0)
+    result = backtest(model, y, 2, n_origins=4, refit=False, compare={"last": LastValue()})
+    assert LastValue.n_fits == 4
+    flags = result.joint.groupby("model")["refit"].apply(list)
+    assert flags["last"] == [True] * 4
+    assert flags[OWN_NAME] == [True, False, False, False]
+    last = result.frame[result.frame["model"] == "last"]
+    np.testing.assert_array_equal(last["mean"], np.repeat(y.iloc[[81, 83, 85, 87]], 2))
+
+
+def test_any_model_may_be_the_backtested_one_and_see_missing_values(y):
+    hole = y.astype("Float64")
+    hole.iloc[[40, 70, 88]] = pd.NA
+    result = backtest(LastValue(), hole, 2, n_origins=3)
+    table = result.scores()
+    assert table["n"].item() == 5
+    assert np.isfinite(table.to_numpy()).all()
+    changes = np.abs(np.diff(hole.iloc[:84].to_numpy(dtype=float, na_value=np.nan)))
+    assert result.frame["scale"].iloc[0] == pytest.approx(np.nanmean(changes))
+
+
+def test_nothing_is_taken_for_normal(y):
+    class Skew(LastValue):
+        def forecast(self, steps):
+            plain = super().forecast(steps)
+            return Skewed(plain.index, plain.mean, plain.cov)
+
+    result = backtest(Skew(), y, 2, n_origins=4, coverage=(0.8,))
+    frame, table = result.frame, result.scores().iloc[0]
+    np.testing.assert_array_equal(frame["median"], frame["mean"] - 0.5)
+    reach = 1.2815515655446004 * frame["std"]
+    np.testing.assert_allclose(frame["lower_80"], frame["mean"] - reach - 1)
+    np.testing.assert_allclose(frame["upper_80"], frame["mean"] + reach + 2)
+    assert table["MAE"] == pytest.approx((frame["actual"] - frame["median"]).abs().mean())
+    assert table["RMSE"] == pytest.approx(((frame["actual"] - frame["mean"]) ** 2).mean() ** 0.5)
+    inside = frame["actual"].between(frame["lower_80"], frame["upper_80"])
+    assert table["coverage_80"] == inside.mean()
+
+
+def test_energy_is_the_score_of_paths_over_the_scored_steps(y):
+    hole = y.copy()
+    hole.iloc[[84, 87, 88, 89]] = np.nan
+    result = backtest(LastValue(), hole, 3, gap=1, n_origins=3, compare={"b": LastValue()})
+    last = LastValue()
+    for position, scored in ((79, [1, 2, 3]), (82, [2, 3])):
+        last.fit(hole.iloc[: position + 1])
+        paths = last.forecast(4).sample(500, random_state=position).iloc[scored]
+        energy = scores.energy_score(y[paths.index], paths.T)
+        found = result.joint.set_index(["model", "origin"])["energy"]
+        assert found[OWN_NAME, y.index[position]] == energy
+        assert found["b", y.index[position]] == energy
+    assert result.joint["energy"].isna().tolist() == [False, False, True] * 2
+    by_origin = result.scores(by=["model", "origin"])["energy"]
+    np.testing.assert_array_equal(by_origin, result.joint["energy"])
+    assert result.scores()["energy"].iloc[0] == pytest.approx(by_origin.iloc[:2].mean())
+    assert "energy" not in result.scores(by="step")
+
+
+def test_of_one_step_energy_is_the_crps(y):
+    table = backtest(LastValue(), y, 1, n_origins=40).scores()
+    assert table["energy"].item() == pytest.approx(table["CRPS"].item(), rel=0.03)
+
+
+def test_a_covariance_that_cannot_be_drawn_from_has_no_energy(y):
+    class Broken(LastValue):
+        def forecast(self, steps):
+            plain = super().forecast(steps)
+            cov = np.full((3, 3), -0.9) + 1.9 * np.eye(3)
+            return Forecast(plain.index, plain.mean, cov)
+
+    table = backtest(Broken(), y, 3, n_origins=2).scores().iloc[0]
+    assert np.isnan(table["energy"])
+    assert np.isfinite(table.drop("energy")).all()
+
+
+@pytest.mark.parametrize(
+    ("freq", "n", "expected"),
+    [
+        *(("h", 90, 24), ("30min", 90, 48), ("min", 90, 1), ("MS", 90, 12), ("2ME", 90, 6)),
+        *(("QS-OCT", 90, 4), ("D", 90, 1), ("W", 90, 1), ("YE", 90, 1), (None, 90, 1)),
+        *(("h", 28, 1), ("h", 29, 24)),
+    ],
+)
+def test_the_season_of_the_scale_follows_from_the_frequency(y, freq, n, expected):
+    times = pd.RangeIndex(n) if freq is None else pd.date_range("2020-01-01", periods=n, freq=freq)
+    result = backtest(LastValue(), y.iloc[:n].set_axis(times), 2, n_origins=2)
+    assert result.seasonal_period == expected
+    past = y.to_numpy()[: n - 4]
+    scale = np.abs(past[expected:] - past[:-expected]).mean()
+    assert result.frame["scale"].iloc[0] == pytest.approx(scale)
+
+
+def test_without_a_scale_the_scores_that_need_one_are_unknown(y):
+    flat = y.where(np.arange(90) > 80, 1.0)
+    flat.iloc[40] = 2.0  # a change, but none over 60 steps up to the first origin
+    result = backtest(LastValue(), flat, 1, origins=y.index[[60, 85]], seasonal_period=60)
+    table = result.scores()
+    assert result.frame["scale"].isna().tolist() == [True, False]
+    assert table[["MASE", "MSIS"]].isna().all(axis=None)
+    assert np.isfinite(table[["MAE", "CRPS", "energy"]]).all(axis=None)
+    with pytest.raises(ValueError, match="score must be known at every origin; got NaN for 'MASE'"):
+        compared(flat, origins=y.index[[60, 85]], seasonal_period=60).significance("MASE")
+
+
+def compared(y, steps=1, **arguments):
+    class Doubtful(LastValue):
+        def forecast(self, steps):
+            plain = super().forecast(steps)
+            return Forecast(plain.index, 0.5 * plain.mean, 2 * plain.cov)
+
+    class Sure(LastValue):
+        def forecast(self, steps):
+            plain = super().forecast(steps)
+            return Forecast(plain.index, 0.9 * plain.mean, plain.cov / 4)
+
+    compare = {"doubtful": Doubtful(), "sure": Sure()}
+    return backtest(LastValue(), y, steps, compare=compare, **arguments)
+
+
+@pytest.mark.parametrize(("steps", "gap", "step"), [(1, 0, 1), (6, 0, 6), (6, 1, 2), (5, 0, 3)])
+def test_significance_is_the_test_of_the_mean_losses_of_the_origins(y, steps, gap, step):
+    result = compared(y, steps, gap=gap, step=step, n_origins=10)
+    losses = result.scores(by=["model", "origin"])
+    losses["MSE"] = losses["RMSE"] ** 2
+    lags = -(-(steps + gap) // step) - 1
+    for score in ("MAE", "MSE", "MASE", "sMAPE", "CRPS", "NLPD", "MSIS", "energy"):
+        table = result.significance(score, reference="sure")
+        assert list(table.index) == [OWN_NAME, "doubtful"]
+        for name, row in table.iterrows():
+            loss, reference = losses[score][name].to_numpy(), losses[score]["sure"].to_numpy()
+            assert (row["n"], row["lags"]) == (10, lags)
+            assert row["difference"] == pytest.approx((loss - reference).mean())
+            test = diebold_mariano(loss, reference, lags)
+            assert row["statistic"] == pytest.approx(test.statistic)
+            assert row["p_value"] == pytest.approx(test.p_value)
+            assert row["kernel"] == test.kernel
+
+
+def test_significance_by_step_has_the_lags_of_the_step(y):
+    result = compared(y, 6, step=2, n_origins=10)
+    table = result.significance("MAE", by="step")
+    assert list(table.loc["sure"].index) == [1, 2, 3, 4, 5, 6]
+    assert table["lags"].tolist() == [0, 0, 1, 1, 2, 2] * 2
+    frame = result.frame[result.frame["step"] == 3].set_index(["model", "origin"])
+    error = (frame["actual"] - frame["median"]).abs()
+    test = diebold_mariano(error["doubtful"], error[OWN_NAME], 1)
+    assert table.loc[("doubtful", 3), "statistic"] == pytest.approx(test.statistic)
+
+
+def test_origins_of_the_user_and_missing_values_in_significance(y):
+    hole = y.copy()
+    hole.iloc[70:73] = np.nan
+    result = compared(hole, 3, origins=y.index[[50, 58, 60, 61, 69, 80, 86]])
+    row = result.significance().loc["sure"]
+    assert (row["n"], row["lags"]) == (6, 1)  # 61 is before 60 + 3; nothing is known after 69
+    same = backtest(LastValue(), hole, 3, compare={"same": LastValue()}).significance().loc["same"]
+    assert same["difference"] == 0
+    assert np.isnan(same["p_value"])
+
+
+@pytest.mark.parametrize("kind", ["period", "range", "zone"])
+def test_significance_and_pictures_take_every_kind_of_index(y, kind):
+    index = {
+        "period": pd.period_range("2020-01", periods=90, freq="M"),
+        "range": pd.RangeIndex(90),
+        "zone": pd.date_range("2020-03-01", periods=90, freq="D", tz="Europe/Paris"),
+    }[kind]
+    arguments = {"steps": 4, "step": 2, "n_origins": 8, "seasonal_period": 1}
+    expected = compared(y, **arguments).significance(by="step")
+    result = compared(y.set_axis(index), **arguments)
+    pd.testing.assert_frame_equal(result.significance(by="step"), expected)
+    ax = result.plot_errors(by="origin")
+    assert len(ax.lines[0].get_xdata()) == 8
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda r: r.significance("RMSE"),
+            "score must be one of MAE, MSE, .*; got 'RMSE'. Squared",
+        ),
+        (
+            lambda r: r.significance("energy", by="step"),
+            "score must be one of MAE.* got 'energy'. ",
+        ),
+        (lambda r: r.significance(reference="x"), "reference must be one of forecast_unc, .* 'x'"),
+        (lambda r: r.significance(by="origin"), "by must be one of model, step; got 'origin'. "),
+        (
+            lambda r: r.significance(),
+            "significance must have 5 origins or more where the horizons of 4 overlap; got 4. Take",
+        ),
+        (lambda r: r.plot_errors(by="model"), "by must be 'step' or 'origin'; got 'model'. 'step'"),
+        (lambda r: r.plot_errors("crps"), "score must be one of MAE, RMSE, .*; got 'crps'. Scores"),
+    ],
+)
+def test_results_refuse_what_they_do_not_hold(y, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(compared(y, 4, step=1, n_origins=4))
+
+
+def test_one_model_has_nothing_to_be_compared_with(y):
+    with pytest.raises(ValueError, match="significance must have models to .*; got 'forecast_unc'"):
+        backtest(LastValue(), y, 2).significance()
+
+
+def test_models_are_checked(y, model):
+    with pytest.raises(TypeError, match="forecaster must have fit and forecast; got 3. Pass a For"):
+        backtest(3, y, 2)
+    with pytest.raises(ValueError, match="compare must hold no propagation if the .* with LastVal"):
+        backtest(LastValue(), y, 2, compare={"n": "naive"})
+    exog = regressors(y)
+    with pytest.raises(TypeError, match="exog_future must be callable; got DataFrame. Pass a fun"):
+        backtest(model, y, 2, exog=exog, exog_future=exog)
+    with pytest.raises(TypeError, match="exog_future must return a DataFrame.*int for origin 2020"):
+        backtest(model, y, 2, exog=exog, exog_future=lambda origin, times: 3)
+    with pytest.raises(ValueError, match="exog must have exactly the times of the 2 steps after"):
+        backtest(model, y, 2, exog=exog, exog_future=lambda origin, times: exog.iloc[:2])
+
+    class Short(LastValue):
+        def forecast(self, steps):
+            return super().forecast(steps - 1)
+
+    with pytest.raises(
+        ValueError,
+        match="forecast of 's' must be for the 2 times after the origin, 2020-03-11 to 2020-03-12;",
+    ):
+        backtest(model, y, 2, compare={"s": Short()})

@@ -27,12 +27,12 @@ class Backtest:
     def __init__(self, unit=None):
         rng = np.random.default_rng(5)
         rows = [
-            (model, origin, step, factor * step**0.5, rng.normal(0, step**0.5))
+            (model, origin, step, origin + step, factor * step**0.5, rng.normal(0, step**0.5))
             for model, factor in {"right": 1.0, "narrow": 0.4}.items()
             for origin in range(40)
             for step in range(1, 5)
         ]
-        frame = pd.DataFrame(rows, columns=["model", "origin", "step", "std", "actual"])
+        frame = pd.DataFrame(rows, columns=["model", "origin", "step", "time", "std", "actual"])
         frame["CRPS"] = scores.crps(frame["actual"], 0.0, frame["std"])
         frame["coverage_95"] = scores.interval_score(frame["actual"], -9.0, 9.0, 0.95)
         frame["pit"] = scores.pit(frame["actual"], 0.0, frame["std"])
@@ -323,7 +323,7 @@ def test_dollars_in_names_are_not_mathematics():
     assert [drawn(text)[0] for text in ax.get_legend().get_texts()] == ["$a$", "$a$, 90 %"]
     backtest = Backtest()
     backtest.frame["model"] = "$a$"
-    for draw in (plot.scores_by_step, plot.calibration, plot.pit):
+    for draw in (plot.scores_by_step, plot.scores_by_origin, plot.calibration, plot.pit):
         ax = draw(backtest, ax=plt.figure().subplots())
         assert ("$a$", False) in [drawn(text) for text in ax.get_legend().get_texts()]
 
@@ -389,7 +389,8 @@ def test_a_fan_needs_an_interval():
 
 
 def test_the_module_lists_pictures_alone():
-    pictures = ["COLORS", "calibration", "compare", "fan", "pit", "scores_by_step"]
+    pictures = ["COLORS", "calibration", "compare", "fan", "pit"]
+    pictures += ["scores_by_origin", "scores_by_step"]
     assert [name for name in dir(plot) if name[0] != "_"] == pictures
 
 
@@ -439,8 +440,77 @@ def test_calibration_counts_the_values_within_each_interval():
     narrow, right = (np.interp(0.5, *line(ax, m).get_data()) for m in ("narrow", "right"))
     assert narrow < 0.35 < 0.4 < right < 0.6
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("nominal coverage", "observed coverage")
-    assert legend(ax) == ["calibrated", "right", "narrow"]
+    assert legend(ax) == [*CALIBRATED, "right", "narrow"]
     assert_nothing_hidden(ax)
+
+
+CALIBRATED = ["calibrated", "chance by horizon", "chance by value"]
+
+
+def test_gray_areas_hold_a_calibrated_model(rng):
+    backtest = Backtest()
+    rows = backtest.frame[backtest.frame["model"] == "right"]
+    n = {"chance by value": rows["pit"].count(), "chance by horizon": 10}  # every fourth origin
+    for draw in (plot.calibration, plot.pit):
+        ax = draw(backtest, ax=plt.figure().subplots())
+        for area in ax.collections:
+            places, lower, upper = extents(area)
+            for p, low, high in list(zip(places, lower, upper, strict=True))[:: len(places) // 2]:
+                scale, p = (10, 0.1) if draw is plot.pit else (1, p)
+                shares = scale * rng.binomial(n[area.get_label()], p, 4000) / n[area.get_label()]
+                held = np.mean((low - 1e-9 <= shares) & (shares <= high + 1e-9))
+                assert 0.94 < held <= 1
+                if 0 < p < 1 and draw is plot.calibration:  # and no more than they need
+                    step = 1 / n[area.get_label()]
+                    inner = (low + step - 1e-9 <= shares) & (shares <= high - step + 1e-9)
+                    assert inner.mean() < 0.95
+        assert [area.get_label() for area in ax.collections] == CALIBRATED[1:]
+
+
+def test_one_step_has_one_gray_area():
+    backtest = Backtest()
+    backtest.frame = backtest.frame[backtest.frame["step"] == 1]
+    assert legend(plot.calibration(backtest))[:2] == ["calibrated", "chance by value"]
+    assert len(plot.pit(backtest, ax=plt.figure().subplots()).collections) == 1
+
+
+@pytest.mark.parametrize("n_models", [1, 2, 5])
+def test_pictures_of_a_backtest_keep_clear_of_each_other(n_models):
+    backtest = Backtest("MW")
+    single = backtest.frame[backtest.frame["model"] == "right"]
+    names = [f"a model of some name, number {i}" for i in range(n_models)]
+    backtest.frame = pd.concat([single.assign(model=name) for name in names])
+    figure, axes = plt.subplots(2, 2, figsize=(11, 9))
+    draws = (plot.scores_by_step, plot.scores_by_origin, plot.calibration, plot.pit)
+    for draw, ax in zip(draws, axes.ravel(), strict=True):
+        draw(backtest, ax=ax)
+    figure.canvas.draw()
+    boxes = [ax.get_tightbbox() for ax in axes.ravel()]
+    for one, other in permutations(boxes, 2):
+        assert not one.overlaps(other)
+    assert min(ax.get_window_extent().height for ax in axes.ravel()) > 100
+
+
+def test_scores_by_origin_draws_dates(index):
+    backtest = Backtest("MW")
+    backtest.frame["origin"] = index[backtest.frame["origin"]]
+    ax = plot.scores_by_origin(backtest)
+    table = backtest.scores(by=["model", "origin"])["CRPS"]
+    for model in ("right", "narrow"):
+        np.testing.assert_allclose(line(ax, model).get_xdata(orig=False), numbers(index[:40]))
+        np.testing.assert_array_equal(line(ax, model).get_ydata(), table[model])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("origin (last observed time)", "CRPS (MW)")
+    dated = isinstance(ax.xaxis.get_major_formatter(), mdates.ConciseDateFormatter)
+    assert dated == (not isinstance(index, pd.RangeIndex))
+    assert_nothing_hidden(ax)
+
+
+def test_a_single_step_has_a_whole_number():
+    backtest = Backtest()
+    backtest.frame = backtest.frame[backtest.frame["step"] == 1]
+    ax = plot.scores_by_step(backtest)
+    low, high = ax.get_xlim()
+    assert [tick for tick in ax.get_xticks() if low <= tick <= high] == [1]
 
 
 def test_pit_draws_a_histogram_for_each_model():

@@ -4,33 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed, effective_n_jobs
-from sklearn.base import clone
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from joblib import Parallel, delayed
 from tqdm.auto import tqdm
 
 from forecast_unc.evaluation import plot
-from forecast_unc.forecasting import scores
-from forecast_unc.forecasting.forecaster import Forecaster
-from forecast_unc.forecasting.propagation import PROPAGATIONS
-from forecast_unc.forecasting.series import (
-    check_aligned,
-    check_is_series,
-    format_time,
-    regular_index,
+from forecast_unc.evaluation.folds import (
+    OWN_NAME,
+    ExogFuture,
+    Fold,
+    Model,
+    Plan,
+    contenders,
+    future_exog,
+    given_origins,
+    percent,
+    run_block,
+    season_of,
+    spaced_origins,
 )
+from forecast_unc.evaluation.significance import diebold_mariano
+from forecast_unc.forecasting import scores
+from forecast_unc.forecasting.series import check_aligned, check_is_series, regular_index
 from forecast_unc.regression.standardize import check_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# The name of the backtested forecaster itself among those it is compared with.
-OWN_NAME = "forecast_unc"
+__all__ = ["OWN_NAME", "Backtest", "backtest"]
+
+# Scores that are averages of a loss; that of RMSE is the squared error, MSE.
+_LOSSES = ("MAE", "MSE", "MASE", "sMAPE", "CRPS", "NLPD", "MSIS", "energy")
 
 
 @dataclass(frozen=True)
@@ -42,16 +49,24 @@ class Backtest:
     frame : DataFrame
         One row a model, origin and step: ``model``, ``origin`` (last observed time),
         ``step`` (from the origin, so that the first is 1 + gap), ``time``, ``actual``,
-        ``mean``, ``std``, ``lower_95`` and ``upper_95`` for each coverage, ``crps``,
+        ``mean``, ``median``, ``std``, ``lower_95`` and ``upper_95`` for each coverage, ``crps``,
         ``nlpd``, ``pit``, ``scale`` (mean absolute seasonal difference of the training
-        series, the unit of MASE and MSIS) and ``refit`` (whether the model was fitted at
-        this origin).
+        series, the unit of MASE and MSIS; NaN if that holds no season or never changes) and
+        ``refit`` (whether the model was fitted at this origin).
     coverage : tuple of float
         Coverages of the intervals in `frame`.
+    joint : DataFrame
+        One row a model and origin: ``model``, ``origin``, ``refit`` and ``energy``, the energy
+        score of 500 paths over the scored steps, those left out whose value is missing; NaN if
+        all are, or if the forecast's covariance has a negative eigenvalue.
+    seasonal_period : int
+        Seasonal period of ``scale``.
     """
 
     frame: pd.DataFrame
     coverage: tuple[float, ...]
+    joint: pd.DataFrame
+    seasonal_period: int
 
     def __repr__(self) -> str:
         models, n = self.frame["model"].unique(), self.frame["origin"].nunique()
@@ -70,31 +85,14 @@ class Backtest:
         Returns
         -------
         DataFrame
-            MAE, RMSE, CRPS (units of y), MASE, sMAPE (percent), NLPD (nats), MSIS (mean
-            scaled interval score at the widest coverage), and ``coverage_95`` for each
-            coverage, the share of values inside the interval. Steps whose value is
-            missing are not scored; ``n`` counts those that are.
+            MAE (of the median), RMSE (of the mean), CRPS (units of y), MASE, sMAPE (percent; both
+            of the median), NLPD (nats), MSIS (mean scaled interval score at the widest
+            coverage), ``energy`` (units of y; a score of whole paths, so not for groups by
+            step), and ``coverage_95`` for each coverage, the share of values inside the
+            interval. Steps whose value is missing are not scored; ``n`` counts those that are.
+            What cannot be scored otherwise, for want of a scale say, makes the group's score NaN.
         """
         frame = self.frame
-        error = frame["actual"] - frame["mean"]
-        widest = max(self.coverage)
-        lower, upper = (frame[f"{end}_{_percent(widest)}"] for end in ("lower", "upper"))
-        rows = pd.DataFrame(
-            {
-                "MAE": error.abs(),
-                "RMSE": error**2,
-                "MASE": error.abs() / frame["scale"],
-                "sMAPE": scores.smape(frame["actual"], frame["mean"]),
-                "CRPS": frame["crps"],
-                "NLPD": frame["nlpd"],
-                "MSIS": scores.interval_score(frame["actual"], lower, upper, widest)
-                / frame["scale"],
-            },
-            index=frame.index,
-        )
-        for level in self.coverage:
-            lower, upper = (frame[f"{end}_{_percent(level)}"] for end in ("lower", "upper"))
-            rows[f"coverage_{_percent(level)}"] = scores.coverage(frame["actual"], lower, upper)
         keys = [by] if isinstance(by, str) or not np.iterable(by) else list(by)
         unknown = [key for key in keys if key not in frame]
         if unknown or not keys:
@@ -103,15 +101,145 @@ class Backtest:
                 f"got {repr(unknown[0]) if keys else 'none'}. "
                 "Use 'model', 'step', 'origin' or several of them."
             )
-        groups = rows.groupby([frame[key] for key in keys], sort=False)
-        table = groups.mean()
-        table["RMSE"] **= 0.5
-        table["n"] = groups["MAE"].count()
+        rows = self._losses()
+        for level in self.coverage:
+            lower, upper = (frame[f"{end}_{percent(level)}"] for end in ("lower", "upper"))
+            rows[f"coverage_{percent(level)}"] = scores.coverage(frame["actual"], lower, upper)
+        groups = [frame[key] for key in keys]
+        table = _means(rows, groups, frame["actual"].notna())
+        table["MSE"] **= 0.5
+        table = table.rename(columns={"MSE": "RMSE"})
+        if all(key in self.joint for key in keys):
+            joint = self.joint
+            scored = self._observed(joint)
+            energy = _means(joint[["energy"]], [joint[key] for key in keys], scored)
+            at = list(table.columns).index("MSIS") + 1
+            table.insert(at, "energy", energy["energy"])
+        table["n"] = frame["actual"].groupby(groups, sort=False).count()
         return table
 
-    def plot_errors(self, score: str = "CRPS", ax: Axes | None = None) -> Axes:
-        """Draw a score by step, one line a model; see `plot.scores_by_step`."""
-        return plot.scores_by_step(self, score, ax=ax)
+    def significance(
+        self,
+        score: str = "CRPS",
+        reference: str | None = None,
+        by: Literal["model", "step"] = "model",
+    ) -> pd.DataFrame:
+        """Test whether the models' scores differ from the reference's by more than chance.
+
+        The loss of an origin is its mean over the steps, and the test is that of Diebold and
+        Mariano on one value an origin, with the small-sample correction of Harvey, Leybourne
+        and Newbold and a long-run variance with as many lags as horizons overlap.
+
+        Parameters
+        ----------
+        score : str, default="CRPS"
+            "MAE", "MSE" (the square of RMSE), "MASE", "sMAPE", "CRPS", "NLPD", "MSIS" or
+            "energy".
+        reference : str, optional
+            Name of the model the others are compared with; by default ``forecast_unc``, the
+            backtested forecaster.
+        by : {"model", "step"}, default="model"
+            One row a model, or one a model and step.
+
+        Returns
+        -------
+        DataFrame
+            ``difference`` (mean of the model's score less the reference's: negative if the
+            model is better), ``statistic``, ``p_value`` (two-sided, Student's t on n - 1
+            degrees of freedom), ``n`` (origins), ``lags`` (autocovariances in the variance) and
+            ``kernel`` of that variance ("Bartlett" where that gives more than "rectangular"). A
+            statistic is NaN if the difference is the same at every origin.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown, a score is NaN, or the origins are too few or too close.
+
+        References
+        ----------
+        D. Harvey, S. Leybourne and P. Newbold, "Testing the equality of prediction mean squared
+        errors", International Journal of Forecasting 13 (1997) 281-291,
+        https://doi.org/10.1016/S0169-2070(96)00719-4
+        """
+        names = list(self.frame["model"].unique())
+        reference = OWN_NAME if reference is None else reference
+        allowed = _LOSSES if by == "model" else _LOSSES[:-1]
+        for argument, value, rule in (
+            ("by", by, ("model", "step")),
+            ("score", score, allowed),
+            ("reference", reference, names),
+        ):
+            if value not in rule:
+                raise ValueError(
+                    f"{argument} must be one of {', '.join(map(str, rule))}; got {value!r}. "
+                    "Squared errors are 'MSE', and 'energy' is of whole paths, not of a step."
+                )
+        if len(names) < 2:
+            raise ValueError(
+                f"significance must have models to compare; got {names[0]!r} alone. Pass "
+                'compare={"naive": "naive"} to backtest, for example.'
+            )
+        if score == "energy":
+            table = self.joint[["model", "origin", "energy"]][self._observed(self.joint)]
+        else:
+            table = self.frame[["model", "origin", "step"]].assign(**self._losses()[[score]])
+            table = table[self.frame["actual"].notna()]
+        if table[score].isna().any():
+            first = table["origin"][table[score].isna()].iloc[0]
+            raise ValueError(
+                f"score must be known at every origin; got NaN for {score!r} at origin {first}. "
+                "Take another score."
+            )
+        steps = [None] if by == "model" else list(table["step"].unique())
+        others = [name for name in names if name != reference]
+        rows = {}
+        for step in steps:
+            part = table if step is None else table[table["step"] == step]
+            losses = part.pivot_table(score, "origin", "model", "mean")  # in order of time
+            lags = self._overlaps(losses.index, step)
+            if len(losses) < lags + 2:
+                raise ValueError(
+                    f"significance must have {lags + 2} origins or more where the horizons of "
+                    f"{lags + 1} overlap; got {len(losses)}. Take more origins, or set them "
+                    "further apart."
+                )
+            for name in others:
+                test = diebold_mariano(losses[name], losses[reference], lags)
+                rows[name, step] = {**test._asdict(), "n": len(losses), "lags": lags}
+        columns = ["difference", "statistic", "p_value", "n", "lags", "kernel"]
+        if by == "model":
+            index: pd.Index[Any] = pd.Index(others, name="model")
+        else:
+            index = pd.MultiIndex.from_product([others, steps], names=["model", "step"])
+        ordered = [rows[name, step] for name in others for step in steps]
+        return pd.DataFrame(ordered, index=index, columns=columns)
+
+    def plot_errors(
+        self, score: str = "CRPS", by: Literal["step", "origin"] = "step", ax: Axes | None = None
+    ) -> Axes:
+        """Draw a score by step or by origin, one line a model.
+
+        Parameters
+        ----------
+        score : str, default="CRPS"
+            Column of `scores`.
+        by : {"step", "origin"}, default="step"
+            See `plot.scores_by_step` and `plot.scores_by_origin`.
+        ax : Axes, optional
+            Where to draw; by default the current axes.
+
+        Returns
+        -------
+        Axes
+            The axes drawn on.
+        """
+        if by not in ("step", "origin"):
+            raise ValueError(
+                f"by must be 'step' or 'origin'; got {by!r}. 'step' shows how errors grow, "
+                "'origin' when they were made."
+            )
+        draw = plot.scores_by_step if by == "step" else plot.scores_by_origin
+        return draw(self, score, ax=ax)
 
     def plot_calibration(self, ax: Axes | None = None) -> Axes:
         """Draw observed against nominal coverage; see `plot.calibration`."""
@@ -121,21 +249,54 @@ class Backtest:
         """Draw histograms of the probability integral transform; see `plot.pit`."""
         return plot.pit(self, ax=ax)
 
+    def _losses(self) -> pd.DataFrame:
+        """One loss a row of the frame and score; those of `joint` aside."""
+        frame = self.frame
+        widest = max(self.coverage)
+        lower, upper = (frame[f"{end}_{percent(widest)}"] for end in ("lower", "upper"))
+        # The mean minimizes the squared error, the median the absolute one.
+        error = (frame["actual"] - frame["median"]).abs()
+        interval = scores.interval_score(frame["actual"], lower, upper, widest)
+        return pd.DataFrame(
+            {
+                "MAE": error,
+                "MSE": (frame["actual"] - frame["mean"]) ** 2,
+                "MASE": error / frame["scale"],
+                "sMAPE": scores.smape(frame["actual"], frame["median"]),
+                "CRPS": frame["crps"],
+                "NLPD": frame["nlpd"],
+                "MSIS": interval / frame["scale"],
+            },
+            index=frame.index,
+        )
+
+    def _observed(self, joint: pd.DataFrame) -> pd.Series[bool]:
+        """Whether any step of the origin was observed, for the rows of `joint`."""
+        counts = self.frame.groupby("origin")["actual"].count()
+        return joint["origin"].map(counts) > 0
+
+    def _overlaps(self, origins: pd.Index[Any], step: int | None) -> int:
+        """Most later origins that lie before the end of one's horizon, or of its given step."""
+        rows = self.frame if step is None else self.frame[self.frame["step"] == step]
+        ends = rows.groupby("origin")["time"].max().loc[origins]
+        return int((origins.searchsorted(ends) - np.arange(len(origins)) - 1).max())
+
 
 def backtest(
-    forecaster: Forecaster,
+    forecaster: Model,
     y: pd.Series[float],
     steps: int,
     *,
     exog: pd.DataFrame | None = None,
+    exog_future: ExogFuture | None = None,
     n_origins: int = 10,
     origins: Sequence[Any] | pd.Index[Any] | None = None,
     step: int | None = None,
     refit: bool | int = True,
     window: Literal["expanding", "rolling"] = "expanding",
     gap: int = 0,
-    compare: Mapping[str, Forecaster | str] | None = None,
-    seasonal_period: int = 1,
+    compare: Mapping[str, Model | str] | None = None,
+    seasonal_period: int | None = None,
     coverage: Sequence[float] = (0.5, 0.8, 0.95),
     n_jobs: int | None = None,
     progress: bool = False,
@@ -146,13 +307,21 @@ def backtest(
     ----------
     forecaster : Forecaster
         Fitted anew, as a clone; it need not be fitted. Its rows are called
-        ``forecast_unc``.
+        ``forecast_unc``. Anything with ``fit`` and ``forecast`` will do, see `Model`.
     y : Series
-        The whole series; what lies after an origin is only used to score.
+        The whole series; what lies after an origin is only used to score. Missing values are
+        not scored, and are left to the models to accept or refuse.
     steps : int
         Steps that are scored from every origin.
     exog : DataFrame, optional
-        Regressors with the index of y; their values over the horizon are taken as known.
+        Regressors with the index of y. Without `exog_future` their values over the horizon are
+        taken as known at the origin, which flatters models if they were forecast themselves.
+    exog_future : callable, optional
+        ``exog_future(origin, times)`` returns what was forecast, at the time `origin`, of the
+        regressors at `times`, the ``gap + steps`` times that follow: a DataFrame, or it and its
+        doubt, which goes to ``forecast(steps, exog, exog_cov=...)`` of models that take
+        it: a DataFrame of stds, or a covariance. Called once an origin; `exog` is then not read
+        beyond it.
     n_origins : int, default=10
         Number of origins; the last is the latest that leaves `steps` values to score.
     origins : sequence of index labels, optional
@@ -162,20 +331,25 @@ def backtest(
     refit : bool or int, default=True
         Fit at every origin (True), at the first alone (False), or at every k-th (int).
         Between fits the model is applied to the longer history: hyper-parameters, scale and
-        posterior stay, and one factorization serves all origins.
+        posterior stay, and one factorization serves all origins. A model without ``apply`` is
+        fitted at every origin.
     window : {"expanding", "rolling"}, default="expanding"
         Train on everything up to the origin, or on as many values as at the first origin.
     gap : int, default=0
         Steps after the origin that are forecast but not scored, for data that arrive late.
-    compare : mapping of str to Forecaster or str, optional
-        Further models by name, on the same folds: forecasters, or names of a propagation
-        ("naive", "taylor", "monte_carlo", "exact") of the same fitted forecaster.
-    seasonal_period : int, default=1
-        Seasonal period m of the scale in MASE and MSIS.
+    compare : mapping of str to Model or str, optional
+        Further models by name, on the same folds: anything with ``fit`` and ``forecast``, or
+        names of a propagation ("naive", "taylor", "monte_carlo", "exact") of the same fitted
+        forecaster. A model that takes no regressors is given none.
+    seasonal_period : int, optional
+        Seasonal period m of the scale in MASE and MSIS. By default that of the M4 competition,
+        if the first training window is longer: a day of data by the hour or finer, 12 for
+        monthly and 4 for quarterly data; else 1.
     coverage : sequence of float, default=(0.5, 0.8, 0.95)
         Coverages of the intervals, in (0, 1).
     n_jobs : int, optional
-        Parallel jobs, as in joblib; each runs BLAS on one thread.
+        Parallel jobs, as in joblib; folds that share a fit stay in one. BLAS runs on one thread
+        in any case, so that the result does not depend on it.
     progress : bool, default=False
         Show a progress bar.
 
@@ -196,6 +370,8 @@ def backtest(
     >>> result = backtest(model, nile, steps=3, n_origins=4, compare={"naive": "naive"})
     >>> result.scores()["n"].to_dict()
     {'forecast_unc': 12, 'naive': 12}
+    >>> result.significance("CRPS").loc["naive", "n"].item()
+    4
     """
     check_whole("steps", steps, 1, "1 is the next value.")
     check_whole("gap", gap, 0, "0 scores the first step on.")
@@ -215,167 +391,64 @@ def backtest(
             f"n_jobs must be None or a whole number other than 0; got {n_jobs!r}. "
             "-1 takes all processors."
         )
+    models = contenders(forecaster, compare)
     index = regular_index(check_is_series(y).index, "y")
+    unit = y.attrs.get("unit")
     y = y.set_axis(index)  # with its frequency set: short slices need not infer it
     if exog is not None:
-        check_aligned(exog, index, "y")
-        exog = exog.set_axis(index)
+        exog = check_aligned(exog, index, "y").set_axis(index)
+    elif exog_future is not None:
+        raise ValueError(
+            "exog must be given with exog_future; got None. The models learn from past regressors."
+        )
+    if exog_future is not None and not callable(exog_future):
+        raise TypeError(
+            f"exog_future must be callable; got {type(exog_future).__name__}. Pass a function of "
+            "an origin and the times after it."
+        )
     if origins is None:
         check_whole("n_origins", n_origins, 1, "10 is a good start.")
         check_whole("step", steps if step is None else step, 1, "By default it is steps.")
-        positions = _spaced_origins(len(y), steps + gap, n_origins, steps if step is None else step)
+        positions = spaced_origins(len(y), steps + gap, n_origins, steps if step is None else step)
     else:
-        positions = _given_origins(index, origins, steps + gap)
+        positions = given_origins(index, origins, steps + gap)
     every = len(positions) if refit is False else 1 if refit is True else refit
     check_whole("refit", every, 1, "True fits at every origin, False at the first alone.")
+    if seasonal_period is None:
+        season = season_of(index)
+        seasonal_period = season if positions[0] + 1 > season else 1
+    check_whole("seasonal_period", seasonal_period, 1, "12 is a year of months, 1 is no season.")
 
     folds = [
-        _Fold(position, position - positions[0] if window == "rolling" else 0, i % every == 0)
-        for i, position in enumerate(positions)
-    ]
-    blocks = [folds[i : i + every] for i in range(0, len(folds), every)]
-    threads = None if n_jobs is None or effective_n_jobs(n_jobs) == 1 else 1
-    tasks = [
-        delayed(_run_block)(
-            model, names, block, y, exog, steps, gap, seasonal_period, coverage, threads
+        Fold(
+            position,
+            position - positions[0] if window == "rolling" else 0,
+            *future_exog(exog, exog_future, index, position, steps + gap),
         )
-        for model, names in _contenders(forecaster, compare)
-        for block in blocks
+        for position in positions
     ]
+    plan = Plan(y, exog, steps, gap, seasonal_period, coverage)
+    tasks = []
+    for model, names in models:
+        size = every if hasattr(model, "apply") else 1
+        starts = range(0, len(folds), size)
+        tasks += [delayed(run_block)(model, names, folds[i : i + size], plan) for i in starts]
     results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
-    rows = list(tqdm(results, total=len(tasks), disable=not progress, desc="backtest"))
-    frame = pd.concat([part for block in rows for part in block], ignore_index=True)
+    blocks = tqdm(results, total=len(tasks), disable=not progress, desc="backtest")
+    parts = [part for block in blocks for part in block]
     order = {name: i for i, name in enumerate([OWN_NAME, *(compare or {})])}
-    frame = frame.sort_values("model", key=lambda names: names.map(order), kind="stable")
-    frame = frame.reset_index(drop=True)
-    if "unit" in y.attrs:
-        frame.attrs["unit"] = y.attrs["unit"]
-    return Backtest(frame, coverage)
+    frame, joint = (
+        pd.concat(tables, ignore_index=True)
+        .sort_values("model", key=lambda names: names.map(order), kind="stable")
+        .reset_index(drop=True)
+        for tables in zip(*parts, strict=True)
+    )
+    if unit is not None:
+        frame.attrs["unit"] = unit
+    return Backtest(frame, coverage, joint, seasonal_period)
 
 
-@dataclass(frozen=True)
-class _Fold:
-    origin: int  # position of the last observed value
-    start: int  # position of the first value of the training window
-    refit: bool
-
-
-def _spaced_origins(n: int, horizon: int, n_origins: int, step: int) -> list[int]:
-    last = n - 1 - horizon
-    first = last - (n_origins - 1) * step
-    if first < 0:
-        raise ValueError(
-            f"y must have more than {horizon + (n_origins - 1) * step} values for {n_origins} "
-            f"origins, {step} apart, with {horizon} steps after the last; got {n}. Take fewer "
-            "origins, or a smaller step."
-        )
-    return list(range(first, last + 1, step))
-
-
-def _given_origins(index: pd.Index[Any], origins: Any, horizon: int) -> list[int]:
-    labels = scores.check_several("origins", origins, "times of y", "[time] for one")
-    positions = [int(i) for i in index.get_indexer(pd.Index(list(labels)))] if labels else []
-    for label, position in zip(labels, positions, strict=True):
-        if position < 0:
-            raise ValueError(
-                f"origins must be times of y; got {label}, which is not. Use y.index[...]."
-            )
-        if position > len(index) - 1 - horizon:
-            raise ValueError(
-                f"origins must leave {horizon} values to score; got {label}, with "
-                f"{len(index) - 1 - position}. The latest is {format_time(index, -1 - horizon)}."
-            )
-    if not positions or any(b <= a for a, b in pairwise(positions)):
-        raise ValueError(
-            f"origins must be ascending times of y, at least one; got {list(labels)}. Sort them."
-        )
-    return positions
-
-
-def _contenders(
-    forecaster: Forecaster, compare: Mapping[str, Forecaster | str] | None
-) -> list[tuple[Forecaster, list[tuple[str, str | None]]]]:
-    """Each forecaster with the names and propagations that share its fit."""
-    own: list[tuple[str, str | None]] = [(OWN_NAME, None)]
-    others: list[tuple[Forecaster, list[tuple[str, str | None]]]] = []
-    for name, model in (compare or {}).items():
-        if name == OWN_NAME:
-            raise ValueError(
-                f"compare must not use the name {OWN_NAME!r}; got it twice. "
-                "It is the forecaster itself."
-            )
-        if isinstance(model, str) and model in PROPAGATIONS:
-            own.append((name, model))
-        elif not isinstance(model, str) and hasattr(model, "forecast"):
-            others.append((model, [(name, None)]))
-        else:
-            raise ValueError(
-                f"compare must hold forecasters or one of {', '.join(PROPAGATIONS)}; got {model!r} "
-                f"for {name!r}. Spell the propagation as in Forecaster.forecast."
-            )
-    return [(forecaster, own), *others]
-
-
-def _run_block(
-    forecaster: Forecaster,
-    names: list[tuple[str, str | None]],
-    folds: list[_Fold],
-    y: pd.Series[float],
-    exog: pd.DataFrame | None,
-    steps: int,
-    gap: int,
-    seasonal_period: int,
-    coverage: tuple[float, ...],
-    threads: int | None,
-) -> list[pd.DataFrame]:
-    """Rows of the folds that share one fit, the first fold's."""
-    parts = []
-    fitted = clone(forecaster)
-    for fold in folds:
-        # Nothing of the series after the origin is visible below this line but for scoring.
-        known = slice(fold.start, fold.origin + 1)
-        past = y.iloc[known]
-        past_exog = None if exog is None else exog.iloc[known]
-        horizon = slice(fold.origin + 1, fold.origin + 1 + gap + steps)
-        future_exog = None if exog is None else exog.iloc[horizon]
-        try:
-            with threadpool_limits(threads):
-                if fold.refit:
-                    fitted.fit(past, past_exog)
-                    model = fitted
-                else:
-                    model = fitted.apply(past, past_exog)
-                scale = scores.naive_scale(past, seasonal_period)
-                forecasts = {
-                    name: model.forecast(
-                        gap + steps, future_exog, **({"propagation": kind} if kind else {})
-                    )
-                    for name, kind in names
-                }
-        except ValueError as error:
-            error.add_note(f"while forecasting from origin {format_time(y.index, fold.origin)}")
-            raise
-        actual = y.iloc[horizon]
-        for name, forecast in forecasts.items():
-            score = forecast.score(actual)
-            part = {
-                "model": name,
-                "origin": y.index[fold.origin],
-                "step": np.arange(1, gap + steps + 1),
-                "time": forecast.index,
-                "actual": actual.to_numpy(dtype=np.float64),
-                "mean": forecast.mean.to_numpy(),
-                "std": forecast.std.to_numpy(),
-            }
-            for level in coverage:
-                band = forecast.interval(level)
-                part[f"lower_{_percent(level)}"] = band["lower"].to_numpy()
-                part[f"upper_{_percent(level)}"] = band["upper"].to_numpy()
-            for column in ("crps", "nlpd", "pit"):
-                part[column] = score[column].to_numpy()
-            parts.append(pd.DataFrame(part | {"scale": scale, "refit": fold.refit}).iloc[gap:])
-    return parts
-
-
-def _percent(level: float) -> str:
-    return f"{100 * level:g}"
+def _means(rows: pd.DataFrame, keys: list[pd.Series[Any]], scored: pd.Series[bool]) -> pd.DataFrame:
+    """Means by group over the rows that could be scored; NaN where one of them is."""
+    missing = rows.isna() & scored.to_numpy()[:, None]
+    return rows.groupby(keys, sort=False).mean().mask(missing.groupby(keys, sort=False).any())

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
+from scipy.stats import binom
 
+from forecast_unc._typing import Array
 from forecast_unc.forecasting import scores
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.series import check_is_series
@@ -22,13 +24,14 @@ from forecast_unc.forecasting.series import check_is_series
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COLORS", "calibration", "compare", "fan", "pit", "scores_by_step"]
+__all__ = ["COLORS", "calibration", "compare", "fan", "pit", "scores_by_origin", "scores_by_step"]
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 _MARKERS = "os^Dvp<"
 _BAND_ALPHA = 0.2
-_IN_UNITS_OF_Y = {"MAE", "RMSE", "CRPS"}
+_BINS = 10  # of the histogram of pit
+_IN_UNITS_OF_Y = {"MAE", "RMSE", "CRPS", "energy"}
 
 
 def __dir__() -> list[str]:
@@ -40,7 +43,7 @@ class _Scored(Protocol):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Columns ``model`` and ``pit``; ``attrs["unit"]``, if any, is the unit of y."""
+        """Columns ``model``, ``origin``, ``step``, ``time``, ``pit``; unit of y in ``attrs``."""
         ...
 
     def scores(self, by: Any = ...) -> pd.DataFrame:
@@ -226,45 +229,52 @@ def scores_by_step(backtest: _Scored, score: str = "CRPS", *, ax: Axes | None = 
     """
     from matplotlib.ticker import MaxNLocator
 
-    table = backtest.scores(by=["model", "step"])
-    if score not in table.columns:
-        raise ValueError(
-            f"score must be one of {', '.join(map(str, table.columns))}; got {score!r}. "
-            "Scores carry the names of backtest.scores()."
-        )
-    ax = _axes(ax)
-    for look, (model, values) in zip(
-        _looks(), table[score].groupby(level="model", sort=False), strict=False
-    ):
-        ax.plot(
-            values.index.get_level_values("step"),
-            values.to_numpy(),
-            color=look.color,
-            linestyle=look.dashes,
-            marker=look.marker,
-            markersize=4,
-            label=_plain(model),
-        )
-    if score.startswith("coverage_"):
-        nominal = float(score.removeprefix("coverage_")) / 100
-        ax.axhline(nominal, color="0.4", lw=1, label=f"nominal {nominal:g}")
-    unit = backtest.frame.attrs.get("unit") if score in _IN_UNITS_OF_Y else None
+    ax = _score_lines(backtest, score, "step", ax)
     ax.set_xlabel("steps ahead")
-    ax.set_ylabel(_with_unit(score, unit))
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     return _finish(ax)
+
+
+def scores_by_origin(backtest: _Scored, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
+    """Draw a score of each origin's forecast against its time, one line a model.
+
+    Parameters
+    ----------
+    backtest : Backtest
+        Its ``scores(by=["model", "origin"])`` is drawn; a gap where all values are missing.
+    score : str, default="CRPS"
+        Column of the scores, ``"energy"`` too.
+    ax : Axes, optional
+        Where to draw; by default the current axes.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    Raises
+    ------
+    ValueError
+        If there is no such score.
+    """
+    ax = _score_lines(backtest, score, "origin", ax)
+    ax.set_xlabel("origin (last observed time)")
+    return _finish(ax, pd.Index(backtest.frame["origin"].unique()))
 
 
 def calibration(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
     """Draw how often central intervals held the value against how often they claim to.
 
     On the diagonal the bands are right, below it they are too narrow, above it too wide. The steps
-    are pooled; values that were not observed are left out.
+    are pooled; values that were not observed are left out. At each nominal coverage a calibrated
+    model stays in the gray area with a probability of 95 %: in the dark one ("by value") if all
+    values are independent, in the light one ("by horizon") if there is one value a horizon that
+    overlaps no other, as the steps of one path err together. The truth lies between.
 
     Parameters
     ----------
     backtest : Backtest
-        The columns ``model`` and ``pit`` of its ``frame`` are drawn.
+        The columns ``model``, ``origin``, ``time`` and ``pit`` of its ``frame`` are drawn.
     ax : Axes, optional
         Where to draw; by default the current axes.
 
@@ -276,6 +286,9 @@ def calibration(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
     ax = _axes(ax)
     nominal = np.linspace(0.0, 1.0, 101)
     ax.plot([0, 1], [0, 1], color="0.4", lw=1, label="calibrated")
+    for label, n, shade in _sizes(backtest):
+        lower, upper = _chance(n, nominal)
+        ax.fill_between(nominal, lower, upper, color=shade, lw=0, label=label)
     for look, (model, values) in zip(_looks(), _pits(backtest), strict=False):
         # A value lies in the central interval of coverage p if and only if |2 pit - 1| <= p.
         observed = (np.abs(2 * values - 1)[:, None] <= nominal).mean(axis=0)
@@ -294,12 +307,13 @@ def pit(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
     """Draw the histogram of the probability integral transforms, one outline a model.
 
     Flat is calibrated; heaped at both ends the bands are too narrow, in the middle too wide; a
-    slope is a bias. The steps are pooled; values that were not observed are left out.
+    slope is a bias. The steps are pooled; values that were not observed are left out. The gray
+    areas hold 95 % of the bars of a calibrated model, as in :func:`calibration`.
 
     Parameters
     ----------
     backtest : Backtest
-        The columns ``model`` and ``pit`` of its ``frame`` are drawn.
+        The columns ``model``, ``origin``, ``time`` and ``pit`` of its ``frame`` are drawn.
     ax : Axes, optional
         Where to draw; by default the current axes.
 
@@ -310,8 +324,11 @@ def pit(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
     """
     ax = _axes(ax)
     ax.plot([0, 1], [1, 1], color="0.4", lw=1, label="calibrated")
+    for label, n, shade in _sizes(backtest):
+        lower, upper = _chance(n, np.full(2, 1 / _BINS))
+        ax.fill_between([0, 1], _BINS * lower, _BINS * upper, color=shade, lw=0, label=label)
     for look, (model, values) in zip(_looks(), _pits(backtest), strict=False):
-        density, edges = np.histogram(values, bins=10, range=(0.0, 1.0), density=True)
+        density, edges = np.histogram(values, bins=_BINS, range=(0.0, 1.0), density=True)
         ax.stairs(
             density,
             edges,
@@ -324,6 +341,57 @@ def pit(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
     ax.set(xlabel="probability integral transform", ylabel="density")
     ax.set_ylim(bottom=0)
     return _finish(ax)
+
+
+def _score_lines(backtest: _Scored, score: str, by: str, ax: Axes | None) -> Axes:
+    """Draw a score against a column of the frame, one line a model."""
+    table = backtest.scores(by=["model", by])
+    if score not in table.columns:
+        raise ValueError(
+            f"score must be one of {', '.join(map(str, table.columns))}; got {score!r}. "
+            "Scores carry the names of backtest.scores()."
+        )
+    ax = _axes(ax)
+    for look, (model, values) in zip(
+        _looks(), table[score].groupby(level="model", sort=False), strict=False
+    ):
+        places = values.index.get_level_values(by)
+        ax.plot(
+            _times(ax, places),
+            values.to_numpy(),
+            color=look.color,
+            linestyle=look.dashes,
+            marker=look.marker,
+            markersize=4,
+            label=_plain(model),
+        )
+    if score.startswith("coverage_"):
+        nominal = float(score.removeprefix("coverage_")) / 100
+        ax.axhline(nominal, color="0.4", lw=1, label=f"nominal {nominal:g}")
+    unit = backtest.frame.attrs.get("unit") if score in _IN_UNITS_OF_Y else None
+    ax.set_ylabel(_with_unit(score, unit))
+    return ax
+
+
+def _sizes(backtest: _Scored) -> Iterator[tuple[str, int, str]]:
+    """Label, number and gray of the values that count: one a horizon by itself, and all."""
+    frame = backtest.frame
+    horizons = frame[frame["model"] == frame["model"].iloc[0]].groupby("origin")
+    counts, ends = horizons["pit"].count(), horizons["time"].max()
+    apart, free = 0, None
+    for origin, end in ends[counts > 0].items():
+        if free is None or origin >= free:
+            apart, free = apart + 1, end
+    if apart < counts.sum():
+        yield "chance by horizon", apart, "0.93"
+    if apart:
+        yield "chance by value", int(counts.sum()), "0.85"
+
+
+def _chance(n: int, probability: Array) -> tuple[Array, Array]:
+    """Central 95 % range of a share among n independent values."""
+    lower, upper = (np.asarray(binom.ppf(q, n, probability)) / n for q in (0.025, 0.975))
+    return lower, upper
 
 
 def _axes(ax: Axes | None) -> Axes:
@@ -451,4 +519,18 @@ def _finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes
         if over > 0:
             place = ax.figure.subplotpars
             ax.figure.subplots_adjust(top=max(place.top - over, place.bottom + 0.1))
+        _part_rows(ax, drawn.get_window_extent().height)
     return ax
+
+
+def _part_rows(ax: Axes, legend: float) -> None:
+    """Set the rows of subplots apart by a legend's height in pixels, and the labels above it."""
+    spec, figure = ax.get_subplotspec(), ax.figure
+    if spec is None or spec.rowspan.start == 0:
+        return
+    rows, place = spec.get_gridspec().nrows, figure.subplotpars
+    inches = (place.top - place.bottom) * figure.bbox.height / figure.dpi
+    between = legend / figure.dpi + 0.6  # ticks and label of the row above
+    height = (inches - (rows - 1) * between) / rows
+    if between > place.hspace * inches / (rows + (rows - 1) * place.hspace) and height > 0.5:
+        figure.subplots_adjust(hspace=between / height)

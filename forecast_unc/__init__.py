@@ -5,13 +5,16 @@ from forecast_unc._version import __version__
 from forecast_unc.evaluation import plot
 from forecast_unc.evaluation.backtest import backtest
 from forecast_unc.forecasting import scores
+from forecast_unc.forecasting.combination import Combination
 from forecast_unc.forecasting.forecast import Forecast
-from forecast_unc.forecasting.forecaster import Forecaster, load_model
+from forecast_unc.forecasting.forecaster import Forecaster
+from forecast_unc.forecasting.persistence import load_model
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.rvm import RVMRegressor
 from forecast_unc.regression.rvm_classifier import RVMClassifier
 
 __all__ = [
+    "Combination",
     "Forecast",
     "Forecaster",
     "GPRegressor",

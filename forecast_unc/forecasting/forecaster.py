@@ -1,11 +1,10 @@
 """The forecaster: a series in, a joint Gaussian forecast out."""
 
 import copy
-import pickle
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from os import PathLike
-from pathlib import Path
-from typing import Any, Self, TypeGuard
+from typing import Any, Literal, Self, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -14,16 +13,25 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from forecast_unc._typing import Array
-from forecast_unc._version import __version__
+from forecast_unc.forecasting.calendar import (
+    Calendar,
+    calendar_inputs,
+    check_calendar,
+    seasonal_periods,
+)
+from forecast_unc.forecasting.combination import Combination
 from forecast_unc.forecasting.embedding import lag_embedding
 from forecast_unc.forecasting.filtering import state_at_origin
 from forecast_unc.forecasting.forecast import Forecast
+from forecast_unc.forecasting.persistence import save_model
+from forecast_unc.forecasting.power import PowerTransform
 from forecast_unc.forecasting.propagation import (
     PROPAGATIONS,
     Propagation,
     propagate,
     step_inputs,
 )
+from forecast_unc.forecasting.selection import seasons_in, specifications
 from forecast_unc.forecasting.series import (
     check_exog,
     check_exog_cov,
@@ -38,41 +46,78 @@ from forecast_unc.forecasting.transforms import Transform, difference
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.posterior import KernelPosterior
 from forecast_unc.regression.predictor import PredictorPosterior, as_kernel_regressor
-from forecast_unc.regression.regressor import KernelRegressor, RandomState
+from forecast_unc.regression.regressor import RandomState
 from forecast_unc.regression.standardize import check_whole
 
 # Fewer rows than this leave nothing to learn from.
 _MIN_ROWS = 3
+# Rows that each member of an automatic combination learns from.
+_MOST_ROWS = 800
+# Of the evidence; half the time of 1e-10, and no different in the scores of M4.
+_TOLERANCE = 1e-6
+# A member of an automatic combination is left out where its bands are on average so many times
+# as wide as those of the surest: it is unstable, or its logarithm explodes. Without a season
+# fewer members can go wrong, and short series need wide bands.
+_WIDEST_SEASONAL, _WIDEST = 3.0, 6.0
 
 
 class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Forecasts of a series with the uncertainty of every step carried into the next.
 
-    The series is differenced and standardized, a regressor learns the next value from
-    lagged ones, and its one-step predictions are iterated: each forecast, with its doubt,
+    The series is transformed, differenced and standardized, a regressor learns the next value
+    from lagged ones, and its one-step predictions are iterated: each forecast, with its doubt,
     becomes an input of the next. Each step's mean and variance are exact given a Gaussian
     input; over several steps the joint Gaussian is an approximation.
+
+    One Forecaster is one specification. With ``lags="auto"`` what is left "auto" is resolved by
+    `fit` into a `Combination` of a few, which `choices_` lists with the reasons; with lags of
+    one's own it is the plain choice: no differences, no transform, prior mean zero and no
+    calendar.
 
     Parameters
     ----------
     regressor : KernelRegressor or scikit-learn regressor, optional
-        Model of the next value; cloned, never modified. ``GPRegressor()`` by default. One of
-        scikit-learn's has to predict a std (``BayesianRidge()``), and cannot do "exact".
-    lags : int or sequence of int, default=12
+        Model of the next value; cloned, never modified. ``GPRegressor()`` by default, with
+        priors that suit the specification where that is chosen here. One of scikit-learn's has
+        to predict a std (``BayesianRidge()``), and cannot do "exact".
+    lags : "auto", int or sequence of int, default="auto"
         Past values used as inputs; an int p means 1 to p, and 1 is the previous value. More
         lags see longer cycles but need more data.
-    differences : int or tuple of int, default=()
+    differences : "auto", int or tuple of int, default="auto"
         Lags of the differences taken first: 1 for a series that wanders or trends, 12 for
         the yearly season of a monthly one, (1, 12) for both. 0 or () for none.
+    seasonal_period : "auto", int, tuple of int or None, default="auto"
+        Seasonal periods, in observations. "auto" takes those of the index's frequency (24 and
+        168 for hours, 12 for months, ...) that the data show.
+    transform : {"auto", None, "log", "boxcox"}, default="auto"
+        Taken first; then quantiles are exact, the mean is in closed form or by quadrature, and
+        nothing is negative. A logarithm for spreads that grow with the level; Box-Cox, its
+        power by maximum likelihood, for those that grow more slowly.
+    prior_mean : {"auto", "zero", "last", "seasonal"}, default="auto"
+        What the regressor learns the departure from: nothing, the previous value, or that of
+        a season ago (the longest period). The lag has to be among `lags`.
+    calendar : "auto", None, str, DatetimeIndex or sequence of them, default="auto"
+        Further inputs, known in the future: "fourier" (sines and cosines of the seasonal
+        periods), "hour_of_day", "day_of_week", "hour_of_week", "month", and holidays as a
+        DatetimeIndex.
     max_train : int, optional
-        Learn from the last rows only; the cost of a GP grows with the cube of the rows.
+        Learn from the last rows only; the cost of a GP grows with the cube of the rows. None
+        takes all; where lags are "auto", the last 800.
     random_state : int, numpy.random.Generator or None
         Seed of "monte_carlo" forecasts and of the default regressor's restarts.
 
     Attributes
     ----------
+    choices_ : list of str
+        What was chosen and why, a line each.
+    seasonal_period_ : tuple of int
+        The seasonal periods.
+    combination_ : Combination or None
+        The combination, if there is one; then it has what follows, a member at a time.
     regressor_ : KernelRegressor
         The fitted model of the standardized differences.
+    power_ : PowerTransform
+        The nonlinear transform.
     transform_ : Transform
         Differences, shift and scale.
     lags_ : tuple of int
@@ -89,16 +134,24 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
 
     def __init__(
         self,
-        regressor: KernelRegressor | None = None,
-        lags: int | Sequence[int] = 12,
+        regressor: Any = None,
+        lags: Literal["auto"] | int | Sequence[int] = "auto",
         *,
-        differences: int | Sequence[int] = (),
+        differences: Literal["auto"] | int | Sequence[int] = "auto",
+        seasonal_period: Literal["auto"] | int | Sequence[int] | None = "auto",
+        transform: Literal["auto", "log", "boxcox"] | None = "auto",
+        prior_mean: Literal["auto", "zero", "last", "seasonal"] = "auto",
+        calendar: Calendar = "auto",
         max_train: int | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.regressor = regressor
         self.lags = lags
         self.differences = differences
+        self.seasonal_period = seasonal_period
+        self.transform = transform
+        self.prior_mean = prior_mean
+        self.calendar = calendar
         self.max_train = max_train
         self.random_state = random_state
 
@@ -137,16 +190,33 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             time and says what to do.
         """
         values, index = check_series(y)
+        self._check_parameters()
+        exog_values = check_exog(exog, index, None, "y")
+        stds = check_y_std(y_std, values, index)
+        _check_varies(values)
+        self.seasonal_period_ = self._seasonal_periods(values, index)
+        self.exog_columns_ = pd.Index([]) if exog is None else exog.columns
+        self.combination_ = None
+        if _is_auto(self.lags):
+            members = self._resolve(values, index, exog_values.shape[1])
+            self.combination_ = Combination(
+                [member for *_, member in members],
+                weights=[weight for _, weight, _ in members],
+                widest=_WIDEST_SEASONAL if self.seasonal_period_ else _WIDEST,
+            )._fit_those_that_can(y, exog, y_std)
+            self.choices_ = self._described(members, index, len(values))
+            return self
+        return self._fit_one(values, stds, index, exog_values, y.name)
+
+    def _fit_one(
+        self, values: Array, stds: Array, index: pd.Index, exog: Array, name: Any
+    ) -> Self:
+        """Fit the one specification that is left, with nothing "auto" but the plain choices."""
+        periods = self.seasonal_period_
         lags = _as_lags("lags", self.lags, upto=True)
-        differences = _as_lags("differences", self.differences, upto=False)
-        if self.max_train is not None:
-            check_whole("max_train", self.max_train, _MIN_ROWS, "Use None to learn from all rows.")
-        regressor = (
-            GPRegressor(random_state=self.random_state)
-            if self.regressor is None
-            else self.regressor
-        )
-        regressor = as_kernel_regressor(regressor)
+        differences = _as_lags("differences", _plain(self.differences, ()), upto=False)
+        prior_mean = _plain(self.prior_mean, "zero")
+        kind = _plain(self.transform, None)
         deepest = lags[-1] if isinstance(lags, range) else max(lags)
         used = deepest + sum(differences)
         if len(values) < used + _MIN_ROWS:
@@ -156,14 +226,19 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
                 "fewer lags."
             )
         lags = tuple(lags)  # a range until it is known to be short
-        exog_values = check_exog(exog, index, None, "y")
-        stds = check_y_std(y_std, values, index)
-        observed = values[~np.isnan(values)]
-        if np.ptp(observed) <= 1e-12 * np.abs(observed).max():
-            raise ValueError(
-                f"y must vary; got the constant {observed[0]:g} throughout, to 12 digits. There is "
-                "nothing to learn; subtract a large offset if there is one."
-            )
+        self._anchor = None
+        if prior_mean != "zero":
+            if prior_mean == "seasonal" and not periods:
+                raise ValueError(
+                    "prior_mean must not be 'seasonal' for a series without a season; got one for "
+                    f"which seasonal_period is {self.seasonal_period!r}. Give its period."
+                )
+            lag = 1 if prior_mean == "last" else periods[-1]
+            if lag not in lags:
+                raise ValueError(
+                    f"lags must hold {lag} for prior_mean={prior_mean!r}; got {self.lags!r}. Add it."
+                )
+            self._anchor = lags.index(lag)
         complete = _complete_rows(values, lags, tuple(differences))
         if complete.sum() < _MIN_ROWS:
             raise ValueError(
@@ -171,16 +246,45 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
                 f"{deepest} and differences {tuple(differences)}; got {complete.sum()} of "
                 f"{len(complete)}, the others touch missing values. Use fewer lags."
             )
-        transform = Transform.fit(values, tuple(differences))
-        if transform.scale <= 1e-12 * np.abs(observed).max():
+        self.power_ = PowerTransform(0.0) if kind == "log" else PowerTransform()
+        if kind == "boxcox":
+            self.power_ = PowerTransform.fit(values)
+        self.power_.check(values, index)
+        levels, stds = self._transformed(values, stds)
+        transform = Transform.fit(levels, tuple(differences))
+        if transform.scale <= 1e-12 * np.nanmax(np.abs(levels)):
             raise ValueError(
                 f"differences must leave some variation; got a constant series after differencing "
                 f"at lags {differences}. Take fewer differences."
             )
+        if isinstance(self.regressor, GPRegressor) and self.regressor.bias != "free":
+            # Such a bias is the drift: it has to be seen.
+            transform = replace(transform, shift=0.0)
         self.lags_, self.transform_ = lags, transform
-        self.exog_columns_ = pd.Index([]) if exog is None else exog.columns
-        self._set_history(values, stds, index, exog_values, y.name)
+        self._calendar = check_calendar(_plain(self.calendar, None))
+        self._set_history(levels, stds, index, self._with_calendar(exog, index), name)
+        regressor = as_kernel_regressor(
+            GPRegressor(random_state=self.random_state)
+            if self.regressor is None
+            else self.regressor
+        )
         self.regressor_ = clone(regressor).fit(*self._training_rows())
+        if self._anchor is not None and isinstance(self.regressor_.posterior_, PredictorPosterior):
+            raise ValueError(
+                "prior_mean must be 'zero' for a regressor of scikit-learn; got "
+                f"{prior_mean!r}. Use GPRegressor() or RVMRegressor()."
+            )
+        self._settle_posterior()
+        self.choices_ = [
+            f"lags {_ranges(lags)}",
+            f"differences {tuple(differences) or 'none'}",
+            f"transform {'none' if kind is None else kind}"
+            + (f" of power {self.power_.power:.3g}" if kind == "boxcox" else ""),
+            f"prior mean {prior_mean}",
+            f"calendar {', '.join(map(_calendar_name, self._calendar)) or 'none'}",
+            f"seasonal period {', '.join(map(str, periods)) or 'none'}",
+            f"rows {len(self._training_rows()[1])}",
+        ]
         return self
 
     def update(
@@ -206,7 +310,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             Itself, with the posterior of all rows, or of the last `max_train`. A GP's costs O(n^2)
             for each that came or went. A regressor of scikit-learn is fitted anew.
         """
-        check_is_fitted(self, "regressor_")
+        check_is_fitted(self, "choices_")
+        if self.combination_ is not None:
+            self.combination_.update(y_new, exog, y_std)
+            return self
         y_new = check_is_series(y_new, "y_new")
         expected = future_index(self._index, max(1, len(y_new)))
         if not y_new.index.equals(expected):
@@ -217,15 +324,18 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             )
         values, _ = check_series(y_new.set_axis(expected), "y_new", all_missing=True)
         exog_values = check_exog(exog, expected, self.exog_columns_, "y_new")
+        self.power_.check(values, expected)
+        levels, stds = self._transformed(values, check_y_std(y_std, values, expected, "y_new"))
         self._set_history(
-            np.concatenate([self._values, values]),
-            np.concatenate([self._stds, check_y_std(y_std, values, expected, "y_new")]),
+            np.concatenate([self._values, levels]),
+            np.concatenate([self._stds, stds]),
             prolonged(self._index, len(values)),
-            np.vstack([self._exog, exog_values]),
+            np.vstack([self._exog, self._with_calendar(exog_values, expected)]),
             self._name,
         )
         # a copy, since `apply` shares it; only the rows that came or went cost
         self.regressor_ = copy.copy(self.regressor_).condition(*self._training_rows())
+        self._settle_posterior()
         return self
 
     def apply(
@@ -253,7 +363,11 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         Forecaster
             A new one; this one is unchanged.
         """
-        check_is_fitted(self, "regressor_")
+        check_is_fitted(self, "choices_")
+        if self.combination_ is not None:
+            applied = copy.copy(self)
+            applied.combination_ = self.combination_.apply(y, exog, y_std)
+            return applied
         values, index = check_series(y)
         used = max(self.lags_) + sum(self.transform_.differences)
         if len(values) < used:
@@ -263,8 +377,11 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             )
         applied = copy.copy(self)
         exog_values = check_exog(exog, index, self.exog_columns_, "y")
-        stds = check_y_std(y_std, values, index)
-        applied._set_history(values, stds, index, exog_values, y.name)
+        self.power_.check(values, index)
+        levels, stds = self._transformed(values, check_y_std(y_std, values, index))
+        applied._set_history(
+            levels, stds, index, self._with_calendar(exog_values, index), y.name
+        )
         return applied
 
     def forecast(
@@ -313,7 +430,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         ValueError
             If an argument is not what it must be, or a variance is not positive.
         """
-        check_is_fitted(self, "regressor_")
+        check_is_fitted(self, "choices_")
         check_whole("steps", steps, 1, "1 is the next value.")
         check_whole("n_samples", n_samples, 2, "1000 is a good start.")
         if not isinstance(path_consistent, (bool, np.bool_)):
@@ -326,12 +443,23 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
                 f"propagation must be one of {', '.join(PROPAGATIONS)}; got {propagation!r}. "
                 "Use 'exact' unless you compare methods."
             )
+        if self.combination_ is not None:
+            return self.combination_.forecast(
+                steps,
+                exog,
+                exog_cov,
+                propagation=propagation,
+                path_consistent=path_consistent,
+                n_samples=n_samples,
+                random_state=self.random_state if random_state is None else random_state,
+            )
         index = future_index(self._index, steps)
         future_exog = check_exog(
             exog, index, self.exog_columns_, f"the {steps} steps after the origin"
         )
         regressors_cov = check_exog_cov(exog_cov, exog)
-        posterior: KernelPosterior = self.regressor_.posterior_
+        future_exog = self._with_calendar(future_exog, index)
+        posterior = self._posterior
         state = state_at_origin(
             posterior,
             self.lags_,
@@ -369,7 +497,35 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             noise_cov=scale**2 * posterior.noise_var * np.eye(steps) if split else None,
             model_cov=scale**2 * model if split else None,
             name=self._name,
+            transform=None if self.power_.power is None else self.power_,
         )
+
+    def summary(self) -> str:
+        """What was chosen and learned, as text.
+
+        Returns
+        -------
+        str
+            The choices, and noise, evidence and convergence of each fitted model.
+        """
+        check_is_fitted(self, "choices_")
+        lines = list(self.choices_)
+        members = [self] if self.combination_ is None else self.combination_.forecasters_
+        for number, member in enumerate(members, 1):
+            regressor = member.regressor_
+            learned = [
+                f"{what} {getattr(regressor, name):.4g}"
+                for what, name in (
+                    ("noise std", "noise_std_"),
+                    ("log evidence", "log_evidence_"),
+                    ("iterations", "n_iter_"),
+                )
+                if hasattr(regressor, name)
+            ]
+            if not getattr(regressor, "converged_", True):
+                learned.append("not converged")
+            lines.append(f"model {number}: {', '.join(learned) or repr(regressor)}")
+        return "\n".join(lines)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted forecaster to a file, for `load_model`.
@@ -380,8 +536,125 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             File to write; a pickle, so load it only from a source you trust, and with the
             same version of the package.
         """
-        check_is_fitted(self, "regressor_")
-        Path(path).write_bytes(pickle.dumps({"forecast_unc": __version__, "model": self}))
+        check_is_fitted(self, "choices_")
+        save_model(self, path)
+
+    def _check_parameters(self) -> None:
+        if not _is_auto(self.lags):
+            _as_lags("lags", self.lags, upto=True)
+        _as_lags("differences", _plain(self.differences, ()), upto=False)
+        if not _is_auto(self.seasonal_period) and self.seasonal_period is not None:
+            periods = _as_lags("seasonal_period", self.seasonal_period, upto=False)
+            if not periods or min(periods) < 2:
+                raise ValueError(
+                    "seasonal_period must be 2 or more, or several such; got "
+                    f"{self.seasonal_period!r}. Use None for a series without a season."
+                )
+        for name, value, allowed in (
+            ("transform", self.transform, ("auto", None, "log", "boxcox")),
+            ("prior_mean", self.prior_mean, ("auto", "zero", "last", "seasonal")),
+        ):
+            if not any(value is item or value == item for item in allowed):
+                raise ValueError(
+                    f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}. "
+                    "Leave it out if in doubt."
+                )
+        if not _is_auto(self.calendar):
+            check_calendar(self.calendar)
+        if self.max_train is not None:
+            check_whole("max_train", self.max_train, _MIN_ROWS, "Use None to learn from all rows.")
+        if self.regressor is not None:
+            as_kernel_regressor(self.regressor)
+
+    def _seasonal_periods(self, values: Array, index: pd.Index) -> tuple[int, ...]:
+        if self.seasonal_period is None:
+            return ()
+        if _is_auto(self.seasonal_period):
+            return seasons_in(values, seasonal_periods(index))
+        given = _as_lags("seasonal_period", self.seasonal_period, upto=False)  # type: ignore[arg-type]
+        return tuple(sorted(set(given)))
+
+    def _resolve(
+        self, values: Array, index: pd.Index, n_exog: int
+    ) -> list[tuple[str, float, "Forecaster"]]:
+        """The specifications that are left, each with its reason and weight."""
+        periods = self.seasonal_period_
+        members: dict[tuple[Any, ...], tuple[str, float, Forecaster]] = {}
+        for candidate in specifications(values, periods):
+            differences = _plain(self.differences, candidate.differences)
+            prior_mean = _plain(self.prior_mean, candidate.prior_mean)
+            parts = check_calendar(_plain(self.calendar, candidate.calendar))
+            lags = candidate.lags
+            if prior_mean == "seasonal" and periods:
+                lags = tuple(sorted({*lags, periods[-1]}))
+            regressor = self.regressor
+            if regressor is None:
+                n_others = n_exog + calendar_inputs(index[:1], parts, periods).shape[1]
+                regressor = GPRegressor(
+                    prior=candidate.prior,
+                    bias=candidate.bias if differences == candidate.differences else "free",
+                    groups=(-1 if not candidate.linear_lags else 0,) * len(lags) + (1,) * n_others,
+                    tol=_TOLERANCE,
+                    random_state=self.random_state,
+                )
+            options = {
+                "lags": lags,
+                "differences": differences,
+                "seasonal_period": periods or None,
+                "transform": _plain(self.transform, candidate.transform),
+                "prior_mean": prior_mean,
+                "calendar": parts or None,
+            }
+            member = Forecaster(
+                regressor,
+                **options,
+                max_train=_MOST_ROWS if self.max_train is None else self.max_train,
+                random_state=self.random_state,
+            )
+            what = (
+                f"lags {_ranges(lags)}, differences {options['differences'] or 'none'}, "
+                f"transform {options['transform'] or 'none'}, prior mean {prior_mean}, "
+                f"calendar {', '.join(map(_calendar_name, parts)) or 'none'}: {candidate.why}"
+            )
+            key = (*map(repr, options.values()), repr(regressor))
+            members.setdefault(key, (what, candidate.weight, member))
+        return list(members.values())
+
+    def _described(
+        self, members: list[tuple[str, float, "Forecaster"]], index: pd.Index, n: int
+    ) -> list[str]:
+        assert self.combination_ is not None
+        suggested = seasonal_periods(index)
+        seen = ", ".join(map(str, self.seasonal_period_)) or "none"
+        origin = (
+            f"of {', '.join(map(str, suggested)) or 'none'} that the index suggests"
+            if _is_auto(self.seasonal_period)
+            else "given"
+        )
+        rows = _MOST_ROWS if self.max_train is None else self.max_train
+        lines = [f"seasonal period {seen}: {origin}", f"rows: at most the last {rows} of {n} values"]
+        refused = self.combination_.refused_
+        kept = iter(self.combination_.weights_)
+        for number, (what, *_) in enumerate(members):
+            if number in refused:
+                lines.append(f"refused: {what}; {refused[number]}")
+            else:
+                lines.append(f"weight {next(kept):.2f}: {what}")
+        return lines
+
+    def _transformed(self, values: Array, stds: Array) -> tuple[Array, Array]:
+        """Values and their stds on the scale of the power transform, stds to first order."""
+        levels = self.power_.forward(values)
+        if self.power_.power is None or not stds.any():
+            return levels, stds
+        return levels, np.where(np.isnan(levels), stds, stds / self.power_.slope(levels))
+
+    def _with_calendar(self, exog: Array, index: pd.Index) -> Array:
+        return np.hstack([exog, calendar_inputs(index, self._calendar, self.seasonal_period_)])
+
+    def _settle_posterior(self) -> None:
+        posterior: KernelPosterior = self.regressor_.posterior_
+        self._posterior = posterior if self._anchor is None else posterior.plus_input(self._anchor)
 
     def _set_history(
         self, values: Array, stds: Array, index: pd.Index, exog: Array, name: Any
@@ -394,41 +667,40 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         X, target = lag_embedding(z, self.lags_, self._exog[len(self._values) - len(z) :])
         complete = _complete_rows(self._values, self.lags_, self.transform_.differences)
         rows = np.flatnonzero(complete)[-self.max_train if self.max_train else None :]
-        return X[rows], target[rows]
+        X, target = X[rows], target[rows]
+        return X, target if self._anchor is None else target - X[:, self._anchor]
 
 
-def load_model(path: str | PathLike[str]) -> Forecaster:
-    """Read a forecaster written by ``Forecaster.save``.
+def _is_auto(value: object) -> TypeGuard[Literal["auto"]]:
+    return isinstance(value, str) and value == "auto"
 
-    Parameters
-    ----------
-    path : str or path
-        A file from a source you trust: unpickling runs code.
 
-    Returns
-    -------
-    Forecaster
+def _plain(value: Any, otherwise: Any) -> Any:
+    return otherwise if _is_auto(value) else value
 
-    Raises
-    ------
-    ValueError
-        If the file is of another kind or of another version of the package.
-    """
-    try:
-        stored = pickle.loads(Path(path).read_bytes())
-    except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError) as error:
-        stored = error
-    if not isinstance(stored, dict) or "forecast_unc" not in stored:
+
+def _ranges(lags: Sequence[int]) -> str:
+    """Lags as text, with runs of them shortened: 1-4, 23-25."""
+    runs: list[list[int]] = []
+    for lag in lags:
+        if runs and lag == runs[-1][-1] + 1:
+            runs[-1].append(lag)
+        else:
+            runs.append([lag])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _calendar_name(part: Any) -> str:
+    return part if isinstance(part, str) else "holidays"
+
+
+def _check_varies(values: Array) -> None:
+    observed = values[~np.isnan(values)]
+    if np.ptp(observed) <= 1e-12 * np.abs(observed).max():
         raise ValueError(
-            f"path must name a file written by Forecaster.save; got {path}. Save it first."
+            f"y must vary; got the constant {observed[0]:g} throughout, to 12 digits. There is "
+            "nothing to learn; subtract a large offset if there is one."
         )
-    if stored["forecast_unc"] != __version__:
-        raise ValueError(
-            f"path must name a model of version {__version__}; got one of "
-            f"{stored['forecast_unc']}. Fit and save it again."
-        )
-    model: Forecaster = stored["model"]
-    return model
 
 
 def _complete_rows(

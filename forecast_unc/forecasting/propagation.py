@@ -186,9 +186,9 @@ def propagate(
         Differences, shift and scale between the series and what the model sees.
     history_cov : ndarray of shape (p, p), optional
         Covariance of the last p values; None if they are known.
-    exog_cov : ndarray of shape (h * k, h * k), optional
-        Covariance of the regressors, all columns of step 1, then of step 2, and so on; None
-        if they are known.
+    exog_cov : ndarray of shape (h * u, h * u), optional
+        Covariance of the first u <= k regressors, all u of step 1, then of step 2, and so on;
+        the others are known. None if all are.
     propagation : {"exact", "taylor", "monte_carlo", "naive"}
         How the uncertainty is carried on. "naive" knows no uncertain inputs.
     path_consistent : bool
@@ -290,8 +290,9 @@ def _gaussian(
     p, combine = maps.depth, maps.combine
     regressors = np.zeros((h, 0), dtype=np.intp)  # their coordinates
     if exog_cov is not None:
-        combine = block_diag(combine, np.eye(k))
-        regressors = p + np.arange(h * k).reshape(h, k)
+        uncertain = len(exog_cov) // h
+        combine = block_diag(combine, np.eye(uncertain))
+        regressors = p + np.arange(len(exog_cov)).reshape(h, uncertain)
     first = p + regressors.size  # coordinate of y_1
     coordinate = np.concatenate([np.arange(p), first + np.arange(h)])  # of each level
     cov = np.zeros((first + h, first + h))
@@ -488,7 +489,7 @@ def sample_paths(
                 posterior,
                 lags,
                 _draws(start, history_cov, n, rng),
-                _draws(exog, exog_cov, n, rng),
+                _drawn_regressors(exog, exog_cov, n, rng),
                 transform,
                 path_consistent,
                 rng,
@@ -505,6 +506,15 @@ def _draws(mean: Array, cov: Array | None, n: int, rng: np.random.Generator) -> 
         root = covariance_root(cov)
         draws += (rng.standard_normal((n, root.shape[1])) @ root.T).reshape(draws.shape)
     return draws
+
+
+def _drawn_regressors(
+    exog: Array, cov: Array | None, n: int, rng: np.random.Generator
+) -> Array:
+    """n draws of the regressors, (n, h, k), of which the first len(cov) / h columns vary."""
+    uncertain = 0 if cov is None else len(cov) // len(exog)
+    drawn = _draws(exog[:, :uncertain], cov, n, rng)
+    return np.concatenate([drawn, np.tile(exog[:, uncertain:], (n, 1, 1))], axis=2)
 
 
 def _block_of_paths(

@@ -88,7 +88,8 @@ class GaussianProcessEvidence:
     linear : bool
         Whether the linear term and the bias are part of the model.
     groups : ndarray of shape (d,), optional
-        Number of the group of each input, from 0; by default all are in one.
+        Number of the group of each input, from 0, or -1 for no linear weight; by default all
+        are in one.
     bias_scale : float
         Prior std tau_0 of the bias; not a hyper-parameter: centered targets leave little to
         learn.
@@ -140,7 +141,7 @@ class GaussianProcessEvidence:
         n, d = len(self.y), len(lengthscales)
         Z = self.X / lengthscales[:, None]
         tau = np.atleast_1d(linear_scale)
-        scales = np.append(tau[self.groups], self.bias_scale)
+        scales = np.append(np.where(self.groups < 0, 0.0, tau[self.groups]), self.bias_scale)
         U = np.asfortranarray(scales[: len(self.basis), None] * self.basis)
         covariance_matrix(Z, amplitude, noise_std, U, self._covariance, self._kernel)
         chol, info = dpotrf(self._covariance, lower=1, clean=0, overwrite_a=1)
@@ -154,7 +155,7 @@ class GaussianProcessEvidence:
         if self.linear:  # x_j' K^-1 x_j - (x_j' b)^2, summed over the group of column j
             inverse_x: Array = dsymm(1.0, inverse, self.X.T, lower=1)  # (n, d)
             change = np.einsum("ij,ji->j", inverse_x, self.X) - dgemv(1.0, self.X, b) ** 2
-            gradient[d + 1 : -1] = tau**2 * np.bincount(self.groups, change, len(tau))
+            gradient[d + 1 : -1] = tau**2 * np.bincount(self.groups + 1, change, len(tau) + 1)[1:]
         trace = np.diagonal(inverse).sum()
         gradient[-1] = noise_std**2 * (trace - b @ b)
         row_sums, MZ = self._products(inverse, b, Z)

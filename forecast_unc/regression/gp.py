@@ -83,8 +83,9 @@ class GPRegressor(KernelRegressor):
         freedom, since their scale too is learned from n numbers. None maximizes the evidence
         alone.
     groups : array-like of int of shape (d,), optional
-        Group of each input, numbered from 0: those of one group share the prior std tau of
-        their linear weights. Only group 0 is shrunk by prior "shrunk". By default one group.
+        Group of each input, from 0: those of one group share the prior std tau of their
+        linear weights, and prior "shrunk" shrinks that of group 0 alone. Those of group -1 have
+        no linear weight. By default all are in group 0.
     bias : {"free", "shrunk", None}, default="free"
         Of the linear term. "free" centers the targets and gives tau_0 their std. "shrunk" leaves
         them where they are and takes tau_0^2 = max(0, mean(y)^2 - 2 var(y) / n): a drift as
@@ -202,7 +203,12 @@ class GPRegressor(KernelRegressor):
         theta = np.exp(best.log_hyperparameters)
         self.lengthscales_ = theta[:d] * input_scale
         self.amplitude_, self.noise_std_ = theta[d] * output_scale, theta[-1] * output_scale
-        self.linear_scale_ = theta[d + 1 : -1][groups] * output_scale * self.linear / input_scale
+        self.linear_scale_ = (
+            np.where(groups < 0, 0.0, np.append(theta[d + 1 : -1], 0.0)[groups])
+            * output_scale
+            * self.linear
+            / input_scale
+        )
         self._bias_scale = bias_scale * output_scale * self.linear
         self._linear_std = np.append(self.linear_scale_, self._bias_scale)
         self.log_evidence_ = best.log_evidence - n * float(np.log(output_scale))
@@ -253,11 +259,12 @@ class GPRegressor(KernelRegressor):
             if (
                 groups.shape != (d,)
                 or not np.issubdtype(groups.dtype, np.integer)
-                or not np.array_equal(np.unique(groups), np.arange(groups.max() + 1))
+                or groups.min() < -1
+                or groups.max() >= d + 1
             ):
                 raise ValueError(
-                    f"groups must number the groups of the {d} inputs, 0, 1, ..., none left out; "
-                    f"got {self.groups!r}. Use None for one group."
+                    f"groups must hold the number of a group for each of the {d} inputs, from 0, or -1 "
+                    f"for no linear weight; got {self.groups!r}. Use None for one group."
                 )
         if not 0.0 < self.tol < 1.0:
             raise ValueError(
@@ -279,7 +286,7 @@ class GPRegressor(KernelRegressor):
         self, evidence: GaussianProcessEvidence, input_scale: Array, output_scale: float
     ) -> _Optimum:
         """Best of the searches over log [l, a, tau, s], on standardized data."""
-        d, n_groups = len(input_scale), int(evidence.groups.max()) + 1
+        d, n_groups = len(input_scale), max(1, int(evidence.groups.max()) + 1)
         amplitude, linear_scale, noise_std = _PRIORS[self.prior]
         others = [_PRIORS["weak" if self.prior else None][1]] * (n_groups - 1)
         length = (2.0 * np.sqrt(d), _LOG_STD if self.prior else np.inf)

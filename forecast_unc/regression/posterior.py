@@ -1,8 +1,8 @@
 """One posterior for every kernel model: y | x ~ N(w.phi(x), c + phi(x)' G phi(x))."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from scipy.linalg.blas import dgemm, dgemv, dtrsm
@@ -141,6 +141,13 @@ class KernelPosterior:
         weighted = self.weights[:m, None] * kernel  # (m, n)
         pull = self.centers.T @ weighted - linear[:-1] * weighted.sum(axis=0)
         return np.asarray((pull / L2[:, None]).T + self.weights[m:-1])
+
+    def plus_input(self, column: int) -> Self:
+        """The posterior of y + x_column: a unit weight added to the linear part."""
+        weights = self.weights.copy()
+        weights[len(self.centers) + column] += 1.0
+        offset = self.output_offset + float(self.input_offset[column])
+        return replace(self, weights=weights, output_offset=offset)
 
     def moments(self, mean: Array, cov: Array) -> Moments:
         """Exact mean, variance and mean slope of an observation, for x ~ N(mean, cov).

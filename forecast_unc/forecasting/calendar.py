@@ -1,0 +1,189 @@
+"""What the calendar says about a series: the seasons it can have, and inputs made of dates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.tseries.offsets import BusinessDay, Day, Tick
+
+from forecast_unc._typing import Array
+
+Calendar = str | Sequence[Any] | pd.DatetimeIndex | None
+# Parts of the date that can be inputs, with the number of their values.
+_PARTS = {"hour_of_day": 24, "day_of_week": 7, "month": 12}
+NAMES = ("fourier", "hour_of_day", "hour_of_week", "day_of_week", "month")
+# A year of days, or of weeks, is not a whole number of them.
+_EXACT_PERIOD = {365: 365.2425, 52: 365.2425 / 7}
+
+# Observations in a year, by the base of the frequency; the number before it divides them.
+_IN_A_YEAR = {
+    **dict.fromkeys(("M", "MS", "ME", "BMS", "BME", "CBMS", "CBME"), 12),
+    **dict.fromkeys(("Q", "QS", "QE", "BQS", "BQE"), 4),
+    "W": 52,
+}
+
+
+def seasonal_periods(index: pd.Index[Any]) -> tuple[int, ...]:
+    """Seasonal periods that the frequency of an index suggests, shortest first.
+
+    The day and the week of anything finer than a day, the week and the year of days, the year of
+    weeks, months and quarters. Whether the data have them is another question.
+
+    Parameters
+    ----------
+    index : Index
+        A regular index: DatetimeIndex with its frequency set, PeriodIndex, or whole numbers,
+        which have no calendar.
+
+    Returns
+    -------
+    tuple of int
+        In observations; only whole ones, so that every 5 days there is a year (73) but no week.
+
+    Examples
+    --------
+    >>> seasonal_periods(pd.date_range("2024-01-01", periods=100, freq="30min"))
+    (48, 336)
+    >>> seasonal_periods(pd.period_range("2024-01", periods=24, freq="M"))
+    (12,)
+    >>> seasonal_periods(pd.RangeIndex(100))
+    ()
+    """
+    freq: Any = getattr(index, "freq", None)
+    if freq is None:
+        return ()
+    if isinstance(freq, Tick) and not isinstance(freq, Day):  # Day is a Tick before pandas 3 only
+        unit, spans = pd.Timedelta(freq).value, [pd.Timedelta(days=d).value for d in (1, 7)]
+        if unit >= spans[0] and unit % spans[0] == 0:  # "24h"
+            unit, spans = unit // spans[0], [7, 365]
+    elif isinstance(freq, Day):
+        unit, spans = freq.n, [7, 365]
+    elif isinstance(freq, BusinessDay):
+        unit, spans = freq.n, [5, 260]
+    else:
+        year = _IN_A_YEAR.get(freq.rule_code.split("-")[0])
+        unit, spans = freq.n, [] if year is None else [year]
+    return tuple(span // unit for span in spans if span % unit == 0 and span > unit)
+
+
+def check_calendar(calendar: Calendar) -> tuple[Any, ...]:
+    """The parts of a calendar as a tuple, or an error that says what can be one.
+
+    Parameters
+    ----------
+    calendar : str, DatetimeIndex, sequence of them, or None
+        Names among `NAMES`, and dates of holidays.
+
+    Returns
+    -------
+    tuple of str or DatetimeIndex
+    """
+    if calendar is None:
+        return ()
+    if isinstance(calendar, str | pd.DatetimeIndex):
+        calendar = (calendar,)
+    parts = tuple(calendar) if isinstance(calendar, Sequence) else (calendar,)
+    for part in parts:
+        if not (isinstance(part, pd.DatetimeIndex) or part in NAMES):
+            raise ValueError(
+                f"calendar must name {', '.join(NAMES)}, or hold holidays as a DatetimeIndex; got "
+                f"{part!r}. Use None for no inputs from the calendar."
+            )
+    return parts
+
+
+def calendar_inputs(
+    index: pd.Index[Any], parts: tuple[Any, ...], periods: tuple[int, ...]
+) -> Array:
+    """Inputs made of dates, one row a time; the same for a time whatever the rest of the index.
+
+    Parameters
+    ----------
+    index : Index
+        A regular index.
+    parts : tuple of str or DatetimeIndex
+        "fourier": sines and cosines of the seasonal periods (up to four harmonics of those up to
+        48, else three); "hour_of_day", "day_of_week", "month": one column a value, "hour_of_week"
+        the first two; a DatetimeIndex: 1 on its days, else 0. Local time where there is a zone.
+    periods : tuple of int
+        Seasonal periods, in observations; a year of days or weeks is taken at its exact length.
+
+    Returns
+    -------
+    ndarray of shape (len(index), k)
+    """
+    columns = [np.empty((len(index), 0))]
+    for part in parts:
+        if isinstance(part, pd.DatetimeIndex):
+            days = part.tz_localize(None).normalize()
+            columns.append(_times(index).normalize().isin(days)[:, None].astype(np.float64))
+        elif part == "fourier":
+            columns.append(_fourier(index, periods))
+        else:
+            names = ("hour_of_day", "day_of_week") if part == "hour_of_week" else (part,)
+            columns += [_one_hot(index, name) for name in names]
+    return np.hstack(columns)
+
+
+def _fourier(index: pd.Index[Any], periods: tuple[int, ...]) -> Array:
+    count = _ordinal(index)
+    columns = []
+    for period in periods:
+        exact = period if isinstance(index, pd.RangeIndex) else _EXACT_PERIOD.get(period, period)
+        phase = 2.0 * np.pi * count / exact
+        for harmonic in range(1, min(period // 2, 4 if period <= 48 else 3) + 1):
+            columns.append(np.cos(harmonic * phase))
+            if 2 * harmonic != period:  # there the sine is zero throughout
+                columns.append(np.sin(harmonic * phase))
+    return np.column_stack(columns) if columns else np.empty((len(index), 0))
+
+
+def _one_hot(index: pd.Index[Any], name: str) -> Array:
+    times = _times(index)
+    value = {
+        "hour_of_day": times.hour,
+        "day_of_week": times.dayofweek,
+        "month": times.month - 1,
+    }[name]
+    return np.eye(_PARTS[name])[value]
+
+
+def _times(index: pd.Index[Any]) -> pd.DatetimeIndex:
+    """Local times without their zone."""
+    if isinstance(index, pd.PeriodIndex):
+        return index.to_timestamp()
+    if isinstance(index, pd.DatetimeIndex):
+        return index.tz_localize(None)
+    raise ValueError(
+        f"calendar must be None or 'fourier' for a {type(index).__name__}, which has no dates; "
+        "got a part of the date. Give the series a DatetimeIndex or a PeriodIndex."
+    )
+
+
+def _ordinal(index: pd.Index[Any]) -> Array:
+    """Position of each time on an unending grid of the index's frequency."""
+    if isinstance(index, pd.RangeIndex):
+        return index.to_numpy() / index.step
+    freq: Any = index.freq  # type: ignore[attr-defined]
+    if isinstance(index, pd.PeriodIndex):
+        return index.asi8 / freq.n
+    times = _times(index)
+    if isinstance(freq, Tick | Day):
+        unit = pd.Timedelta(days=freq.n) if isinstance(freq, Day) else pd.Timedelta(freq)
+        return np.asarray((times - pd.Timestamp("2000-01-01")) / unit)
+    if isinstance(freq, BusinessDay):
+        return np.busday_count("2000-01-01", times.to_numpy().astype("datetime64[D]")) / freq.n
+    period = {"W": "W", 12: "M", 4: "Q"}
+    base = freq.rule_code.split("-")[0]
+    code = period.get("W" if base == "W" else _IN_A_YEAR.get(base, 0))
+    if code is None:
+        raise ValueError(
+            f"calendar must be None for the frequency {freq.freqstr!r}, whose times cannot be "
+            "counted; got 'fourier'. Use the regressors `exog` for such seasons."
+        )
+    if code == "W":
+        return np.asarray((times - pd.Timestamp("2000-01-01")) / pd.Timedelta(days=7 * freq.n))
+    return times.to_period(code).asi8 / freq.n

@@ -276,7 +276,7 @@ def test_repr_is_short(y, model):
 
 
 def test_errors_name_the_origin(y, model):
-    y.iloc[85] = np.nan
+    y.iloc[85] = np.inf
     with pytest.raises(ValueError, match="first at 2020-03-26") as caught:
         backtest(model, y, steps=1, n_origins=2)
     note = "while forecasting from origin 2020-03-28 with 'forecast_unc'"

@@ -472,6 +472,251 @@ def test_parameters_are_those_of_scikit_learn():
     assert copy.set_params(regressor__linear=False).regressor.linear is False
 
 
+# Missing values, measurement errors, uncertain regressors
+
+
+def with_regressor(n=83, seed=1):
+    rng = np.random.default_rng(seed)
+    index = pd.date_range("2021-01-01", periods=n, freq="D")
+    x = rng.standard_normal((n, 2))
+    values = np.zeros(n)
+    for t in range(1, n):
+        values[t] = 0.6 * values[t - 1] + x[t] @ [1.5, -0.5] + 0.2 * rng.standard_normal()
+    return pd.Series(values, index), pd.DataFrame(x, index, columns=["a", "b"])
+
+
+def test_rows_that_touch_missing_values_are_left_out(y, regressor):
+    y.iloc[[0, 20, 21, 40]] = np.nan
+    kept = y.copy()
+    model = Forecaster(regressor, lags=[1, 3], differences=1).fit(y)
+    pd.testing.assert_series_equal(y, kept)
+    rows, targets = [], []
+    for t in range(4, 70):
+        changes = [y.iloc[t - k] - y.iloc[t - k - 1] for k in (0, 1, 3)]
+        if not np.isnan(changes).any():
+            rows.append(changes[1:])
+            targets.append(changes[0])
+    posterior, transform = model.regressor_.posterior_, model.transform_
+    changes = y.diff().dropna()
+    assert transform.shift == pytest.approx(changes.mean(), rel=1e-12)
+    assert transform.scale == pytest.approx(changes.std(ddof=0), rel=1e-12)
+    X, target = ((np.array(a) - transform.shift) / transform.scale for a in (rows, targets))
+    np.testing.assert_allclose(posterior.centers + posterior.input_offset, X, atol=1e-12)
+    expected = clone(regressor).fit(X, target).posterior_
+    np.testing.assert_allclose(posterior.weights, expected.weights, rtol=1e-6, atol=1e-8)
+    model = Forecaster(regressor, lags=[1, 3], differences=1, max_train=20).fit(y)
+    posterior, transform = model.regressor_.posterior_, model.transform_
+    np.testing.assert_allclose(posterior.centers + posterior.input_offset, X[-20:], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("differences", [0, (1, 2)])
+def test_missing_values_out_of_sight_change_nothing(y, regressor, kind, differences):
+    """At the start they are dropped; before the window of the last values nothing is read."""
+    options = {"propagation": kind, "n_samples": 20, "random_state": 0}
+    holed = y.copy()
+    holed.iloc[:10] = np.nan
+    model = Forecaster(regressor, lags=2, differences=differences)
+    ahead, dropped = (model.fit(part).forecast(4, **options) for part in (holed, y.iloc[10:]))
+    pd.testing.assert_frame_equal(ahead.cov, dropped.cov)
+    pd.testing.assert_series_equal(ahead.mean, dropped.mean)
+    model.fit(y)
+    holed.iloc[10:60:3] = np.nan
+    exact = pd.Series(0.0, y.index)
+    for applied in (model.apply(holed), model.apply(y, y_std=exact)):
+        pd.testing.assert_frame_equal(
+            applied.forecast(4, **options).cov, model.forecast(4, **options).cov
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("path_consistent", [True, False])
+def test_forecasts_from_missing_and_noisy_values(y, kind, path_consistent):
+    model = Forecaster(lags=3, differences=1, random_state=0).fit(y)
+    options = {"propagation": kind, "path_consistent": path_consistent, "n_samples": 4000}
+    known = model.forecast(6, **options)
+    std = pd.Series(0.0, y.index)
+    std.iloc[-2:] = 1.5
+    holed = y.copy()
+    holed.iloc[[-3, -1]] = np.nan
+    for applied in (model.apply(holed), model.apply(y, y_std=std), model.apply(holed, y_std=std)):
+        ahead = applied.forecast(6, **options)
+        np.testing.assert_allclose(ahead.decompose().sum(axis=1), ahead.var, rtol=1e-12)
+        assert np.linalg.eigvalsh(ahead.cov)[0] > 0
+        if kind == "naive":
+            np.testing.assert_allclose(ahead.var, known.var, rtol=0.5)
+        else:
+            assert (ahead.var.iloc[:2] > 1.2 * known.var.iloc[:2]).all()
+            assert ahead.decompose()["inputs"].iloc[0] > 0.1 * ahead.var.iloc[0]
+        assert abs(ahead.mean.iloc[0] - known.mean.iloc[0]) > 0.01
+
+
+def test_a_week_without_values_is_a_longer_forecast(y, regressor):
+    """The level at the end of a gap is forecast; forecasting on from it is the longer forecast."""
+    model = Forecaster(regressor, lags=2, differences=1).fit(y)
+    longer = model.forecast(11, path_consistent=False)
+    gap = pd.Series(np.nan, pd.date_range(longer.index[0], periods=7))
+    ahead = model.update(gap).forecast(4, path_consistent=False)
+    assert list(ahead.index) == list(longer.index[7:])
+    np.testing.assert_allclose(ahead.mean, longer.mean.iloc[7:], rtol=1e-9)
+    np.testing.assert_allclose(ahead.cov, longer.cov.iloc[7:, 7:], rtol=1e-9)
+
+
+def test_updates_and_files_keep_missing_values_and_errors(y, regressor, tmp_path):
+    y.iloc[[30, 62, 66]] = np.nan
+    std = pd.Series(0.3, y.index).where(y.notna())
+    whole = Forecaster(regressor, lags=2).fit(y.iloc[:60], y_std=std.iloc[:60])
+    whole.update(y.iloc[60:], y_std=std.iloc[60:])
+    parts = Forecaster(regressor, lags=2).fit(y.iloc[:60], y_std=std.iloc[:60])
+    for t in range(60, 70):
+        parts.update(y.iloc[t : t + 1], y_std=std.iloc[t : t + 1])
+    ahead = whole.forecast(5)
+    np.testing.assert_allclose(parts.forecast(5).cov, ahead.cov, rtol=1e-10)
+    np.testing.assert_allclose(whole.apply(y, y_std=std).forecast(5).cov, ahead.cov, rtol=1e-12)
+    whole.save(tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model").forecast(5).cov, ahead.cov)
+    exact = Forecaster(regressor, lags=2).fit(y.iloc[:60]).update(y.iloc[60:])
+    assert exact.forecast(1).var.iloc[0] < ahead.var.iloc[0]
+
+
+def test_coverage_with_a_tenth_of_the_values_missing():
+    """95 % bands of 40 AR(1) with gaps, one before the origin: within binomial error."""
+    inside = np.zeros(40)
+    for seed in range(40):
+        full = autoregression(126, seed=seed)
+        y, future = full.iloc[:120].copy(), full.iloc[120:]
+        y.iloc[np.random.default_rng(seed).permutation(120)[:12]] = np.nan
+        y.iloc[-3:] = np.nan
+        band = Forecaster(GPRegressor(lengthscales=5.0), lags=2).fit(y).forecast(6).interval(0.95)
+        inside[seed] = future.between(band["lower"], band["upper"]).mean()
+    assert abs(inside.mean() - 0.95) < 3 * inside.std() / np.sqrt(40) + 0.01
+
+
+@pytest.mark.parametrize("path_consistent", [True, False])
+def test_uncertain_regressors_of_a_linear_model(path_consistent):
+    """The covariance they add is in closed form: T B exog_cov B' T'."""
+    y, exog = with_regressor()
+    model = Forecaster(GPRegressor(lengthscales=1e4), lags=1, differences=1)
+    model.fit(y.iloc[:80], exog.iloc[:80])
+    steps, future = 3, exog.iloc[80:]
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(6, 3))
+    cov = root @ root.T
+    posterior = model.regressor_.posterior_
+    slope = posterior.gradient(posterior.input_offset[None])[0]  # of a model that is linear
+    options = {"path_consistent": path_consistent}
+    known = model.forecast(steps, future, **options)
+    ahead = model.forecast(steps, future, cov, **options)
+    np.testing.assert_allclose(ahead.mean, known.mean, rtol=1e-4, atol=1e-4)
+    # changes: (1 - slope B) change = B exog; levels: their sums
+    changes = np.linalg.inv(np.eye(steps) - slope[0] * np.eye(steps, k=-1))
+    T = model.transform_.scale * np.tril(np.ones((steps, steps))) @ changes
+    M = T @ np.kron(np.eye(steps), slope[1:])
+    added = ahead.cov.to_numpy() - known.cov.to_numpy()
+    # the doubt about the slopes adds a little
+    np.testing.assert_allclose(added, M @ cov @ M.T, rtol=0.05, atol=0.05 * added.max())
+    frame = pd.DataFrame(cov)
+    np.testing.assert_array_equal(model.forecast(steps, future, frame, **options).cov, ahead.cov)
+    sampled = model.forecast(
+        steps,
+        future,
+        exog_cov=cov,
+        propagation="monte_carlo",
+        n_samples=20_000,
+        random_state=0,
+        **options,
+    )
+    np.testing.assert_allclose(sampled.cov, ahead.cov, atol=0.04 * ahead.var.max())
+    parts = ahead.decompose()
+    np.testing.assert_allclose(parts.sum(axis=1), ahead.var, rtol=1e-12)
+    assert (parts["inputs"] > known.decompose()["inputs"]).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stds_of_regressors_are_a_diagonal_covariance(kind):
+    y, exog = with_regressor()
+    model = Forecaster(GPRegressor(lengthscales=3.0), lags=2, random_state=0)
+    model.fit(y.iloc[:80], exog.iloc[:80])
+    future = exog.iloc[80:]
+    stds = future * 0 + [0.5, 0.0]
+    stds.iloc[1] = [0.0, 2.0]
+    options = {"propagation": kind, "n_samples": 200}
+    by_std = model.forecast(3, future, stds, **options)
+    by_cov = model.forecast(3, future, np.diag([0.25, 0, 0, 4, 0.25, 0.0]), **options)
+    pd.testing.assert_frame_equal(by_std.cov, by_cov.cov)
+    known = model.forecast(3, future, **options)
+    if kind == "naive":
+        pd.testing.assert_frame_equal(by_std.cov, known.cov)
+    else:
+        assert (by_std.var > 1.1 * known.var).all()
+    pd.testing.assert_frame_equal(model.forecast(3, future, 0 * stds, **options).cov, known.cov)
+
+
+def test_bad_covariances_of_regressors(y, regressor):
+    values, exog = with_regressor()
+    model = Forecaster(regressor, lags=1).fit(values.iloc[:80], exog.iloc[:80])
+    future = exog.iloc[80:]
+    lopsided, indefinite, nan = np.eye(6), np.eye(6), np.eye(6)
+    lopsided[0, 1] = 0.5
+    indefinite[0, 1] = indefinite[1, 0] = 1.5
+    nan[2, 2] = np.nan
+    off = np.zeros((6, 6))
+    off[0, 1] = off[1, 0] = 1.0
+    stds = future.abs()
+    for bad, error, message in (
+        ([1.0], TypeError, "exog_cov must be a DataFrame or an array; got list. Give stds as"),
+        (np.eye(3), ValueError, r"exog_cov must be stds .* of shape \(6, 6\); got shape \(3, 3\)"),
+        (stds.iloc[1:], ValueError, r"exog_cov must be .*; got shape \(2, 2\). A covariance holds"),
+        (stds[["b", "a"]], ValueError, r"exog_cov must be .*; got shape \(3, 2\)"),
+        (np.ones(6), ValueError, r"exog_cov must be .*; got shape \(6,\)"),
+        (-stds, ValueError, "exog_cov must hold no negative std; got -.* Give 0"),
+        (stds * np.nan, ValueError, "exog_cov must be finite; got nan. Give 0 for a regressor"),
+        (nan, ValueError, "exog_cov must be finite; got nan"),
+        (lopsided, ValueError, "exog_cov must be symmetric; got a matrix that is not. Check"),
+        (indefinite, ValueError, "exog_cov must be positive semidefinite; got .* of -0.5"),
+        (off, ValueError, "exog_cov must be positive semidefinite; got .* of -1"),
+        (-np.eye(6), ValueError, "exog_cov must be positive semidefinite; got .* of -1"),
+        (stds.astype(str) + "x", TypeError, "exog_cov must be numeric; got other values. Encode"),
+    ):
+        with pytest.raises(error, match=message):
+            model.forecast(3, future, bad)
+    with pytest.raises(ValueError, match="exog must be given for the 3 steps"):
+        model.forecast(3, exog_cov=stds)
+    with pytest.raises(ValueError, match="exog_cov must be None without exog; got one. Give"):
+        Forecaster(regressor, lags=1).fit(y).forecast(3, exog_cov=np.eye(3))
+
+
+def test_bad_missing_values_and_errors(y, regressor):
+    model = Forecaster(regressor, lags=2)
+    with pytest.raises(
+        ValueError,
+        match=r"y must leave at least 3 complete training rows for lags up to 2 and differences "
+        r"\(1,\); got 0 of 67, the others touch missing values. Use fewer lags",
+    ):
+        Forecaster(regressor, lags=2, differences=1).fit(y.where(np.arange(70) % 2 == 0))
+    with pytest.raises(ValueError, match="y must hold numbers; got only missing values"):
+        model.fit(y * np.nan)
+    with pytest.raises(ValueError, match="y must vary; got the constant 3 throughout"):
+        model.fit((y * 0 + 3.0).where(y > 0))
+    values, exog = with_regressor()
+    exog.iloc[5, 0] = np.nan
+    with pytest.raises(ValueError, match="exog must be finite; got nan at 2021-01-06"):
+        model.fit(values, exog)
+    std = pd.Series(0.1, y.index)
+    for bad, error, message in (
+        (std.to_numpy(), TypeError, "y_std must be a pandas Series; got ndarray"),
+        (std.iloc[1:], ValueError, "y_std must have the index of y, 70 times from 2020-01-01; got"),
+        (-std, ValueError, "y_std must be finite and not negative where y is .*; got -0.1 at 2020"),
+        (std.where(std.index != y.index[3]), ValueError, "y_std must .*; got nan at 2020-01-04"),
+        (std.astype(str), TypeError, "y_std must be numeric; got dtype"),
+    ):
+        with pytest.raises(error, match=message):
+            model.fit(y, y_std=bad)
+    model.fit(y.iloc[:60], y_std=std.iloc[:60])
+    with pytest.raises(ValueError, match="y_std must have the index of y_new, 10 times from 2020"):
+        model.update(y.iloc[60:], y_std=std)
+
+
 @pytest.mark.slow
 def test_santa_fe_laser(shared_data):
     """Its collapse is not seen coming; naive iteration is sure of itself, exact moments are not."""

@@ -1,0 +1,308 @@
+"""The state at the origin: against Kalman filters, brute-force conditioning and bridges."""
+
+import numpy as np
+import pytest
+from statsmodels.tsa.statespace.sarimax import SARIMAX
+
+from forecast_unc import GPRegressor, RVMRegressor
+from forecast_unc.forecasting import filtering
+from forecast_unc.forecasting.embedding import lag_embedding
+from forecast_unc.forecasting.filtering import state_at_origin
+from forecast_unc.forecasting.propagation import IDENTITY, propagate
+from forecast_unc.forecasting.transforms import Transform
+from tests import oracles
+from tests.test_propagation import (
+    AR,
+    NOISE_VAR,
+    fitted,
+    linear_posterior,
+    next_levels,
+    no_exog,
+    predict_of,
+)
+
+PARAMETERS = [*AR, NOISE_VAR]
+
+
+def state_of(posterior, lags, y, y_std=None, transform=IDENTITY, exog=None, **options):
+    exog = no_exog(len(y)) if exog is None else exog
+    return state_at_origin(posterior, lags, y, exog, y_std=y_std, transform=transform, **options)
+
+
+def simulated(n, missing=(), seed=0):
+    y = oracles.autoregression(AR, n, np.random.default_rng(seed), np.sqrt(NOISE_VAR))
+    y[list(missing)] = np.nan
+    return y
+
+
+def forecast_from(state, posterior, lags, steps, **options):
+    return propagate(posterior, lags, state.mean, no_exog(steps), history_cov=state.cov, **options)
+
+
+# Linear models: the Kalman filter
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [[39], [38], [30, 31, 32, 33], [10, 36, 38], range(20, 40), [20, 22, 24, 26, 28, 30, 32, 34]],
+    ids=str,
+)
+def test_gaps_of_an_autoregression_are_those_of_a_kalman_filter(missing):
+    y, posterior = simulated(40, missing), linear_posterior(AR)
+    state = state_of(posterior, (1, 2), y)
+    result = SARIMAX(y, order=(2, 0, 0)).filter(PARAMETERS)
+    # companion form: [y_t, ar_2 y_(t-1)]
+    unit = np.array([1.0, AR[1]])
+    expected = result.filtered_state[:, -1] / unit
+    np.testing.assert_allclose(state.mean[::-1], expected, rtol=1e-9)
+    cov = result.filtered_state_cov[:, :, -1] / np.outer(unit, unit)
+    if state.cov is None:
+        np.testing.assert_allclose(cov, 0.0, atol=1e-12)
+    else:
+        np.testing.assert_allclose(state.cov[::-1, ::-1], cov, rtol=1e-9, atol=1e-12)
+    ahead = result.get_forecast(6)
+    joint = forecast_from(state, posterior, (1, 2), 6, path_consistent=False)
+    np.testing.assert_allclose(joint.mean, ahead.predicted_mean, rtol=1e-9)
+    np.testing.assert_allclose(np.diagonal(joint.cov), ahead.var_pred_mean, rtol=1e-9)
+
+
+@pytest.mark.parametrize("missing", [[], [80, 81, 199], range(190, 200)], ids=str)
+def test_measurement_errors_are_those_of_a_kalman_filter(missing):
+    """Noisy throughout: from a wide prior, which is forgotten, against the stationary one."""
+    y, posterior, std = simulated(200, missing), linear_posterior(AR), 0.8
+    result = SARIMAX(y, order=(2, 0, 0), measurement_error=True).filter([*AR, std**2, NOISE_VAR])
+    state = state_of(posterior, (1, 2), y, np.full(200, std))
+    unit = np.array([1.0, AR[1]])
+    np.testing.assert_allclose(
+        state.mean[::-1], result.filtered_state[:, -1] / unit, rtol=1e-7, atol=1e-9
+    )
+    cov = result.filtered_state_cov[:, :, -1] / np.outer(unit, unit)
+    np.testing.assert_allclose(state.cov[::-1, ::-1], cov, rtol=1e-7)
+    ahead = result.get_forecast(5)
+    for method in ("exact", "taylor"):
+        joint = forecast_from(state, posterior, (1, 2), 5, propagation=method)
+        np.testing.assert_allclose(joint.mean, ahead.predicted_mean, rtol=1e-6)
+        latent = ahead.var_pred_mean - std**2  # theirs is of an observation with its error
+        np.testing.assert_allclose(np.diagonal(joint.cov), latent, rtol=1e-7)
+
+
+CASES = [
+    ((1, 3), (), 0),
+    ((2, 1), (1,), 1),
+    ((1, 4), (3,), 2),
+    ((1, 2), (1, 4), 0),
+    ((3, 1), (1, 1), 1),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_linear_models_against_brute_force_conditioning(case):
+    """Levels are linear in shocks; their joint law is conditioned on all observations at once."""
+    lags, differences, k = case
+    rng = np.random.default_rng([*lags, k])
+    p, n = max(lags) + sum(differences), 14
+    ar, by_exog = np.array([0.5, -0.3]), np.array([0.7, -1.1])[:k]
+    transform, exog = Transform(differences, 0.3, 1.7), rng.normal(size=(p + n, k))
+    start, intercept = rng.normal(size=p), 0.1
+
+    def path(shocks):
+        after = next_levels(ar, by_exog, lags, transform, start, exog[p:], shocks)
+        return np.append(start, after)
+
+    center = path(np.full(n, intercept))
+    moved = np.array([path(intercept + e) - center for e in np.eye(n)]).T
+    prior = NOISE_VAR * moved @ moved.T
+    y = path(intercept + np.sqrt(NOISE_VAR) * rng.standard_normal(n))
+    y_std = np.where(rng.random(p + n) < 0.5, 0.4, 0.0)
+    y_std[:p] = 0.0
+    y_std[-2] = 0.7
+    y += y_std * rng.standard_normal(p + n)
+    y[p + rng.permutation(n)[:5]] = np.nan
+    y[-3] = np.nan
+    seen = np.flatnonzero(~np.isnan(y) & (np.arange(p + n) >= p))
+    gain = np.linalg.solve(prior[np.ix_(seen, seen)] + np.diag(y_std[seen] ** 2), prior[seen]).T
+    mean, cov = center + gain @ (y - center)[seen], prior - gain @ prior[seen]
+
+    posterior = linear_posterior(np.append(ar, by_exog), 0.0, intercept)
+    kept = y.copy(), y_std.copy(), exog.copy()
+    for propagation in ("exact", "taylor", "naive", "monte_carlo"):
+        state = state_of(posterior, lags, y, y_std, transform, exog, propagation=propagation)
+        np.testing.assert_allclose(state.mean, mean[-p:], rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(state.cov, cov[-p:, -p:], atol=1e-9)
+    for before, after in zip(kept, (y, y_std, exog), strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+def test_a_random_walk_with_a_gap_is_a_brownian_bridge():
+    scale, gap = 1.7, 4
+    known, end = np.array([0.3, -0.2, 0.4, 1.0, 0.1, 2.0]), 5.0
+    y = np.concatenate([known, np.full(gap, np.nan), [end]])
+    lags = (1, 5)  # of no weight: the window is six levels
+    state = state_of(linear_posterior([0.0, 0.0]), lags, y, transform=Transform((1,), 0.0, scale))
+    i, m = np.arange(gap + 2), gap + 1
+    np.testing.assert_allclose(state.mean, known[-1] + (end - known[-1]) * i / m, rtol=1e-12)
+    bridge = np.minimum.outer(i, i) - np.multiply.outer(i, i) / m
+    np.testing.assert_allclose(state.cov, scale**2 * NOISE_VAR * bridge, rtol=1e-10, atol=1e-12)
+
+
+# Nonlinear models
+
+
+def test_one_missing_value_is_conditioned_on_the_next_by_quadrature():
+    gp, y, _, _ = fitted((1, 3))
+    y = y.copy()
+    mean, cov = oracles.quadrature_recursion(predict_of(gp), (1, 3), y[:-2], 2)
+    y[-2] = np.nan
+    state = state_of(gp.posterior_, (1, 3), y)
+    gain = cov[0, 1] / cov[1, 1]
+    np.testing.assert_allclose(state.mean, [y[-3], mean[0] + gain * (y[-1] - mean[1]), y[-1]])
+    expected = np.zeros((3, 3))
+    expected[1, 1] = cov[0, 0] - gain * cov[0, 1]
+    np.testing.assert_allclose(state.cov, expected, rtol=1e-8)
+
+
+def test_a_noisy_lag_is_an_uncertain_input():
+    """By importance sampling: all levels drawn from the start, weighted by the observations."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-2, 2, size=(60, 1))
+    gp = GPRegressor(linear=False, lengthscales=3.0, noise_std=0.3)
+    gp.fit(X, np.sin(0.8 * X[:, 0]) + 0.3 * rng.standard_normal(60))
+    y, y_std = np.array([0.7, np.nan, 0.4, 0.9]), np.array([0.0, 0.0, 0.3, 0.2])
+    state = state_of(gp.posterior_, (1,), y, y_std)
+    levels, weights = np.full(100_000, y[0]), np.ones(100_000)
+    for value, std in zip(y[1:], y_std[1:], strict=True):
+        mu, sd = gp.predict(levels[:, None], return_std=True)
+        levels = mu + sd * rng.standard_normal(len(levels))
+        if std > 0:
+            weights *= np.exp(-0.5 * ((value - levels) / std) ** 2)
+    weights /= weights.sum()
+    mean = weights @ levels
+    std = np.sqrt(weights @ (levels - mean) ** 2)
+    assert state.mean[0] == pytest.approx(mean, abs=0.03 * std)
+    assert np.sqrt(state.cov[0, 0]) == pytest.approx(std, rel=0.03)
+    joint = forecast_from(state, gp.posterior_, (1,), 1)
+    mu, sd = gp.predict(levels[:, None], return_std=True)
+    ahead = weights @ mu
+    assert joint.mean[0] == pytest.approx(ahead, abs=0.01)
+    var = weights @ (sd**2 + (mu - ahead) ** 2)
+    assert joint.cov[0, 0] == pytest.approx(var, rel=0.02)
+
+
+@pytest.mark.parametrize("path_consistent", [True, False])
+def test_a_gap_just_before_the_origin_is_a_forecast_through_it(path_consistent):
+    """Classic: bridging the gap and forecasting on is one longer forecast."""
+    gp, y, _, _ = fitted((1, 2))
+    state = state_of(gp.posterior_, (1, 2), np.append(y, np.full(3, np.nan)))
+    through = propagate(gp.posterior_, (1, 2), y, no_exog(7), path_consistent=False)
+    np.testing.assert_allclose(state.mean, through.mean[1:3], rtol=1e-10)
+    np.testing.assert_allclose(state.cov, through.cov[1:3, 1:3], rtol=1e-10)
+    joint = forecast_from(state, gp.posterior_, (1, 2), 4, path_consistent=path_consistent)
+    if path_consistent:  # the doubt about the function is shared from the origin on
+        assert not np.allclose(joint.cov, through.cov[3:, 3:], rtol=1e-6)
+        np.testing.assert_allclose(joint.mean[0], through.mean[3], rtol=1e-10)
+    else:
+        np.testing.assert_allclose(joint.mean, through.mean[3:], rtol=1e-9)
+        np.testing.assert_allclose(joint.cov, through.cov[3:, 3:], rtol=1e-9)
+
+
+# What is read, and from where it starts
+
+
+def test_complete_windows_are_their_values():
+    gp, y, _, _ = fitted((1, 3))
+    y = y.copy()
+    y[5:20] = np.nan
+    noisy = np.zeros(len(y))
+    noisy[25] = 0.5
+    for y_std in (None, noisy):
+        state = state_of(gp.posterior_, (1, 3), y, y_std)
+        np.testing.assert_array_equal(state.mean, y[-3:])
+        assert state.cov is None
+
+
+def test_nothing_before_the_last_complete_window_is_read():
+    gp, y, _, _ = fitted((1, 3))
+    y = y.copy()
+    y[-3] = np.nan
+    state = state_of(gp.posterior_, (1, 3), y)
+    other = y.copy()
+    other[: len(y) - 6] = np.nan
+    same = state_of(gp.posterior_, (1, 3), other)
+    np.testing.assert_array_equal(same.mean, state.mean)
+    np.testing.assert_array_equal(same.cov, state.cov)
+
+
+def test_far_from_a_complete_window_the_start_is_forgotten(monkeypatch):
+    rng = np.random.default_rng(5)
+    y = simulated(400)
+    y[20:][rng.random(380) < 0.4] = np.nan
+    lags, posterior = (1, 2, 5), linear_posterior([0.5, 0.2, 0.2])
+    known = state_of(posterior, lags, y)
+    difference = []
+    for values in (1, 100):
+        monkeypatch.setattr(filtering, "_FARTHEST", 5)
+        monkeypatch.setattr(filtering, "_RUN_IN_VALUES", values)
+        state = state_of(posterior, lags, y)
+        difference.append(abs(state.mean - known.mean).max() + abs(state.cov - known.cov).max())
+    assert difference[0] > 1e-5
+    assert difference[1] < 1e-9
+
+
+def test_short_and_empty_windows_start_from_the_series():
+    y = np.array([1.0, np.nan, 3.0, np.nan])
+    state = state_of(linear_posterior(AR), (1, 4), y)
+    np.testing.assert_allclose(state.mean, [1.0, 2.0, 3.0, 2.0])
+    np.testing.assert_allclose(state.cov, np.diag([0.0, 1.0, 0.0, 1.0]))
+    noisy = state_of(linear_posterior(AR), (1, 4), y, np.array([0.5, 0.0, 0.0, 0.0]))
+    assert noisy.mean[0] == pytest.approx((4 * 1.0 + 2.0) / 5)
+    assert noisy.cov[0, 0] == pytest.approx(1 / 5)
+
+
+@pytest.mark.parametrize("differences", [(), (1,), (1, 12)], ids=str)
+def test_states_of_a_nearly_noiseless_model_are_covariances(differences):
+    y = np.sin(np.arange(80) / 3) + 0.1 * np.arange(80)
+    transform = Transform.fit(y, differences)
+    z = transform.forward(y)
+    gp = GPRegressor(lengthscales=3.0, noise_std=1e-3).fit(
+        *lag_embedding(z, (1, 2, 3), np.empty((len(z), 0)))
+    )
+    truth = y.copy()
+    y[[60, 66, 70, 71, 72, 76, 78]] = np.nan
+    state = state_of(gp.posterior_, (1, 2, 3), y, transform=transform)
+    p = len(state.mean)
+    assert np.linalg.eigvalsh(state.cov)[0] > -1e-12
+    missing = np.isnan(y[-p:])
+    assert (np.diagonal(state.cov)[~missing] == 0).all()
+    assert (np.diagonal(state.cov)[missing] > 0).all()
+    np.testing.assert_allclose(state.mean, truth[-p:], atol=0.02)
+    joint = propagate(
+        gp.posterior_,
+        (1, 2, 3),
+        state.mean,
+        no_exog(10),
+        transform=transform,
+        history_cov=state.cov,
+    )
+    std = np.sqrt(np.diagonal(joint.cov))
+    assert np.linalg.eigvalsh(joint.cov / np.outer(std, std))[0] > -1e-9
+
+
+@pytest.mark.parametrize("propagation", ["taylor", "naive", "monte_carlo"])
+def test_models_without_closed_form_pass_gaps_by_expansion(propagation):
+    y = simulated(25)
+    rvm = RVMRegressor(lengthscales=2.0, variance="augmented")
+    rvm.fit(*lag_embedding(y, (1, 2), no_exog(25)))
+    holed = np.append(y, [np.nan, 0.5])
+    state = state_of(rvm.posterior_, (1, 2), holed, propagation=propagation)
+    taylor = state_of(rvm.posterior_, (1, 2), holed, propagation="taylor")
+    np.testing.assert_array_equal(state.mean, taylor.mean)
+    with pytest.raises(ValueError, match="must be 'taylor' or 'monte_carlo' .* got 'exact'"):
+        state_of(rvm.posterior_, (1, 2), holed)
+
+
+def test_a_gap_that_the_model_runs_away_in_says_so():
+    y = np.append(1.0 + 0.1 * np.arange(5.0), np.full(60, np.nan))
+    with pytest.raises(
+        ValueError, match=r"has diverged on its way to the origin, \d+ steps before"
+    ):
+        state_of(linear_posterior([2.0]), (1,), y)

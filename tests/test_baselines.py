@@ -114,16 +114,17 @@ def fitted_ets(values: tuple[float, ...]) -> baselines.ETS:
 
 def kept(form: _Form, y: pd.Series) -> tuple[baselines.ETS, ETSModel]:
     """The baseline in a form given, and statsmodels' of the same parameters in units of y."""
-    model, unit = copy.copy(fitted_ets(tuple(y))), float(y.abs().mean())
-    fit = _fit_ets(y.to_numpy() / unit, form, 12, "estimated")
+    model, fitted = copy.copy(fitted_ets(tuple(y))), _fit_ets(y.to_numpy(), form, 12, "estimated")
     model.form_ = form
-    model.noise_std_ = model._keep(fit, unit)
+    model.noise_std_ = model._keep(fitted)
+    fit, shift, unit, _ = fitted
     names = fit.model.param_names
     scaled = [
         n.startswith("initial") and not (n.startswith("initial_s") and form.season == "M")
         for n in names
     ]
     params = np.where(scaled, unit, 1.0) * np.asarray(fit.params)
+    params[names.index("initial_level")] += shift
     theirs = ETSModel(
         y,
         error="add" if form.error == "A" else "mul",
@@ -173,7 +174,6 @@ def test_multiplicative_season_is_exact_within_the_first_one(seasonal):
     level, trend, season = model._state()
     plain.form_, plain.params_ = _Form("M", "A", "N"), model.params_ | {"gamma": 0.0}
     plain._start, plain._values = (level, trend, np.zeros(12)), np.empty(0)
-    plain.noise_std_ = model.noise_std_
     mean, cov = plain._joint(12, np.empty((12, 0)))
     ahead = model.forecast(12)
     np.testing.assert_allclose(ahead.mean, mean * season, rtol=1e-10)
@@ -254,6 +254,7 @@ def test_sarimax_recovers_differences_and_drift(rng):
         (np.cumsum(noise), 1, False),
         (np.cumsum(noise + 1.0), 1, True),
         (np.cumsum(np.cumsum(noise)), 2, False),
+        (np.arange(150) + 1e-4 * noise, 1, True),
     ):
         model = baselines.SARIMAX(max_order=1).fit(pd.Series(values))
         assert model.order_[1] == d
@@ -445,6 +446,13 @@ def test_a_change_of_unit_is_one_of_the_forecast(seasonal, model, scale):
     two = clone(model).fit(scale * seasonal).forecast(13)
     np.testing.assert_allclose(two.mean, scale * one.mean, rtol=1e-4)
     np.testing.assert_allclose(two.std, scale * one.std, rtol=1e-3)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=ident)
+def test_a_large_offset_is_no_lack_of_errors(walk, model):
+    one, two = (clone(model).fit(walk + shift).forecast(4) for shift in (0.0, 1e8))
+    np.testing.assert_allclose(two.mean - 1e8, one.mean, atol=0.5)
+    np.testing.assert_allclose(two.std, one.std, rtol=0.05)
 
 
 @pytest.mark.parametrize("period", [None, 1, 4])

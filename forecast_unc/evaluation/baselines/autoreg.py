@@ -71,6 +71,9 @@ class AutoReg(Baseline):
                 f"trend must be 'n', 'c', 't' or 'ct'; got {self.trend!r}. 'c' is a constant."
             )
         n, X = len(values), self._design(0, exog)
+        # Beside a constant an offset changes nothing but the condition of the equations.
+        self._center = float(values.mean()) if "c" in self.trend else 0.0
+        values = values - self._center
         room = (n - X.shape[1] - 2) // 3  # three equations for each lag
         if room < 1:
             raise ValueError(
@@ -119,11 +122,12 @@ class AutoReg(Baseline):
     def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
         p, start = self.lags_, len(self._before) + len(self._values)
         level = self._design(start, exog) @ self._beta
-        path = np.concatenate([self._values[len(self._values) - p :], np.zeros(steps)])
+        past = self._values[len(self._values) - p :] - self._center
+        path = np.concatenate([past, np.zeros(steps)])
         weights = np.zeros(p + steps)
         weights[p] = 1.0
         for t in range(p, p + steps):
             path[t] = level[t - p] + self.coef_ @ path[t - p : t][::-1]
             if t > p:
                 weights[t] = self.coef_ @ weights[t - p : t][::-1]
-        return path[p:], accumulated(weights[p:], self.noise_std_**2)
+        return self._center + path[p:], accumulated(weights[p:], self.noise_std_**2)

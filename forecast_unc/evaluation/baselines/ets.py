@@ -54,8 +54,8 @@ class ETS(Baseline):
     params_ : dict
         ``alpha``, ``beta``, ``gamma`` and ``phi``.
     noise_std_ : float
-        Standard deviation of a one-step error; with multiplicative errors as a fraction of the
-        mean.
+        Standard deviation of a one-step error, in units of y; with multiplicative errors at the
+        mean of y.
     converged_ : bool
         Whether the likelihood of the form chosen reached its maximum.
 
@@ -83,22 +83,22 @@ class ETS(Baseline):
         self.random_state = random_state
 
     def _learn(self, values: Array, exog: Array) -> float:
-        unit = float(np.abs(values).mean())  # a factor, as multiplicative forms need y > 0
-        y, m = values / unit, self.seasonal_period_
+        m = self.seasonal_period_
         pairs = [("A", "N"), *([("A", "A")] if m > 1 else [])]
-        if (y > 0).all():
+        if (values > 0).all():
             pairs += [("M", "N"), *([("M", "M")] if m > 1 else [])]
         forms = [_Form(e, trend, s) for (e, s), trend in product(pairs, ("N", "A", "Ad"))]
-        start = "heuristic" if len(y) >= 10 + 2 * (m // 2) else "estimated"
-        rough = {form: _ets_criterion(_fit_ets(y, form, m, start), form, m) for form in forms}
+        start = "heuristic" if len(values) >= 10 + 2 * (m // 2) else "estimated"
+        rough = {form: _fit_ets(values, form, m, start).aicc for form in forms}
         best = sorted(forms, key=rough.__getitem__)[:3]
-        full = {form: _fit_ets(y, form, m, "estimated") for form in best}
-        self.aicc_ = {form: _ets_criterion(fit, form, m) for form, fit in full.items()}
+        full = {form: _fit_ets(values, form, m, "estimated") for form in best}
+        self.aicc_ = {form: fit.aicc for form, fit in full.items()}
         self.form_ = min(self.aicc_, key=self.aicc_.__getitem__)
-        return self._keep(full[self.form_], unit)
+        return self._keep(full[self.form_])
 
-    def _keep(self, fit: Any, unit: float) -> float:
-        """Parameters and initial state of a fit in full, to a series divided by its unit."""
+    def _keep(self, fitted: _Fitted) -> float:
+        """Parameters and initial state of a fit in full, in units of y."""
+        fit, shift, unit, _ = fitted
         m, season = self.seasonal_period_, np.zeros(self.seasonal_period_)
         found = dict(zip(fit.model.param_names, np.asarray(fit.params, dtype=float), strict=True))
         self.params_ = {
@@ -111,12 +111,14 @@ class ETS(Baseline):
         if self.form_.season != "N":  # initial_seasonal.0 is the latest
             season = np.array([found[f"initial_seasonal.{m - 1 - i}"] for i in range(m)])
         self._start = (
-            unit * found["initial_level"],
+            shift + unit * found["initial_level"],
             unit * found.get("initial_trend", 0.0),
             season if multiplicative else unit * season,
         )
         self.converged_ = bool(fit.mle_retvals["converged"])
-        return float(np.sqrt(fit.scale)) * (unit if self.form_.error == "A" else 1.0)
+        spread = float(np.sqrt(fit.scale))
+        self._spread = spread * unit if self.form_.error == "A" else spread
+        return spread * unit  # of a multiplicative form, the unit is the mean
 
     def _state(self) -> tuple[float, float, Array]:
         """Level, trend and the seasons of the next m steps at the end of the history."""
@@ -147,19 +149,19 @@ class ETS(Baseline):
         mean = base + season[ahead % m]
         weights = np.ones(steps)  # Hyndman et al. (6.1)
         weights[1:] = alpha + beta * damped[:-1] + gamma * (ahead[1:] % m == 0)
-        var = np.full(steps, self.noise_std_**2)
+        var = np.full(steps, self._spread**2)
         if self.form_.error == "M":
             second = np.zeros(steps)  # E[mu_t^2]
             for t in range(steps):
                 past = (weights[1 : t + 1][::-1] ** 2) @ second[:t]
-                second[t] = mean[t] ** 2 + self.noise_std_**2 * past
+                second[t] = mean[t] ** 2 + self._spread**2 * past
             var *= second
         return mean, accumulated(weights, var)
 
     def _simulated(self, level: float, trend: float, season: Array, steps: int) -> Array:
         alpha, beta, gamma, phi = self.params_.values()
         rng = np.random.default_rng(self.random_state)
-        errors = self.noise_std_ * rng.standard_normal((steps, 10_000))
+        errors = self._spread * rng.standard_normal((steps, 10_000))
         l, b = np.full(10_000, level), np.full(10_000, trend)
         s = np.tile(season[:, None], (1, 10_000))
         paths = np.empty_like(errors)
@@ -171,24 +173,33 @@ class ETS(Baseline):
         return np.atleast_2d(np.cov(paths))
 
 
-def _fit_ets(y: Array, form: _Form, m: int, initialization: str) -> Any:
+class _Fitted(NamedTuple):
+    """A fit by statsmodels to (y - shift) / unit, and its criterion in units of y."""
+
+    fit: Any
+    shift: float
+    unit: float
+    aicc: float
+
+
+def _fit_ets(y: Array, form: _Form, m: int, initialization: str) -> _Fitted:
     from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
-    seasonal = form.season != "N"
+    seasonal, relative = form.season != "N", form.error == "M"
+    # Multiplicative forms know no shift; the others stop at their start on an offset of 1e8.
+    shift, unit = (0.0, y.mean()) if relative else (y.mean(), y.std())
     with quiet():
         model = ETSModel(
-            y,
-            error={"A": "add", "M": "mul"}[form.error],
+            (y - shift) / unit,
+            error="mul" if relative else "add",
             trend=None if form.trend == "N" else "add",
             damped_trend=form.trend == "Ad",
             seasonal={"N": None, "A": "add", "M": "mul"}[form.season],
             seasonal_periods=m if seasonal else None,
             initialization_method=initialization,
         )
-        return model.fit(disp=False)
-
-
-def _ets_criterion(fit: Any, form: _Form, m: int) -> float:
-    """Criterion with the initial states counted, whether they were estimated or not."""
-    k = 3 + 2 * (form.trend != "N") + (form.trend == "Ad") + (m + 1) * (form.season != "N")
-    return aicc(float(fit.llf), k, int(fit.nobs))
+        fit = model.fit(disp=False)
+    # initial states are counted, whether they were estimated or not
+    k = 3 + 2 * (form.trend != "N") + (form.trend == "Ad") + (m + 1) * seasonal
+    criterion = aicc(float(fit.llf) - len(y) * np.log(unit), k, len(y))
+    return _Fitted(fit, float(shift), float(unit), criterion)

@@ -163,6 +163,7 @@ class SARIMAX(Baseline):
             order=(orders.p, orders.d, orders.q),
             seasonal_order=(orders.P, orders.D, orders.Q, self._m),
             simple_differencing=simple,
+            use_exact_diffuse=not simple,  # an approximate one leaves roundoff of 1e6 eps
         )
 
     def _search(self, z: Array, exog: Array, d: int, D: int) -> tuple[_Orders, Array]:

@@ -2,7 +2,7 @@
 
 from forecast_unc import datasets
 from forecast_unc._version import __version__
-from forecast_unc.evaluation import plot
+from forecast_unc.evaluation import baselines, plot
 from forecast_unc.evaluation.backtest import backtest
 from forecast_unc.forecasting import scores
 from forecast_unc.forecasting.combination import Combination
@@ -22,6 +22,7 @@ __all__ = [
     "RVMRegressor",
     "__version__",
     "backtest",
+    "baselines",
     "datasets",
     "load_model",
     "plot",

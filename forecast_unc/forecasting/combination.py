@@ -107,9 +107,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
             try:
                 self.forecasters_.append(clone(forecaster).fit(y, **inputs))
             except ValueError as error:
-                if not refuse or (
-                    number == len(self.forecasters) - 1 and not self.forecasters_
-                ):
+                if not refuse or (number == len(self.forecasters) - 1 and not self.forecasters_):
                     raise
                 self.refused_[number] = str(error)
         if weights is None:
@@ -264,9 +262,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
             model = clone(forecaster)
             total = 0.0
             for cut in cuts:
-                past = {
-                    k: v.iloc[:cut] for k, v in _given(exog=exog, y_std=y_std).items()
-                }
+                past = {k: v.iloc[:cut] for k, v in _given(exog=exog, y_std=y_std).items()}
                 if cut == cuts[0]:
                     model.fit(y.iloc[:cut], **past)
                 now = model.apply(y.iloc[:cut], **past)

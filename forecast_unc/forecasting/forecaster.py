@@ -208,9 +208,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             return self
         return self._fit_one(values, stds, index, exog_values, y.name)
 
-    def _fit_one(
-        self, values: Array, stds: Array, index: pd.Index, exog: Array, name: Any
-    ) -> Self:
+    def _fit_one(self, values: Array, stds: Array, index: pd.Index, exog: Array, name: Any) -> Self:
         """Fit the one specification that is left, with nothing "auto" but the plain choices."""
         periods = self.seasonal_period_
         lags = _as_lags("lags", self.lags, upto=True)
@@ -379,9 +377,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         exog_values = check_exog(exog, index, self.exog_columns_, "y")
         self.power_.check(values, index)
         levels, stds = self._transformed(values, check_y_std(y_std, values, index))
-        applied._set_history(
-            levels, stds, index, self._with_calendar(exog_values, index), y.name
-        )
+        applied._set_history(levels, stds, index, self._with_calendar(exog_values, index), y.name)
         return applied
 
     def forecast(
@@ -632,7 +628,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             else "given"
         )
         rows = _MOST_ROWS if self.max_train is None else self.max_train
-        lines = [f"seasonal period {seen}: {origin}", f"rows: at most the last {rows} of {n} values"]
+        lines = [
+            f"seasonal period {seen}: {origin}",
+            f"rows: at most the last {rows} of {n} values",
+        ]
         refused = self.combination_.refused_
         kept = iter(self.combination_.weights_)
         for number, (what, *_) in enumerate(members):

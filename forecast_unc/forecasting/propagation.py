@@ -281,7 +281,7 @@ def _gaussian(
     Regressors that are known are no coordinates.
     """
     moments = posterior.moments if method == "exact" else posterior.taylor_moments
-    maps, back, (h, k), scale = (
+    maps, back, (h, _), scale = (
         LevelMap(lags, transform),
         np.array(lags),
         exog.shape,
@@ -508,9 +508,7 @@ def _draws(mean: Array, cov: Array | None, n: int, rng: np.random.Generator) -> 
     return draws
 
 
-def _drawn_regressors(
-    exog: Array, cov: Array | None, n: int, rng: np.random.Generator
-) -> Array:
+def _drawn_regressors(exog: Array, cov: Array | None, n: int, rng: np.random.Generator) -> Array:
     """n draws of the regressors, (n, h, k), of which the first len(cov) / h columns vary."""
     uncertain = 0 if cov is None else len(cov) // len(exog)
     drawn = _draws(exog[:, :uncertain], cov, n, rng)

@@ -109,7 +109,7 @@ def lags_for(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
     tuple of int
     """
     if not periods:
-        return (1,) if n < FEW else tuple(range(1, 9))
+        return (1,) if n < FEW else tuple(range(1, 13))
     first = periods[0]
     if first <= 13:
         lags = set(range(1, first + 2))
@@ -166,8 +166,10 @@ def specifications(y: Array, periods: tuple[int, ...]) -> tuple[Specification, .
         bias="free",
         why="levels, which return to where they were",
     )
-    if not periods or periods[0] < _SHORT_SEASON:
+    if few or (periods and periods[0] < _SHORT_SEASON):
         return (changes, relative) if log else (changes,)
+    if not periods:
+        return (changes, relative, levels) if log else (changes, levels)
     if periods[0] < _DAY:
         steady = replace(
             changes,

@@ -263,7 +263,7 @@ class GPRegressor(KernelRegressor):
                 or groups.max() >= d + 1
             ):
                 raise ValueError(
-                    f"groups must hold the number of a group for each of the {d} inputs, from 0, or -1 "
+                    f"groups must number the group of each of the {d} inputs, from 0, or -1 "
                     f"for no linear weight; got {self.groups!r}. Use None for one group."
                 )
         if not 0.0 < self.tol < 1.0:

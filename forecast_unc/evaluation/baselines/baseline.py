@@ -1,0 +1,258 @@
+"""What the baselines share: checks, history, the place in it, and the covariance of sums."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from scipy.linalg import toeplitz
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from forecast_unc._typing import Array
+from forecast_unc.forecasting.calendar import seasonal_periods
+from forecast_unc.forecasting.forecast import Forecast
+from forecast_unc.forecasting.series import (
+    check_exog,
+    check_is_series,
+    check_series,
+    format_time,
+    future_index,
+    prolonged,
+)
+from forecast_unc.regression.standardize import check_whole
+
+
+class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """What the five share: the checks, the history, and where it stands since the fit."""
+
+    takes_exog: ClassVar[bool] = False
+    _takes_missing: ClassVar[bool] = False
+
+    seasonal_period: int | None
+
+    def _learn(self, values: Array, exog: Array) -> float:
+        """Estimate the parameters; the std of a one-step error, in units of y."""
+        raise NotImplementedError
+
+    def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
+        """Mean (h,) and covariance (h, h) of the next steps, in units of y."""
+        raise NotImplementedError
+
+    def _least(self) -> int:
+        """Number of values that a forecast with fitted parameters needs."""
+        return 1
+
+    def fit(self, y: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
+        """Estimate the model's parameters from a series.
+
+        Parameters
+        ----------
+        y : Series
+            Numbers on a regular index: DatetimeIndex with a frequency set or inferable,
+            PeriodIndex, or evenly spaced integers. Finite, but for SARIMAX, which takes missing
+            values for what they are.
+        exog : DataFrame, optional
+            Regressors with the index of y, for AutoReg and SARIMAX; `forecast` then needs them for
+            the future.
+
+        Returns
+        -------
+        Itself
+        """
+        values, index = self._checked(y, "y")
+        known = values[~np.isnan(values)]
+        if len(known) < 10:
+            raise ValueError(
+                f"y must have at least 10 values; got {len(known)}. Give more data: fewer say "
+                "nothing about the errors of a forecast."
+            )
+        size = np.abs(known).max()
+        if np.ptp(known) <= 1e-12 * size:
+            raise ValueError(
+                f"y must vary; got the constant {known[0]:g} throughout, to 12 digits. There is "
+                "nothing to learn; subtract a large offset if there is one."
+            )
+        exog_values = self._regressors(exog, index, None, "y")
+        self.seasonal_period_ = self._period(index)
+        self.exog_columns_ = pd.Index([]) if exog is None else exog.columns
+        self._before = np.empty(0)  # values from the start of the fit to that of the history
+        self._values, self._index, self._exog, self._name = values, index, exog_values, y.name
+        self.converged_ = True
+        self.noise_std_ = self._learn(values, exog_values)
+        if not self.noise_std_ > 1e-12 * size:
+            raise ValueError(
+                "y must leave an error to learn from; got a series that "
+                f"{type(self).__name__} predicts exactly. It needs no error bars, or has an offset "
+                "so large that nothing else is left of its digits."
+            )
+        return self
+
+    def update(self, y_new: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
+        """Take in the values that followed, with the same parameters.
+
+        Parameters
+        ----------
+        y_new : Series
+            The next values; its index starts where the series ended.
+        exog : DataFrame, optional
+            Regressors at the times of `y_new`, if the model was fitted with some.
+
+        Returns
+        -------
+        Itself
+        """
+        check_is_fitted(self)
+        y_new = check_is_series(y_new, "y_new")
+        expected = future_index(self._index, max(1, len(y_new)))
+        if not y_new.index.equals(expected):
+            raise ValueError(
+                f"y_new must follow the series without a gap, from {format_time(expected, 0)}; got "
+                f"{len(y_new)} values from {format_time(y_new.index, 0) if len(y_new) else None}. "
+                "Pass only the new values."
+            )
+        values, _ = self._checked(y_new.set_axis(expected), "y_new")
+        exog_values = self._regressors(exog, expected, self.exog_columns_, "y_new")
+        self._values = np.concatenate([self._values, values])
+        self._exog = np.vstack([self._exog, exog_values])
+        self._index = prolonged(self._index, len(values))
+        return self
+
+    def apply(self, y: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
+        """The fitted model at the end of another stretch of the series, nothing estimated anew.
+
+        Parameters
+        ----------
+        y : Series
+            A series of the frequency of the fit that begins with it or later. A state at its start
+            (level, trend, season) is that of the fitted model there, and the phase of a season
+            and the value of a trend go on counting from the start of the fit.
+        exog : DataFrame, optional
+            Regressors with the index of y, if the model was fitted with some.
+
+        Returns
+        -------
+        A new one; this one is unchanged.
+        """
+        check_is_fitted(self)
+        values, index = self._checked(y, "y")
+        known = int((~np.isnan(values)).sum())
+        if known < self._least():
+            raise ValueError(
+                f"y must have at least {self._least()} values for the fitted "
+                f"{type(self).__name__}; got {known}. Give more history."
+            )
+        exog_values = self._regressors(exog, index, self.exog_columns_, "y")
+        later = _steps_between(self._index, index)
+        start = None if later is None else len(self._before) + later
+        if start is None or start < 0:
+            first = format_time(self._index, 0)
+            raise ValueError(
+                "y must have the frequency of the fit and begin with it or later, at "
+                f"{first} or a whole number of steps on; got {format_time(index, 0)}. Fit anew for "
+                "another series."
+            )
+        past = self._since_fit()[:start]
+        applied = copy.copy(self)
+        applied._before = np.concatenate([past, np.full(start - len(past), np.nan)])
+        applied._values, applied._index, applied._name = values, index, y.name
+        applied._exog = exog_values
+        return applied
+
+    def forecast(self, steps: int, exog: pd.DataFrame | None = None) -> Forecast:
+        """Joint forecast of the next values.
+
+        Parameters
+        ----------
+        steps : int
+            Steps ahead, from 1.
+        exog : DataFrame, optional
+            Regressors at the forecast times, if the model was fitted with some.
+
+        Returns
+        -------
+        Forecast
+        """
+        check_is_fitted(self)
+        check_whole("steps", steps, 1, "1 is the next value.")
+        index = future_index(self._index, steps)
+        when = f"the {steps} steps after the origin"
+        mean, cov = self._joint(steps, self._regressors(exog, index, self.exog_columns_, when))
+        return Forecast(index, mean, cov, name=self._name)
+
+    def _checked(self, y: Any, name: str) -> tuple[Array, pd.Index[Any]]:
+        y = check_is_series(y, name)
+        if not (self._takes_missing and pd.api.types.is_numeric_dtype(y.dtype)):
+            return check_series(y, name)
+        values, index = check_series(y.fillna(0), name)  # everything but what is missing
+        return np.where(y.isna(), np.nan, values), index
+
+    def _regressors(
+        self, exog: Any, index: pd.Index[Any], columns: pd.Index[Any] | None, when: str
+    ) -> Array:
+        if exog is not None and not self.takes_exog:
+            raise ValueError(
+                f"exog must be None for {type(self).__name__}; got a {type(exog).__name__}. It "
+                "takes no regressors; AutoReg and SARIMAX do."
+            )
+        return check_exog(exog, index, columns, when)
+
+    def _period(self, index: pd.Index[Any]) -> int:
+        if self.seasonal_period is None:
+            fitting = [m for m in seasonal_periods(index) if 2 * m <= len(index)]
+            return fitting[0] if fitting else 1
+        check_whole("seasonal_period", self.seasonal_period, 1, "1 is no season.")
+        if 2 * self.seasonal_period > len(index):
+            raise ValueError(
+                f"y must have at least {2 * self.seasonal_period} values for a seasonal_period of "
+                f"{self.seasonal_period}; got {len(index)}. Give two whole seasons, or 1 for none."
+            )
+        return int(self.seasonal_period)
+
+    def _since_fit(self) -> Array:
+        return np.concatenate([self._before, self._values])
+
+
+def accumulated(weights: Array, var: float | Array) -> Array:
+    """Covariance (h, h) of errors that are sums of one-step errors with the weights psi."""
+    psi = toeplitz(weights, np.zeros(len(weights)))
+    return np.asarray((psi * var) @ psi.T)
+
+
+def aicc(log_likelihood: float, k: int, n: int) -> float:
+    """Corrected Akaike criterion of k parameters; infinite where n values are too few for them."""
+    return 2 * k - 2 * log_likelihood + 2 * k * (k + 1) / (n - k - 1) if n > k + 1 else np.inf
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Statsmodels on one BLAS thread, its warnings left to `converged_`."""
+    # On two threads the Kalman filter's tiny products took 22 times as long (busy machine).
+    with warnings.catch_warnings(), np.errstate(all="ignore"), threadpool_limits(1):
+        import_module("statsmodels.tools.sm_exceptions")  # sets filters, hence before ours
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _steps_between(first: pd.Index[Any], second: pd.Index[Any]) -> int | None:
+    """How many steps later a regular index starts than another; None on another grid."""
+    if type(first) is not type(second):
+        return None
+    if isinstance(first, pd.RangeIndex) and isinstance(second, pd.RangeIndex):
+        steps, rest = divmod(second.start - first.start, first.step)
+        return None if rest or second.step != first.step else int(steps)
+    a, b = first[0], second[0]
+    if first.freq != second.freq or getattr(first, "tz", None) != getattr(second, "tz", None):  # type: ignore[attr-defined]
+        return None
+    between = pd.period_range if isinstance(first, pd.PeriodIndex) else pd.date_range
+    grid = between(min(a, b), max(a, b), freq=first.freq)  # type: ignore[attr-defined]
+    if not len(grid) or grid[-1] != max(a, b):
+        return None
+    return (len(grid) - 1) * (1 if b >= a else -1)

@@ -1,0 +1,598 @@
+"""The baselines against statsmodels, closed forms and simulation."""
+
+import copy
+import functools
+import inspect
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.signal import lfilter
+from sklearn.base import clone
+from statsmodels.tools.sm_exceptions import ConvergenceWarning
+from statsmodels.tsa import ar_model
+from statsmodels.tsa.arima_process import arma2ma
+from statsmodels.tsa.exponential_smoothing.ets import ETSModel
+from statsmodels.tsa.forecasting.theta import ThetaModel
+from statsmodels.tsa.statespace import sarimax
+
+from forecast_unc import Forecaster, GPRegressor, backtest, baselines
+from forecast_unc.evaluation.baselines.ets import _fit_ets, _Form
+
+MODELS = [
+    baselines.SeasonalNaive(),
+    baselines.AutoReg(),
+    baselines.ETS(),
+    baselines.Theta(),
+    baselines.SARIMAX(max_order=1, max_seasonal_order=0),
+]
+TAKE_EXOG = [model for model in MODELS if model.takes_exog]
+
+
+def ident(model):
+    return type(model).__name__
+
+
+def monthly(values: np.ndarray) -> pd.Series:
+    return pd.Series(values, pd.period_range("2010-01", periods=len(values), freq="M"), name="y")
+
+
+@pytest.fixture
+def seasonal(rng: np.random.Generator) -> pd.Series:
+    """Nine years of months: a random walk around 60 with a season that is half as large."""
+    level = 60 + np.cumsum(rng.standard_normal(108))
+    return monthly(level * (1 + 0.25 * np.sin(2 * np.pi * np.arange(108) / 12)))
+
+
+@pytest.fixture
+def walk(rng: np.random.Generator) -> pd.Series:
+    return pd.Series(50 + np.cumsum(rng.standard_normal(120)), name="y")
+
+
+def psi_cov(psi: np.ndarray, var: float) -> np.ndarray:
+    h = len(psi)
+    rows = np.array([[psi[t - u] if u <= t else 0.0 for u in range(h)] for t in range(h)])
+    return var * rows @ rows.T
+
+
+# What each one is
+
+
+@pytest.mark.parametrize("m", [1, 4, 7])
+def test_seasonal_naive_in_closed_form(walk, m):
+    ahead = baselines.SeasonalNaive(m).fit(walk).forecast(15)
+    y = walk.to_numpy()
+    var = np.mean((y[m:] - y[:-m]) ** 2)
+    t = np.arange(1, 16)
+    seasons = np.ceil(np.minimum.outer(t, t) / m)
+    expected = np.where(np.subtract.outer(t, t) % m == 0, var * seasons, 0.0)
+    np.testing.assert_allclose(ahead.cov, expected, rtol=1e-12)
+    np.testing.assert_array_equal(ahead.mean, [y[120 - m + i % m] for i in range(15)])
+
+
+def test_sum_of_a_random_walk(walk):
+    ahead = baselines.SeasonalNaive(1).fit(walk).forecast(12)
+    step = ahead.var.iloc[0]  # sum of i^2, i = 1..12
+    assert ahead.aggregate("sum").var.item() == pytest.approx(step * 12 * 13 * 25 / 6)
+
+
+@pytest.mark.parametrize(
+    ("trend", "has_season"), [("c", False), ("n", False), ("ct", True), ("t", True)]
+)
+def test_autoreg_is_that_of_statsmodels(seasonal, trend, has_season):
+    model = baselines.AutoReg(3, trend=trend, seasonal=has_season).fit(seasonal)
+    theirs = ar_model.AutoReg(
+        seasonal.to_numpy(), 3, trend=trend, seasonal=has_season, period=12
+    ).fit()
+    expected = theirs.get_prediction(108, 108 + 23)
+    ahead = model.forecast(24)
+    np.testing.assert_allclose(ahead.mean, expected.predicted_mean, rtol=1e-8)
+    np.testing.assert_allclose(ahead.std, expected.se_mean, rtol=1e-8)
+    psi = arma2ma(np.r_[1, -model.coef_], [1.0], 24)
+    np.testing.assert_allclose(ahead.cov, psi_cov(psi, theirs.sigma2), rtol=1e-8)
+
+
+@pytest.mark.parametrize("criterion", ["aic", "bic", "hqic"])
+def test_autoreg_chooses_the_order_of_statsmodels(seasonal, criterion):
+    order = ar_model.ar_select_order(seasonal.to_numpy(), 20, ic=criterion)
+    assert baselines.AutoReg(criterion).fit(seasonal).lags_ == max(order.ar_lags)
+
+
+def test_autoreg_without_lags_is_a_regression(rng):
+    noise = monthly(rng.standard_normal(60))
+    model = baselines.AutoReg(0).fit(noise)
+    np.testing.assert_allclose(model.forecast(3).mean, noise.mean())
+    np.testing.assert_allclose(model.forecast(3).cov, np.eye(3) * noise.var(ddof=0), atol=1e-12)
+
+
+@functools.cache
+def fitted_ets(values: tuple[float, ...]) -> baselines.ETS:
+    return baselines.ETS().fit(monthly(np.array(values)))
+
+
+def kept(form: _Form, y: pd.Series) -> tuple[baselines.ETS, ETSModel]:
+    """The baseline in a form given, and statsmodels' of the same parameters in units of y."""
+    model, fitted = copy.copy(fitted_ets(tuple(y))), _fit_ets(y.to_numpy(), form, 12, "estimated")
+    model.form_ = form
+    model.noise_std_ = model._keep(fitted)
+    fit, shift, unit, _ = fitted
+    names = fit.model.param_names
+    scaled = [
+        n.startswith("initial") and not (n.startswith("initial_s") and form.season == "M")
+        for n in names
+    ]
+    params = np.where(scaled, unit, 1.0) * np.asarray(fit.params)
+    params[names.index("initial_level")] += shift
+    theirs = ETSModel(
+        y,
+        error="add" if form.error == "A" else "mul",
+        trend=None if form.trend == "N" else "add",
+        damped_trend=form.trend == "Ad",
+        seasonal={"N": None, "A": "add", "M": "mul"}[form.season],
+        seasonal_periods=12 if form.season != "N" else None,
+    ).smooth(params)
+    return model, theirs
+
+
+FORMS = [
+    _Form(error, trend, season)
+    for error, season in ("AN", "AA", "MN", "MM")
+    for trend in ("N", "A", "Ad")
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_ets_is_that_of_statsmodels(seasonal, form):
+    model, theirs = kept(form, seasonal)
+    ahead = model.forecast(18)
+    np.testing.assert_allclose(ahead.mean, theirs.forecast(18), rtol=1e-8)
+    if form.error == "A":
+        # their formula for damped trends divides by (1 - phi)^2 and loses digits near 1
+        expected = theirs.get_prediction(108, 108 + 17).forecast_variance
+        np.testing.assert_allclose(ahead.var, expected, rtol=1e-6 if form.trend == "Ad" else 1e-8)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_joint_covariance_of_ets_is_that_of_simulated_paths(seasonal, form):
+    model, theirs = kept(form, seasonal)
+    n = 20_000
+    errors = np.sqrt(theirs.scale) * np.random.default_rng(1).standard_normal((15, n))
+    paths = theirs.simulate(15, anchor="end", repetitions=n, random_errors=errors)
+    expected, ahead = np.cov(np.asarray(paths)), model.forecast(15)
+    std = np.sqrt(np.diag(expected))
+    # a covariance of n Gaussian pairs has a standard error of at most sqrt(2 / n) s_t s_u
+    error = np.abs(ahead.cov.to_numpy() - expected) / np.outer(std, std)
+    assert error.max() < 5 * np.sqrt(2 / n) * (np.sqrt(2) if form.season == "M" else 1)
+
+
+def test_multiplicative_season_is_exact_within_the_first_one(seasonal):
+    """There the seasons are known, and y / s is an exponential smoothing without them."""
+    model, _ = kept(_Form("M", "A", "M"), seasonal)
+    plain = copy.copy(model)
+    level, trend, season = model._state()
+    plain.form_, plain.params_ = _Form("M", "A", "N"), model.params_ | {"gamma": 0.0}
+    plain._start, plain._values = (level, trend, np.zeros(12)), np.empty(0)
+    mean, cov = plain._joint(12, np.empty((12, 0)))
+    ahead = model.forecast(12)
+    np.testing.assert_allclose(ahead.mean, mean * season, rtol=1e-10)
+    np.testing.assert_allclose(ahead.cov, cov * np.outer(season, season), rtol=0.06)
+
+
+def test_ets_finds_the_form(rng):
+    t = np.arange(96)
+    noise = rng.standard_normal(96)
+    trending = baselines.ETS().fit(pd.Series(5 + 2 * t + noise))
+    assert trending.form_.trend == "A"
+    season = np.sin(2 * np.pi * t / 12)
+    assert baselines.ETS().fit(monthly(30 * season + noise)).form_.season == "A"
+    growing = monthly(np.exp(0.03 * t + 0.5 * season + 0.02 * noise))
+    assert baselines.ETS().fit(growing).form_.season == "M"
+
+
+@pytest.mark.parametrize("positive", [True, False])
+def test_theta_is_that_of_statsmodels(seasonal, positive):
+    y = seasonal if positive else seasonal - 60
+    model = baselines.Theta().fit(y)
+    theirs = ThetaModel(y.to_numpy(), period=12).fit()
+    assert model.multiplicative_ is positive
+    np.testing.assert_allclose(model.forecast(30).mean, theirs.forecast(30), rtol=1e-8)
+
+
+def test_theta_without_a_season(walk):
+    model = baselines.Theta().fit(walk)
+    theirs = ThetaModel(walk.to_numpy(), deseasonalize=False).fit()
+    ahead = model.forecast(10)
+    np.testing.assert_allclose(ahead.mean, theirs.forecast(10), rtol=1e-8)
+    # the smoothed errors of an integrated moving average with coefficient alpha - 1
+    psi = np.cumsum(arma2ma([1.0], [1.0, model.alpha_ - 1], 10))
+    np.testing.assert_allclose(ahead.cov, psi_cov(psi, model.noise_std_**2), rtol=1e-10)
+    # of their interval's variance, 1 + (h - 1)(1 + (alpha - 1)^2), only the first step is ours
+    band = theirs.prediction_intervals(1)
+    width = (band["upper"] - band["lower"]).item() / (2 * 1.959963984540054)
+    assert ahead.std.iloc[0] == pytest.approx(width, rel=0.03)  # two estimates of the noise
+
+
+def arima_psi(model: baselines.SARIMAX, steps: int) -> np.ndarray:
+    """Weights of the fitted ARIMA, differences included, from its polynomials."""
+    (p, d, q), (P, D, Q, m) = model.order_, model.seasonal_order_
+    ar, ma, sar, sma = np.split(model._params[-1 - p - q - P - Q : -1], [p, p + q, p + q + P])
+
+    def polynomial(coefficients, lag, sign):
+        full = np.zeros(lag * len(coefficients) + 1)
+        full[0], full[lag::lag] = 1.0, sign * coefficients
+        return full
+
+    factors = [polynomial(ar, 1, -1), *[np.array([1.0, -1.0])] * d]
+    if m:
+        factors += [polynomial(sar, m, -1), *[polynomial(np.ones(1), m, -1)] * D]
+    moving = np.convolve(polynomial(ma, 1, 1), polynomial(sma, m, 1)) if m else np.r_[1.0, ma]
+    return arma2ma(functools.reduce(np.convolve, factors), moving, steps)
+
+
+@pytest.mark.parametrize("period", [1, 12])
+def test_sarimax_is_that_of_statsmodels_and_of_its_psi_weights(seasonal, period):
+    model = baselines.SARIMAX(period, max_order=1).fit(seasonal)
+    assert model.seasonal_order_[1] == (period == 12)
+    assert not model.drift_
+    z = (seasonal.to_numpy() - seasonal.mean()) / seasonal.std(ddof=0)
+    theirs = sarimax.SARIMAX(z, order=model.order_, seasonal_order=model.seasonal_order_)
+    expected = theirs.filter(model._params).get_forecast(24)
+    ahead, unit = model.forecast(24), seasonal.std(ddof=0)
+    np.testing.assert_allclose(ahead.mean, seasonal.mean() + unit * expected.predicted_mean)
+    np.testing.assert_allclose(ahead.std, unit * expected.se_mean, rtol=1e-8)
+    psi = psi_cov(arima_psi(model, 24), model.noise_std_**2)
+    # a moving average near the limit of invertibility still doubts the errors of nine years ago
+    np.testing.assert_allclose(ahead.cov, psi, rtol=0.02 if period == 12 else 1e-6, atol=1e-9)
+
+
+def test_sarimax_recovers_differences_and_drift(rng):
+    noise = rng.standard_normal(150)
+    for values, d, drift in (
+        (noise, 0, None),
+        (np.cumsum(noise), 1, False),
+        (np.cumsum(noise + 1.0), 1, True),
+        (np.cumsum(np.cumsum(noise)), 2, False),
+        (np.arange(150) + 1e-4 * noise, 1, True),
+    ):
+        model = baselines.SARIMAX(max_order=1).fit(pd.Series(values))
+        assert model.order_[1] == d
+        assert drift in (None, model.drift_)
+
+
+def test_long_seasons_of_sarimax_are_fourier_terms(rng):
+    t = np.arange(240)
+    y = 5 * np.sin(2 * np.pi * t / 24) + np.cos(4 * np.pi * t / 24) + 0.1 * rng.standard_normal(240)
+    y = pd.Series(y, pd.date_range("2024-01-01", periods=240, freq="h"))
+    model = baselines.SARIMAX(max_order=1).fit(y)
+    assert (model.n_harmonics_, model.seasonal_order_) == (2, (0, 0, 0, 0))
+    t = np.arange(240, 264)
+    truth = 5 * np.sin(2 * np.pi * t / 24) + np.cos(4 * np.pi * t / 24)
+    np.testing.assert_allclose(model.forecast(24).mean, truth, atol=0.1)
+
+
+def test_missing_values_at_the_origin_are_steps_ahead(walk):
+    """Two values missing: the forecast is what it was two steps earlier, further on."""
+    model = baselines.SARIMAX(max_order=1).fit(walk)
+    before = model.forecast(6)
+    later = pd.Series([np.nan, np.nan], pd.RangeIndex(120, 122))
+    after = clone(model).fit(walk).update(later).forecast(4)
+    np.testing.assert_allclose(after.mean, before.mean[2:], rtol=1e-10)
+    np.testing.assert_allclose(after.cov, before.cov.iloc[2:, 2:], rtol=1e-10)
+
+
+def test_missing_values_inside_are_not_filled(walk, rng):
+    holes = walk.mask(rng.random(120) < 0.1)
+    model = baselines.SARIMAX(max_order=1).fit(holes)
+    assert model.order_[1] == 1
+    full = baselines.SARIMAX(max_order=1).fit(walk)
+    # Interpolated, a walk with a tenth missing would lose 7 % of its one-step std.
+    assert model.noise_std_ == pytest.approx(full.noise_std_, rel=0.05)
+
+
+@pytest.mark.parametrize("model", TAKE_EXOG, ids=ident)
+def test_regressors_are_used(rng, model):
+    x = rng.standard_normal(130)
+    exog = pd.DataFrame({"x": 1e5 + 1e4 * x})
+    y = pd.Series(3 * x + 0.1 * rng.standard_normal(130))
+    model = clone(model).fit(y[:120], exog[:120])
+    ahead = model.forecast(10, exog[120:])
+    np.testing.assert_allclose(ahead.mean, 3 * x[120:], atol=0.4)
+    moved = model.apply(y[20:125], exog[20:125]).forecast(5, exog[125:])
+    np.testing.assert_allclose(moved.mean, 3 * x[125:], atol=0.4)
+
+
+# What they share
+
+
+@pytest.mark.parametrize("model", MODELS, ids=ident)
+def test_constructor_is_that_of_scikit_learn(seasonal, model):
+    parameters = model.get_params()
+    assert set(parameters) == set(inspect.signature(type(model)).parameters)
+    copied = clone(model)
+    copied.fit(seasonal)
+    assert copied.get_params() == parameters
+    for name in parameters:
+        assert re.search(rf"^    {name} : ", type(model).__doc__, re.MULTILINE)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=ident)
+@pytest.mark.parametrize("kind", ["dates", "zone", "business", "whole numbers"])
+def test_every_kind_of_index(seasonal, model, kind):
+    index = {
+        "dates": pd.date_range("2010-01-01", periods=108, freq="MS"),
+        "zone": pd.date_range("2010-03-01", periods=108, freq="h", tz="Europe/Paris"),
+        "business": pd.date_range("2010-01-01", periods=108, freq="B"),
+        "whole numbers": pd.RangeIndex(10, 10 + 2 * 108, 2),
+    }[kind]
+    model = clone(model).set_params(seasonal_period=12)
+    expected = clone(model).fit(seasonal[:96]).apply(seasonal[6:]).forecast(5)
+    y = seasonal.set_axis(index)
+    ahead = model.fit(y[:96]).apply(y[6:]).forecast(5)
+    np.testing.assert_array_equal(ahead.cov, expected.cov)
+    np.testing.assert_array_equal(ahead.mean, expected.mean)
+    assert ahead.index[0] == (226 if kind == "whole numbers" else index[-1] + index.freq)
+    assert ahead.name == "y"
+
+
+@pytest.mark.parametrize("model", MODELS, ids=ident)
+def test_update_is_apply_to_the_longer_series(seasonal, model):
+    fitted = clone(model).fit(seasonal[:100])
+    before = fitted.forecast(14)
+    applied = fitted.apply(seasonal)
+    np.testing.assert_array_equal(fitted.forecast(14).cov, before.cov)
+    updated = fitted.update(seasonal[100:103]).update(seasonal[103:])
+    assert updated is fitted
+    expected, ahead = applied.forecast(14), updated.forecast(14)
+    np.testing.assert_array_equal(ahead.mean, expected.mean)
+    np.testing.assert_array_equal(ahead.cov, expected.cov)
+    assert ahead.index.equals(expected.index)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=ident)
+@pytest.mark.parametrize("start", [5, 40, 103])
+def test_a_window_that_starts_later_keeps_phase_trend_and_state(seasonal, model, start):
+    """On a series that is repeated without noise the forecast goes on as it did."""
+    t = np.arange(140)
+    y = monthly(80 + 0.5 * t + 10 * np.sin(2 * np.pi * t / 12))
+    noisy = y[:100] + 0.01 * seasonal.diff().fillna(0).to_numpy()[:100]
+    if isinstance(model, baselines.AutoReg):
+        model = baselines.AutoReg(2, trend="ct", seasonal=True)
+    fitted = clone(model).fit(noisy)
+    whole = fitted.apply(pd.concat([noisy, y[100:]])).forecast(6)
+    part = fitted.apply(pd.concat([noisy, y[100:]])[start:]).forecast(6)
+    atol = 6.1 if isinstance(model, baselines.SeasonalNaive) else 0.5  # no trend in that one
+    np.testing.assert_allclose(part.mean, whole.mean, atol=0.25)
+    t = np.arange(140, 146)
+    truth = 80 + 0.5 * t + 10 * np.sin(2 * np.pi * t / 12)
+    if not isinstance(model, baselines.Theta):  # half the trend, times the season, in that one
+        np.testing.assert_allclose(part.mean, truth, atol=atol)
+
+
+@pytest.mark.parametrize(
+    ("refit", "window"), [(True, "expanding"), (False, "rolling"), (2, "rolling")]
+)
+def test_backtest_never_reads_past_the_origin(walk, refit, window):
+    walk = walk[:84]
+    own = Forecaster(GPRegressor(lengthscales=3.0), lags=2)
+    compare = {ident(m): m for m in MODELS}
+    arguments = {"steps": 3, "origins": [70, 74, 79], "refit": refit, "window": window}
+    clean = backtest(own, walk, compare=compare, **arguments).frame
+    assert list(clean["model"].unique()[1:]) == list(compare)
+    for poison in (np.nan, 1e12):
+        spoiled = walk.where(np.arange(84) <= 79, poison)
+        frame = backtest(own, spoiled, compare=compare, **arguments).frame
+        columns = ["model", "origin", "mean", "std", "lower_95", "upper_95", "refit"]
+        pd.testing.assert_frame_equal(clean[columns], frame[columns], check_exact=True)
+
+
+def test_backtest_holds_the_forecasts_of_a_loop_written_by_hand(seasonal):
+    own = Forecaster(GPRegressor(lengthscales=3.0), lags=2)
+    for name, model in {"naive": baselines.SeasonalNaive(), "theta": baselines.Theta()}.items():
+        result = backtest(own, seasonal, steps=3, n_origins=4, refit=3, compare={name: model})
+        rows = result.frame[result.frame["model"] == name].set_index(["origin", "step"])
+        for i, position in enumerate((95, 98, 101, 104)):
+            past = seasonal[: position + 1]
+            model = model.fit(past) if i % 3 == 0 else model.apply(past)
+            fold = rows.loc[seasonal.index[position]]
+            np.testing.assert_array_equal(fold["mean"], model.forecast(3).mean)
+            np.testing.assert_array_equal(fold["std"], model.forecast(3).std)
+            assert (fold["refit"] == (i % 3 == 0)).all()
+
+
+def within_binomial_error(hits: np.ndarray, level: float) -> None:
+    assert np.abs(hits.mean(axis=0) - level).max() < 4 * np.sqrt(level * (1 - level) / len(hits))
+
+
+@pytest.mark.parametrize("m", [1, 4])
+def test_coverage_of_seasonal_walks(rng, m):
+    hits = []
+    for _ in range(400):
+        shocks = rng.standard_normal(212)
+        y = pd.Series([shocks[t % m : t + 1 : m].sum() for t in range(212)])
+        ahead, actual = baselines.SeasonalNaive(m).fit(y[:200]).forecast(12), y[200:]
+        band, total = ahead.interval(0.9), ahead.aggregate("sum").interval(0.9).iloc[0]
+        inside = actual.between(band["lower"], band["upper"])
+        hits.append([*inside, total["lower"] < actual.sum() < total["upper"]])
+    within_binomial_error(np.array(hits), 0.9)
+
+
+@pytest.mark.parametrize("model", [MODELS[1], *MODELS[2:]], ids=ident)
+def test_coverage_of_a_fitted_model_on_new_paths_of_its_process(rng, model):
+    """Steps and their sum; an integrated moving average, for AutoReg an autoregression."""
+
+    def path(n: int) -> pd.Series:
+        e = rng.standard_normal(n + 50)
+        if isinstance(model, baselines.AutoReg):
+            return pd.Series(lfilter([1.0], [1.0, -0.7, 0.2], e)[50:])
+        return pd.Series(np.cumsum(e[1:] - 0.6 * e[:-1])[-n:] + 100)
+
+    fitted = clone(model).fit(path(1000))
+    hits = []
+    for _ in range(300):
+        y = path(108)
+        ahead, actual = fitted.apply(y[:100]).forecast(8), y[100:]
+        band, total = ahead.interval(0.9), ahead.aggregate("sum").interval(0.9).iloc[0]
+        inside = actual.between(band["lower"], band["upper"])
+        hits.append([*inside, total["lower"] < actual.sum() < total["upper"]])
+    within_binomial_error(np.array(hits), 0.9)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=ident)
+@pytest.mark.parametrize("scale", [1e6, 1e-6])
+def test_a_change_of_unit_is_one_of_the_forecast(seasonal, model, scale):
+    one = clone(model).fit(seasonal).forecast(13)
+    two = clone(model).fit(scale * seasonal).forecast(13)
+    np.testing.assert_allclose(two.mean, scale * one.mean, rtol=1e-4)
+    np.testing.assert_allclose(two.std, scale * one.std, rtol=1e-3)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=ident)
+def test_a_large_offset_is_no_lack_of_errors(walk, model):
+    one, two = (clone(model).fit(walk + shift).forecast(4) for shift in (0.0, 1e8))
+    np.testing.assert_allclose(two.mean - 1e8, one.mean, atol=0.5)
+    np.testing.assert_allclose(two.std, one.std, rtol=0.05)
+
+
+@pytest.mark.parametrize("period", [None, 1, 4])
+def test_seasonal_period_is_the_shortest_that_fits_twice(walk, period):
+    hourly = walk.set_axis(pd.date_range("2024-01-01", periods=120, freq="h"))
+    expected = {None: 24, 1: 1, 4: 4}[period]
+    assert baselines.SeasonalNaive(period).fit(hourly).seasonal_period_ == expected
+    if period is None:
+        assert baselines.SeasonalNaive().fit(hourly[:47]).seasonal_period_ == 1
+
+
+def test_what_does_not_converge_says_so_without_a_warning(seasonal, monkeypatch):
+    fit = sarimax.SARIMAX.fit
+    monkeypatch.setattr(
+        sarimax.SARIMAX, "fit", lambda self, *a, **k: fit(self, *a, **(k | {"maxiter": 1}))
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = baselines.SARIMAX(max_order=1).fit(seasonal)
+    assert model.converged_ is False
+    monkeypatch.undo()
+    assert baselines.SARIMAX(max_order=1).fit(seasonal).converged_ is True
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("model", MODELS, ids=ident)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda y: y * 0 + 3, "y must vary; got the constant 3 throughout"),
+        (lambda y: y[:9], "y must have at least 10 values; got 9"),
+        (lambda y: y.mask(y.index == y.index[4], np.inf), "got 1 infinite value.*2010-05"),
+        (lambda y: y.set_axis(y.index[::-1]), "y must be in ascending order of time"),
+    ],
+)
+def test_series_that_are_refused(seasonal, model, change, message):
+    with pytest.raises(ValueError, match=message):
+        clone(model).fit(change(seasonal))
+
+
+@pytest.mark.parametrize("model", MODELS[:4], ids=ident)
+def test_missing_values_are_refused(seasonal, model):
+    holes = seasonal.mask(seasonal.index == seasonal.index[4])
+    with pytest.raises(ValueError, match="y must be finite; got 1 missing.*first at 2010-05"):
+        clone(model).fit(holes)
+
+
+def test_types_are_checked(seasonal):
+    for model in MODELS:
+        with pytest.raises(TypeError, match="y must be a pandas Series; got ndarray"):
+            clone(model).fit(seasonal.to_numpy())
+        with pytest.raises(TypeError, match="y must be numeric; got dtype object"):
+            clone(model).fit(seasonal.astype(object))
+    for missing in (pd.Series([np.nan] * 20), pd.Series([pd.NA] * 20, dtype="Float64")):
+        with pytest.raises(ValueError, match="y must have at least 10 values; got 0"):
+            baselines.SARIMAX().fit(missing)
+
+
+@pytest.mark.parametrize("model", [MODELS[0], *MODELS[2:4]], ids=ident)
+def test_regressors_are_refused(seasonal, model):
+    exog = pd.DataFrame({"x": np.arange(108.0)}, index=seasonal.index)
+    message = f"exog must be None for {ident(model)}; got a DataFrame. It takes no regressors"
+    with pytest.raises(ValueError, match=message):
+        clone(model).fit(seasonal, exog)
+    fitted = clone(model).fit(seasonal)
+    for call in (
+        lambda: fitted.forecast(108, exog),
+        lambda: fitted.apply(seasonal, exog),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (baselines.SeasonalNaive(0), "seasonal_period must be a whole number, at least 1; got 0"),
+        (baselines.ETS(55), "y must have at least 110 values for a seasonal_period of 55; got 108"),
+        (baselines.AutoReg("aicc"), "lags must be 'aic', 'bic', 'hqic' or a whole number; got 'a"),
+        (baselines.AutoReg(-1), "lags must be a whole number, at least 0; got -1"),
+        (baselines.AutoReg(36), "lags must be at most 35 for 108 values; got 36"),
+        (baselines.AutoReg(trend="x"), "trend must be 'n', 'c', 't' or 'ct'; got 'x'"),
+        (baselines.AutoReg(trend=1), "trend must be 'n', 'c', 't' or 'ct'; got 1"),
+        (baselines.AutoReg(seasonal=True, seasonal_period=54), None),
+        (baselines.SARIMAX(max_order=-1), "max_order must be a whole number, at least 0; got -1"),
+        (baselines.SARIMAX(max_seasonal_order=0.5), "max_seasonal_order must be a whole number"),
+    ],
+)
+def test_parameters_that_are_refused(seasonal, model, message):
+    if message is None:
+        assert model.fit(seasonal).lags_ >= 0
+        return
+    with pytest.raises(ValueError, match=message):
+        model.fit(seasonal)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=ident)
+def test_steps_and_histories_that_are_refused(seasonal, model):
+    fitted = clone(model).fit(seasonal[5:100])
+    for call, message in (
+        (lambda: fitted.forecast(0), "steps must be a whole number, at least 1; got 0"),
+        (lambda: fitted.apply(seasonal), "begin with it or later, at 2010-06 .*; got 2010-01"),
+        (
+            lambda: fitted.apply(seasonal.set_axis(pd.RangeIndex(108))),
+            "y must have the frequency of the fit",
+        ),
+        (lambda: fitted.update(seasonal[101:]), "y_new must follow .* from 2018-05; got 7 values"),
+        (lambda: fitted.update(seasonal[:0]), "y_new must follow .* got 0 values from None"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_histories_too_short_for_the_fitted_model_are_refused(seasonal):
+    naive = baselines.SeasonalNaive().fit(seasonal)
+    with pytest.raises(ValueError, match="at least 12 values for the fitted SeasonalNaive; got 11"):
+        naive.apply(seasonal[-11:])
+    sarimax_ = baselines.SARIMAX(max_order=0, max_seasonal_order=0).fit(seasonal)
+    with pytest.raises(ValueError, match="at least .* values for the fitted SARIMAX; got 2"):
+        sarimax_.apply(seasonal[-2:])
+
+
+def test_a_series_without_error_is_refused():
+    sawtooth = monthly(np.tile(np.arange(12.0), 5))
+    message = "y must leave an error to learn from; got a series that SeasonalNaive predicts exact"
+    with pytest.raises(ValueError, match=message):
+        baselines.SeasonalNaive().fit(sawtooth)
+
+
+def test_constant_regressors_are_refused_where_the_model_has_a_constant(seasonal):
+    exog = pd.DataFrame({"x": 1.0}, index=seasonal.index)
+    with pytest.raises(ValueError, match="exog must vary; got column 'x' constant"):
+        baselines.SARIMAX().fit(seasonal, exog)
+
+
+def test_simulated_covariances_have_a_seed(seasonal):
+    model, _ = kept(_Form("M", "N", "M"), seasonal)
+    one, two = model.forecast(5).cov, model.forecast(5).cov
+    pd.testing.assert_frame_equal(one, two, check_exact=True)
+    model.random_state = 1
+    assert not one.equals(model.forecast(5).cov)

@@ -55,10 +55,12 @@ _MIN_ROWS = 3
 _MOST_ROWS = 800
 # Of the evidence; half the time of 1e-10, and no different in the scores of M4.
 _TOLERANCE = 1e-6
+# Groups of linear weights in GPRegressor; the first is shrunk.
+_LAG_GROUP = {"shrunk": 0, "free": 1, None: -1}
 # A member of an automatic combination is left out where its bands are on average so many times
 # as wide as those of the surest: it is unstable, or its logarithm explodes. Without a season
 # fewer members can go wrong, and short series need wide bands.
-_WIDEST_SEASONAL, _WIDEST = 3.0, 6.0
+_WIDEST_SEASONAL, _WIDEST = 2.75, 6.0
 
 
 class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -589,7 +591,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
                 regressor = GPRegressor(
                     prior=candidate.prior,
                     bias=candidate.bias if differences == candidate.differences else "free",
-                    groups=(-1 if not candidate.linear_lags else 0,) * len(lags) + (1,) * n_others,
+                    groups=(_LAG_GROUP[candidate.lag_weights],) * len(lags) + (2,) * n_others,
                     tol=_TOLERANCE,
                     random_state=self.random_state,
                 )

@@ -260,7 +260,7 @@ class GPRegressor(KernelRegressor):
                 groups.shape != (d,)
                 or not np.issubdtype(groups.dtype, np.integer)
                 or groups.min() < -1
-                or groups.max() >= d + 1
+                or groups.max() > d + 1
             ):
                 raise ValueError(
                     f"groups must number the group of each of the {d} inputs, from 0, or -1 "

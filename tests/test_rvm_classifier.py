@@ -425,10 +425,11 @@ def read(path, label):
     ("name", "label", "most_errors", "most_vectors"),
     [("ripley_synth", "yc", 0.10, 8), ("pima", "type", 0.22, 8)],
 )
-def test_benchmarks_of_the_literature(shared_data, name, label, most_errors, most_vectors):
+@pytest.mark.parametrize("seed", [None, 6])
+def test_benchmarks_of_the_literature(shared_data, name, label, most_errors, most_vectors, seed):
     files = f"{name}_tr.csv", f"{name}_te.csv"
     train, test = (read(shared_data / file, label) for file in files)
-    rvm = RVMClassifier().fit(*train)
+    rvm = RVMClassifier(random_state=seed).fit(*train)
     assert rvm.converged_
     assert rvm.n_relevance_ <= most_vectors
     assert (rvm.predict(test[0]) != test[1]).mean() <= most_errors

@@ -131,7 +131,7 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
     Ripley's it rises by 10 nats between 1 and 0.5, and the score stays where it is.
 
     No action lowers the evidence of the regression at the mode, but the Laplace evidence may fall a
-    little when the mode moves; see `sparse_bayes_laplace`.
+    little when the mode moves; see `sparse_bayes.laplace`.
 
     References
     ----------

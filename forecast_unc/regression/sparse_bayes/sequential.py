@@ -4,7 +4,7 @@ Tipping & Faul (2003) change one alpha at a time. That stops short: on lagged da
 change gains nothing where moving a basis to a neighboring row does, and thousands of re-estimates
 creep along ridges that one joint step crosses. Here
 
-* alphas and noise are re-estimated together, by Newton's method (`sparse_bayes_newton`), and
+* alphas and noise are re-estimated together, by Newton's method (`sparse_bayes.newton`), and
   columns with q^2 <= s are deleted on the way;
 * additions come in batches: gains are computed one after the other by rank-1 updates on a short
   list, so that no two columns claim the same gain;
@@ -16,7 +16,7 @@ creep along ridges that one joint step crosses. Here
 
 All of this happens on a pool of a few hundred columns, whose Gram matrix is all it needs: no pass
 over the rows. Around it, the candidates outside are priced (one thin product) and the best of them
-enter the pool, until none gains.
+enter the pool, until none gains; the random columns of a kick enter it, too.
 """
 
 from typing import NamedTuple
@@ -131,7 +131,7 @@ class SequentialTrainer:
             fruitless += 1
             if tried.objective > best.objective + 0.01:
                 best, fruitless = self._complete(tried), 0
-            if fruitless == 8:
+            if fruitless == 12:
                 break
         columns = self.pool[best.active]
         order = np.argsort(columns)

@@ -34,7 +34,7 @@ _ALGORITHMS = ("sequential", "mackay")
 _MULTIPLES = (0.5, 1.0, 2.0, 4.0)
 _FOLDS, _REPEATS = 5, 3
 _MOST_ROWS = 500  # of the cross-validation
-_START_COLUMNS = 500
+_START_COLUMNS, _START_COLUMNS_OF_FOLD = 500, 100
 _START_STEPS = 10  # of MacKay's iteration, to thin a start out
 
 
@@ -310,12 +310,14 @@ def _train(
     n_restarts: int,
     max_iter: int,
     rng: np.random.Generator,
+    most_columns: int = _START_COLUMNS,
 ) -> Machine:
     """Machine of the highest evidence over the starts, those that converged first."""
     found = []
     for restart in range(n_restarts + 1):
         sequential = algorithm == "sequential"
-        start = equal_shares(Phi, _some_columns(Phi.shape[1], sequential, rng))
+        most = most_columns if sequential else Phi.shape[1]
+        start = equal_shares(Phi, _some_columns(Phi.shape[1], most, rng))
         factor = np.exp(2.0 * (restart > 0) * rng.standard_normal(len(start.alpha)))
         start = start._replace(alpha=start.alpha * factor)
         if sequential:
@@ -327,11 +329,11 @@ def _train(
     return max(found, key=lambda machine: (machine.converged, machine.log_evidence))
 
 
-def _some_columns(M: int, sequential: bool, rng: np.random.Generator) -> Indices:
-    """All columns; more than 500 for "sequential" are thinned at random, the bias kept."""
-    if not sequential or M <= _START_COLUMNS:
+def _some_columns(M: int, most: int, rng: np.random.Generator) -> Indices:
+    """All columns; if there are too many, random ones and the last, which is the bias."""
+    if most >= M:
         return np.arange(M)
-    return np.append(np.sort(rng.permutation(M - 1)[: _START_COLUMNS - 1]), M - 1)
+    return np.append(np.sort(rng.permutation(M - 1)[: most - 1]), M - 1)
 
 
 def _machine(Phi: Array, signs: Array, model: SparseClassifier) -> Machine:
@@ -372,7 +374,9 @@ def _best_multiple(
             Phi = design(Z, Z[train], multiple * lengthscales, False, True)
             inside, outside = np.asfortranarray(Phi[train]), Phi[test]
             for signs in _one_against_rest(labels):
-                machine = _train(inside, signs[train], "sequential", 0, max_iter, rng)
+                machine = _train(
+                    inside, signs[train], "sequential", 0, max_iter, rng, _START_COLUMNS_OF_FOLD
+                )
                 odds = machine.log_odds(outside[:, machine.active])
                 scores[row, test] += log_expit(signs[test] * odds)
     scores = scores[:, tested > 0] / tested[tested > 0]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.linalg.blas import dtrsm
 from scipy.optimize import approx_fprime, minimize_scalar
+from scipy.stats import norm
 
 from forecast_unc.regression.sparse_bayes import batch
 from forecast_unc.regression.sparse_bayes.evidence import Evidence
@@ -14,6 +15,7 @@ from forecast_unc.regression.sparse_bayes.lengthscales import LengthscaleEvidenc
 from forecast_unc.regression.sparse_bayes.model import (
     NoisePrior,
     SparseModel,
+    left_out_log_density,
     sparsity_and_quality,
     weight_posterior,
 )
@@ -134,6 +136,21 @@ def test_sparsity_and_quality_are_their_definition(small):
     precision[active] = alpha[active]
     got = sparsity_and_quality(Phi, y, active, alpha[active], noise_var)
     assert_allclose(got, oracles.sparsity_and_quality(Phi, y, precision, noise_var), rtol=1e-11)
+
+
+def test_density_of_rows_left_out_is_its_definition(small):
+    Phi, y, alpha, noise_var = small
+    active = np.array([1, 4, 7, 8, 14, 15])  # the last is no basis at a row
+    model = SparseModel(active, alpha, noise_var, True, 0)
+    total = 0.0
+    for i in range(15):
+        kept = active != i
+        C = noise_var * np.eye(15) + (Phi[:, kept] / alpha[kept]) @ Phi[:, kept].T
+        others = np.arange(15) != i
+        weights = np.linalg.solve(C[np.ix_(others, others)], C[others, i])
+        mean, var = weights @ y[others], C[i, i] - weights @ C[others, i]
+        total += norm.logpdf(y[i], mean, np.sqrt(var))
+    assert_allclose(left_out_log_density(Phi, y, model), total, rtol=1e-11)
 
 
 @pytest.mark.parametrize("algorithm", TRAINERS)

@@ -1,6 +1,7 @@
 """Relevance vector machine: a sparse kernel regressor that returns a KernelPosterior."""
 
-from typing import Literal, Self
+from functools import partial
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +17,12 @@ from forecast_unc.regression.sparse_bayes.lengthscales import (
     adapt,
     design,
 )
-from forecast_unc.regression.sparse_bayes.model import NoisePrior, SparseModel, weight_posterior
+from forecast_unc.regression.sparse_bayes.model import (
+    NoisePrior,
+    SparseModel,
+    left_out_log_density,
+    weight_posterior,
+)
 from forecast_unc.regression.sparse_bayes.sequential import SequentialTrainer
 from forecast_unc.regression.standardize import (
     Lengthscales,
@@ -30,9 +36,18 @@ from forecast_unc.regression.standardize import (
 # In standard deviations of y: the prior is that of GPRegressor, so is the floor.
 _NOISE_PRIOR = NoisePrior(median=0.1, log_std=1.5, floor=1e-4, ceiling=1e1)
 _ALGORITHMS = ("sequential", "em", "mackay", "gradient", "subspace_em")
-_MOST_ROUNDS = 20
+_MOST_ROUNDS = 50
 _RESTART_LOG_STD = 0.7  # of the factor on all length-scales that a restart begins with
 _LEAST_GAIN = 0.05  # nats a round of length-scale adaptation
+
+
+class _Fit(NamedTuple):
+    """A model on one design, and what it is worth."""
+
+    model: SparseModel
+    lengthscales: Array  # (d,), of the standardized inputs
+    objective: float  # log evidence plus the log priors
+    left_out: float  # log density of the rows, each without itself and the basis at it
 
 
 class RVMRegressor(KernelRegressor):
@@ -67,8 +82,12 @@ class RVMRegressor(KernelRegressor):
         only two parameters left, which are maximized directly.
     adapt_lengthscales : bool, default=False
         Learn one length-scale an input by the gradient of the evidence, in turns with the choice of
-        the bases; a log-normal prior (log-std 0.4) keeps them near the start where rows are few:
-        there the evidence overfits a length-scale an input.
+        the bases, from `lengthscales` and from halves of them as long as those lead higher. A
+        log-normal prior (log-std 1.5) keeps the length-scale of an input that hardly matters
+        from infinity. The evidence of few rows with many inputs is highest where each has a
+        narrow basis of its own, which tells nothing of a new input; so nothing is accepted
+        that predicts the training rows worse than `lengthscales` does, each row left out
+        together with the basis at it.
     variance : {"standard", "augmented"}, default="standard"
         "augmented" (RVM*) adds a basis at each test input, with the prior variance var(y) - s^2, so
         that the uncertainty grows away from the data. There is then no closed form for uncertain
@@ -266,44 +285,83 @@ class RVMRegressor(KernelRegressor):
     ) -> tuple[SparseModel, Array]:
         """Model and length-scales of the highest evidence over the starts, standardized."""
         center = lengthscales * np.ones(Z.shape[1])
-        best, best_lengthscales, best_value = None, center, -np.inf
+        Phi = design(Z, Z, center, self.linear, self.bias)
+        # kicks are for the end: length-scales that are still moving undo what they find
+        n_kicks = 0 if self.adapt_lengthscales else None
+        fits = []
         for restart in range(self.n_restarts + 1):
-            current, value = center, -np.inf
-            if restart and self.adapt_lengthscales:  # where they start decides where they end
-                current = center * np.exp(_RESTART_LOG_STD * rng.standard_normal())
-            model: SparseModel | None = None
-            # kicks are for the end: length-scales that are still moving undo what they find
-            n_kicks = 0 if self.adapt_lengthscales else None
-            for _ in range(_MOST_ROUNDS if self.adapt_lengthscales else 1):
-                Phi = design(Z, Z, current, self.linear, self.bias)
-                model = self._optimize(Phi, t, noise, rng, restart, model, n_kicks)
-                previous, value = value, self._objective(Phi, t, model, current, center, noise)
-                if value > best_value:
-                    best, best_lengthscales, best_value = model, current, value
-                if value < previous + _LEAST_GAIN or not self.adapt_lengthscales:
-                    if n_kicks is None or self.algorithm != "sequential":
-                        break
-                    n_kicks = None
-                if not (model.active < len(t)).any():
-                    break
-                model, current = adapt(Z, t, model, current, center, noise, self.linear, self.bias)
-        assert best is not None
-        return best, best_lengthscales
+            model = self._optimize(Phi, t, noise, rng, restart, None, n_kicks)
+            fits.append(self._measured(Z, t, center, center, noise, Phi, model))
+        best = max(fits, key=lambda fit: fit.objective)
+        if not self.adapt_lengthscales:
+            return best.model, center
+        least, factor = best.left_out, 1.0
+        search = partial(self._adapted, Z, t, center, noise, rng, least)
+        # with the bases as they are the gradient does not see what narrower ones would bring
+        while True:
+            found = search(factor * center, None, 0)
+            if found is None or found.objective < best.objective + _LEAST_GAIN:
+                break
+            best, factor = found, 0.5 * factor
+        for _ in range(self.n_restarts):  # where they start decides where they end
+            found = search(center * np.exp(_RESTART_LOG_STD * rng.standard_normal()), None, 0)
+            if found is not None and found.objective > best.objective:
+                best = found
+        found = search(best.lengthscales, best.model, None)
+        if found is not None and found.objective > best.objective:
+            best = found
+        return best.model, best.lengthscales
 
-    def _objective(
+    def _adapted(
         self,
-        Phi: Array,
+        Z: Array,
         t: Array,
-        model: SparseModel,
+        center: Array,
+        noise: NoisePrior,
+        rng: np.random.Generator,
+        least: float,
+        lengthscales: Array,
+        model: SparseModel | None,
+        n_kicks: int | None,
+    ) -> _Fit | None:
+        """Highest objective on the way of bases and length-scales in turns, or None.
+
+        Only fits count whose density of rows left out is at least `least`.
+        """
+        best, value = None, -np.inf
+        for _ in range(_MOST_ROUNDS):
+            Phi = design(Z, Z, lengthscales, self.linear, self.bias)
+            model = self._optimize(Phi, t, noise, rng, 0, model, n_kicks)
+            fit = self._measured(Z, t, lengthscales, center, noise, Phi, model)
+            if fit.left_out >= least and (best is None or fit.objective > best.objective):
+                best = fit
+            # a nat a row: that way lies one basis a row
+            lost = fit.left_out < least - len(t) or not (model.active < len(t)).any()
+            if lost or fit.objective < value + _LEAST_GAIN:
+                break
+            value, n_kicks = fit.objective, 0
+            model, lengthscales = adapt(
+                Z, t, model, lengthscales, center, noise, self.linear, self.bias
+            )
+        return best
+
+    def _measured(
+        self,
+        Z: Array,
+        t: Array,
         lengthscales: Array,
         center: Array,
         noise: NoisePrior,
-    ) -> float:
-        """Log evidence plus the log priors: what starts and rounds are compared by."""
-        posterior = weight_posterior(Phi[:, model.active], t, model.alpha, model.noise_var)
+        Phi: Array,
+        model: SparseModel,
+    ) -> _Fit:
+        """What starts and rounds are compared by."""
+        columns = Phi[:, model.active]
+        posterior = weight_posterior(columns, t, model.alpha, model.noise_var)
         z = np.log(lengthscales / center) / LENGTHSCALE_LOG_STD
         log_prior = noise.terms(float(np.log(model.noise_var)))[0] - 0.5 * float(z @ z)
-        return posterior.log_evidence + log_prior
+        left_out = left_out_log_density(columns, t, model) if self.adapt_lengthscales else 0.0
+        return _Fit(model, lengthscales, posterior.log_evidence + log_prior, left_out)
 
     def _optimize(
         self,

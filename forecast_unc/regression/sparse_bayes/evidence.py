@@ -57,7 +57,7 @@ class Evidence:
             return np.empty((0, 0), order="F"), alpha, self.y_squared, float(value)
         precision = beta * self.gram
         precision.ravel(order="K")[:: len(alpha) + 1] += alpha
-        chol, info = dpotrf(precision, lower=1, clean=0, overwrite_a=1)
+        chol, info = dpotrf(precision, lower=1, clean=1, overwrite_a=1)
         if info:
             return None
         half = dtrsm(beta, chol, self.projection[:, None], lower=1)
@@ -83,8 +83,9 @@ class Evidence:
             return None
         chol, mean, squares, value = factored
         inverse = dpotri(chol, lower=1)[0] if len(alpha) else chol
-        lower = np.tril(inverse, -1)
-        cov = np.asfortranarray(lower + lower.T)
+        cov = np.add(
+            inverse, inverse.T, order="F"
+        )  # the upper triangle is zero, since the factor's is
         cov.ravel(order="K")[:: len(alpha) + 1] = variances = np.diagonal(inverse).copy()
         gamma = 1.0 - alpha * variances
         return EvidenceTerms(

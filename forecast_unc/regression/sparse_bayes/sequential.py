@@ -4,7 +4,7 @@ Tipping & Faul (2003) change one alpha at a time. That stops short: on lagged da
 change gains nothing where moving a basis to a neighboring row does, and thousands of re-estimates
 creep along ridges that one joint step crosses. Here
 
-* alphas and noise are re-estimated together, by Newton's method (`sparse_bayes_newton`), and
+* alphas and noise are re-estimated together, by Newton's method (`sparse_bayes.newton`), and
   columns with q^2 <= s are deleted on the way;
 * additions come in batches: gains are computed one after the other by rank-1 updates on a short
   list, so that no two columns claim the same gain;
@@ -16,7 +16,7 @@ creep along ridges that one joint step crosses. Here
 
 All of this happens on a pool of a few hundred columns, whose Gram matrix is all it needs: no pass
 over the rows. Around it, the candidates outside are priced (one thin product) and the best of them
-enter the pool, until none gains.
+enter the pool, until none gains; the random columns of a kick enter it, too.
 """
 
 from typing import NamedTuple
@@ -43,6 +43,7 @@ _SHORT_LIST = 64
 _EXCHANGES = 8
 _POOL = 320
 _ENTRANTS = 48
+_LARGE = 100  # columns in a model
 
 
 class _State(NamedTuple):
@@ -69,8 +70,9 @@ class SequentialTrainer:
     random_state : Generator
         Source of the first pool and of the kicks.
     n_kicks : int, optional
-        Most kicks; by default 20 for small designs and fewer from 600 rows on, so that they
-        cost about as much as the rest. Models of more than 150 columns get fewer, too.
+        Most kicks; by default 20 for small designs, and fewer from 600 rows on unless more than
+        100 columns are in the model, so that they cost about as much as the rest. Models of more
+        than 150 columns get fewer, too.
     max_iter : int
         Most joint re-estimations.
     """
@@ -86,7 +88,7 @@ class SequentialTrainer:
     ) -> None:
         self.Phi, self.y, self.noise, self.rng = Phi, y, noise, random_state
         n, M = Phi.shape
-        self.n_kicks = min(20, 1 + 6_000_000 // (n * M)) if n_kicks is None else n_kicks
+        self.n_kicks = n_kicks
         self.max_iter, self.n_iter = max_iter, 0
         norms = np.sqrt(np.einsum("ij,ij->j", Phi, Phi))
         self.scale = np.where(norms > 0, norms, 1.0)
@@ -94,8 +96,9 @@ class SequentialTrainer:
         self.projection = dgemv(1.0, Phi, y, trans=1) / self.scale  # Phi' y
         self.y_squared = float(y @ y)
         self.pool = np.empty(0, dtype=np.intp)
-        self._columns = np.empty((n, 0), order="F")  # the pool's, of unit norm
-        self._gram = np.empty((0, 0), order="F")
+        self._columns = np.empty((n, 0), order="F")  # the pool's, of unit norm, and room for more
+        self._products_in_pool = np.empty((0, 0), order="F")
+        self._gram = self._products_in_pool  # its part in use
         self._products = np.empty((M, 64), order="F")  # Phi' phi_j of columns once in the model
         self._slot: dict[int, int] = {}
 
@@ -119,14 +122,16 @@ class SequentialTrainer:
         self._enter(np.unique(np.concatenate([first, strongest, given, [M - 1]])))
         best = self._complete(self._search(self._start(start)))
         fruitless = 0
+        size, most = len(best.active), self.n_kicks
+        if most is None:  # that of a large model costs no more than its growth, whatever n is
+            most = 20 if size > _LARGE else min(20, 1 + 6_000_000 // self.Phi.size)
         # a kick costs the cube of the model's size
-        cheap = int(20 * (150 / max(150, len(best.active))) ** 2)
-        for kick in range(min(self.n_kicks, cheap)):
+        for kick in range(min(most, int(20 * (150 / max(150, size)) ** 2))):
             tried = self._search(self._kicked(best, kick))
             fruitless += 1
             if tried.objective > best.objective + 0.01:
                 best, fruitless = self._complete(tried), 0
-            if fruitless == 8:
+            if fruitless == 12:
                 break
         columns = self.pool[best.active]
         order = np.argsort(columns)
@@ -140,16 +145,21 @@ class SequentialTrainer:
 
     def _enter(self, new: Indices) -> None:
         """Let columns enter the pool."""
-        block = self.Phi[:, new] / self.scale[new]
-        w, k = len(self.pool), len(new)
-        gram = np.empty((w + k, w + k), order="F")
-        gram[:w, :w] = self._gram
-        gram[w:, w:] = dgemm(1.0, block, block, trans_a=1)
-        if w:
-            gram[:w, w:] = dgemm(1.0, self._columns, block, trans_a=1)
-            gram[w:, :w] = gram[:w, w:].T
+        if not len(new):  # BLAS refuses empty arrays
+            return
+        w, last = len(self.pool), len(self.pool) + len(new)
+        if last > self._columns.shape[1]:  # room for as many again
+            columns = np.empty((len(self.y), 2 * last), order="F")
+            columns[:, :w] = self._columns[:, :w]
+            gram = np.empty((2 * last, 2 * last), order="F")
+            gram[:w, :w] = self._gram
+            self._columns, self._products_in_pool = columns, gram
+        block = self._columns[:, w:last]
+        np.divide(self.Phi[:, new], self.scale[new], out=block)
+        gram = self._products_in_pool[:last, :last]
+        gram[:, w:] = dgemm(1.0, self._columns[:, :last], block, trans_a=1)
+        gram[w:, :w] = gram[:w, w:].T
         self._gram = gram
-        self._columns = np.concatenate([self._columns.T, block.T]).T
         self.pool = np.concatenate([self.pool, new])
 
     def _evidence(self, active: Indices) -> Evidence:
@@ -249,12 +259,17 @@ class SequentialTrainer:
         return None
 
     def _kicked(self, state: _State, kick: int) -> _State:
-        """The model and random columns of the pool beside it, thinned from about equal shares.
+        """The model and random columns beside it, thinned from about equal shares.
 
         MacKay's steps thin boldly, EM's gently; they take turns.
         """
         size = max(100, 3 * len(state.active))
-        others = np.setdiff1d(self.rng.permutation(len(self.pool))[:size], state.active)
+        # from the pool alone the last nats of large models stay out of reach
+        chosen = self.rng.permutation(len(self.scale))[:size]
+        self._enter(np.setdiff1d(chosen, self.pool))
+        position = np.empty(len(self.scale), dtype=np.intp)
+        position[self.pool] = np.arange(len(self.pool))
+        others = np.setdiff1d(position[chosen], state.active)
         active = np.concatenate([state.active, others])
         spread = self.rng.standard_normal(len(active) + 1)
         alpha = len(active) / max(self.y_squared, 1e-300) * np.exp(spread[:-1])

@@ -51,8 +51,6 @@ from forecast_unc.regression.standardize import check_whole
 
 # Fewer rows than this leave nothing to learn from.
 _MIN_ROWS = 3
-# Rows that each member of an automatic combination learns from.
-_MOST_ROWS = 800
 # Of the evidence; half the time of 1e-10, and no different in the scores of M4.
 _TOLERANCE = 1e-6
 # Groups of linear weights in GPRegressor; the first is shrunk.
@@ -104,7 +102,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         DatetimeIndex.
     max_train : int, optional
         Learn from the last rows only; the cost of a GP grows with the cube of the rows. None
-        takes all; where lags are "auto", the last 800.
+        takes all; where lags are "auto", the last 800 or fewer, see `choices_`.
     random_state : int, numpy.random.Generator or None
         Seed of "monte_carlo" forecasts and of the default regressor's restarts.
 
@@ -206,7 +204,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
                 weights=[weight for _, weight, _ in members],
                 widest=_WIDEST_SEASONAL if self.seasonal_period_ else _WIDEST,
             )._fit_those_that_can(y, exog, y_std)
-            self.choices_ = self._described(members, index, len(values))
+            self.choices_ = self._described(members, index)
             return self
         return self._fit_one(values, stds, index, exog_values, y.name)
 
@@ -236,7 +234,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             lag = 1 if prior_mean == "last" else periods[-1]
             if lag not in lags:
                 raise ValueError(
-                    f"lags must hold {lag} for prior_mean={prior_mean!r}; got {self.lags!r}. Add it."
+                    f"lags must hold {lag} for prior_mean={prior_mean!r}; got {self.lags!r}. "
+                    "Add it."
                 )
             self._anchor = lags.index(lag)
         complete = _complete_rows(values, lags, tuple(differences))
@@ -595,6 +594,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
                     tol=_TOLERANCE,
                     random_state=self.random_state,
                 )
+            most = candidate.rows if self.max_train is None else self.max_train
             options = {
                 "lags": lags,
                 "differences": differences,
@@ -606,20 +606,21 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             member = Forecaster(
                 regressor,
                 **options,
-                max_train=_MOST_ROWS if self.max_train is None else self.max_train,
+                max_train=most,
                 random_state=self.random_state,
             )
             what = (
                 f"lags {_ranges(lags)}, differences {options['differences'] or 'none'}, "
                 f"transform {options['transform'] or 'none'}, prior mean {prior_mean}, "
-                f"calendar {', '.join(map(_calendar_name, parts)) or 'none'}: {candidate.why}"
+                f"calendar {', '.join(map(_calendar_name, parts)) or 'none'}, last {most} rows: "
+                f"{candidate.why}"
             )
-            key = (*map(repr, options.values()), repr(regressor))
+            key = (*map(repr, options.values()), repr(regressor), most)
             members.setdefault(key, (what, candidate.weight, member))
         return list(members.values())
 
     def _described(
-        self, members: list[tuple[str, float, "Forecaster"]], index: pd.Index, n: int
+        self, members: list[tuple[str, float, "Forecaster"]], index: pd.Index
     ) -> list[str]:
         assert self.combination_ is not None
         suggested = seasonal_periods(index)
@@ -629,11 +630,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             if _is_auto(self.seasonal_period)
             else "given"
         )
-        rows = _MOST_ROWS if self.max_train is None else self.max_train
-        lines = [
-            f"seasonal period {seen}: {origin}",
-            f"rows: at most the last {rows} of {n} values",
-        ]
+        lines = [f"seasonal period {seen}: {origin}"]
         refused = self.combination_.refused_
         kept = iter(self.combination_.weights_)
         for number, (what, *_) in enumerate(members):

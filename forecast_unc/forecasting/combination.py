@@ -17,6 +17,8 @@ from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.persistence import save_model
 from forecast_unc.forecasting.series import check_is_series
 
+# With `widest`, narrower bands than so many times the median member's are overconfident.
+_NARROWEST = 0.25
 # Rolling-origin validation: so many origins, half a horizon apart.
 _N_ORIGINS = 3
 # A horizon for it, at most this share of the series.
@@ -41,8 +43,9 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         for long series, whose members differ. None weights all alike.
     widest : float, optional
         Leave a member out of a forecast where its 95 % bands are on average more than so many
-        times as wide as the narrowest member's, and where it cannot forecast. By default none
-        is left out.
+        times as wide as the narrowest member's, and where it cannot forecast; and one whose
+        bands are narrower than a quarter of the median member's, of three or more. By default
+        none is left out.
 
     Attributes
     ----------
@@ -195,7 +198,10 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         if not forecasts:
             raise errors[0]
         widths = np.array([np.ptp(f.interval(0.95).to_numpy(), axis=1).mean() for f in forecasts])
-        kept = widths <= self.widest * widths.min()
+        kept = np.ones(len(widths), dtype=bool)
+        if len(widths) > 2:
+            kept = widths >= _NARROWEST * np.median(widths)
+        kept &= widths <= self.widest * widths[kept].min()
         return Forecast.average(
             [f for f, keep in zip(forecasts, kept, strict=True) if keep], np.array(weights)[kept]
         )

@@ -58,7 +58,7 @@ _LAG_GROUP = {"shrunk": 0, "free": 1, None: -1}
 # A member of an automatic combination is left out where its bands are on average so many times
 # as wide as those of the surest: it is unstable, or its logarithm explodes. Without a season
 # fewer members can go wrong, and short series need wide bands.
-_WIDEST_SEASONAL, _WIDEST = 2.75, 6.0
+_WIDEST_SEASONAL, _WIDEST = 2.5, 6.0
 
 
 class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types

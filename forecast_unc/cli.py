@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import pandas as pd
 
 from forecast_unc._version import __version__
+from forecast_unc.evaluation import baselines
 from forecast_unc.evaluation.backtest import backtest
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.forecaster import Forecaster
@@ -21,6 +22,13 @@ from forecast_unc.forecasting.series import regular_index
 from forecast_unc.regression.standardize import check_whole
 
 _COVERAGE = (0.8, 0.95)
+_BASELINES = {
+    "seasonal_naive": baselines.SeasonalNaive,
+    "autoreg": baselines.AutoReg,
+    "ets": baselines.ETS,
+    "theta": baselines.Theta,
+    "sarimax": baselines.SARIMAX,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -96,12 +104,14 @@ def _parser() -> argparse.ArgumentParser:
     test.add_argument(
         "--compare",
         nargs="*",
-        choices=PROPAGATIONS,
+        choices=(*PROPAGATIONS, *_BASELINES),
         default=["naive"],
-        help="propagations to compare with (default: naive)",
+        help="propagations and other models to compare with (default: naive)",
     )
     test.add_argument(
-        "--seasonal-period", type=int, default=1, help="period of the MASE's scale (default: 1)"
+        "--seasonal-period",
+        type=int,
+        help="period of the MASE's scale (default: from the times)",
     )
     test.add_argument("--jobs", type=int, default=1, help="parallel jobs (default: 1)")
     test.add_argument("--output", type=Path, help="CSV of all forecasts to write")
@@ -119,11 +129,17 @@ def _add_series_arguments(parser: argparse.ArgumentParser) -> None:
         "--lags",
         type=int,
         nargs="+",
-        default=[12],
-        help="one number p for lags 1 to p, or the lags",
+        help="one number p for lags 1 to p, or the lags (default: chosen from the series, as "
+        "what else is left out; with lags given: no differences and no transform)",
     )
     parser.add_argument(
-        "--differences", type=int, nargs="+", default=[], help="lags of differences, such as 1 12"
+        "--differences", type=int, nargs="+", help="lags of differences, such as 1 12; 0 for none"
+    )
+    parser.add_argument(
+        "--transform", choices=("auto", "none", "log", "boxcox"), default="auto", help="of y"
+    )
+    parser.add_argument(
+        "--period", type=int, nargs="+", help="seasonal periods (default: from the times)"
     )
     parser.add_argument(
         "--coverage",
@@ -170,7 +186,9 @@ def _backtest(arguments: argparse.Namespace) -> None:
         n_origins=arguments.origins,
         step=arguments.step,
         refit=arguments.refit,
-        compare={name: name for name in arguments.compare},
+        compare={
+            name: _BASELINES[name]() if name in _BASELINES else name for name in arguments.compare
+        },
         seasonal_period=arguments.seasonal_period,
         coverage=arguments.coverage,
         n_jobs=arguments.jobs,
@@ -215,8 +233,19 @@ def _check_options(arguments: argparse.Namespace) -> None:
 
 
 def _forecaster(arguments: argparse.Namespace) -> Forecaster:
-    lags = arguments.lags[0] if len(arguments.lags) == 1 else arguments.lags
-    return Forecaster(lags=lags, differences=arguments.differences, random_state=arguments.seed)
+    return Forecaster(
+        lags=_one_or_several(arguments.lags),
+        differences=_one_or_several(arguments.differences),
+        seasonal_period="auto" if arguments.period is None else arguments.period,
+        transform=None if arguments.transform == "none" else arguments.transform,
+        random_state=arguments.seed,
+    )
+
+
+def _one_or_several(values: list[int] | None) -> Any:
+    if values is None:
+        return "auto"
+    return values[0] if len(values) == 1 else values
 
 
 def _table(forecast: Forecast, coverage: Sequence[float]) -> pd.DataFrame:

@@ -148,7 +148,7 @@ def _one_hot(index: pd.Index[Any], name: str) -> Array:
         "day_of_week": times.dayofweek,
         "month": times.month - 1,
     }[name]
-    return np.eye(_PARTS[name])[value]
+    return np.asarray(np.eye(_PARTS[name])[value])
 
 
 def _times(index: pd.Index[Any]) -> pd.DatetimeIndex:
@@ -166,16 +166,17 @@ def _times(index: pd.Index[Any]) -> pd.DatetimeIndex:
 def _ordinal(index: pd.Index[Any]) -> Array:
     """Position of each time on an unending grid of the index's frequency."""
     if isinstance(index, pd.RangeIndex):
-        return index.to_numpy() / index.step
+        return np.asarray(index.to_numpy() / index.step)
     freq: Any = index.freq  # type: ignore[attr-defined]
     if isinstance(index, pd.PeriodIndex):
-        return index.asi8 / freq.n
+        return np.asarray(index.asi8 / freq.n)
     times = _times(index)
     if isinstance(freq, Tick | Day):
         unit = pd.Timedelta(days=freq.n) if isinstance(freq, Day) else pd.Timedelta(freq)
         return np.asarray((times - pd.Timestamp("2000-01-01")) / unit)
     if isinstance(freq, BusinessDay):
-        return np.busday_count("2000-01-01", times.to_numpy().astype("datetime64[D]")) / freq.n
+        days = times.to_numpy().astype("datetime64[D]")
+        return np.asarray(np.busday_count("2000-01-01", days) / freq.n)
     period = {"W": "W", 12: "M", 4: "Q"}
     base = freq.rule_code.split("-")[0]
     code = period.get("W" if base == "W" else _IN_A_YEAR.get(base, 0))
@@ -186,4 +187,4 @@ def _ordinal(index: pd.Index[Any]) -> Array:
         )
     if code == "W":
         return np.asarray((times - pd.Timestamp("2000-01-01")) / pd.Timedelta(days=7 * freq.n))
-    return times.to_period(code).asi8 / freq.n
+    return np.asarray(times.to_period(code).asi8 / freq.n)

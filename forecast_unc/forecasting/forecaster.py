@@ -568,7 +568,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             return ()
         if _is_auto(self.seasonal_period):
             return seasons_in(values, seasonal_periods(index))
-        given = _as_lags("seasonal_period", self.seasonal_period, upto=False)  # type: ignore[arg-type]
+        given = _as_lags("seasonal_period", self.seasonal_period, upto=False)
         return tuple(sorted(set(given)))
 
     def _resolve(
@@ -578,7 +578,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         periods = self.seasonal_period_
         members: dict[tuple[Any, ...], tuple[str, float, Forecaster]] = {}
         for candidate in specifications(values, periods):
-            differences = _plain(self.differences, candidate.differences)
+            differences = candidate.differences
+            if not _is_auto(self.differences):
+                differences = tuple(_as_lags("differences", self.differences, upto=False))
             prior_mean = _plain(self.prior_mean, candidate.prior_mean)
             parts = check_calendar(_plain(self.calendar, candidate.calendar))
             lags = candidate.lags
@@ -710,7 +712,7 @@ def _complete_rows(
     return ~(np.isnan(X).any(axis=1) | np.isnan(target))
 
 
-def _as_lags(name: str, value: int | Sequence[int], upto: bool) -> Sequence[int]:
+def _as_lags(name: str, value: Any, upto: bool) -> Sequence[int]:
     """Positive whole numbers from an int or a sequence of them; with `upto` p means 1 to p."""
     items: list[Any]
     if _is_whole(value):
@@ -719,7 +721,7 @@ def _as_lags(name: str, value: int | Sequence[int], upto: bool) -> Sequence[int]
         items = [value] if upto or value != 0 else []
     else:
         iterable = isinstance(value, Iterable) and not isinstance(value, str)
-        items = list(value) if iterable else [value]  # type: ignore[arg-type]
+        items = list(value) if iterable else [value]
     valid = all(_is_whole(item) and item >= 1 for item in items)
     if upto and (not valid or not items or len(set(items)) < len(items)):
         raise ValueError(

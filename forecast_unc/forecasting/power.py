@@ -1,9 +1,8 @@
 """Nonlinear transforms of the values: logarithm and Box-Cox."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -99,7 +98,7 @@ class PowerTransform:
         inner = float(minimize_scalar(loss, bounds=(0.0, 1.0), method="bounded").x)
         return cls(min((0.0, inner, 1.0), key=loss))  # the search never reaches an end
 
-    def check(self, y: Array, times: Sequence[object] | None = None) -> None:
+    def check(self, y: Array, times: Any = None) -> None:
         """Raise unless all values can be transformed.
 
         Parameters

@@ -88,7 +88,7 @@ def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
     n = int((~np.isnan(y)).sum())
     changes = np.diff(y)
     changes = changes - np.nanmean(changes)
-    found = []
+    found: list[int] = []
     for period in sorted(periods):
         if n < (2 if found else 3) * period:
             continue

@@ -202,7 +202,8 @@ class GPRegressor(KernelRegressor):
         best = self._maximize(evidence, input_scale, output_scale)
         theta = np.exp(best.log_hyperparameters)
         self.lengthscales_ = theta[:d] * input_scale
-        self.amplitude_, self.noise_std_ = theta[d] * output_scale, theta[-1] * output_scale
+        self.amplitude_ = float(theta[d]) * output_scale
+        self.noise_std_ = float(theta[-1]) * output_scale
         self.linear_scale_ = (
             np.where(groups < 0, 0.0, np.append(theta[d + 1 : -1], 0.0)[groups])
             * output_scale

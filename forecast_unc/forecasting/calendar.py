@@ -87,7 +87,7 @@ def check_calendar(calendar: Calendar) -> tuple[Any, ...]:
         calendar = (calendar,)
     parts = tuple(calendar) if isinstance(calendar, Sequence) else (calendar,)
     for part in parts:
-        if not (isinstance(part, pd.DatetimeIndex) or part in NAMES):
+        if not (isinstance(part, pd.DatetimeIndex) or (isinstance(part, str) and part in NAMES)):
             raise ValueError(
                 f"calendar must name {', '.join(NAMES)}, or hold holidays as a DatetimeIndex; got "
                 f"{part!r}. Use None for no inputs from the calendar."

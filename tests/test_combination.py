@@ -177,7 +177,9 @@ def test_the_widest_members_are_left_out(y):
     wide = Forecaster(GP, lags=1, differences=(1, 1))
     three = [LEVELS, CHANGES, wide]
     apart = [clone(model).fit(y).forecast(6) for model in three]
-    widths = np.array([(f.interval(0.95)["upper"] - f.interval(0.95)["lower"]).mean() for f in apart])
+    widths = np.array(
+        [(f.interval(0.95)["upper"] - f.interval(0.95)["lower"]).mean() for f in apart]
+    )
     ratios = widths / widths.min()
     assert ratios[2] > ratios[1] > 1.05
     for limit in (1.01, 0.5 * (ratios[1] + ratios[2]), 2 * ratios[2]):
@@ -230,12 +232,22 @@ def test_parameters_are_those_of_scikit_learn(y):
         ([], {}, ValueError, r"forecasters must be a sequence of at least one .*; got \[\]\. Pass"),
         ("naive", {}, ValueError, "forecasters must be a sequence .*; got 'naive'"),
         (LEVELS, {}, ValueError, "forecasters must be a sequence of at least one forecaster; got"),
-        (["naive"], {}, TypeError, "forecasters must hold models with fit and forecast; got 'naive'"),
+        (
+            ["naive"],
+            {},
+            TypeError,
+            "forecasters must hold models with fit and forecast; got 'naive'",
+        ),
         ([Forecaster], {}, TypeError, r"forecasters must hold models .*Pass Forecaster\(\.\.\.\)"),
         ([LEVELS], {"weights": "best"}, ValueError, "weights must be numbers, 'validation' or Non"),
         ([LEVELS], {"weights": [1, 2]}, ValueError, r"weights must be 1 numbers.*got \[1, 2\]"),
         ([LEVELS], {"weights": [0.0]}, ValueError, "none negative and not all 0; got"),
-        ([LEVELS] * 2, {"weights": [1, -1]}, ValueError, "weights must be 2 numbers, none negative"),
+        (
+            [LEVELS] * 2,
+            {"weights": [1, -1]},
+            ValueError,
+            "weights must be 2 numbers, none negative",
+        ),
         ([LEVELS] * 2, {"weights": [1, np.nan]}, ValueError, "weights must be 2 numbers"),
         ([LEVELS], {"widest": 1.0}, ValueError, r"widest must be greater than 1; got 1\.0\. Use"),
         ([LEVELS], {"widest": np.nan}, ValueError, "widest must be greater than 1; got nan"),

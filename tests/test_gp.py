@@ -422,9 +422,7 @@ def test_shrunk_prior_is_what_the_documentation_says():
     gp = GPRegressor(prior="shrunk", groups=(0, 0, 1), bias=None).fit(X, y)
     scale, unit = X.std(axis=0), y.std()
     tau = (gp.linear_scale_ * scale / unit)[[0, 2]]
-    at = np.log(
-        [*(gp.lengthscales_ / scale), gp.amplitude_ / unit, *tau, gp.noise_std_ / unit]
-    )
+    at = np.log([*(gp.lengthscales_ / scale), gp.amplitude_ / unit, *tau, gp.noise_std_ / unit])
     median = np.log([2 * np.sqrt(3)] * 3 + [0.1, 0.1, 0.5, 0.7])
     std = np.array([1.5] * 3 + [0.7, 0.7, 1.5, 1.0])
     Z = (X - X.mean(axis=0)) / scale
@@ -554,7 +552,10 @@ def test_input_without_variation_is_harmless():
     ("parameters", "message"),
     [
         ({"prior": "strong"}, r"prior must be 'weak', 'shrunk' or None; got 'strong'\. Use"),
-        ({"bias": "none"}, r"bias must be 'free', 'shrunk' or None; got 'none'\. Use None for none"),
+        (
+            {"bias": "none"},
+            r"bias must be 'free', 'shrunk' or None; got 'none'\. Use None for none",
+        ),
         ({"groups": [0]}, r"groups must number the group of each of the 2 inputs.*got \[0\]\. Use"),
         ({"groups": [0, -2]}, r"groups must .*from 0, or -1 for no linear weight; got \[0, -2\]"),
         ({"groups": [0, 9]}, r"groups must number .*; got \[0, 9\]\. Use None for one group"),

@@ -1,7 +1,12 @@
+"""Seasons that an index suggests, and inputs made of its dates."""
+
+import re
+
+import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc.forecasting.calendar import seasonal_periods
+from forecast_unc.forecasting.calendar import calendar_inputs, check_calendar, seasonal_periods
 
 
 @pytest.mark.parametrize(
@@ -44,3 +49,183 @@ def test_whole_numbers_have_no_calendar_and_a_time_zone_changes_nothing():
     assert seasonal_periods(pd.RangeIndex(50)) == ()
     index = pd.date_range("2024-03-30", periods=100, freq="h", tz="Europe/Paris")
     assert seasonal_periods(index) == (24, 168)
+
+
+# Inputs from the calendar
+
+INDEXES = {
+    "hours": pd.date_range("2024-03-30", periods=400, freq="h"),
+    "hours of a zone": pd.date_range("2024-03-30", periods=400, freq="h", tz="Europe/Paris"),
+    "half hours": pd.date_range("2024-03-30", periods=400, freq="30min"),
+    "days": pd.date_range("2024-02-01", periods=800, freq="D"),
+    "days of a zone": pd.date_range("2024-02-01", periods=800, freq="D", tz="America/New_York"),
+    "every second day": pd.date_range("2024-02-01", periods=400, freq="2D"),
+    "business days": pd.date_range("2024-02-01", periods=800, freq="B"),
+    "weeks": pd.date_range("2020-01-01", periods=200, freq="W-WED"),
+    "month starts": pd.date_range("1999-01-01", periods=50, freq="MS"),
+    "month ends": pd.date_range("1999-01-01", periods=50, freq="ME"),
+    "business months": pd.date_range("1999-01-01", periods=50, freq="BMS"),
+    "two months": pd.date_range("1999-01-01", periods=50, freq="2MS"),
+    "quarters": pd.date_range("1999-01-01", periods=50, freq="QE-NOV"),
+    "monthly periods": pd.period_range("1999-01", periods=50, freq="M"),
+    "quarterly periods": pd.period_range("1999-01", periods=50, freq="Q"),
+    "hourly periods": pd.period_range("2024-03-30", periods=400, freq="h"),
+    "daily periods": pd.period_range("2024-02-01", periods=800, freq="D"),
+    "weekly periods": pd.period_range("2020-01-01", periods=200, freq="W"),
+    "whole numbers": pd.RangeIndex(3, 403, 4),
+}
+DATED = {name: index for name, index in INDEXES.items() if name != "whole numbers"}
+
+
+@pytest.mark.parametrize("name", INDEXES)
+def test_a_time_has_one_row_whatever_the_rest_of_the_index(name):
+    index = INDEXES[name]
+    parts = ("fourier",)
+    if name in DATED:
+        parts += ("hour_of_week", "month", pd.DatetimeIndex(["2024-04-01", "2000-01-01"]))
+    periods = seasonal_periods(index) or (7,)
+    whole = calendar_inputs(index, parts, periods)
+    assert whole.shape[0] == len(index)
+    assert np.isfinite(whole).all()
+    for part in (slice(17, 40), slice(1, 2), slice(30, None)):
+        rows = calendar_inputs(index[part], parts, periods)
+        np.testing.assert_allclose(rows, whole[part], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "period", "exact"),
+    [
+        ("hours", 24, 24),
+        ("hours", 168, 168),
+        ("hours", 52, 52),  # weeks of a year are those of a weekly index alone
+        ("half hours", 48, 48),
+        ("days", 7, 7),
+        ("days", 365, 365.2425),
+        ("days of a zone", 365, 365.2425),
+        ("daily periods", 365, 365.2425),
+        ("business days", 5, 5),
+        ("business days", 260, 260),
+        ("weeks", 52, 365.2425 / 7),
+        ("weekly periods", 52, 365.2425 / 7),
+        ("month ends", 12, 12),
+        ("business months", 12, 12),
+        ("two months", 6, 6),
+        ("quarters", 4, 4),
+        ("monthly periods", 12, 12),
+        ("quarterly periods", 4, 4),
+        ("hourly periods", 24, 24),
+        ("whole numbers", 7, 7),
+        ("whole numbers", 365, 365),
+        ("whole numbers", 3, 3),
+    ],
+)
+def test_fourier_inputs_are_the_sines_and_cosines_of_the_period(name, period, exact):
+    """Those of the definition turned by a constant phase: the same span, the same products."""
+    rows = calendar_inputs(INDEXES[name], ("fourier",), (period,))
+    t = np.arange(len(rows))
+    harmonics = range(1, min(period // 2, 4 if period <= 48 else 3) + 1)
+    column = 0
+    for h in harmonics:
+        width = 1 if 2 * h == period else 2
+        wave = rows[:, column] + (1j * rows[:, column + 1] if width == 2 else 0)
+        turned = np.exp(2j * np.pi * h * t / exact)
+        np.testing.assert_allclose(wave, wave[0] * turned, atol=1e-6)
+        np.testing.assert_allclose(np.abs(wave), 1.0, atol=1e-9)
+        column += width
+    assert column == rows.shape[1]
+
+
+def test_several_periods_stand_side_by_side():
+    index = INDEXES["hours"]
+    both = calendar_inputs(index, ("fourier",), (24, 168))
+    apart = [calendar_inputs(index, ("fourier",), (period,)) for period in (24, 168)]
+    np.testing.assert_array_equal(both, np.hstack(apart))
+    assert [part.shape[1] for part in apart] == [8, 6]
+    assert calendar_inputs(index, ("fourier",), ()).shape == (400, 0)
+    assert calendar_inputs(index, (), (24,)).shape == (400, 0)
+
+
+@pytest.mark.parametrize("name", DATED)
+def test_parts_of_the_date_are_one_column_a_value(name):
+    index = INDEXES[name]
+    parts = {"hour_of_day": "hour", "day_of_week": "day_of_week", "month": "month"}
+    for part, attribute in parts.items():
+        rows = calendar_inputs(index, (part,), ())
+        assert rows.shape == (len(index), {"hour_of_day": 24, "day_of_week": 7, "month": 12}[part])
+        np.testing.assert_array_equal(rows.sum(axis=1), 1.0)
+        times = index.start_time if isinstance(index, pd.PeriodIndex) else index
+        expected = getattr(times, attribute) - (part == "month")
+        np.testing.assert_array_equal(rows.argmax(axis=1), expected)
+    week = calendar_inputs(index, ("hour_of_week",), ())
+    apart = [calendar_inputs(index, (part,), ()) for part in ("hour_of_day", "day_of_week")]
+    np.testing.assert_array_equal(week, np.hstack(apart))
+
+
+def test_hours_are_those_of_the_clock_on_the_wall():
+    """At the change to summer time no 2 o'clock, at its end two of them, with the same row."""
+    spring = pd.date_range("2024-03-31", periods=24, freq="h", tz="Europe/Paris")
+    hours = calendar_inputs(spring, ("hour_of_day",), ()).argmax(axis=1)
+    assert list(hours[:5]) == [0, 1, 3, 4, 5]
+    autumn = pd.date_range("2024-10-27", periods=24, freq="h", tz="Europe/Paris")
+    rows = calendar_inputs(autumn, ("hour_of_day", "fourier"), (24,))
+    assert list(rows[:, :24].argmax(axis=1)[:5]) == [0, 1, 2, 2, 3]
+    np.testing.assert_array_equal(rows[2], rows[3])
+    noon = [index[index.hour == 12] for index in (spring, autumn)]
+    phases = [calendar_inputs(i, ("fourier",), (24,)) for i in (spring, autumn)]
+    for index, rows, at in zip((spring, autumn), phases, noon, strict=True):
+        np.testing.assert_allclose(rows[index == at[0]], phases[0][spring == noon[0][0]], atol=1e-9)
+    days = pd.date_range("2024-03-28", periods=9, freq="D", tz="Europe/Paris")
+    np.testing.assert_allclose(
+        calendar_inputs(days, ("fourier",), (7,)),
+        calendar_inputs(days.tz_localize(None), ("fourier",), (7,)),
+        atol=1e-12,
+    )
+
+
+def test_holidays_are_their_whole_local_days():
+    holidays = pd.DatetimeIndex(["2024-12-25", "2025-01-01 15:00"])
+    index = pd.date_range("2024-12-24", "2025-01-02", freq="6h", tz="Asia/Tokyo")
+    rows = calendar_inputs(index, (holidays,), ())
+    expected = [str(day) in ("2024-12-25", "2025-01-01") for day in index.date]
+    np.testing.assert_array_equal(rows[:, 0], np.array(expected, dtype=float))
+    periods = pd.period_range("2024-12-24", "2025-01-02", freq="D")
+    days = calendar_inputs(periods, (holidays, "day_of_week"), ())
+    np.testing.assert_array_equal(np.flatnonzero(days[:, 0]), [1, 8])
+    assert days.shape == (10, 8)
+    zoned = holidays.tz_localize("Asia/Tokyo")
+    np.testing.assert_array_equal(calendar_inputs(index, (zoned,), ()), rows)
+
+
+def test_what_a_calendar_can_be():
+    days = pd.DatetimeIndex(["2024-12-25"])
+    assert check_calendar(None) == ()
+    assert check_calendar("month") == ("month",)
+    assert check_calendar(["fourier", "month"]) == ("fourier", "month")
+    assert check_calendar(days)[0] is days
+    assert check_calendar(("fourier", days))[1] is days
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ["weekday", ["fourier", "hour"], 7, ["2024-12-25"], [pd.Timestamp("2024-12-25")]],
+    ids=str,
+)
+def test_bad_calendars(bad):
+    got = re.escape(repr(bad[-1] if isinstance(bad, list) else bad))
+    with pytest.raises(ValueError, match=f"calendar must name fourier, hour_of_day, .*got {got}. "):
+        check_calendar(bad)
+
+
+def test_dates_in_an_array_are_no_calendar():
+    for bad in (np.array(["2024-12-25", "2025-01-01"]), pd.Series(["month", "fourier"])):
+        with pytest.raises(ValueError, match="or hold holidays as a DatetimeIndex; got"):
+            check_calendar(bad)
+
+
+def test_indexes_without_dates_or_a_countable_frequency():
+    for part in ("month", "hour_of_week", pd.DatetimeIndex(["2024-12-25"])):
+        with pytest.raises(ValueError, match="calendar must be None or 'fourier' for a RangeIndex"):
+            calendar_inputs(pd.RangeIndex(5), (part,), ())
+    years = pd.date_range("2000-01-01", periods=9, freq="YS")
+    with pytest.raises(ValueError, match="calendar must be None for the frequency 'YS-JAN', whose"):
+        calendar_inputs(years, ("fourier",), (4,))

@@ -50,6 +50,30 @@ def test_gradient_agrees_with_finite_differences_of_the_definition(data, linear)
         assert gradient[4] == 0.0  # the linear scale is no part of the model
 
 
+@pytest.mark.parametrize("groups", [(1, -1, 0), (0, 0, 1), (-1, -1, -1), (0, 2, 2)], ids=str)
+@pytest.mark.parametrize("bias_scale", [0.0, 0.6])
+def test_evidence_and_gradient_of_groups(data, groups, bias_scale):
+    X, y = data
+    groups = np.array(groups)
+    tau = np.array([0.4, 0.9, 1.3])[: max(1, groups.max() + 1)]
+
+    def definition(log_theta):
+        l, a, tau, s = np.split(np.exp(log_theta), [3, 4, len(log_theta) - 1])
+        scales = np.array([0.0 if g < 0 else tau[g] for g in groups])
+        K = oracles.gp_kernel(X, X, l, a, scales, bias_scale) + s**2 * np.eye(len(X))
+        return -oracles.gp_log_evidence(y, K)
+
+    at = np.log(np.concatenate([LENGTHSCALES, [1.3], tau, [0.2]]))
+    evidence = GaussianProcessEvidence(X, y, True, groups, bias_scale)
+    value, gradient = evidence(LENGTHSCALES, 1.3, tau, 0.2)
+    np.testing.assert_allclose(value, definition(at), rtol=1e-11)
+    np.testing.assert_allclose(
+        gradient, oracles.finite_difference(definition, at), rtol=1e-6, atol=1e-5
+    )
+    used = np.isin(np.arange(len(tau)), groups)
+    np.testing.assert_array_equal(gradient[4:-1] != 0.0, used)
+
+
 @pytest.mark.parametrize("linear", [True, False], ids=["linear", "no linear"])
 def test_evidence_and_gradient_agree_with_scikit_learn(data, linear):
     X, y = data

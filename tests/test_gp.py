@@ -17,7 +17,13 @@ from forecast_unc import GPRegressor
 from tests import oracles
 
 
-@parametrize_with_checks([GPRegressor(), GPRegressor(linear=False, n_restarts=1, random_state=0)])
+@parametrize_with_checks(
+    [
+        GPRegressor(),
+        GPRegressor(linear=False, n_restarts=1, random_state=0),
+        GPRegressor(prior="shrunk", bias="shrunk", tol=1e-6),
+    ]
+)
 def test_follows_the_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -310,6 +316,162 @@ def test_other_targets_of_the_same_rows():
     np.testing.assert_allclose(gp.condition(X, 2 * y - y.mean()).predict(X), 2 * before - y.mean())
 
 
+# The shrunk prior, groups of linear weights, and the drift
+
+
+def drift_std(y):
+    """tau_0 by the empirical-Bayes rule of the documentation."""
+    return np.sqrt(max(0.0, y.mean() ** 2 - 2.0 * y.var() / len(y)))
+
+
+def bayes(gp, fitted_to, data, X_new):
+    """Mean and covariance of new observations from the public hyper-parameters alone.
+
+    `fitted_to` gave the hyper-parameters, `data` the posterior.
+    """
+    (X0, y0), (X, y) = fitted_to, data
+    centered = gp.bias == "free" or not gp.linear
+    bias = {"free": y0.std(), "shrunk": drift_std(y0), None: 0.0}[gp.bias] * gp.linear
+    level = y0.mean() if centered else 0.0
+    A, B = X - X0.mean(axis=0), X_new - X0.mean(axis=0)
+    scales = gp.lengthscales_, gp.amplitude_, gp.linear_scale_, bias
+    K = oracles.gp_kernel(A, A, *scales) + gp.noise_std_**2 * np.eye(len(A))
+    cross = oracles.gp_kernel(B, A, *scales)
+    mean = level + cross @ np.linalg.solve(K, y - level)
+    cov = oracles.gp_kernel(B, B, *scales) - cross @ np.linalg.solve(K, cross.T)
+    cov += gp.noise_std_**2 * np.eye(len(B))
+    n = len(y)
+    return mean, cov * ((n - 1) / (n - 3) if gp.prior == "shrunk" else 1.0)
+
+
+OPTIONS = [
+    {"prior": "shrunk"},
+    {"prior": "shrunk", "groups": (0, -1, 1), "bias": "shrunk"},
+    {"prior": "weak", "groups": (-1, -1, -1), "bias": None},
+    {"prior": None, "groups": (1, 1, 0), "bias": "shrunk"},
+    {"prior": "shrunk", "linear": False, "bias": "shrunk"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_posterior_with_options_is_bayes_rule(options):
+    X, y = data(25, d=3)
+    y = y + 1.5  # a drift that counts
+    gp = GPRegressor(**options).fit(X, y)
+    X_new = X[:6] + 0.3
+    mean, cov = bayes(gp, (X, y), (X, y), X_new)
+    ours, std = gp.predict(X_new, return_std=True)
+    np.testing.assert_allclose(ours, mean, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(std, np.sqrt(np.diagonal(cov)), rtol=1e-8)
+    latent = cov - gp.posterior_.noise_var * np.eye(6)
+    np.testing.assert_allclose(gp.posterior_.covariance(X_new), latent, rtol=1e-6, atol=1e-9)
+    input_cov = 0.1 * np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 0.3]])
+    moments = gp.predict_uncertain(X[0], input_cov)
+    first, var, cross = oracles.quadrature_moments(
+        lambda Z: gp.predict(Z, return_std=True), X[0], input_cov
+    )
+    np.testing.assert_allclose(moments.mean, first, rtol=1e-6)
+    np.testing.assert_allclose(moments.var, var, rtol=1e-6)
+    np.testing.assert_allclose(input_cov @ moments.slope, cross, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_condition_with_options_is_bayes_rule(options):
+    X, y = data(25, d=3)
+    y = y + 1.5
+    gp = GPRegressor(**options).fit(X[:12], y[:12])
+    kept = gp.linear_scale_.copy()
+    for n in (14, 25):  # by an update of the factor, which other rows then cannot have
+        gp.condition(X[:n], y[:n])
+    mean, cov = bayes(gp, (X[:12], y[:12]), (X, y), X[:6] + 0.3)
+    ours, std = gp.predict(X[:6] + 0.3, return_std=True)
+    np.testing.assert_allclose(ours, mean, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(std, np.sqrt(np.diagonal(cov)), rtol=1e-7)
+    np.testing.assert_array_equal(gp.linear_scale_, kept)
+
+
+@pytest.mark.parametrize("bias", ["free", "shrunk", None])
+def test_evidence_with_groups_is_that_of_the_data(bias):
+    X, y = data(30, d=3)
+    gp = GPRegressor(prior="shrunk", groups=(1, -1, 0), bias=bias).fit(X, y)
+    level = y.mean() if bias == "free" else 0.0
+    tau_0 = {"free": y.std(), "shrunk": drift_std(y), None: 0.0}[bias]
+    A = X - X.mean(axis=0)
+    K = oracles.gp_kernel(A, A, gp.lengthscales_, gp.amplitude_, gp.linear_scale_, tau_0)
+    expected = oracles.gp_log_evidence(y - level, K + gp.noise_std_**2 * np.eye(30))
+    np.testing.assert_allclose(gp.log_evidence_, expected, rtol=1e-9)
+
+
+def test_a_group_has_one_prior_std_and_group_minus_one_none():
+    X, y = data(40, d=3)
+    gp = GPRegressor(groups=(0, 1, 0)).fit(X, y)
+    tau = gp.linear_scale_ * X.std(axis=0)
+    np.testing.assert_allclose(tau[0], tau[2], rtol=1e-12)
+    assert abs(np.log(tau[1] / tau[0])) > 0.1
+    one = GPRegressor(groups=(0, 0, 0)).fit(X, y)
+    np.testing.assert_array_equal(one.predict(X), GPRegressor().fit(X, y).predict(X))
+    none = GPRegressor(groups=(0, -1, 0)).fit(X, y)
+    assert none.linear_scale_[1] == 0.0
+    far = np.array([[0.0, 1e6, 0.0], [0.0, 2e6, 0.0]])  # no slope there
+    np.testing.assert_allclose(*none.predict(far), rtol=1e-9)
+
+
+def test_shrunk_prior_is_what_the_documentation_says():
+    """The fit is stationary under its medians and stds, those of a second group the weak ones."""
+    X, y = data(40, d=3)
+    gp = GPRegressor(prior="shrunk", groups=(0, 0, 1), bias=None).fit(X, y)
+    scale, unit = X.std(axis=0), y.std()
+    tau = (gp.linear_scale_ * scale / unit)[[0, 2]]
+    at = np.log([*(gp.lengthscales_ / scale), gp.amplitude_ / unit, *tau, gp.noise_std_ / unit])
+    median = np.log([2 * np.sqrt(3)] * 3 + [0.1, 0.1, 0.5, 0.7])
+    std = np.array([1.5] * 3 + [0.7, 0.7, 1.5, 1.0])
+    Z = (X - X.mean(axis=0)) / scale
+
+    def objective(log_theta):
+        theta = np.exp(log_theta)
+        K = oracles.gp_kernel(Z, Z, theta[:3], theta[3], theta[[4, 4, 5]], 0.0)
+        evidence = oracles.gp_log_evidence(y / unit, K + theta[6] ** 2 * np.eye(40))
+        return 0.5 * np.sum(((log_theta - median) / std) ** 2) - evidence
+
+    assert np.abs(oracles.finite_difference(objective, at, 1e-4)).max() < 2e-2
+
+
+@pytest.mark.parametrize(("mean", "counts"), [(0.0, False), (0.1, False), (2.0, True)])
+def test_drift_is_as_large_as_the_data_support(rng, mean, counts):
+    X = rng.normal(size=(50, 1))
+    noise = rng.standard_normal(50)
+    y = mean + (noise - noise.mean()) / noise.std()
+    gp = GPRegressor(bias="shrunk", groups=[-1], prior="shrunk").fit(X, y)
+    expected = max(0.0, mean**2 - 2.0 / 50)
+    np.testing.assert_allclose(gp.posterior_.linear_var[-1], expected * 49 / 47, rtol=1e-9)
+    assert (expected > 0) == counts
+    far = gp.predict([[1e6]])[0]  # the drift alone
+    assert far == pytest.approx(mean, rel=0.05) if counts else far == pytest.approx(0.0, abs=1e-9)
+
+
+def test_units_of_y_scale_a_shrunk_fit():
+    X, y = data(20)
+    gp = GPRegressor(prior="shrunk", groups=(0, -1), bias="shrunk")
+    mean, std = gp.fit(X, y + 1).predict(X, return_std=True)
+    other, other_std = gp.fit(X, -100.0 * (y + 1)).predict(X, return_std=True)
+    np.testing.assert_allclose(other, -100.0 * mean, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(other_std, 100.0 * std, rtol=1e-6)
+
+
+def test_shrunk_prior_of_three_rows_is_finite():
+    X, y = data(3)
+    _, std = GPRegressor(prior="shrunk").fit(X, y).predict(X, return_std=True)
+    assert (std > 0).all()
+    assert np.isfinite(std).all()
+
+
+def test_a_loose_tolerance_saves_steps_and_loses_little():
+    X, y = data(60, d=3)
+    tight, loose = (GPRegressor(tol=tol).fit(X, y) for tol in (1e-12, 1e-4))
+    assert loose.n_iter_ < tight.n_iter_
+    np.testing.assert_allclose(loose.log_evidence_, tight.log_evidence_, atol=0.5)
+
+
 # Invariances
 
 
@@ -389,7 +551,17 @@ def test_input_without_variation_is_harmless():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"prior": "strong"}, r"prior must be 'weak' or None; got 'strong'\. Use None"),
+        ({"prior": "strong"}, r"prior must be 'weak', 'shrunk' or None; got 'strong'\. Use"),
+        (
+            {"bias": "none"},
+            r"bias must be 'free', 'shrunk' or None; got 'none'\. Use None for none",
+        ),
+        ({"groups": [0]}, r"groups must number the group of each of the 2 inputs.*got \[0\]\. Use"),
+        ({"groups": [0, -2]}, r"groups must .*from 0, or -1 for no linear weight; got \[0, -2\]"),
+        ({"groups": [0, 9]}, r"groups must number .*; got \[0, 9\]\. Use None for one group"),
+        ({"groups": [0.0, 1.0]}, r"groups must number .*; got \[0\.0, 1\.0\]"),
+        ({"tol": 0.0}, r"tol must lie strictly between 0 and 1; got 0\.0\. 1e-6 is a loose one"),
+        ({"tol": 2}, r"tol must lie strictly between 0 and 1; got 2\."),
         ({"lengthscales": -1.0}, r"lengthscales must be positive, one number or 2 .*got -1\.0\."),
         ({"lengthscales": [1.0, 2.0, 3.0]}, r"one number or 2 \(one an input\); got \[1\.0, 2\.0"),
         ({"lengthscales": [1.0, np.inf]}, r"lengthscales must be positive.*got \[1\.0, inf\]"),

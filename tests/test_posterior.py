@@ -5,6 +5,7 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 
+from forecast_unc import GPRegressor, RVMRegressor
 from tests import oracles
 from tests.test_moments import built_by_hand, fitted, gp_by_hand
 
@@ -48,6 +49,49 @@ def test_covariance_is_the_definition(posterior, X):
 def test_gradient_is_that_of_the_mean(posterior, X):
     by_differences = [oracles.finite_difference(lambda x: posterior.mean(x[None])[0], x) for x in X]
     np.testing.assert_allclose(posterior.gradient(X), by_differences, rtol=1e-7, atol=1e-9)
+
+
+PLUS = {
+    "gp": lambda X, y: GPRegressor().fit(X, y),
+    "rvm": lambda X, y: RVMRegressor(linear=True).fit(X, y),
+    "augmented": lambda X, y: RVMRegressor(variance="augmented").fit(X, y),
+    "augmented linear": lambda X, y: RVMRegressor(variance="augmented", linear=True).fit(X, y),
+}
+
+
+@pytest.mark.parametrize("column", [0, 1])
+@pytest.mark.parametrize("kind", ["by hand", *PLUS])
+def test_plus_input_is_the_posterior_of_y_plus_the_input(rng, X, kind, column):
+    if kind == "by hand":
+        posterior = built_by_hand(rng, 6, (1, -1))
+    else:
+        y = np.sin(X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.standard_normal(len(X))
+        posterior = PLUS[kind](X + 5.0, y).posterior_
+    plus = posterior.plus_input(column)
+    assert type(plus) is type(posterior)
+    near = X + posterior.input_offset + 0.2
+    mean, var = posterior.predict(near)
+    np.testing.assert_allclose(plus.mean(near), mean + near[:, column], rtol=1e-11)
+    np.testing.assert_allclose(plus.predict(near), (mean + near[:, column], var), rtol=1e-11)
+    unit = np.eye(2)[column]
+    np.testing.assert_allclose(plus.gradient(near), posterior.gradient(near) + unit, rtol=1e-10)
+    np.testing.assert_array_equal(plus.covariance(near), posterior.covariance(near))
+    cov = np.array([[0.3, 0.1], [0.1, 0.2]])
+    for method in ("taylor_moments", "moments")[: 1 if "augmented" in kind else 2]:
+        plain, moved = (getattr(p, method)(near[0], cov) for p in (posterior, plus))
+        # E[y + x_j], Var[y] + 2 Cov[y, x_j] + Var[x_j], slope + e_j
+        var = plain.var + 2.0 * (cov @ plain.slope)[column] + cov[column, column]
+        np.testing.assert_allclose(moved.mean, plain.mean + near[0, column], rtol=1e-9)
+        np.testing.assert_allclose(moved.var, var, rtol=1e-7)
+        np.testing.assert_allclose(moved.slope, plain.slope + unit, rtol=1e-9)
+    if "augmented" not in kind:
+        moments = plus.moments(near[0], cov)
+        first, var, cross = oracles.quadrature_moments(
+            lambda Z: (plus.predict(Z)[0], np.sqrt(plus.predict(Z)[1])), near[0], cov
+        )
+        np.testing.assert_allclose(moments.mean, first, rtol=1e-8)
+        np.testing.assert_allclose(moments.var, var, rtol=1e-7)
+        np.testing.assert_allclose(cov @ moments.slope, cross, rtol=1e-7)
 
 
 def test_shift_of_inputs_and_outputs_shifts_everything(rng, X):

@@ -699,3 +699,36 @@ def test_covariance_with_uncertain_inputs_is_a_covariance():
         )
         std = np.sqrt(np.diagonal(cov))
         assert np.linalg.eigvalsh(cov / np.outer(std, std))[0] > -1e-12
+
+
+@pytest.mark.parametrize("path_consistent", [True, False])
+@pytest.mark.parametrize("differences", [(), (1,)], ids=str)
+def test_uncertain_regressors_beside_known_ones(path_consistent, differences):
+    """A covariance of the first columns alone is one of all with zeros, and that of the paths."""
+    lags, steps = (1, 2), 2
+    gp, y, _, _ = fitted(lags, columns=2)
+    rng = np.random.default_rng(5)
+    exog = rng.normal(size=(steps, 2))
+    first = 0.05 * random_cov(rng, steps, steps)
+    both = np.zeros((steps, 2, steps, 2))
+    both[:, 0, :, 0] = first
+    args = gp.posterior_, lags, np.cumsum(y) if differences else y, exog
+    given = {"transform": Transform(differences, 0.0, 1.0), "path_consistent": path_consistent}
+    exact = propagate(*args, **given, exog_cov=first)
+    padded = propagate(*args, **given, exog_cov=both.reshape(2 * steps, 2 * steps))
+    np.testing.assert_allclose(exact.mean, padded.mean, rtol=1e-10)
+    np.testing.assert_allclose(exact.cov, padded.cov, rtol=1e-9, atol=1e-12)
+    sampled = propagate(
+        *args,
+        **given,
+        exog_cov=first,
+        propagation="monte_carlo",
+        n_samples=20_000,
+        random_state=0,
+    )
+    std = np.sqrt(np.diagonal(sampled.cov))
+    scale = np.outer(std, std)
+    np.testing.assert_allclose(exact.mean / std, sampled.mean / std, atol=0.05)
+    np.testing.assert_allclose(exact.cov / scale, sampled.cov / scale, atol=0.06)
+    known = propagate(*args, **given)
+    assert (np.diagonal(exact.cov) > 1.02 * np.diagonal(known.cov)).all()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.tseries.offsets import BusinessDay, Day, Tick
+from pandas.tseries.offsets import BusinessDay, Day, Tick, Week
 
 from forecast_unc._typing import Array
 
@@ -15,8 +15,8 @@ Calendar = str | Sequence[Any] | pd.DatetimeIndex | None
 # Parts of the date that can be inputs, with the number of their values.
 _PARTS = {"hour_of_day": 24, "day_of_week": 7, "month": 12}
 NAMES = ("fourier", "hour_of_day", "hour_of_week", "day_of_week", "month")
-# A year of days, or of weeks, is not a whole number of them.
-_EXACT_PERIOD = {365: 365.2425, 52: 365.2425 / 7}
+# Days in a year, which is not a whole number of them, nor of weeks.
+_YEAR = 365.2425
 
 # Observations in a year, by the base of the frequency; the number before it divides them.
 _IN_A_YEAR = {
@@ -87,7 +87,7 @@ def check_calendar(calendar: Calendar) -> tuple[Any, ...]:
         calendar = (calendar,)
     parts = tuple(calendar) if isinstance(calendar, Sequence) else (calendar,)
     for part in parts:
-        if not (isinstance(part, pd.DatetimeIndex) or part in NAMES):
+        if not (isinstance(part, pd.DatetimeIndex) or (isinstance(part, str) and part in NAMES)):
             raise ValueError(
                 f"calendar must name {', '.join(NAMES)}, or hold holidays as a DatetimeIndex; got "
                 f"{part!r}. Use None for no inputs from the calendar."
@@ -132,8 +132,7 @@ def _fourier(index: pd.Index[Any], periods: tuple[int, ...]) -> Array:
     count = _ordinal(index)
     columns = []
     for period in periods:
-        exact = period if isinstance(index, pd.RangeIndex) else _EXACT_PERIOD.get(period, period)
-        phase = 2.0 * np.pi * count / exact
+        phase = 2.0 * np.pi * count / _exact_period(index, period)
         for harmonic in range(1, min(period // 2, 4 if period <= 48 else 3) + 1):
             columns.append(np.cos(harmonic * phase))
             if 2 * harmonic != period:  # there the sine is zero throughout
@@ -141,11 +140,20 @@ def _fourier(index: pd.Index[Any], periods: tuple[int, ...]) -> Array:
     return np.column_stack(columns) if columns else np.empty((len(index), 0))
 
 
+def _exact_period(index: pd.Index[Any], period: int) -> float:
+    """The exact length of a year, if the period is a year in whole days or weeks."""
+    freq: Any = getattr(index, "freq", None)
+    if not isinstance(freq, Day | Week):
+        return period
+    year = _YEAR / (freq.n if isinstance(freq, Day) else 7 * freq.n)
+    return year if abs(year - period) < 0.5 else period
+
+
 def _one_hot(index: pd.Index[Any], name: str) -> Array:
     times = _times(index)
     value = {
         "hour_of_day": times.hour,
-        "day_of_week": times.dayofweek,
+        "day_of_week": times.day_of_week,
         "month": times.month - 1,
     }[name]
     return np.asarray(np.eye(_PARTS[name])[value])

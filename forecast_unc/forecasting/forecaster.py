@@ -577,10 +577,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         """The specifications that are left, each with its reason and weight."""
         periods = self.seasonal_period_
         members: dict[tuple[Any, ...], tuple[str, float, Forecaster]] = {}
-        for candidate in specifications(values, periods):
-            differences = candidate.differences
-            if not _is_auto(self.differences):
-                differences = tuple(_as_lags("differences", self.differences, upto=False))
+        given = _as_lags("differences", _plain(self.differences, ()), upto=False)
+        for candidate in specifications(values, periods, self.transform is not None):
+            differences = candidate.differences if _is_auto(self.differences) else tuple(given)
             prior_mean = _plain(self.prior_mean, candidate.prior_mean)
             parts = check_calendar(_plain(self.calendar, candidate.calendar))
             lags = candidate.lags
@@ -696,7 +695,7 @@ def _calendar_name(part: Any) -> str:
 
 def _check_varies(values: Array) -> None:
     observed = values[~np.isnan(values)]
-    if np.ptp(observed) <= 1e-12 * np.abs(observed).max():
+    if observed.size and np.ptp(observed) <= 1e-12 * np.abs(observed).max():
         raise ValueError(
             f"y must vary; got the constant {observed[0]:g} throughout, to 12 digits. There is "
             "nothing to learn; subtract a large offset if there is one."

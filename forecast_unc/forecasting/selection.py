@@ -87,6 +87,8 @@ def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
     """
     n = int((~np.isnan(y)).sum())
     changes = np.diff(y)
+    if np.isnan(changes).all():
+        return ()
     changes = changes - np.nanmean(changes)
     found: list[int] = []
     for period in sorted(periods):
@@ -127,7 +129,9 @@ def lags_for(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(lag for lag in lags if lag == 1 or 3 * lag <= n))
 
 
-def specifications(y: Array, periods: tuple[int, ...]) -> tuple[Specification, ...]:
+def specifications(
+    y: Array, periods: tuple[int, ...], transform: bool = True
+) -> tuple[Specification, ...]:
     """The specifications to average for a series, simplest first.
 
     Parameters
@@ -136,13 +140,15 @@ def specifications(y: Array, periods: tuple[int, ...]) -> tuple[Specification, .
         The series, NaN where missing.
     periods : tuple of int
         Its seasonal periods, shortest first.
+    transform : bool, default=True
+        Whether there may be one; then positive values have specifications with a logarithm.
 
     Returns
     -------
     tuple of Specification
     """
     n = int((~np.isnan(y)).sum())
-    log: Literal["log"] | None = "log" if np.nanmin(y) > 0 else None
+    log: Literal["log"] | None = "log" if transform and np.nanmin(y, initial=np.inf) > 0 else None
     lags = lags_for(n, periods)
     few = n < FEW and not periods
     changes = Specification(

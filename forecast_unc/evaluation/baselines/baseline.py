@@ -188,11 +188,15 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         return Forecast(index, mean, cov, name=self._name)
 
     def _checked(self, y: Any, name: str) -> tuple[Array, pd.Index[Any]]:
-        y = check_is_series(y, name)
-        if not (self._takes_missing and pd.api.types.is_numeric_dtype(y.dtype)):
-            return check_series(y, name)
-        values, index = check_series(y.fillna(0), name)  # everything but what is missing
-        return np.where(y.isna(), np.nan, values), index
+        values, index = check_series(y, name, all_missing=True)
+        missing = np.isnan(values)
+        if missing.any() and not self._takes_missing:
+            raise ValueError(
+                f"{name} must be finite; got {missing.sum()} missing value(s), first at "
+                f"{format_time(index, int(missing.argmax()))}. Fill them, or take SARIMAX, which "
+                "needs no filling."
+            )
+        return values, index
 
     def _regressors(
         self, exog: Any, index: pd.Index[Any], columns: pd.Index[Any] | None, when: str

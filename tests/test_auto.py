@@ -1,0 +1,499 @@
+"""The automatic forecaster: what it chooses, says, takes and refuses."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import BayesianRidge
+
+from forecast_unc import Combination, Forecaster, GPRegressor, RVMRegressor, load_model
+from forecast_unc.forecasting.calendar import calendar_inputs
+
+
+def series(n, freq="D", seed=0, start="2020-01-01"):
+    """A positive autoregression; daily, with a week too weak to be told from none."""
+    rng = np.random.default_rng(seed)
+    values = np.zeros(n)
+    for t in range(1, n):
+        values[t] = 0.8 * values[t - 1] + rng.standard_normal()
+    index = pd.RangeIndex(n) if freq is None else pd.date_range(start, periods=n, freq=freq)
+    return pd.Series(20 + values, index, name="y")
+
+
+def monthly(n=72, seed=0):
+    t = np.arange(n)
+    rng = np.random.default_rng(seed)
+    values = np.exp(2 + 0.01 * t + 0.3 * np.sin(2 * np.pi * t / 12))
+    values *= np.exp(0.05 * rng.standard_normal(n))
+    return pd.Series(values, pd.date_range("2015-01-01", periods=n, freq="MS"), name="sales")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return Forecaster().fit(monthly())
+
+
+def same(a, b, **tolerance):
+    pd.testing.assert_series_equal(a.mean, b.mean, **tolerance)
+    pd.testing.assert_frame_equal(a.cov, b.cov, **tolerance)
+
+
+# What is chosen
+
+
+def test_it_is_the_combination_that_the_choices_list(fitted):
+    combination = fitted.combination_
+    assert isinstance(combination, Combination)
+    assert fitted.seasonal_period_ == (12,)
+    assert len(combination.forecasters_) == 4
+    first, *kinds = fitted.choices_
+    assert first == "seasonal period 12: of 12 that the index suggests"
+    assert kinds == [
+        "weight 0.25: lags 1, differences (1,), transform none, prior mean zero, calendar fourier, "
+        "last 400 rows: a random walk on the season, with a drift as large as the data support",
+        "weight 0.25: lags 1-13, differences (1,), transform none, prior mean zero, calendar "
+        "fourier, last 400 rows: changes, with a drift as large as the data support",
+        "weight 0.25: lags 1-13, differences (1,), transform log, prior mean zero, calendar "
+        "fourier, last 400 rows: relative changes, without a drift, which would grow exponentially",
+        "weight 0.25: lags 1-13, differences none, transform log, prior mean zero, calendar "
+        "fourier, last 400 rows: levels, which return to where they were",
+    ]
+    members = combination.forecasters_
+    assert [m.transform_.differences for m in members] == [(1,), (1,), (1,), ()]
+    assert [m.power_.power for m in members] == [None, None, 0.0, 0.0]
+    assert [m.regressor_.bias for m in members] == ["shrunk", "shrunk", None, "free"]
+    same(fitted.forecast(5), combination.forecast(5))
+
+
+def test_the_members_can_be_fitted_by_hand(fitted):
+    y = monthly()
+    apart = [clone(member).fit(y) for member in fitted.combination_.forecasters]
+    by_hand = Combination(apart, fitted.combination_.weights_, widest=2.75).fit(y)
+    same(fitted.forecast(6), by_hand.forecast(6))
+
+
+def test_summary_lists_choices_and_what_was_learned(fitted):
+    lines = fitted.summary().splitlines()
+    assert lines[:5] == fitted.choices_
+    assert len(lines) == 9
+    noise = fitted.combination_.forecasters_[3].regressor_.noise_std_
+    assert lines[-1].startswith(f"model 4: noise std {noise:.4g}, log evidence ")
+    one = Forecaster(lags=(1, 2, 5), differences=1, transform="boxcox").fit(monthly())
+    assert one.summary().splitlines()[:2] == ["lags 1-2, 5", "differences (1,)"]
+    assert "model 1: noise std" in one.summary()
+    assert "BayesianRidge()" in Forecaster(BayesianRidge(), lags=2).fit(monthly()).summary()
+
+
+def test_lags_of_ones_own_keep_the_plain_choice():
+    y = monthly()
+    model = Forecaster(lags=3).fit(y)
+    assert model.combination_ is None
+    assert (model.lags_, model.transform_.differences) == ((1, 2, 3), ())
+    assert model.choices_ == [
+        "lags 1-3",
+        "differences none",
+        "transform none",
+        "prior mean zero",
+        "calendar none",
+        "seasonal period 12",
+        "rows 69",
+    ]
+    plain = {"differences": (), "transform": None, "prior_mean": "zero", "calendar": None}
+    same(model.forecast(4), Forecaster(lags=3, **plain).fit(y).forecast(4))
+
+
+def parts(model, what):
+    return [getattr(member, what) for member in model.combination_.forecasters_]
+
+
+@pytest.mark.parametrize("transform", [None, "log", "boxcox"])
+def test_a_given_transform_is_every_members(transform):
+    model = Forecaster(transform=transform).fit(monthly())
+    assert parts(model, "transform") == [transform] * len(model.combination_.forecasters_)
+    assert all(f"transform {transform or 'none'}," in line for line in model.choices_[1:])
+    assert len(set(model.choices_)) == len(model.choices_)
+    ahead = model.forecast(12)
+    if transform is not None:
+        assert (ahead.quantile(1e-9) >= 0).all()
+
+
+@pytest.mark.parametrize(("prior_mean", "lag"), [("last", 1), ("seasonal", 12)])
+def test_a_given_prior_mean_is_every_members(prior_mean, lag):
+    model = Forecaster(prior_mean=prior_mean).fit(monthly())
+    assert set(parts(model, "prior_mean")) == {prior_mean}
+    assert all(lag in lags for lags in parts(model, "lags_"))
+    assert all(m.lags_[m._anchor] == lag for m in model.combination_.forecasters_)
+    assert np.isfinite(model.forecast(3).std).all()
+
+
+@pytest.mark.parametrize("differences", [0, 1, 12, (1, 12)])
+def test_given_differences_are_every_members(differences):
+    y = monthly()
+    model = Forecaster(differences=differences).fit(y)
+    expected = differences if isinstance(differences, tuple) else (differences,) * bool(differences)
+    assert set(parts(model, "differences")) == {expected}
+    same(model.forecast(3), Forecaster(differences=expected).fit(y).forecast(3))
+
+
+def test_a_given_season_takes_the_place_of_the_calendars():
+    y = monthly()
+    given = Forecaster(seasonal_period=12).fit(y)
+    assert given.choices_[0] == "seasonal period 12: given"
+    same(given.forecast(3), Forecaster().fit(y).forecast(3))
+    none = Forecaster(seasonal_period=None).fit(y)
+    assert none.seasonal_period_ == ()
+    assert none.choices_[0] == "seasonal period none: given"
+    assert set(parts(none, "calendar")) == {None}
+    other = Forecaster(seasonal_period=(6, 3)).fit(y)
+    assert other.seasonal_period_ == (3, 6)
+    numbers = Forecaster(seasonal_period=12).fit(y.reset_index(drop=True))
+    assert numbers.seasonal_period_ == (12,)
+    # whole numbers start at another phase of the season, which the fit does not see
+    ahead = numbers.forecast(3)
+    np.testing.assert_allclose(ahead.mean, given.forecast(3).mean, rtol=1e-2)
+
+
+def test_parts_of_the_date_and_holidays_are_inputs():
+    y = series(90)
+    holidays = pd.DatetimeIndex(["2020-01-20", "2020-02-17", "2020-03-31"])
+    y[y.index.isin(holidays)] += 15.0
+    calendar = ["day_of_week", holidays]
+    model = Forecaster(calendar=calendar).fit(y)
+    for member in model.combination_.forecasters_:
+        width = len(member.lags_) + 8
+        assert member.regressor_.n_features_in_ == width
+        np.testing.assert_array_equal(
+            member._exog, calendar_inputs(y.index, ("day_of_week", holidays), ())
+        )
+    assert all("calendar day_of_week, holidays" in line for line in model.choices_[1:])
+    ahead = model.forecast(3).mean
+    assert ahead.iloc[0] > ahead.iloc[1:].max() + 4
+    names = Forecaster(lags=2, calendar="month").fit(y)
+    assert names.regressor_.n_features_in_ == 14
+    with pytest.raises(ValueError, match="calendar must be None or 'fourier' for a RangeIndex"):
+        Forecaster(lags=1, calendar="month").fit(y.reset_index(drop=True))
+
+
+def test_calendar_and_regressors_of_the_future_stand_together():
+    y = series(60)
+    exog = pd.DataFrame(
+        {"x": np.sin(np.arange(63.0))}, pd.date_range("2020-01-01", periods=63, freq="D")
+    )
+    model = Forecaster(lags=2, calendar="day_of_week").fit(y, exog[:60])
+    known = model.forecast(3, exog[60:])
+    uncertain = model.forecast(3, exog[60:], 0.5 * np.eye(3))
+    assert (uncertain.var > known.var).all()
+    same(model.forecast(3, exog[60:], np.zeros((3, 3))), known, rtol=1e-9)
+    auto = Forecaster(calendar="day_of_week").fit(y, exog[:60])
+    assert (
+        auto.forecast(3, exog[60:], 0.5 * np.eye(3)).var >= auto.forecast(3, exog[60:]).var
+    ).all()
+    with pytest.raises(ValueError, match="exog must be given for the 3 steps after the origin"):
+        auto.forecast(3)
+
+
+def test_max_train_is_every_members():
+    model = Forecaster(max_train=30).fit(monthly(120))
+    assert set(parts(model, "max_train")) == {30}
+    assert {len(m.regressor_.posterior_.centers) for m in model.combination_.forecasters_} == {30}
+    assert len(model.combination_.forecasters_) == 4
+    both = Forecaster().fit(monthly(120))
+    assert sorted(parts(both, "max_train")) == [72] * 4 + [400] * 4
+
+
+@pytest.mark.parametrize("regressor", [RVMRegressor(), BayesianRidge()], ids=["rvm", "ridge"])
+def test_a_given_regressor_is_every_members(regressor):
+    model = Forecaster(regressor).fit(monthly())
+    assert len(model.combination_.forecasters_) == 4
+    kind = "naive" if isinstance(regressor, BayesianRidge) else "exact"
+    ahead = model.forecast(4, propagation=kind)
+    assert (ahead.std > 0).all()
+    member = model.combination_.forecasters_[1]
+    assert type(member.regressor) is type(regressor)
+    assert not hasattr(regressor, "n_features_in_")
+
+
+def test_a_regressor_of_scikit_learn_has_no_prior_mean():
+    with pytest.raises(ValueError, match="prior_mean must be 'zero' for a regressor of scikit-lea"):
+        Forecaster(BayesianRidge(), lags=2, prior_mean="last").fit(monthly())
+    rng = np.random.default_rng(0)
+    hours = pd.date_range("2024-01-01", periods=600, freq="h")
+    values = np.sin(2 * np.pi * np.arange(600) / 24) + 0.1 * rng.standard_normal(600)
+    model = Forecaster(BayesianRidge()).fit(pd.Series(values, hours))
+    assert model.seasonal_period_ == (24, 168)
+    assert list(model.combination_.refused_) == [0]
+    assert model.choices_[1].startswith("refused: lags 1-4, 23-25, 47-49, 143-144, 167-169, diff")
+    assert "; prior_mean must be 'zero' for a regressor of scikit-learn" in model.choices_[1]
+    assert model.choices_[2].startswith("weight 1.00: ")
+
+
+# The prior mean of one specification
+
+
+def test_the_last_value_as_prior_mean_is_the_regression_of_the_change():
+    """With the hyper-parameters fixed: y - x_1 is learned, and x_1 added to the mean."""
+    y = series(60)
+    gp = GPRegressor(lengthscales=2.0, noise_std=0.5)
+    model = Forecaster(gp, lags=(2, 1), prior_mean="last").fit(y)
+    z = ((y - y.mean()) / y.std(ddof=0)).to_numpy()
+    X = np.column_stack([z[:-2], z[1:-1]])
+    by_hand = clone(gp).fit(X, z[2:] - z[1:-1])
+    mean, std = by_hand.predict([[z[-2], z[-1]]], return_std=True)
+    ahead = model.forecast(1)
+    assert ahead.mean.item() == pytest.approx(y.mean() + y.std(ddof=0) * (mean[0] + z[-1]))
+    assert ahead.std.item() == pytest.approx(y.std(ddof=0) * std[0], rel=1e-9)
+
+
+def test_updates_keep_the_prior_mean():
+    y = series(60)
+    gp = GPRegressor(lengthscales=2.0, noise_std=0.5)
+    model = Forecaster(gp, lags=(2, 1), prior_mean="last").fit(y[:50])
+    z = (y.to_numpy() - y[:50].mean()) / y[:50].std(ddof=0)
+    X, change = np.column_stack([z[:-2], z[1:-1]]), z[2:] - z[1:-1]
+    by_hand = clone(gp).fit(X[:48], change[:48]).condition(X, change)
+    expected = y[:50].mean() + y[:50].std(ddof=0) * (by_hand.predict([[z[-2], z[-1]]])[0] + z[-1])
+    moved = model.apply(y).forecast(1).mean.item()
+    updated = model.update(y[50:]).forecast(1).mean.item()
+    assert updated == pytest.approx(expected, rel=1e-9)
+    assert abs(moved - updated) > 1e-6
+
+
+def test_the_season_ago_is_far_from_the_data_what_comes():
+    y = monthly()
+    silent = GPRegressor(lengthscales=1.0, noise_std=100.0)  # learns nothing
+    model = Forecaster(silent, lags=[1, 12], prior_mean="seasonal").fit(y)
+    ahead = model.forecast(12, propagation="naive")
+    centered = y.iloc[-12:].to_numpy()
+    drift = (y.iloc[12:].to_numpy() - y.iloc[:-12].to_numpy()).mean()
+    np.testing.assert_allclose(ahead.mean, centered + drift, rtol=2e-2)
+
+
+def test_bad_prior_means():
+    y = monthly()
+    with pytest.raises(ValueError, match="lags must hold 1 for prior_mean='last'; got .2,.. Add"):
+        Forecaster(lags=(2,), prior_mean="last").fit(y)
+    with pytest.raises(ValueError, match="lags must hold 12 for prior_mean='seasonal'; got 3. Add"):
+        Forecaster(lags=3, prior_mean="seasonal").fit(y)
+    with pytest.raises(
+        ValueError, match="prior_mean must not be 'seasonal' for a series without a"
+    ):
+        Forecaster(lags=3, prior_mean="seasonal", seasonal_period=None).fit(y)
+    with pytest.raises(
+        ValueError, match="prior_mean must not be 'seasonal' for a series without a"
+    ):
+        Forecaster(prior_mean="seasonal").fit(series(40, None))
+
+
+# Invariances
+
+
+@pytest.mark.parametrize("y", [series(40), series(90), monthly()], ids=["few", "many", "months"])
+def test_offset_and_scale_of_levels(y):
+    model = Forecaster(transform=None)
+    ahead = model.fit(y).forecast(4)
+    for a, b in ((-1000.0, 1.0), (5.0, 100.0), (0.0, 1e-3)):
+        other = model.fit(a + b * y).forecast(4)
+        # a drift is worth its parameter whatever the level: it is that of changes
+        np.testing.assert_allclose((other.mean - a) / b, ahead.mean, rtol=1e-4)
+        np.testing.assert_allclose(other.std / b, ahead.std, rtol=1e-3)
+
+
+@pytest.mark.parametrize("transform", ["auto", "log", "boxcox"])
+def test_scale_of_positive_values(transform):
+    y = monthly()
+    model = Forecaster(transform=transform)
+    ahead = model.fit(y).forecast(4)
+    other = model.fit(1000.0 * y).forecast(4)
+    if transform == "boxcox":  # its power is one of the data's units
+        assert all(0 <= m.power_.power <= 1 for m in model.combination_.forecasters_)
+    tolerance = 2e-2 if transform == "boxcox" else 1e-3
+    np.testing.assert_allclose(other.mean / 1000.0, ahead.mean, rtol=tolerance)
+    np.testing.assert_allclose(
+        other.quantile([0.1, 0.9]) / 1000.0, ahead.quantile([0.1, 0.9]), rtol=tolerance
+    )
+
+
+def test_shift_of_the_index_by_whole_periods():
+    y = monthly()
+    ahead = Forecaster().fit(y).forecast(5)
+    later = Forecaster().fit(y.set_axis(y.index + pd.DateOffset(years=24))).forecast(5)
+    np.testing.assert_allclose(later.mean, ahead.mean, rtol=1e-4)
+    np.testing.assert_allclose(later.cov, ahead.cov, rtol=1e-3)
+    assert list(later.index) == list(ahead.index + pd.DateOffset(years=24))
+    days = series(80)
+    weeks = days.set_axis(days.index + pd.Timedelta(days=7 * 50))
+    np.testing.assert_allclose(
+        Forecaster().fit(weeks).forecast(3).std, Forecaster().fit(days).forecast(3).std, rtol=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.date_range("2020-01-01", periods=70, freq="D", tz="Europe/Paris"),
+        pd.date_range("2020-01-01", periods=70, freq="B"),
+        pd.date_range("2020-03-28", periods=70, freq="h", tz="Europe/Paris"),
+        pd.period_range("2020-01", periods=70, freq="M"),
+        pd.period_range("2020-01", periods=70, freq="Q"),
+        pd.date_range("2000-01-01", periods=70, freq="YS"),
+        pd.RangeIndex(10, 80),
+        pd.Index(np.arange(70) * 5),
+    ],
+    ids=lambda index: f"{type(index).__name__} {getattr(index, 'freqstr', '')}",
+)
+def test_every_kind_of_index(index):
+    y = series(70).set_axis(index)
+    model = Forecaster().fit(y.iloc[:-4])
+    ahead = model.forecast(4)
+    assert list(ahead.index) == list(index[-4:])
+    assert (ahead.std > 0).all()
+    once = model.apply(y).forecast(2)
+    twice = model.update(y.iloc[-4:]).forecast(2)
+    assert list(once.index) == list(twice.index)
+    np.testing.assert_allclose(once.mean, twice.mean, atol=2 * ahead.std.iloc[0])
+
+
+# Data that are not as they should be
+
+
+@pytest.mark.parametrize("n", [5, 6, 8, 12, 20])
+@pytest.mark.parametrize("freq", ["D", "MS", None])
+def test_very_short_series(n, freq):
+    y = series(n, freq)
+    ahead = Forecaster().fit(y).forecast(3)
+    assert np.isfinite(ahead.mean).all()
+    assert (ahead.std > 0).all()
+    assert (ahead.mean - y.iloc[-1]).abs().max() < 5 * np.ptp(y)
+    assert ahead.std.iloc[-1] < 20 * np.ptp(y)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4])
+def test_too_short_a_series_says_how_many_values_it_needs(n):
+    expected = "y must vary; got the constant" if n == 1 else "y must have at least 5 values for"
+    with pytest.raises(ValueError, match=expected):
+        Forecaster().fit(series(n, None))
+
+
+def test_series_without_variation():
+    with pytest.raises(ValueError, match="y must vary; got the constant 3 throughout"):
+        Forecaster().fit(pd.Series(np.full(30, 3.0)))
+    line = Forecaster().fit(pd.Series(np.arange(1.0, 71.0)))  # its changes do not vary
+    assert list(line.combination_.refused_) == [0]
+    assert "differences must leave some variation" in line.choices_[1]
+
+
+@pytest.mark.parametrize("low", [0.0, -3.0])
+def test_zeros_and_negative_values_have_no_logarithm(low):
+    y = series(90)
+    y.iloc[30] = low
+    model = Forecaster().fit(y)
+    assert set(parts(model, "transform")) == {None}
+    assert model.combination_.refused_ == {}
+    with pytest.raises(ValueError, match="y must be positive.*at 2020-01-31"):
+        Forecaster(transform="log").fit(y)
+    positive = Forecaster().fit(series(90))
+    with pytest.raises(ValueError, match="y must be positive"):
+        positive.update(pd.Series([low], pd.date_range("2020-03-31", periods=1)))
+    assert positive.forecast(1).index[0] == pd.Timestamp("2020-03-31")
+
+
+def test_missing_values():
+    y = monthly()
+    y.iloc[[5, 30, 31, 70]] = np.nan
+    before = y.copy()
+    model = Forecaster().fit(y)
+    pd.testing.assert_series_equal(y, before)
+    assert model.seasonal_period_ == (12,)
+    known = Forecaster().fit(monthly()).forecast(3)
+    ahead = model.forecast(3)
+    np.testing.assert_allclose(ahead.mean, known.mean, rtol=0.15)
+    y.iloc[-2:] = np.nan
+    assert model.apply(y).forecast(3).std.iloc[0] > ahead.std.iloc[0]
+    every_other = series(200).where(np.arange(200) % 2 == 0)
+    with pytest.raises(ValueError, match="y must leave at least 3 complete training rows"):
+        Forecaster().fit(every_other)
+
+
+def test_errors_of_measurement_pass_the_logarithm_to_first_order():
+    y = monthly()
+    std = pd.Series(0.0, y.index)
+    std.iloc[-1] = 0.02 * y.iloc[-1]
+    gp = GPRegressor(lengthscales=3.0)
+    model = Forecaster(gp, lags=1, transform="log").fit(y)
+    on_log = Forecaster(gp, lags=1).fit(np.log(y))
+    levels = pd.Series(0.0, y.index)
+    levels.iloc[-1] = 0.02
+    a = model.apply(y, y_std=std).forecast(3).quantile([0.1, 0.5, 0.8])
+    b = on_log.apply(np.log(y), y_std=levels).forecast(3).quantile([0.1, 0.5, 0.8])
+    np.testing.assert_allclose(a, np.exp(b), rtol=1e-9)
+    auto = Forecaster().fit(y, y_std=10 * std)
+    assert auto.forecast(1).std.item() > 1.02 * Forecaster().fit(y).forecast(1).std.item()
+
+
+# What follows a fit
+
+
+def test_update_is_that_of_the_members():
+    y = monthly()
+    model = Forecaster().fit(y[:66])
+    shared = model.apply(y[:66])
+    before = shared.forecast(3)
+    members = [clone(m).fit(y[:66]).update(y[66:]) for m in model.combination_.forecasters]
+    assert model.update(y[66:]) is model
+    for got, expected in zip(model.combination_.forecasters_, members, strict=True):
+        same(got.forecast(4), expected.forecast(4))
+    same(shared.forecast(3), before)
+
+
+def test_apply_saves_and_clones(fitted, tmp_path):
+    y = monthly(84)
+    applied = fitted.apply(y)
+    assert applied.forecast(1).index[0] == pd.Timestamp("2022-01-01")
+    assert fitted.forecast(1).index[0] == pd.Timestamp("2021-01-01")
+    same(fitted.apply(monthly()).forecast(3), fitted.forecast(3))
+    fitted.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    same(loaded.forecast(3), fitted.forecast(3))
+    assert loaded.summary() == fitted.summary()
+    copy = clone(fitted)
+    assert not hasattr(copy, "choices_")
+    assert copy.get_params() == Forecaster().get_params()
+
+
+@pytest.mark.parametrize("kind", ["exact", "taylor", "naive", "monte_carlo"])
+def test_every_propagation(fitted, kind):
+    ahead = fitted.forecast(3, propagation=kind, n_samples=200, random_state=1)
+    np.testing.assert_allclose(ahead.mean, fitted.forecast(3).mean, rtol=0.05)
+    np.testing.assert_allclose(ahead.decompose().sum(axis=1), ahead.var, rtol=1e-9)
+    same(ahead, fitted.forecast(3, propagation=kind, n_samples=200, random_state=1))
+
+
+def test_a_refit_forgets():
+    model = Forecaster().fit(monthly())
+    model.set_params(lags=2).fit(monthly())
+    assert model.combination_ is None
+    assert len(model.choices_) == 7
+    model.set_params(lags="auto").fit(monthly())
+    assert model.choices_ == Forecaster().fit(monthly()).choices_
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"lags": "many"}, "lags must be a positive whole number or distinct positive ones; got"),
+        ({"differences": "some"}, "differences must be lags, positive whole numbers; got 'some'"),
+        ({"seasonal_period": 1}, "seasonal_period must be 2 or more, or several such; got 1. Use"),
+        ({"seasonal_period": ()}, r"seasonal_period must be 2 or more, or several such; got \(\)"),
+        ({"seasonal_period": 2.5}, "seasonal_period must be lags, positive whole numbers; got 2.5"),
+        (
+            {"transform": "sqrt"},
+            "transform must be one of 'auto', None, 'log', 'boxcox'; got 'sqrt",
+        ),
+        ({"prior_mean": None}, "prior_mean must be one of 'auto', 'zero', 'last', 'seasonal'; got"),
+        ({"calendar": "hours"}, "calendar must name fourier, hour_of_day, .*; got 'hours'"),
+        ({"max_train": 2}, "max_train must be a whole number, at least 3; got 2"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        Forecaster(**parameters).fit(series(30))

@@ -1,0 +1,276 @@
+"""The average of a few forecasters."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from forecast_unc import (
+    Combination,
+    Forecast,
+    Forecaster,
+    GPRegressor,
+    baselines,
+    load_model,
+)
+
+GP = GPRegressor(lengthscales=3.0)
+LEVELS, CHANGES = Forecaster(GP, lags=2), Forecaster(GP, lags=1, differences=1)
+LOG = Forecaster(GP, lags=1, transform="log")
+
+
+@pytest.fixture
+def y():
+    rng = np.random.default_rng(3)
+    values = np.zeros(90)
+    for t in range(1, 90):
+        values[t] = 0.7 * values[t - 1] + rng.standard_normal()
+    return pd.Series(10 + values, pd.date_range("2024-01-01", periods=90, freq="D"), name="y")
+
+
+def quantiles(forecast):
+    return forecast.quantile([0.05, 0.3, 0.5, 0.9])
+
+
+@pytest.mark.parametrize("weights", [None, (3, 1), (0.25, 0.0)])
+@pytest.mark.parametrize("other", [CHANGES, LOG], ids=["normal", "log"])
+def test_quantiles_are_averaged(y, weights, other):
+    both = Combination([LEVELS, other], weights).fit(y)
+    w = np.array([1, 1] if weights is None else weights) / np.sum(weights or 2)
+    np.testing.assert_allclose(both.weights_, w, rtol=1e-14)
+    ahead = both.forecast(4)
+    apart = [clone(model).fit(y).forecast(4) for model in (LEVELS, other)]
+    expected = sum(share * quantiles(f) for share, f in zip(w, apart, strict=True))
+    pd.testing.assert_frame_equal(quantiles(ahead), expected, rtol=1e-6)
+    means = np.column_stack([f.mean for f in apart])
+    np.testing.assert_allclose(ahead.mean, means @ w, rtol=1e-9)
+    pd.testing.assert_frame_equal(ahead.cov, Forecast.average(apart, w).cov)
+    assert ahead.index.equals(apart[0].index)
+
+
+def test_normal_members_give_the_average_std_and_the_correlation_of_the_average(y):
+    ahead = Combination([LEVELS, CHANGES], (1, 3)).fit(y).forecast(5)
+    a, b = (clone(model).fit(y).forecast(5) for model in (LEVELS, CHANGES))
+    np.testing.assert_allclose(ahead.std, 0.25 * a.std + 0.75 * b.std, rtol=1e-12)
+    mixed = 0.25 * a.cov.to_numpy() + 0.75 * b.cov.to_numpy()
+    root = np.sqrt(np.diagonal(mixed))
+    std = ahead.std.to_numpy()
+    np.testing.assert_allclose(ahead.cov, mixed / np.outer(root, root) * np.outer(std, std))
+    np.testing.assert_allclose(ahead.decompose().sum(axis=1), ahead.var, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["taylor", "naive", "monte_carlo"])
+def test_options_reach_every_member(y, kind):
+    options = {"propagation": kind, "n_samples": 30, "random_state": 2}
+    ahead = Combination([LEVELS, CHANGES]).fit(y).forecast(3, **options)
+    apart = [clone(model).fit(y).forecast(3, **options) for model in (LEVELS, CHANGES)]
+    pd.testing.assert_frame_equal(ahead.cov, Forecast.average(apart).cov)
+
+
+def test_members_are_cloned_and_neither_data_nor_members_modified(y):
+    members, before = [LEVELS, CHANGES], y.copy()
+    both = Combination(members).fit(y)
+    first = both.forecast(3)
+    pd.testing.assert_series_equal(y, before)
+    assert not hasattr(LEVELS, "choices_")
+    y.iloc[:] = 0.0
+    pd.testing.assert_frame_equal(both.forecast(3).cov, first.cov)
+
+
+def test_update_is_that_of_the_members(y):
+    both = Combination([LEVELS, CHANGES], (2, 1)).fit(y[:80])
+    before, weights = both.forecast(2), both.weights_
+    shared = both.apply(y[:80])
+    assert both.update(y[80:]) is both
+    members = [clone(model).fit(y[:80]).update(y[80:]) for model in (LEVELS, CHANGES)]
+    expected = Forecast.average([m.forecast(3) for m in members], (2, 1))
+    pd.testing.assert_frame_equal(both.forecast(3).cov, expected.cov)
+    np.testing.assert_array_equal(both.weights_, weights)
+    pd.testing.assert_frame_equal(shared.forecast(2).cov, before.cov)
+
+
+def test_an_update_that_one_member_refuses_changes_none(y):
+    both = Combination([LEVELS, LOG]).fit(y[:80])
+    before = both.forecast(3)
+    with pytest.raises(ValueError, match=r"y must be positive.* at 2024-03-21"):
+        both.update(y[80:85] * 0 - 1)
+    pd.testing.assert_frame_equal(both.forecast(3).cov, before.cov)
+    assert both.update(y[80:81]).forecast(1).index[0] == y.index[81]
+
+
+def test_apply_moves_the_origin_of_the_members(y):
+    both = Combination([LEVELS, CHANGES]).fit(y[:60])
+    before = both.forecast(2)
+    applied = both.apply(y)
+    assert applied is not both
+    members = [clone(model).fit(y[:60]).apply(y) for model in (LEVELS, CHANGES)]
+    expected = Forecast.average([m.forecast(2) for m in members])
+    pd.testing.assert_frame_equal(applied.forecast(2).cov, expected.cov)
+    pd.testing.assert_frame_equal(both.forecast(2).cov, before.cov)
+
+
+def test_regressors_and_errors_go_to_every_member(y):
+    exog = pd.DataFrame({"x": np.sin(np.arange(93.0))}, pd.date_range("2024-01-01", periods=93))
+    std = pd.Series(0.0, y.index)
+    std.iloc[-1] = 2.0
+    both = Combination([LEVELS, CHANGES]).fit(y, exog[:90], std)
+    cov = 0.3 * np.eye(3)
+    ahead = both.forecast(3, exog[90:], cov)
+    apart = [
+        clone(model).fit(y, exog[:90], std).forecast(3, exog[90:], cov)
+        for model in (LEVELS, CHANGES)
+    ]
+    pd.testing.assert_frame_equal(ahead.cov, Forecast.average(apart).cov)
+    assert both.apply(y, exog[:90]).forecast(3, exog[90:]).std.iloc[0] < ahead.std.iloc[0]
+
+
+def test_baselines_and_combinations_are_members_too(y):
+    inner = Combination([LEVELS, CHANGES])
+    both = Combination([baselines.SeasonalNaive(1), inner]).fit(y)
+    apart = [clone(model).fit(y).forecast(3) for model in both.forecasters]
+    pd.testing.assert_series_equal(both.forecast(3).mean, Forecast.average(apart).mean)
+    assert both.update(y[:2].set_axis(y.index[-2:] + pd.Timedelta(days=2))).forecast(1).index[
+        0
+    ] == pd.Timestamp("2024-04-02")
+
+
+def validated(models, y, cuts, steps):
+    """CRPS of each model at the origins, fitted before the first of them."""
+    total = np.zeros(len(models))
+    for i, model in enumerate(models):
+        fitted = clone(model).fit(y.iloc[: cuts[0]])
+        for cut in cuts:
+            ahead = fitted.apply(y.iloc[:cut]).forecast(steps)
+            total[i] += ahead.score(y.iloc[cut : cut + steps])["crps"].mean()
+    return total
+
+
+def test_weights_of_validation_are_those_of_the_scores(y):
+    both = Combination([LEVELS, CHANGES, LOG], "validation").fit(y)
+    loss = validated([LEVELS, CHANGES, LOG], y, (73, 77, 81), 9)  # 9 steps, 4 apart
+    np.testing.assert_allclose(both.weights_, loss**-2.0 / (loss**-2.0).sum(), rtol=1e-9)
+    apart = [clone(model).fit(y).forecast(2) for model in (LEVELS, CHANGES, LOG)]
+    expected = Forecast.average(apart, both.weights_)
+    pd.testing.assert_frame_equal(both.forecast(2).cov, expected.cov)
+
+
+def test_validation_prefers_the_better_member(y):
+    walk = pd.Series(np.random.default_rng(0).standard_normal(120).cumsum())
+    noise = Forecaster(GP, lags=1, transform=None)
+    wild = Forecaster(GP, lags=1, differences=(1, 1))
+    both = Combination([noise, wild], "validation").fit(walk)
+    assert both.weights_[0] > 0.6
+
+
+def test_validation_with_regressors_and_missing_values(y):
+    exog = pd.DataFrame({"x": np.cos(np.arange(90.0))}, y.index)
+    y.iloc[[20, 84, 88]] = np.nan
+    both = Combination([LEVELS, CHANGES], "validation").fit(y, exog)
+    assert both.weights_.sum() == pytest.approx(1.0)
+    assert (both.weights_ > 0.05).all()
+
+
+def test_the_widest_members_are_left_out(y):
+    wide = Forecaster(GP, lags=1, differences=(1, 1))
+    three = [LEVELS, CHANGES, wide]
+    apart = [clone(model).fit(y).forecast(6) for model in three]
+    widths = np.array(
+        [(f.interval(0.95)["upper"] - f.interval(0.95)["lower"]).mean() for f in apart]
+    )
+    ratios = widths / widths.min()
+    assert ratios[2] > ratios[1] > 1.05
+    for limit in (1.01, 0.5 * (ratios[1] + ratios[2]), 2 * ratios[2]):
+        kept = ratios <= limit
+        ahead = Combination(three, (1, 2, 3), widest=limit).fit(y).forecast(6)
+        expected = Forecast.average(
+            [f for f, keep in zip(apart, kept, strict=True) if keep], np.array([1, 2, 3])[kept]
+        )
+        pd.testing.assert_frame_equal(ahead.cov, expected.cov)
+
+
+def test_members_that_cannot_forecast_are_left_out_only_with_widest():
+    rng = np.random.default_rng(0)
+    y = pd.Series(1.5 ** np.arange(40.0) + rng.standard_normal(40))
+    explodes, steady = Forecaster(lags=1), Forecaster(GP, lags=1, transform="log", differences=1)
+    with pytest.raises(ValueError, match="steps must not outrun the model"):
+        Combination([explodes, steady]).fit(y).forecast(60)
+    ahead = Combination([explodes, steady], widest=2.0).fit(y).forecast(60)
+    pd.testing.assert_frame_equal(ahead.cov, clone(steady).fit(y).forecast(60).cov)
+    with pytest.raises(ValueError, match="steps must not outrun the model"):
+        Combination([explodes, explodes], widest=2.0).fit(y).forecast(60)
+
+
+def test_save_and_load(y, tmp_path):
+    both = Combination([LEVELS, LOG]).fit(y)
+    both.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    pd.testing.assert_frame_equal(quantiles(loaded.forecast(4)), quantiles(both.forecast(4)))
+    again = pickle.loads(pickle.dumps(both))
+    pd.testing.assert_frame_equal(again.forecast(4).cov, both.forecast(4).cov)
+
+
+def test_parameters_are_those_of_scikit_learn(y):
+    both = Combination([LEVELS, CHANGES], (1, 2), widest=3.0)
+    assert both.get_params(deep=False) == {
+        "forecasters": [LEVELS, CHANGES],
+        "weights": (1, 2),
+        "widest": 3.0,
+    }
+    copy = clone(both.fit(y))
+    assert not hasattr(copy, "forecasters_")
+    assert copy.forecasters[0] is not LEVELS
+    assert copy.forecasters[1].get_params()["differences"] == 1
+    pd.testing.assert_frame_equal(copy.fit(y).forecast(2).cov, both.forecast(2).cov)
+
+
+@pytest.mark.parametrize(
+    ("forecasters", "options", "error", "message"),
+    [
+        ([], {}, ValueError, r"forecasters must be a sequence of at least one .*; got \[\]\. Pass"),
+        ("naive", {}, ValueError, "forecasters must be a sequence .*; got 'naive'"),
+        (LEVELS, {}, ValueError, "forecasters must be a sequence of at least one forecaster; got"),
+        (
+            ["naive"],
+            {},
+            TypeError,
+            "forecasters must hold models with fit and forecast; got 'naive'",
+        ),
+        ([Forecaster], {}, TypeError, r"forecasters must hold models .*Pass Forecaster\(\.\.\.\)"),
+        ([LEVELS], {"weights": "best"}, ValueError, "weights must be numbers, 'validation' or Non"),
+        ([LEVELS], {"weights": [1, 2]}, ValueError, r"weights must be 1 numbers.*got \[1, 2\]"),
+        ([LEVELS], {"weights": [0.0]}, ValueError, "none negative and not all 0; got"),
+        (
+            [LEVELS] * 2,
+            {"weights": [1, -1]},
+            ValueError,
+            "weights must be 2 numbers, none negative",
+        ),
+        ([LEVELS] * 2, {"weights": [1, np.nan]}, ValueError, "weights must be 2 numbers"),
+        ([LEVELS], {"widest": 1.0}, ValueError, r"widest must be greater than 1; got 1\.0\. Use"),
+        ([LEVELS], {"widest": np.nan}, ValueError, "widest must be greater than 1; got nan"),
+    ],
+)
+def test_bad_parameters(y, forecasters, options, error, message):
+    with pytest.raises(error, match=message):
+        Combination(forecasters, **options).fit(y)
+
+
+def test_a_member_that_cannot_be_fitted_is_an_error(y):
+    with pytest.raises(ValueError, match="y must be positive"):
+        Combination([LEVELS, LOG]).fit(y - 20)
+    with pytest.raises(TypeError, match="y must be a pandas Series; got ndarray"):
+        Combination([LEVELS]).fit(y.to_numpy())
+
+
+def test_not_fitted(y, tmp_path):
+    for use in (
+        lambda model: model.forecast(1),
+        lambda model: model.update(y),
+        lambda model: model.apply(y),
+        lambda model: model.save(tmp_path / "m"),
+    ):
+        with pytest.raises(NotFittedError):
+            use(Combination([LEVELS]))

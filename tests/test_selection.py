@@ -1,0 +1,168 @@
+"""What is left "auto": seasons, lags and specifications."""
+
+import numpy as np
+import pytest
+
+from forecast_unc.forecasting.selection import lags_for, seasons_in, specifications
+
+
+def season(n, period, noise=0.3, seed=0):
+    t = np.arange(n)
+    rng = np.random.default_rng(seed)
+    return 10 + np.sin(2 * np.pi * t / period) + noise * rng.standard_normal(n)
+
+
+def test_a_season_has_to_be_seen_three_times_and_a_second_one_twice():
+    assert seasons_in(season(36, 12), (12,)) == (12,)
+    assert seasons_in(season(35, 12), (12,)) == ()
+    hourly = season(336, 24) + season(336, 168)
+    assert seasons_in(hourly, (168, 24)) == (24, 168)
+    assert seasons_in(hourly[:335], (24, 168)) == (24,)
+    assert seasons_in(season(335, 168), (168,)) == ()  # the only one: three times
+
+
+def test_changes_that_contradict_a_season_exclude_it():
+    """Of period 8 the changes half a period apart are opposite."""
+    y = season(80, 8, noise=0.0)
+    assert seasons_in(y, (8,)) == (8,)
+    assert seasons_in(y, (4,)) == ()
+    assert seasons_in(y, (4, 8)) == (8,)
+
+
+def test_a_season_is_given_the_benefit_of_the_doubt():
+    """Changes of a random walk are uncorrelated: above minus one standard error 84 % of times."""
+    walks = np.random.default_rng(0).standard_normal((400, 240)).cumsum(axis=1)
+    found = np.mean([seasons_in(walk, (12,)) == (12,) for walk in walks])
+    assert abs(found - 0.84) < 3 * np.sqrt(0.84 * 0.16 / 400)
+
+
+def test_seasons_depend_on_neither_level_nor_scale_nor_trend():
+    for period in (4, 8, 12):
+        y = season(96, 8)
+        expected = seasons_in(y, (period,))
+        assert seasons_in(-5.0 + 1e-3 * y, (period,)) == expected
+        assert seasons_in(y + 7.0 * np.arange(96), (period,)) == expected
+
+
+def test_missing_values_leave_the_pairs_that_are_there():
+    y = season(120, 12)
+    y[[3, 40, 41, 90]] = np.nan
+    before = y.copy()
+    assert seasons_in(y, (12,)) == (12,)
+    np.testing.assert_array_equal(y, before)
+    few = np.where(np.arange(120) % 4 < 1, np.nan, season(120, 12))
+    assert seasons_in(few, (12,)) == (12,)
+    assert seasons_in(np.where(np.arange(120) < 35, y, np.nan), (12,)) == ()  # 34 values
+    every_other = np.where(np.arange(120) % 2 == 0, season(120, 12), np.nan)
+    assert seasons_in(every_other, (12,)) == ()  # no change is known
+
+
+def test_a_line_and_next_to_nothing_have_no_season():
+    assert seasons_in(np.arange(50.0), (12,)) == ()
+    assert seasons_in(np.array([]), (12,)) == ()
+    assert seasons_in(np.array([1.0]), (12,)) == ()
+    assert seasons_in(season(100, 12), ()) == ()
+
+
+@pytest.mark.parametrize(
+    ("n", "periods", "lags"),
+    [
+        (5, (), (1,)),
+        (59, (), (1,)),
+        (60, (), tuple(range(1, 13))),
+        (500, (4,), (1, 2, 3, 4, 5)),
+        (14, (4,), (1, 2, 3, 4)),  # a third of 14
+        (500, (12,), tuple(range(1, 14))),
+        (36, (12,), tuple(range(1, 13))),
+        (500, (52,), (1, 2, 3, 4, 5, 6, 7, 8, 51, 52, 53)),
+        (156, (52,), (1, 2, 3, 4, 5, 6, 7, 8, 51, 52)),
+        (
+            2000,
+            (24, 168),
+            (1, 2, 3, 4, 23, 24, 25, 47, 48, 49, 143, 144, 167, 168, 169),
+        ),
+        (350, (24, 168), (1, 2, 3, 4, 23, 24, 25, 47, 48, 49)),
+        (
+            2000,
+            (7, 365),
+            (*range(1, 9), 13, 14, 15, 357, 358, 364, 365, 366),
+        ),
+    ],
+)
+def test_lags(n, periods, lags):
+    assert lags_for(n, periods) == lags
+
+
+@pytest.mark.parametrize("periods", [(), (4,), (7,), (12,), (24,), (52,), (24, 168), (5, 260)])
+@pytest.mark.parametrize("n", [1, 3, 10, 60, 200, 3000])
+def test_lags_are_distinct_ascending_and_no_deeper_than_a_third(n, periods):
+    lags = lags_for(n, periods)
+    assert lags[0] == 1
+    assert list(lags) == sorted(set(lags))
+    if periods or n < 60:
+        assert max(lags) <= max(1, n / 3)
+
+
+def kinds(y, periods=(), **options):
+    return [
+        (s.differences, s.transform, s.bias, s.weight, s.rows)
+        for s in specifications(y, periods, **options)
+    ]
+
+
+def test_specifications_of_a_short_series():
+    y = np.arange(1.0, 21.0)
+    assert kinds(y) == [((1,), None, "shrunk", 2.0, 800), ((1,), "log", None, 1.0, 800)]
+    few = specifications(y, ())
+    assert all(s.lag_weights is None and s.calendar is None and s.lags == (1,) for s in few)
+
+
+def test_specifications_of_a_long_series_without_a_season():
+    assert kinds(np.arange(1.0, 100.0)) == [
+        ((1,), None, "shrunk", 1.0, 800),
+        ((1,), "log", None, 1.0, 800),
+        ((), "log", "free", 1.0, 800),
+    ]
+
+
+def test_specifications_of_quarters_are_those_of_changes():
+    assert kinds(np.arange(1.0, 100.0), (4,)) == [
+        ((1,), None, "shrunk", 1.0, 800),
+        ((1,), "log", None, 1.0, 800),
+    ]
+    assert {s.calendar for s in specifications(np.arange(1.0, 100.0), (4,))} == {"fourier"}
+
+
+@pytest.mark.parametrize(("n", "rows"), [(100, {400}), (109, {400, 72}), (2000, {400, 72})])
+def test_specifications_of_months_are_learned_from_recent_rows_too(n, rows):
+    found = specifications(np.arange(1.0, n + 1.0), (12,))
+    assert {s.rows for s in found} == rows
+    assert len(found) == 4 * len(rows)
+    assert [s.lags for s in found[:4]] == [(1,)] + [tuple(range(1, 14))] * 3
+    assert found[0].why.startswith("a random walk on the season")
+
+
+def test_specifications_of_weeks_take_the_season_from_the_lags_but_for_one():
+    found = specifications(np.arange(1.0, 1001.0), (52,))
+    assert [s.rows for s in found] == [400] * 4 + [104] * 4
+    assert [s.calendar for s in found] == [None, "fourier", None, None] * 2
+
+
+def test_specifications_of_two_seasons():
+    seasonal, levels = specifications(np.arange(1.0, 1001.0), (24, 168))
+    assert (seasonal.prior_mean, seasonal.calendar, seasonal.bias) == ("seasonal", None, "shrunk")
+    assert 168 in seasonal.lags
+    assert (levels.prior_mean, levels.calendar, levels.prior) == ("zero", "fourier", "weak")
+
+
+@pytest.mark.parametrize("periods", [(), (4,), (12,), (52,), (24, 168)])
+@pytest.mark.parametrize("n", [20, 70, 500])
+def test_a_logarithm_needs_positive_values_and_leave(n, periods):
+    y = np.arange(1.0, n + 1.0)
+    holed = np.where(np.arange(n) == 3, np.nan, y)
+    assert any(s.transform == "log" for s in specifications(holed, periods))
+    without = specifications(y, periods, transform=False)
+    assert {s.transform for s in without} == {None}
+    for other in (y - 1.0, -y):  # a zero is enough
+        assert specifications(other, periods) == without
+    assert len(set(without)) == len(without)

@@ -97,33 +97,47 @@ def bridge(holed, after):
     return through.condition(holed.iloc[len(holed) - after :]) if after else through
 
 
+def draw_bands(ax, forecast, color, label):
+    for coverage in (0.95, 0.8):
+        band = forecast.interval(coverage)
+        ax.fill_between(band.index, band["lower"], band["upper"], color=color, alpha=0.25, lw=0)
+    ax.plot(forecast.index, forecast.mean, color=color, label=label)
+
+
 def draw(y, origin, path):
     mpl.use("Agg")
+    import matplotlib.dates as mdates
     import matplotlib.pyplot as plt
 
     past, actual = y.iloc[:origin], y.iloc[origin : origin + STEPS]
-    figure, axes = plt.subplots(2, 2, figsize=(12, 7), sharex=True, sharey=True)
+    figure, axes = plt.subplots(2, 2, figsize=(11, 6.2), sharex=True, sharey=True)
     for (left, right), (gap, after) in zip(axes, GAPS.items(), strict=True):
         holed = with_gaps(past, after, np.random.default_rng([origin, after]))
         filled = holed.interpolate()
-        inside = bridge(holed, after)
-        plot.fan(inside, (0.8, 0.95), ax=left, color="0.5")
-        left.plot(inside.index, inside.mean, color="0.3", label="law of the missing block")
-        shown = filled.iloc[-BLOCK - after - 24 :]
-        right.plot(shown.index, shown, color="0.5", ls=":", label="interpolated")
+        recent = past.index[-BLOCK - max(GAPS.values()) - 18 :]
+        draw_bands(left, bridge(holed, after), "0.5", "the missing block, with bands")
+        right.plot(recent, filled[recent], ":", color="0.4", label="interpolated")
         for ax, history, color in ((left, holed, plot.COLORS[1]), (right, filled, plot.COLORS[0])):
-            plot.fan(FEW.fit(history).forecast(STEPS), (0.8, 0.95), ax=ax, color=color)
-            observed = holed.loc[shown.index]
-            ax.plot(observed.index, observed, "o-", color="black", ms=3, lw=1, label="observed")
-            lost = pd.concat([past[holed.isna()].loc[shown.index[0] :], actual])
-            ax.plot(lost.index, lost, "x", color="black", ms=4, label="removed, or still to come")
+            ahead = FEW.fit(history).forecast(STEPS)
+            name = MISSING if history is holed else INTERPOLATED
+            draw_bands(ax, ahead, color, f"forecast, {name}: mean, 80 % and 95 %")
+            ax.plot(recent, holed[recent], "o-", color="black", ms=3, lw=1, label="observed")
+            unseen = pd.concat([past[recent][holed[recent].isna()], actual])
+            ax.plot(unseen.index, unseen, "x", color="black", ms=4, label="removed, or to come")
             ax.axvline(past.index[-1], color="0.6", lw=0.8)
-        left.set_title(f"left missing; block {gap}", fontsize="medium")
-        right.set_title(f"interpolated; block {gap}", fontsize="medium")
+            ax.set_title(f"{name}; block {gap}", fontsize="medium")
         left.set_ylabel(f"{y.name}, {y.attrs['unit']}")
-    for ax in axes.flat:
-        ax.legend(frameon=False, fontsize="small", loc="upper left", ncols=2)
-    figure.tight_layout()
+        left.xaxis.set_major_locator(mdates.YearLocator())
+        left.xaxis.set_major_formatter(mdates.DateFormatter("%Y"))
+    entries = {
+        label: handle
+        for ax in axes[0]
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
+    figure.tight_layout(rect=(0, 0, 1, 0.92))
+    figure.legend(
+        entries.values(), entries, ncols=3, loc="upper center", frameon=False, fontsize="small"
+    )
     figure.savefig(path, dpi=80)
 
 

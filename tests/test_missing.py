@@ -1,0 +1,98 @@
+"""Series with missing values, by way of the forecaster: nothing is filled, and bands cover.
+
+That gaps of a linear model are a Kalman filter's is tested in test_filtering.py.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from forecast_unc import Forecaster, GPRegressor, datasets
+from tests import oracles
+
+AR, BLOCK = [1.2, -0.4], 20
+
+
+def with_gaps(y, after, seed):
+    """A tenth of the values removed, and a block that ends `after` values before the end."""
+    holed = y.mask(np.random.default_rng(seed).random(len(y)) < 0.1)
+    end = len(y) - after
+    holed.iloc[end - BLOCK : end] = np.nan
+    holed.iloc[end:] = y.iloc[end:]
+    return holed
+
+
+def simulated(n, seed):
+    values = oracles.autoregression(AR, n, np.random.default_rng([7, seed]))
+    return pd.Series(values, pd.date_range("2020-01-01", periods=n, freq="D"))
+
+
+@pytest.mark.parametrize("after", [0, 4])
+def test_nothing_is_filled(after):
+    y = with_gaps(simulated(150, 0), after, 0)
+    kept = y.copy()
+    model = Forecaster(GPRegressor(lengthscales=5.0), lags=2).fit(y)
+    model.forecast(5)
+    model.apply(y).forecast(5)
+    pd.testing.assert_series_equal(y, kept)
+    # only what was observed, with both values before it, is learned from
+    observed = y.notna().to_numpy()
+    rows = (observed[2:] & observed[1:-1] & observed[:-2]).sum()
+    assert f"rows {rows}" in model.choices_
+    assert len(model.regressor_.posterior_.centers) == rows
+    assert model.transform_.shift == pytest.approx(y.mean(), rel=1e-12)
+
+
+@pytest.mark.parametrize("after", [0, 4])
+def test_bands_cover_after_a_gap_and_those_of_a_filled_one_do_not(after):
+    """80 and 95 % bands of 60 simulated series, against the binomial error."""
+    n, steps, series = 110, 6, 60
+    model = Forecaster(GPRegressor(lengthscales=5.0), lags=2)
+    inside = {(name, level): [] for name in ("missing", "filled") for level in (0.8, 0.95)}
+    for seed in range(series):
+        full = simulated(n + steps, seed)
+        holed, future = with_gaps(full.iloc[:n], after, seed), full.iloc[n:]
+        histories = (
+            {"missing": holed} if after else {"missing": holed, "filled": holed.interpolate()}
+        )
+        for name, history in histories.items():
+            ahead = model.fit(history).forecast(steps)
+            for level in (0.8, 0.95):
+                band = ahead.interval(level)
+                inside[name, level].append(future.between(band["lower"], band["upper"]))
+    for level in (0.8, 0.95):
+        by_series = np.mean(inside["missing", level], axis=1)
+        error = by_series.std(ddof=1) / np.sqrt(series)
+        assert abs(by_series.mean() - level) < 3 * error
+        error = np.sqrt(level * (1 - level) / series)
+        assert abs(np.mean(inside["missing", level], axis=0)[0] - level) < 3 * error
+    if after == 0:  # carried on, the last value is taken for an observation
+        assert np.mean(inside["filled", 0.95], axis=0)[0] < 0.8
+
+
+def test_a_gap_is_a_forecast_through_it_given_what_was_observed_after_it():
+    """The same from the joint forecast: nearly linear and well known, so nearly the same."""
+    y = simulated(500, 1)
+    model = Forecaster(GPRegressor(lengthscales=1e3), lags=2).fit(y.iloc[:400])
+    holed = y.iloc[:430].copy()
+    holed.iloc[405:425] = np.nan
+    ahead = model.apply(holed).forecast(8, path_consistent=False)
+    through = model.apply(y.iloc[:405]).forecast(33, path_consistent=False)
+    expected = through.condition(holed.iloc[425:])
+    at = expected.mean.index >= ahead.index[0]
+    assert (at.sum(), (~at).sum()) == (8, BLOCK)
+    np.testing.assert_allclose(ahead.mean, expected.mean[at], rtol=0.01, atol=0.01)
+    np.testing.assert_allclose(ahead.std, expected.std[at], rtol=0.01)
+
+
+def test_the_automatic_choice_takes_gaps():
+    y = datasets.load_co2()
+    past, actual = y.iloc[:200], y.iloc[200:212]
+    std = {}
+    for after in (0, 4):
+        model = Forecaster().fit(with_gaps(past, after, 2))
+        assert not any(line.startswith("refused") for line in model.choices_)
+        ahead = model.forecast(12)
+        assert ((actual - ahead.mean).abs() < 3 * ahead.std).all()
+        std[after] = ahead.std.iloc[0]
+    assert std[0] > 2 * std[4]  # four observed values tell nearly all there is to know

@@ -145,7 +145,7 @@ def _one_hot(index: pd.Index[Any], name: str) -> Array:
     times = _times(index)
     value = {
         "hour_of_day": times.hour,
-        "day_of_week": times.dayofweek,
+        "day_of_week": times.day_of_week,
         "month": times.month - 1,
     }[name]
     return np.eye(_PARTS[name])[value]

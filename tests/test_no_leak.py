@@ -1,0 +1,199 @@
+"""What comes after the origin changes no forecast, whatever the model and its options."""
+
+import copy
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import BayesianRidge
+
+from forecast_unc import Combination, Forecaster, GPRegressor, RVMRegressor, backtest, baselines
+
+N, STEPS, ORIGINS = 84, 4, (67, 71, 75)
+KNOWN = np.arange(N) <= ORIGINS[-1]
+GP = GPRegressor(lengthscales=3.0, tol=1e-6)
+FORECASTS = ["model", "origin", "step", "mean", "median", "std"] + [
+    f"{end}_{level}" for end in ("lower", "upper") for level in (50, 80, 95)
+]
+
+
+def series(freq: str = "MS") -> pd.Series:
+    rng = np.random.default_rng(7)
+    noise = np.zeros(N)
+    for t in range(1, N):
+        noise[t] = 0.6 * noise[t - 1] + rng.standard_normal()
+    t = np.arange(N)
+    values = 40.0 + 0.1 * t + 6.0 * np.sin(2 * np.pi * t / 12) + noise
+    return pd.Series(values, pd.date_range("2015-01-01", periods=N, freq=freq))
+
+
+def gappy() -> pd.Series:
+    y = series()
+    y.iloc[[20, 21, 50, 66, 70, 74]] = np.nan
+    return y
+
+
+def regressors(y: pd.Series) -> pd.DataFrame:
+    t = np.arange(float(N))
+    return pd.DataFrame({"cos": np.cos(t), "cube": ((t - 40.0) / 20.0) ** 3}, y.index)
+
+
+class Taylor(Forecaster):
+    """By linearization: a scikit-learn regressor and RVM* have no closed form."""
+
+    def forecast(self, steps, exog=None):
+        return super().forecast(steps, exog, propagation="taylor")
+
+
+class WithErrors:
+    """A forecaster that knows the measurement error of each value, past and future ones."""
+
+    def __init__(self, y_std: pd.Series) -> None:
+        self.y_std = y_std
+
+    def fit(self, y):
+        self.forecaster_ = Forecaster(GP, lags=3).fit(y, y_std=self.y_std[y.index])
+
+    def apply(self, y):
+        applied = copy.copy(self)
+        applied.forecaster_ = self.forecaster_.apply(y, y_std=self.y_std[y.index])
+        return applied
+
+    def forecast(self, steps):
+        return self.forecaster_.forecast(steps)
+
+
+def check(model, y, refit, *, exog=None, exog_future=None, stds=None, **options):
+    """Forecasts from all origins, as they are and with what follows the last origin spoiled."""
+
+    def run(poison=None):
+        own, spoiled, late = model, y, exog
+        if poison is not None:
+            spoiled = y.where(KNOWN, poison)
+            if stds is not None:
+                own = WithErrors(stds.where(KNOWN, poison))
+        if exog is not None:
+            # Without forecasts of the regressors their values are known over the horizon.
+            ahead = 0 if exog_future is not None else STEPS
+            seen = (np.arange(N) <= ORIGINS[-1] + ahead)[:, None] | (poison is None)
+            # In one memory layout: another adds up in another order, and SARIMAX's search made
+            # 2e-7 of that roundoff.
+            late = pd.DataFrame(np.where(seen, exog, poison).astype(float), y.index, exog.columns)
+        return backtest(
+            own,
+            spoiled,
+            STEPS,
+            exog=late,
+            exog_future=exog_future,
+            origins=y.index[list(ORIGINS)],
+            refit=refit,
+            **options,
+        ).frame
+
+    clean = run()
+    assert np.isfinite(clean[["mean", "std"]]).all(axis=None)
+    for poison in (np.nan, 1e30):
+        poisoned = run(poison)
+        pd.testing.assert_frame_equal(clean[FORECASTS], poisoned[FORECASTS], check_exact=True)
+        # Else the poison was not where it should be. The early origins see none of it.
+        last = poisoned["origin"] == y.index[ORIGINS[-1]]
+        np.testing.assert_array_equal(poisoned.loc[last, "actual"], np.full(STEPS, poison))
+        first = poisoned["origin"] == y.index[ORIGINS[0]]
+        np.testing.assert_array_equal(poisoned.loc[first, "actual"], clean.loc[first, "actual"])
+
+
+HOLIDAYS = pd.date_range("2015-03-01", periods=14, freq="6MS")
+MODELS = {
+    "plain": Forecaster(GP, lags=3),
+    "log": Forecaster(GP, lags=3, transform="log"),
+    "boxcox": Forecaster(GP, lags=3, transform="boxcox"),
+    "difference": Forecaster(GP, lags=3, differences=1),
+    "two differences": Forecaster(GP, lags=3, differences=(1, 12), transform="boxcox"),
+    "last value": Forecaster(GP, lags=3, prior_mean="last"),
+    "a season ago": Forecaster(GP, lags=12, prior_mean="seasonal", seasonal_period=12),
+    "a season found": Forecaster(GP, lags=12, prior_mean="seasonal", transform="log"),
+    "fourier": Forecaster(GP, lags=2, calendar="fourier"),
+    "month": Forecaster(GP, lags=2, calendar="month"),
+    "holidays": Forecaster(GP, lags=2, calendar=["fourier", HOLIDAYS]),
+    "last rows": Forecaster(GP, lags=3, max_train=40),
+    "learned length-scales": Forecaster(GPRegressor(n_restarts=1, random_state=0), lags=2),
+    "shrunk": Forecaster(GPRegressor(prior="shrunk", bias="shrunk"), lags=2, differences=1),
+    "rvm": Forecaster(RVMRegressor(lengthscales=3.0), lags=3),
+    "rvm, adaptive": Forecaster(RVMRegressor(adapt_lengthscales=True, budget=5), lags=2),
+    "rvm*": Taylor(RVMRegressor(lengthscales=3.0, variance="augmented"), lags=2),
+    "bayesian ridge": Taylor(BayesianRidge(), lags=3),
+    "combination": Combination(
+        [Forecaster(GP, lags=3, transform="log"), Forecaster(GP, lags=2, differences=1)]
+    ),
+    "validated combination": Combination(
+        [Forecaster(GP, lags=3), baselines.SeasonalNaive()],
+        weights="validation",
+    ),
+    "SeasonalNaive": baselines.SeasonalNaive(),
+    "AutoReg": baselines.AutoReg(),
+    "ETS": baselines.ETS(),
+    "Theta": baselines.Theta(),
+    "SARIMAX": baselines.SARIMAX(max_order=1, max_seasonal_order=0),
+}
+
+
+# With 2, fitted at the first and the last origin and applied at the one between.
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
+def test_the_future_of_the_series_is_not_read(model):
+    check(model, series(), 2)
+
+
+@pytest.mark.parametrize("name", ["two differences", "a season found", "combination", "AutoReg"])
+def test_nor_with_a_fit_at_every_origin(name):
+    check(MODELS[name], series(), True)
+
+
+@pytest.mark.parametrize(("freq", "refit"), [("MS", 2), ("h", True), ("YS", True)])
+def test_nor_by_the_automatic_choice(freq, refit):
+    check(Forecaster(), series(freq), refit)
+
+
+@pytest.mark.parametrize("calendar", ["hour_of_day", "hour_of_week", "day_of_week"])
+def test_nor_with_inputs_of_the_hour(calendar):
+    check(Forecaster(GP, lags=2, calendar=calendar), series("h"), 2)
+
+
+@pytest.mark.parametrize("window", ["expanding", "rolling"])
+@pytest.mark.parametrize("gap", [0, 2])
+def test_nor_with_another_window_or_a_gap(gap, window):
+    check(Forecaster(GP, lags=2, differences=1), series(), 2, window=window, gap=gap)
+
+
+@pytest.mark.parametrize("refit", [True, 2])
+@pytest.mark.parametrize("options", [{}, {"differences": 1, "transform": "log"}], ids=str)
+def test_nor_with_gaps_in_the_history(options, refit):
+    check(Forecaster(GP, lags=2, **options), gappy(), refit)
+
+
+@pytest.mark.parametrize("refit", [True, 2])
+def test_nor_with_measurement_errors(refit):
+    y = series()
+    stds = pd.Series(np.linspace(0.1, 1.0, N), y.index)
+    check(WithErrors(stds), y, refit, stds=stds)
+
+
+@pytest.mark.parametrize("name", ["plain", "two differences", "holidays", "combination", "SARIMAX"])
+def test_nor_regressors_beyond_the_horizon(name):
+    y = series()
+    check(MODELS[name], y, 2, exog=regressors(y))
+
+
+def forecast_regressors(origin, times):
+    """What was forecast of them at the origin, with errors that grow with its age."""
+    age = np.arange(1.0, len(times) + 1)
+    mean = pd.DataFrame({"cos": 0.9**age, "cube": 3.0 + 0.1 * age}, times)
+    return mean, pd.DataFrame({"cos": 0.1 * age, "cube": 0.2 * age}, times)
+
+
+@pytest.mark.parametrize("refit", [True, 2])
+@pytest.mark.parametrize("doubt", [True, False])
+@pytest.mark.parametrize("name", ["plain", "two differences"])
+def test_nor_regressors_beyond_the_origin_where_they_are_forecast(name, doubt, refit):
+    y = series()
+    future = forecast_regressors if doubt else lambda *a: forecast_regressors(*a)[0]
+    check(MODELS[name], y, refit, exog=regressors(y), exog_future=future)

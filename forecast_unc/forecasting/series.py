@@ -237,7 +237,8 @@ def check_exog(exog: object, index: pd.Index, columns: pd.Index | None, when: st
             f"exog must be numeric; got column {not_numeric[0]!r} of dtype "
             f"{frame[not_numeric[0]].dtype}. Encode it as numbers."
         )
-    values: Array = frame.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+    # contiguous, so that sums do not depend on the memory layout of the frame
+    values: Array = np.array(frame.to_numpy(dtype=np.float64, na_value=np.nan), order="C")
     bad = ~np.isfinite(values)
     if bad.any():
         row, column = np.argwhere(bad)[0]

@@ -135,14 +135,14 @@ def draw(frame, ahead, actual, path):
         left.plot(hours, ahead[name].median, color=color)
     left.plot(hours, actual, "o", color="black", ms=3, label="actual")
     left.set(xlabel=f"hours after midnight, {actual.index[0]:%d %B %Y}", ylabel="demand (GW)")
-    left.legend(loc="upper left", frameon=False, fontsize=9)
+    left.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize=9)
     for number, (name, part) in enumerate(frame.groupby("model", sort=False)):
         if name == WITH_STD:
             continue
         color = {WITH_COV: plot.COLORS[0], AS_KNOWN: plot.COLORS[1]}.get(name, "0.4")
         blocks = part.groupby((part["step"] - 1) // 3)[95].mean()
         right.plot(blocks.index * 3 + 2, blocks, "o^xs"[number] + "-", color=color, label=name)
-    right.axhline(0.95, color="black", lw=0.8, ls=":")
+    right.axhline(0.95, color="black", lw=0.8, ls=":", label="nominal")
     right.set(xlabel="hours ahead (averages of 3)", ylabel="share inside the 95 % band")
     right.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize=9)
     for axis in (left, right):

@@ -168,7 +168,7 @@ def main():
         print(absent)
         return
     demand, exog = read(args.data)
-    # 2013 served to choose the model.
+    # A few days of 2013 served to choose the model.
     days = pd.date_range("2014-01-04", "2014-12-31", freq=f"{args.every}D", tz=demand.index.tz)
     max_train = 1200
     if args.quick:

@@ -156,7 +156,7 @@ def main():
     parser.add_argument("--data", type=Path, default=DATA, metavar="CSV")
     parser.add_argument("--output", type=Path, default=Path("output"), metavar="DIR")
     parser.add_argument("--quick", action="store_true", help="two days, 300 rows")
-    parser.add_argument("--every", type=int, default=12, help="days between origins")
+    parser.add_argument("--every", type=int, default=8, help="days between origins")
     parser.add_argument("--seed", type=int, default=0, help="of the temperature errors")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)

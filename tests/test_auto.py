@@ -54,7 +54,8 @@ def test_it_is_the_combination_that_the_choices_list(fitted):
         "weight 0.25: lags 1-13, differences (1,), transform none, prior mean zero, calendar "
         "fourier, last 400 rows: changes, with a drift as large as the data support",
         "weight 0.25: lags 1-13, differences (1,), transform log, prior mean zero, calendar "
-        "fourier, last 400 rows: relative changes, without a drift, which would grow exponentially",
+        "fourier, last 400 rows: relative changes, without a term for a drift, which would grow "
+        "exponentially",
         "weight 0.25: lags 1-13, differences none, transform log, prior mean zero, calendar "
         "fourier, last 400 rows: levels, which return to where they were",
     ]
@@ -414,7 +415,7 @@ def test_missing_values():
         Forecaster().fit(every_other)
 
 
-def test_errors_of_measurement_pass_the_logarithm_to_first_order():
+def test_errors_of_measurement_pass_the_logarithm():
     y = monthly()
     std = pd.Series(0.0, y.index)
     std.iloc[-1] = 0.02 * y.iloc[-1]
@@ -422,7 +423,7 @@ def test_errors_of_measurement_pass_the_logarithm_to_first_order():
     model = Forecaster(gp, lags=1, transform="log").fit(y)
     on_log = Forecaster(gp, lags=1).fit(np.log(y))
     levels = pd.Series(0.0, y.index)
-    levels.iloc[-1] = 0.02
+    levels.iloc[-1] = np.log(1.02)
     a = model.apply(y, y_std=std).forecast(3).quantile([0.1, 0.5, 0.8])
     b = on_log.apply(np.log(y), y_std=levels).forecast(3).quantile([0.1, 0.5, 0.8])
     np.testing.assert_allclose(a, np.exp(b), rtol=1e-9)
@@ -484,7 +485,7 @@ def test_a_refit_forgets():
         ({"differences": "some"}, "differences must be lags, positive whole numbers; got 'some'"),
         ({"seasonal_period": 1}, "seasonal_period must be 2 or more, or several such; got 1. Use"),
         ({"seasonal_period": ()}, r"seasonal_period must be 2 or more, or several such; got \(\)"),
-        ({"seasonal_period": 2.5}, "seasonal_period must be lags, positive whole numbers; got 2.5"),
+        ({"seasonal_period": 2.5}, "seasonal_period must be 2 or more, or several such; got 2.5"),
         (
             {"transform": "sqrt"},
             "transform must be one of 'auto', None, 'log', 'boxcox'; got 'sqrt",
@@ -497,3 +498,52 @@ def test_a_refit_forgets():
 def test_bad_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
         Forecaster(**parameters).fit(series(30))
+
+
+def test_an_error_of_measurement_near_zero_stays_finite():
+    y = monthly()
+    y.iloc[-1] = 1e-3
+    std = pd.Series(0.0, y.index)
+    std.iloc[-1] = 0.1
+    model = Forecaster(lags=2, transform="log").fit(y, y_std=std)
+    ignored = model.apply(y.mask(std > 0)).forecast(1).median.item()
+    assert model.forecast(1).median.item() < 0.99 * ignored
+
+
+def test_regressors_explain_levels():
+    rng = np.random.default_rng(0)
+    index = pd.date_range("2012", periods=102, freq="MS")
+    exog = pd.DataFrame({"a": rng.standard_normal(102)}, index)
+    y = 10 + 3 * exog["a"] + 0.1 * rng.standard_normal(102)
+    model = Forecaster().fit(y[:96], exog[:96])
+    error = model.forecast(6, exog[96:]).median - y[96:]
+    assert np.sqrt((error**2).mean()) < 0.3
+
+
+def test_gaps_that_recur_leave_the_lags_that_they_can():
+    values = series(200, freq="D")
+    y = values[values.index.day_of_week < 5].asfreq("D")
+    model = Forecaster().fit(y)
+    assert all(max(member.lags_) <= 4 for member in model.combination_.forecasters_)
+    assert np.isfinite(model.forecast(3).std).all()
+
+
+def test_the_tail_of_a_logarithm_does_not_run_away():
+    y = pd.Series(np.random.default_rng(6).random(60))
+    ahead = Forecaster().fit(y).forecast(2)
+    assert (ahead.interval(0.95)["upper"] < 3).all()
+    assert (ahead.mean < 1).all()
+
+
+def test_apply_refuses_another_frequency():
+    model = Forecaster(lags=3).fit(monthly())
+    with pytest.raises(ValueError, match="y must have the frequency of the fit, .*; got <Day>"):
+        model.apply(series(60, freq="D"))
+
+
+def test_box_cox_names_what_is_not_positive():
+    y = monthly()
+    y.iloc[8] = 0.0
+    message = "y must be positive for transform='boxcox'; got 0 at 2015-09-01"
+    with pytest.raises(ValueError, match=message):
+        Forecaster(lags=3, transform="boxcox").fit(y)

@@ -229,3 +229,18 @@ def test_indexes_without_dates_or_a_countable_frequency():
     years = pd.date_range("2000-01-01", periods=9, freq="YS")
     with pytest.raises(ValueError, match="calendar must be None for the frequency 'YS-JAN', whose"):
         calendar_inputs(years, ("fourier",), (4,))
+
+
+@pytest.mark.parametrize(
+    ("index", "period"),
+    [
+        (pd.date_range("2024-01-01 03:00", periods=40, freq="6h"), 4),
+        (pd.date_range("2024-01-01 06:00", periods=40, freq="12h"), 2),
+        (pd.RangeIndex(1, 81, 2), 4),
+        (pd.period_range("2024-02", periods=40, freq="2M"), 6),
+    ],
+)
+def test_times_off_the_grid_lose_no_input(index, period):
+    X = calendar_inputs(index, ("fourier",), (period,))
+    assert X.shape[1] == period - 1
+    assert np.linalg.matrix_rank(np.column_stack([X, np.ones(len(X))])) == period

@@ -622,3 +622,10 @@ def test_wrong_number_of_inputs_is_refused():
 def test_nothing_positional():
     with pytest.raises(TypeError, match="positional"):
         GPRegressor(True)
+
+
+def test_a_given_noise_is_not_widened():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((12, 1))
+    gp = GPRegressor(prior="shrunk", noise_std=0.1).fit(X, X[:, 0] + 0.1 * rng.standard_normal(12))
+    assert gp.posterior_.noise_var == pytest.approx(0.01, rel=1e-12)

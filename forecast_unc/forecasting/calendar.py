@@ -129,7 +129,8 @@ def calendar_inputs(
 
 
 def _fourier(index: pd.Index[Any], periods: tuple[int, ...]) -> Array:
-    count = _ordinal(index)
+    # whole, so that the sine left out below is zero; a constant shift changes nothing else
+    count = np.floor(_ordinal(index))
     columns = []
     for period in periods:
         phase = 2.0 * np.pi * count / _exact_period(index, period)

@@ -58,7 +58,7 @@ _LAG_GROUP = {"shrunk": 0, "free": 1, None: -1}
 # A member of an automatic combination is left out where its bands are on average so many times
 # as wide as those of the surest: it is unstable, or its logarithm explodes. Without a season
 # fewer members can go wrong, and short series need wide bands.
-_WIDEST_SEASONAL, _WIDEST = 2.5, 6.0
+_WIDEST, _WIDEST_FEW = 2.5, 6.0
 
 
 class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -202,7 +202,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             self.combination_ = Combination(
                 [member for *_, member in members],
                 weights=[weight for _, weight, _ in members],
-                widest=_WIDEST_SEASONAL if self.seasonal_period_ else _WIDEST,
+                widest=_WIDEST_FEW if len(members) == 2 and not self.seasonal_period_ else _WIDEST,
             )._fit_those_that_can(y, exog, y_std)
             self.choices_ = self._described(members, index)
             return self
@@ -247,6 +247,12 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             )
         self.power_ = PowerTransform(0.0) if kind == "log" else PowerTransform()
         if kind == "boxcox":
+            if np.nanmin(values) <= 0:
+                raise ValueError(
+                    f"y must be positive for transform='boxcox'; got {np.nanmin(values):g} at "
+                    f"{format_time(index, int(np.nanargmin(values)))}. Use no transform, or add "
+                    "a constant to y."
+                )
             self.power_ = PowerTransform.fit(values)
         self.power_.check(values, index)
         levels, stds = self._transformed(values, stds)
@@ -368,6 +374,11 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             applied.combination_ = self.combination_.apply(y, exog, y_std)
             return applied
         values, index = check_series(y)
+        freq, own = getattr(index, "freq", None), getattr(self._index, "freq", None)
+        if freq != own:
+            raise ValueError(
+                f"y must have the frequency of the fit, {own!r}; got {freq!r}. Fit a new model."
+            )
         used = max(self.lags_) + sum(self.transform_.differences)
         if len(values) < used:
             raise ValueError(
@@ -541,8 +552,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             _as_lags("lags", self.lags, upto=True)
         _as_lags("differences", _plain(self.differences, ()), upto=False)
         if not _is_auto(self.seasonal_period) and self.seasonal_period is not None:
-            periods = _as_lags("seasonal_period", self.seasonal_period, upto=False)
-            if not periods or min(periods) < 2:
+            given = self.seasonal_period
+            periods = list(given) if isinstance(given, Iterable) else [given]
+            if not periods or not all(_is_whole(period) and period > 1 for period in periods):
                 raise ValueError(
                     "seasonal_period must be 2 or more, or several such; got "
                     f"{self.seasonal_period!r}. Use None for a series without a season."
@@ -578,11 +590,11 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         periods = self.seasonal_period_
         members: dict[tuple[Any, ...], tuple[str, float, Forecaster]] = {}
         given = _as_lags("differences", _plain(self.differences, ()), upto=False)
-        for candidate in specifications(values, periods, self.transform is not None):
+        for candidate in specifications(values, periods, self.transform is not None, n_exog > 0):
             differences = candidate.differences if _is_auto(self.differences) else tuple(given)
             prior_mean = _plain(self.prior_mean, candidate.prior_mean)
             parts = check_calendar(_plain(self.calendar, candidate.calendar))
-            lags = candidate.lags
+            lags = _affordable(candidate.lags, values, differences)
             if prior_mean == "seasonal" and periods:
                 lags = tuple(sorted({*lags, periods[-1]}))
             regressor = self.regressor
@@ -642,11 +654,14 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         return lines
 
     def _transformed(self, values: Array, stds: Array) -> tuple[Array, Array]:
-        """Values and their stds on the scale of the power transform, stds to first order."""
+        """Values and their stds on the scale of the power transform.
+
+        A std s becomes g(y + s) - g(y): s g'(y) while s is small, and finite where y is near 0.
+        """
         levels = self.power_.forward(values)
         if self.power_.power is None or not stds.any():
             return levels, stds
-        return levels, np.where(np.isnan(levels), stds, stds / self.power_.slope(levels))
+        return levels, np.where(np.isnan(levels), stds, self.power_.forward(values + stds) - levels)
 
     def _with_calendar(self, exog: Array, index: pd.Index) -> Array:
         return np.hstack([exog, calendar_inputs(index, self._calendar, self.seasonal_period_)])
@@ -668,6 +683,20 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         rows = np.flatnonzero(complete)[-self.max_train if self.max_train else None :]
         X, target = X[rows], target[rows]
         return X, target if self._anchor is None else target - X[:, self._anchor]
+
+
+def _affordable(
+    lags: tuple[int, ...], values: Array, differences: tuple[int, ...]
+) -> tuple[int, ...]:
+    """The lags without the deepest that gaps in the values leave too few rows to learn from."""
+    if not np.isnan(values).any():
+        return lags
+    while len(lags) > 1:
+        enough = min(2 * len(lags) + 10, len(values) // 3)
+        if _complete_rows(values, lags, differences).sum() >= enough:
+            break
+        lags = lags[:-1]
+    return lags
 
 
 def _is_auto(value: object) -> TypeGuard[Literal["auto"]]:

@@ -130,7 +130,7 @@ def lags_for(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def specifications(
-    y: Array, periods: tuple[int, ...], transform: bool = True
+    y: Array, periods: tuple[int, ...], transform: bool = True, regressors: bool = False
 ) -> tuple[Specification, ...]:
     """The specifications to average for a series, simplest first.
 
@@ -142,6 +142,8 @@ def specifications(
         Its seasonal periods, shortest first.
     transform : bool, default=True
         Whether there may be one; then positive values have specifications with a logarithm.
+    regressors : bool, default=False
+        Whether there are any. They belong to the levels: of the changes they explain little.
 
     Returns
     -------
@@ -167,7 +169,7 @@ def specifications(
         changes,
         transform=log,
         bias=None,
-        why="relative changes, without a drift, which would grow exponentially",
+        why="relative changes, without a term for a drift, which would grow exponentially",
         weight=1.0,
     )
     levels = replace(
@@ -177,6 +179,9 @@ def specifications(
         bias="free",
         why="levels, which return to where they were",
     )
+    if regressors:
+        raw = replace(levels, transform=None, why="levels, which the regressors explain")
+        return (raw, levels) if log else (raw,)
     if few or (periods and periods[0] < _SHORT_SEASON):
         return (changes, relative) if log else (changes,)
     if not periods:

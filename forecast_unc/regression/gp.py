@@ -80,7 +80,8 @@ class GPRegressor(KernelRegressor):
         search away from degenerate optima. "shrunk" is for few rows: both parts are expected
         to be small beside the noise (median 0.1 for a and the tau of the first group, std
         0.7; 0.7 for s, std 1), and variances are those of Student's t with n - 1 degrees of
-        freedom, since their scale too is learned from n numbers. None maximizes the evidence
+        freedom, since their scale too is learned from n numbers (not with a given
+        `noise_std`). None maximizes the evidence
         alone.
     groups : array-like of int of shape (d,), optional
         Group of each input, from 0: those of one group share the prior std tau of their
@@ -117,7 +118,8 @@ class GPRegressor(KernelRegressor):
     noise_std_ : float
         Std of the observation noise, in units of y.
     log_evidence_ : float
-        log N(y | mean(y), K), in nats; without the prior.
+        log N(y | mean(y), K), in nats, of uncentered targets (`bias`) log N(y | 0, K); without the
+        prior.
     converged_ : bool
         Whether the kept search ended at a stationary point or at a bound.
     n_iter_ : int
@@ -412,4 +414,5 @@ class GPRegressor(KernelRegressor):
         A common scale of all variances, integrated out under 1 / scale, makes the prediction
         a t process; the Gaussian of its mean and variance goes on.
         """
-        return (n - 1.0) / (n - 3.0) if self.prior == "shrunk" and n > 3 else 1.0
+        widened = self.prior == "shrunk" and self.noise_std is None and n > 3
+        return (n - 1.0) / (n - 3.0) if widened else 1.0

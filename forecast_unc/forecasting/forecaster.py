@@ -58,7 +58,7 @@ _LAG_GROUP = {"shrunk": 0, "free": 1, None: -1}
 # A member of an automatic combination is left out where its bands are on average so many times
 # as wide as those of the surest: it is unstable, or its logarithm explodes. Without a season
 # fewer members can go wrong, and short series need wide bands.
-_WIDEST, _WIDEST_FEW = 2.5, 6.0
+_WIDEST = {"season": 2.5, "none": 4.0, "few": 6.0}
 
 
 class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -202,7 +202,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             self.combination_ = Combination(
                 [member for *_, member in members],
                 weights=[weight for _, weight, _ in members],
-                widest=_WIDEST_FEW if len(members) == 2 and not self.seasonal_period_ else _WIDEST,
+                widest=_WIDEST[
+                    "season" if self.seasonal_period_ else "few" if len(members) < 3 else "none"
+                ],
             )._fit_those_that_can(y, exog, y_std)
             self.choices_ = self._described(members, index)
             return self

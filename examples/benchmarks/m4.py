@@ -19,7 +19,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
-from forecast_unc import Forecaster, scores
+from forecast_unc import Forecast, Forecaster, baselines, scores
 
 # pandas frequency and the seasonal period of the competition's scale
 FREQUENCIES = {
@@ -49,24 +49,11 @@ def split(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
     return y[~test], y[test]
 
 
-def seasonal_naive(y: pd.Series, h: int, period: int) -> pd.DataFrame:
-    """Median and normal 95 % interval of a seasonal random walk."""
-    season = period if len(y) > period else 1
-    values = y.to_numpy()
-    ahead = np.arange(h)
-    median = values[-season:][ahead % season]
-    changes = values[season:] - values[:-season]
-    std = np.sqrt(np.mean(changes**2) * (1 + ahead // season))
-    return pd.DataFrame(
-        {"median": median, "lower": median - 1.96 * std, "upper": median + 1.96 * std}
-    )
-
-
-def scored(actual: pd.Series, y: pd.Series, bands: pd.DataFrame, period: int) -> dict[str, float]:
+def scored(actual: pd.Series, y: pd.Series, ahead: Forecast, period: int) -> dict[str, float]:
     """sMAPE, MASE, MSIS and coverage of one series."""
-    a = actual.to_numpy()
-    median, lower, upper = (bands[c].to_numpy() for c in ("median", "lower", "upper"))
-    scale = scores.naive_scale(y, period if len(y) > period else 1)
+    a, median = actual.to_numpy(), ahead.median.to_numpy()
+    lower, upper = ahead.interval(COVERAGE).to_numpy().T
+    scale = scores.naive_scale(y, period)
     return {
         "smape": float(np.mean(scores.smape(a, median))),
         "mase": float(np.mean(np.abs(a - median)) / scale),
@@ -79,14 +66,13 @@ def evaluate(rows: pd.DataFrame) -> dict[str, object]:
     """Scores of the default forecaster and of seasonal naive on one series, and its seconds."""
     y, actual = split(rows)
     _, period = FREQUENCIES[rows["freq"].iloc[0]]
-    naive = scored(actual, y, seasonal_naive(y, len(actual), period), period)
+    naive = scored(actual, y, baselines.SeasonalNaive(period).fit(y).forecast(len(actual)), period)
     started = time.process_time()
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ahead = Forecaster().fit(y).forecast(len(actual))
     seconds = time.process_time() - started
-    bands = ahead.interval(COVERAGE).assign(median=ahead.median)
-    own = scored(actual, y, bands, period)
+    own = scored(actual, y, ahead, period)
     return {
         "unique_id": y.name,
         "freq": rows["freq"].iloc[0],

@@ -23,11 +23,11 @@ from forecast_unc.evaluation.folds import (
     given_origins,
     percent,
     run_block,
-    season_of,
     spaced_origins,
 )
 from forecast_unc.evaluation.significance import diebold_mariano
 from forecast_unc.forecasting import scores
+from forecast_unc.forecasting.calendar import season_of
 from forecast_unc.forecasting.series import check_aligned, check_is_series, regular_index
 from forecast_unc.regression.standardize import check_whole
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import signature
@@ -103,20 +102,6 @@ def given_origins(index: pd.Index[Any], origins: Any, horizon: int) -> list[int]
             f"origins must be ascending times of y, at least one; got {list(labels)}. Sort them."
         )
     return positions
-
-
-def season_of(index: pd.Index[Any]) -> int:
-    """Seasonal period of a regular index, as the M4 competition counted it."""
-    freq = getattr(index, "freq", None)
-    if isinstance(freq, pd.offsets.Tick):
-        period, rest = divmod(pd.Timedelta(days=1), pd.Timedelta(freq))
-        return int(period) if period and not rest else 1
-    # "MS", "ME", "BME", "CBMS", "M" of periods; "QS-OCT", "BQE-DEC", "Q-DEC"
-    found = None if freq is None else re.fullmatch(r"C?B?([MQ])[ES]?(-[A-Z]+)?", freq.rule_code)
-    if freq is None or found is None:
-        return 1
-    months = {"M": 1, "Q": 3}[found[1]] * freq.n
-    return 12 // months if 12 % months == 0 else 1
 
 
 def future_exog(

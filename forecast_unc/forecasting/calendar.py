@@ -64,9 +64,38 @@ def seasonal_periods(index: pd.Index[Any]) -> tuple[int, ...]:
     elif isinstance(freq, BusinessDay):
         unit, spans = freq.n, [5, 260]
     else:
-        year = _IN_A_YEAR.get(freq.rule_code.split("-")[0])
+        year = _in_a_year(freq)
         unit, spans = freq.n, [] if year is None else [year]
     return tuple(span // unit for span in spans if span % unit == 0 and span > unit)
+
+
+def season_of(index: pd.Index[Any]) -> int:
+    """Seasonal period of a regular index, as the M4 competition counted it.
+
+    The day of anything finer, the year of months and quarters; 1, no season, for the others.
+
+    Parameters
+    ----------
+    index : Index
+        A regular index.
+
+    Returns
+    -------
+    int
+    """
+    freq: Any = getattr(index, "freq", None)
+    if isinstance(freq, Tick):
+        period, rest = divmod(pd.Timedelta(days=1), pd.Timedelta(freq))
+        return int(period) if period and not rest else 1
+    year = None if freq is None else _in_a_year(freq)
+    if year not in (4, 12):
+        return 1
+    return year // freq.n if year % freq.n == 0 else 1
+
+
+def _in_a_year(freq: Any) -> int | None:
+    """Observations in a year of weeks, months or quarters, the number before them left out."""
+    return _IN_A_YEAR.get(freq.rule_code.split("-")[0])
 
 
 def check_calendar(calendar: Calendar) -> tuple[Any, ...]:

@@ -35,8 +35,9 @@ from forecast_unc.forecasting.selection import seasons_in, specifications
 from forecast_unc.forecasting.series import (
     check_exog,
     check_exog_cov,
-    check_is_series,
+    check_follows,
     check_series,
+    check_varies,
     check_y_std,
     format_time,
     future_index,
@@ -193,7 +194,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         self._check_parameters()
         exog_values = check_exog(exog, index, None, "y")
         stds = check_y_std(y_std, values, index)
-        _check_varies(values)
+        check_varies(values)
         self.seasonal_period_ = self._seasonal_periods(values, index)
         self.exog_columns_ = pd.Index([]) if exog is None else exog.columns
         self.combination_ = None
@@ -275,7 +276,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             if self.regressor is None
             else self.regressor
         )
-        self.regressor_ = clone(regressor).fit(*self._training_rows())
+        X, target = self._training_rows()
+        self.regressor_ = clone(regressor).fit(X, target)
         if self._anchor is not None and isinstance(self.regressor_.posterior_, PredictorPosterior):
             raise ValueError(
                 "prior_mean must be 'zero' for a regressor of scikit-learn; got "
@@ -283,15 +285,12 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             )
         self._settle_posterior()
         self.choices_ = [
-            f"lags {_ranges(lags)}",
-            f"differences {tuple(differences) or 'none'}",
-            f"transform {'none' if kind is None else kind}"
-            + (f" of power {self.power_.power:.3g}" if kind == "boxcox" else ""),
-            f"prior mean {prior_mean}",
-            f"calendar {', '.join(map(_calendar_name, self._calendar)) or 'none'}",
+            *_in_words(lags, tuple(differences), kind, prior_mean, self._calendar),
             f"seasonal period {', '.join(map(str, periods)) or 'none'}",
-            f"rows {len(self._training_rows()[1])}",
+            f"rows {len(target)}",
         ]
+        if kind == "boxcox":
+            self.choices_[2] += f" of power {self.power_.power:.3g}"
         return self
 
     def update(
@@ -321,15 +320,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         if self.combination_ is not None:
             self.combination_.update(y_new, exog, y_std)
             return self
-        y_new = check_is_series(y_new, "y_new")
-        expected = future_index(self._index, max(1, len(y_new)))
-        if not y_new.index.equals(expected):
-            raise ValueError(
-                f"y_new must follow the series without a gap, from {format_time(expected, 0)}; got "
-                f"{len(y_new)} values from {format_time(y_new.index, 0) if len(y_new) else None}. "
-                "Pass only the new values."
-            )
-        values, _ = check_series(y_new.set_axis(expected), "y_new", all_missing=True)
+        y_new = check_follows(y_new, self._index)
+        expected = y_new.index
+        values, _ = check_series(y_new, "y_new", all_missing=True)
         exog_values = check_exog(exog, expected, self.exog_columns_, "y_new")
         self.power_.check(values, expected)
         levels, stds = self._transformed(values, check_y_std(y_std, values, expected, "y_new"))
@@ -590,7 +583,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     ) -> list[tuple[str, float, "Forecaster"]]:
         """The specifications that are left, each with its reason and weight."""
         periods = self.seasonal_period_
-        members: dict[tuple[Any, ...], tuple[str, float, Forecaster]] = {}
+        members: dict[tuple[str, str], tuple[str, float, Forecaster]] = {}
         given = _as_lags("differences", _plain(self.differences, ()), upto=False)
         for candidate in specifications(values, periods, self.transform is not None, n_exog > 0):
             differences = candidate.differences if _is_auto(self.differences) else tuple(given)
@@ -610,28 +603,22 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
                     random_state=self.random_state,
                 )
             most = candidate.rows if self.max_train is None else self.max_train
-            options = {
-                "lags": lags,
-                "differences": differences,
-                "seasonal_period": periods or None,
-                "transform": _plain(self.transform, candidate.transform),
-                "prior_mean": prior_mean,
-                "calendar": parts or None,
-            }
+            transform = _plain(self.transform, candidate.transform)
             member = Forecaster(
                 regressor,
-                **options,
+                lags,
+                differences=differences,
+                seasonal_period=periods or None,
+                transform=transform,
+                prior_mean=prior_mean,
+                calendar=parts or None,
                 max_train=most,
                 random_state=self.random_state,
             )
-            what = (
-                f"lags {_ranges(lags)}, differences {options['differences'] or 'none'}, "
-                f"transform {options['transform'] or 'none'}, prior mean {prior_mean}, "
-                f"calendar {', '.join(map(_calendar_name, parts)) or 'none'}, last {most} rows: "
-                f"{candidate.why}"
-            )
-            key = (*map(repr, options.values()), repr(regressor), most)
-            members.setdefault(key, (what, candidate.weight, member))
+            words = _in_words(lags, differences, transform, prior_mean, parts)
+            what = ", ".join([*words, f"last {most} rows"])
+            key = (what, repr(regressor))
+            members.setdefault(key, (f"{what}: {candidate.why}", candidate.weight, member))
         return list(members.values())
 
     def _described(
@@ -720,17 +707,22 @@ def _ranges(lags: Sequence[int]) -> str:
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
-def _calendar_name(part: Any) -> str:
-    return part if isinstance(part, str) else "holidays"
-
-
-def _check_varies(values: Array) -> None:
-    observed = values[~np.isnan(values)]
-    if observed.size and np.ptp(observed) <= 1e-12 * np.abs(observed).max():
-        raise ValueError(
-            f"y must vary; got the constant {observed[0]:g} throughout, to 12 digits. There is "
-            "nothing to learn; subtract a large offset if there is one."
-        )
+def _in_words(
+    lags: Sequence[int],
+    differences: tuple[int, ...],
+    transform: str | None,
+    prior_mean: str,
+    calendar: tuple[Any, ...],
+) -> list[str]:
+    """A specification as text, an item each."""
+    parts = (part if isinstance(part, str) else "holidays" for part in calendar)
+    return [
+        f"lags {_ranges(lags)}",
+        f"differences {differences or 'none'}",
+        f"transform {transform or 'none'}",
+        f"prior mean {prior_mean}",
+        f"calendar {', '.join(parts) or 'none'}",
+    ]
 
 
 def _complete_rows(

@@ -74,6 +74,47 @@ def check_is_series(y: object, name: str = "y") -> pd.Series[Any]:
     return y
 
 
+def check_varies(values: Array) -> None:
+    """Raise if all that was observed is the same.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        The series, NaN where missing.
+    """
+    observed = values[~np.isnan(values)]
+    if observed.size and np.ptp(observed) <= 1e-12 * np.abs(observed).max():
+        raise ValueError(
+            f"y must vary; got the constant {observed[0]:g} throughout, to 12 digits. There is "
+            "nothing to learn; subtract a large offset if there is one."
+        )
+
+
+def check_follows(y_new: object, index: pd.Index) -> pd.Series[Any]:
+    """New values, on an index with its frequency set, or an error if they leave a gap.
+
+    Parameters
+    ----------
+    y_new : Series
+        The values that followed.
+    index : Index
+        The times before them, a result of `regular_index`.
+
+    Returns
+    -------
+    Series
+    """
+    y_new = check_is_series(y_new, "y_new")
+    expected = future_index(index, max(1, len(y_new)))
+    if not y_new.index.equals(expected):
+        raise ValueError(
+            f"y_new must follow the series without a gap, from {format_time(expected, 0)}; got "
+            f"{len(y_new)} values from {format_time(y_new.index, 0) if len(y_new) else None}. "
+            "Pass only the new values."
+        )
+    return y_new.set_axis(expected)
+
+
 def regular_index(index: pd.Index, name: str) -> pd.Index:
     """The index with its frequency set, or an error that names the first offending time.
 

@@ -21,8 +21,9 @@ from forecast_unc.forecasting.calendar import seasonal_periods
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.series import (
     check_exog,
-    check_is_series,
+    check_follows,
     check_series,
+    check_varies,
     format_time,
     future_index,
     prolonged,
@@ -74,12 +75,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
                 f"y must have at least 10 values; got {len(known)}. Give more data: fewer say "
                 "nothing about the errors of a forecast."
             )
-        size = np.abs(known).max()
-        if np.ptp(known) <= 1e-12 * size:
-            raise ValueError(
-                f"y must vary; got the constant {known[0]:g} throughout, to 12 digits. There is "
-                "nothing to learn; subtract a large offset if there is one."
-            )
+        check_varies(values)
         exog_values = self._regressors(exog, index, None, "y")
         self.seasonal_period_ = self._period(index)
         self.exog_columns_ = pd.Index([]) if exog is None else exog.columns
@@ -87,7 +83,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         self._values, self._index, self._exog, self._name = values, index, exog_values, y.name
         self.converged_ = True
         self.noise_std_ = self._learn(values, exog_values)
-        if not self.noise_std_ > 1e-12 * size:
+        if not self.noise_std_ > 1e-12 * np.abs(known).max():
             raise ValueError(
                 "y must leave an error to learn from; got a series that "
                 f"{type(self).__name__} predicts exactly. It needs no error bars, or has an offset "
@@ -110,15 +106,9 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         Itself
         """
         check_is_fitted(self)
-        y_new = check_is_series(y_new, "y_new")
-        expected = future_index(self._index, max(1, len(y_new)))
-        if not y_new.index.equals(expected):
-            raise ValueError(
-                f"y_new must follow the series without a gap, from {format_time(expected, 0)}; got "
-                f"{len(y_new)} values from {format_time(y_new.index, 0) if len(y_new) else None}. "
-                "Pass only the new values."
-            )
-        values, _ = self._checked(y_new.set_axis(expected), "y_new")
+        y_new = check_follows(y_new, self._index)
+        expected = y_new.index
+        values, _ = self._checked(y_new, "y_new")
         exog_values = self._regressors(exog, expected, self.exog_columns_, "y_new")
         self._values = np.concatenate([self._values, values])
         self._exog = np.vstack([self._exog, exog_values])

@@ -67,6 +67,11 @@ INDEXES = {
     "business months": pd.date_range("1999-01-01", periods=50, freq="BMS"),
     "two months": pd.date_range("1999-01-01", periods=50, freq="2MS"),
     "quarters": pd.date_range("1999-01-01", periods=50, freq="QE-NOV"),
+    "years": pd.date_range("1980-01-01", periods=50, freq="YS"),
+    "two years": pd.date_range("1980-01-01", periods=50, freq="2YE"),
+    "half months": pd.date_range("1999-01-01", periods=50, freq="SMS"),
+    "third Fridays": pd.date_range("1999-01-01", periods=50, freq="WOM-3FRI"),
+    "yearly periods": pd.period_range("1980", periods=50, freq="Y"),
     "monthly periods": pd.period_range("1999-01", periods=50, freq="M"),
     "quarterly periods": pd.period_range("1999-01", periods=50, freq="Q"),
     "hourly periods": pd.period_range("2024-03-30", periods=400, freq="h"),
@@ -111,6 +116,11 @@ def test_a_time_has_one_row_whatever_the_rest_of_the_index(name):
         ("business months", 12, 12),
         ("two months", 6, 6),
         ("quarters", 4, 4),
+        ("years", 4, 4),
+        ("two years", 5, 5),
+        ("half months", 24, 24),
+        ("third Fridays", 12, 12),
+        ("yearly periods", 4, 4),
         ("monthly periods", 12, 12),
         ("quarterly periods", 4, 4),
         ("hourly periods", 24, 24),
@@ -222,14 +232,10 @@ def test_dates_in_an_array_are_no_calendar():
             check_calendar(bad)
 
 
-def test_indexes_without_dates_or_a_countable_frequency():
+def test_indexes_without_dates():
     for part in ("month", "hour_of_week", pd.DatetimeIndex(["2024-12-25"])):
         with pytest.raises(ValueError, match="calendar must be None or 'fourier' for a RangeIndex"):
             calendar_inputs(pd.RangeIndex(5), (part,), ())
-    years = pd.date_range("2000-01-01", periods=9, freq="YS")
-    with pytest.raises(ValueError, match="calendar must be None for the frequency 'YS-JAN', whose"):
-        calendar_inputs(years, ("fourier",), (4,))
-
 
 @pytest.mark.parametrize(
     ("index", "period"),

@@ -173,6 +173,15 @@ def test_validation_with_regressors_and_missing_values(y):
     assert (both.weights_ > 0.05).all()
 
 
+def test_validation_skips_an_origin_after_which_nothing_was_observed(y):
+    gone = y.copy()
+    gone.iloc[-9:] = np.nan
+    both = Combination([LEVELS, CHANGES, LOG], "validation").fit(gone)
+    # two origins of 9 steps count; the last sees only missing values
+    loss = validated([LEVELS, CHANGES, LOG], gone, (73, 77), 9)
+    np.testing.assert_allclose(both.weights_, loss**-2.0 / (loss**-2.0).sum(), rtol=1e-9)
+
+
 def test_the_widest_members_are_left_out(y):
     wide = Forecaster(GP, lags=1, differences=(1, 1))
     three = [LEVELS, CHANGES, wide]

@@ -274,7 +274,8 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
                 now = model.apply(y.iloc[:cut], **past)
                 future = {} if exog is None else {"exog": exog.iloc[cut : cut + steps]}
                 forecast = now.forecast(steps, **future)
-                total += float(forecast.score(y.iloc[cut : cut + steps])["crps"].mean())
+                crps = forecast.score(y.iloc[cut : cut + steps])["crps"].mean()
+                total += 0.0 if np.isnan(crps) else float(crps)  # nothing was observed there
             loss.append(total)
         best = min(loss)
         return np.array([(best / value) ** 2 if value > 0 else 1.0 for value in loss])

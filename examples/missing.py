@@ -6,7 +6,7 @@ forecast from three histories: the complete one, the one with its missing values
 nothing is filled), and the one with them interpolated linearly, which carries the last
 value on where nothing was observed after it. Two models: 3 lags and a calendar, and all automatic.
 
-    python examples/missing.py --output DIR                  # 38 origins in the El Nino series
+    python examples/missing.py --output DIR                  # 39 origins in the El Nino series
     python examples/missing.py --output DIR --series co2     # 30 in the carbon dioxide of the air
     python examples/missing.py --output DIR --quick          # a small version, in seconds
 

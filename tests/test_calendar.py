@@ -237,6 +237,7 @@ def test_indexes_without_dates():
         with pytest.raises(ValueError, match="calendar must be None or 'fourier' for a RangeIndex"):
             calendar_inputs(pd.RangeIndex(5), (part,), ())
 
+
 @pytest.mark.parametrize(
     ("index", "period"),
     [

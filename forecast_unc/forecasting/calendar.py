@@ -220,9 +220,10 @@ def _ordinal(index: pd.Index[Any]) -> Array:
     code = period.get("W" if base == "W" else _IN_A_YEAR.get(base, 0))
     if code is None:  # no rule: the grid itself is counted
         first, origin = times[0], pd.Timestamp("2000-01-01")
-        between = pd.date_range(*sorted((first, origin)), freq=freq.base, inclusive="left")
+        start, end = min(first, origin), max(first, origin)
+        between = pd.date_range(start, end, freq=freq.base, inclusive="left")
         count = len(between) if first >= origin else -len(between)
-        return count / freq.n + np.arange(len(times))
+        return np.asarray(count / freq.n + np.arange(len(times)))
     if code == "W":
         return np.asarray((times - pd.Timestamp("2000-01-01")) / pd.Timedelta(days=7 * freq.n))
     return np.asarray(times.to_period(code).asi8 / freq.n)

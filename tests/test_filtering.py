@@ -8,7 +8,7 @@ from forecast_unc import GPRegressor, RVMRegressor
 from forecast_unc.forecasting import filtering
 from forecast_unc.forecasting.embedding import lag_embedding
 from forecast_unc.forecasting.filtering import state_at_origin
-from forecast_unc.forecasting.propagation import IDENTITY, propagate
+from forecast_unc.forecasting.propagation import IDENTITY, propagate, sample_paths
 from forecast_unc.forecasting.transforms import Transform
 from tests import oracles
 from tests.test_propagation import (
@@ -35,8 +35,16 @@ def simulated(n, missing=(), seed=0):
     return y
 
 
-def forecast_from(state, posterior, lags, steps, **options):
-    return propagate(posterior, lags, state.mean, no_exog(steps), history_cov=state.cov, **options)
+def forecast_from(state, posterior, lags, steps, exog=None, **options):
+    return propagate(
+        posterior,
+        lags,
+        state.mean,
+        no_exog(steps) if exog is None else exog,
+        history_cov=state.cov,
+        function_error=state.function_error,
+        **options,
+    )
 
 
 # Linear models: the Kalman filter
@@ -95,40 +103,54 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("bias_var", [0.0, 0.6])
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_linear_models_against_brute_force_conditioning(case):
-    """Levels are linear in shocks; their joint law is conditioned on all observations at once."""
+def test_linear_models_against_brute_force_conditioning(case, bias_var):
+    """Levels are linear in shocks; their joint law is conditioned on all observations at once.
+
+    An unknown bias is a shock to all steps but those whose rows were learned from.
+    """
     lags, differences, k = case
     rng = np.random.default_rng([*lags, k])
-    p, n = max(lags) + sum(differences), 14
+    p, n, h = max(lags) + sum(differences), 14, 5
     ar, by_exog = np.array([0.5, -0.3]), np.array([0.7, -1.1])[:k]
-    transform, exog = Transform(differences, 0.3, 1.7), rng.normal(size=(p + n, k))
+    transform, exog = Transform(differences, 0.3, 1.7), rng.normal(size=(p + n + h, k))
     start, intercept = rng.normal(size=p), 0.1
 
     def path(shocks):
         after = next_levels(ar, by_exog, lags, transform, start, exog[p:], shocks)
         return np.append(start, after)
 
-    center = path(np.full(n, intercept))
-    moved = np.array([path(intercept + e) - center for e in np.eye(n)]).T
-    prior = NOISE_VAR * moved @ moved.T
-    y = path(intercept + np.sqrt(NOISE_VAR) * rng.standard_normal(n))
+    center = path(np.full(n + h, intercept))
+    moved = np.array([path(intercept + e) - center for e in np.eye(n + h)]).T
+    y = path(intercept + np.sqrt(NOISE_VAR) * rng.standard_normal(n + h))[: p + n]
     y_std = np.where(rng.random(p + n) < 0.5, 0.4, 0.0)
     y_std[:p] = 0.0
     y_std[-2] = 0.7
     y += y_std * rng.standard_normal(p + n)
     y[p + rng.permutation(n)[:5]] = np.nan
     y[-3] = np.nan
+    changes = transform.forward(y)
+    rows = np.array([changes[t - np.array((0, *lags))] for t in range(max(lags), len(changes))])
+    new = np.append(np.isnan(rows).any(axis=1), np.ones(h, dtype=bool))
+    known = ~np.isnan(y) & (y_std == 0)
+    whole = [t for t in range(p, p + n) if known[t - p : t].all()]
+    new[: whole[-1] - p] = False  # before the last complete window nothing is read
+    shocks = NOISE_VAR * np.eye(n + h) + bias_var * np.where(np.outer(new, new), 1.0, np.eye(n + h))
+    prior = moved @ shocks @ moved.T
     seen = np.flatnonzero(~np.isnan(y) & (np.arange(p + n) >= p))
     gain = np.linalg.solve(prior[np.ix_(seen, seen)] + np.diag(y_std[seen] ** 2), prior[seen]).T
-    mean, cov = center + gain @ (y - center)[seen], prior - gain @ prior[seen]
+    mean, cov = center + gain @ (y - center[: p + n])[seen], prior - gain @ prior[seen]
 
-    posterior = linear_posterior(np.append(ar, by_exog), 0.0, intercept)
+    posterior = linear_posterior(np.append(ar, by_exog), bias_var, intercept)
     kept = y.copy(), y_std.copy(), exog.copy()
     for propagation in ("exact", "taylor", "naive", "monte_carlo"):
         state = state_of(posterior, lags, y, y_std, transform, exog, propagation=propagation)
-        np.testing.assert_allclose(state.mean, mean[-p:], rtol=1e-8, atol=1e-9)
-        np.testing.assert_allclose(state.cov, cov[-p:, -p:], atol=1e-9)
+        np.testing.assert_allclose(state.mean, mean[n : n + p], rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(state.cov, cov[n : n + p, n : n + p], atol=1e-9)
+    joint = forecast_from(state, posterior, lags, h, exog[-h:], transform=transform)
+    np.testing.assert_allclose(joint.mean, mean[p + n :], rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(joint.cov, cov[p + n :, p + n :], rtol=1e-8, atol=1e-9)
     for before, after in zip(kept, (y, y_std, exog), strict=True):
         np.testing.assert_array_equal(before, after)
 
@@ -153,7 +175,7 @@ def test_one_missing_value_is_conditioned_on_the_next_by_quadrature():
     y = y.copy()
     mean, cov = oracles.quadrature_recursion(predict_of(gp), (1, 3), y[:-2], 2)
     y[-2] = np.nan
-    state = state_of(gp.posterior_, (1, 3), y)
+    state = state_of(gp.posterior_, (1, 3), y, path_consistent=False)
     gain = cov[0, 1] / cov[1, 1]
     np.testing.assert_allclose(state.mean, [y[-3], mean[0] + gain * (y[-1] - mean[1]), y[-1]])
     expected = np.zeros((3, 3))
@@ -168,7 +190,7 @@ def test_a_noisy_lag_is_an_uncertain_input():
     gp = GPRegressor(linear=False, lengthscales=3.0, noise_std=0.3)
     gp.fit(X, np.sin(0.8 * X[:, 0]) + 0.3 * rng.standard_normal(60))
     y, y_std = np.array([0.7, np.nan, 0.4, 0.9]), np.array([0.0, 0.0, 0.3, 0.2])
-    state = state_of(gp.posterior_, (1,), y, y_std)
+    state = state_of(gp.posterior_, (1,), y, y_std, path_consistent=False)
     levels, weights = np.full(100_000, y[0]), np.ones(100_000)
     for value, std in zip(y[1:], y_std[1:], strict=True):
         mu, sd = gp.predict(levels[:, None], return_std=True)
@@ -190,19 +212,44 @@ def test_a_noisy_lag_is_an_uncertain_input():
 
 @pytest.mark.parametrize("path_consistent", [True, False])
 def test_a_gap_just_before_the_origin_is_a_forecast_through_it(path_consistent):
-    """Classic: bridging the gap and forecasting on is one longer forecast."""
     gp, y, _, _ = fitted((1, 2))
-    state = state_of(gp.posterior_, (1, 2), np.append(y, np.full(3, np.nan)))
-    through = propagate(gp.posterior_, (1, 2), y, no_exog(7), path_consistent=False)
+    options = {"path_consistent": path_consistent}
+    state = state_of(gp.posterior_, (1, 2), np.append(y, np.full(3, np.nan)), **options)
+    through = propagate(gp.posterior_, (1, 2), y, no_exog(7), **options)
     np.testing.assert_allclose(state.mean, through.mean[1:3], rtol=1e-10)
     np.testing.assert_allclose(state.cov, through.cov[1:3, 1:3], rtol=1e-10)
-    joint = forecast_from(state, gp.posterior_, (1, 2), 4, path_consistent=path_consistent)
-    if path_consistent:  # the doubt about the function is shared from the origin on
-        assert not np.allclose(joint.cov, through.cov[3:, 3:], rtol=1e-6)
-        np.testing.assert_allclose(joint.mean[0], through.mean[3], rtol=1e-10)
-    else:
-        np.testing.assert_allclose(joint.mean, through.mean[3:], rtol=1e-9)
-        np.testing.assert_allclose(joint.cov, through.cov[3:, 3:], rtol=1e-9)
+    joint = forecast_from(state, gp.posterior_, (1, 2), 4, **options)
+    np.testing.assert_allclose(joint.mean, through.mean[3:], rtol=1e-9)
+    np.testing.assert_allclose(joint.cov, through.cov[3:, 3:], rtol=1e-9)
+    again = forecast_from(state, gp.posterior_, (1, 2), 4, **options)
+    np.testing.assert_array_equal(again.cov, joint.cov)
+
+
+def test_what_a_gap_tells_of_the_function_by_importance_sampling():
+    """Paths, each of one function, through the gap; weighted by the observations after it."""
+    rng = np.random.default_rng(8)
+    X = rng.uniform(-1, 1, size=(12, 1))
+    gp = GPRegressor(linear=False, lengthscales=4.0, noise_std=0.3)
+    gp.fit(X, 0.8 * X[:, 0] + 0.3 * rng.standard_normal(12))
+    y, y_std = np.array([2.5, np.nan, np.nan, 3.2, 3.0]), np.array([0, 0, 0, 0.5, 0.5])
+    paths = sample_paths(gp.posterior_, (1,), y[:1], no_exog(7), 100_000, True, 0)
+    weights = np.exp(-0.5 * (((paths[:, 2:4] - y[3:]) / y_std[3:]) ** 2).sum(axis=1))
+    weights /= weights.sum()
+    assert 1 / (weights**2).sum() > 5_000
+    mean = weights @ paths
+    cov = (paths - mean).T @ ((paths - mean) * weights[:, None])
+    std = np.sqrt(np.diagonal(cov))
+
+    def departure(path_consistent):
+        options = {"path_consistent": path_consistent}
+        state = state_of(gp.posterior_, (1,), y, y_std, **options)
+        joint = forecast_from(state, gp.posterior_, (1,), 3, **options)
+        return np.abs(joint.mean - mean[4:]) / std[4:], np.sqrt(np.diagonal(joint.cov)) / std[4:]
+
+    of_mean, of_std = departure(path_consistent=True)
+    assert (of_mean < 0.15).all()
+    np.testing.assert_allclose(of_std, 1.0, atol=0.2)
+    assert (departure(path_consistent=False)[0] > 1.5).all()  # one and a half std beside
 
 
 # What is read, and from where it starts

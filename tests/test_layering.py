@@ -30,7 +30,7 @@ UPWARD = {
 
 ARRAYS_ONLY = re.compile(
     r"forecast_unc\.(_typing|regression(\..+)?"
-    r"|forecasting\.(transforms|embedding|filtering|propagation|power|marginals|selection|scores))"
+    r"|forecasting\.(transforms|embedding|filtering|function_error|propagation|power|marginals|selection|scores))"
 )
 
 PUBLIC = [

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecast_unc._typing import Array
+from forecast_unc.forecasting.function_error import FunctionError
 from forecast_unc.forecasting.propagation import (
     LevelMap,
     Propagation,
@@ -20,6 +21,7 @@ from forecast_unc.forecasting.propagation import (
 from forecast_unc.forecasting.transforms import Transform
 from forecast_unc.regression.augmented import AugmentedPosterior
 from forecast_unc.regression.posterior import KernelPosterior
+from forecast_unc.regression.predictor import PredictorPosterior
 from forecast_unc.regression.regressor import check_positive_variance
 
 # A complete window is looked for so many steps back; each step costs the moments of one.
@@ -31,10 +33,11 @@ _ROUNDOFF = 1e-14
 
 
 class State(NamedTuple):
-    """Mean and covariance of the last p levels; a covariance of None if all are known."""
+    """Law of the last p levels; a covariance of None if all are known."""
 
     mean: Array  # (p,)
     cov: Array | None  # (p, p)
+    function_error: FunctionError | None  # at the steps on the way, if it is shared
 
 
 def state_at_origin(
@@ -46,6 +49,7 @@ def state_at_origin(
     y_std: Array | None = None,
     transform: Transform,
     propagation: Propagation = "exact",
+    path_consistent: bool = True,
 ) -> State:
     """Gaussian law of the last p = max(lags) + sum(differences) levels, given all of y.
 
@@ -54,7 +58,7 @@ def state_at_origin(
     the last window of p values that are neither, where the state is known, and runs to the
     origin. At each step the next level joins the last p as in a forecast, and the joint is
     conditioned on its observation, if there is one: this sharpens what is missing before it,
-    too. It is the classic recursion: the doubt about the function is not shared between steps.
+    too, and with `path_consistent` what is known of the function.
 
     Without such a window among the last 1000 steps it starts two windows and 100 observed
     values before the origin (or where the series begins) with independent levels of the mean
@@ -78,6 +82,9 @@ def state_at_origin(
     propagation : {"exact", "taylor", "monte_carlo", "naive"}
         The forecast's. Moments are exact, but for "taylor", and where there is no closed form
         in "monte_carlo" and "naive".
+    path_consistent : bool, default=True
+        Whether the unknown function is one and the same at all steps, on the way and after. Rows
+        without a missing value were learned from, and have no doubt in common with others.
 
     Returns
     -------
@@ -89,7 +96,7 @@ def state_at_origin(
     noise = np.zeros(n) if y_std is None else np.where(observed, y_std, 0.0) / transform.scale
     known = observed & (noise == 0.0)
     if known[n - p :].all():
-        return State(y[n - p :].copy(), None)
+        return State(y[n - p :].copy(), None, None)
     now = _start(known, observed, p)
     window = slice(now - p, now)
     # noise and covariances in units of scale^2
@@ -97,7 +104,7 @@ def state_at_origin(
     gain = np.where(observed[window], prior / (prior + noise[window] ** 2), 0.0)
     center = y[observed].mean()
     mean = center + gain * (np.where(observed[window], y[window], center) - center)
-    var = np.where(observed[window], gain * noise[window] ** 2, prior)
+    start_var = np.where(observed[window], gain * noise[window] ** 2, prior)
     mean[known[window]] = y[window][known[window]]
 
     closed_form = propagation != "taylor" and not (
@@ -107,28 +114,50 @@ def state_at_origin(
     changes = transform.forward(y)
     limit = np.abs(changes[~np.isnan(changes)]).max(initial=1.0)
     lagged, own = p - maps.lagged, p - maps.own
-    back = np.array(lags)
+    back, steps_back = np.array(lags), np.append(maps.lagged, maps.own)
     cov = np.zeros((p + 1, p + 1))  # of the last p levels and the next
-    cov[:p, :p] = np.diag(var)
+    cov[:p, :p] = np.diag(start_var)
+    function = None
+    if path_consistent and not isinstance(posterior, PredictorPosterior):
+        function = FunctionError(posterior, p, n - now)
     for t in range(now, n):
         x = np.append(transform.forward(mean)[max(lags) - back], exog[t])
         if known[t] and not np.any(cov[lagged, lagged]) and not np.any(cov[own, own]):
             level = y[t]  # known, and of known inputs: it tells nothing of the others
             cov[p] = cov[:, p] = 0.0
+            if function is not None:
+                function.skip_step()
         else:
-            change = next_change(moments, posterior.noise_var, x, maps.combine, lagged, cov[:p, :p])
+            new, var, cross, weights, added = next_change(
+                moments, posterior.noise_var, x, maps.combine, lagged, cov[:p, :p]
+            )
+            if function is not None:
+                error = function.next_step(
+                    x,
+                    t - now + np.append(lagged, own),
+                    np.append(weights, -maps.carried),
+                    added,
+                    learned_from=bool(observed[t - np.append(0, steps_back)].all()),
+                )
+                shared = np.where(np.diagonal(cov)[:p] > 0.0, error.cross[-p:], 0.0)
+                cross += shared
+                new += error.mean
+                var += 2.0 * weights @ shared[lagged] - error.learned
             where = f"on its way to the origin, {n - t} steps before the first forecast"
-            check_not_diverged(change.mean, change.var, limit, where)
+            check_not_diverged(new, var, limit, where)
             method = "exact" if closed_form else "taylor"
-            check_positive_variance(np.array([change.var]), posterior, method, f" {where}")
-            level = transform.scale * change.mean + transform.shift - maps.carried @ mean[own]
-            append_level(cov, p, maps.carried, own, change.var, change.cross)
+            check_positive_variance(np.array([var]), posterior, method, f" {where}")
+            level = transform.scale * new + transform.shift - maps.carried @ mean[own]
+            append_level(cov, p, maps.carried, own, var, cross)
         mean = np.append(mean, level)
         if observed[t] and cov[p, p] > 0.0:
+            if function is not None:
+                departure = (y[t] - level) / transform.scale
+                function.observe(cov[p], cov[p, p] + noise[t] ** 2, departure)
             _observe(mean, cov, y[t], noise[t])
         mean = mean[1:]
         cov[:p, :p] = cov[1:, 1:].copy()
-    return State(mean, transform.scale**2 * cov[:p, :p])
+    return State(mean, transform.scale**2 * cov[:p, :p], function)
 
 
 def _start(known: NDArray[np.bool_], observed: NDArray[np.bool_], p: int) -> int:

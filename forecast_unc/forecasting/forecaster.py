@@ -471,6 +471,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             y_std=self._stds,
             transform=self.transform_,
             propagation=propagation,
+            path_consistent=path_consistent,
         )
         history = np.concatenate([self._values[: -len(state.mean)], state.mean])
         joint = propagate(
@@ -480,6 +481,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             future_exog,
             transform=self.transform_,
             history_cov=state.cov,
+            function_error=state.function_error,
             exog_cov=regressors_cov,
             propagation=propagation,
             path_consistent=path_consistent,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag, solve_triangular, toeplitz
 
 from forecast_unc._typing import Array
+from forecast_unc.forecasting.function_error import FunctionError
 from forecast_unc.forecasting.transforms import Transform
 from forecast_unc.regression.moments import Moments, covariance_root
 from forecast_unc.regression.posterior import KernelPosterior
@@ -163,6 +164,7 @@ def propagate(
     *,
     transform: Transform = IDENTITY,
     history_cov: Array | None = None,
+    function_error: FunctionError | None = None,
     exog_cov: Array | None = None,
     propagation: Propagation = "exact",
     path_consistent: bool = True,
@@ -186,6 +188,9 @@ def propagate(
         Differences, shift and scale between the series and what the model sees.
     history_cov : ndarray of shape (p, p), optional
         Covariance of the last p values; None if they are known.
+    function_error : FunctionError, optional
+        What is known of the function's error at steps before the origin, where the uncertain
+        history comes from them; for the paths of "monte_carlo" it is drawn afresh.
     exog_cov : ndarray of shape (h * u, h * u), optional
         Covariance of the first u <= k regressors, all u of step 1, then of step 2, and so on;
         the others are known. None if all are.
@@ -228,6 +233,7 @@ def propagate(
         exog,
         transform,
         history_cov,
+        function_error or FunctionError(posterior, LevelMap(lags, transform).depth, 0),
         exog_cov,
         path_consistent,
         propagation,
@@ -272,6 +278,7 @@ def _gaussian(
     exog: Array,
     transform: Transform,
     history_cov: Array | None,
+    function_error: FunctionError,
     exog_cov: Array | None,
     path_consistent: bool,
     method: str,
@@ -304,7 +311,8 @@ def _gaussian(
     limit = np.nanmax(np.abs(changes))
     changes = np.concatenate([changes[-max(lags) :], np.zeros(h)])
     levels = np.concatenate([history[-p:], np.zeros(h)])
-    function = _FunctionError(posterior, first, h) if path_consistent else None
+    function = function_error.with_room(h) if path_consistent else None
+    before = function_error.step  # levels that are no longer coordinates
     for step in range(h):
         t, now, n = p + step, max(lags) + step, first + step
         at = np.concatenate([coordinate[t - maps.lagged], regressors[step]])
@@ -313,11 +321,14 @@ def _gaussian(
         change = next_change(moments, posterior.noise_var, x, combine, at, cov[:n, :n])
         changes[now], var, cross, weights, added = change
         if function is not None:
-            shared = function.covariance_with_past(
-                x, np.append(at, own), np.append(weights, -maps.carried), added
-            )
-            cross += shared[:n]
-            var += 2.0 * weights @ shared[at]
+            back_to = np.append(t - maps.lagged, t - maps.own)
+            on_levels = np.append(weights[: len(maps.lagged)], -maps.carried)
+            error = function.next_step(x, before + back_to, on_levels, added)
+            shared = np.zeros(n)
+            shared[coordinate[:t]] = error.cross[before:]
+            cross += shared
+            changes[now] += error.mean
+            var += 2.0 * weights @ shared[at] - error.learned
         check_not_diverged(changes[now], var, limit, f"at step {step + 1}")
         check_positive_variance(np.array([var]), posterior, method, f" at step {step + 1}")
         levels[t] = scale * changes[now] + transform.shift - maps.carried @ levels[t - maps.own]
@@ -337,67 +348,6 @@ def _explainable(slope: Array, cov: Array, latent_var: float) -> tuple[Array, fl
     if explained > room:
         slope, explained = slope * np.sqrt(room / explained), room
     return slope, room - explained
-
-
-class _FunctionError:
-    """Covariances of the function's posterior error at one step with all earlier values.
-
-    C[t, u] = Cov(error of f at step t, z_u) = r_u . C[t, :] + k_post(x_t, x_u) for earlier
-    steps u, r_u the weights of y_u on the coordinates before it, and 0 for the history and
-    the regressors: a unit triangular system a step.
-
-    The covariance J of the steps so built satisfies (I - R) J (I - R)' = k_post + noise +
-    rest, with rest the diagonal that makes the steps' own variances exact, and what an
-    uncertain start adds. Where a mean
-    input is a local maximum of the function's variance, rest is negative and J may not be a
-    covariance (11 % of 20,000 random one-dimensional GPs). So the function's std at a step
-    is taken to be no more than what the step adds to the part its inputs explain: with that
-    J is positive definite by construction, and not further from Monte Carlo.
-    """
-
-    def __init__(self, posterior: KernelPosterior, first: int, h: int) -> None:
-        self.posterior, self.first = posterior, first
-        self.step = 0
-        self.inputs = np.empty((h, len(posterior.input_offset)))
-        self.whitened = [np.empty((h, len(factor.chol))) for factor in posterior.factors]
-        self.carry = np.eye(h)  # I - [r_u]
-        self.damping = np.ones(h)
-        self.shared = np.zeros(first + h)
-
-    def covariance_with_past(
-        self, x: Array, at: NDArray[np.intp], weights: Array, added: float
-    ) -> Array:
-        """C[t, :] for the next step t.
-
-        At mean input x; the level is `weights` on the coordinates `at`, repeated ones summed.
-        `added` is the variance of the function that its inputs do not explain linearly.
-        """
-        n, first = self.step, self.first
-        kernel, linear = self.posterior.features(x[None])
-        whitened = self.posterior.whiten(kernel, linear)
-        own = self.posterior.prior_covariance(x[None], x[None])[0, 0]
-        for factor, V in zip(self.posterior.factors, whitened, strict=True):
-            own += factor.sign * (V[:, 0] @ V[:, 0])
-        if own > 0.0:
-            self.damping[n] = min(1.0, np.sqrt(added / own))
-        self.shared[:] = 0.0
-        if n:
-            between = self.posterior.prior_covariance(x[None], self.inputs[:n])[0]
-            for factor, past, V in zip(
-                self.posterior.factors, self.whitened, whitened, strict=True
-            ):
-                between += factor.sign * (past[:n] @ V[:, 0])
-            between *= self.damping[n] * self.damping[:n]
-            self.shared[first : first + n] = solve_triangular(
-                self.carry[:n, :n], between, lower=True, unit_diagonal=True
-            )
-        self.inputs[n] = x
-        for past, V in zip(self.whitened, whitened, strict=True):
-            past[n] = V[:, 0]
-        future = at >= first
-        np.subtract.at(self.carry[n], at[future] - first, weights[future])
-        self.step += 1
-        return self.shared
 
 
 def _naive(

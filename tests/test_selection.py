@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from forecast_unc.forecasting.selection import lags_for, seasons_in, specifications
+from forecast_unc.forecasting.selection import lags_for, seasons_in, specifications, widest
 
 
 def season(n, period, noise=0.3, seed=0):
@@ -30,10 +30,10 @@ def test_changes_that_contradict_a_season_exclude_it():
 
 
 def test_a_season_is_given_the_benefit_of_the_doubt():
-    """Changes of a random walk are uncorrelated: above minus one standard error 84 % of times."""
+    """Changes of a random walk are uncorrelated: above minus two standard errors 98 % of times."""
     walks = np.random.default_rng(0).standard_normal((400, 240)).cumsum(axis=1)
     found = np.mean([seasons_in(walk, (12,)) == (12,) for walk in walks])
-    assert abs(found - 0.84) < 3 * np.sqrt(0.84 * 0.16 / 400)
+    assert abs(found - 0.977) < 3 * np.sqrt(0.977 * 0.023 / 400)
 
 
 def test_seasons_depend_on_neither_level_nor_scale_nor_trend():
@@ -105,47 +105,62 @@ def test_lags_are_distinct_ascending_and_no_deeper_than_a_third(n, periods):
 
 def kinds(y, periods=(), **options):
     return [
-        (s.differences, s.transform, s.bias, s.weight, s.rows)
+        (s.lags[-1], s.differences, s.transform, s.bias, s.calendar, s.rows)
         for s in specifications(y, periods, **options)
     ]
 
 
 def test_specifications_of_a_short_series():
     y = np.arange(1.0, 21.0)
-    assert kinds(y) == [((1,), None, "shrunk", 2.0, 800), ((1,), "log", None, 1.0, 800)]
-    few = specifications(y, ())
-    assert all(s.lag_weights is None and s.calendar is None and s.lags == (1,) for s in few)
+    assert kinds(y) == [
+        (1, (1,), None, "shrunk", None, 800),
+        (2, (1,), "log", None, None, 800),
+    ]
+    assert specifications(y, ())[0].lag_weights is None
 
 
 def test_specifications_of_a_long_series_without_a_season():
     assert kinds(np.arange(1.0, 100.0)) == [
-        ((1,), None, "shrunk", 1.0, 800),
-        ((1,), "log", None, 1.0, 800),
-        ((), "log", "free", 1.0, 800),
+        (1, (1,), None, "shrunk", None, 800),
+        (12, (1,), None, "shrunk", None, 800),
+        (12, (1,), "log", None, None, 800),
+        (12, (), "log", "free", None, 800),
     ]
 
 
-def test_specifications_of_quarters_are_those_of_changes():
-    assert kinds(np.arange(1.0, 100.0), (4,)) == [
-        ((1,), None, "shrunk", 1.0, 800),
-        ((1,), "log", None, 1.0, 800),
+def test_specifications_of_quarters():
+    expected = [
+        (1, (1,), "log", None, "fourier", 800),
+        (5, (1,), None, None, "fourier", 800),
+        (5, (1,), "log", None, "fourier", 400),
+        (5, (1,), "log", None, "fourier", 24),
+        (5, (), "log", "shrunk", None, 800),
     ]
-    assert {s.calendar for s in specifications(np.arange(1.0, 100.0), (4,))} == {"fourier"}
+    assert kinds(np.arange(1.0, 100.0), (4,)) == expected
+    assert kinds(np.arange(1.0, 25.0), (4,)) == expected[:3] + expected[4:]
+    assert specifications(np.arange(1.0, 100.0), (4,))[-1].prior_mean == "seasonal"
 
 
-@pytest.mark.parametrize(("n", "rows"), [(100, {400}), (109, {400, 72}), (2000, {400, 72})])
+@pytest.mark.parametrize(("n", "rows"), [(72, [400]), (73, [400, 72]), (2000, [400, 72])])
 def test_specifications_of_months_are_learned_from_recent_rows_too(n, rows):
-    found = specifications(np.arange(1.0, n + 1.0), (12,))
-    assert {s.rows for s in found} == rows
-    assert len(found) == 4 * len(rows)
-    assert [s.lags for s in found[:4]] == [(1,)] + [tuple(range(1, 14))] * 3
-    assert found[0].why.startswith("a random walk on the season")
+    expected = [
+        (1, (1,), None, "shrunk", "fourier"),
+        (13, (1,), None, "shrunk", "fourier"),
+        (13, (1,), "log", None, "fourier"),
+        (13, (), "log", "free", "fourier"),
+    ]
+    assert kinds(np.arange(1.0, n + 1.0), (12,)) == [(*kind, r) for r in rows for kind in expected]
 
 
-def test_specifications_of_weeks_take_the_season_from_the_lags_but_for_one():
-    found = specifications(np.arange(1.0, 1001.0), (52,))
-    assert [s.rows for s in found] == [400] * 4 + [104] * 4
-    assert [s.calendar for s in found] == [None, "fourier", None, None] * 2
+@pytest.mark.parametrize(("n", "rows"), [(180, [400, 104]), (1000, [400, 208, 104])])
+def test_specifications_of_weeks_take_the_season_from_the_lags_but_for_one(n, rows):
+    expected = [
+        (53, (1,), None, "shrunk", None),
+        (53, (1,), None, "shrunk", "fourier"),
+        (53, (1,), "log", None, None),
+        (53, (), None, "free", None),
+    ]
+    assert kinds(np.arange(1.0, n + 1.0), (52,)) == [(*kind, r) for r in rows for kind in expected]
 
 
 def test_specifications_of_two_seasons():
@@ -166,3 +181,13 @@ def test_a_logarithm_needs_positive_values_and_leave(n, periods):
     for other in (y - 1.0, -y):  # a zero is enough
         assert specifications(other, periods) == without
     assert len(set(without)) == len(without)
+
+
+def test_how_wide_bands_may_be():
+    assert [widest(59, ()), widest(60, ()), widest(30, (4,)), widest(500, (24, 168))] == [
+        6.0,
+        4.0,
+        2.5,
+        2.5,
+    ]
+    assert widest(500, (52,)) == widest(500, (24,)) == 1.8

@@ -31,7 +31,7 @@ from forecast_unc.forecasting.propagation import (
     propagate,
     step_inputs,
 )
-from forecast_unc.forecasting.selection import seasons_in, specifications
+from forecast_unc.forecasting.selection import seasons_in, specifications, widest
 from forecast_unc.forecasting.series import (
     check_exog,
     check_exog_cov,
@@ -56,10 +56,6 @@ _MIN_ROWS = 3
 _TOLERANCE = 1e-6
 # Groups of linear weights in GPRegressor; the first is shrunk.
 _LAG_GROUP = {"shrunk": 0, "free": 1, None: -1}
-# A member of an automatic combination is left out where its bands are on average so many times
-# as wide as those of the surest: it is unstable, or its logarithm explodes. Without a season
-# fewer members can go wrong, and short series need wide bands.
-_WIDEST = {"season": 2.5, "none": 4.0, "few": 6.0}
 
 
 class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -201,11 +197,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         if _is_auto(self.lags):
             members = self._resolve(values, index, exog_values.shape[1])
             self.combination_ = Combination(
-                [member for *_, member in members],
-                weights=[weight for _, weight, _ in members],
-                widest=_WIDEST[
-                    "season" if self.seasonal_period_ else "few" if len(members) < 3 else "none"
-                ],
+                [member for _, member in members],
+                widest=widest(int((~np.isnan(values)).sum()), self.seasonal_period_),
             )._fit_those_that_can(y, exog, y_std)
             self.choices_ = self._described(members, index)
             return self
@@ -582,10 +575,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
 
     def _resolve(
         self, values: Array, index: pd.Index, n_exog: int
-    ) -> list[tuple[str, float, "Forecaster"]]:
-        """The specifications that are left, each with its reason and weight."""
+    ) -> list[tuple[str, "Forecaster"]]:
+        """The specifications that are left, each with its reason."""
         periods = self.seasonal_period_
-        members: dict[tuple[str, str], tuple[str, float, Forecaster]] = {}
+        members: dict[tuple[str, str], tuple[str, Forecaster]] = {}
         given = _as_lags("differences", _plain(self.differences, ()), upto=False)
         for candidate in specifications(values, periods, self.transform is not None, n_exog > 0):
             differences = candidate.differences if _is_auto(self.differences) else tuple(given)
@@ -620,12 +613,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             words = _in_words(lags, differences, transform, prior_mean, parts)
             what = ", ".join([*words, f"last {most} rows"])
             key = (what, repr(regressor))
-            members.setdefault(key, (f"{what}: {candidate.why}", candidate.weight, member))
+            members.setdefault(key, (f"{what}: {candidate.why}", member))
         return list(members.values())
 
-    def _described(
-        self, members: list[tuple[str, float, "Forecaster"]], index: pd.Index
-    ) -> list[str]:
+    def _described(self, members: list[tuple[str, "Forecaster"]], index: pd.Index) -> list[str]:
         assert self.combination_ is not None
         suggested = seasonal_periods(index)
         seen = ", ".join(map(str, self.seasonal_period_)) or "none"

@@ -106,13 +106,17 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         check_is_series(y)
         inputs = _given(exog=exog, y_std=y_std)
         self.forecasters_, self.refused_ = [], {}
+        errors = []
         for number, forecaster in enumerate(self.forecasters):
             try:
                 self.forecasters_.append(clone(forecaster).fit(y, **inputs))
             except ValueError as error:
-                if not refuse or (number == len(self.forecasters) - 1 and not self.forecasters_):
+                if not refuse:
                     raise
                 self.refused_[number] = str(error)
+                errors.append(error)
+        if not self.forecasters_:
+            raise errors[0]  # of the simplest
         if weights is None:
             assert not refuse
             weights = self._validated_weights(y, exog, y_std)

@@ -1,8 +1,10 @@
 """Lag embedding: a series as rows of past values and their targets."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forecast_unc._typing import Array
+from forecast_unc.forecasting.transforms import difference
 
 
 def lag_embedding(y: Array, lags: tuple[int, ...], exog: Array) -> tuple[Array, Array]:
@@ -34,3 +36,12 @@ def lag_embedding(y: Array, lags: tuple[int, ...], exog: Array) -> tuple[Array, 
     first = max(lags)
     past = [y[first - lag : len(y) - lag] for lag in lags]
     return np.column_stack([*past, exog[first:]]), y[first:].copy()
+
+
+def complete_rows(
+    values: Array, lags: tuple[int, ...], differences: tuple[int, ...]
+) -> NDArray[np.bool_]:
+    """Which training rows touch no missing value."""
+    changes = difference(values, differences)
+    X, target = lag_embedding(changes, lags, np.empty((len(changes), 0)))
+    return ~(np.isnan(X).any(axis=1) | np.isnan(target))

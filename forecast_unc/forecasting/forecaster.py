@@ -1,18 +1,26 @@
 """The forecaster: a series in, a joint Gaussian forecast out."""
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Literal, Self, TypeGuard
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from forecast_unc._typing import Array
+from forecast_unc.forecasting.arguments import (
+    MIN_ROWS,
+    as_lags,
+    check_arguments,
+    in_words,
+    is_auto,
+    plain,
+)
+from forecast_unc.forecasting.automatic import described, resolved
 from forecast_unc.forecasting.calendar import (
     Calendar,
     calendar_inputs,
@@ -20,7 +28,7 @@ from forecast_unc.forecasting.calendar import (
     seasonal_periods,
 )
 from forecast_unc.forecasting.combination import Combination
-from forecast_unc.forecasting.embedding import lag_embedding
+from forecast_unc.forecasting.embedding import complete_rows, lag_embedding
 from forecast_unc.forecasting.filtering import state_at_origin
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.persistence import save_model
@@ -31,7 +39,7 @@ from forecast_unc.forecasting.propagation import (
     propagate,
     step_inputs,
 )
-from forecast_unc.forecasting.selection import seasons_in, specifications, widest
+from forecast_unc.forecasting.selection import seasons_in, widest
 from forecast_unc.forecasting.series import (
     check_exog,
     check_exog_cov,
@@ -43,19 +51,12 @@ from forecast_unc.forecasting.series import (
     future_index,
     prolonged,
 )
-from forecast_unc.forecasting.transforms import Transform, difference
+from forecast_unc.forecasting.transforms import Transform
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.posterior import KernelPosterior
 from forecast_unc.regression.predictor import PredictorPosterior, as_kernel_regressor
 from forecast_unc.regression.regressor import RandomState
 from forecast_unc.regression.standardize import check_whole
-
-# Fewer rows than this leave nothing to learn from.
-_MIN_ROWS = 3
-# Of the evidence; half the time of 1e-10, and no different in the scores of M4.
-_TOLERANCE = 1e-6
-# Groups of linear weights in GPRegressor; the first is shrunk.
-_LAG_GROUP = {"shrunk": 0, "free": 1, None: -1}
 
 
 class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -187,35 +188,35 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             time and says what to do.
         """
         values, index = check_series(y)
-        self._check_parameters()
+        check_arguments(self)
         exog_values = check_exog(exog, index, None, "y")
         stds = check_y_std(y_std, values, index)
         check_varies(values)
         self.seasonal_period_ = self._seasonal_periods(values, index)
         self.exog_columns_ = pd.Index([]) if exog is None else exog.columns
         self.combination_ = None
-        if _is_auto(self.lags):
-            members = self._resolve(values, index, exog_values.shape[1])
+        if is_auto(self.lags):
+            members = resolved(self, values, index, exog_values.shape[1])
             self.combination_ = Combination(
                 [member for _, member in members],
                 widest=widest(int((~np.isnan(values)).sum()), self.seasonal_period_),
             )._fit_those_that_can(y, exog, y_std)
-            self.choices_ = self._described(members, index)
+            self.choices_ = described(self, members, index)
             return self
         return self._fit_one(values, stds, index, exog_values, y.name)
 
     def _fit_one(self, values: Array, stds: Array, index: pd.Index, exog: Array, name: Any) -> Self:
         """Fit the one specification that is left, with nothing "auto" but the plain choices."""
         periods = self.seasonal_period_
-        lags = _as_lags("lags", self.lags, upto=True)
-        differences = _as_lags("differences", _plain(self.differences, ()), upto=False)
-        prior_mean = _plain(self.prior_mean, "zero")
-        kind = _plain(self.transform, None)
+        lags = as_lags("lags", self.lags, upto=True)
+        differences = as_lags("differences", plain(self.differences, ()), upto=False)
+        prior_mean = plain(self.prior_mean, "zero")
+        kind = plain(self.transform, None)
         deepest = lags[-1] if isinstance(lags, range) else max(lags)
         used = deepest + sum(differences)
-        if len(values) < used + _MIN_ROWS:
+        if len(values) < used + MIN_ROWS:
             raise ValueError(
-                f"y must have at least {used + _MIN_ROWS} values for lags up to {deepest} and "
+                f"y must have at least {used + MIN_ROWS} values for lags up to {deepest} and "
                 f"differences {tuple(differences)}; got {len(values)}. Give more data, or "
                 "fewer lags."
             )
@@ -234,10 +235,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
                     "Add it."
                 )
             self._anchor = lags.index(lag)
-        complete = _complete_rows(values, lags, tuple(differences))
-        if complete.sum() < _MIN_ROWS:
+        complete = complete_rows(values, lags, tuple(differences))
+        if complete.sum() < MIN_ROWS:
             raise ValueError(
-                f"y must leave at least {_MIN_ROWS} complete training rows for lags up to "
+                f"y must leave at least {MIN_ROWS} complete training rows for lags up to "
                 f"{deepest} and differences {tuple(differences)}; got {complete.sum()} of "
                 f"{len(complete)}, the others touch missing values. Use fewer lags."
             )
@@ -262,7 +263,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             # Such a bias is the drift: it has to be seen.
             transform = replace(transform, shift=0.0)
         self.lags_, self.transform_ = lags, transform
-        self._calendar = check_calendar(_plain(self.calendar, None))
+        self._calendar = check_calendar(plain(self.calendar, None))
         self._set_history(levels, stds, index, self._with_calendar(exog, index), name)
         regressor = as_kernel_regressor(
             GPRegressor(random_state=self.random_state)
@@ -278,7 +279,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             )
         self._settle_posterior()
         self.choices_ = [
-            *_in_words(lags, tuple(differences), kind, prior_mean, self._calendar),
+            *in_words(lags, tuple(differences), kind, prior_mean, self._calendar),
             f"seasonal period {', '.join(map(str, periods)) or 'none'}",
             f"rows {len(target)}",
         ]
@@ -537,103 +538,13 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         check_is_fitted(self, "choices_")
         save_model(self, path)
 
-    def _check_parameters(self) -> None:
-        if not _is_auto(self.lags):
-            _as_lags("lags", self.lags, upto=True)
-        _as_lags("differences", _plain(self.differences, ()), upto=False)
-        if not _is_auto(self.seasonal_period) and self.seasonal_period is not None:
-            given = self.seasonal_period
-            periods = list(given) if isinstance(given, Iterable) else [given]
-            if not periods or not all(_is_whole(period) and period > 1 for period in periods):
-                raise ValueError(
-                    "seasonal_period must be 2 or more, or several such; got "
-                    f"{self.seasonal_period!r}. Use None for a series without a season."
-                )
-        for name, value, allowed in (
-            ("transform", self.transform, ("auto", None, "log", "boxcox")),
-            ("prior_mean", self.prior_mean, ("auto", "zero", "last", "seasonal")),
-        ):
-            if not any(value is item or value == item for item in allowed):
-                raise ValueError(
-                    f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}. "
-                    "Leave it out if in doubt."
-                )
-        if not _is_auto(self.calendar):
-            check_calendar(self.calendar)
-        if self.max_train is not None:
-            check_whole("max_train", self.max_train, _MIN_ROWS, "Use None to learn from all rows.")
-        if self.regressor is not None:
-            as_kernel_regressor(self.regressor)
-
     def _seasonal_periods(self, values: Array, index: pd.Index) -> tuple[int, ...]:
         if self.seasonal_period is None:
             return ()
-        if _is_auto(self.seasonal_period):
+        if is_auto(self.seasonal_period):
             return seasons_in(values, seasonal_periods(index))
-        given = _as_lags("seasonal_period", self.seasonal_period, upto=False)
+        given = as_lags("seasonal_period", self.seasonal_period, upto=False)
         return tuple(sorted(set(given)))
-
-    def _resolve(
-        self, values: Array, index: pd.Index, n_exog: int
-    ) -> list[tuple[str, "Forecaster"]]:
-        """The specifications that are left, each with its reason."""
-        periods = self.seasonal_period_
-        members: dict[tuple[str, str], tuple[str, Forecaster]] = {}
-        given = _as_lags("differences", _plain(self.differences, ()), upto=False)
-        for candidate in specifications(values, periods, self.transform is not None, n_exog > 0):
-            differences = candidate.differences if _is_auto(self.differences) else tuple(given)
-            prior_mean = _plain(self.prior_mean, candidate.prior_mean)
-            parts = check_calendar(_plain(self.calendar, candidate.calendar))
-            lags = _affordable(candidate.lags, values, differences)
-            if prior_mean == "seasonal" and periods:
-                lags = tuple(sorted({*lags, periods[-1]}))
-            regressor = self.regressor
-            if regressor is None:
-                n_others = n_exog + calendar_inputs(index[:1], parts, periods).shape[1]
-                regressor = GPRegressor(
-                    prior=candidate.prior,
-                    bias=candidate.bias if differences == candidate.differences else "free",
-                    groups=(_LAG_GROUP[candidate.lag_weights],) * len(lags) + (2,) * n_others,
-                    tol=_TOLERANCE,
-                    random_state=self.random_state,
-                )
-            most = candidate.rows if self.max_train is None else self.max_train
-            transform = _plain(self.transform, candidate.transform)
-            member = Forecaster(
-                regressor,
-                lags,
-                differences=differences,
-                seasonal_period=periods or None,
-                transform=transform,
-                prior_mean=prior_mean,
-                calendar=parts or None,
-                max_train=most,
-                random_state=self.random_state,
-            )
-            words = _in_words(lags, differences, transform, prior_mean, parts)
-            what = ", ".join([*words, f"last {most} rows"])
-            key = (what, repr(regressor))
-            members.setdefault(key, (f"{what}: {candidate.why}", member))
-        return list(members.values())
-
-    def _described(self, members: list[tuple[str, "Forecaster"]], index: pd.Index) -> list[str]:
-        assert self.combination_ is not None
-        suggested = seasonal_periods(index)
-        seen = ", ".join(map(str, self.seasonal_period_)) or "none"
-        origin = (
-            f"of {', '.join(map(str, suggested)) or 'none'} that the index suggests"
-            if _is_auto(self.seasonal_period)
-            else "given"
-        )
-        lines = [f"seasonal period {seen}: {origin}"]
-        refused = self.combination_.refused_
-        kept = iter(self.combination_.weights_)
-        for number, (what, *_) in enumerate(members):
-            if number in refused:
-                lines.append(f"refused: {what}; {refused[number]}")
-            else:
-                lines.append(f"weight {next(kept):.2f}: {what}")
-        return lines
 
     def _transformed(self, values: Array, stds: Array) -> tuple[Array, Array]:
         """Values and their stds on the scale of the power transform.
@@ -661,94 +572,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     def _training_rows(self) -> tuple[Array, Array]:
         z = self.transform_.forward(self._values)
         X, target = lag_embedding(z, self.lags_, self._exog[len(self._values) - len(z) :])
-        complete = _complete_rows(self._values, self.lags_, self.transform_.differences)
+        complete = complete_rows(self._values, self.lags_, self.transform_.differences)
         rows = np.flatnonzero(complete)[-self.max_train if self.max_train else None :]
         X, target = X[rows], target[rows]
         return X, target if self._anchor is None else target - X[:, self._anchor]
-
-
-def _affordable(
-    lags: tuple[int, ...], values: Array, differences: tuple[int, ...]
-) -> tuple[int, ...]:
-    """The lags without the deepest that gaps in the values leave too few rows to learn from."""
-    if not np.isnan(values).any():
-        return lags
-    while len(lags) > 1:
-        enough = min(2 * len(lags) + 10, len(values) // 3)
-        if _complete_rows(values, lags, differences).sum() >= enough:
-            break
-        lags = lags[:-1]
-    return lags
-
-
-def _is_auto(value: object) -> TypeGuard[Literal["auto"]]:
-    return isinstance(value, str) and value == "auto"
-
-
-def _plain(value: Any, otherwise: Any) -> Any:
-    return otherwise if _is_auto(value) else value
-
-
-def _ranges(lags: Sequence[int]) -> str:
-    """Lags as text, with runs of them shortened: 1-4, 23-25."""
-    runs: list[list[int]] = []
-    for lag in lags:
-        if runs and lag == runs[-1][-1] + 1:
-            runs[-1].append(lag)
-        else:
-            runs.append([lag])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-
-
-def _in_words(
-    lags: Sequence[int],
-    differences: tuple[int, ...],
-    transform: str | None,
-    prior_mean: str,
-    calendar: tuple[Any, ...],
-) -> list[str]:
-    """A specification as text, an item each."""
-    parts = (part if isinstance(part, str) else "holidays" for part in calendar)
-    return [
-        f"lags {_ranges(lags)}",
-        f"differences {differences or 'none'}",
-        f"transform {transform or 'none'}",
-        f"prior mean {prior_mean}",
-        f"calendar {', '.join(parts) or 'none'}",
-    ]
-
-
-def _complete_rows(
-    values: Array, lags: tuple[int, ...], differences: tuple[int, ...]
-) -> NDArray[np.bool_]:
-    """Which training rows touch no missing value."""
-    changes = difference(values, differences)
-    X, target = lag_embedding(changes, lags, np.empty((len(changes), 0)))
-    return ~(np.isnan(X).any(axis=1) | np.isnan(target))
-
-
-def _as_lags(name: str, value: Any, upto: bool) -> Sequence[int]:
-    """Positive whole numbers from an int or a sequence of them; with `upto` p means 1 to p."""
-    items: list[Any]
-    if _is_whole(value):
-        if upto and value >= 1:
-            return range(1, int(value) + 1)
-        items = [value] if upto or value != 0 else []
-    else:
-        iterable = isinstance(value, Iterable) and not isinstance(value, str)
-        items = list(value) if iterable else [value]
-    valid = all(_is_whole(item) and item >= 1 for item in items)
-    if upto and (not valid or not items or len(set(items)) < len(items)):
-        raise ValueError(
-            f"{name} must be a positive whole number or distinct positive ones; got {value!r}. "
-            "Lag 1 is the previous value."
-        )
-    if not valid:
-        raise ValueError(
-            f"{name} must be lags, positive whole numbers; got {value!r}. Use 0 or () for none."
-        )
-    return tuple(int(item) for item in items)
-
-
-def _is_whole(value: object) -> TypeGuard[int]:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -163,7 +163,8 @@ def specifications(
         changes,
         lags=(1,),
         lag_weights=None,
-        why="a random walk, with the season if any and a drift as large as the data support",
+        why=f"a random walk{' on the season' if periods else ''}, with a drift as large as the data "
+        "support",
     )
     levels = replace(
         changes,

@@ -132,7 +132,7 @@ def test_specifications_of_quarters():
     expected = [
         (1, (1,), "log", None, "fourier", 800),
         (5, (1,), None, None, "fourier", 800),
-        (5, (1,), "log", None, "fourier", 400),
+        (5, (1,), "log", None, "fourier", 800),
         (5, (1,), "log", None, "fourier", 24),
         (5, (), "log", "shrunk", None, 800),
     ]

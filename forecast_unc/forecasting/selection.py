@@ -159,12 +159,12 @@ def specifications(
         bias="shrunk",
         why="changes, with a drift as large as the data support",
     )
+    on_season = " on the season" if periods else ""
     steady = replace(
         changes,
         lags=(1,),
         lag_weights=None,
-        why=f"a random walk{' on the season' if periods else ''}, with a drift as large as the data "
-        "support",
+        why=f"a random walk{on_season}, with a drift as large as the data support",
     )
     levels = replace(
         changes,
@@ -198,8 +198,9 @@ def specifications(
     if periods[0] < _SHORT_SEASON:
         steady = replace(steady, transform=log, bias=None, why="the season, moved up or down")
         changes = replace(changes, bias=None, why="changes, without a drift")
-        relative = _windows(relative, n, _MANY, 6 * periods[0])
-        return (steady, changes, *relative, seasonal)
+        recent = 6 * periods[0]
+        lately = tuple(replace(kind, rows=recent) for kind in relative if n > recent)
+        return (steady, changes, *relative, *lately, seasonal)
     if periods[0] < _DAY:
         return _windows((steady, changes, *relative, levels), n, _MANY, _RECENT)
     # A long season, of which little is seen: weeks of a year. But for one its kinds take it from

@@ -183,11 +183,9 @@ def test_a_logarithm_needs_positive_values_and_leave(n, periods):
     assert len(set(without)) == len(without)
 
 
-def test_how_wide_bands_may_be():
-    assert [widest(59, ()), widest(60, ()), widest(30, (4,)), widest(500, (24, 168))] == [
-        6.0,
-        4.0,
-        2.5,
-        2.5,
-    ]
-    assert widest(500, (52,)) == widest(500, (24,)) == 1.8
+@pytest.mark.parametrize(
+    ("n", "periods", "ratio"),
+    [(59, (), 6.0), (60, (), 4.0), (30, (4,), 2.5), (500, (52,), 1.8), (500, (24, 168), 4.0)],
+)
+def test_how_wide_bands_may_be(n, periods, ratio):
+    assert widest(n, periods) == ratio

@@ -47,7 +47,7 @@ def resolved(forecaster: Any, values: Array, index: pd.Index, n_exog: int) -> li
         parts = check_calendar(plain(forecaster.calendar, candidate.calendar))
         lags = _affordable(candidate.lags, values, differences)
         if prior_mean == "seasonal" and periods:
-            lags = tuple(sorted({*lags, periods[-1]}))
+            lags = tuple(sorted({*lags, periods[0]}))
         regressor = forecaster.regressor
         if regressor is None:
             n_others = n_exog + calendar_inputs(index[:1], parts, periods).shape[1]

@@ -93,7 +93,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         power by maximum likelihood, for those that grow more slowly.
     prior_mean : {"auto", "zero", "last", "seasonal"}, default="auto"
         What the regressor learns the departure from: nothing, the previous value, or that of
-        a season ago (the longest period). The lag has to be among `lags`.
+        a season ago (of several periods the shortest). The lag has to be among `lags`.
     calendar : "auto", None, str, DatetimeIndex or sequence of them, default="auto"
         Further inputs, known in the future: "fourier" (sines and cosines of the seasonal
         periods), "hour_of_day", "day_of_week", "hour_of_week", "month", and holidays as a
@@ -228,7 +228,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
                     "prior_mean must not be 'seasonal' for a series without a season; got one for "
                     f"which seasonal_period is {self.seasonal_period!r}. Give its period."
                 )
-            lag = 1 if prior_mean == "last" else periods[-1]
+            lag = 1 if prior_mean == "last" else periods[0]
             if lag not in lags:
                 raise ValueError(
                     f"lags must hold {lag} for prior_mean={prior_mean!r}; got {self.lags!r}. "

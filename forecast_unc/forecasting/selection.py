@@ -215,9 +215,9 @@ def specifications(
 def widest(n: int, periods: tuple[int, ...]) -> float:
     """How many times as wide bands as the surest member's are too wide to be averaged.
 
-    Such a member is unstable, or its logarithm explodes. Without a season fewer members can go
-    wrong, and short series need wide bands; the many members of a long season are seldom all too
-    sure.
+    Such a member is unstable, or its logarithm explodes. Without a season, or with several, fewer
+    members can go wrong, and short series need wide bands; the many members of one long season
+    are seldom all too sure.
 
     Parameters
     ----------
@@ -232,7 +232,9 @@ def widest(n: int, periods: tuple[int, ...]) -> float:
     """
     if not periods:
         return 6.0 if n < FEW else 4.0
-    return 1.8 if len(periods) == 1 and periods[0] >= _DAY else 2.5
+    if len(periods) > 1:
+        return 4.0
+    return 1.8 if periods[0] >= _DAY else 2.5
 
 
 def _windows(kinds: tuple[Specification, ...], n: int, *rows: int) -> tuple[Specification, ...]:

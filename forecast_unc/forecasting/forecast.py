@@ -15,7 +15,7 @@ from forecast_unc.forecasting import scores
 from forecast_unc.forecasting.marginals import Component, Marginals, aggregate
 from forecast_unc.forecasting.power import PowerTransform
 from forecast_unc.forecasting.series import check_is_series
-from forecast_unc.regression.standardize import check_whole
+from forecast_unc.regression.standardize import check_whole, generator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -371,7 +371,7 @@ class Forecast:
         root = np.sqrt(np.where(values > 0, values, 0.0))
         # Not V sqrt(D): the signs of eigenvectors, hence the paths of a seed, differ by platform.
         factor = (vectors * root) @ vectors.T
-        normals = np.random.default_rng(random_state).standard_normal((len(self), n))
+        normals = generator(random_state).standard_normal((len(self), n))
         return pd.DataFrame(self._marginals.quantile(factor @ normals), index=self.index)
 
     def aggregate(self, how: str | ArrayLike = "sum", freq: str | None = None) -> Forecast:

@@ -55,8 +55,7 @@ from forecast_unc.forecasting.transforms import Transform
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.posterior import KernelPosterior
 from forecast_unc.regression.predictor import PredictorPosterior, as_kernel_regressor
-from forecast_unc.regression.regressor import RandomState
-from forecast_unc.regression.standardize import check_whole
+from forecast_unc.regression.standardize import RandomState, check_whole
 
 
 class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types

@@ -19,7 +19,8 @@ from forecast_unc.forecasting.transforms import Transform
 from forecast_unc.regression.moments import Moments, covariance_root
 from forecast_unc.regression.posterior import KernelPosterior
 from forecast_unc.regression.predictor import PredictorPosterior
-from forecast_unc.regression.regressor import RandomState, check_positive_variance
+from forecast_unc.regression.regressor import check_positive_variance
+from forecast_unc.regression.standardize import RandomState, generator
 
 Propagation = Literal["exact", "taylor", "monte_carlo", "naive"]
 PROPAGATIONS: tuple[str, ...] = get_args(Propagation)
@@ -428,7 +429,7 @@ def sample_paths(
     -------
     ndarray of shape (n_samples, h)
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     rows = sum(len(factor.chol) for factor in posterior.factors)
     block = max(1, _PATH_MEMORY // (8 * max(1, rows) * (len(exog) if path_consistent else 1)))
     sizes = [min(block, n_samples - start) for start in range(0, n_samples, block)]

@@ -16,13 +16,15 @@ from forecast_unc.regression.cholesky import move
 from forecast_unc.regression.evidence import GaussianProcessEvidence, covariance_matrix
 from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.posterior import Factor, KernelPosterior
-from forecast_unc.regression.regressor import KernelRegressor, RandomState
+from forecast_unc.regression.regressor import KernelRegressor
 from forecast_unc.regression.standardize import (
     Lengthscales,
+    RandomState,
     check_lengthscales,
     check_noise_std,
     check_whole,
     column_scale,
+    generator,
 )
 
 # Log-normal priors for standardized data: median and log-std of the amplitude, the linear
@@ -328,7 +330,7 @@ class GPRegressor(KernelRegressor):
             gradient[-1] *= share
             return value - log_prior(x), gradient[free] + precision * (x - median[free])
 
-        rng = np.random.default_rng(self.random_state)
+        rng = generator(self.random_state)
         starts = [median[free]]
         for _ in range(self.n_restarts):
             draw = median[free] + _LOG_STD * rng.standard_normal(free.sum())

@@ -11,10 +11,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from forecast_unc._typing import Array
 from forecast_unc.regression.moments import Moments, covariance_root
 from forecast_unc.regression.posterior import KernelPosterior
-from forecast_unc.regression.standardize import check_whole
+from forecast_unc.regression.standardize import RandomState, check_whole, generator
 
 Method = Literal["exact", "taylor", "monte_carlo"]
-RandomState = int | np.random.Generator | None
 
 
 class KernelRegressor(RegressorMixin, BaseEstimator):
@@ -130,7 +129,7 @@ def sampled_moments(
     Moments
     """
     root = covariance_root(cov)
-    draws = np.random.default_rng(random_state).standard_normal((n_samples, root.shape[1]))
+    draws = generator(random_state).standard_normal((n_samples, root.shape[1]))
     means, total, slope = [], 0.0, np.zeros(len(mean))
     for block in np.array_split(draws, max(1, n_samples // 1000)):
         X = mean + block @ root.T

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from forecast_unc._typing import Array
 from forecast_unc.regression.augmented import AugmentedPosterior
 from forecast_unc.regression.posterior import Factor, KernelPosterior
-from forecast_unc.regression.regressor import KernelRegressor, RandomState
+from forecast_unc.regression.regressor import KernelRegressor
 from forecast_unc.regression.sparse_bayes import batch
 from forecast_unc.regression.sparse_bayes.lengthscales import (
     LENGTHSCALE_LOG_STD,
@@ -26,10 +26,12 @@ from forecast_unc.regression.sparse_bayes.model import (
 from forecast_unc.regression.sparse_bayes.sequential import SequentialTrainer
 from forecast_unc.regression.standardize import (
     Lengthscales,
+    RandomState,
     check_lengthscales,
     check_noise_std,
     check_whole,
     column_scale,
+    generator,
     typical_lengthscale,
 )
 
@@ -221,7 +223,7 @@ class RVMRegressor(KernelRegressor):
         else:
             lengthscales = np.asarray(self.lengthscales, dtype=np.float64) / self._input_scale
         seed = 0 if self.random_state is None else self.random_state
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         model, lengthscales = self._train(Z, t, lengthscales, noise, rng)
 
         kept = model.active[model.active < len(y)]

@@ -12,7 +12,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.regressor import RandomState
 from forecast_unc.regression.sparse_bayes.laplace import (
     SparseClassifier,
     equal_shares,
@@ -24,9 +23,11 @@ from forecast_unc.regression.sparse_bayes.lengthscales import design
 from forecast_unc.regression.sparse_bayes.model import Indices
 from forecast_unc.regression.standardize import (
     Lengthscales,
+    RandomState,
     check_lengthscales,
     check_whole,
     column_scale,
+    generator,
     typical_lengthscale,
 )
 
@@ -195,7 +196,7 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
                 f"y must hold at least two classes; got one class, {str(self.classes_[0])!r}. "
                 "Pass rows of every class that is to be told apart."
             )
-        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        rng = generator(0 if self.random_state is None else self.random_state)
         self._input_offset, self._input_scale = X.mean(axis=0), column_scale(X)
         Z = (X - self._input_offset) / self._input_scale
         if self.lengthscales is None:

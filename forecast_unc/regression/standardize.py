@@ -7,6 +7,7 @@ import numpy as np
 from forecast_unc._typing import Array
 
 Lengthscales = float | Sequence[float] | Array | None
+RandomState = int | np.random.Generator | None
 
 
 def column_scale(X: Array) -> Array:
@@ -107,3 +108,29 @@ def check_whole(name: str, value: object, lowest: int, remedy: str) -> None:
         raise ValueError(
             f"{name} must be a whole number, at least {lowest}; got {value!r}. {remedy}"
         )
+
+
+def generator(random_state: RandomState) -> np.random.Generator:
+    """Random numbers from a seed or generator, or an error in words.
+
+    Parameters
+    ----------
+    random_state : int, Generator or None
+        A seed; a generator is returned as it is; None seeds from the system.
+
+    Returns
+    -------
+    numpy.random.Generator
+
+    Raises
+    ------
+    ValueError
+        If it is none of these.
+    """
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "random_state must be a whole number, not negative, a numpy Generator or None; got "
+            f"{random_state!r}. Pass 0 for the same numbers every time."
+        ) from error

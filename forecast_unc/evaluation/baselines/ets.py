@@ -9,7 +9,7 @@ import numpy as np
 
 from forecast_unc._typing import Array
 from forecast_unc.evaluation.baselines.baseline import Baseline, accumulated, aicc, quiet
-from forecast_unc.regression.regressor import RandomState
+from forecast_unc.regression.standardize import RandomState, generator
 
 
 class _Form(NamedTuple):
@@ -160,7 +160,7 @@ class ETS(Baseline):
 
     def _simulated(self, level: float, trend: float, season: Array, steps: int) -> Array:
         alpha, beta, gamma, phi = self.params_.values()
-        rng = np.random.default_rng(self.random_state)
+        rng = generator(self.random_state)
         errors = self._spread * rng.standard_normal((steps, 10_000))
         l, b = np.full(10_000, level), np.full(10_000, trend)
         s = np.tile(season[:, None], (1, 10_000))

@@ -167,7 +167,8 @@ def test_specifications_of_two_seasons():
     seasonal, levels = specifications(np.arange(1.0, 1001.0), (24, 168))
     assert (seasonal.prior_mean, seasonal.calendar, seasonal.bias) == ("seasonal", None, "shrunk")
     assert 168 in seasonal.lags
-    assert (levels.prior_mean, levels.calendar, levels.prior) == ("zero", "fourier", "weak")
+    assert (levels.prior_mean, levels.calendar, levels.bias) == ("zero", "fourier", "free")
+    assert levels.lags == (1, 2, 24, 25, 168, 169)
 
 
 @pytest.mark.parametrize("periods", [(), (4,), (12,), (52,), (24, 168)])

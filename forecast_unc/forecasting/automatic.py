@@ -52,7 +52,7 @@ def resolved(forecaster: Any, values: Array, index: pd.Index, n_exog: int) -> li
         if regressor is None:
             n_others = n_exog + calendar_inputs(index[:1], parts, periods).shape[1]
             regressor = GPRegressor(
-                prior=candidate.prior,
+                prior="shrunk",
                 bias=candidate.bias if differences == candidate.differences else "free",
                 groups=(_LAG_GROUP[candidate.lag_weights],) * len(lags) + (2,) * n_others,
                 tol=_TOLERANCE,

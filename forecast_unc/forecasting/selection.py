@@ -40,10 +40,9 @@ class Specification:
         What the regressor learns the departure from.
     calendar : {None, "fourier"}
         Inputs from the calendar.
-    prior : {"weak", "shrunk"}
-        Prior of the default regressor.
     lag_weights : {"shrunk", "free", None}
-        Linear weights of the lags under prior "shrunk"; those of other inputs are free.
+        Linear weights of the lags under the default regressor's prior; those of other inputs
+        are free.
     bias : {"free", "shrunk", None}
         Bias of the default regressor; in differences it is a drift.
     why : str
@@ -57,7 +56,6 @@ class Specification:
     transform: Literal["log", "boxcox"] | None
     prior_mean: Literal["zero", "last", "seasonal"]
     calendar: Literal["fourier"] | None
-    prior: Literal["weak", "shrunk"]
     lag_weights: Literal["shrunk", "free"] | None
     bias: Literal["free", "shrunk"] | None
     why: str
@@ -154,7 +152,6 @@ def specifications(
         transform=None,
         prior_mean="zero",
         calendar="fourier" if periods else None,
-        prior="shrunk",
         lag_weights="shrunk",
         bias="shrunk",
         why="changes, with a drift as large as the data support",
@@ -186,7 +183,9 @@ def specifications(
         raw = replace(levels, transform=None, why="levels, which the regressors explain")
         return (raw, levels) if log else (raw,)
     if len(periods) > 1:
-        return (seasonal, replace(levels, prior="weak"))
+        near = {1, 2} | {period + j for period in periods for j in (0, 1)}
+        lags = tuple(lag for lag in levels.lags if lag in near)
+        return (seasonal, replace(levels, lags=lags))
     why = "relative changes, without a term for a drift, which would grow exponentially"
     relative: tuple[Specification, ...] = ()
     if log:

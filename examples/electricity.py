@@ -28,9 +28,9 @@ from forecast_unc import Combination, Forecaster, GPRegressor, plot, scores
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "vic_electricity_halfhourly.csv.gz"
 STEPS = 24
-# With yesterday and a week ago the mean is better, and too sure of itself; without them the
-# regressors explain the day. Their average is the better of both.
-LAGS = ((1, 2, 3, 24, 25, 48, 168), (1, 2))
+# Three models, each too sure of itself in a way of its own: hour by hour with yesterday and a week
+# ago, hour by hour from the regressors, and the whole day at once.
+LAGS = ((1, 2, 3, 24, 25, 48, 168), (1, 2), (24, 25, 48, 168))
 KNOWN, AS_KNOWN = "temperature known", "forecast taken as known"
 WITH_STD, WITH_COV = "forecast with stds", "forecast with exog_cov"
 # Hours of the errors' path -> errors of each step's columns: temperature, and its mean over a day.
@@ -88,7 +88,7 @@ def day_ahead(demand, exog, day, window, max_train, rng):
     model = Combination(
         [
             Forecaster(
-                GPRegressor(tol=1e-6),
+                GPRegressor(tol=1e-6, learn_rows=400),
                 lags=lags,
                 transform="log",
                 seasonal_period=24,

@@ -1,5 +1,7 @@
 """What is left "auto": seasons, lags and specifications."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -164,11 +166,12 @@ def test_specifications_of_weeks_take_the_season_from_the_lags_but_for_one(n, ro
 
 
 def test_specifications_of_two_seasons():
-    seasonal, levels = specifications(np.arange(1.0, 1001.0), (24, 168))
+    seasonal, levels, more = specifications(np.arange(1.0, 1001.0), (24, 168))
     assert (seasonal.prior_mean, seasonal.calendar, seasonal.bias) == ("seasonal", None, "shrunk")
     assert 168 in seasonal.lags
     assert (levels.prior_mean, levels.calendar, levels.bias) == ("zero", "fourier", "free")
     assert levels.lags == (1, 2, 24, 25, 168, 169)
+    assert more == replace(levels, lags=seasonal.lags)
 
 
 @pytest.mark.parametrize("periods", [(), (4,), (12,), (52,), (24, 168)])

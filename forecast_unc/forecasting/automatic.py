@@ -15,6 +15,9 @@ from forecast_unc.regression.gp import GPRegressor
 
 # Of the evidence; half the time of 1e-10, and no different in the scores of M4.
 _TOLERANCE = 1e-6
+# Rows that hyper-parameters are learned from: on M4 hourly 400 of 800 score the same in a third of
+# the time.
+_LEARN_ROWS = 400
 # Groups of linear weights in GPRegressor; the first is shrunk.
 _LAG_GROUP = {"shrunk": 0, "free": 1, None: -1}
 
@@ -56,6 +59,7 @@ def resolved(forecaster: Any, values: Array, index: pd.Index, n_exog: int) -> li
                 bias=candidate.bias if differences == candidate.differences else "free",
                 groups=(_LAG_GROUP[candidate.lag_weights],) * len(lags) + (2,) * n_others,
                 tol=_TOLERANCE,
+                learn_rows=_LEARN_ROWS,
                 random_state=forecaster.random_state,
             )
         most = candidate.rows if forecaster.max_train is None else forecaster.max_train

@@ -185,7 +185,7 @@ def specifications(
     if len(periods) > 1:
         near = {1, 2} | {period + j for period in periods for j in (0, 1)}
         lags = tuple(lag for lag in levels.lags if lag in near)
-        return (seasonal, replace(levels, lags=lags))
+        return (seasonal, replace(levels, lags=lags), levels)
     why = "relative changes, without a term for a drift, which would grow exponentially"
     relative: tuple[Specification, ...] = ()
     if log:

@@ -81,14 +81,14 @@ def forecasts(model, exog, error):
     }
 
 
-def day_ahead(demand, exog, day, window, max_train, rng):
+def day_ahead(demand, exog, day, window, max_train, seed):
     """Forecasts of a day by name, made at its midnight; and what happened."""
     start = demand.index.get_loc(day)
     past, ahead = slice(start - window, start), slice(start, start + STEPS)
     model = Combination(
         [
             Forecaster(
-                GPRegressor(tol=1e-6, learn_rows=400),
+                GPRegressor(tol=1e-6),
                 lags=lags,
                 transform="log",
                 seasonal_period=24,
@@ -98,6 +98,7 @@ def day_ahead(demand, exog, day, window, max_train, rng):
             for lags in LAGS
         ]
     ).fit(demand[past], exog[past])
+    rng = np.random.default_rng([seed, start])
     error = rng.multivariate_normal(np.zeros(STEPS), error_cov())
     return forecasts(model, exog[ahead], error), demand[ahead]
 
@@ -181,9 +182,9 @@ def main():
     max_train = 1200
     if args.quick:
         days, max_train = days[:2], 300
-    rng, parts, hottest, shown = np.random.default_rng(args.seed), [], -np.inf, None
+    parts, hottest, shown = [], -np.inf, None
     for day in days:
-        ahead, actual = day_ahead(demand, exog, day, max_train + 200, max_train, rng)
+        ahead, actual = day_ahead(demand, exog, day, max_train + 200, max_train, args.seed)
         parts += rows(day, ahead, actual)
         if (heat := exog.loc[actual.index, "temperature"].max()) > hottest:
             hottest, shown = heat, (ahead, actual)

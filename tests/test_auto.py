@@ -547,3 +547,12 @@ def test_box_cox_names_what_is_not_positive():
     message = "y must be positive for transform='boxcox'; got 0 at 2015-09-01"
     with pytest.raises(ValueError, match=message):
         Forecaster(lags=3, transform="boxcox").fit(y)
+
+
+def test_reasons_are_those_of_what_was_chosen():
+    y = monthly()
+    free = Forecaster().fit(y)
+    assert not any("with what was given" in line for line in free.choices_)
+    levels = Forecaster(differences=(), transform=None).fit(y)
+    for line in levels.choices_[1:]:
+        assert line.endswith("with what was given")

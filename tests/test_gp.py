@@ -22,7 +22,6 @@ from tests import oracles
         GPRegressor(),
         GPRegressor(linear=False, n_restarts=1, random_state=0),
         GPRegressor(prior="shrunk", bias="shrunk", tol=1e-6),
-        GPRegressor(learn_rows=8),
     ]
 )
 def test_follows_the_scikit_learn_contract(estimator, check):
@@ -110,37 +109,6 @@ def test_irrelevant_input_gets_a_long_lengthscale(rng):
     y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(80)
     gp = GPRegressor().fit(X, y)
     assert gp.lengthscales_[1] > 5 * gp.lengthscales_[0]
-
-
-def test_hyper_parameters_are_learned_from_rows_evenly_spaced(linear):
-    """The others change the posterior only: in another order they change nothing."""
-    X, y = data(90)
-    gp = GPRegressor(linear=linear, learn_rows=30)
-    some = clone(gp).fit(X, y)
-    rows = np.linspace(0, 89, 30).round().astype(int)
-    others = np.setdiff1d(np.arange(90), rows)
-    order = np.arange(90)
-    order[others] = others[::-1]
-    same = clone(gp).fit(X[order], y[order])
-    np.testing.assert_allclose(same.lengthscales_, some.lengthscales_, rtol=1e-6)
-    np.testing.assert_allclose(same.noise_std_, some.noise_std_, rtol=1e-6)
-    for found, expected in zip(
-        same.predict(X[:5] + 0.1, return_std=True),
-        some.predict(X[:5] + 0.1, return_std=True),
-        strict=True,
-    ):
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
-    K = covariance(some, X, y)
-    alpha = np.linalg.solve(K, y - y.mean())
-    fitted = y.mean() + (K - some.noise_std_**2 * np.eye(90)) @ alpha  # of all the rows
-    np.testing.assert_allclose(some.predict(X), fitted, rtol=1e-6, atol=1e-8)
-    expected = oracles.gp_log_evidence((y - y.mean())[rows], K[np.ix_(rows, rows)])
-    np.testing.assert_allclose(some.log_evidence_, expected, rtol=1e-9)
-    every = GPRegressor(linear=linear).fit(X, y)
-    assert not np.allclose(some.lengthscales_, every.lengthscales_, rtol=1e-3)
-    for enough in (90, 1000):
-        whole = GPRegressor(linear=linear, learn_rows=enough).fit(X, y)
-        np.testing.assert_array_equal(whole.predict(X), every.predict(X))
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -603,8 +571,6 @@ def test_input_without_variation_is_harmless():
         ({"noise_std": -0.1}, r"noise_std must be positive; got -0\.1\."),
         ({"n_restarts": -1}, r"n_restarts must be a whole number, at least 0; got -1\."),
         ({"n_restarts": 1.5}, r"n_restarts must be a whole number, at least 0; got 1\.5\."),
-        ({"learn_rows": 1}, r"learn_rows must be a whole number, at least 2; got 1\. Use None"),
-        ({"learn_rows": 0.5}, r"learn_rows must be a whole number, at least 2; got 0\.5\."),
     ],
 )
 def test_bad_parameters_are_refused(parameters, message):

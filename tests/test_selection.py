@@ -95,7 +95,9 @@ def test_lags(n, periods, lags):
     assert lags_for(n, periods) == lags
 
 
-@pytest.mark.parametrize("periods", [(), (4,), (7,), (12,), (24,), (52,), (24, 168), (5, 260)])
+@pytest.mark.parametrize(
+    "periods", [(), (4,), (7,), (12,), (24,), (52,), (24, 168), (5, 260), (6, 7)]
+)
 @pytest.mark.parametrize("n", [1, 3, 10, 60, 200, 3000])
 def test_lags_are_distinct_ascending_and_no_deeper_than_a_third(n, periods):
     lags = lags_for(n, periods)
@@ -165,13 +167,20 @@ def test_specifications_of_weeks_take_the_season_from_the_lags_but_for_one(n, ro
     assert kinds(np.arange(1.0, n + 1.0), (52,)) == [(*kind, r) for r in rows for kind in expected]
 
 
+@pytest.mark.parametrize(("period", "rows"), [(200, {400, 800}), (365, {400, 800, 730})])
+def test_long_seasons_are_learned_from_800_rows_at_most(period, rows):
+    found = specifications(np.arange(1.0, 5001.0), (period,))
+    assert {s.rows for s in found} == rows
+    assert len(set(found)) == len(found)
+
+
 def test_specifications_of_two_seasons():
     seasonal, levels, more = specifications(np.arange(1.0, 1001.0), (24, 168))
     assert (seasonal.prior_mean, seasonal.calendar, seasonal.bias) == ("seasonal", None, "shrunk")
     assert 168 in seasonal.lags
     assert (levels.prior_mean, levels.calendar, levels.bias) == ("zero", "fourier", "free")
     assert levels.lags == (1, 2, 24, 25, 168, 169)
-    assert more == replace(levels, lags=seasonal.lags)
+    assert more == replace(levels, lags=seasonal.lags, prior="weak")
 
 
 @pytest.mark.parametrize("periods", [(), (4,), (12,), (52,), (24, 168)])

@@ -84,7 +84,7 @@ def state_at_origin(
         in "monte_carlo" and "naive".
     path_consistent : bool, default=True
         Whether the unknown function is one and the same at all steps, on the way and after. Rows
-        without a missing value were learned from, and have no doubt in common with others.
+        without a missing value count as learned from, and have no doubt in common with others.
 
     Returns
     -------

@@ -18,7 +18,7 @@ FEW = 60
 # Seasons from this many steps have enough rows to be learned as levels, and those of a day or
 # longer enough to be learned from lags.
 _SHORT_SEASON, _DAY = 7, 24
-# Rows of the long window of a series with one season, and the least of a short one.
+# Rows of the long window of a series with one season, and of the short one of months.
 _MANY, _RECENT = 400, 72
 # A season counts unless the autocorrelation at it is below so many standard errors.
 _SEASONAL_SIGNIFICANCE = -2.0
@@ -40,6 +40,8 @@ class Specification:
         What the regressor learns the departure from.
     calendar : {None, "fourier"}
         Inputs from the calendar.
+    prior : {"weak", "shrunk"}
+        Prior of the default regressor.
     lag_weights : {"shrunk", "free", None}
         Linear weights of the lags under the default regressor's prior; those of other inputs
         are free.
@@ -56,6 +58,7 @@ class Specification:
     transform: Literal["log", "boxcox"] | None
     prior_mean: Literal["zero", "last", "seasonal"]
     calendar: Literal["fourier"] | None
+    prior: Literal["weak", "shrunk"]
     lag_weights: Literal["shrunk", "free"] | None
     bias: Literal["free", "shrunk"] | None
     why: str
@@ -65,7 +68,7 @@ class Specification:
 def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
     """Those of the periods that the data show, shortest first.
 
-    A period counts if the series holds it three times (once of two or more periods, twice)
+    A period counts if the series holds it three times (twice, if it has a shorter one as well)
     and its changes are not negatively correlated at it by more than two standard errors: to miss
     a season costs more than to look for one that is not there (M3 monthly, MASE .883 and .83).
 
@@ -98,7 +101,7 @@ def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def lags_for(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
-    """Recent lags, and those around one and two seasons, no deeper than a third of the data.
+    """Recent lags, and those around the seasons, no deeper than a third of the data.
 
     Parameters
     ----------
@@ -121,7 +124,7 @@ def lags_for(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
     for longer in periods[1:]:
         lags |= {2 * first - 1, 2 * first, 2 * first + 1}
         lags |= {longer - first - 1, longer - first, longer - 1, longer, longer + 1}
-    return tuple(sorted(lag for lag in lags if lag == 1 or 3 * lag <= n))
+    return tuple(sorted(lag for lag in lags if lag == 1 or 1 < lag <= n / 3))
 
 
 def specifications(
@@ -152,6 +155,7 @@ def specifications(
         transform=None,
         prior_mean="zero",
         calendar="fourier" if periods else None,
+        prior="shrunk",
         lag_weights="shrunk",
         bias="shrunk",
         why="changes, with a drift as large as the data support",
@@ -185,7 +189,7 @@ def specifications(
     if len(periods) > 1:
         near = {1, 2} | {period + j for period in periods for j in (0, 1)}
         lags = tuple(lag for lag in levels.lags if lag in near)
-        return (seasonal, replace(levels, lags=lags), levels)
+        return (seasonal, replace(levels, lags=lags), replace(levels, prior="weak"))
     why = "relative changes, without a term for a drift, which would grow exponentially"
     relative: tuple[Specification, ...] = ()
     if log:
@@ -239,7 +243,10 @@ def widest(n: int, periods: tuple[int, ...]) -> float:
 def _windows(kinds: tuple[Specification, ...], n: int, *rows: int) -> tuple[Specification, ...]:
     """Each kind learned from the last so many rows: the first number, and those below n.
 
+    None from more than its own.
+
     Long series change: on M4 weekly the MSIS is 14.5 with 400 rows, 13.1 with 208 and 104 too.
     """
-    kept = [most for most in rows if most == rows[0] or n > most]
+    capped = dict.fromkeys(min(most, kinds[0].rows) for most in rows)
+    kept = [most for most in capped if most == rows[0] or n > most]
     return tuple(replace(kind, rows=most) for most in kept for kind in kinds)

@@ -104,9 +104,6 @@ class GPRegressor(KernelRegressor):
     tol : float, default=1e-10
         The search ends when a step gains less than this share of the objective; 1e-6 is enough
         for forecasts and takes about half the time.
-    learn_rows : int, optional
-        Learn the hyper-parameters from so many of the rows, evenly spaced; the posterior is always
-        that of all. By default from all. With 300 of 800 rows a fit takes a tenth of the time.
     random_state : int, numpy.random.Generator or None
         Seed of the restarts and of "monte_carlo" predictions.
 
@@ -124,7 +121,7 @@ class GPRegressor(KernelRegressor):
         Std of the observation noise, in units of y.
     log_evidence_ : float
         log N(y | mean(y), K), in nats, of uncentered targets (`bias`) log N(y | 0, K); without the
-        prior. Of the rows learned from.
+        prior.
     converged_ : bool
         Whether the kept search ended at a stationary point or at a bound.
     n_iter_ : int
@@ -160,7 +157,6 @@ class GPRegressor(KernelRegressor):
         noise_std: float | None = None,
         n_restarts: int = 0,
         tol: float = 1e-10,
-        learn_rows: int | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.linear = linear
@@ -171,7 +167,6 @@ class GPRegressor(KernelRegressor):
         self.noise_std = noise_std
         self.n_restarts = n_restarts
         self.tol = tol
-        self.learn_rows = learn_rows
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -205,11 +200,8 @@ class GPRegressor(KernelRegressor):
         output_scale = float(column_scale(y[:, None])[0])
         standardized = (y - self._output_offset) / output_scale
         bias_scale = self._prior_bias_std(standardized)
-        Z, rows = (X - self._input_offset) / input_scale, np.arange(n)
-        if self.learn_rows is not None and n > self.learn_rows:
-            rows = np.linspace(0, n - 1, self.learn_rows).round().astype(np.intp)
         evidence = GaussianProcessEvidence(
-            Z[rows], standardized[rows], self.linear, groups, bias_scale
+            (X - self._input_offset) / input_scale, standardized, self.linear, groups, bias_scale
         )
         best = self._maximize(evidence, input_scale, output_scale)
         theta = np.exp(best.log_hyperparameters)
@@ -224,7 +216,7 @@ class GPRegressor(KernelRegressor):
         )
         self._bias_scale = bias_scale * output_scale * self.linear
         self._linear_std = np.append(self.linear_scale_, self._bias_scale)
-        self.log_evidence_ = best.log_evidence - len(rows) * float(np.log(output_scale))
+        self.log_evidence_ = best.log_evidence - n * float(np.log(output_scale))
         self.converged_, self.n_iter_ = best.converged, best.n_iter
         inputs: Array = X - self._input_offset
         self.posterior_ = self._posterior(inputs, y, self._factor(inputs))
@@ -286,8 +278,6 @@ class GPRegressor(KernelRegressor):
         check_lengthscales(self.lengthscales, d, "learn them")
         check_noise_std(self.noise_std)
         check_whole("n_restarts", self.n_restarts, 0, "0 is one search from the standard start.")
-        if self.learn_rows is not None:
-            check_whole("learn_rows", self.learn_rows, 2, "Use None to learn from all.")
 
     def _prior_bias_std(self, y: Array) -> float:
         """Prior std tau_0 of the bias of standardized targets."""

@@ -181,6 +181,7 @@ def test_specifications_of_two_seasons():
     assert (levels.prior_mean, levels.calendar, levels.bias) == ("zero", "fourier", "free")
     assert levels.lags == (1, 2, 24, 25, 168, 169)
     assert more == replace(levels, lags=seasonal.lags, prior="weak")
+    assert {s.rows for s in (seasonal, levels, more)} == {700}
 
 
 @pytest.mark.parametrize("periods", [(), (4,), (12,), (52,), (24, 168)])

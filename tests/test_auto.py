@@ -553,6 +553,6 @@ def test_reasons_are_those_of_what_was_chosen():
     y = monthly()
     free = Forecaster().fit(y)
     assert not any("with what was given" in line for line in free.choices_)
-    levels = Forecaster(differences=(), transform=None).fit(y)
-    for line in levels.choices_[1:]:
-        assert line.endswith("with what was given")
+    *given, levels = Forecaster(differences=(), transform=None).fit(y).choices_[1:]
+    assert all(line.endswith("last 400 rows: with what was given") for line in given)
+    assert levels.endswith("levels, which return to where they were")

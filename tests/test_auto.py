@@ -225,7 +225,7 @@ def test_a_regressor_of_scikit_learn_has_no_prior_mean():
     assert list(model.combination_.refused_) == [0]
     assert model.choices_[1].startswith("refused: lags 1-4, 23-25, 47-49, 143-144, 167-169, diff")
     assert "; prior_mean must be 'zero' for a regressor of scikit-learn" in model.choices_[1]
-    assert model.choices_[2].startswith("weight 1.00: ")
+    assert model.choices_[2].startswith("weight 0.50: ")
 
 
 # The prior mean of one specification
@@ -552,7 +552,7 @@ def test_box_cox_names_what_is_not_positive():
 def test_reasons_are_those_of_what_was_chosen():
     y = monthly()
     free = Forecaster().fit(y)
-    assert not any("with what was given" in line for line in free.choices_)
+    assert not any("given" in line for line in free.choices_)
     *given, levels = Forecaster(differences=(), transform=None).fit(y).choices_[1:]
-    assert all(line.endswith("last 400 rows: with what was given") for line in given)
+    assert all(line.endswith("; but for what was given") for line in given)
     assert levels.endswith("levels, which return to where they were")

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.standardize import generator
 
 __all__ = [
     "load_co2",
@@ -363,7 +362,7 @@ def _observe(
 ) -> pd.Series[float]:
     """Add the noise and make the series."""
     if noise_std > 0:
-        values = values + generator(random_state).normal(0, noise_std, len(values))
+        values = values + np.random.default_rng(random_state).normal(0, noise_std, len(values))
     series = pd.Series(values, name=name)
     series.attrs["unit"] = "dimensionless"
     return series

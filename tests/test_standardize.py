@@ -28,7 +28,6 @@ WITH_SEED = {
     "forecast": lambda seed: NILE.forecast(
         1, propagation="monte_carlo", n_samples=3, random_state=seed
     ),
-    "make_lorenz": lambda seed: datasets.make_lorenz(20, noise_std=0.1, random_state=seed),
 }
 
 

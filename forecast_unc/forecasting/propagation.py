@@ -234,7 +234,7 @@ def propagate(
         exog,
         transform,
         history_cov,
-        function_error or FunctionError(posterior, LevelMap(lags, transform).depth, 0),
+        function_error,
         exog_cov,
         path_consistent,
         propagation,
@@ -279,7 +279,7 @@ def _gaussian(
     exog: Array,
     transform: Transform,
     history_cov: Array | None,
-    function_error: FunctionError,
+    function_error: FunctionError | None,
     exog_cov: Array | None,
     path_consistent: bool,
     method: str,
@@ -312,8 +312,11 @@ def _gaussian(
     limit = np.nanmax(np.abs(changes))
     changes = np.concatenate([changes[-max(lags) :], np.zeros(h)])
     levels = np.concatenate([history[-p:], np.zeros(h)])
-    function = function_error.with_room(h) if path_consistent else None
-    before = function_error.step  # levels that are no longer coordinates
+    function, before = None, 0  # levels before the history's
+    if path_consistent and function_error is not None:
+        function, before = function_error.with_room(h), function_error.step
+    elif path_consistent:
+        function = FunctionError(posterior, p, h)
     for step in range(h):
         t, now, n = p + step, max(lags) + step, first + step
         at = np.concatenate([coordinate[t - maps.lagged], regressors[step]])

@@ -556,3 +556,11 @@ def test_reasons_are_those_of_what_was_chosen():
     *given, levels = Forecaster(differences=(), transform=None).fit(y).choices_[1:]
     assert all(line.endswith("; but for what was given") for line in given)
     assert levels.endswith("levels, which return to where they were")
+
+
+def test_given_holidays_are_every_members():
+    y = monthly()
+    holidays = pd.DatetimeIndex(["2004-12-25", "2005-12-25"])
+    model = Forecaster(calendar=holidays).fit(y)
+    assert all("calendar holidays, last" in line for line in model.choices_[1:])
+    assert all(line.endswith("; but for what was given") for line in model.choices_[1:])

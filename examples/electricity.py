@@ -23,6 +23,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed
 
 from forecast_unc import Combination, Forecaster, GPRegressor, plot, scores
 
@@ -165,7 +166,8 @@ def main():
     parser.add_argument("--data", type=Path, default=DATA, metavar="CSV")
     parser.add_argument("--output", type=Path, default=Path("output"), metavar="DIR")
     parser.add_argument("--quick", action="store_true", help="two days, 300 rows")
-    parser.add_argument("--every", type=int, default=8, help="days between origins")
+    parser.add_argument("--every", type=int, default=4, help="days between origins")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--seed", type=int, default=0, help="of the temperature errors")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
@@ -177,18 +179,16 @@ def main():
         print(absent)
         return
     demand, exog = read(args.data)
-    # The model was chosen on every eighth day from the 4th of January; these are between them.
-    days = pd.date_range("2014-01-08", "2014-12-30", freq=f"{args.every}D", tz=demand.index.tz)
+    # The model was chosen on every eighth day from the 4th of January; these are others.
+    days = pd.date_range("2014-01-06", "2014-12-30", freq=f"{args.every}D", tz=demand.index.tz)
     max_train = 1200
     if args.quick:
         days, max_train = days[:2], 300
-    parts, hottest, shown = [], -np.inf, None
-    for day in days:
-        ahead, actual = day_ahead(demand, exog, day, max_train + 200, max_train, args.seed)
-        parts += rows(day, ahead, actual)
-        if (heat := exog.loc[actual.index, "temperature"].max()) > hottest:
-            hottest, shown = heat, (ahead, actual)
-    frame = pd.concat(parts)
+    made = Parallel(n_jobs=args.jobs)(
+        delayed(day_ahead)(demand, exog, day, max_train + 200, max_train, args.seed) for day in days
+    )
+    frame = pd.concat(row for day, one in zip(days, made, strict=True) for row in rows(day, *one))
+    shown = max(made, key=lambda one: exog.loc[one[1].index, "temperature"].max())
     text = (
         f"{len(days)} days of 2014, {args.every} days apart, {STEPS} hours from midnight; "
         f"{max_train} rows to learn from.\n\n{table(frame)}\n"

@@ -48,15 +48,15 @@ def test_it_is_the_combination_that_the_choices_list(fitted):
     assert len(combination.forecasters_) == 4
     first, *kinds = fitted.choices_
     assert first == "seasonal period 12: of 12 that the index suggests"
-    assert kinds == [
-        "weight 0.25: lags 1, differences (1,), transform none, prior mean zero, calendar fourier, "
+    assert [kind.removeprefix("weight 1 / width^1.5: ") for kind in kinds] == [
+        "lags 1, differences (1,), transform none, prior mean zero, calendar fourier, "
         "last 400 rows: a random walk on the season, with a drift as large as the data support",
-        "weight 0.25: lags 1-13, differences (1,), transform none, prior mean zero, calendar "
+        "lags 1-13, differences (1,), transform none, prior mean zero, calendar "
         "fourier, last 400 rows: changes, with a drift as large as the data support",
-        "weight 0.25: lags 1-13, differences (1,), transform log, prior mean zero, calendar "
+        "lags 1-13, differences (1,), transform log, prior mean zero, calendar "
         "fourier, last 400 rows: relative changes, without a term for a drift, which would grow "
         "exponentially",
-        "weight 0.25: lags 1-13, differences none, transform log, prior mean zero, calendar "
+        "lags 1-13, differences none, transform log, prior mean zero, calendar "
         "fourier, last 400 rows: levels, which return to where they were",
     ]
     members = combination.forecasters_
@@ -69,7 +69,7 @@ def test_it_is_the_combination_that_the_choices_list(fitted):
 def test_the_members_can_be_fitted_by_hand(fitted):
     y = monthly()
     apart = [clone(member).fit(y) for member in fitted.combination_.forecasters]
-    by_hand = Combination(apart, fitted.combination_.weights_, widest=2.75).fit(y)
+    by_hand = Combination(apart, "inverse_width", widest=4.0).fit(y)
     same(fitted.forecast(6), by_hand.forecast(6))
 
 
@@ -222,10 +222,10 @@ def test_a_regressor_of_scikit_learn_has_no_prior_mean():
     values = np.sin(2 * np.pi * np.arange(600) / 24) + 0.1 * rng.standard_normal(600)
     model = Forecaster(BayesianRidge()).fit(pd.Series(values, hours))
     assert model.seasonal_period_ == (24, 168)
-    assert list(model.combination_.refused_) == [0]
+    assert list(model.combination_.refused_) == [0, 3]
     assert model.choices_[1].startswith("refused: lags 1-4, 23-25, 47-49, 143-144, 167-169, diff")
     assert "; prior_mean must be 'zero' for a regressor of scikit-learn" in model.choices_[1]
-    assert model.choices_[2].startswith("weight 0.50: ")
+    assert model.choices_[2].startswith("weight 1 / width^1.5: lags 1-2, ")
 
 
 # The prior mean of one specification

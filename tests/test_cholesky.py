@@ -1,4 +1,4 @@
-"""A factor moved on is the factor of the matrix moved on, and does not drift."""
+"""A factor moved on is that of the matrix moved on, and does not drift; and the inverse."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import LinAlgError
 
-from forecast_unc.regression.cholesky import move
+from forecast_unc.regression.cholesky import inverse, move
 
 
 def covariance(n, seed, noise_std=0.3):
@@ -52,3 +52,20 @@ def test_a_matrix_that_is_not_positive_definite_is_refused():
     chol = np.asfortranarray(np.linalg.cholesky(K[:4, :4]))
     with pytest.raises(LinAlgError, match="not positive definite at row 5"):
         move(chol, 0, K[:4, 4:], K[4:, 4:] - 10.0 * np.eye(2))
+
+
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 130, 257])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_the_inverse_is_that_of_the_matrix(n, overwrite):
+    A = covariance(n, 0)
+    chol = np.asfortranarray(np.linalg.cholesky(A))
+    chol[np.triu_indices(n, 1)] = np.nan  # not used
+    before = chol.copy(order="F")
+    lower = inverse(chol, overwrite)
+    expected = np.linalg.inv(A)
+    np.testing.assert_allclose(
+        lower[np.tril_indices(n)], expected[np.tril_indices(n)], atol=1e-11 * np.abs(expected).max()
+    )
+    assert np.shares_memory(lower, chol) == overwrite
+    if not overwrite:
+        np.testing.assert_array_equal(chol, before)

@@ -200,6 +200,47 @@ def test_the_widest_members_are_left_out(y):
         pd.testing.assert_frame_equal(ahead.cov, expected.cov)
 
 
+def mean_width(forecast):
+    band = forecast.interval(0.95)
+    return (band["upper"] - band["lower"]).mean()
+
+
+@pytest.mark.parametrize("limit", [None, 1.01, 100.0])
+def test_inverse_width_weights_by_the_widths_of_each_forecast(y, limit):
+    wide = Forecaster(GP, lags=1, differences=(1, 1))
+    three = [LEVELS, LOG, wide]
+    both = Combination(three, "inverse_width", widest=limit).fit(y)
+    np.testing.assert_allclose(both.weights_, 1 / 3)
+    for steps in (1, 12):  # the weights differ with the horizon
+        apart = [clone(model).fit(y).forecast(steps) for model in three]
+        widths = np.array([mean_width(f) for f in apart])
+        kept = widths <= (limit or np.inf) * widths.min()
+        share = np.where(kept, widths**-1.5, 0.0)
+        share /= share.sum()
+        expected = sum(w * quantiles(f) for w, f in zip(share, apart, strict=True))
+        pd.testing.assert_frame_equal(quantiles(both.forecast(steps)), expected, rtol=1e-6)
+
+
+def test_a_member_whose_width_is_lost_to_roundoff_has_all_the_inverse_width(y):
+    class Certain(baselines.SeasonalNaive):
+        def forecast(self, steps, **options):
+            plain = super().forecast(steps)
+            return Forecast(plain.index, plain.mean, 1e-40 * np.eye(steps))
+
+    ahead = Combination([LEVELS, Certain(1)], "inverse_width").fit(y).forecast(3)
+    assert mean_width(ahead) == 0
+    assert (ahead.median == y.iloc[-1]).all()
+
+
+def test_a_member_without_weight_is_not_asked(y):
+    class Silent(baselines.SeasonalNaive):
+        def forecast(self, steps, **options):
+            raise ValueError("must not be asked")
+
+    ahead = Combination([LEVELS, Silent(1)], (1, 0)).fit(y).forecast(3)
+    pd.testing.assert_frame_equal(ahead.cov, clone(LEVELS).fit(y).forecast(3).cov)
+
+
 def test_members_that_cannot_forecast_are_left_out_only_with_widest():
     rng = np.random.default_rng(0)
     y = pd.Series(1.5 ** np.arange(40.0) + rng.standard_normal(40))
@@ -248,7 +289,12 @@ def test_parameters_are_those_of_scikit_learn(y):
             "forecasters must hold models with fit and forecast; got 'naive'",
         ),
         ([Forecaster], {}, TypeError, r"forecasters must hold models .*Pass Forecaster\(\.\.\.\)"),
-        ([LEVELS], {"weights": "best"}, ValueError, "weights must be numbers, 'validation' or Non"),
+        (
+            [LEVELS],
+            {"weights": "best"},
+            ValueError,
+            "numbers, 'inverse_width', 'validation' or None",
+        ),
         ([LEVELS], {"weights": [1, 2]}, ValueError, r"weights must be 1 numbers.*got \[1, 2\]"),
         ([LEVELS], {"weights": [0.0]}, ValueError, "none negative and not all 0; got"),
         (

@@ -30,7 +30,8 @@ UPWARD = {
 
 ARRAYS_ONLY = re.compile(
     r"forecast_unc\.(_typing|regression(\..+)?"
-    r"|forecasting\.(transforms|embedding|filtering|function_error|propagation|power|marginals|selection|scores))"
+    r"|forecasting\.(transforms|embedding|filtering|propagation|recursion|function_error"
+    r"|power|marginals|selection|scores))"
 )
 
 PUBLIC = [

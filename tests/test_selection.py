@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from forecast_unc.forecasting.selection import lags_for, seasons_in, specifications, widest
+from forecast_unc.forecasting.selection import averaging, lags_for, seasons_in, specifications
 
 
 def season(n, period, noise=0.3, seed=0):
@@ -32,10 +32,10 @@ def test_changes_that_contradict_a_season_exclude_it():
 
 
 def test_a_season_is_given_the_benefit_of_the_doubt():
-    """Changes of a random walk are uncorrelated: above minus two standard errors 98 % of times."""
+    """Changes of a random walk are uncorrelated: above minus a standard error 84 % of times."""
     walks = np.random.default_rng(0).standard_normal((400, 240)).cumsum(axis=1)
     found = np.mean([seasons_in(walk, (12,)) == (12,) for walk in walks])
-    assert abs(found - 0.977) < 3 * np.sqrt(0.977 * 0.023 / 400)
+    assert abs(found - 0.841) < 3 * np.sqrt(0.841 * 0.159 / 400)
 
 
 def test_seasons_depend_on_neither_level_nor_scale_nor_trend():
@@ -129,7 +129,9 @@ def test_specifications_of_a_long_series_without_a_season():
         (12, (1,), None, "shrunk", None, 800),
         (12, (1,), "log", None, None, 800),
         (12, (), "log", "free", None, 800),
+        (12, (), "log", "shrunk", None, 800),
     ]
+    assert specifications(np.arange(1.0, 100.0), ())[-1].prior_mean == "last"
 
 
 def test_specifications_of_quarters():
@@ -175,13 +177,15 @@ def test_long_seasons_are_learned_from_800_rows_at_most(period, rows):
 
 
 def test_specifications_of_two_seasons():
-    seasonal, levels, more = specifications(np.arange(1.0, 1001.0), (24, 168))
+    seasonal, levels, more, lately = specifications(np.arange(1.0, 1001.0), (24, 168))
     assert (seasonal.prior_mean, seasonal.calendar, seasonal.bias) == ("seasonal", None, "shrunk")
     assert 168 in seasonal.lags
     assert (levels.prior_mean, levels.calendar, levels.bias) == ("zero", "fourier", "free")
     assert levels.lags == (1, 2, 24, 25, 168, 169)
     assert more == replace(levels, lags=seasonal.lags, prior="weak")
-    assert {s.rows for s in (seasonal, levels, more)} == {700}
+    assert lately == replace(seasonal, rows=400)
+    assert {s.rows for s in (seasonal, levels, more)} == {800}
+    assert specifications(np.arange(1.0, 401.0), (24, 168))[-1].prior == "weak"
 
 
 @pytest.mark.parametrize("periods", [(), (4,), (12,), (52,), (24, 168)])
@@ -198,8 +202,12 @@ def test_a_logarithm_needs_positive_values_and_leave(n, periods):
 
 
 @pytest.mark.parametrize(
-    ("n", "periods", "ratio"),
-    [(59, (), 6.0), (60, (), 4.0), (30, (4,), 2.5), (500, (52,), 1.8), (500, (24, 168), 4.0)],
+    ("n", "seasonal", "expected"),
+    [
+        (59, False, (None, 6.0)),
+        (60, False, ("inverse_width", 4.0)),
+        (30, True, ("inverse_width", 4.0)),
+    ],
 )
-def test_how_wide_bands_may_be(n, periods, ratio):
-    assert widest(n, periods) == ratio
+def test_how_members_are_averaged(n, seasonal, expected):
+    assert averaging(n, seasonal) == expected

@@ -91,13 +91,15 @@ def described(forecaster: Any, members: list[tuple[str, Any]], index: pd.Index) 
         else "given"
     )
     lines = [f"seasonal period {seen}: {origin}"]
-    refused = forecaster.combination_.refused_
-    kept = iter(forecaster.combination_.weights_)
+    combination = forecaster.combination_
+    weight = "1 / width^1.5"
+    if combination.weights is None:
+        weight = f"{1 / len(combination.forecasters_):.2f}"
     for number, (what, *_) in enumerate(members):
-        if number in refused:
-            lines.append(f"refused: {what}; {refused[number]}")
+        if number in combination.refused_:
+            lines.append(f"refused: {what}; {combination.refused_[number]}")
         else:
-            lines.append(f"weight {next(kept):.2f}: {what}")
+            lines.append(f"weight {weight}: {what}")
     return lines
 
 

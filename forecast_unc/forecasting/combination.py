@@ -19,6 +19,9 @@ from forecast_unc.forecasting.series import check_is_series
 
 # With `widest`, narrower bands than so many times the median member's are overconfident.
 _NARROWEST = 0.25
+# "inverse_width": with 2 the bands of monthly and quarterly series get too narrow, with 1 members
+# that are wide because they are unstable count too much. examples/benchmarks/README.md.
+_POWER = 1.5
 # Rolling-origin validation: so many origins, half a horizon apart.
 _N_ORIGINS = 3
 # A horizon for it, at most this share of the series.
@@ -37,10 +40,13 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     forecasters : sequence of Forecaster
         The members; cloned, never modified. Baselines and other models with the same methods
         will do.
-    weights : sequence of float, "validation" or None, default=None
-        Weight of each member; only the ratios count. "validation" weights by 1 / CRPS^2 over
-        three origins near the end of the series, with each member fitted once, before them;
-        for long series, whose members differ. None weights all alike.
+    weights : sequence of float, "inverse_width", "validation" or None, default=None
+        Weight of each member; only the ratios count. "inverse_width" weights by 1 / width^1.5,
+        with the mean width of the 95 % band over the steps of each forecast: the surer count
+        more, a little less than in an inverse-variance average, since some are too sure.
+        "validation" weights by 1 / CRPS^2 over three origins near the end of the series, with
+        each member fitted once, before them; for long series, whose members differ. None weights
+        all alike.
     widest : float, optional
         Leave a member out of a forecast where its 95 % bands are on average more than so many
         times as wide as the narrowest member's, and where it cannot forecast; and one whose
@@ -52,7 +58,8 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     forecasters_ : list
         The fitted members.
     weights_ : ndarray
-        Their weights, which add up to 1.
+        Their weights, which add up to 1; for "inverse_width" those before the widths are known,
+        all alike.
     refused_ : dict of int to str
         Members of an automatic combination that could not be fitted, by number, with the
         reason; elsewhere that is an error.
@@ -69,7 +76,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     def __init__(
         self,
         forecasters: Sequence[Any],
-        weights: Sequence[float] | Literal["validation"] | None = None,
+        weights: Sequence[float] | Literal["inverse_width", "validation"] | None = None,
         *,
         widest: float | None = None,
     ) -> None:
@@ -189,26 +196,42 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         """
         check_is_fitted(self, "forecasters_")
         inputs = _given(exog=exog, exog_cov=exog_cov)
-        if self.widest is None:
-            forecasts = [m.forecast(steps, **inputs, **options) for m in self.forecasters_]
-            return Forecast.average(forecasts, self.weights_)
         forecasts, weights, errors = [], [], []
         for member, weight in zip(self.forecasters_, self.weights_, strict=True):
+            if weight == 0.0:
+                continue
             try:
                 forecasts.append(member.forecast(steps, **inputs, **options))
                 weights.append(weight)
             except ValueError as error:
+                if self.widest is None:
+                    raise
                 errors.append(error)
         if not forecasts:
             raise errors[0]
+        shares = np.array(weights) * self._shares_by_width(forecasts)
+        kept = np.flatnonzero(shares)
+        return Forecast.average([forecasts[i] for i in kept], shares[kept])
+
+    def _shares_by_width(self, forecasts: Sequence[Forecast]) -> Array:
+        """Factor of each member's weight for the width of its bands, 0 to leave it out."""
+        shares = np.ones(len(forecasts))
+        if self.widest is None and not self._inverse_width:
+            return shares
         widths = np.array([np.ptp(f.interval(0.95).to_numpy(), axis=1).mean() for f in forecasts])
-        kept = np.ones(len(widths), dtype=bool)
-        if len(widths) > 2:
-            kept = widths >= _NARROWEST * np.median(widths)
-        kept &= widths <= self.widest * widths[kept].min()
-        return Forecast.average(
-            [f for f, keep in zip(forecasts, kept, strict=True) if keep], np.array(weights)[kept]
-        )
+        if self.widest is not None:
+            if len(widths) > 2:
+                shares[widths < _NARROWEST * np.median(widths)] = 0.0
+            shares[widths > self.widest * widths[shares > 0].min()] = 0.0
+        if self._inverse_width:
+            least = widths[shares > 0].min()  # 0 if lost to roundoff: then it alone counts
+            wider = widths > least
+            shares[wider] *= (least / widths[wider]) ** _POWER
+        return shares
+
+    @property
+    def _inverse_width(self) -> bool:
+        return isinstance(self.weights, str) and self.weights == "inverse_width"
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted combination to a file, for `load_model`.
@@ -242,13 +265,13 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
             raise ValueError(
                 f"widest must be greater than 1; got {self.widest!r}. Use None to keep all members."
             )
-        if self.weights is None:
+        if self.weights is None or self._inverse_width:
             return np.ones(len(members))
         if isinstance(self.weights, str):
             if self.weights != "validation":
                 raise ValueError(
-                    f"weights must be numbers, 'validation' or None; got {self.weights!r}. "
-                    "None weights all members alike."
+                    "weights must be numbers, 'inverse_width', 'validation' or None; got "
+                    f"{self.weights!r}. None weights all members alike."
                 )
             return None
         weights = np.asarray(self.weights, dtype=np.float64)

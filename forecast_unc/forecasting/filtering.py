@@ -11,18 +11,12 @@ from numpy.typing import NDArray
 
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.function_error import FunctionError
-from forecast_unc.forecasting.propagation import (
-    LevelMap,
-    Propagation,
-    append_level,
-    check_not_diverged,
-    next_change,
-)
+from forecast_unc.forecasting.propagation import Propagation
+from forecast_unc.forecasting.recursion import LevelMap, Recursion
 from forecast_unc.forecasting.transforms import Transform
 from forecast_unc.regression.augmented import AugmentedPosterior
 from forecast_unc.regression.posterior import KernelPosterior
 from forecast_unc.regression.predictor import PredictorPosterior
-from forecast_unc.regression.regressor import check_positive_variance
 
 # A complete window is looked for so many steps back; each step costs the moments of one.
 _FARTHEST = 1000
@@ -110,16 +104,16 @@ def state_at_origin(
     closed_form = propagation != "taylor" and not (
         propagation != "exact" and isinstance(posterior, AugmentedPosterior)
     )
-    moments = posterior.moments if closed_form else posterior.taylor_moments
     changes = transform.forward(y)
-    limit = np.abs(changes[~np.isnan(changes)]).max(initial=1.0)
-    lagged, own = p - maps.lagged, p - maps.own
-    back, steps_back = np.array(lags), np.append(maps.lagged, maps.own)
-    cov = np.zeros((p + 1, p + 1))  # of the last p levels and the next
-    cov[:p, :p] = np.diag(start_var)
+    limit = float(np.abs(changes[~np.isnan(changes)]).max(initial=1.0))
     function = None
     if path_consistent and not isinstance(posterior, PredictorPosterior):
         function = FunctionError(posterior, p, n - now)
+    recursion = Recursion(posterior, maps, "exact" if closed_form else "taylor", limit, function)
+    lagged, own, levels = p - maps.lagged, p - maps.own, np.arange(p)
+    back, steps_back = np.array(lags), np.append(maps.lagged, maps.own)
+    cov = np.zeros((p + 1, p + 1))  # of the last p levels and the next
+    cov[:p, :p] = np.diag(start_var)
     for t in range(now, n):
         x = np.append(transform.forward(mean)[max(lags) - back], exog[t])
         if known[t] and not np.any(cov[lagged, lagged]) and not np.any(cov[own, own]):
@@ -128,27 +122,10 @@ def state_at_origin(
             if function is not None:
                 function.skip_step()
         else:
-            new, var, cross, weights, added = next_change(
-                moments, posterior.noise_var, x, maps.combine, lagged, cov[:p, :p]
-            )
-            if function is not None:
-                error = function.next_step(
-                    x,
-                    t - now + np.append(lagged, own),
-                    np.append(weights, -maps.carried),
-                    added,
-                    learned_from=bool(observed[t - np.append(0, steps_back)].all()),
-                )
-                shared = np.where(np.diagonal(cov)[:p] > 0.0, error.cross[-p:], 0.0)
-                cross += shared
-                new += error.mean
-                var += 2.0 * weights @ shared[lagged] - error.learned
+            learned_from = bool(observed[t - np.append(0, steps_back)].all())
             where = f"on its way to the origin, {n - t} steps before the first forecast"
-            check_not_diverged(new, var, limit, where)
-            method = "exact" if closed_form else "taylor"
-            check_positive_variance(np.array([var]), posterior, method, f" {where}")
-            level = transform.scale * new + transform.shift - maps.carried @ mean[own]
-            append_level(cov, p, maps.carried, own, var, cross)
+            change = recursion.step(cov, p, x, lagged, levels, where, learned_from)
+            level = transform.scale * change + transform.shift - maps.carried @ mean[own]
         mean = np.append(mean, level)
         if observed[t] and cov[p, p] > 0.0:
             if function is not None:

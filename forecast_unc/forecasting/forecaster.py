@@ -39,7 +39,7 @@ from forecast_unc.forecasting.propagation import (
     propagate,
     step_inputs,
 )
-from forecast_unc.forecasting.selection import seasons_in, widest
+from forecast_unc.forecasting.selection import averaging, seasons_in
 from forecast_unc.forecasting.series import (
     check_exog,
     check_exog_cov,
@@ -196,9 +196,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         self.combination_ = None
         if is_auto(self.lags):
             members = resolved(self, values, index, exog_values.shape[1])
+            n_observed = int((~np.isnan(values)).sum())
+            weights, widest = averaging(n_observed, bool(self.seasonal_period_))
             self.combination_ = Combination(
-                [member for _, member in members],
-                widest=widest(int((~np.isnan(values)).sum()), self.seasonal_period_),
+                [member for _, member in members], weights, widest=widest
             )._fit_those_that_can(y, exog, y_std)
             self.choices_ = described(self, members, index)
             return self

@@ -6,17 +6,16 @@ future regressors, earlier forecasts. The methods differ in what they remember o
 doubt; all return the joint mean and covariance of the next h observations.
 """
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import block_diag, solve_triangular, toeplitz
+from scipy.linalg import solve_triangular, toeplitz
 
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.function_error import FunctionError
+from forecast_unc.forecasting.recursion import LevelMap, Recursion
 from forecast_unc.forecasting.transforms import Transform
-from forecast_unc.regression.moments import Moments, covariance_root
+from forecast_unc.regression.moments import covariance_root
 from forecast_unc.regression.posterior import KernelPosterior
 from forecast_unc.regression.predictor import PredictorPosterior
 from forecast_unc.regression.regressor import check_positive_variance
@@ -25,8 +24,6 @@ from forecast_unc.regression.standardize import RandomState, generator
 Propagation = Literal["exact", "taylor", "monte_carlo", "naive"]
 PROPAGATIONS: tuple[str, ...] = get_args(Propagation)
 
-# Mean or std beyond this many times the largest value of the history is no forecast.
-_DIVERGED = 1e6
 # Bytes of whitened features kept per block of sample paths.
 _PATH_MEMORY = 1 << 28
 
@@ -38,123 +35,6 @@ class Joint(NamedTuple):
 
     mean: Array  # (h,)
     cov: Array  # (h, h)
-
-
-class LevelMap:
-    """The sparse linear maps between levels, inputs and changes.
-
-    With c the coefficients of the difference polynomial, c_0 = 1, the lagged inputs and the
-    next level are
-
-        x_tj = (sum_i c_i y_(t - lag_j - i) - shift) / scale,
-        y_t = scale f(x_t) + shift - sum_(i > 0) c_i y_(t - i).
-
-    Covariances are kept in units of scale^2, where the coefficients are those of c.
-    """
-
-    def __init__(self, lags: tuple[int, ...], transform: Transform) -> None:
-        back, coefficients = transform.terms()
-        self.depth = int(max(lags) + back[-1])  # levels that one step looks back
-        self.lagged = np.add.outer(np.array(lags), back).ravel()  # (l q,), steps back
-        self.combine: Array = block_diag(*[coefficients] * len(lags))  # (l, l q)
-        self.own, self.carried = back[1:], coefficients[1:]  # (q - 1,)
-
-
-class Change(NamedTuple):
-    """Law of the next standardized change, jointly with the coordinates so far."""
-
-    mean: float
-    var: float
-    cross: Array  # (n,), covariance with the coordinates
-    weights: Array  # slope on the coordinates of the input
-    added: float  # variance of the function that its inputs do not explain linearly
-
-
-def next_change(
-    moments: Callable[[Array, Array], Moments],
-    noise_var: float,
-    x: Array,
-    combine: Array,
-    at: NDArray[np.intp],
-    cov: Array,
-) -> Change:
-    """Law of the change at an uncertain input that is linear in jointly Gaussian coordinates.
-
-    Parameters
-    ----------
-    moments : callable
-        The model's moments under an uncertain input.
-    noise_var : float
-        Its noise variance.
-    x : ndarray of shape (d,)
-        Mean input.
-    combine : ndarray of shape (r, q)
-        The first r <= d inputs on their coordinates; the others are known.
-    at : ndarray of shape (q,)
-        Positions of these coordinates.
-    cov : ndarray of shape (n, n)
-        Joint covariance of all coordinates.
-
-    Returns
-    -------
-    Change
-    """
-    r = len(combine)
-    input_cov = np.zeros((len(x), len(x)))
-    input_cov[:r, :r] = combine @ cov[np.ix_(at, at)] @ combine.T
-    # A change between two levels may be far surer than they are: below roundoff it is known.
-    known = np.diagonal(input_cov)[:r] <= 1e-13 * (combine**2 @ cov[at, at])
-    input_cov[:r][known] = 0.0
-    input_cov[:, :r][:, known] = 0.0
-    mean, var, slope = moments(x, input_cov)
-    slope, added = _explainable(slope, input_cov, var - noise_var)
-    weights = slope[:r] @ combine
-    # Stein: Cov(z, y) = Cov(z, x) E[dy/dx], so no inverse of a singular Cov(x).
-    return Change(mean, var, weights @ cov[at], weights, added)
-
-
-def append_level(
-    cov: Array, n: int, carried: Array, own: NDArray[np.intp], var: float, cross: Array
-) -> None:
-    """Enter the level, y = change - carried . levels, as coordinate n of a covariance.
-
-    Parameters
-    ----------
-    cov : ndarray
-        Joint covariance, filled in place in row and column n.
-    n : int
-        Number of coordinates so far.
-    carried : ndarray of shape (q,)
-        Coefficients of the earlier levels that the change is taken from.
-    own : ndarray of shape (q,)
-        Positions of these levels.
-    var : float
-        Variance of the change.
-    cross : ndarray of shape (n,)
-        Covariance of the change with the coordinates.
-    """
-    before = carried @ cov[own, :n]  # Cov(carried . levels, z)
-    cov[n, :n] = cov[:n, n] = cross - before
-    cov[n, n] = var - 2.0 * carried @ cross[own] + before[own] @ carried
-
-
-def check_not_diverged(mean: float, var: float, limit: float, where: str) -> None:
-    """Raise if a change is beyond anything in the history.
-
-    Parameters
-    ----------
-    mean, var : float
-        Mean and variance of the change.
-    limit : float
-        Largest change of the history.
-    where : str
-        Where this is, for the message.
-    """
-    if not abs(mean) + np.sqrt(abs(var)) < _DIVERGED * limit:
-        raise ValueError(
-            f"steps must not outrun the model; got a forecast that has diverged {where}. "
-            "Ask for fewer steps, take differences, or use other lags."
-        )
 
 
 def propagate(
@@ -282,76 +162,39 @@ def _gaussian(
     function_error: FunctionError | None,
     exog_cov: Array | None,
     path_consistent: bool,
-    method: str,
+    method: Literal["exact", "taylor"],
 ) -> Joint:
     """Moment matching: z = (last levels, regressors, y_1, y_2, ...) is kept jointly Gaussian.
 
     Regressors that are known are no coordinates.
     """
-    moments = posterior.moments if method == "exact" else posterior.taylor_moments
-    maps, back, (h, _), scale = (
-        LevelMap(lags, transform),
-        np.array(lags),
-        exog.shape,
-        transform.scale,
-    )
-    p, combine = maps.depth, maps.combine
-    regressors = np.zeros((h, 0), dtype=np.intp)  # their coordinates
-    if exog_cov is not None:
-        uncertain = len(exog_cov) // h
-        combine = block_diag(combine, np.eye(uncertain))
-        regressors = p + np.arange(len(exog_cov)).reshape(h, uncertain)
+    maps, back, h = LevelMap(lags, transform), np.array(lags), len(exog)
+    p, uncertain = maps.depth, 0 if exog_cov is None else len(exog_cov) // h
+    regressors = p + np.arange(h * uncertain).reshape(h, uncertain)  # their coordinates
     first = p + regressors.size  # coordinate of y_1
     coordinate = np.concatenate([np.arange(p), first + np.arange(h)])  # of each level
     cov = np.zeros((first + h, first + h))
     if history_cov is not None:
-        cov[:p, :p] = history_cov / scale**2
+        cov[:p, :p] = history_cov / transform.scale**2
     if exog_cov is not None:
         cov[p:first, p:first] = exog_cov
     changes = transform.forward(history)
-    limit = np.nanmax(np.abs(changes))
+    limit = float(np.nanmax(np.abs(changes)))
     changes = np.concatenate([changes[-max(lags) :], np.zeros(h)])
     levels = np.concatenate([history[-p:], np.zeros(h)])
-    function, before = None, 0  # levels before the history's
-    if path_consistent and function_error is not None:
-        function, before = function_error.with_room(h), function_error.step
-    elif path_consistent:
-        function = FunctionError(posterior, p, h)
+    function = None
+    if path_consistent:
+        function = function_error.with_room(h) if function_error else FunctionError(posterior, p, h)
+    recursion = Recursion(posterior, maps, method, limit, function, uncertain)
     for step in range(h):
-        t, now, n = p + step, max(lags) + step, first + step
+        t, now = p + step, max(lags) + step
         at = np.concatenate([coordinate[t - maps.lagged], regressors[step]])
-        own = coordinate[t - maps.own]
         x = np.append(changes[now - back], exog[step])
-        change = next_change(moments, posterior.noise_var, x, combine, at, cov[:n, :n])
-        changes[now], var, cross, weights, added = change
-        if function is not None:
-            back_to = np.append(t - maps.lagged, t - maps.own)
-            on_levels = np.append(weights[: len(maps.lagged)], -maps.carried)
-            error = function.next_step(x, before + back_to, on_levels, added)
-            shared = np.zeros(n)
-            shared[coordinate[:t]] = error.cross[before:]
-            cross += shared
-            changes[now] += error.mean
-            var += 2.0 * weights @ shared[at] - error.learned
-        check_not_diverged(changes[now], var, limit, f"at step {step + 1}")
-        check_positive_variance(np.array([var]), posterior, method, f" at step {step + 1}")
-        levels[t] = scale * changes[now] + transform.shift - maps.carried @ levels[t - maps.own]
-        append_level(cov, n, maps.carried, own, var, cross)
-    return Joint(levels[p:], scale**2 * cov[first:, first:])
-
-
-def _explainable(slope: Array, cov: Array, latent_var: float) -> tuple[Array, float]:
-    """A slope that explains no more than the function's variance, and what it leaves of it.
-
-    Var[f] >= slope' S slope holds for the exact moments, and makes the joint a covariance.
-    It may fail by roundoff where there is next to no noise, and in earnest for Taylor's
-    moments, which need not belong to any distribution: there the slope is shortened.
-    """
-    explained = float(slope @ cov @ slope)
-    room = max(latent_var, 0.0)
-    if explained > room:
-        slope, explained = slope * np.sqrt(room / explained), room
-    return slope, room - explained
+        where = f"at step {step + 1}"
+        changes[now] = recursion.step(cov, first + step, x, at, coordinate[:t], where)
+        levels[t] = transform.scale * changes[now] + transform.shift
+        levels[t] -= maps.carried @ levels[t - maps.own]
+    return Joint(levels[p:], transform.scale**2 * cov[first:, first:])
 
 
 def _naive(

@@ -18,12 +18,14 @@ FEW = 60
 # Seasons from this many steps have enough rows to be learned as levels, and those of a day or
 # longer enough to be learned from lags.
 _SHORT_SEASON, _DAY = 7, 24
-# Rows of the long window of a series with one season, and of the short one of months.
+# Rows of the long window of a series with one season and of the short one of several, and those
+# of the short window of months.
 _MANY, _RECENT = 400, 72
-# Rows of a series with several seasons: 800 take a quarter longer, for a MASE of .680, not .682.
-_DEEP = 700
 # A season counts unless the autocorrelation at it is below so many standard errors.
-_SEASONAL_SIGNIFICANCE = -2.0
+# Rows of a series with several seasons: 800 take a quarter longer, for a MASE of .680, not .682.
+_DEEP = 800
+# A season counts unless the autocorrelation at it is below so many standard errors.
+_SEASONAL_SIGNIFICANCE = -1.0
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
     """Those of the periods that the data show, shortest first.
 
     A period counts if the series holds it three times (twice, if it has a shorter one as well)
-    and its changes are not negatively correlated at it by more than two standard errors: to miss
+    and its changes are not negatively correlated at it by more than a standard error: to miss
     a season costs more than to look for one that is not there (M3 monthly, MASE .883 and .83).
 
     Parameters
@@ -192,7 +194,7 @@ def specifications(
         near = {1, 2} | {period + j for period in periods for j in (0, 1)}
         lags = tuple(lag for lag in levels.lags if lag in near)
         several = (seasonal, replace(levels, lags=lags), replace(levels, prior="weak"))
-        return _windows(several, n, _DEEP)
+        return (*several, replace(seasonal, rows=_MANY)) if n > _MANY else several
     why = "relative changes, without a term for a drift, which would grow exponentially"
     relative: tuple[Specification, ...] = ()
     if log:
@@ -200,7 +202,8 @@ def specifications(
     if not periods and n < FEW:
         return (steady, *(replace(kind, lags=(1, 2)) for kind in relative))
     if not periods:
-        return (steady, changes, *relative, levels)
+        last = replace(seasonal, prior_mean="last", why="the departure from the last value")
+        return (steady, changes, *relative, levels, last)
     if periods[0] < _SHORT_SEASON:
         steady = replace(steady, transform=log, bias=None, why="the season, moved up or down")
         changes = replace(changes, bias=None, why="changes, without a drift")
@@ -218,29 +221,26 @@ def specifications(
     return _windows(kinds, n, _MANY, 4 * periods[0], 2 * periods[0])
 
 
-def widest(n: int, periods: tuple[int, ...]) -> float:
-    """How many times as wide bands as the surest member's are too wide to be averaged.
+def averaging(n: int, seasonal: bool) -> tuple[Literal["inverse_width"] | None, float]:
+    """`weights` and `widest` of the combination of the specifications of a series.
 
-    Such a member is unstable, or its logarithm explodes. Without a season, or with several, fewer
-    members can go wrong, and short series need wide bands; the many members of one long season
-    are seldom all too sure.
+    The surer members count more, and those left out are unstable, or their logarithm explodes.
+    The two of short series without a season are too sure all too often: equal weights, and
+    wide bands.
 
     Parameters
     ----------
     n : int
         Number of observed values.
-    periods : tuple of int
-        Seasonal periods, shortest first.
+    seasonal : bool
+        Whether the series has a season.
 
     Returns
     -------
-    float
+    weights : {"inverse_width", None}
+    widest : float
     """
-    if not periods:
-        return 6.0 if n < FEW else 4.0
-    if len(periods) > 1:
-        return 4.0
-    return 1.8 if periods[0] >= _DAY else 2.5
+    return (None, 6.0) if n < FEW and not seasonal else ("inverse_width", 4.0)
 
 
 def _windows(kinds: tuple[Specification, ...], n: int, *rows: int) -> tuple[Specification, ...]:

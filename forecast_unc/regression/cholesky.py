@@ -1,21 +1,62 @@
-"""A Cholesky factor moved on: first rows dropped, new ones appended, O(n^2) for each.
+"""Cholesky factors: the inverse from one, and one moved on for rows that come and go.
 
-Nothing drifts. Dropping is a product with orthogonal matrices, appending what a factorization
-would do next, and the error that rows gather leaves with them: after 1000 moves of a window of
-300 rows (noise std 1e-4 of the amplitude, condition 1e12) L L' is within 8e-15 of the largest
-entry of its matrix, a fresh factor within 2e-15. So there is no need to start afresh, ever.
+First rows dropped and new ones appended cost O(n^2) each. Nothing drifts. Dropping is a product
+with orthogonal matrices, appending what a factorization would do next, and the error that rows
+gather leaves with them: after 1000 moves of a window of 300 rows (noise std 1e-4 of the
+amplitude, condition 1e12) L L' is within 8e-15 of the largest entry of its matrix, a fresh factor
+within 2e-15. So there is no need to start afresh, ever.
 """
 
 import numpy as np
 from scipy.linalg import LinAlgError, qr
-from scipy.linalg.blas import dgemm, dtrsm
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.blas import dgemm, dtrmm, dtrsm
+from scipy.linalg.lapack import dlauum, dpotrf, dtrtri
 
 from forecast_unc._typing import Array
 
 # Columns reduced at once. To drop 1 of 2000 rows took 17.7, 19.2 and 26 ms with 16, 32 and 64,
 # 1 of 800 rows 3.3, 2.5 and 3.4.
 _BLOCK = 32
+# Edge up to which LAPACK inverts a triangular matrix.
+_LEAF = 64
+
+
+def inverse(chol: Array, overwrite: bool = False) -> Array:
+    """Lower triangle of the inverse of L L'.
+
+    What LAPACK's dpotri does, in 0.7 of its time at 800 rows: OpenBLAS inverts the triangular
+    factor at a third of the speed of its products, of which it is made here.
+
+    Parameters
+    ----------
+    chol : ndarray of shape (n, n)
+        Lower factor L, in Fortran order; what lies above the diagonal is not used.
+    overwrite : bool, default=False
+        Whether the result may take the memory of `chol`.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        In Fortran order; what lies above the diagonal is of no meaning.
+    """
+    out = chol if overwrite else chol.copy(order="F")
+    _invert_triangle(out)
+    return np.asarray(dlauum(out, lower=1, overwrite_c=1)[0])
+
+
+def _invert_triangle(out: Array) -> None:
+    """[[A, 0], [B, C]] becomes [[A^-1, 0], [-C^-1 B A^-1, C^-1]], in place."""
+    n = len(out)
+    if n <= _LEAF:
+        out[:] = dtrtri(np.asfortranarray(out), lower=1)[0]
+        return
+    first, last = slice(0, n // 2), slice(n // 2, n)
+    _invert_triangle(out[first, first])
+    _invert_triangle(out[last, last])
+    half: Array = np.array(out[last, first], order="F")
+    half = dtrmm(-1.0, np.asfortranarray(out[last, last]), half, lower=1, overwrite_b=1)
+    right = np.asfortranarray(out[first, first])
+    out[last, first] = dtrmm(1.0, right, half, side=1, lower=1, overwrite_b=1)
 
 
 def move(chol: Array, dropped: int, cross: Array, block: Array) -> Array:

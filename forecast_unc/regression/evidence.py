@@ -3,9 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dgemv, dsymm, dsyr
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from forecast_unc._typing import Array
+from forecast_unc.regression.cholesky import inverse
 from forecast_unc.regression.kernels import TILE, exponent_factors, lower_tiles
 
 
@@ -150,30 +151,30 @@ class GaussianProcessEvidence:
         b, _ = dpotrs(chol, self.y, lower=1)
         value = 0.5 * self.y @ b + np.log(np.diagonal(chol)).sum() + 0.5 * n * np.log(2.0 * np.pi)
 
-        inverse, _ = dpotri(chol, lower=1, overwrite_c=1)
+        precision = inverse(chol, overwrite=True)
         gradient = np.zeros(d + 2 + len(tau))
         if self.linear:  # x_j' K^-1 x_j - (x_j' b)^2, summed over the group of column j
-            inverse_x: Array = dsymm(1.0, inverse, self.X.T, lower=1)  # (n, d)
-            change = np.einsum("ij,ji->j", inverse_x, self.X) - dgemv(1.0, self.X, b) ** 2
+            solved: Array = dsymm(1.0, precision, self.X.T, lower=1)  # (n, d)
+            change = np.einsum("ij,ji->j", solved, self.X) - dgemv(1.0, self.X, b) ** 2
             gradient[d + 1 : -1] = tau**2 * np.bincount(self.groups + 1, change, len(tau) + 1)[1:]
-        trace = np.diagonal(inverse).sum()
+        trace = np.diagonal(precision).sum()
         gradient[-1] = noise_std**2 * (trace - b @ b)
-        row_sums, MZ = self._products(inverse, b, Z)
+        row_sums, MZ = self._products(precision, b, Z)
         gradient[:d] = (Z**2) @ row_sums - np.einsum("ij,ij->i", Z, MZ)
         gradient[d] = row_sums.sum()
         return float(value), gradient
 
-    def _products(self, inverse: Array, b: Array, Z: Array) -> tuple[Array, Array]:
+    def _products(self, precision: Array, b: Array, Z: Array) -> tuple[Array, Array]:
         """Row sums r of M = (K^-1 - b b') o a^2 K_se and M Z, from lower triangles."""
         d, n = Z.shape
         right = np.ones((d + 1, n), order="F")  # [Z; 1]
         right[:d] = Z
         out = np.zeros((d + 1, n), order="F")
         scratch = np.empty(TILE**2)
-        inverse = dsyr(-1.0, b, lower=1, a=inverse, overwrite_a=1)
+        precision = dsyr(-1.0, b, lower=1, a=precision, overwrite_a=1)
         for rows, columns in lower_tiles(n):
             tile = _reshaped(scratch, rows, columns)
-            np.multiply(inverse[rows, columns], self._kernel[rows, columns], out=tile)
+            np.multiply(precision[rows, columns], self._kernel[rows, columns], out=tile)
             if rows == columns:  # the upper half is not part of the triangle
                 tile *= np.tri(len(tile), k=-1) + 0.5 * np.eye(len(tile))
             # the tile and its transpose: together they are M

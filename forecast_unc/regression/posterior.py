@@ -6,9 +6,9 @@ from typing import Literal, Self
 
 import numpy as np
 from scipy.linalg.blas import dgemm, dgemv, dtrsm
-from scipy.linalg.lapack import dpotri
 
 from forecast_unc._typing import Array
+from forecast_unc.regression.cholesky import inverse
 from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.moments import Moments, covariance_root, departure
 
@@ -254,9 +254,9 @@ class KernelPosterior:
         kl = np.outer(w_kernel, w_linear)
         ll = np.diag(self.linear_var) + np.outer(w_linear, w_linear)
         for factor in self.factors:
-            inverse, _ = dpotri(factor.chol, lower=1)
-            inverse = np.tril(inverse) + np.tril(inverse, -1).T
-            kk += factor.sign * factor.scale**2 * inverse[:m, :m]
+            precision = np.tril(inverse(factor.chol))
+            precision += np.tril(precision, -1).T
+            kk += factor.sign * factor.scale**2 * precision[:m, :m]
             # Triangular solves and not the inverse: where the linear part explains nearly all,
             # A - A X' K^-1 X A loses the digits of cond(K) with it, of its root with them.
             V: Array = dtrsm(1.0, factor.chol, factor.linear, lower=1)

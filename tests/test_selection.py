@@ -126,12 +126,17 @@ def test_specifications_of_a_short_series():
 def test_specifications_of_a_long_series_without_a_season():
     assert kinds(np.arange(1.0, 100.0)) == [
         (1, (1,), None, "shrunk", None, 800),
-        (12, (1,), None, "shrunk", None, 800),
         (12, (1,), "log", None, None, 800),
         (12, (), "log", "free", None, 800),
         (12, (), "log", "shrunk", None, 800),
     ]
     assert specifications(np.arange(1.0, 100.0), ())[-1].prior_mean == "last"
+    assert kinds(np.arange(-9.0, 90.0)) == [
+        (1, (1,), None, "shrunk", None, 800),
+        (12, (1,), None, "shrunk", None, 800),
+        (12, (), None, "free", None, 800),
+        (12, (), None, "shrunk", None, 800),
+    ]
 
 
 def test_specifications_of_quarters():

@@ -203,7 +203,7 @@ def specifications(
         return (steady, *(replace(kind, lags=(1, 2)) for kind in relative))
     if not periods:
         last = replace(seasonal, prior_mean="last", why="the departure from the last value")
-        return (steady, changes, *relative, levels, last)
+        return (steady, *(relative or (changes,)), levels, last)
     if periods[0] < _SHORT_SEASON:
         steady = replace(steady, transform=log, bias=None, why="the season, moved up or down")
         changes = replace(changes, bias=None, why="changes, without a drift")

@@ -446,6 +446,33 @@ def test_update_is_that_of_the_members():
     same(shared.forecast(3), before)
 
 
+def test_a_later_zero_costs_the_logarithms(fitted):
+    y = monthly()
+    later = pd.Series([0.0], [y.index[-1] + pd.DateOffset(months=1)], name="sales")
+    model = Forecaster().fit(y)
+    before = model.choices_
+    applied = model.apply(pd.concat([y, later]).asfreq("MS"))
+    assert model.choices_ == before
+    model.update(later)
+    for lean in (model, applied):
+        assert [line.split(": ", 1)[0] for line in lean.choices_] == [
+            "seasonal period 12",
+            *["weight 1 / width^1.5"] * 2,
+            *["refused"] * 2,
+        ]
+        assert lean.choices_[1] == before[1]
+        assert "y must be positive" in lean.choices_[3]
+    # what the levels take in, they forecast from
+    assert model.forecast(3).index[0] == pd.Timestamp("2021-02-01")
+    few = Forecaster().fit(y[:12].reset_index(drop=True))
+    assert few.choices_[1].startswith("weight 0.50: ")
+    few.update(pd.Series([0.0], [12], name="sales"))
+    assert few.choices_[1].startswith("weight 1.00: ")
+    assert few.choices_[2].startswith("refused: ")
+    few.update(pd.Series([1.0], [13], name="sales"))
+    assert few.choices_[2].count("y must be positive") == 1
+
+
 def test_apply_saves_and_clones(fitted, tmp_path):
     y = monthly(84)
     applied = fitted.apply(y)

@@ -232,15 +232,6 @@ def test_a_member_whose_width_is_lost_to_roundoff_has_all_the_inverse_width(y):
     assert (ahead.median == y.iloc[-1]).all()
 
 
-def test_a_member_without_weight_is_not_asked(y):
-    class Silent(baselines.SeasonalNaive):
-        def forecast(self, steps, **options):
-            raise ValueError("must not be asked")
-
-    ahead = Combination([LEVELS, Silent(1)], (1, 0)).fit(y).forecast(3)
-    pd.testing.assert_frame_equal(ahead.cov, clone(LEVELS).fit(y).forecast(3).cov)
-
-
 def test_members_that_cannot_forecast_are_left_out_only_with_widest():
     rng = np.random.default_rng(0)
     y = pd.Series(1.5 ** np.arange(40.0) + rng.standard_normal(40))
@@ -251,6 +242,27 @@ def test_members_that_cannot_forecast_are_left_out_only_with_widest():
     pd.testing.assert_frame_equal(ahead.cov, clone(steady).fit(y).forecast(60).cov)
     with pytest.raises(ValueError, match="steps must not outrun the model"):
         Combination([explodes, explodes], widest=2.0).fit(y).forecast(60)
+
+
+def test_a_member_that_cannot_take_in_later_values_is_left_out_only_with_widest(y):
+    later = y[:3].set_axis(y.index[-3:] + pd.Timedelta(days=3)) * [1.0, 0.0, 1.0]
+    both = Combination([LOG, LEVELS, CHANGES], widest=50.0).fit(y)
+    applied = both.apply(pd.concat([y, later]))
+    assert both.refused_ == {}
+    both.update(later)
+    for model in (both, applied):
+        assert list(model.refused_) == [0]
+        assert "y must be positive" in model.refused_[0]
+        np.testing.assert_allclose(model.weights_, [0.5, 0.5])
+        assert len(model.forecasters_) == 2
+    apart = [clone(model).fit(y).update(later).forecast(3) for model in (LEVELS, CHANGES)]
+    pd.testing.assert_frame_equal(both.forecast(3).cov, Forecast.average(apart).cov)
+    both.update(later.set_axis(later.index + pd.Timedelta(days=3)))  # goes on without it
+    alone = Combination([LOG], widest=50.0).fit(y)
+    with pytest.raises(ValueError, match="y must be positive"):
+        alone.update(later)
+    assert alone.refused_ == {}
+    assert alone.forecast(1).index[0] == later.index[0]
 
 
 def test_save_and_load(y, tmp_path):

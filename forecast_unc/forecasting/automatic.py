@@ -9,6 +9,7 @@ from sklearn.base import clone
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.arguments import as_lags, in_words, is_auto, plain
 from forecast_unc.forecasting.calendar import calendar_inputs, check_calendar, seasonal_periods
+from forecast_unc.forecasting.combination import Combination
 from forecast_unc.forecasting.embedding import complete_rows
 from forecast_unc.forecasting.selection import specifications
 from forecast_unc.regression.gp import GPRegressor
@@ -91,16 +92,23 @@ def described(forecaster: Any, members: list[tuple[str, Any]], index: pd.Index) 
         else "given"
     )
     lines = [f"seasonal period {seen}: {origin}"]
-    combination = forecaster.combination_
+    lines += [f"weight: {what}" for what, _ in members]
+    return noted(lines, forecaster.combination_)
+
+
+def noted(lines: list[str], combination: Combination) -> list[str]:
+    """The lines of `described`, with the weights as they are and the members refused since."""
     weight = "1 / width^1.5"
     if combination.weights is None:
         weight = f"{1 / len(combination.forecasters_):.2f}"
-    for number, (what, *_) in enumerate(members):
-        if number in combination.refused_:
-            lines.append(f"refused: {what}; {combination.refused_[number]}")
-        else:
-            lines.append(f"weight {weight}: {what}")
-    return lines
+    season, *lines = lines
+    for number, line in enumerate(lines):
+        before, what = line.split(": ", 1)
+        if number not in combination.refused_:
+            lines[number] = f"weight {weight}: {what}"
+        elif before != "refused":
+            lines[number] = f"refused: {what}; {combination.refused_[number]}"
+    return [season, *lines]
 
 
 def _affordable(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, Literal, Self
 
@@ -50,8 +50,9 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     widest : float, optional
         Leave a member out of a forecast where its 95 % bands are on average more than so many
         times as wide as the narrowest member's, and where it cannot forecast; and one whose
-        bands are narrower than a quarter of the median member's, of three or more. By default
-        none is left out.
+        bands are narrower than a quarter of the median member's, of three or more. Leave out,
+        from then on, one that cannot take in what is observed later, such as a logarithm a zero.
+        By default none is left out, and its error is that of the combination.
 
     Attributes
     ----------
@@ -61,8 +62,8 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         Their weights, which add up to 1; for "inverse_width" those before the widths are known,
         all alike.
     refused_ : dict of int to str
-        Members of an automatic combination that could not be fitted, by number, with the
-        reason; elsewhere that is an error.
+        Members left out for good, by number, with the reason: those that cannot take in what
+        is observed later, and of an automatic combination those that could not be fitted.
 
     Examples
     --------
@@ -147,9 +148,8 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         """
         check_is_fitted(self, "forecasters_")
         inputs = _given(exog=exog, y_std=y_std)
-        # on copies, so that an error of one leaves all as they were
-        updated = [copy.copy(member).update(y_new, **inputs) for member in self.forecasters_]
-        self.forecasters_ = updated
+        # on copies, so that an error leaves all as they were
+        self._keep(*self._those_that(lambda member: copy.copy(member).update(y_new, **inputs)))
         return self
 
     def apply(
@@ -170,7 +170,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         check_is_fitted(self, "forecasters_")
         inputs = _given(exog=exog, y_std=y_std)
         applied = copy.copy(self)
-        applied.forecasters_ = [member.apply(y, **inputs) for member in self.forecasters_]
+        applied._keep(*self._those_that(lambda member: member.apply(y, **inputs)))
         return applied
 
     def forecast(
@@ -196,22 +196,31 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         """
         check_is_fitted(self, "forecasters_")
         inputs = _given(exog=exog, exog_cov=exog_cov)
-        forecasts, weights, errors = [], [], []
-        for member, weight in zip(self.forecasters_, self.weights_, strict=True):
-            if weight == 0.0:
-                continue
+        forecasts, weights, _ = self._those_that(
+            lambda member: member.forecast(steps, **inputs, **options)
+        )
+        return Forecast.average(forecasts, weights * self._shares_by_width(forecasts))
+
+    def _those_that(self, can: Callable[[Any], Any]) -> tuple[list[Any], Array, dict[int, str]]:
+        """What the members return, their weights, and what the others said, by number."""
+        numbers = [i for i in range(len(self.forecasters)) if i not in self.refused_]
+        results, weights, errors = [], [], {}
+        for number, member, weight in zip(numbers, self.forecasters_, self.weights_, strict=True):
             try:
-                forecasts.append(member.forecast(steps, **inputs, **options))
+                results.append(can(member))
                 weights.append(weight)
             except ValueError as error:
                 if self.widest is None:
                     raise
-                errors.append(error)
-        if not forecasts:
-            raise errors[0]
-        shares = np.array(weights) * self._shares_by_width(forecasts)
-        kept = np.flatnonzero(shares)
-        return Forecast.average([forecasts[i] for i in kept], shares[kept])
+                errors[number] = error
+        if not results:
+            raise errors[numbers[0]]  # of the simplest
+        return results, np.array(weights), {n: str(error) for n, error in errors.items()}
+
+    def _keep(self, members: list[Any], weights: Array, refused: dict[int, str]) -> None:
+        """Go on with those members."""
+        self.forecasters_, self.weights_ = members, weights / weights.sum()
+        self.refused_ = self.refused_ | refused
 
     def _shares_by_width(self, forecasts: Sequence[Forecast]) -> Array:
         """Factor of each member's weight for the width of its bands, 0 to leave it out."""

@@ -218,7 +218,7 @@ class Forecast:
         result = cls._of(first._index, laws, cor, name)
         stds = sum(w * m._std for w, m in used)
         for part in ("_noise_cov", "_model_cov"):
-            if all(getattr(m, part) is not None for m in members):
+            if all(getattr(m, part) is not None for _, m in used):
                 mixed = np.zeros_like(cor)
                 for w, m in used:
                     # Shares of m's variance, weighted by w std / stds.

@@ -20,7 +20,7 @@ from forecast_unc.forecasting.arguments import (
     is_auto,
     plain,
 )
-from forecast_unc.forecasting.automatic import described, resolved
+from forecast_unc.forecasting.automatic import described, noted, resolved
 from forecast_unc.forecasting.calendar import (
     Calendar,
     calendar_inputs,
@@ -308,11 +308,14 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         -------
         Forecaster
             Itself, with the posterior of all rows, or of the last `max_train`. A GP's costs O(n^2)
-            for each that came or went. A regressor of scikit-learn is fitted anew.
+            for each that came or went. A regressor of scikit-learn is fitted anew. What was left
+            "auto" goes on without a specification that cannot take in the values, such as a
+            logarithm a zero; `choices_` says so.
         """
         check_is_fitted(self, "choices_")
         if self.combination_ is not None:
             self.combination_.update(y_new, exog, y_std)
+            self.choices_ = noted(self.choices_, self.combination_)
             return self
         y_new = check_follows(y_new, self._index)
         expected = y_new.index
@@ -361,6 +364,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         if self.combination_ is not None:
             applied = copy.copy(self)
             applied.combination_ = self.combination_.apply(y, exog, y_std)
+            applied.choices_ = noted(self.choices_, applied.combination_)
             return applied
         values, index = check_series(y)
         freq, own = getattr(index, "freq", None), getattr(self._index, "freq", None)

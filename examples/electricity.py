@@ -104,6 +104,11 @@ def day_ahead(demand, exog, day, window, max_train, seed):
     return forecasts(model, exog[ahead], error), demand[ahead]
 
 
+def width(forecast):
+    """Mean width of the 95 % band, in GW."""
+    return np.ptp(forecast.interval(0.95).to_numpy(), axis=1).mean()
+
+
 def rows(day, ahead, actual):
     for name, forecast in ahead.items():
         row = forecast.score(actual)[["crps"]].reset_index(drop=True) * 1000  # MW
@@ -188,7 +193,7 @@ def main():
         delayed(day_ahead)(demand, exog, day, max_train + 200, max_train, args.seed) for day in days
     )
     frame = pd.concat(row for day, one in zip(days, made, strict=True) for row in rows(day, *one))
-    shown = max(made, key=lambda one: exog.loc[one[1].index, "temperature"].max())
+    shown = max(made, key=lambda one: width(one[0][WITH_COV]) - width(one[0][AS_KNOWN]))
     text = (
         f"{len(days)} days of 2014, {args.every} days apart, {STEPS} hours from midnight; "
         f"{max_train} rows to learn from.\n\n{table(frame)}\n"

@@ -226,6 +226,8 @@ def test_a_regressor_of_scikit_learn_has_no_prior_mean():
     assert model.choices_[1].startswith("refused: lags 1-4, 23-25, 47-49, 143-144, 167-169, diff")
     assert "; prior_mean must be 'zero' for a regressor of scikit-learn" in model.choices_[1]
     assert model.choices_[2].startswith("weight 1 / width^1.5: lags 1-2, ")
+    assert all(line.endswith("but for what was given") for line in model.choices_[2:4])
+    assert [line[:8] for line in model.summary().splitlines()[5:]] == ["model 2:", "model 3:"]
 
 
 # The prior mean of one specification

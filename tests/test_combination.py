@@ -1,5 +1,6 @@
 """The average of a few forecasters."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -255,6 +256,7 @@ def test_a_member_that_cannot_take_in_later_values_is_left_out_only_with_widest(
         assert "y must be positive" in model.refused_[0]
         np.testing.assert_allclose(model.weights_, [0.5, 0.5])
         assert len(model.forecasters_) == 2
+        assert model.numbers_ == [1, 2]
     apart = [clone(model).fit(y).update(later).forecast(3) for model in (LEVELS, CHANGES)]
     pd.testing.assert_frame_equal(both.forecast(3).cov, Forecast.average(apart).cov)
     both.update(later.set_axis(later.index + pd.Timedelta(days=3)))  # goes on without it
@@ -263,6 +265,46 @@ def test_a_member_that_cannot_take_in_later_values_is_left_out_only_with_widest(
         alone.update(later)
     assert alone.refused_ == {}
     assert alone.forecast(1).index[0] == later.index[0]
+
+
+def test_an_update_refused_leaves_an_automatic_member_where_it_was(y):
+    automatic = Forecaster().fit(y)
+    shared = copy.copy(automatic)
+    both = Combination([Forecaster(), LOG]).fit(y)
+    below = pd.Series([-1.0], [y.index[-1] + pd.Timedelta(days=1)])
+    with pytest.raises(ValueError, match="y must be positive"):
+        both.update(below)
+    assert both.forecast(1).index[0] == below.index[0]
+    both.update(below + 11)
+    shared.update(below)
+    assert automatic.forecast(1).index[0] == below.index[0]
+    assert shared.forecast(1).index[0] > below.index[0]
+
+
+def test_members_without_weight_are_not_asked_and_carry_nothing_alone(y):
+    class Silent(baselines.SeasonalNaive):
+        def forecast(self, steps, **options):
+            raise ValueError("must not be asked")
+
+    ahead = Combination([LEVELS, Silent(1)], (1, 0)).fit(y).forecast(3)
+    pd.testing.assert_frame_equal(ahead.cov, clone(LEVELS).fit(y).forecast(3).cov)
+    wide = Forecaster(GP, lags=1, differences=(1, 1))
+    ahead = Combination([LEVELS, wide], (0, 1), widest=1.5).fit(y).forecast(6)
+    pd.testing.assert_frame_equal(ahead.cov, clone(wide).fit(y).forecast(6).cov)
+    left = Combination([LOG, LEVELS, CHANGES], (1, 0, 0), widest=50.0).fit(y)
+    with pytest.raises(ValueError, match="y must be positive"):
+        left.update(pd.Series([0.0], [y.index[-1] + pd.Timedelta(days=1)]))
+    assert left.refused_ == {}
+    assert left.forecast(1).index[0] == y.index[-1] + pd.Timedelta(days=1)
+
+
+def test_a_fitted_combination_does_not_follow_the_callers_list(y):
+    members = [LEVELS, CHANGES]
+    both = Combination(members).fit(y)
+    before = both.forecast(2)
+    members.append(LOG)
+    pd.testing.assert_frame_equal(both.forecast(2).cov, before.cov)
+    assert both.numbers_ == [0, 1]
 
 
 def test_save_and_load(y, tmp_path):
@@ -281,11 +323,11 @@ def test_parameters_are_those_of_scikit_learn(y):
         "weights": (1, 2),
         "widest": 3.0,
     }
-    copy = clone(both.fit(y))
-    assert not hasattr(copy, "forecasters_")
-    assert copy.forecasters[0] is not LEVELS
-    assert copy.forecasters[1].get_params()["differences"] == 1
-    pd.testing.assert_frame_equal(copy.fit(y).forecast(2).cov, both.forecast(2).cov)
+    again = clone(both.fit(y))
+    assert not hasattr(again, "forecasters_")
+    assert again.forecasters[0] is not LEVELS
+    assert again.forecasters[1].get_params()["differences"] == 1
+    pd.testing.assert_frame_equal(again.fit(y).forecast(2).cov, both.forecast(2).cov)
 
 
 @pytest.mark.parametrize(

@@ -733,3 +733,15 @@ def test_santa_fe_laser(shared_data):
     assert nlpd["naive"] > 9
     assert coverage["exact"] >= 0.9
     assert coverage["naive"] < 0.75
+
+
+@pytest.mark.parametrize("method", ["exact", "taylor", "monte_carlo"])
+def test_a_history_without_changes_has_not_diverged(method):
+    """The last differences may all be zero; what counts is the scale of those learned from."""
+    y = pd.Series(10 + np.random.default_rng(3).standard_normal(90).cumsum() * 0.1)
+    model = Forecaster(GPRegressor(bias="shrunk"), lags=1, differences=1).fit(y)
+    flat = model.apply(pd.Series(np.full(20, 10.0)))
+    options = {"random_state": 0} if method == "monte_carlo" else {}
+    std = flat.forecast(3, propagation=method, **options).std
+    naive = flat.forecast(3, propagation="naive").std
+    assert (std / naive).between(0.9, 1.3).all()

@@ -74,7 +74,9 @@ def resolved(forecaster: Any, values: Array, index: pd.Index, n_exog: int) -> li
         )
         words = in_words(lags, differences, transform, prior_mean, parts)
         chosen = (candidate.differences, candidate.transform, candidate.prior_mean)
-        as_chosen = words == in_words(lags, *chosen, check_calendar(candidate.calendar))
+        as_chosen = forecaster.regressor is None and words == in_words(
+            lags, *chosen, check_calendar(candidate.calendar)
+        )
         why = candidate.why + ("" if as_chosen else "; but for what was given")
         what = ", ".join([*words, f"last {most} rows"])
         key = (what, repr(regressor))

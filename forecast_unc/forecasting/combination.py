@@ -58,6 +58,8 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     ----------
     forecasters_ : list
         The fitted members.
+    numbers_ : list of int
+        Their places in `forecasters`.
     weights_ : ndarray
         Their weights, which add up to 1; for "inverse_width" those before the widths are known,
         all alike.
@@ -130,6 +132,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
             weights = self._validated_weights(y, exog, y_std)
         weights = np.delete(weights, list(self.refused_))
         self.weights_ = weights / weights.sum()
+        self.numbers_ = [i for i in range(len(self.forecasters)) if i not in self.refused_]
         return self
 
     def update(
@@ -196,30 +199,43 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         """
         check_is_fitted(self, "forecasters_")
         inputs = _given(exog=exog, exog_cov=exog_cov)
-        forecasts, weights, _ = self._those_that(
-            lambda member: member.forecast(steps, **inputs, **options)
+        forecasts, weights, *_ = self._those_that(
+            lambda member: member.forecast(steps, **inputs, **options), weighted=True
         )
         return Forecast.average(forecasts, weights * self._shares_by_width(forecasts))
 
-    def _those_that(self, can: Callable[[Any], Any]) -> tuple[list[Any], Array, dict[int, str]]:
-        """What the members return, their weights, and what the others said, by number."""
-        numbers = [i for i in range(len(self.forecasters)) if i not in self.refused_]
-        results, weights, errors = [], [], {}
-        for number, member, weight in zip(numbers, self.forecasters_, self.weights_, strict=True):
+    def _those_that(
+        self, can: Callable[[Any], Any], weighted: bool = False
+    ) -> tuple[list[Any], Array, list[int], dict[int, str]]:
+        """What the members return, their weights and numbers, and what the others said.
+
+        With `weighted` those without weight are not asked.
+        """
+        results, weights, numbers, errors = [], [], [], {}
+        for number, member, weight in zip(
+            self.numbers_, self.forecasters_, self.weights_, strict=True
+        ):
+            if weighted and weight == 0.0:
+                continue
             try:
                 results.append(can(member))
-                weights.append(weight)
             except ValueError as error:
                 if self.widest is None:
                     raise
                 errors[number] = error
-        if not results:
-            raise errors[numbers[0]]  # of the simplest
-        return results, np.array(weights), {n: str(error) for n, error in errors.items()}
+            else:
+                weights.append(weight)
+                numbers.append(number)
+        if not any(weights):
+            raise next(iter(errors.values()))  # of the simplest
+        return results, np.array(weights), numbers, {n: str(e) for n, e in errors.items()}
 
-    def _keep(self, members: list[Any], weights: Array, refused: dict[int, str]) -> None:
+    def _keep(
+        self, members: list[Any], weights: Array, numbers: list[int], refused: dict[int, str]
+    ) -> None:
         """Go on with those members."""
-        self.forecasters_, self.weights_ = members, weights / weights.sum()
+        self.forecasters_, self.numbers_ = members, numbers
+        self.weights_ = weights / weights.sum()
         self.refused_ = self.refused_ | refused
 
     def _shares_by_width(self, forecasts: Sequence[Forecast]) -> Array:

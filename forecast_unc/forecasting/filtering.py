@@ -4,7 +4,7 @@ The recursion runs through the stretch with missing values and is conditioned on
 observed after them. Nothing is filled.
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,12 +104,11 @@ def state_at_origin(
     closed_form = propagation != "taylor" and not (
         propagation != "exact" and isinstance(posterior, AugmentedPosterior)
     )
-    changes = transform.forward(y)
-    limit = float(np.abs(changes[~np.isnan(changes)]).max(initial=1.0))
     function = None
     if path_consistent and not isinstance(posterior, PredictorPosterior):
         function = FunctionError(posterior, p, n - now)
-    recursion = Recursion(posterior, maps, "exact" if closed_form else "taylor", limit, function)
+    method: Literal["exact", "taylor"] = "exact" if closed_form else "taylor"
+    recursion = Recursion(posterior, maps, method, transform.forward(y), function)
     lagged, own, levels = p - maps.lagged, p - maps.own, np.arange(p)
     back, steps_back = np.array(lags), np.append(maps.lagged, maps.own)
     cov = np.zeros((p + 1, p + 1))  # of the last p levels and the next

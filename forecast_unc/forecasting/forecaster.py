@@ -314,7 +314,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         """
         check_is_fitted(self, "choices_")
         if self.combination_ is not None:
-            self.combination_.update(y_new, exog, y_std)
+            # a copy, as of the regressor below: what shares it stays where it is
+            self.combination_ = copy.copy(self.combination_).update(y_new, exog, y_std)
             self.choices_ = noted(self.choices_, self.combination_)
             return self
         y_new = check_follows(y_new, self._index)
@@ -509,12 +510,16 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         Returns
         -------
         str
-            The choices, and noise, evidence and convergence of each fitted model.
+            The choices, and noise, evidence and convergence of each fitted model, numbered in
+            the order of the choices.
         """
         check_is_fitted(self, "choices_")
         lines = list(self.choices_)
-        members = [self] if self.combination_ is None else self.combination_.forecasters_
-        for number, member in enumerate(members, 1):
+        numbered = [(0, self)]
+        if self.combination_ is not None:
+            parts = self.combination_
+            numbered = list(zip(parts.numbers_, parts.forecasters_, strict=True))
+        for number, member in numbered:
             regressor = member.regressor_
             learned = [
                 f"{what} {getattr(regressor, name):.4g}"
@@ -527,7 +532,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             ]
             if not getattr(regressor, "converged_", True):
                 learned.append("not converged")
-            lines.append(f"model {number}: {', '.join(learned) or repr(regressor)}")
+            lines.append(f"model {number + 1}: {', '.join(learned) or repr(regressor)}")
         return "\n".join(lines)
 
     def save(self, path: str | PathLike[str]) -> None:

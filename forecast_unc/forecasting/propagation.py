@@ -178,14 +178,13 @@ def _gaussian(
         cov[:p, :p] = history_cov / transform.scale**2
     if exog_cov is not None:
         cov[p:first, p:first] = exog_cov
-    changes = transform.forward(history)
-    limit = float(np.nanmax(np.abs(changes)))
-    changes = np.concatenate([changes[-max(lags) :], np.zeros(h)])
+    past = transform.forward(history)
+    changes = np.concatenate([past[-max(lags) :], np.zeros(h)])
     levels = np.concatenate([history[-p:], np.zeros(h)])
     function = None
     if path_consistent:
         function = function_error.with_room(h) if function_error else FunctionError(posterior, p, h)
-    recursion = Recursion(posterior, maps, method, limit, function, uncertain)
+    recursion = Recursion(posterior, maps, method, past, function, uncertain)
     for step in range(h):
         t, now = p + step, max(lags) + step
         at = np.concatenate([coordinate[t - maps.lagged], regressors[step]])

@@ -50,8 +50,9 @@ class Recursion:
         What its inputs and the next level are made of.
     method : {"exact", "taylor"}
         Moments under an uncertain input.
-    limit : float
-        Largest change of the history; what is far beyond it has diverged.
+    changes : ndarray
+        Standardized changes of the history, NaN where missing; what is far beyond the largest
+        has diverged.
     function : FunctionError, optional
         What the steps' errors of the function have in common, if it is one and the same.
     uncertain : int, default=0
@@ -63,7 +64,7 @@ class Recursion:
         posterior: KernelPosterior,
         maps: LevelMap,
         method: Literal["exact", "taylor"],
-        limit: float,
+        changes: Array,
         function: FunctionError | None,
         uncertain: int = 0,
     ) -> None:
@@ -71,7 +72,8 @@ class Recursion:
         self.maps = maps
         self.method = method
         self.moments = posterior.moments if method == "exact" else posterior.taylor_moments
-        self.limit = limit
+        # standardized: 1 is a usual change, if the last ones happen to be smaller
+        self.limit = float(np.abs(changes[~np.isnan(changes)]).max(initial=1.0))
         self.function = function
         self.combine: Array = block_diag(maps.combine, np.eye(uncertain))
 

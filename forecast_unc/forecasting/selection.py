@@ -22,9 +22,6 @@ _SHORT_SEASON, _DAY = 7, 24
 # of the short window of months.
 _MANY, _RECENT = 400, 72
 # A season counts unless the autocorrelation at it is below so many standard errors.
-# Rows of a series with several seasons: 800 take a quarter longer, for a MASE of .680, not .682.
-_DEEP = 800
-# A season counts unless the autocorrelation at it is below so many standard errors.
 _SEASONAL_SIGNIFICANCE = -1.0
 
 

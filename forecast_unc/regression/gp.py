@@ -44,7 +44,7 @@ _LENGTHSCALE_BOUNDS = (1e-2, 1e4)
 _SCALE_BOUNDS = ((1e-3, 1e2), (1e-4, 1e1), (1e-4, 1e1))
 # Least noise std in amplitudes. The exact moments use K^-1, whose digits are those of
 # eps n (a / s)^2: at a ratio of 1e-6 (noise-free logistic map, amplitude 60) variances
-# were 2 % wrong, at 1e-4 they keep five digits.
+# were 2 % wrong, at 1e-4 they keep three to five digits.
 _LEAST_NOISE_RATIO = 1e-4
 # One row in so many is the most to drop by an update: 64 of 800 took 10 ms where the complete
 # factorization took 8, 64 of 2000 took 60 of 93 ms.

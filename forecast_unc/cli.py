@@ -341,7 +341,10 @@ def _times(path: Path, column: pd.Series[Any]) -> pd.Index[Any]:
             f"--time must keep to one offset from UTC; got {offsets[0]} and {offsets[1]} in column "
             f"{name!r}. Write all times in UTC, such as 2024-01-31T12:00Z."
         )
-    if pd.api.types.is_numeric_dtype(column.dtype):
+    rule, wrong = "dates or whole numbers", text.str.match(r"\d{1,2}\D\d{1,2}\D\d")
+    if wrong.any():  # of 01/02/2024 nobody knows which is the month
+        rule = "dates with the year first, or whole numbers"
+    elif pd.api.types.is_numeric_dtype(column.dtype):
         wrong = column % 1 != 0  # NaN too
     else:
         with warnings.catch_warnings(record=True) as guesses:
@@ -352,7 +355,7 @@ def _times(path: Path, column: pd.Series[Any]) -> pd.Index[Any]:
             return pd.DatetimeIndex(dates, name=name)
     row = int(wrong.argmax())
     raise ValueError(
-        f"--time must hold dates or whole numbers; got {column.tolist()[row]!r} in column {name!r} "
+        f"--time must hold {rule}; got {column.tolist()[row]!r} in column {name!r} "
         f"on line {_line(path, row)}. Write dates as 2024-01-31."
     )
 

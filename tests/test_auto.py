@@ -372,7 +372,11 @@ def test_very_short_series(n, freq):
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 4])
 def test_too_short_a_series_says_how_many_values_it_needs(n):
-    expected = "y must vary; got the constant" if n == 1 else "y must have at least 5 values for"
+    expected = (
+        "y must have more than one value; got 20 alone"
+        if n == 1
+        else "y must have at least 5 values for"
+    )
     with pytest.raises(ValueError, match=expected):
         Forecaster().fit(series(n, None))
 
@@ -383,6 +387,9 @@ def test_series_without_variation():
     line = Forecaster().fit(pd.Series(np.arange(1.0, 71.0)))  # its changes do not vary
     assert list(line.combination_.refused_) == [0]
     assert "differences must leave some variation" in line.choices_[1]
+    counter = pd.Series(np.arange(50.0) * 10)  # a zero, and too few values for more kinds
+    ahead = Forecaster().fit(counter).forecast(3)
+    np.testing.assert_allclose(ahead.mean, [500, 510, 520], atol=5)
 
 
 @pytest.mark.parametrize("low", [0.0, -3.0])

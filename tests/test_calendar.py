@@ -206,6 +206,35 @@ def test_holidays_are_their_whole_local_days():
     np.testing.assert_array_equal(calendar_inputs(index, (zoned,), ()), rows)
 
 
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        (pd.date_range("2024-11-01", periods=3, freq="MS"), [0, 1, 1]),
+        (pd.date_range("2024-11-30", periods=3, freq="ME"), [0, 1, 1]),
+        (pd.date_range("2024-11-29", periods=3, freq="BME"), [0, 1, 1]),
+        (pd.date_range("2024-10-01", periods=3, freq="2MS"), [0, 1, 0]),
+        (pd.date_range("2024-07-01", periods=3, freq="QS"), [0, 1, 1]),
+        (pd.date_range("2024-10-31", periods=3, freq="QE-JAN"), [0, 1, 0]),
+        (pd.date_range("2023-01-01", periods=4, freq="YS"), [0, 1, 1, 0]),
+        (pd.date_range("2023-12-31", periods=3, freq="YE"), [0, 1, 1]),
+        (pd.date_range("2024-12-22", periods=4, freq="W-SUN"), [0, 1, 1, 0]),
+        (pd.date_range("2024-12-22", periods=3, freq="2W-SUN"), [0, 1, 0]),
+        (pd.date_range("2024-12-20", periods=4, freq="7D"), [1, 1, 0, 0]),
+        (pd.date_range("2024-12-24", periods=3, freq="D"), [0, 1, 0]),
+        (pd.period_range("2024-11", periods=3, freq="M"), [0, 1, 1]),
+        (pd.period_range("2024-12-16", periods=4, freq="W-SUN"), [0, 1, 1, 0]),
+        (pd.period_range("2024-12-24 18:00", periods=3, freq="6h"), [0, 1, 1]),
+    ],
+    ids=lambda value: getattr(value, "freqstr", None),
+)
+def test_weeks_months_quarters_and_years_hold_their_holidays(index, expected):
+    holidays = pd.DatetimeIndex(["2025-01-01", "2024-12-25", "2024-12-26"])
+    expected = np.array(expected, dtype=float)
+    if index[0] == pd.Timestamp("2024-12-24") and index.freqstr == "D":
+        expected[2] = 1.0
+    np.testing.assert_array_equal(calendar_inputs(index, (holidays,), ())[:, 0], expected)
+
+
 def test_what_a_calendar_can_be():
     days = pd.DatetimeIndex(["2024-12-25"])
     assert check_calendar(None) == ()

@@ -125,7 +125,10 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
             "ds,y\nJan 2024,1\nFeb 2024,2\n",
             "--time must hold dates or whole numbers; got 'Jan 2024' in column 'ds' on",
         ),
-        ("ds,y\n31/01/2024,1\n", "--time must hold dates or whole numbers; got '31/01/2024' in "),
+        (
+            "ds,y\n31/01/2024,1\n",
+            "--time must hold dates with the year first, or whole numbers; got '31/01/2024' in ",
+        ),
         (
             "ds,y\n20240130,1\n20240131,2\n20240201,3\n",
             "--time must hold dates with dashes, or whole numbers that count; got 20240130 in "

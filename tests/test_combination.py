@@ -267,6 +267,51 @@ def test_a_member_that_cannot_take_in_later_values_is_left_out_only_with_widest(
     assert alone.forecast(1).index[0] == later.index[0]
 
 
+def test_a_fit_refused_leaves_an_earlier_one(y):
+    both = Combination([LEVELS, LOG]).fit(y)
+    automatic = Forecaster().fit(y)
+    before = [model.forecast(2).cov for model in (both, automatic)]
+    with pytest.raises(ValueError, match="y must be positive") as error:
+        both.fit(y - 20)
+    assert error.value.__notes__[0].startswith("in member 1 of the combination, Forecaster(")
+    with pytest.raises(ValueError, match="y must have"):
+        automatic.fit(y[:4])
+    for model, cov in zip((both, automatic), before, strict=True):
+        pd.testing.assert_frame_equal(model.forecast(2).cov, cov)
+    never = Forecaster()
+    with pytest.raises(ValueError, match="y must have"):
+        never.fit(y[:4])
+    with pytest.raises(NotFittedError):
+        never.forecast(1)
+
+
+class Fixed(baselines.SeasonalNaive):
+    """Bands of a width that is given."""
+
+    def __init__(self, width=1.0):
+        super().__init__(1)
+        self.width = width
+
+    def forecast(self, steps, **options):
+        plain = super().forecast(steps)
+        return Forecast(plain.index, plain.mean, (self.width / 3.92) ** 2 * np.eye(steps))
+
+
+@pytest.mark.parametrize(
+    ("widths", "expected"),
+    [
+        ((1.0, 4.1, 5.0), 4.55),  # the first is surer than all others by far
+        ((1.0, 3.9, 4.1), 2.45),
+        ((1.0, 1.2, 1e9, 1e9, 1e9), 1.1),  # most explode
+        ((1.0, 3.9), 2.45),
+        ((1.0, 4.1), 1.0),
+    ],
+)
+def test_the_narrowest_is_left_out_if_the_next_is_far(y, widths, expected):
+    ahead = Combination([Fixed(width) for width in widths], widest=4.0).fit(y).forecast(2)
+    np.testing.assert_allclose(mean_width(ahead), expected, rtol=1e-3)
+
+
 def test_an_update_refused_leaves_an_automatic_member_where_it_was(y):
     automatic = Forecaster().fit(y)
     shared = copy.copy(automatic)
@@ -359,6 +404,9 @@ def test_parameters_are_those_of_scikit_learn(y):
         ),
         ([LEVELS] * 2, {"weights": [1, np.nan]}, ValueError, "weights must be 2 numbers"),
         ([LEVELS], {"widest": 1.0}, ValueError, r"widest must be greater than 1; got 1\.0\. Use"),
+        ([LEVELS] * 2, {"weights": ["1", "2"]}, ValueError, "weights must be 2 numbers"),
+        ([LEVELS], {"weights": {"a": 1}}, ValueError, r"weights must be 1 numbers.*got \{'a': 1\}"),
+        ([LEVELS], {"widest": "2"}, ValueError, "widest must be greater than 1; got '2'"),
         ([LEVELS], {"widest": np.nan}, ValueError, "widest must be greater than 1; got nan"),
     ],
 )

@@ -121,6 +121,11 @@ def test_specifications_of_a_short_series():
         (2, (1,), "log", None, None, 800),
     ]
     assert specifications(y, ())[0].lag_weights is None
+    assert kinds(y - 1.0) == [
+        (1, (1,), None, "shrunk", None, 800),
+        (2, (), None, "shrunk", None, 800),
+    ]
+    assert specifications(y - 1.0, ())[1].prior_mean == "last"
 
 
 def test_specifications_of_a_long_series_without_a_season():

@@ -407,7 +407,12 @@ def _start(ax: Axes | None, history: pd.Series[float] | None, forecast: Forecast
     ax = _axes(ax)
     name, unit = forecast.name, None
     if history is not None:
-        ax.plot(_times(ax, history.index), history, color="0.3", lw=1.2, label="history")
+        times, values = _times(ax, history.index), history.to_numpy(np.float64, na_value=np.nan)
+        ax.plot(times, values, color="0.3", lw=1.2, label="history")
+        gone = np.pad(np.isnan(values), 1, constant_values=True)
+        alone = ~gone[1:-1] & gone[:-2] & gone[2:]  # no line leads to them
+        if alone.any():
+            ax.plot(times[alone], values[alone], ".", color="0.3", ms=4)
         name, unit = history.name if name is None else name, history.attrs.get("unit")
     if not ax.get_ylabel():
         ax.set_ylabel(_with_unit(name, unit))

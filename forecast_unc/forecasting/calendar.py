@@ -136,7 +136,8 @@ def calendar_inputs(
     parts : tuple of str or DatetimeIndex
         "fourier": sines and cosines of the seasonal periods (up to four harmonics of those up to
         48, else three); "hour_of_day", "day_of_week", "month": one column a value, "hour_of_week"
-        the first two; a DatetimeIndex: 1 on its days, else 0. Local time where there is a zone.
+        the first two; a DatetimeIndex: 1 on its days, and for weeks, months, quarters and years
+        that hold one of them, else 0. Local time where there is a zone.
     periods : tuple of int
         Seasonal periods, in observations; a year of days or weeks is taken at its exact length.
 
@@ -147,14 +148,39 @@ def calendar_inputs(
     columns = [np.empty((len(index), 0))]
     for part in parts:
         if isinstance(part, pd.DatetimeIndex):
-            days = part.tz_localize(None).normalize()
-            columns.append(_times(index).normalize().isin(days)[:, None].astype(np.float64))
+            days = part.tz_localize(None).normalize().sort_values()
+            first, last = _days_of(index)
+            holds = days.searchsorted(last, "right") > days.searchsorted(first, "left")
+            columns.append(holds[:, None].astype(np.float64))
         elif part == "fourier":
             columns.append(_fourier(index, periods))
         else:
             names = ("hour_of_day", "day_of_week") if part == "hour_of_week" else (part,)
             columns += [_one_hot(index, name) for name in names]
     return np.hstack(columns)
+
+
+def _days_of(index: pd.Index[Any]) -> tuple[pd.DatetimeIndex, pd.DatetimeIndex]:
+    """First and last day of what each time stands for.
+
+    A week ends with the day of its label, as in pandas' resample; months, quarters and years begin
+    with it or end with it, as their frequency says.
+    """
+    freq: Any = getattr(index, "freq", None)
+    if isinstance(index, pd.PeriodIndex):
+        return index.start_time.normalize(), index.end_time.normalize()
+    times = _times(index).normalize()
+    if isinstance(freq, Week):
+        return times - pd.Timedelta(days=7 * freq.n - 1), times
+    if isinstance(freq, Day):
+        return times, times + pd.Timedelta(days=freq.n - 1)
+    base = freq.rule_code.split("-")[0]
+    in_a_year = 1 if base in ("YS", "YE", "BYS", "BYE") else _in_a_year(freq)
+    if in_a_year is None:
+        return times, times
+    label, more = times.to_period("M"), 12 // in_a_year * freq.n - 1
+    first, last = (label, label + more) if base.endswith("S") else (label - more, label)
+    return first.start_time, last.end_time.normalize()
 
 
 def _fourier(index: pd.Index[Any], periods: tuple[int, ...]) -> Array:

@@ -17,7 +17,8 @@ from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.persistence import save_model
 from forecast_unc.forecasting.series import check_is_series
 
-# With `widest`, narrower bands than so many times the median member's are overconfident.
+# With `widest`, narrower bands than so many times the next narrowest are overconfident. The next,
+# not the median: where most members explode, the median says nothing.
 _NARROWEST = 0.25
 # "inverse_width": with 2 the bands of monthly and quarterly series get too narrow, with 1 members
 # that are wide because they are unstable count too much. examples/benchmarks/README.md.
@@ -49,8 +50,8 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         all alike.
     widest : float, optional
         Leave a member out of a forecast where its 95 % bands are on average more than so many
-        times as wide as the narrowest member's, and where it cannot forecast; and one whose
-        bands are narrower than a quarter of the median member's, of three or more. Leave out,
+        times as wide as the narrowest member's, and where it cannot forecast; and the narrowest
+        of three or more, if it is narrower than a quarter of the next. Leave out,
         from then on, one that cannot take in what is observed later, such as a logarithm a zero.
         By default none is left out, and its error is that of the combination.
 
@@ -115,24 +116,24 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         weights = self._checked_weights()
         check_is_series(y)
         inputs = _given(exog=exog, y_std=y_std)
-        self.forecasters_, self.refused_ = [], {}
-        errors = []
+        fitted, errors = {}, {}
         for number, forecaster in enumerate(self.forecasters):
             try:
-                self.forecasters_.append(clone(forecaster).fit(y, **inputs))
+                fitted[number] = clone(forecaster).fit(y, **inputs)
             except ValueError as error:
+                error.add_note(f"in member {number} of the combination, {forecaster!r}")
                 if not refuse:
                     raise
-                self.refused_[number] = str(error)
-                errors.append(error)
-        if not self.forecasters_:
+                errors[number] = error
+        if not fitted:
             raise errors[0]  # of the simplest
         if weights is None:
             assert not refuse
             weights = self._validated_weights(y, exog, y_std)
-        weights = np.delete(weights, list(self.refused_))
+        weights = weights[list(fitted)]
+        self.forecasters_, self.numbers_ = list(fitted.values()), list(fitted)
         self.weights_ = weights / weights.sum()
-        self.numbers_ = [i for i in range(len(self.forecasters)) if i not in self.refused_]
+        self.refused_ = {number: str(error) for number, error in errors.items()}
         return self
 
     def update(
@@ -246,7 +247,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         widths = np.array([np.ptp(f.interval(0.95).to_numpy(), axis=1).mean() for f in forecasts])
         if self.widest is not None:
             if len(widths) > 2:
-                shares[widths < _NARROWEST * np.median(widths)] = 0.0
+                shares[widths < _NARROWEST * np.sort(widths)[1]] = 0.0
             shares[widths > self.widest * widths[shares > 0].min()] = 0.0
         if self._inverse_width:
             least = widths[shares > 0].min()  # 0 if lost to roundoff: then it alone counts
@@ -286,7 +287,9 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
                     f"forecasters must hold models with fit and forecast; got {member!r}. "
                     "Pass Forecaster(...)."
                 )
-        if self.widest is not None and not self.widest > 1:
+        if self.widest is not None and not (
+            isinstance(self.widest, (int, float, np.number)) and self.widest > 1
+        ):
             raise ValueError(
                 f"widest must be greater than 1; got {self.widest!r}. Use None to keep all members."
             )
@@ -299,9 +302,13 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
                     f"{self.weights!r}. None weights all members alike."
                 )
             return None
-        weights = np.asarray(self.weights, dtype=np.float64)
-        if weights.shape != (len(members),) or not (
-            np.isfinite(weights).all() and (weights >= 0).all() and weights.any()
+        weights = np.asarray(self.weights)
+        if np.issubdtype(weights.dtype, np.number):
+            weights = weights.astype(np.float64)
+        if (
+            weights.dtype != np.float64
+            or weights.shape != (len(members),)
+            or not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any())
         ):
             raise ValueError(
                 f"weights must be {len(members)} numbers, none negative and not all 0; got "

@@ -186,6 +186,14 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             If an argument is not what it must be; the message names the first offending
             time and says what to do.
         """
+        before = self.__dict__.copy()
+        try:
+            return self._fit(y, exog, y_std)
+        except Exception:  # an earlier fit stays as it was
+            self.__dict__ = before
+            raise
+
+    def _fit(self, y: pd.Series, exog: pd.DataFrame | None, y_std: pd.Series | None) -> Self:
         values, index = check_series(y)
         check_arguments(self)
         exog_values = check_exog(exog, index, None, "y")
@@ -240,7 +248,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             raise ValueError(
                 f"y must leave at least {MIN_ROWS} complete training rows for lags up to "
                 f"{deepest} and differences {tuple(differences)}; got {complete.sum()} of "
-                f"{len(complete)}, the others touch missing values. Use fewer lags."
+                f"{len(complete)}, the others touch missing values. Give few "
+                "such as lags=1, or such as miss the gaps: lags=(2, 4) of every other value."
             )
         self.power_ = PowerTransform(0.0) if kind == "log" else PowerTransform()
         if kind == "boxcox":

@@ -196,10 +196,10 @@ def specifications(
     relative: tuple[Specification, ...] = ()
     if log:
         relative = (replace(changes, transform=log, bias=None, why=why),)
+    last = replace(seasonal, prior_mean="last", why="the departure from the last value")
     if not periods and n < FEW:
-        return (steady, *(replace(kind, lags=(1, 2)) for kind in relative))
+        return (steady, *(replace(kind, lags=(1, 2)) for kind in relative or (last,)))
     if not periods:
-        last = replace(seasonal, prior_mean="last", why="the departure from the last value")
         return (steady, *(relative or (changes,)), levels, last)
     if periods[0] < _SHORT_SEASON:
         steady = replace(steady, transform=log, bias=None, why="the season, moved up or down")

@@ -35,7 +35,8 @@ def check_series(y: object, name: str = "y", all_missing: bool = False) -> tuple
     types = pd.api.types
     if not (types.is_integer_dtype(y.dtype) or types.is_float_dtype(y.dtype)):
         raise TypeError(
-            f"{name} must be numeric; got dtype {y.dtype}. Convert it with pd.to_numeric({name})."
+            f"{name} must be numeric; got dtype {y.dtype}. Convert it with pd.to_numeric({name}), "
+            f"truth values with {name}.astype(float)."
         )
     values = y.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
     if len(values) and np.isnan(values).all() and not all_missing:
@@ -83,6 +84,10 @@ def check_varies(values: Array) -> None:
         The series, NaN where missing.
     """
     observed = values[~np.isnan(values)]
+    if observed.size == 1:
+        raise ValueError(
+            f"y must have more than one value; got {observed[0]:g} alone. Give more history."
+        )
     if observed.size and np.ptp(observed) <= 1e-12 * np.abs(observed).max():
         raise ValueError(
             f"y must vary; got the constant {observed[0]:g} throughout, to 12 digits. There is "
@@ -110,7 +115,8 @@ def check_follows(y_new: object, index: pd.Index) -> pd.Series[Any]:
         raise ValueError(
             f"y_new must follow the series without a gap, from {format_time(expected, 0)}; got "
             f"{len(y_new)} values from {format_time(y_new.index, 0) if len(y_new) else None}. "
-            "Pass only the new values."
+            "Pass all new values and no others, in order, NaN for missing ones, on the same kind "
+            "of index."
         )
     return y_new.set_axis(expected)
 

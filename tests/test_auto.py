@@ -482,6 +482,18 @@ def test_a_later_zero_costs_the_logarithms(fitted):
     assert few.choices_[2].count("y must be positive") == 1
 
 
+@pytest.mark.parametrize(("n", "factor"), [(1, 20.0), (6, 5.0), (6, 100.0)])
+def test_a_shock_leaves_the_sane_members(n, factor):
+    """Most members explode after it; the bands of the random walks are far narrower."""
+    y = monthly(90)
+    later = y[84:][:n] * factor
+    model = Forecaster().fit(y[:84]).update(later)
+    ahead = model.forecast(12)
+    assert ahead.median.between(later.iloc[-1] / 2, later.iloc[-1] * 2).all()
+    band = ahead.interval(0.95)
+    assert ahead.mean.between(band["lower"], band["upper"]).all()
+
+
 def test_apply_saves_and_clones(fitted, tmp_path):
     y = monthly(84)
     applied = fitted.apply(y)

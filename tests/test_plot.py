@@ -122,7 +122,7 @@ def test_values_between_missing_ones_are_dots(index):
     history.iloc[[0, 2, 20, 21, 36, 38]] = np.nan
     ax = plot.fan(ahead(index), history=history)
     dots = next(line for line in ax.lines if line.get_marker() == ".")
-    np.testing.assert_allclose(dots.get_xdata(orig=False), numbers(index[[1, 37, 39]]), rtol=1e-14)
+    np.testing.assert_allclose(dots.get_xdata(orig=False), numbers(index)[[1, 37, 39]], rtol=1e-14)
     np.testing.assert_array_equal(dots.get_ydata(), history.iloc[[1, 37, 39]])
     assert "history" in legend(ax)
     assert len(legend(ax)) == 5

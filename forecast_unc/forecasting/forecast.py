@@ -726,7 +726,8 @@ class Forecast:
         Returns
         -------
         Axes
-            The axes drawn on.
+            The axes drawn on. The legend stands above them, where it hides nothing: a title
+            needs room, ``set_title("...", pad=30)``.
         """
         # The one import against the flow: a result should draw itself, and matplotlib is slow.
         from forecast_unc.evaluation.plot import fan

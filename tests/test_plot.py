@@ -194,6 +194,8 @@ def test_two_fans_share_the_axes():
     assert first != second
 
 
+# pandas 2.2 sets what Matplotlib 3.11 deprecates.
+@pytest.mark.filterwarnings("ignore:The locs attribute was deprecated")
 @pytest.mark.parametrize("kind", ["dates", "periods", "time zone"])
 def test_the_axes_of_a_pandas_plot_can_be_used(kind):
     index = INDEXES[kind]

@@ -187,9 +187,7 @@ def test_the_widest_members_are_left_out(y):
     wide = Forecaster(GP, lags=1, differences=(1, 1))
     three = [LEVELS, CHANGES, wide]
     apart = [clone(model).fit(y).forecast(6) for model in three]
-    widths = np.array(
-        [(f.interval(0.95)["upper"] - f.interval(0.95)["lower"]).mean() for f in apart]
-    )
+    widths = np.array([mean_width(f) for f in apart])
     ratios = widths / widths.min()
     assert ratios[2] > ratios[1] > 1.05
     for limit in (1.01, 0.5 * (ratios[1] + ratios[2]), 2 * ratios[2]):
@@ -199,6 +197,18 @@ def test_the_widest_members_are_left_out(y):
             [f for f, keep in zip(apart, kept, strict=True) if keep], np.array([1, 2, 3])[kept]
         )
         pd.testing.assert_frame_equal(ahead.cov, expected.cov)
+
+
+class Fixed(baselines.SeasonalNaive):
+    """Bands of a width that is given."""
+
+    def __init__(self, width=1.0):
+        super().__init__(1)
+        self.width = width
+
+    def forecast(self, steps, **options):
+        plain = super().forecast(steps)
+        return Forecast(plain.index, plain.mean, (self.width / 3.92) ** 2 * np.eye(steps))
 
 
 def mean_width(forecast):
@@ -223,12 +233,7 @@ def test_inverse_width_weights_by_the_widths_of_each_forecast(y, limit):
 
 
 def test_a_member_whose_width_is_lost_to_roundoff_has_all_the_inverse_width(y):
-    class Certain(baselines.SeasonalNaive):
-        def forecast(self, steps, **options):
-            plain = super().forecast(steps)
-            return Forecast(plain.index, plain.mean, 1e-40 * np.eye(steps))
-
-    ahead = Combination([LEVELS, Certain(1)], "inverse_width").fit(y).forecast(3)
+    ahead = Combination([LEVELS, Fixed(1e-20)], "inverse_width").fit(y).forecast(3)
     assert mean_width(ahead) == 0
     assert (ahead.median == y.iloc[-1]).all()
 
@@ -283,18 +288,6 @@ def test_a_fit_refused_leaves_an_earlier_one(y):
         never.fit(y[:4])
     with pytest.raises(NotFittedError):
         never.forecast(1)
-
-
-class Fixed(baselines.SeasonalNaive):
-    """Bands of a width that is given."""
-
-    def __init__(self, width=1.0):
-        super().__init__(1)
-        self.width = width
-
-    def forecast(self, steps, **options):
-        plain = super().forecast(steps)
-        return Forecast(plain.index, plain.mean, (self.width / 3.92) ** 2 * np.eye(steps))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.arguments import as_lags, in_words, is_auto, plain
 from forecast_unc.forecasting.calendar import calendar_inputs, check_calendar, seasonal_periods
-from forecast_unc.forecasting.combination import Combination
+from forecast_unc.forecasting.combination import POWER, Combination
 from forecast_unc.forecasting.embedding import complete_rows
 from forecast_unc.forecasting.selection import specifications
 from forecast_unc.regression.gp import GPRegressor
@@ -100,7 +100,7 @@ def described(forecaster: Any, members: list[tuple[str, Any]], index: pd.Index) 
 
 def noted(lines: list[str], combination: Combination) -> list[str]:
     """The lines of `described`, with the weights as they are and the members refused since."""
-    weight = "1 / width^1.5"
+    weight = f"1 / width^{POWER}"
     if combination.weights is None:
         weight = f"{1 / len(combination.forecasters_):.2f}"
     season, *lines = lines

@@ -22,6 +22,7 @@ _YEAR = 365.2425
 _IN_A_YEAR = {
     **dict.fromkeys(("M", "MS", "ME", "BMS", "BME", "CBMS", "CBME"), 12),
     **dict.fromkeys(("Q", "QS", "QE", "BQS", "BQE"), 4),
+    **dict.fromkeys(("Y", "YS", "YE", "BYS", "BYE"), 1),
     "W": 52,
 }
 
@@ -94,7 +95,7 @@ def season_of(index: pd.Index[Any]) -> int:
 
 
 def _in_a_year(freq: Any) -> int | None:
-    """Observations in a year of weeks, months or quarters, the number before them left out."""
+    """Observations in a year of weeks, months, quarters or years, the number before left out."""
     return _IN_A_YEAR.get(freq.rule_code.split("-")[0])
 
 
@@ -174,12 +175,12 @@ def _days_of(index: pd.Index[Any]) -> tuple[pd.DatetimeIndex, pd.DatetimeIndex]:
         return times - pd.Timedelta(days=7 * freq.n - 1), times
     if isinstance(freq, Day):
         return times, times + pd.Timedelta(days=freq.n - 1)
-    base = freq.rule_code.split("-")[0]
-    in_a_year = 1 if base in ("YS", "YE", "BYS", "BYE") else _in_a_year(freq)
+    in_a_year = _in_a_year(freq)
     if in_a_year is None:
         return times, times
     label, more = times.to_period("M"), 12 // in_a_year * freq.n - 1
-    first, last = (label, label + more) if base.endswith("S") else (label - more, label)
+    begins = freq.rule_code.split("-")[0].endswith("S")
+    first, last = (label, label + more) if begins else (label - more, label)
     return first.start_time, last.end_time.normalize()
 
 

@@ -22,7 +22,7 @@ from forecast_unc.forecasting.series import check_is_series
 _NARROWEST = 0.25
 # "inverse_width": with 2 the bands of monthly and quarterly series get too narrow, with 1 members
 # that are wide because they are unstable count too much. examples/benchmarks/README.md.
-_POWER = 1.5
+POWER = 1.5
 # Rolling-origin validation: so many origins, half a horizon apart.
 _N_ORIGINS = 3
 # A horizon for it, at most this share of the series.
@@ -59,8 +59,6 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     ----------
     forecasters_ : list
         The fitted members.
-    numbers_ : list of int
-        Their places in `forecasters`.
     weights_ : ndarray
         Their weights, which add up to 1; for "inverse_width" those before the widths are known,
         all alike.
@@ -121,8 +119,8 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
             try:
                 fitted[number] = clone(forecaster).fit(y, **inputs)
             except ValueError as error:
-                error.add_note(f"in member {number} of the combination, {forecaster!r}")
                 if not refuse:
+                    error.add_note(f"in member {number} of the combination, {forecaster!r}")
                     raise
                 errors[number] = error
         if not fitted:
@@ -131,7 +129,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
             assert not refuse
             weights = self._validated_weights(y, exog, y_std)
         weights = weights[list(fitted)]
-        self.forecasters_, self.numbers_ = list(fitted.values()), list(fitted)
+        self.forecasters_ = list(fitted.values())
         self.weights_ = weights / weights.sum()
         self.refused_ = {number: str(error) for number, error in errors.items()}
         return self
@@ -200,19 +198,25 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         """
         check_is_fitted(self, "forecasters_")
         inputs = _given(exog=exog, exog_cov=exog_cov)
-        forecasts, weights, *_ = self._those_that(
+        forecasts, weights, _ = self._those_that(
             lambda member: member.forecast(steps, **inputs, **options), weighted=True
         )
         return Forecast.average(forecasts, weights * self._shares_by_width(forecasts))
 
+    @property
+    def numbers_(self) -> list[int]:
+        """Places of the fitted members in `forecasters`."""
+        n = len(self.forecasters_) + len(self.refused_)
+        return [number for number in range(n) if number not in self.refused_]
+
     def _those_that(
         self, can: Callable[[Any], Any], weighted: bool = False
-    ) -> tuple[list[Any], Array, list[int], dict[int, str]]:
-        """What the members return, their weights and numbers, and what the others said.
+    ) -> tuple[list[Any], Array, dict[int, str]]:
+        """What the members return, their weights, and what the others said, by number.
 
         With `weighted` those without weight are not asked.
         """
-        results, weights, numbers, errors = [], [], [], {}
+        results, weights, errors = [], [], {}
         for number, member, weight in zip(
             self.numbers_, self.forecasters_, self.weights_, strict=True
         ):
@@ -226,17 +230,13 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
                 errors[number] = error
             else:
                 weights.append(weight)
-                numbers.append(number)
         if not any(weights):
             raise next(iter(errors.values()))  # of the simplest
-        return results, np.array(weights), numbers, {n: str(e) for n, e in errors.items()}
+        return results, np.array(weights), {n: str(e) for n, e in errors.items()}
 
-    def _keep(
-        self, members: list[Any], weights: Array, numbers: list[int], refused: dict[int, str]
-    ) -> None:
+    def _keep(self, members: list[Any], weights: Array, refused: dict[int, str]) -> None:
         """Go on with those members."""
-        self.forecasters_, self.numbers_ = members, numbers
-        self.weights_ = weights / weights.sum()
+        self.forecasters_, self.weights_ = members, weights / weights.sum()
         self.refused_ = self.refused_ | refused
 
     def _shares_by_width(self, forecasts: Sequence[Forecast]) -> Array:
@@ -252,7 +252,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         if self._inverse_width:
             least = widths[shares > 0].min()  # 0 if lost to roundoff: then it alone counts
             wider = widths > least
-            shares[wider] *= (least / widths[wider]) ** _POWER
+            shares[wider] *= (least / widths[wider]) ** POWER
         return shares
 
     @property

@@ -248,8 +248,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             raise ValueError(
                 f"y must leave at least {MIN_ROWS} complete training rows for lags up to "
                 f"{deepest} and differences {tuple(differences)}; got {complete.sum()} of "
-                f"{len(complete)}, the others touch missing values. "
-                "Use fewer lags, or such as miss the gaps: (2, 4) of every other value."
+                f"{len(complete)}, the others touch missing values. Use fewer lags, or some that "
+                "miss the gaps, such as (2, 4) if every other value is missing."
             )
         self.power_ = PowerTransform(0.0) if kind == "log" else PowerTransform()
         if kind == "boxcox":

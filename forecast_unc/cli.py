@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import pandas as pd
 
+from forecast_unc._checks import check_whole
 from forecast_unc._version import __version__
 from forecast_unc.evaluation import baselines
 from forecast_unc.evaluation.backtest import backtest
@@ -19,7 +20,6 @@ from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.propagation import PROPAGATIONS
 from forecast_unc.forecasting.series import regular_index
-from forecast_unc.regression.standardize import check_whole
 
 _COVERAGE = (0.8, 0.95)
 _BASELINES = {

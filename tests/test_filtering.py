@@ -6,10 +6,10 @@ from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 from forecast_unc import GPRegressor, RVMRegressor
 from forecast_unc.forecasting import filtering
+from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import lag_embedding
 from forecast_unc.forecasting.filtering import state_at_origin
 from forecast_unc.forecasting.propagation import IDENTITY, propagate, sample_paths
-from forecast_unc.forecasting.transforms import Transform
 from tests import oracles
 from tests.test_propagation import (
     AR,
@@ -114,7 +114,7 @@ def test_linear_models_against_brute_force_conditioning(case, bias_var):
     rng = np.random.default_rng([*lags, k])
     p, n, h = max(lags) + sum(differences), 14, 5
     ar, by_exog = np.array([0.5, -0.3]), np.array([0.7, -1.1])[:k]
-    transform, exog = Transform(differences, 0.3, 1.7), rng.normal(size=(p + n + h, k))
+    transform, exog = Differencing(differences, 0.3, 1.7), rng.normal(size=(p + n + h, k))
     start, intercept = rng.normal(size=p), 0.1
 
     def path(shocks):
@@ -160,7 +160,9 @@ def test_a_random_walk_with_a_gap_is_a_brownian_bridge():
     known, end = np.array([0.3, -0.2, 0.4, 1.0, 0.1, 2.0]), 5.0
     y = np.concatenate([known, np.full(gap, np.nan), [end]])
     lags = (1, 5)  # of no weight: the window is six levels
-    state = state_of(linear_posterior([0.0, 0.0]), lags, y, transform=Transform((1,), 0.0, scale))
+    state = state_of(
+        linear_posterior([0.0, 0.0]), lags, y, transform=Differencing((1,), 0.0, scale)
+    )
     i, m = np.arange(gap + 2), gap + 1
     np.testing.assert_allclose(state.mean, known[-1] + (end - known[-1]) * i / m, rtol=1e-12)
     bridge = np.minimum.outer(i, i) - np.multiply.outer(i, i) / m
@@ -308,7 +310,7 @@ def test_short_and_empty_windows_start_from_the_series():
 @pytest.mark.parametrize("differences", [(), (1,), (1, 12)], ids=str)
 def test_states_of_a_nearly_noiseless_model_are_covariances(differences):
     y = np.sin(np.arange(80) / 3) + 0.1 * np.arange(80)
-    transform = Transform.fit(y, differences)
+    transform = Differencing.fit(y, differences)
     z = transform.forward(y)
     gp = GPRegressor(lengthscales=3.0, noise_std=1e-3).fit(
         *lag_embedding(z, (1, 2, 3), np.empty((len(z), 0)))

@@ -30,7 +30,7 @@ UPWARD = {
 
 ARRAYS_ONLY = re.compile(
     r"forecast_unc\.(_typing|regression(\..+)?"
-    r"|forecasting\.(transforms|embedding|filtering|propagation|recursion|function_error"
+    r"|forecasting\.(differencing|embedding|filtering|propagation|recursion|function_error"
     r"|power|marginals|selection|scores))"
 )
 

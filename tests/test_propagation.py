@@ -9,9 +9,9 @@ from statsmodels.tsa.arima_process import arma2ma
 
 from forecast_unc import GPRegressor
 from forecast_unc.forecasting import propagation as propagation_module
+from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import lag_embedding
 from forecast_unc.forecasting.propagation import propagate, sample_paths, step_inputs
-from forecast_unc.forecasting.transforms import Transform
 from forecast_unc.regression.posterior import KernelPosterior
 from tests import oracles
 from tests.test_moments import built_by_hand
@@ -560,7 +560,7 @@ def linear_case(lags, differences, k, steps=6):
 
 
 def affine(differences):
-    return Transform(differences, 0.3, 1.7)
+    return Differencing(differences, 0.3, 1.7)
 
 
 @pytest.mark.parametrize("case", LINEAR_CASES, ids=str)
@@ -653,7 +653,7 @@ def test_sampled_nonlinear_paths_with_uncertain_inputs(path_consistent, differen
     rng = np.random.default_rng(9)
     p = 2 + sum(differences)
     given = {
-        "transform": Transform(differences, 0.0, 1.0),
+        "transform": Differencing(differences, 0.0, 1.0),
         "history_cov": 0.01 * random_cov(rng, p, p),
         "exog_cov": 0.02 * random_cov(rng, steps, steps),
         "path_consistent": path_consistent,
@@ -693,7 +693,7 @@ def test_covariance_with_uncertain_inputs_is_a_covariance():
             (1,),
             rng.uniform(-2, 2, size=2),
             rng.uniform(-2, 2, size=(5, 1)),
-            transform=Transform((1,), 0.0, 1.0),
+            transform=Differencing((1,), 0.0, 1.0),
             history_cov=random_cov(rng, 2, 1),
             exog_cov=random_cov(rng, 5, 3),
         )
@@ -713,7 +713,7 @@ def test_uncertain_regressors_beside_known_ones(path_consistent, differences):
     both = np.zeros((steps, 2, steps, 2))
     both[:, 0, :, 0] = first
     args = gp.posterior_, lags, np.cumsum(y) if differences else y, exog
-    given = {"transform": Transform(differences, 0.0, 1.0), "path_consistent": path_consistent}
+    given = {"transform": Differencing(differences, 0.0, 1.0), "path_consistent": path_consistent}
     exact = propagate(*args, **given, exog_cov=first)
     padded = propagate(*args, **given, exog_cov=both.reshape(2 * steps, 2 * steps))
     np.testing.assert_allclose(exact.mean, padded.mean, rtol=1e-10)

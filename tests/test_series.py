@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster, GPRegressor
+from forecast_unc._checks import check_whole
 from forecast_unc.forecasting.series import (
     check_series,
     format_time,
@@ -12,7 +13,6 @@ from forecast_unc.forecasting.series import (
     prolonged,
     regular_index,
 )
-from forecast_unc.regression.standardize import check_whole
 
 N, H = 40, 5
 TOGETHER = {

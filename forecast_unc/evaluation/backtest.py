@@ -11,6 +11,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from tqdm.auto import tqdm
 
+from forecast_unc._checks import check_whole
 from forecast_unc.evaluation import plot
 from forecast_unc.evaluation.folds import (
     OWN_NAME,
@@ -29,7 +30,6 @@ from forecast_unc.evaluation.significance import diebold_mariano
 from forecast_unc.forecasting import scores
 from forecast_unc.forecasting.calendar import season_of
 from forecast_unc.forecasting.series import check_aligned, check_is_series, regular_index
-from forecast_unc.regression.standardize import check_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

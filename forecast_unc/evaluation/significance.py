@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
-from forecast_unc.regression.standardize import check_whole
+from forecast_unc._checks import check_whole
 
 
 class DieboldMariano(NamedTuple):

@@ -5,9 +5,9 @@ from typing import Any, Literal, TypeGuard
 
 import numpy as np
 
+from forecast_unc._checks import check_whole
 from forecast_unc.forecasting.calendar import check_calendar
 from forecast_unc.regression.predictor import as_kernel_regressor
-from forecast_unc.regression.standardize import check_whole
 
 # Fewer rows than this leave nothing to learn from.
 MIN_ROWS = 3

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.transforms import difference
+from forecast_unc.forecasting.differencing import difference
 
 
 def lag_embedding(y: Array, lags: tuple[int, ...], exog: Array) -> tuple[Array, Array]:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecast_unc._typing import Array
+from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.function_error import FunctionError
 from forecast_unc.forecasting.propagation import Propagation
 from forecast_unc.forecasting.recursion import LevelMap, Recursion
-from forecast_unc.forecasting.transforms import Transform
 from forecast_unc.regression.augmented import AugmentedPosterior
 from forecast_unc.regression.posterior import KernelPosterior
 from forecast_unc.regression.predictor import PredictorPosterior
@@ -41,7 +41,7 @@ def state_at_origin(
     exog: Array,
     *,
     y_std: Array | None = None,
-    transform: Transform,
+    transform: Differencing,
     propagation: Propagation = "exact",
     path_consistent: bool = True,
 ) -> State:
@@ -71,7 +71,7 @@ def state_at_origin(
         Its regressors; k may be 0.
     y_std : ndarray of shape (n,), optional
         Standard deviation of each observation's error, in units of y; None for no errors.
-    transform : Transform
+    transform : Differencing
         Differences, shift and scale between the series and what the model sees.
     propagation : {"exact", "taylor", "monte_carlo", "naive"}
         The forecast's. Moments are exact, but for "taylor", and where there is no closed form

@@ -10,12 +10,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from forecast_unc._checks import check_whole
+from forecast_unc._random import generator
 from forecast_unc._typing import Array
 from forecast_unc.forecasting import scores
 from forecast_unc.forecasting.marginals import Component, Marginals, aggregate
 from forecast_unc.forecasting.power import PowerTransform
 from forecast_unc.forecasting.series import check_is_series
-from forecast_unc.regression.standardize import check_whole, generator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

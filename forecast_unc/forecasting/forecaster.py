@@ -11,6 +11,8 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from forecast_unc._checks import check_whole
+from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.arguments import (
     MIN_ROWS,
@@ -28,6 +30,7 @@ from forecast_unc.forecasting.calendar import (
     seasonal_periods,
 )
 from forecast_unc.forecasting.combination import Combination
+from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import complete_rows, lag_embedding
 from forecast_unc.forecasting.filtering import state_at_origin
 from forecast_unc.forecasting.forecast import Forecast
@@ -51,11 +54,9 @@ from forecast_unc.forecasting.series import (
     future_index,
     prolonged,
 )
-from forecast_unc.forecasting.transforms import Transform
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.posterior import KernelPosterior
 from forecast_unc.regression.predictor import PredictorPosterior, as_kernel_regressor
-from forecast_unc.regression.standardize import RandomState, check_whole
 
 
 class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -115,7 +116,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         The fitted model of the standardized differences.
     power_ : PowerTransform
         The nonlinear transform.
-    transform_ : Transform
+    transform_ : Differencing
         Differences, shift and scale.
     lags_ : tuple of int
         The lags in use.
@@ -262,7 +263,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             self.power_ = PowerTransform.fit(values)
         self.power_.check(values, index)
         levels, stds = self._transformed(values, stds)
-        transform = Transform.fit(levels, tuple(differences))
+        transform = Differencing.fit(levels, tuple(differences))
         if transform.scale <= 1e-12 * np.nanmax(np.abs(levels)):
             raise ValueError(
                 f"differences must leave some variation; got a constant series after differencing "

@@ -11,15 +11,15 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from scipy.linalg import solve_triangular, toeplitz
 
+from forecast_unc._random import RandomState, generator
 from forecast_unc._typing import Array
+from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.function_error import FunctionError
 from forecast_unc.forecasting.recursion import LevelMap, Recursion
-from forecast_unc.forecasting.transforms import Transform
 from forecast_unc.regression.moments import covariance_root
 from forecast_unc.regression.posterior import KernelPosterior
 from forecast_unc.regression.predictor import PredictorPosterior
 from forecast_unc.regression.regressor import check_positive_variance
-from forecast_unc.regression.standardize import RandomState, generator
 
 Propagation = Literal["exact", "taylor", "monte_carlo", "naive"]
 PROPAGATIONS: tuple[str, ...] = get_args(Propagation)
@@ -27,7 +27,7 @@ PROPAGATIONS: tuple[str, ...] = get_args(Propagation)
 # Bytes of whitened features kept per block of sample paths.
 _PATH_MEMORY = 1 << 28
 
-IDENTITY = Transform((), 0.0, 1.0)
+IDENTITY = Differencing((), 0.0, 1.0)
 
 
 class Joint(NamedTuple):
@@ -43,7 +43,7 @@ def propagate(
     history: Array,
     exog: Array,
     *,
-    transform: Transform = IDENTITY,
+    transform: Differencing = IDENTITY,
     history_cov: Array | None = None,
     function_error: FunctionError | None = None,
     exog_cov: Array | None = None,
@@ -65,7 +65,7 @@ def propagate(
         uncertain, their means. Only the last p enter.
     exog : ndarray of shape (h, k)
         Regressors of the h future steps, where they are uncertain their means; k may be 0.
-    transform : Transform
+    transform : Differencing
         Differences, shift and scale between the series and what the model sees.
     history_cov : ndarray of shape (p, p), optional
         Covariance of the last p values; None if they are known.
@@ -126,7 +126,7 @@ def step_inputs(
     history: Array,
     mean: Array,
     exog: Array,
-    transform: Transform = IDENTITY,
+    transform: Differencing = IDENTITY,
 ) -> Array:
     """Inputs of the h steps, with every uncertain value at its mean, of shape (h, d).
 
@@ -140,7 +140,7 @@ def step_inputs(
         Means of the steps.
     exog : ndarray of shape (h, k)
         Regressors.
-    transform : Transform
+    transform : Differencing
         Differences, shift and scale.
 
     Returns
@@ -157,7 +157,7 @@ def _gaussian(
     lags: tuple[int, ...],
     history: Array,
     exog: Array,
-    transform: Transform,
+    transform: Differencing,
     history_cov: Array | None,
     function_error: FunctionError | None,
     exog_cov: Array | None,
@@ -201,7 +201,7 @@ def _naive(
     lags: tuple[int, ...],
     history: Array,
     exog: Array,
-    transform: Transform,
+    transform: Differencing,
     path_consistent: bool,
 ) -> Joint:
     """Plug each mean in as if it had been observed."""
@@ -240,7 +240,7 @@ def sample_paths(
     path_consistent: bool,
     random_state: RandomState,
     *,
-    transform: Transform = IDENTITY,
+    transform: Differencing = IDENTITY,
     history_cov: Array | None = None,
     exog_cov: Array | None = None,
 ) -> Array:
@@ -316,7 +316,7 @@ def _block_of_paths(
     lags: tuple[int, ...],
     start: Array,
     exog: Array,
-    transform: Transform,
+    transform: Differencing,
     path_consistent: bool,
     rng: np.random.Generator,
 ) -> Array:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
 from forecast_unc._typing import Array
+from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.function_error import FunctionError
-from forecast_unc.forecasting.transforms import Transform
 from forecast_unc.regression.posterior import KernelPosterior
 from forecast_unc.regression.regressor import check_positive_variance
 
@@ -31,7 +31,7 @@ class LevelMap:
     Covariances are kept in units of scale^2, where the coefficients are those of c.
     """
 
-    def __init__(self, lags: tuple[int, ...], transform: Transform) -> None:
+    def __init__(self, lags: tuple[int, ...], transform: Differencing) -> None:
         back, coefficients = transform.terms()
         self.depth = int(max(lags) + back[-1])  # levels that one step looks back
         self.lagged = np.add.outer(np.array(lags), back).ravel()  # (l q,), steps back

@@ -11,6 +11,8 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import minimize
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from forecast_unc._checks import check_whole
+from forecast_unc._random import RandomState, generator
 from forecast_unc._typing import Array
 from forecast_unc.regression.cholesky import move
 from forecast_unc.regression.evidence import GaussianProcessEvidence, covariance_matrix
@@ -19,12 +21,9 @@ from forecast_unc.regression.posterior import Factor, KernelPosterior
 from forecast_unc.regression.regressor import KernelRegressor
 from forecast_unc.regression.standardize import (
     Lengthscales,
-    RandomState,
     check_lengthscales,
     check_noise_std,
-    check_whole,
     column_scale,
-    generator,
 )
 
 # Log-normal priors for standardized data: median and log-std of the amplitude, the linear

@@ -8,12 +8,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
+from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
 from forecast_unc.regression.differences import slope_by_differences, taylor_by_differences
 from forecast_unc.regression.moments import Moments
 from forecast_unc.regression.posterior import KernelPosterior
 from forecast_unc.regression.regressor import KernelRegressor
-from forecast_unc.regression.standardize import RandomState, column_scale
+from forecast_unc.regression.standardize import column_scale
 
 # The scale of numerical derivatives, in standard deviations of an input. On a GP whose
 # length-scale was a tenth of that, slopes and Taylor's variances kept five digits.

@@ -8,10 +8,11 @@ from scipy.linalg import eigvalsh
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from forecast_unc._checks import check_whole
+from forecast_unc._random import RandomState, generator
 from forecast_unc._typing import Array
 from forecast_unc.regression.moments import Moments, covariance_root
 from forecast_unc.regression.posterior import KernelPosterior
-from forecast_unc.regression.standardize import RandomState, check_whole, generator
 
 Method = Literal["exact", "taylor", "monte_carlo"]
 

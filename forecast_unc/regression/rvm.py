@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from forecast_unc._checks import check_whole
+from forecast_unc._random import RandomState, generator
 from forecast_unc._typing import Array
 from forecast_unc.regression.augmented import AugmentedPosterior
 from forecast_unc.regression.posterior import Factor, KernelPosterior
@@ -26,12 +28,9 @@ from forecast_unc.regression.sparse_bayes.model import (
 from forecast_unc.regression.sparse_bayes.sequential import SequentialTrainer
 from forecast_unc.regression.standardize import (
     Lengthscales,
-    RandomState,
     check_lengthscales,
     check_noise_std,
-    check_whole,
     column_scale,
-    generator,
     typical_lengthscale,
 )
 

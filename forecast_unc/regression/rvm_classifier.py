@@ -11,6 +11,8 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from forecast_unc._checks import check_whole
+from forecast_unc._random import RandomState, generator
 from forecast_unc._typing import Array
 from forecast_unc.regression.sparse_bayes.laplace import (
     SparseClassifier,
@@ -23,11 +25,8 @@ from forecast_unc.regression.sparse_bayes.lengthscales import design
 from forecast_unc.regression.sparse_bayes.model import Indices
 from forecast_unc.regression.standardize import (
     Lengthscales,
-    RandomState,
     check_lengthscales,
-    check_whole,
     column_scale,
-    generator,
     typical_lengthscale,
 )
 

@@ -1,4 +1,4 @@
-"""What the estimators share before they fit: scales of the data, and checks of parameters."""
+"""Scales of standardized data, and checks of the hyper-parameters that estimators share."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,6 @@ import numpy as np
 from forecast_unc._typing import Array
 
 Lengthscales = float | Sequence[float] | Array | None
-RandomState = int | np.random.Generator | None
 
 
 def column_scale(X: Array) -> Array:
@@ -87,50 +86,3 @@ def check_noise_std(noise_std: float | None) -> None:
             f"noise_std must be positive; got {noise_std!r}. For data without noise pass "
             "a small number, such as 1e-4 of the std of y; use None to learn it."
         )
-
-
-def check_whole(name: str, value: object, lowest: int, remedy: str) -> None:
-    """Raise unless a value is a whole number of at least `lowest`.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument.
-    value : object
-        What came.
-    lowest : int
-        The least it may be.
-    remedy : str
-        What to do, a sentence.
-    """
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < lowest:  # type: ignore[operator]
-        raise ValueError(
-            f"{name} must be a whole number, at least {lowest}; got {value!r}. {remedy}"
-        )
-
-
-def generator(random_state: RandomState) -> np.random.Generator:
-    """Random numbers from a seed or generator, or an error in words.
-
-    Parameters
-    ----------
-    random_state : int, Generator or None
-        A seed; a generator is returned as it is; None seeds from the system.
-
-    Returns
-    -------
-    numpy.random.Generator
-
-    Raises
-    ------
-    ValueError
-        If it is none of these.
-    """
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            "random_state must be a whole number, not negative, a numpy Generator or None; got "
-            f"{random_state!r}. Pass 0 for the same numbers every time."
-        ) from error

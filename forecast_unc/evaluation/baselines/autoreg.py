@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from forecast_unc._checks import check_whole
 from forecast_unc._typing import Array
 from forecast_unc.evaluation.baselines.baseline import Baseline, accumulated, quiet
-from forecast_unc.regression.standardize import check_whole
 
 
 class AutoReg(Baseline):

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from forecast_unc._checks import check_whole
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.calendar import seasonal_periods
 from forecast_unc.forecasting.forecast import Forecast
@@ -28,7 +29,6 @@ from forecast_unc.forecasting.series import (
     future_index,
     prolonged,
 )
-from forecast_unc.regression.standardize import check_whole
 
 
 class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from forecast_unc._random import RandomState, generator
 from forecast_unc._typing import Array
 from forecast_unc.evaluation.baselines.baseline import Baseline, accumulated, aicc, quiet
-from forecast_unc.regression.standardize import RandomState, generator
 
 
 class _Form(NamedTuple):

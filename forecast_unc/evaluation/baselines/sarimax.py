@@ -7,9 +7,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from forecast_unc._checks import check_whole
 from forecast_unc._typing import Array
 from forecast_unc.evaluation.baselines.baseline import Baseline, aicc, quiet
-from forecast_unc.regression.standardize import check_whole
 
 # Seasons up to this are states of the ARIMA, longer ones Fourier terms.
 _LONGEST_STATE = 12

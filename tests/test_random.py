@@ -1,4 +1,4 @@
-"""What estimators share before they fit, where no estimator's own test reaches it."""
+"""Seeds: what repeats, what goes on, and what is refused."""
 
 import re
 
@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecast, Forecaster, GPRegressor, RVMClassifier, RVMRegressor, datasets
-from forecast_unc.regression.standardize import generator
+from forecast_unc._random import generator
 
 
 def test_a_seed_repeats_itself_and_a_generator_goes_on():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from forecast_unc.forecasting.transforms import Transform
+from forecast_unc.forecasting.differencing import Differencing
 
 DIFFERENCES = [(), (1,), (2,), (12,), (1, 1), (1, 12), (12, 1), (2, 3, 1)]
 
@@ -19,7 +19,7 @@ def y(rng):
 
 
 def test_forward_standardizes_the_differences(y, differences):
-    transform = Transform.fit(y, differences)
+    transform = Differencing.fit(y, differences)
     z = transform.forward(y)
     assert len(z) == len(y) - sum(differences)
     np.testing.assert_allclose([z.mean(), z.std()], [0.0, 1.0], atol=1e-12)
@@ -30,22 +30,22 @@ def test_forward_standardizes_the_differences(y, differences):
 
 
 def test_order_of_differences_does_not_matter(y):
-    one, other = (Transform.fit(y, lags).forward(y) for lags in ((1, 12), (12, 1)))
+    one, other = (Differencing.fit(y, lags).forward(y) for lags in ((1, 12), (12, 1)))
     np.testing.assert_allclose(one, other, atol=1e-12)
 
 
 def test_terms_are_the_difference_written_out(y, differences):
-    back, coefficients = Transform(differences, 0.0, 1.0).terms()
+    back, coefficients = Differencing(differences, 0.0, 1.0).terms()
     assert (back[0], coefficients[0]) == (0, 1.0)
     assert back[-1] == sum(differences)
     assert (coefficients != 0).all()
     times = np.arange(sum(differences), len(y))
     changes = y[times[:, None] - back] @ coefficients
-    np.testing.assert_allclose(changes, Transform(differences, 0.0, 1.0).forward(y), atol=1e-12)
+    np.testing.assert_allclose(changes, Differencing(differences, 0.0, 1.0).forward(y), atol=1e-12)
 
 
 def test_forward_takes_paths_abreast(y, differences):
-    transform = Transform.fit(y, differences)
+    transform = Differencing.fit(y, differences)
     paths = np.stack([y, y**2])
     np.testing.assert_array_equal(transform.forward(paths)[1], transform.forward(y**2))
 
@@ -53,7 +53,7 @@ def test_forward_takes_paths_abreast(y, differences):
 def test_missing_values_leave_out_the_differences_that_touch_them(y, differences):
     holed = y.copy()
     holed[[20, 21, 37]] = np.nan
-    transform = Transform.fit(holed, differences)
+    transform = Differencing.fit(holed, differences)
     changes = holed
     for lag in differences:
         changes = np.array([changes[t] - changes[t - lag] for t in range(lag, len(changes))])
@@ -65,6 +65,6 @@ def test_missing_values_leave_out_the_differences_that_touch_them(y, differences
 
 def test_series_is_not_modified(y, differences):
     before = y.copy()
-    transform = Transform.fit(y, differences)
+    transform = Differencing.fit(y, differences)
     transform.forward(y)[:] = np.nan
     np.testing.assert_array_equal(y, before)

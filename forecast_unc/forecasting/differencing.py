@@ -13,7 +13,7 @@ from forecast_unc._typing import Array
 
 
 @dataclass(frozen=True)
-class Transform:
+class Differencing:
     """Differences at the given lags, then shift and scale to mean 0 and std 1.
 
     Parameters
@@ -33,7 +33,7 @@ class Transform:
 
     @classmethod
     def fit(cls, y: Array, differences: tuple[int, ...]) -> Self:
-        """Transform whose shift and scale standardize the differences of y.
+        """Differencing whose shift and scale standardize the differences of y.
 
         Parameters
         ----------
@@ -45,7 +45,7 @@ class Transform:
 
         Returns
         -------
-        Transform
+        Differencing
         """
         changes = difference(y, differences)
         changes = changes[~np.isnan(changes)]

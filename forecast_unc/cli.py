@@ -19,7 +19,7 @@ from forecast_unc.evaluation.backtest import backtest
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.propagation import PROPAGATIONS
-from forecast_unc.forecasting.series import regular_index
+from forecast_unc.forecasting.times import regular_index
 
 _COVERAGE = (0.8, 0.95)
 _BASELINES = {

@@ -8,7 +8,7 @@ import pytest
 from forecast_unc import Forecast, Forecaster, GPRegressor, backtest, scores
 from forecast_unc.evaluation.backtest import OWN_NAME
 from forecast_unc.evaluation.significance import diebold_mariano
-from forecast_unc.forecasting.series import future_index
+from forecast_unc.forecasting.times import future_index
 
 
 @pytest.fixture

@@ -6,13 +6,8 @@ import pytest
 
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc._checks import check_whole
-from forecast_unc.forecasting.series import (
-    check_series,
-    format_time,
-    future_index,
-    prolonged,
-    regular_index,
-)
+from forecast_unc.forecasting.series import check_series
+from forecast_unc.forecasting.times import extended_index, format_time, future_index, regular_index
 
 N, H = 40, 5
 TOGETHER = {
@@ -82,9 +77,9 @@ def test_values_do_not_depend_on_the_index(together):
     np.testing.assert_array_equal(ahead.cov, plain.cov)
 
 
-def test_prolonged_joins_index_and_future(together):
+def test_extended_index_joins_index_and_future(together):
     index = regular_index(together[:N], "y")
-    longer = prolonged(index, H)
+    longer = extended_index(index, H)
     pd.testing.assert_index_equal(longer, pd.Index(together), exact="equiv")
     assert longer.name == together.name
     assert getattr(longer, "freq", None) == getattr(together, "freq", None)

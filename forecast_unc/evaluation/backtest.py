@@ -29,7 +29,9 @@ from forecast_unc.evaluation.folds import (
 from forecast_unc.evaluation.significance import diebold_mariano
 from forecast_unc.forecasting import scores
 from forecast_unc.forecasting.calendar import season_of
-from forecast_unc.forecasting.series import check_aligned, check_is_series, regular_index
+from forecast_unc.forecasting.exog import check_aligned
+from forecast_unc.forecasting.series import check_is_series
+from forecast_unc.forecasting.times import regular_index
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

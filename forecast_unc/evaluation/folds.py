@@ -17,7 +17,7 @@ from forecast_unc._typing import Array
 from forecast_unc.forecasting import scores
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.propagation import PROPAGATIONS
-from forecast_unc.forecasting.series import format_time
+from forecast_unc.forecasting.times import format_time
 
 # The name of the backtested forecaster itself among those it is compared with.
 OWN_NAME = "forecast_unc"

@@ -32,6 +32,7 @@ from forecast_unc.forecasting.calendar import (
 from forecast_unc.forecasting.combination import Combination
 from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import complete_rows, lag_embedding
+from forecast_unc.forecasting.exog import check_exog, check_exog_cov
 from forecast_unc.forecasting.filtering import state_at_origin
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.persistence import save_model
@@ -43,17 +44,8 @@ from forecast_unc.forecasting.propagation import (
     step_inputs,
 )
 from forecast_unc.forecasting.selection import averaging, seasons_in
-from forecast_unc.forecasting.series import (
-    check_exog,
-    check_exog_cov,
-    check_follows,
-    check_series,
-    check_varies,
-    check_y_std,
-    format_time,
-    future_index,
-    prolonged,
-)
+from forecast_unc.forecasting.series import check_follows, check_series, check_varies, check_y_std
+from forecast_unc.forecasting.times import extended_index, format_time, future_index
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.posterior import KernelPosterior
 from forecast_unc.regression.predictor import PredictorPosterior, as_kernel_regressor
@@ -337,7 +329,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         self._set_history(
             np.concatenate([self._values, levels]),
             np.concatenate([self._stds, stds]),
-            prolonged(self._index, len(values)),
+            extended_index(self._index, len(values)),
             np.vstack([self._exog, self._with_calendar(exog_values, expected)]),
             self._name,
         )

@@ -19,16 +19,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from forecast_unc._checks import check_whole
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.calendar import seasonal_periods
+from forecast_unc.forecasting.exog import check_exog
 from forecast_unc.forecasting.forecast import Forecast
-from forecast_unc.forecasting.series import (
-    check_exog,
-    check_follows,
-    check_series,
-    check_varies,
-    format_time,
-    future_index,
-    prolonged,
-)
+from forecast_unc.forecasting.series import check_follows, check_series, check_varies
+from forecast_unc.forecasting.times import extended_index, format_time, future_index
 
 
 class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -112,7 +106,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         exog_values = self._regressors(exog, expected, self.exog_columns_, "y_new")
         self._values = np.concatenate([self._values, values])
         self._exog = np.vstack([self._exog, exog_values])
-        self._index = prolonged(self._index, len(values))
+        self._index = extended_index(self._index, len(values))
         return self
 
     def apply(self, y: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:

@@ -31,7 +31,7 @@ UPWARD = {
 ARRAYS_ONLY = re.compile(
     r"forecast_unc\.(_typing|regression(\..+)?"
     r"|forecasting\.(differencing|embedding|filtering|propagation|recursion|function_error"
-    r"|power|marginals|selection|scores))"
+    r"|power|marginals|pooling|selection|scores))"
 )
 
 PUBLIC = [

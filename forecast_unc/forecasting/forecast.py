@@ -14,7 +14,9 @@ from forecast_unc._checks import check_whole
 from forecast_unc._random import generator
 from forecast_unc._typing import Array
 from forecast_unc.forecasting import scores
+from forecast_unc.forecasting.diverged import Diverged
 from forecast_unc.forecasting.marginals import Component, Marginals, aggregate
+from forecast_unc.forecasting.pooling import Member, pool, pool_part
 from forecast_unc.forecasting.power import PowerTransform
 from forecast_unc.forecasting.series import check_is_series
 
@@ -130,7 +132,7 @@ class Forecast:
                 f"transform must be a PowerTransform or None; got {transform!r}. "
                 "For a logarithm pass PowerTransform(0.0)."
             )
-        laws = Marginals([Component(1.0, transform, center, std)])
+        laws = Marginals([Component(np.ones(h), transform, center, std)])
         self._settle(laws, spread / scale, spread if laws.normal else None)
         if not laws.normal:
             # The same shares of the variance in units of y.
@@ -139,9 +141,7 @@ class Forecast:
         self._noise_cov, self._model_cov = parts
 
     @classmethod
-    def average(
-        cls, forecasts: Sequence[Forecast], weights: Sequence[float] | Array | None = None
-    ) -> Forecast:
+    def average(cls, forecasts: Sequence[Forecast], weights: ArrayLike | None = None) -> Forecast:
         """Return the forecast whose quantiles are the averages of those of several.
 
         Of normal forecasts it is the normal one with the average mean and the average std: as wide
@@ -151,15 +151,20 @@ class Forecast:
         Parameters
         ----------
         forecasts : sequence of Forecast
-            Forecasts of the same times.
-        weights : sequence of float, optional
-            Weight of each, not negative; only their ratios count. By default all the same.
+            Forecasts from the same origin. One may be shorter than the longest, whose first times
+            it must have: it counts for its own steps only.
+        weights : array_like of shape (k,) or (k, h), optional
+            Weight of each forecast, or of each at each of the h steps of the longest; not
+            negative, only their ratios at a step count. By default all the same. Where a weight
+            is 0, nothing of that forecast is read.
 
         Returns
         -------
         Forecast
-            Its normal scores have the correlations of the averaged covariance, each member's being
-            std R std, with its own std in units of y and the correlations R of its normal scores.
+            Its steps are those of the longest. Its normal scores have the correlations of the
+            averaged covariance, each member's being std R std, with its own std in units of y and
+            the correlations R of its normal scores. The first k steps of an average are the
+            average of the first k steps.
             :meth:`decompose` averages the members' shares, each with its part in the average std.
 
         Raises
@@ -167,7 +172,8 @@ class Forecast:
         TypeError
             If ``forecasts`` are not Forecasts.
         ValueError
-            If there are none, their times differ, or the weights do not fit.
+            If there are none, their times differ, or the weights do not fit: negative, all 0 at a
+            step, or for steps that a forecast does not have.
 
         Examples
         --------
@@ -186,46 +192,26 @@ class Forecast:
                 )
         if not members:
             raise ValueError("forecasts must hold a forecast; got none. Pass one or more.")
-        first = members[0]
-        for member in members[1:]:
-            if not member._index.equals(first._index):
+        longest = max(members, key=len)
+        for member in members:
+            if not member._index.equals(longest._index[: len(member)]):
                 raise ValueError(
-                    f"forecasts must be of the same times; got {member!r} beside {first!r}. "
+                    f"forecasts must be of the same times; got {member!r} beside {longest!r}. "
                     "Forecast the same steps from the same origin."
                 )
-        shares = (
-            np.ones(len(members))
-            if weights is None
-            else _frozen("weights", weights, (len(members),))
-        )
-        if (shares < 0).any() or not shares.any():
-            raise ValueError(
-                f"weights must not be negative, nor all 0; got {shares.tolist()}. "
-                "Leave them out to weight all forecasts alike."
-            )
-        used = [(w, m) for w, m in zip(shares / shares.sum(), members, strict=True) if w > 0]
+        shares = _weights(weights, members, longest)
+        used = [(w, m) for w, m in zip(shares, members, strict=True) if w.any()]
         if len(used) == 1:
             return used[0][1]
-        laws = Marginals(
-            [
-                Component(w * c.weight, c.transform, c.mean, c.std)
-                for w, member in used
-                for c in member._marginals.components
-            ]
-        )
-        within = sum(w * np.outer(m._std, m._std) * m._cor for w, m in used)
-        cor = within / np.sqrt(np.outer(within.diagonal(), within.diagonal()))
-        name = first._name if all(m._name == first._name for m in members) else None
-        result = cls._of(first._index, laws, cor, name)
-        stds = sum(w * m._std for w, m in used)
+        shares = np.array([w for w, _ in used])
+        pooled = [Member(m._marginals, m._cor, m._std) for _, m in used]
+        name = longest._name if all(m._name == longest._name for m in members) else None
+        result = cls._of(longest._index, *pool(pooled, shares), name)
         for part in ("_noise_cov", "_model_cov"):
-            if all(getattr(m, part) is not None for _, m in used):
-                mixed = np.zeros_like(cor)
-                for w, m in used:
-                    # Shares of m's variance, weighted by w std / stds.
-                    root = np.sqrt(w / (stds * m._std)) * result._std
-                    mixed += np.outer(root, root) * getattr(m, part)
-                setattr(result, part, mixed)
+            parts = [getattr(m, part) for _, m in used]
+            if all(p is not None for p in parts):
+                stds = [m.std for m in pooled]
+                setattr(result, part, pool_part(parts, stds, shares, result._std))
         return result
 
     def __len__(self) -> int:
@@ -776,16 +762,18 @@ class Forecast:
         self._marginals, self._cor = laws, cor
         self._mean = laws.mean()
         self._cov = laws.covariance(cor) if cov is None else cov
-        var = self._cov.diagonal()
-        fails = ~(np.isfinite(self._mean) & np.isfinite(self._cov).all(axis=1) & (var > 0))
+        # Up to the diagonal: a step is not to blame for the covariance with a later one.
+        finite = np.isfinite(self._mean) & np.isfinite(np.tril(self._cov)).all(axis=1)
+        fails = ~finite | (self._cov.diagonal() <= 0)
         if fails.any():
             at = int(fails.argmax())
             low, high = laws.quantile(np.array([[-2.0, 2.0]]))[at]
-            raise ValueError(
+            raise Diverged(
                 f"cov must leave each step a positive, finite variance; got none at "
                 f"{self._label(at)}, where 95 % of y lie from {low:.3g} to {high:.3g}. The "
-                "transformed forecast has diverged, or is 0 for sure: ask for fewer steps, "
-                "difference the transformed series, or use no transform."
+                "transformed forecast has diverged, or is certain to be 0: ask for fewer steps, "
+                "difference the transformed series, or use no transform.",
+                step=at + 1,
             )
         for array in (self._cor, self._mean, self._cov):
             array.setflags(write=False)
@@ -836,9 +824,41 @@ class Forecast:
         return counts.index, np.repeat(np.arange(len(counts)), counts.to_numpy())
 
 
+def _weights(weights: ArrayLike | None, members: Sequence[Forecast], longest: Forecast) -> Array:
+    """Weights of the members of an average, (k, h), adding up to 1 at each step."""
+    k, h = len(members), len(longest)
+    within = np.array([np.arange(h) < len(member) for member in members])  # (k, h)
+    if weights is None:
+        given = within * 1.0
+    else:
+        array = _numbers("weights", weights)
+        stepwise = array.ndim == 2
+        given = _frozen("weights", array, (k, h) if stepwise else (k,))
+        if stepwise:
+            beyond = (given != 0) & ~within
+            if beyond.any():
+                at = np.argwhere(beyond)[0]
+                raise ValueError(
+                    f"weights must be 0 where a forecast has no step; got {given[tuple(at)]:g} at "
+                    f"{longest._label(at[1])} for {members[at[0]]!r}. Pass one weight for each "
+                    "forecast to have each count for its own steps."
+                )
+        else:
+            given = given[:, None] * within
+    wrong = (given < 0).any(axis=0) | ~given.any(axis=0)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise ValueError(
+            f"weights must not be negative, nor all 0 at a step; got {given[:, at].tolist()} at "
+            f"{longest._label(at)}. Leave them out to weight all forecasts alike."
+        )
+    scaled = given / given.max(axis=0)  # a sum of huge weights is no float
+    return np.asarray(scaled / scaled.sum(axis=0))
+
+
 def _frozen(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
     """Own, write-protected copy of a finite array of the given shape."""
-    array = np.array(value, dtype=np.float64)
+    array = _numbers(name, value)
     if array.shape != shape:
         raise ValueError(
             f"{name} must have shape {shape}; got {array.shape}. One entry is needed for each step."
@@ -851,6 +871,16 @@ def _frozen(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
         )
     array.setflags(write=False)
     return array
+
+
+def _numbers(name: str, value: ArrayLike) -> Array:
+    """Copy as an array of floats."""
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name} must be numbers; got {value!r}. Pass an array, each row as long as the others."
+        ) from None
 
 
 def _label(index: pd.Index[Any], position: int) -> str:

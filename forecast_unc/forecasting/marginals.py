@@ -2,16 +2,17 @@ r"""Steps that are not normal: transformed normals, and averages of their quanti
 
 All steps hang on one normal vector z ~ N(0, R), a Gaussian copula, through increasing functions
 
-.. math:: y_t = q_t(z_t) = \sum_k w_k\, g_k^{-1}(\mu_{kt} + \sigma_{kt} z_t)
+.. math:: y_t = q_t(z_t) = \sum_k w_{kt}\, g_k^{-1}(\mu_{kt} + \sigma_{kt} z_t)
 
-in which component k is a normal forecast on its own scale, g_k the identity, log or Box-Cox. The
+in which component k is a normal forecast on its own scale, g_k the identity, log or Box-Cox, and
+the weights of each step add up to 1; a weight may be 0 at some steps. The
 quantile of y_t at probability p is q_t at the normal quantile of p. Moments and scores of identity
 and log are closed forms; those of Box-Cox come from Gauss-Legendre quadrature over z, from the
 point on where y is positive, and from Mehler's series over the steps.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -35,15 +36,15 @@ class Component:
 
     Parameters
     ----------
-    weight : float
-        Positive; the weights of all components add up to 1.
+    weight : ndarray of shape (h,)
+        Weight at each step, not negative; :class:`Marginals` reads nothing where it is 0.
     transform : PowerTransform
         The scale.
     mean, std : ndarray of shape (h,)
         Mean and standard deviation of each step on that scale.
     """
 
-    weight: float
+    weight: Array  # (h,)
     transform: PowerTransform
     mean: Array  # (h,)
     std: Array  # (h,)
@@ -112,7 +113,7 @@ class Component:
         power = self.transform.power
         if power is None:
             return self._like(mean, np.sqrt(var))
-        ratio = var / mean**2
+        ratio = (np.sqrt(var) / mean) ** 2  # the square of the mean can overflow
         if power == 0:
             log_var = np.log1p(ratio)
             return self._like(np.log(mean) - 0.5 * log_var, np.sqrt(log_var))
@@ -131,7 +132,7 @@ class Component:
 
     def picked(self, at: Positions) -> "Component":
         """Component of the steps at the given positions."""
-        return self._like(self.mean[at], self.std[at])
+        return Component(self.weight[at], self.transform, self.mean[at], self.std[at])
 
     def conditioned(self, mean: Array, std: Array) -> "Component":
         """Component of ``mean + std * z`` in place of z."""
@@ -155,34 +156,34 @@ class Component:
         return np.maximum(start, -REACH), peak + REACH
 
     def _like(self, mean: Array, std: Array) -> "Component":
-        return Component(self.weight, self.transform, mean, std)
+        return replace(self, mean=mean, std=std)
 
 
 class Marginals:
-    """Laws of the steps: the functions q_t, and what follows from them.
+    """Distributions of the steps: the functions q_t, and what follows from them.
 
     Parameters
     ----------
     components : sequence of Component
-        What is averaged. Identities among them are merged into one, which loses nothing, and the
-        weights are scaled to add up to 1.
+        What is averaged, some of it at each step. Identities are merged into one, which loses
+        nothing; the weights of each step are scaled to add up to 1; and what has no weight at a
+        step is forgotten there, whatever it was.
     """
 
     __slots__ = ("components",)
 
     def __init__(self, components: Sequence[Component]) -> None:
-        plain = [c for c in components if c.transform.power is None]
-        others = [c for c in components if c.transform.power is not None]
+        total = sum(c.weight for c in components)
+        used = [_known(c, c.weight / total) for c in components if c.weight.any()]
+        plain = [c for c in used if c.transform.power is None]
+        others = [c for c in used if c.transform.power is not None]
         if len(plain) > 1:
-            weight = sum(c.weight for c in plain)
-            mean = sum((c.weight / weight * c.mean for c in plain), np.zeros(1))
-            std = sum((c.weight / weight * c.std for c in plain), np.zeros(1))
-            plain = [Component(weight, plain[0].transform, mean, std)]
-        kept = plain + others
-        total = sum(c.weight for c in kept)
-        self.components = tuple(
-            Component(c.weight / total, c.transform, c.mean, c.std) for c in kept
-        )
+            weight = np.asarray(sum(c.weight for c in plain))
+            shares = [c.weight / np.where(weight > 0, weight, 1.0) for c in plain]
+            mean = sum((w * c.mean for w, c in zip(shares, plain, strict=True)), np.zeros(1))
+            std = sum((w * c.std for w, c in zip(shares, plain, strict=True)), np.zeros(1))
+            plain = [_known(Component(weight, plain[0].transform, mean, std), weight)]
+        self.components = (*plain, *others)
 
     def __len__(self) -> int:
         return len(self.components[0].mean)
@@ -191,6 +192,11 @@ class Marginals:
     def normal(self) -> bool:
         """Whether every step is normal."""
         return len(self.components) == 1 and self.components[0].transform.power is None
+
+    @property
+    def closed(self) -> Flags:
+        """Whether the moments of each step need no quadrature, (h,)."""
+        return ~self._any(lambda c: not c.closed)
 
     def quantile(self, z: Array) -> Array:
         """Values q_t(z) at normal scores z, (h or 1, n); the same for all steps if of one row."""
@@ -202,21 +208,23 @@ class Marginals:
         -inf where no value is as low, NaN where y is.
         """
         scores = np.array([c.normal_score(y) for c in self.components])  # (k, h)
-        if len(self.components) == 1:
-            return np.asarray(scores[0])
+        used = np.array([c.weight > 0 for c in self.components])
         # Each component is at most y at the least of its scores, so their average is, too.
-        low, high = scores.min(axis=0), scores.max(axis=0)
-        powers = [c.transform.power for c in self.components]
-        nothing = (high == -np.inf) | (np.isneginf(low) & (None not in powers)) | np.isnan(y)
-        high = np.where(nothing, 0.0, high)
+        low = np.where(used, scores, np.inf).min(axis=0)
+        high = np.where(used, scores, -np.inf).max(axis=0)
+        if (same := (low == high) | np.isnan(y)).all():
+            return np.asarray(high)
+        unbounded = self._any(lambda c: c.transform.power is None)
+        nothing = (high == -np.inf) | (np.isneginf(low) & ~unbounded) | np.isnan(y)
+        end = np.where(nothing, 0.0, high)
         step = np.ones(len(y))
-        low = np.where(nothing, -1.0, np.where(np.isneginf(low), high - step, low))
+        low = np.where(nothing, -1.0, np.where(np.isneginf(low), end - step, low))
         # An identity takes every value, if far enough below what the others add.
-        while (above := ~nothing & (self.quantile(low[:, None])[:, 0] > y)).any():
+        while (above := ~nothing & ~same & (self.quantile(low[:, None])[:, 0] > y)).any():
             step = np.where(above, 2 * step, step)
-            low = np.where(above, high - step, low)
-        z = _bisect(lambda z: self.quantile(z[:, None])[:, 0] <= y, low, high)
-        return np.where(np.isnan(y), np.nan, np.where(nothing, -np.inf, z))
+            low = np.where(above, end - step, low)
+        z = _bisect(lambda z: self.quantile(z[:, None])[:, 0] <= y, low, end)
+        return np.where(same, high, np.where(nothing, -np.inf, z))
 
     def mean(self) -> Array:
         """Mean of each step, (h,); not finite where it is too large for a float."""
@@ -260,29 +268,38 @@ class Marginals:
 
     def variance(self) -> Array:
         """Variance of each step, (h,)."""
-        if all(c.closed for c in self.components):
-            return self.coupling()(np.eye(len(self))).diagonal()
-        _, weighted, departure = self._quadrature()
-        return np.asarray((weighted * departure).sum(axis=1))
+        closed = self.closed
+        parts = []
+        with np.errstate(over="ignore", invalid="ignore"):
+            if closed.any():
+                one = np.eye(len(self))
+                total = sum((pair(one) for pair in self._closed_forms()), np.zeros_like(one))
+                parts.append(total.diagonal())
+            if not closed.all():
+                _, weighted, deviation = self._quadrature()
+                parts.append((weighted * deviation).sum(axis=1))
+        return np.where(closed, parts[0], parts[-1])
 
     def coupling(self) -> Callable[[Array], Array]:
         """:meth:`covariance` as a function, entry by entry, to be called many times."""
+        closed = self.closed
         with np.errstate(over="ignore", invalid="ignore"):
-            if all(c.closed for c in self.components):
-                pairs = [self._closed_form(a, b) for a in self.components for b in self.components]
-            else:
-                pairs = [self._mehler()]
+            pairs = self._closed_forms() if closed.any() else []
+            series = None if closed.all() else self._mehler()
+        both = np.outer(closed, closed)
 
         def covariance(cor: Array) -> Array:
             with np.errstate(over="ignore", invalid="ignore"):
                 total = sum((pair(cor) for pair in pairs), np.zeros_like(cor))
+                if series is not None:
+                    total = np.where(both, total, series(cor))
             return np.asarray(0.5 * (total + total.T))  # symmetric but for roundoff
 
         return covariance
 
     def atom(self, y: Array) -> Flags:
         """Whether each y, (h,), is a single value of positive probability: 0, after Box-Cox."""
-        return np.asarray((y == 0) & all(c.transform.power for c in self.components))
+        return np.asarray((y == 0) & ~self._any(lambda c: not c.transform.power))
 
     def pit(self, y: Array) -> Array:
         """Probability of a value up to y, of one y a step, (h,)."""
@@ -333,34 +350,47 @@ class Marginals:
         return Marginals([c.conditioned(mean, std) for c in self.components])
 
     def _average(self, part: Callable[[Component], Array]) -> Array:
-        first, *rest = ((c.weight, part(c)) for c in self.components)
-        return np.asarray(sum((w * value for w, value in rest), first[0] * first[1]))
+        """Weighted average over the components of ``part``, (h,) or (h, n)."""
+        values = [part(c) for c in self.components]
+        weights = [c.weight.reshape(-1, *(1,) * (values[0].ndim - 1)) for c in self.components]
+        first, *rest = (w * value for w, value in zip(weights, values, strict=True))
+        return np.asarray(sum(rest, first))
 
-    @staticmethod
-    def _closed_form(a: Component, b: Component) -> Callable[[Array], Array]:
-        """Covariance of two components, identity or log, in its correlations."""
-        weight = a.weight * b.weight
-        if a.transform.power is None or b.transform.power is None:
-            slopes = weight * np.outer(a.gradient(), b.gradient())
-            return lambda cor: slopes * cor
-        means = weight * np.outer(a.expectation(), b.expectation())
-        exponent = np.outer(a.std, b.std)
-        return lambda cor: means * np.expm1(exponent * cor)
+    def _any(self, kind: Callable[[Component], bool]) -> Flags:
+        """Whether a component of that kind has a weight at each step, (h,)."""
+        found = [c.weight > 0 for c in self.components if kind(c)]
+        return np.any(found, axis=0) if found else np.zeros(len(self), dtype=np.bool_)
+
+    def _closed_forms(self) -> list[Callable[[Array], Array]]:
+        """Covariances of each pair of identities and logs, in their correlations."""
+
+        def pair(a: Component, b: Component) -> Callable[[Array], Array]:
+            if a.transform.power is None or b.transform.power is None:
+                slopes = np.outer(a.weight * a.gradient(), b.weight * b.gradient())
+                return lambda cor: slopes * cor
+            means = np.outer(a.weight * a.expectation(), b.weight * b.expectation())
+            exponent = np.outer(a.std, b.std)
+            return lambda cor: means * np.expm1(exponent * cor)
+
+        closed = [c for c in self.components if c.closed]
+        return [pair(a, b) for a in closed for b in closed]
 
     def _quadrature(self) -> tuple[Array, Array, Array]:
         """Nodes z, and q(z) less its mean there, with the weights of N(0, 1) and without."""
         bounds = (c.bounds() for c in self.components)
-        starts, peaks = (np.array(b) for b in zip(*bounds, strict=True))
+        starts, peaks = (np.array(b) for b in zip(*bounds, strict=True))  # (k, h)
+        used = np.array([c.weight > 0 for c in self.components])
+        starts, peaks = np.where(used, starts, -np.inf), np.where(used, peaks, -np.inf)
         end = peaks.max(axis=0) + REACH
         kinks = np.sort(np.clip(starts, -REACH, end), axis=0)
         nodes, weights = _panels(np.vstack([np.full_like(end, -REACH)[None], kinks, end[None]]).T)
-        departure = self.quantile(nodes) - self.mean()[:, None]
-        return nodes, weights * departure, departure
+        deviation = self.quantile(nodes) - self.mean()[:, None]
+        return nodes, weights * deviation, deviation
 
     def _mehler(self) -> Callable[[Array], Array]:
         """Covariance of the average as a power series in the correlations."""
-        nodes, weighted, departure = self._quadrature()
-        var = (weighted * departure).sum(axis=1)
+        nodes, weighted, deviation = self._quadrature()
+        var = (weighted * deviation).sum(axis=1)
         left = var
         before, hermite = np.zeros_like(nodes), np.ones_like(nodes)
         coefficients = []
@@ -422,10 +452,7 @@ def aggregate(marginals: Marginals, cor: Array, matrix: Array) -> tuple[Marginal
     exact = matrix @ marginals.covariance(cor) @ matrix.T
     exact = 0.5 * (exact + exact.T)
     var = exact.diagonal()
-    parts = []
-    for c in marginals.components:
-        own = matrix @ Marginals([c]).covariance(cor) @ matrix.T
-        parts.append(c.matched(matrix @ c.expectation(), own.diagonal()))
+    parts = [_matched(c, cor, matrix) for c in marginals.components]
     if len(parts) > 1:
 
         def too_narrow(factor: Array) -> Flags:
@@ -442,12 +469,35 @@ def aggregate(marginals: Marginals, cor: Array, matrix: Array) -> tuple[Marginal
     np.fill_diagonal(joint, 1.0)
     lowest = float(np.linalg.eigvalsh(joint)[0])
     if lowest < 0:
-        plain = exact / np.sqrt(np.outer(var, var))
+        std = np.sqrt(var)
+        plain = exact / np.outer(std, std)  # the product of variances can overflow
         # The lowest eigenvalue is concave: the mixture's is at least the mixture of the two.
         share = lowest / (lowest - max(float(np.linalg.eigvalsh(plain)[0]), 0.0))
         joint = (1 - share) * joint + share * plain
         np.fill_diagonal(joint, 1.0)
     return laws, joint
+
+
+def _matched(component: Component, cor: Array, matrix: Array) -> Component:
+    """Component of the aggregates with the mean and variance of its own part of them."""
+    own = matrix * component.weight  # (g, h)
+    weight = own.sum(axis=1) / matrix.sum(axis=1)
+    used = weight > 0
+    own = own / np.where(used, weight, 1.0)[:, None]
+    alone = replace(component, weight=np.ones(len(cor)))
+    var = (own @ Marginals([alone]).covariance(cor) @ own.T).diagonal()
+    mean = own @ alone.expectation()
+    # Where there is no weight, any moments do.
+    group = replace(component, weight=np.ones(len(matrix)))
+    group = group.matched(np.where(used, mean, 1.0), np.where(used, var, 1.0))
+    return replace(group, weight=weight)
+
+
+def _known(component: Component, weight: Array) -> Component:
+    """Component of another weight, with a standard normal in place of what has none."""
+    used = weight > 0
+    mean, std = np.where(used, component.mean, 0.0), np.where(used, component.std, 1.0)
+    return Component(weight, component.transform, mean, std)
 
 
 def _panels(breaks: Array) -> tuple[Array, Array]:

@@ -1,6 +1,8 @@
 """Forecasts that are not normal: log, Box-Cox and averages. Those that are: test_forecast."""
 
 import pickle
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from forecast_unc.forecasting import scores
+from forecast_unc.forecasting.diverged import Diverged
 from forecast_unc.forecasting.forecast import Forecast
+from forecast_unc.forecasting.pooling import Member, pool
 from forecast_unc.forecasting.power import PowerTransform
 
 H = 4
@@ -238,8 +242,261 @@ def test_average_says_what_it_needs():
     with pytest.raises(ValueError, match=r"weights must have shape \(2,\); got \(3,\)\. "):
         Forecast.average([a, a], [1, 2, 3])
     for weights in ([-1.0, 2.0], [0.0, 0.0]):
-        with pytest.raises(ValueError, match=r"weights must not be negative, nor all 0; got \["):
+        with pytest.raises(
+            ValueError,
+            match=r"weights must not be negative, nor all 0 at a step; got \[.*\] at 2023-11-30\. ",
+        ):
             Forecast.average([a, a], weights)
+    with pytest.raises(ValueError, match=r"weights must have shape \(2, 4\); got \(2, 3\)\. "):
+        Forecast.average([a, a], np.ones((2, 3)))
+    with pytest.raises(TypeError, match=r"weights must be numbers; got 'ab'\. "):
+        Forecast.average([a, a], "ab")
+    with pytest.raises(
+        ValueError, match=r"nor all 0 at a step; got \[0\.0, 0\.0\] at 2024-01-31\. "
+    ):
+        Forecast.average([first_steps(a, 2), a], [1, 0])
+    with pytest.raises(
+        ValueError, match=r"nor all 0 at a step; got \[0\.0, 0\.0\] at 2023-12-31\. "
+    ):
+        Forecast.average([a, a], [[1, 0, 1, 1], [1, 0, 0, 1]])
+    with pytest.raises(
+        ValueError,
+        match=r"weights must be 0 where a forecast has no step; got 1 at 2024-01-31 for .* 2 steps",
+    ):
+        Forecast.average([first_steps(a, 2), a], np.ones((2, H)))
+    with pytest.raises(
+        ValueError, match=r"forecasts must be of the same times; .* 2024-01-31, 2 s"
+    ):
+        Forecast.average([first_steps(later, 2), a])
+
+
+def first_steps(forecast, k):
+    """The forecast of fewer steps, as its constructor makes it."""
+    (component,) = forecast._marginals.components
+    std = component.std[:k]
+    # Parts in units of y, as the constructor takes them on the scale of the transform.
+    ratio = std / forecast.std.to_numpy()[:k]
+    parts = [
+        None if part is None else np.outer(ratio, ratio) * part[:k, :k]
+        for part in (forecast._noise_cov, forecast._model_cov)
+    ]
+    return Forecast(
+        forecast.index[:k],
+        component.mean[:k],
+        np.outer(std, std) * forecast._cor[:k, :k],
+        noise_cov=parts[0],
+        model_cov=parts[1],
+        name=forecast.name,
+        transform=component.transform,
+    )
+
+
+def assert_begins_as(longer, shorter, rtol=1e-12):
+    """Assert that the first steps of a forecast have the joint distribution of a shorter one."""
+    k = len(shorter)
+    levels = [0.001, 0.3, 0.5, 0.99]
+    pd.testing.assert_index_equal(longer.index[:k], shorter.index)
+    np.testing.assert_allclose(longer.mean[:k], shorter.mean, rtol=rtol)
+    std = shorter.std.to_numpy()
+    np.testing.assert_allclose(longer.std[:k], std, rtol=rtol)
+    np.testing.assert_allclose(
+        longer.quantile(levels)[:k].sub(shorter.mean, axis=0) / std[:, None],
+        shorter.quantile(levels).sub(shorter.mean, axis=0) / std[:, None],
+        rtol=0,
+        atol=10 * rtol,
+    )
+    scale = np.outer(std, std)
+    np.testing.assert_allclose(longer.cov.iloc[:k, :k] / scale, shorter.cov / scale, atol=rtol)
+    np.testing.assert_allclose(longer._cor[:k, :k], shorter._cor, atol=rtol)
+    np.testing.assert_allclose(
+        longer.decompose()[:k] / std[:, None] ** 2,
+        shorter.decompose() / std[:, None] ** 2,
+        atol=rtol,
+    )
+    np.testing.assert_allclose(
+        longer.score(longer.quantile(0.8))[:k], shorter.score(shorter.quantile(0.8)), rtol=1e-8
+    )
+
+
+POWERS = st.none() | st.just(0.0) | st.floats(1e-3, 1.0)
+WEIGHTS = st.just(0.0) | st.floats(0.01, 1.0)
+
+
+@given(
+    powers=st.lists(POWERS, min_size=2, max_size=4),
+    ends=st.lists(st.integers(1, H), min_size=4, max_size=4),
+    weights=st.lists(st.lists(WEIGHTS, min_size=H, max_size=H), min_size=4, max_size=4),
+    how=st.sampled_from(["steps", "members", "none"]),
+    k=st.integers(1, H),
+    seed=st.integers(0, 20),
+)
+def test_the_first_steps_of_an_average_are_the_average_of_the_first_steps(
+    powers, ends, weights, how, k, seed
+):
+    n = len(powers)
+    ends = [H, *ends[1:n]]
+    given_ = np.array(weights[:n])
+    given_[0] += 0.1
+    given_ = np.where(np.arange(H) < np.array(ends)[:, None], given_, 0.0)
+    members = [
+        first_steps(make(PowerTransform(p), seed=seed + i, level=1.0 + i), end)
+        for i, (p, end) in enumerate(zip(powers, ends, strict=True))
+    ]
+    short = [first_steps(m, min(k, len(m))) for m in members]
+    longer, shorter = {"steps": given_, "members": given_[:, 0], "none": None}[how], None
+    if how != "none":
+        shorter = longer[:, :k] if how == "steps" else longer
+    assert_begins_as(Forecast.average(members, longer), Forecast.average(short, shorter))
+
+
+def test_each_step_has_the_average_of_its_own_weights():
+    members = [make(), make(LOG, seed=1), make(ROOT, seed=2)]
+    weights = np.array([[1, 0.5, 0, 0], [0, 0.5, 0.25, 2], [0, 0, 0.75, 1]])
+    average = Forecast.average(members, weights)
+    share = weights / weights.sum(axis=0)
+    levels = [0.001, 0.25, 0.5, 0.9]
+    expected = sum(m.quantile(levels).mul(w, axis=0) for w, m in zip(share, members, strict=True))
+    np.testing.assert_allclose(average.quantile(levels), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        average.mean, sum(w * m.mean for w, m in zip(share, members, strict=True)), rtol=1e-12
+    )
+    within = sum(
+        np.outer(np.sqrt(w) * m.std, np.sqrt(w) * m.std) * m._cor
+        for w, m in zip(share, members, strict=True)
+    )
+    std = np.sqrt(within.diagonal())
+    np.testing.assert_allclose(average._cor, within / np.outer(std, std), rtol=1e-12)
+    stds = np.array([m.std for m in members]) * share
+    for part in ("noise", "model"):
+        own = np.array([m.decompose()[part] / m.var for m in members])
+        np.testing.assert_allclose(
+            average.decompose()[part] / average.var, (own * stds).sum(axis=0) / stds.sum(axis=0)
+        )
+
+
+def test_paths_of_weights_by_step_have_the_joint_moments():
+    members = [make(), make(LOG, seed=1), make(ROOT, seed=2)]
+    average = Forecast.average(members, [[1, 0.5, 0, 0], [0, 0.5, 0.25, 2], [0, 0, 0.75, 1]])
+    n = 200_000
+    paths = average.sample(n, random_state=1).to_numpy()
+    deviation = paths - average.mean.to_numpy()[:, None]
+    products = deviation[:, None] * deviation[None]
+    error = products.std(axis=2) / np.sqrt(n)
+    np.testing.assert_array_less(abs(products.mean(axis=2) - average.cov.to_numpy()) / error, 4.5)
+    total = average.aggregate("sum")
+    assert total.mean.item() == pytest.approx(average.mean.sum(), rel=1e-9)
+    assert total.var.item() == pytest.approx(average.cov.to_numpy().sum(), rel=1e-8)
+    for q in (0.025, 0.1, 0.5, 0.9, 0.975):
+        covered = (paths.sum(axis=0) <= total.quantile(q).item()).mean()
+        assert covered == pytest.approx(q, abs=0.01)
+
+
+def test_aggregates_of_weights_by_step_are_those_of_their_own_steps():
+    """Groups in which a member has no weight at all are those of the others."""
+    log, plain = make(LOG), make(seed=1)
+    both = Forecast.average([log, plain], [[1, 1, 0, 0], [0, 0, 1, 1]])
+    years = both.aggregate("sum", freq="YE")
+    levels = [0.01, 0.5, 0.9]
+    expected = [log.aggregate("sum", "YE").quantile(levels).iloc[0]]
+    expected.append(plain.aggregate("sum", "YE").quantile(levels).iloc[1])
+    np.testing.assert_allclose(years.quantile(levels), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("poison", [np.inf, np.nan, 1e300])
+@pytest.mark.parametrize("power", [None, 0.0, 0.5])
+def test_nothing_is_read_where_there_is_no_weight(power, poison):
+    members = [make(seed=3), make(PowerTransform(power), seed=1)]
+    weights = np.array([[0.5, 0.0, 1.0, 0.75], [0.5, 1.0, 0.0, 0.25]])
+    clean = [Member(m._marginals, m._cor, m._std) for m in members]
+    (c,) = members[1]._marginals.components
+    bad = np.array([0, 0, 1, 0], dtype=bool)
+    component = replace(c, mean=np.where(bad, poison, c.mean), std=np.where(bad, poison, c.std))
+    broken = clean[1]._replace(
+        marginals=SimpleNamespace(components=[component]),
+        cor=np.where(bad | bad[:, None], poison, clean[1].cor),
+        std=np.where(bad, poison, clean[1].std),
+    )
+    expected, cor = pool(clean, weights)
+    got, same_cor = pool([clean[0], broken], weights)
+    z = np.array([[-2.0, 0.0, 1.0]])
+    np.testing.assert_array_equal(got.quantile(z), expected.quantile(z))
+    np.testing.assert_array_equal(got.covariance(same_cor), expected.covariance(cor))
+    y = expected.quantile(z)[:, 2]
+    for score in ("crps", "nlpd", "pit", "normal_score"):
+        np.testing.assert_array_equal(getattr(got, score)(y), getattr(expected, score)(y))
+
+
+def test_a_huge_member_without_weight_does_not_move_a_step():
+    huge = Forecast(INDEX, [1.0, 1.0, 300.0, 340.0], np.diag([0.1, 0.1, 0.2, 0.3]), transform=LOG)
+    a = make()
+    both = Forecast.average([a, huge], [[1, 1, 1, 1], [1, 1, 0, 0]])
+    shorter = Forecast.average([a, first_steps(huge, 2)])
+    same(both, shorter, rtol=1e-12)
+    np.testing.assert_allclose(both.mean[2:], a.mean[2:], rtol=1e-15)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-81, 1e77, 1e150])
+def test_averages_of_extreme_units_are_those_of_plain_ones(scale):
+    def scaled(forecast, factor):
+        parts = [factor**2 * p for p in (forecast._noise_cov, forecast._model_cov)]
+        return Forecast(
+            INDEX,
+            factor * forecast.mean,
+            factor**2 * forecast.cov,
+            noise_cov=parts[0],
+            model_cov=parts[1],
+        )
+
+    members = [make(), make(seed=1, level=3.0)]
+    log = make(LOG, seed=2)
+    (c,) = log._marginals.components
+    moved = Forecast(
+        INDEX,
+        c.mean + np.log(scale),
+        np.outer(c.std, c.std) * log._cor,
+        noise_cov=0.1 * np.diag(c.std**2),
+        model_cov=0.2 * np.diag(c.std**2),
+        transform=LOG,
+    )
+    plain = Forecast(
+        INDEX,
+        c.mean,
+        np.outer(c.std, c.std) * log._cor,
+        noise_cov=0.1 * np.diag(c.std**2),
+        model_cov=0.2 * np.diag(c.std**2),
+        transform=LOG,
+    )
+    for one, other in ((members, []), (members[:1], [plain])):
+        expected = Forecast.average([*one, *other], [1, 2])
+        got = Forecast.average(
+            [*(scaled(m, scale) for m in one), *([moved] if other else [])], [1, 2]
+        )
+        # Logarithms near 345 keep 13 digits.
+        np.testing.assert_allclose(got.mean / scale, expected.mean, rtol=1e-12)
+        np.testing.assert_allclose(got.std / scale, expected.std, rtol=1e-12)
+        np.testing.assert_allclose(got._cor, expected._cor, rtol=1e-12)
+        np.testing.assert_allclose(
+            got.decompose().div(got.var, axis=0),
+            expected.decompose().div(expected.var, axis=0),
+            rtol=1e-10,
+        )
+        total, sum_ = got.aggregate("sum", "YE"), expected.aggregate("sum", "YE")
+        np.testing.assert_allclose(total.std / scale, sum_.std, rtol=1e-10)
+
+
+# Forecasts that diverge
+
+
+def test_a_diverging_forecast_carries_its_step():
+    with pytest.raises(
+        Diverged, match=r"cov must leave .*; got none at 2024-01-31, where 95 % of y lie from "
+    ) as caught:
+        Forecast(INDEX, [1.0, 2.0, 400.0, 800.0], 0.1 * np.eye(H), transform=LOG)
+    assert caught.value.step == 3
+    assert isinstance(caught.value, ValueError)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (copy.step, str(copy)) == (3, str(caught.value))
+    Forecast(INDEX[:2], [1.0, 2.0], 0.1 * np.eye(2), transform=LOG)
 
 
 # Scores

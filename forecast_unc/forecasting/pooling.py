@@ -1,0 +1,106 @@
+"""The average of several forecasts, step by step: their quantiles, correlations and parts."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from forecast_unc._typing import Array
+from forecast_unc.forecasting.marginals import Component, Marginals
+
+
+class Member(NamedTuple):
+    """A forecast of the first n of h steps, as arrays."""
+
+    marginals: Marginals  # of n steps
+    cor: Array  # (n, n), of the normal scores
+    std: Array  # (n,), in units of y
+
+
+def pool(members: Sequence[Member], weights: Array) -> tuple[Marginals, Array]:
+    r"""Distributions of the average and the correlations of its normal scores.
+
+    .. math::
+
+        q_t(z) = \sum_k w_{kt} q_{kt}(z), \qquad
+        R_{tu} \propto \sum_k \sqrt{w_{kt} w_{ku}}\, s_{kt} s_{ku} (R_k)_{tu}
+
+    with s_k the std of member k in units of y, and R scaled to a diagonal of ones. Each term is a
+    Schur product of positive semidefinite matrices, hence so is R.
+
+    Parameters
+    ----------
+    members : sequence of Member
+        The longest has all h steps.
+    weights : ndarray of shape (k, h)
+        Adding up to 1 at each step; 0 beyond the end of a member.
+
+    Returns
+    -------
+    marginals : Marginals
+        The distributions of the h steps.
+    cor : ndarray of shape (h, h)
+        The correlations.
+    """
+    h = weights.shape[1]
+    components = [
+        Component(
+            w * _extended(c.weight, h), c.transform, _extended(c.mean, h), _extended(c.std, h)
+        )
+        for w, member in zip(weights, members, strict=True)
+        for c in member.marginals.components
+    ]
+    # Of each step's largest: the squares of tiny and of huge stds are no floats.
+    stds = _used(weights, [m.std for m in members])
+    roots = np.sqrt(weights) * (stds / stds.max(axis=0))
+    roots = roots / np.sqrt((roots**2).sum(axis=0))
+    cor = _joint(roots, [m.cor for m in members])
+    np.fill_diagonal(cor, 1.0)
+    return Marginals(components), cor
+
+
+def pool_part(parts: Sequence[Array], stds: Sequence[Array], weights: Array, std: Array) -> Array:
+    """Part of the covariance of the average: the members' shares, by their parts in its std.
+
+    Parameters
+    ----------
+    parts : sequence of ndarray of shape (n, n)
+        Noise or model covariance of each member, in squared units of y.
+    stds : sequence of ndarray of shape (n,)
+        Standard deviation of each member, in units of y.
+    weights : ndarray of shape (k, h)
+        As for :func:`pool`.
+    std : ndarray of shape (h,)
+        Standard deviation of the average, in units of y.
+
+    Returns
+    -------
+    ndarray of shape (h, h)
+        In squared units of y.
+    """
+    shares = weights * _used(weights, stds)
+    shares = shares / shares.sum(axis=0)
+    correlated = [part / np.outer(s, s) for part, s in zip(parts, stds, strict=True)]
+    return _joint(np.sqrt(shares) * std, correlated)
+
+
+def _joint(roots: Array, matrices: Sequence[Array]) -> Array:
+    """Sum over k of ``outer(roots[k], roots[k]) * matrices[k]``, (h, h), each of n <= h steps."""
+    total = np.zeros((roots.shape[1], roots.shape[1]))
+    for root, matrix in zip(roots, matrices, strict=True):
+        n = len(matrix)
+        at = np.flatnonzero(root[:n])  # what has no weight is not read
+        block = np.ix_(at, at)
+        total[block] += np.outer(root[at], root[at]) * matrix[block]
+    return total
+
+
+def _used(weights: Array, rows: Sequence[Array]) -> Array:
+    """Rows extended to h steps, with 0 wherever there is no weight, (k, h)."""
+    extended = np.array([_extended(row, weights.shape[1]) for row in rows])
+    return np.where(weights > 0, extended, 0.0)
+
+
+def _extended(row: Array, h: int) -> Array:
+    """Row of n <= h entries with zeros after them, (h,)."""
+    return np.pad(row, (0, h - len(row)))

@@ -10,8 +10,8 @@ import pytest
 
 from forecast_unc import GPRegressor, datasets
 from forecast_unc.regression import moments as moments_module
+from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.moments import covariance_root
-from forecast_unc.regression.posterior import Factor, KernelPosterior
 from tests import oracles
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "moments.json").read_text())

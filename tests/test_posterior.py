@@ -69,7 +69,7 @@ def test_plus_input_is_the_posterior_of_y_plus_the_input(rng, X, kind, column):
         posterior = PLUS[kind](X + 5.0, y).posterior_
     plus = posterior.plus_input(column)
     assert type(plus) is type(posterior)
-    near = X + posterior.input_offset + 0.2
+    near = X + getattr(posterior, "plain", posterior).input_offset + 0.2
     mean, var = posterior.predict(near)
     np.testing.assert_allclose(plus.mean(near), mean + near[:, column], rtol=1e-11)
     np.testing.assert_allclose(plus.predict(near), (mean + near[:, column], var), rtol=1e-11)
@@ -120,6 +120,51 @@ def test_variance_at_the_data_keeps_its_digits(rng):
     _, var = gp.predict(X)
     assert (var > gp.noise_var).all()
     assert (var < 2.0 * gp.noise_var * (1 + 1e-6)).all()
+
+
+def augmented(X):
+    return RVMRegressor(variance="augmented").fit(X, np.sin(X[:, 0])).posterior_
+
+
+@pytest.mark.parametrize("kind", ["by hand", "gp", "augmented"])
+def test_path_is_the_covariance_of_its_inputs(rng, kind):
+    X = rng.uniform(-2, 2, size=(12, 2))
+    posterior = {
+        "by hand": lambda: built_by_hand(rng, 6, (1, -1)),
+        "gp": lambda: gp_by_hand(X, np.sin(X[:, 0]), [0.9, 1.4], 1.1, [0.3] * 2, 0.5, 0.1),
+        "augmented": lambda: augmented(X),
+    }[kind]()
+    inputs = rng.uniform(-3, 3, size=(7, 3, 2))  # steps, paths, d
+    whole, single = posterior.function_path(7, 3), posterior.function_path(4)
+    for t in range(4):
+        row = whole.append(inputs[t])
+        assert row.shape == (t + 1, 3)
+        for path in range(3):
+            cov = posterior.covariance(inputs[: t + 1, path])
+            np.testing.assert_allclose(row[:, path], cov[t], rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(single.append(inputs[t, 1:2])[:, 0], row[:, 1], rtol=1e-11)
+    longer = single.with_room(3)
+    whole.take(np.array([1, 0, 1, 1]))
+    for t in range(4, 7):
+        row = whole.append(inputs[t][[1, 0, 1, 2]])
+        for column, path in ((0, 1), (1, 0), (2, 1)):
+            cov = posterior.covariance(inputs[: t + 1, path])
+            np.testing.assert_allclose(row[:, column], cov[t], rtol=1e-10, atol=1e-12)
+        # the last path has the past of the second and an input of its own
+        mixed = np.concatenate([inputs[:4, 1], inputs[4 : t + 1, 2]])
+        np.testing.assert_allclose(row[:, 3], posterior.covariance(mixed)[t], rtol=1e-10)
+        np.testing.assert_allclose(longer.append(inputs[t, 1:2])[:, 0], row[:, 0], rtol=1e-11)
+    with pytest.raises(IndexError):  # the copy's steps are not the original's
+        single.append(inputs[4, 1:2])
+
+
+def test_error_of_the_observation_is_in_every_variance_and_in_no_covariance(posterior, X):
+    both = replace(posterior, observation_var=0.2)
+    np.testing.assert_allclose(both.predict(X)[1], posterior.predict(X)[1] + 0.2, rtol=1e-12)
+    np.testing.assert_allclose(both.covariance(X), posterior.covariance(X), rtol=1e-12)
+    for method in ("moments", "taylor_moments"):
+        a, b = (getattr(p, method)(X[0], 0.1 * np.eye(2)) for p in (posterior, both))
+        assert b.var == pytest.approx(a.var + 0.2, rel=1e-12)
 
 
 def test_posterior_is_frozen():

@@ -147,6 +147,17 @@ def test_exact_says_why_not(y, name):
         model.forecast(2)
 
 
+def test_what_is_not_known_of_two_inputs_is_refused(alike):
+    posterior = alike[1].posterior_
+    assert not posterior.closed_form
+    assert not posterior.joint
+    with pytest.raises(ValueError, match=r"prior_mean must be 'zero' for a regressor of scikit-l"):
+        posterior.plus_input(0)
+    for use in (lambda: posterior.covariance(np.zeros((2, 2))), lambda: posterior.function_path(3)):
+        with pytest.raises(ValueError, match=r"path_consistent must be False .*; got True\. It do"):
+            use()
+
+
 def test_parts_that_are_not_known_are_not_shown(y):
     ahead = Forecaster(BayesianRidge(), lags=2).fit(y).forecast(3, propagation="taylor")
     with pytest.raises(ValueError, match="regressor that predicts a std alone, .* has no such"):

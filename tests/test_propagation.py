@@ -12,7 +12,7 @@ from forecast_unc.forecasting import propagation as propagation_module
 from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import lag_embedding
 from forecast_unc.forecasting.propagation import propagate, sample_paths, step_inputs
-from forecast_unc.regression.posterior import KernelPosterior
+from forecast_unc.regression.kernel_posterior import KernelPosterior
 from tests import oracles
 from tests.test_moments import built_by_hand
 

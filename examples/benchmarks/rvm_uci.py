@@ -77,7 +77,8 @@ def main():
                 figures = [*score(model, X, y, train, test), seconds]
                 rows.setdefault(method, []).append(figures)
                 if method != "GP":  # the same fit, with the other variance
-                    model.set_params(variance="augmented").condition(X[train], y[train])
+                    model.set_params(variance="augmented")
+                    model = model.condition(X[train], y[train])
                     figures = [*score(model, X, y, train, test), seconds]
                     rows.setdefault(method.replace("RVM", "RVM*"), []).append(figures)
         nlpd = {method: np.array(figures)[:, 0] for method, figures in rows.items()}

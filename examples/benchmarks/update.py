@@ -9,7 +9,6 @@ take turns in one process. Then the window is moved on many times and compared w
 """
 
 import argparse
-import copy
 import sys
 import time
 
@@ -36,7 +35,6 @@ def timed(runs, repeats):
     seconds = {name: [] for name in runs}
     for _ in range(repeats):
         for name, (model, rows, targets) in runs.items():
-            model = copy.copy(model)
             began = time.perf_counter()
             model.condition(rows, targets)
             seconds[name].append(time.perf_counter() - began)
@@ -45,7 +43,7 @@ def timed(runs, repeats):
 
 def speed(n, repeats):
     unrelated, X, y = problem(n + 200)
-    held = copy.copy(unrelated).condition(X[:n], y[:n])
+    held = unrelated.condition(X[:n], y[:n])
     windows = {
         "1 row more": (0, n + 1),
         "window, 1 row": (1, n + 1),
@@ -62,10 +60,10 @@ def speed(n, repeats):
 def drift(n, moves):
     """Largest differences after many moves of a window: factor, mean and std."""
     model, X, y = problem(n + moves + 200)
-    fresh = copy.copy(model)
+    fresh = model
     for t in range(moves + 1):
-        model.condition(X[t : t + n], y[t : t + n])
-    fresh.condition(X[moves : moves + n], y[moves : moves + n])
+        model = model.condition(X[t : t + n], y[t : t + n])
+    fresh = fresh.condition(X[moves : moves + n], y[moves : moves + n])
     chol = [np.tril(each.posterior_.factors[0].chol) for each in (model, fresh)]
     predictions = [each.predict(X[-100:], return_std=True) for each in (model, fresh)]
     mean, std = np.abs(np.subtract(*predictions)).max(axis=1)

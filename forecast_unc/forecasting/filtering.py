@@ -14,9 +14,7 @@ from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.function_error import FunctionError
 from forecast_unc.forecasting.propagation import Propagation
 from forecast_unc.forecasting.recursion import LevelMap, Recursion
-from forecast_unc.regression.augmented import AugmentedPosterior
-from forecast_unc.regression.posterior import KernelPosterior
-from forecast_unc.regression.predictor import PredictorPosterior
+from forecast_unc.regression.posterior import Posterior
 
 # A complete window is looked for so many steps back; each step costs the moments of one.
 _FARTHEST = 1000
@@ -35,7 +33,7 @@ class State(NamedTuple):
 
 
 def state_at_origin(
-    posterior: KernelPosterior,
+    posterior: Posterior,
     lags: tuple[int, ...],
     y: Array,
     exog: Array,
@@ -61,7 +59,7 @@ def state_at_origin(
 
     Parameters
     ----------
-    posterior : KernelPosterior
+    posterior : Posterior
         One-step model of the standardized change on [lagged changes; regressors].
     lags : tuple of int
         Lags of the inputs.
@@ -101,11 +99,9 @@ def state_at_origin(
     start_var = np.where(observed[window], gain * noise[window] ** 2, prior)
     mean[known[window]] = y[window][known[window]]
 
-    closed_form = propagation != "taylor" and not (
-        propagation != "exact" and isinstance(posterior, AugmentedPosterior)
-    )
+    closed_form = propagation != "taylor" and (propagation == "exact" or posterior.closed_form)
     function = None
-    if path_consistent and not isinstance(posterior, PredictorPosterior):
+    if path_consistent and posterior.joint:
         function = FunctionError(posterior, p, n - now)
     method: Literal["exact", "taylor"] = "exact" if closed_form else "taylor"
     recursion = Recursion(posterior, maps, method, transform.forward(y), function)

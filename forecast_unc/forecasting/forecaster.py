@@ -47,8 +47,8 @@ from forecast_unc.forecasting.selection import averaging, seasons_in
 from forecast_unc.forecasting.series import check_follows, check_series, check_varies, check_y_std
 from forecast_unc.forecasting.times import extended_index, format_time, future_index
 from forecast_unc.regression.gp import GPRegressor
-from forecast_unc.regression.posterior import KernelPosterior
-from forecast_unc.regression.predictor import PredictorPosterior, as_kernel_regressor
+from forecast_unc.regression.posterior import Posterior
+from forecast_unc.regression.predictor import as_kernel_regressor
 
 
 class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -274,7 +274,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         )
         X, target = self._training_rows()
         self.regressor_ = clone(regressor).fit(X, target)
-        if self._anchor is not None and isinstance(self.regressor_.posterior_, PredictorPosterior):
+        if self._anchor is not None and not self.regressor_.posterior_.joint:
             raise ValueError(
                 "prior_mean must be 'zero' for a regressor of scikit-learn; got "
                 f"{prior_mean!r}. Use GPRegressor() or RVMRegressor()."
@@ -333,8 +333,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             np.vstack([self._exog, self._with_calendar(exog_values, expected)]),
             self._name,
         )
-        # a copy, since `apply` shares it; only the rows that came or went cost
-        self.regressor_ = copy.copy(self.regressor_).condition(*self._training_rows())
+        # a new one, since `apply` shares this; only the rows that came or went cost
+        self.regressor_ = self.regressor_.condition(*self._training_rows())
         self._settle_posterior()
         return self
 
@@ -490,11 +490,11 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             random_state=self.random_state if random_state is None else random_state,
         )
         inputs = step_inputs(self.lags_, state.mean, joint.mean, future_exog, self.transform_)
-        model = posterior.covariance(inputs)
+        scale = self.transform_.scale
+        split = posterior.joint  # noise and model are told apart
+        model = posterior.covariance(inputs) if split else np.zeros((steps, steps))
         if not path_consistent:
             model = np.diag(np.diagonal(model))
-        scale = self.transform_.scale
-        split = not isinstance(posterior, PredictorPosterior)  # noise and model are told apart
         return Forecast(
             index,
             joint.mean,
@@ -571,7 +571,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         return np.hstack([exog, calendar_inputs(index, self._calendar, self.seasonal_period_)])
 
     def _settle_posterior(self) -> None:
-        posterior: KernelPosterior = self.regressor_.posterior_
+        posterior: Posterior = self.regressor_.posterior_
         self._posterior = posterior if self._anchor is None else posterior.plus_input(self._anchor)
 
     def _set_history(

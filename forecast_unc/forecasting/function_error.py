@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.posterior import KernelPosterior
+from forecast_unc.regression.posterior import Posterior
 
 
 class Shared(NamedTuple):
@@ -45,7 +45,7 @@ class FunctionError:
 
     Parameters
     ----------
-    posterior : KernelPosterior
+    posterior : Posterior
         One-step model.
     depth : int
         Levels before the first step, p.
@@ -53,11 +53,11 @@ class FunctionError:
         Room for so many steps.
     """
 
-    def __init__(self, posterior: KernelPosterior, depth: int, n_steps: int) -> None:
+    def __init__(self, posterior: Posterior, depth: int, n_steps: int) -> None:
         self.posterior, self.depth = posterior, depth
         self.step = 0
-        self.inputs = np.empty((n_steps, len(posterior.input_offset)))
-        self.whitened = [np.empty((n_steps, len(factor.chol))) for factor in posterior.factors]
+        self.path = posterior.function_path(n_steps)
+        self.entered: list[int] = []  # steps on the path
         self.carry = np.eye(n_steps)  # I - R
         self.damping = np.ones(n_steps)
         self.observed: list[int] = []  # levels
@@ -69,8 +69,7 @@ class FunctionError:
         """A copy with room for so many steps more."""
         longer = copy.copy(self)
         now = self.step
-        longer.inputs = _extended(self.inputs[:now], n_steps)
-        longer.whitened = [_extended(kept[:now], n_steps) for kept in self.whitened]
+        longer.path, longer.entered = self.path.with_room(n_steps), list(self.entered)
         longer.carry = np.eye(now + n_steps)
         longer.carry[:now, :now] = self.carry[:now, :now]
         longer.damping = np.append(self.damping[:now], np.ones(n_steps))
@@ -107,23 +106,17 @@ class FunctionError:
         Shared
         """
         n, p = self.step, self.depth
-        kernel, linear = self.posterior.features(x[None])
-        whitened = self.posterior.whiten(kernel, linear)
-        own = self.posterior.prior_covariance(x[None], x[None])[0, 0]
-        for factor, V in zip(self.posterior.factors, whitened, strict=True):
-            own += factor.sign * (V[:, 0] @ V[:, 0])
+        between = np.zeros(n + 1)
+        self.entered.append(n)
+        between[self.entered] = self.path.append(x[None])[:, 0]
+        own = between[n]
         if learned_from:
             self.damping[n] = 0.0
         elif own > 0.0:
             self.damping[n] = min(1.0, np.sqrt(added / own))
         cross = np.zeros(p + n)
         if n and self.damping[n] > 0.0:
-            between = self.posterior.prior_covariance(x[None], self.inputs[:n])[0]
-            for factor, past, V in zip(
-                self.posterior.factors, self.whitened, whitened, strict=True
-            ):
-                between += factor.sign * (past[:n] @ V[:, 0])
-            between *= self.damping[n] * self.damping[:n]
+            between = between[:n] * (self.damping[n] * self.damping[:n])
             cross[p:] = solve_triangular(
                 self.carry[:n, :n], between, lower=True, unit_diagonal=True
             )
@@ -131,9 +124,6 @@ class FunctionError:
         if len(known):
             known = solve_triangular(self.chol, cross[self.observed], lower=True)
             cross -= known @ self.loadings[:, : p + n]
-        self.inputs[n] = x
-        for past, V in zip(self.whitened, whitened, strict=True):
-            past[n] = V[:, 0]
         np.subtract.at(self.carry[n], at[at >= p] - p, weights[at >= p])
         self.loadings[:, p + n] = self.loadings[:, at] @ weights + known
         self.step += 1
@@ -141,9 +131,6 @@ class FunctionError:
 
     def skip_step(self) -> None:
         """Enter a step whose input and level are known: it has nothing in common with others."""
-        self.inputs[self.step] = 0.0
-        for past in self.whitened:
-            past[self.step] = 0.0
         self.damping[self.step] = 0.0
         self.step += 1
 

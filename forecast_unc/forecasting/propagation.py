@@ -17,9 +17,7 @@ from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.function_error import FunctionError
 from forecast_unc.forecasting.recursion import LevelMap, Recursion
 from forecast_unc.regression.moments import covariance_root
-from forecast_unc.regression.posterior import KernelPosterior
-from forecast_unc.regression.predictor import PredictorPosterior
-from forecast_unc.regression.regressor import check_positive_variance
+from forecast_unc.regression.posterior import Posterior, check_positive_variance
 
 Propagation = Literal["exact", "taylor", "monte_carlo", "naive"]
 PROPAGATIONS: tuple[str, ...] = get_args(Propagation)
@@ -38,7 +36,7 @@ class Joint(NamedTuple):
 
 
 def propagate(
-    posterior: KernelPosterior,
+    posterior: Posterior,
     lags: tuple[int, ...],
     history: Array,
     exog: Array,
@@ -56,7 +54,7 @@ def propagate(
 
     Parameters
     ----------
-    posterior : KernelPosterior
+    posterior : Posterior
         One-step model of the standardized change on [lagged changes; regressors].
     lags : tuple of int
         Lags of the inputs, in the order of the model's columns.
@@ -89,8 +87,7 @@ def propagate(
     -------
     Joint
     """
-    if isinstance(posterior, PredictorPosterior):  # which says nothing of two inputs together
-        path_consistent = False
+    path_consistent = path_consistent and posterior.joint
     if propagation == "naive":
         return _naive(posterior, lags, history, exog, transform, path_consistent)
     if propagation == "monte_carlo":
@@ -153,7 +150,7 @@ def step_inputs(
 
 
 def _gaussian(
-    posterior: KernelPosterior,
+    posterior: Posterior,
     lags: tuple[int, ...],
     history: Array,
     exog: Array,
@@ -197,7 +194,7 @@ def _gaussian(
 
 
 def _naive(
-    posterior: KernelPosterior,
+    posterior: Posterior,
     lags: tuple[int, ...],
     history: Array,
     exog: Array,
@@ -216,10 +213,10 @@ def _naive(
         changes[now + step] = change = posterior.mean(inputs[step][None])[0]
         levels[t] = transform.scale * change + transform.shift
         levels[t] -= maps.carried @ levels[t - maps.own]
-    cov = posterior.covariance(inputs)
-    if not path_consistent:
-        cov = np.diag(np.diagonal(cov))
-    cov = cov + posterior.noise_var * np.eye(h)
+    if path_consistent:
+        cov = posterior.covariance(inputs) + posterior.noise_var * np.eye(h)
+    else:
+        cov = np.diag(posterior.predict(inputs)[1])
     check_positive_variance(np.diagonal(cov), posterior)
     # T y = changes + constants, T the Toeplitz matrix of the difference polynomial
     column = np.zeros(h + p)
@@ -232,7 +229,7 @@ def _naive(
 
 
 def sample_paths(
-    posterior: KernelPosterior,
+    posterior: Posterior,
     lags: tuple[int, ...],
     history: Array,
     exog: Array,
@@ -253,7 +250,7 @@ def sample_paths(
 
     Parameters
     ----------
-    posterior : KernelPosterior
+    posterior : Posterior
         One-step model.
     lags : tuple of int
         Lags of the inputs.
@@ -275,8 +272,9 @@ def sample_paths(
     ndarray of shape (n_samples, h)
     """
     rng = generator(random_state)
-    rows = sum(len(factor.chol) for factor in posterior.factors)
-    block = max(1, _PATH_MEMORY // (8 * max(1, rows) * (len(exog) if path_consistent else 1)))
+    block = max(
+        1, _PATH_MEMORY // (8 * max(1, posterior.path_size) * (len(exog) if path_consistent else 1))
+    )
     sizes = [min(block, n_samples - start) for start in range(0, n_samples, block)]
     start = history[-LevelMap(lags, transform).depth :]
     return np.vstack(
@@ -312,7 +310,7 @@ def _drawn_regressors(exog: Array, cov: Array | None, n: int, rng: np.random.Gen
 
 
 def _block_of_paths(
-    posterior: KernelPosterior,
+    posterior: Posterior,
     lags: tuple[int, ...],
     start: Array,
     exog: Array,
@@ -350,26 +348,17 @@ class _PathFunction:
     well conditioned where a path's past leaves no doubt about the function.
     """
 
-    def __init__(self, posterior: KernelPosterior, n: int, h: int) -> None:
+    def __init__(self, posterior: Posterior, n: int, h: int) -> None:
         self.posterior = posterior
         self.step = 0
         self.chol = np.zeros((h, h, n))
         self.draws = np.zeros((h, n))
-        self.inputs: list[Array] = []
-        self.kernel_std: list[Array] = []
-        self.whitened = [np.empty((h, len(f.chol), n)) for f in posterior.factors]
+        self.path = posterior.function_path(h, n)
 
     def observe(self, X: Array, standard: Array) -> Array:
         """Observations (n,) at the inputs X (n, d), one a path, given its earlier ones."""
         posterior, t = self.posterior, self.step
-        kernel, linear = posterior.features(X)
-        for kept, V in zip(self.whitened, posterior.whiten(kernel, linear), strict=True):
-            kept[t] = V
-        self.inputs.append(linear)
-        self.kernel_std.append(posterior.kernel_std(X))
-        row = np.array([self._prior(t, u) for u in range(t + 1)])
-        for factor, kept in zip(posterior.factors, self.whitened, strict=True):
-            row += factor.sign * np.einsum("urn,rn->un", kept[: t + 1], kept[t])
+        row = self.path.append(X)
         row[t] += posterior.noise_var
         for u in range(t):
             row[u] -= np.einsum("vn,vn->n", self.chol[u, :u], row[:u])
@@ -381,12 +370,3 @@ class _PathFunction:
         self.draws[t] = standard
         self.step += 1
         return np.asarray(posterior.mean(X) + np.einsum("un,un->n", row, self.draws[: t + 1]))
-
-    def _prior(self, t: int, u: int) -> Array:
-        """Prior covariance outside the factors between the inputs of steps t and u, (n,)."""
-        posterior = self.posterior
-        A, B = self.inputs[t], self.inputs[u]
-        linear = np.einsum("in,i,in->n", A, posterior.linear_var, B)
-        scaled = (A[:-1] - B[:-1]) / posterior.lengthscales[:, None]
-        kernel = np.exp(-0.5 * np.einsum("in,in->n", scaled, scaled))
-        return np.asarray(linear + self.kernel_std[t] * self.kernel_std[u] * kernel)

@@ -12,8 +12,7 @@ from scipy.linalg import block_diag
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.function_error import FunctionError
-from forecast_unc.regression.posterior import KernelPosterior
-from forecast_unc.regression.regressor import check_positive_variance
+from forecast_unc.regression.posterior import Posterior, check_positive_variance
 
 # Mean or std beyond this many times the largest change of the history is no forecast.
 _DIVERGED = 1e6
@@ -44,7 +43,7 @@ class Recursion:
 
     Parameters
     ----------
-    posterior : KernelPosterior
+    posterior : Posterior
         One-step model of the standardized change.
     maps : LevelMap
         What its inputs and the next level are made of.
@@ -61,7 +60,7 @@ class Recursion:
 
     def __init__(
         self,
-        posterior: KernelPosterior,
+        posterior: Posterior,
         maps: LevelMap,
         method: Literal["exact", "taylor"],
         changes: Array,

@@ -1,5 +1,6 @@
 """Gaussian process regression: hyper-parameters by the evidence."""
 
+import copy
 from functools import partial
 from typing import Any, Literal, NamedTuple, Self
 
@@ -16,8 +17,8 @@ from forecast_unc._random import RandomState, generator
 from forecast_unc._typing import Array
 from forecast_unc.regression.cholesky import move
 from forecast_unc.regression.evidence import GaussianProcessEvidence, covariance_matrix
+from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
-from forecast_unc.regression.posterior import Factor, KernelPosterior
 from forecast_unc.regression.regressor import KernelRegressor
 from forecast_unc.regression.standardize import (
     Lengthscales,
@@ -145,6 +146,8 @@ class GPRegressor(KernelRegressor):
     True
     """
 
+    posterior_: KernelPosterior
+
     def __init__(
         self,
         *,
@@ -222,9 +225,9 @@ class GPRegressor(KernelRegressor):
         return self
 
     def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Replace the data and keep the hyper-parameters.
+        """A new regressor with the same hyper-parameters and other data; this one is unchanged.
 
-        Inputs that go on from those it holds, all of them or all but a few at the front, cost
+        Inputs that continue those it holds, all of them or all but a few at the front, cost
         O(n^2) for each row that came or went: the Cholesky factor is updated, and equals
         a fresh one to roundoff. Others cost O(n^3).
 
@@ -238,15 +241,16 @@ class GPRegressor(KernelRegressor):
         Returns
         -------
         GPRegressor
-            Itself, with the posterior of the new data; `log_evidence_` stays that of `fit`.
+            A new one, with the posterior of the new data; `log_evidence_` is that of `fit`.
         """
         check_is_fitted(self)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
         inputs: Array = np.asarray(X) - self._input_offset
         chol = self._moved_factor(inputs)
         chol = self._factor(inputs) if chol is None else chol
-        self.posterior_ = self._posterior(inputs, np.asarray(y, dtype=np.float64), chol)
-        return self
+        conditioned = copy.copy(self)
+        conditioned.posterior_ = self._posterior(inputs, np.asarray(y, dtype=np.float64), chol)
+        return conditioned
 
     def _check_parameters(self, d: int) -> None:
         for name, value, allowed, remedy in (

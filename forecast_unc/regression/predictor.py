@@ -1,18 +1,18 @@
 """Regressors of scikit-learn in the place of a kernel model: all they tell is mean and std."""
 
+import copy
 from dataclasses import dataclass
-from typing import Any, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
 from forecast_unc.regression.differences import slope_by_differences, taylor_by_differences
 from forecast_unc.regression.moments import Moments
-from forecast_unc.regression.posterior import KernelPosterior
 from forecast_unc.regression.regressor import KernelRegressor
 from forecast_unc.regression.standardize import column_scale
 
@@ -21,21 +21,30 @@ from forecast_unc.regression.standardize import column_scale
 _SCALE = 0.25
 
 
-@dataclass(frozen=True, kw_only=True)
-class PredictorPosterior(KernelPosterior):
+@dataclass(frozen=True)
+class PredictorPosterior:
     """What is known of a model that predicts a mean and a std, and nothing of two inputs together.
 
-    A posterior without features. Its std is taken as that of an observation, and which part of
-    it is noise is not known; `noise_var` is 0 and not to be shown. Errors of the function at
-    different inputs count as independent. `lengthscales` are the scale of numerical derivatives.
+    Its std is taken as that of an observation, and which part of it is noise is not known: both
+    noise variances are 0.
 
     Parameters
     ----------
     predictor : object
         Fitted regressor with ``predict(X, return_std=True)``.
+    scale : ndarray of shape (d,)
+        Length of each input over which predictions change, for numerical derivatives.
     """
 
+    closed_form: ClassVar[bool] = False
+    joint: ClassVar[bool] = False
+    noise_var: ClassVar[float] = 0.0
+    observation_var: ClassVar[float] = 0.0
+    signal_var: ClassVar[None] = None
+    path_size: ClassVar[int] = 0
+
     predictor: Any
+    scale: Array
 
     def mean(self, X: Array) -> Array:
         """Predictive mean at the rows of X, of shape (n,)."""
@@ -51,13 +60,9 @@ class PredictorPosterior(KernelPosterior):
             )
         return np.asarray(mean, dtype=np.float64), np.asarray(std, dtype=np.float64) ** 2
 
-    def covariance(self, X: Array) -> Array:
-        """Diagonal matrix of the predictive variances at the rows of X, (n, n)."""
-        return np.diag(self.predict(X)[1])
-
     def gradient(self, X: Array) -> Array:
         """Gradient of the predictive mean in x at the rows of X by differences, (n, d)."""
-        return slope_by_differences(self.mean, X, self.lengthscales)
+        return slope_by_differences(self.mean, X, self.scale)
 
     def moments(self, mean: Array, cov: Array) -> NoReturn:
         """Raise: of an unknown function of the input there is no closed form."""
@@ -70,7 +75,26 @@ class PredictorPosterior(KernelPosterior):
     def taylor_moments(self, mean: Array, cov: Array) -> Moments:
         """Moments by Taylor expansion, derivatives by differences; see `KernelPosterior`."""
         slope = self.gradient(mean[None])[0]
-        return taylor_by_differences(self.predict, slope, mean, cov, self.lengthscales)
+        return taylor_by_differences(self.predict, slope, mean, cov, self.scale)
+
+    def covariance(self, X: Array) -> NoReturn:
+        """Raise: the function is not told apart from the noise."""
+        raise ValueError(
+            "path_consistent must be False for a regressor of scikit-learn; got True. It does not "
+            "tell how the function's errors at two inputs are related: use GPRegressor() or "
+            "RVMRegressor()."
+        )
+
+    def function_path(self, n_steps: int, n_paths: int = 1) -> NoReturn:
+        """Raise: as for `covariance`."""
+        self.covariance(np.zeros((0, len(self.scale))))
+
+    def plus_input(self, column: int) -> NoReturn:
+        """Raise: a regressor of scikit-learn has no prior mean."""
+        raise ValueError(
+            "prior_mean must be 'zero' for a regressor of scikit-learn; got another. Use "
+            "GPRegressor() or RVMRegressor()."
+        )
 
 
 class ScikitLearnRegressor(KernelRegressor):
@@ -102,6 +126,7 @@ class ScikitLearnRegressor(KernelRegressor):
     3.0
     """
 
+    posterior_: PredictorPosterior
     random_state: RandomState = None
 
     def __init__(self, estimator: Any) -> None:
@@ -130,22 +155,11 @@ class ScikitLearnRegressor(KernelRegressor):
         inputs: Array = np.asarray(X)
         self.estimator_ = clone(self.estimator).fit(inputs, y)
         check_predicts_std(self.estimator_, inputs[:3])
-        d = inputs.shape[1]
-        self.posterior_ = PredictorPosterior(
-            centers=np.zeros((0, d)),
-            lengthscales=_SCALE * column_scale(inputs),
-            weights=np.zeros(d + 1),
-            factors=(),
-            linear_var=np.zeros(d + 1),
-            kernel_var=0.0,
-            noise_var=0.0,
-            input_offset=np.zeros(d),
-            predictor=self.estimator_,
-        )
+        self.posterior_ = PredictorPosterior(self.estimator_, _SCALE * column_scale(inputs))
         return self
 
     def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit anew, hyper-parameters included: scikit-learn has no way to keep them.
+        """A new one fitted to other data, hyper-parameters included: they cannot be kept.
 
         Parameters
         ----------
@@ -157,8 +171,10 @@ class ScikitLearnRegressor(KernelRegressor):
         Returns
         -------
         ScikitLearnRegressor
+            A new one; this one stays as it is.
         """
-        return self.fit(X, y)
+        check_is_fitted(self)
+        return copy.copy(self).fit(X, y)
 
 
 def check_predicts_std(estimator: Any, X: Array) -> None:

@@ -1,6 +1,7 @@
 """What every kernel regressor shares: predictions from its posterior."""
 
-from typing import Literal
+from abc import ABC, abstractmethod
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,16 +13,24 @@ from forecast_unc._checks import check_whole
 from forecast_unc._random import RandomState, generator
 from forecast_unc._typing import Array
 from forecast_unc.regression.moments import Moments, covariance_root
-from forecast_unc.regression.posterior import KernelPosterior
+from forecast_unc.regression.posterior import Posterior, check_positive_variance
 
 Method = Literal["exact", "taylor", "monte_carlo"]
 
 
-class KernelRegressor(RegressorMixin, BaseEstimator):
-    """Base of the kernel regressors: a subclass's `fit` has only to set `posterior_`."""
+class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
+    """Base of the regressors: a subclass's `fit` has only to set `posterior_`."""
 
-    posterior_: KernelPosterior
+    posterior_: Posterior
     random_state: RandomState
+
+    @abstractmethod
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn from rows and set `posterior_`."""
+
+    @abstractmethod
+    def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """A new one with the same hyper-parameters and other data; this one stays as it is."""
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Mean, and the standard deviation if asked for, of a new observation.
@@ -108,13 +117,13 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
 
 
 def sampled_moments(
-    posterior: KernelPosterior, mean: Array, cov: Array, n_samples: int, random_state: RandomState
+    posterior: Posterior, mean: Array, cov: Array, n_samples: int, random_state: RandomState
 ) -> Moments:
     """Moments of an observation by averaging over inputs drawn from N(mean, cov).
 
     Parameters
     ----------
-    posterior : KernelPosterior
+    posterior : Posterior
         The fitted model.
     mean : ndarray of shape (d,)
         Mean of the input.
@@ -193,42 +202,3 @@ def check_gaussian_input(mean: ArrayLike, cov: ArrayLike, d: int) -> tuple[Array
             f"{lowest:.3g}. Variances and covariances must belong together."
         )
     return m, S
-
-
-def check_positive_variance(
-    var: Array, posterior: KernelPosterior, method: str = "exact", where: str = ""
-) -> None:
-    """Raise if a predictive variance is not positive; it is never clipped.
-
-    Parameters
-    ----------
-    var : ndarray
-        Predictive variances.
-    posterior : KernelPosterior
-        The model they come from; its scales go into the message.
-    method : str
-        How they were computed.
-    where : str
-        A few words on where, such as "at step 12".
-    """
-    if (var > 0).all():
-        return
-    ratio = 1.0  # of noise and signal; unknown for a model that does not tell them apart
-    if posterior.noise_var > 0.0:
-        ratio = np.sqrt(posterior.noise_var / (posterior.kernel_var + posterior.noise_var))
-    if method == "taylor":
-        remedy = (
-            "The expansion is used outside its range: the input's spread is not small against "
-            "the length-scales. Use 'exact'."
-        )
-    elif ratio > 1e-3:
-        remedy = (
-            "The inputs have run far away from the data, beyond double precision. Ask for fewer "
-            "steps, or take differences."
-        )
-    else:
-        remedy = (
-            f"The noise is {ratio:.2g} of the signal, too small for double precision on these "
-            "inputs. Fix a larger noise_std."
-        )
-    raise ValueError(f"variance must be positive; got {var.min():.3g}{where}. {remedy}")

@@ -1,5 +1,6 @@
 """Relevance vector machine: a sparse kernel regressor that returns a KernelPosterior."""
 
+import copy
 from functools import partial
 from typing import Literal, NamedTuple, Self
 
@@ -11,7 +12,7 @@ from forecast_unc._checks import check_whole
 from forecast_unc._random import RandomState, generator
 from forecast_unc._typing import Array
 from forecast_unc.regression.augmented import AugmentedPosterior
-from forecast_unc.regression.posterior import Factor, KernelPosterior
+from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.regressor import KernelRegressor
 from forecast_unc.regression.sparse_bayes import batch
 from forecast_unc.regression.sparse_bayes.lengthscales import (
@@ -115,7 +116,7 @@ class RVMRegressor(KernelRegressor):
 
     Attributes
     ----------
-    posterior_ : KernelPosterior
+    posterior_ : KernelPosterior or AugmentedPosterior
         The posterior, from which all predictions are made.
     relevance_ : ndarray of shape (m,)
         Rows of the training inputs that are kept as centers.
@@ -155,6 +156,8 @@ class RVMRegressor(KernelRegressor):
     >>> bool(abs(mean[0] - np.sin(0.5) / 0.5) < 2 * std[0])
     True
     """
+
+    posterior_: KernelPosterior | AugmentedPosterior
 
     def __init__(
         self,
@@ -239,11 +242,11 @@ class RVMRegressor(KernelRegressor):
         return self
 
     def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Replace the data and keep the bases and hyper-parameters.
+        """A new regressor with the same bases and hyper-parameters, and other data.
 
-        From the rows anew, at O(n m (m + d)) for m bases: with m below the root of n no more than
-        a rank-one update of an n x n factor, and without the squared condition number of kept
-        sums of products.
+        This one is unchanged. The posterior comes from the rows anew, at O(n m (m + d)) for m
+        bases: with m below the root of n no more than a rank-one update of an n x n factor, and
+        without the squared condition number of kept sums of products.
 
         Parameters
         ----------
@@ -255,13 +258,14 @@ class RVMRegressor(KernelRegressor):
         Returns
         -------
         RVMRegressor
-            Itself, with the posterior of the new data; `log_evidence_` and `relevance_` stay those
-            of `fit`.
+            A new one, with the posterior of the new data; `log_evidence_` and `relevance_` are
+            those of `fit`.
         """
         check_is_fitted(self)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
-        self.posterior_, _ = self._posterior(np.asarray(X), np.asarray(y, dtype=np.float64))
-        return self
+        conditioned = copy.copy(self)
+        conditioned.posterior_, _ = self._posterior(np.asarray(X), np.asarray(y, dtype=np.float64))
+        return conditioned
 
     def _check_parameters(self, d: int) -> None:
         choices = {
@@ -392,7 +396,7 @@ class RVMRegressor(KernelRegressor):
         step = batch.em_step if self.algorithm == "em" else batch.mackay_step
         return batch.fixed_point(Phi, t, noise, start, step, self.max_iter)
 
-    def _posterior(self, X: Array, y: Array) -> tuple[KernelPosterior, float]:
+    def _posterior(self, X: Array, y: Array) -> tuple[KernelPosterior | AugmentedPosterior, float]:
         """Posterior in units of the data, with G = Sigma on the columns kept, and log evidence."""
         (n, d), scale, m = X.shape, self._output_scale, len(self._centers)
         X = X - self._input_offset
@@ -434,7 +438,7 @@ class RVMRegressor(KernelRegressor):
         whitened = plain.whiten(*plain.features(rows))
         signal_var = max(float(t @ t) / n - noise_var, noise_var) * scale**2
         augmented = AugmentedPosterior(
-            **{name: getattr(plain, name) for name in plain.__dataclass_fields__},
+            plain=plain,
             inputs=X,
             whitened=whitened[0] if whitened else np.zeros((0, n)),
             scaled_residual=(y - plain.mean(rows)) / self.noise_std_**2,

@@ -18,7 +18,7 @@ from forecast_unc.evaluation import baselines
 from forecast_unc.evaluation.backtest import backtest
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.forecaster import Forecaster
-from forecast_unc.forecasting.propagation import PROPAGATIONS
+from forecast_unc.forecasting.recursion import PROPAGATIONS
 from forecast_unc.forecasting.times import regular_index
 
 _COVERAGE = (0.8, 0.95)

@@ -8,9 +8,8 @@ from forecast_unc import GPRegressor, RVMRegressor
 from forecast_unc.forecasting import filtering
 from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import lag_embedding
-from forecast_unc.forecasting.filtering import state_at_origin
-from forecast_unc.forecasting.propagation import IDENTITY, propagate, sample_paths
 from tests import oracles
+from tests.recursions import IDENTITY, propagate, sample_paths, state_at_origin
 from tests.test_propagation import (
     AR,
     NOISE_VAR,
@@ -41,8 +40,7 @@ def forecast_from(state, posterior, lags, steps, exog=None, **options):
         lags,
         state.mean,
         no_exog(steps) if exog is None else exog,
-        history_cov=state.cov,
-        function_error=state.function_error,
+        state=state,
         **options,
     )
 
@@ -352,6 +350,6 @@ def test_models_without_closed_form_pass_gaps_by_expansion(propagation):
 def test_a_gap_that_the_model_runs_away_in_says_so():
     y = np.append(1.0 + 0.1 * np.arange(5.0), np.full(60, np.nan))
     with pytest.raises(
-        ValueError, match=r"has diverged on its way to the origin, \d+ steps before"
+        ValueError, match=r"diverges on its way to the origin, \d+ steps before"
     ):
         state_of(linear_posterior([2.0]), (1,), y)

@@ -8,12 +8,12 @@ from scipy.linalg import toeplitz
 from statsmodels.tsa.arima_process import arma2ma
 
 from forecast_unc import GPRegressor
-from forecast_unc.forecasting import propagation as propagation_module
+from forecast_unc.forecasting import sampling
 from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import lag_embedding
-from forecast_unc.forecasting.propagation import propagate, sample_paths, step_inputs
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from tests import oracles
+from tests.recursions import propagate, sample_paths, step_inputs
 from tests.test_moments import built_by_hand
 
 AR, NOISE_VAR, STEPS = np.array([0.6, 0.25]), 0.5, 8
@@ -228,14 +228,6 @@ def oracles_latent(gp, lags, inputs):
     return cov - gp.noise_std_**2 * np.eye(len(inputs))
 
 
-def test_step_inputs_are_read_off_the_joined_series():
-    history, mean = np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0])
-    exog = np.array([[0.1], [0.2]])
-    np.testing.assert_array_equal(
-        step_inputs((1, 3), history, mean, exog), [[3.0, 1.0, 0.1], [4.0, 2.0, 0.2]]
-    )
-
-
 # One function for all steps
 
 
@@ -411,8 +403,8 @@ def test_blocks_of_paths_are_all_there(monkeypatch):
     gp, y, _, _ = fitted((1, 2))
     args = gp.posterior_, (1, 2), y, no_exog(4)
     whole = propagate(*args)
-    rows = len(gp.posterior_.factors[0].chol)
-    monkeypatch.setattr(propagation_module, "_PATH_MEMORY", 8 * rows * 4 * 3000)  # 3000 paths
+    size = 8 * gp.posterior_.path_size * 3000  # bytes of a step of 3000 paths
+    monkeypatch.setattr(sampling, "_PATH_MEMORY", size * sampling._PATH_STEPS)
     paths = sample_paths(*args, 20_000, True, 0)
     assert paths.shape == (20_000, 4)
     assert len(np.unique(paths[:, 0])) == 20_000
@@ -579,15 +571,6 @@ def test_sampled_linear_paths_with_all_inputs_uncertain(case, path_consistent):
     args, given, mean, cov = linear_case(*case, steps=4)
     paths = sample_paths(*args, 60_000, path_consistent, 2, **given)
     assert_close_in_errors(paths, mean, cov[path_consistent])
-    joint = propagate(
-        *args,
-        **given,
-        propagation="monte_carlo",
-        n_samples=60_000,
-        random_state=2,
-        path_consistent=path_consistent,
-    )
-    np.testing.assert_array_equal(joint.mean, paths.mean(axis=0))
 
 
 @pytest.mark.parametrize("method", METHODS)

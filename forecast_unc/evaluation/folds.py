@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from forecast_unc._typing import Array
 from forecast_unc.forecasting import scores
 from forecast_unc.forecasting.forecast import Forecast
-from forecast_unc.forecasting.propagation import PROPAGATIONS
+from forecast_unc.forecasting.recursion import PROPAGATIONS
 from forecast_unc.forecasting.times import format_time
 
 # The name of the backtested forecaster itself among those it is compared with.

@@ -4,29 +4,47 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from functools import partial
+from inspect import Parameter, signature
 from os import PathLike
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from forecast_unc._checks import check_whole
 from forecast_unc._typing import Array
+from forecast_unc.forecasting.averaging import Ask, Averaging
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.persistence import save_model
 from forecast_unc.forecasting.series import check_is_series
 
-# With `widest`, narrower bands than so many times the next narrowest are overconfident. The next,
-# not the median: where most members explode, the median says nothing.
-_NARROWEST = 0.25
-# "inverse_width": with 2 the bands of monthly and quarterly series get too narrow, with 1 members
-# that are wide because they are unstable count too much. examples/benchmarks/README.md.
-POWER = 1.5
 # Rolling-origin validation: so many origins, half a horizon apart.
 _N_ORIGINS = 3
 # A horizon for it, at most this share of the series.
 _LONGEST = 0.1
+
+
+class Member(Protocol):
+    """What a combination asks of a member; nothing need be inherited."""
+
+    def fit(self, y: pd.Series[Any], /) -> Any:
+        """Learn from a series, in place."""
+        ...
+
+    def update(self, y_new: pd.Series[Any], /) -> Any:
+        """Take in what followed, in place, by making new state: a copy must not follow."""
+        ...
+
+    def apply(self, y: pd.Series[Any], /) -> Any:
+        """Return the fitted member at the end of another series."""
+        ...
+
+    def forecast(self, steps: int, /, **options: Any) -> Forecast:
+        """Return the forecast of the next steps."""
+        ...
 
 
 class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -42,18 +60,18 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         The members; cloned, never modified. Baselines and other models with the same methods
         will do.
     weights : sequence of float, "inverse_width", "validation" or None, default=None
-        Weight of each member; only the ratios count. "inverse_width" weights by 1 / width^1.5,
-        with the mean width of the 95 % band over the steps of each forecast: the surer count
-        more, a little less than in an inverse-variance average, since some are too sure.
+        Weight of each member; only the ratios count. "inverse_width" weights by 1 / width^1.5 at
+        each step, with the mean width of the 95 % band over the steps up to it: narrow bands count
+        more, a little less than in an inverse-variance average, since some are overconfident.
         "validation" weights by 1 / CRPS^2 over three origins near the end of the series, with
         each member fitted once, before them; for long series, whose members differ. None weights
         all alike.
     widest : float, optional
-        Leave a member out of a forecast where its 95 % bands are on average more than so many
-        times as wide as the narrowest member's, and where it cannot forecast; and the narrowest
-        of three or more, if it is narrower than a quarter of the next. Leave out,
-        from then on, one that cannot take in what is observed later, such as a logarithm a zero.
-        By default none is left out, and its error is that of the combination.
+        Drop a member from the step of a forecast on at which its 95 % bands are on average more
+        than so many times as wide as the narrowest member's, its mean is that of a tail (more than
+        7.4 medians) or it diverges; and the narrowest of three or more where it is narrower than
+        a quarter of the next. Refuse one that cannot take in what is observed later, such as
+        a logarithm a zero. By default none is dropped, and its error is that of the combination.
 
     Attributes
     ----------
@@ -63,8 +81,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         Their weights, which add up to 1; for "inverse_width" those before the widths are known,
         all alike.
     refused_ : dict of int to str
-        Members left out for good, by number, with the reason: those that cannot take in what
-        is observed later, and of an automatic combination those that could not be fitted.
+        Members that could not take in what was observed later, by number, with the reason.
 
     Examples
     --------
@@ -77,7 +94,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
 
     def __init__(
         self,
-        forecasters: Sequence[Any],
+        forecasters: Sequence[Member],
         weights: Sequence[float] | Literal["inverse_width", "validation"] | None = None,
         *,
         widest: float | None = None,
@@ -100,38 +117,20 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         -------
         Combination
         """
-        return self._fit(y, exog, y_std, refuse=False)
-
-    def _fit_those_that_can(
-        self, y: pd.Series, exog: pd.DataFrame | None, y_std: pd.Series | None
-    ) -> Self:
-        """Fit, and leave out what does not suit the series, unless nothing does."""
-        return self._fit(y, exog, y_std, refuse=True)
-
-    def _fit(
-        self, y: pd.Series, exog: pd.DataFrame | None, y_std: pd.Series | None, refuse: bool
-    ) -> Self:
         weights = self._checked_weights()
         check_is_series(y)
         inputs = _given(exog=exog, y_std=y_std)
-        fitted, errors = {}, {}
+        fitted = []
         for number, forecaster in enumerate(self.forecasters):
             try:
-                fitted[number] = clone(forecaster).fit(y, **inputs)
+                fitted.append(clone(forecaster).fit(y, **inputs))
             except ValueError as error:
-                if not refuse:
-                    error.add_note(f"in member {number} of the combination, {forecaster!r}")
-                    raise
-                errors[number] = error
-        if not fitted:
-            raise errors[0]  # of the simplest
+                error.add_note(f"in member {number} of the combination, {forecaster!r}")
+                raise
         if weights is None:
-            assert not refuse
             weights = self._validated_weights(y, exog, y_std)
-        weights = weights[list(fitted)]
-        self.forecasters_ = list(fitted.values())
-        self.weights_ = weights / weights.sum()
-        self.refused_ = {number: str(error) for number, error in errors.items()}
+        self.refused_: dict[int, str] = {}
+        self._keep(fitted, weights, {})
         return self
 
     def update(
@@ -194,14 +193,28 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         Returns
         -------
         Forecast
-            See `Forecast.average`.
+            See `Forecast.average`. Widths that decide are those of the members' default forecasts,
+            whatever the options.
+
+        Raises
+        ------
+        ValueError
+            If a member cannot forecast, or does not have an option.
         """
         check_is_fitted(self, "forecasters_")
-        inputs = _given(exog=exog, exog_cov=exog_cov)
-        forecasts, weights, _ = self._those_that(
-            lambda member: member.forecast(steps, **inputs, **options), weighted=True
-        )
-        return Forecast.average(forecasts, weights * self._shares_by_width(forecasts))
+        check_whole("steps", steps, 1, "1 is the next value.")
+        _check_options(self.forecasters_, options)
+        given = _given(exog=exog, exog_cov=exog_cov, exog_std=options.pop("exog_std", None))
+
+        def asks(**options: Any) -> list[Ask]:
+            def ask(member: Member, first: int) -> Forecast:
+                return member.forecast(first, **_first_steps(given, first, steps), **options)
+
+            return [partial(ask, member) for member in self.forecasters_]
+
+        averaging = Averaging(self._inverse_width, self.widest)
+        references = asks() if options else []
+        return averaging.average(asks(**options), self.weights_, steps, references)
 
     @property
     def numbers_(self) -> list[int]:
@@ -210,50 +223,28 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         return [number for number in range(n) if number not in self.refused_]
 
     def _those_that(
-        self, can: Callable[[Any], Any], weighted: bool = False
-    ) -> tuple[list[Any], Array, dict[int, str]]:
-        """What the members return, their weights, and what the others said, by number.
-
-        With `weighted` those without weight are not asked.
-        """
+        self, make: Callable[[Member], Member]
+    ) -> tuple[list[Member], Array, dict[int, str]]:
+        """What is made of the members, their weights, and what the others said, by number."""
         results, weights, errors = [], [], {}
         for number, member, weight in zip(
             self.numbers_, self.forecasters_, self.weights_, strict=True
         ):
-            if weighted and weight == 0.0:
-                continue
             try:
-                results.append(can(member))
+                results.append(make(member))
+                weights.append(weight)
             except ValueError as error:
                 if self.widest is None:
                     raise
                 errors[number] = error
-            else:
-                weights.append(weight)
         if not any(weights):
             raise next(iter(errors.values()))  # of the simplest
         return results, np.array(weights), {n: str(e) for n, e in errors.items()}
 
-    def _keep(self, members: list[Any], weights: Array, refused: dict[int, str]) -> None:
-        """Go on with those members."""
+    def _keep(self, members: list[Member], weights: Array, refused: dict[int, str]) -> None:
+        """Take these members and their weights, and note those refused."""
         self.forecasters_, self.weights_ = members, weights / weights.sum()
         self.refused_ = self.refused_ | refused
-
-    def _shares_by_width(self, forecasts: Sequence[Forecast]) -> Array:
-        """Factor of each member's weight for the width of its bands, 0 to leave it out."""
-        shares = np.ones(len(forecasts))
-        if self.widest is None and not self._inverse_width:
-            return shares
-        widths = np.array([np.ptp(f.interval(0.95).to_numpy(), axis=1).mean() for f in forecasts])
-        if self.widest is not None:
-            if len(widths) > 2:
-                shares[widths < _NARROWEST * np.sort(widths)[1]] = 0.0
-            shares[widths > self.widest * widths[shares > 0].min()] = 0.0
-        if self._inverse_width:
-            least = widths[shares > 0].min()  # 0 if lost to roundoff: then it alone counts
-            wider = widths > least
-            shares[wider] *= (least / widths[wider]) ** POWER
-        return shares
 
     @property
     def _inverse_width(self) -> bool:
@@ -343,3 +334,33 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
 def _given(**inputs: Any) -> dict[str, Any]:
     """The inputs that were given: a member need not know the others."""
     return {name: value for name, value in inputs.items() if value is not None}
+
+
+def _first_steps(given: dict[str, Any], first: int, steps: int) -> dict[str, Any]:
+    """The regressors and their uncertainty, of the first steps alone."""
+    if first == steps:
+        return given
+    exog, cut = given.get("exog"), {}
+    size = 0 if exog is None else exog.size
+    for name, value in given.items():
+        square = np.shape(value) == (size, size)  # all columns of step 1, then of step 2
+        rows = first * size // steps if square else first
+        at = (slice(rows), slice(rows)) if square else slice(rows)
+        cut[name] = value.iloc[at] if isinstance(value, pd.DataFrame) else value[at]
+    return cut
+
+
+def _check_options(members: Sequence[Member], options: dict[str, Any]) -> None:
+    """Raise unless every member has the options of a forecast."""
+    for member in members:
+        parameters = signature(member.forecast).parameters.values()
+        if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters):
+            continue
+        missing = set(options) - {parameter.name for parameter in parameters}
+        if missing:
+            name = sorted(missing)[0]
+            raise ValueError(
+                f"{name} must be left out for a combination with a {type(member).__name__}, whose "
+                f"forecasts have no such option; got {options[name]!r}. Combine Forecasters only, "
+                "or leave it out."
+            )

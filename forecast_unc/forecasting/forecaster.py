@@ -1,68 +1,44 @@
 """The forecaster: a series in, a joint Gaussian forecast out."""
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Sequence
-from dataclasses import replace
 from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from forecast_unc._checks import check_whole
 from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.arguments import (
-    MIN_ROWS,
-    as_lags,
-    check_arguments,
-    in_words,
-    is_auto,
-    plain,
-)
-from forecast_unc.forecasting.automatic import described, noted, resolved
-from forecast_unc.forecasting.calendar import (
-    Calendar,
-    calendar_inputs,
-    check_calendar,
-    seasonal_periods,
-)
-from forecast_unc.forecasting.combination import Combination
-from forecast_unc.forecasting.differencing import Differencing
-from forecast_unc.forecasting.embedding import complete_rows, lag_embedding
-from forecast_unc.forecasting.exog import check_exog, check_exog_cov
-from forecast_unc.forecasting.filtering import state_at_origin
+from forecast_unc.forecasting.averaging import POWER
+from forecast_unc.forecasting.calendar import Calendar, seasonal_periods
+from forecast_unc.forecasting.ensemble import Ensemble, Refusal
 from forecast_unc.forecasting.forecast import Forecast
+from forecast_unc.forecasting.history import History
+from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.persistence import save_model
-from forecast_unc.forecasting.power import PowerTransform
-from forecast_unc.forecasting.propagation import (
-    PROPAGATIONS,
-    Propagation,
-    propagate,
-    step_inputs,
-)
-from forecast_unc.forecasting.selection import averaging, seasons_in
-from forecast_unc.forecasting.series import check_follows, check_series, check_varies, check_y_std
-from forecast_unc.forecasting.times import extended_index, format_time, future_index
-from forecast_unc.regression.gp import GPRegressor
-from forecast_unc.regression.posterior import Posterior
-from forecast_unc.regression.predictor import as_kernel_regressor
+from forecast_unc.forecasting.recursion import PROPAGATIONS, Method, Propagation
+from forecast_unc.forecasting.series import check_varies
+from forecast_unc.forecasting.specification import Arguments, is_auto, resolve
 
 
 class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Forecasts of a series with the uncertainty of every step carried into the next.
 
     The series is transformed, differenced and standardized, a regressor learns the next value
-    from lagged ones, and its one-step predictions are iterated: each forecast, with its doubt,
-    becomes an input of the next. Each step's mean and variance are exact given a Gaussian
-    input; over several steps the joint Gaussian is an approximation.
+    from lagged ones, and its one-step predictions are iterated: each forecast, with its
+    uncertainty, becomes an input of the next. Each step's mean and variance are exact given a
+    Gaussian input; over several steps the joint Gaussian is an approximation.
 
-    One Forecaster is one specification. With ``lags="auto"`` what is left "auto" is resolved by
-    `fit` into a `Combination` of a few, which `choices_` lists with the reasons; with lags of
-    one's own it is the plain choice: no differences, no transform, prior mean zero and no
-    calendar.
+    A fitted Forecaster is a weighted list of one or more models. With ``lags="auto"`` what is left
+    "auto" is resolved by `fit` into a few specifications, whose quantiles are averaged and which
+    `choices_` lists with the reasons; with lags of one's own it is one, the plain choice: no
+    differences, no transform, prior mean zero and no calendar.
 
     Parameters
     ----------
@@ -100,18 +76,17 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     ----------
     choices_ : list of str
         What was chosen and why, a line each.
+    models_ : tuple of FittedModel
+        The fitted models: each with its ``specification`` (lags, differences, ...), ``regressor``,
+        ``transform`` (the nonlinear one), ``differencing`` (differences, shift and scale) and
+        ``n_rows``.
+    weights_ : ndarray of shape (k,)
+        Their weights before the widths of a forecast are known; they add up to 1.
+    refused_ : tuple of Refusal
+        Specifications that could not be fitted, or could not take in what came later, with the
+        ``reason``.
     seasonal_period_ : tuple of int
         The seasonal periods.
-    combination_ : Combination or None
-        The combination, if there is one; then it has what follows, a member at a time.
-    regressor_ : KernelRegressor
-        The fitted model of the standardized differences.
-    power_ : PowerTransform
-        The nonlinear transform.
-    transform_ : Differencing
-        Differences, shift and scale.
-    lags_ : tuple of int
-        The lags in use.
 
     Examples
     --------
@@ -179,114 +154,12 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             If an argument is not what it must be; the message names the first offending
             time and says what to do.
         """
-        before = self.__dict__.copy()
-        try:
-            return self._fit(y, exog, y_std)
-        except Exception:  # an earlier fit stays as it was
-            self.__dict__ = before
-            raise
-
-    def _fit(self, y: pd.Series, exog: pd.DataFrame | None, y_std: pd.Series | None) -> Self:
-        values, index = check_series(y)
-        check_arguments(self)
-        exog_values = check_exog(exog, index, None, "y")
-        stds = check_y_std(y_std, values, index)
-        check_varies(values)
-        self.seasonal_period_ = self._seasonal_periods(values, index)
-        self.exog_columns_ = pd.Index([]) if exog is None else exog.columns
-        self.combination_ = None
-        if is_auto(self.lags):
-            members = resolved(self, values, index, exog_values.shape[1])
-            n_observed = int((~np.isnan(values)).sum())
-            weights, widest = averaging(n_observed, bool(self.seasonal_period_))
-            self.combination_ = Combination(
-                [member for _, member in members], weights, widest=widest
-            )._fit_those_that_can(y, exog, y_std)
-            self.choices_ = described(self, members, index)
-            return self
-        return self._fit_one(values, stds, index, exog_values, y.name)
-
-    def _fit_one(self, values: Array, stds: Array, index: pd.Index, exog: Array, name: Any) -> Self:
-        """Fit the one specification that is left, with nothing "auto" but the plain choices."""
-        periods = self.seasonal_period_
-        lags = as_lags("lags", self.lags, upto=True)
-        differences = as_lags("differences", plain(self.differences, ()), upto=False)
-        prior_mean = plain(self.prior_mean, "zero")
-        kind = plain(self.transform, None)
-        deepest = lags[-1] if isinstance(lags, range) else max(lags)
-        used = deepest + sum(differences)
-        if len(values) < used + MIN_ROWS:
-            raise ValueError(
-                f"y must have at least {used + MIN_ROWS} values for lags up to {deepest} and "
-                f"differences {tuple(differences)}; got {len(values)}. Give more data, or "
-                "fewer lags."
-            )
-        lags = tuple(lags)  # a range until it is known to be short
-        self._anchor = None
-        if prior_mean != "zero":
-            if prior_mean == "seasonal" and not periods:
-                raise ValueError(
-                    "prior_mean must not be 'seasonal' for a series without a season; got one for "
-                    f"which seasonal_period is {self.seasonal_period!r}. Give its period."
-                )
-            lag = 1 if prior_mean == "last" else periods[0]
-            if lag not in lags:
-                raise ValueError(
-                    f"lags must hold {lag} for prior_mean={prior_mean!r}; got {self.lags!r}. "
-                    "Add it."
-                )
-            self._anchor = lags.index(lag)
-        complete = complete_rows(values, lags, tuple(differences))
-        if complete.sum() < MIN_ROWS:
-            raise ValueError(
-                f"y must leave at least {MIN_ROWS} complete training rows for lags up to "
-                f"{deepest} and differences {tuple(differences)}; got {complete.sum()} of "
-                f"{len(complete)}, the others touch missing values. Use fewer lags, or some that "
-                "miss the gaps, such as (2, 4) if every other value is missing."
-            )
-        self.power_ = PowerTransform(0.0) if kind == "log" else PowerTransform()
-        if kind == "boxcox":
-            if np.nanmin(values) <= 0:
-                raise ValueError(
-                    f"y must be positive for transform='boxcox'; got {np.nanmin(values):g} at "
-                    f"{format_time(index, int(np.nanargmin(values)))}. Use no transform, or add "
-                    "a constant to y."
-                )
-            self.power_ = PowerTransform.fit(values)
-        self.power_.check(values, index)
-        levels, stds = self._transformed(values, stds)
-        transform = Differencing.fit(levels, tuple(differences))
-        if transform.scale <= 1e-12 * np.nanmax(np.abs(levels)):
-            raise ValueError(
-                f"differences must leave some variation; got a constant series after differencing "
-                f"at lags {differences}. Take fewer differences."
-            )
-        if isinstance(self.regressor, GPRegressor) and self.regressor.bias != "free":
-            # Such a bias is the drift: it has to be seen.
-            transform = replace(transform, shift=0.0)
-        self.lags_, self.transform_ = lags, transform
-        self._calendar = check_calendar(plain(self.calendar, None))
-        self._set_history(levels, stds, index, self._with_calendar(exog, index), name)
-        regressor = as_kernel_regressor(
-            GPRegressor(random_state=self.random_state)
-            if self.regressor is None
-            else self.regressor
-        )
-        X, target = self._training_rows()
-        self.regressor_ = clone(regressor).fit(X, target)
-        if self._anchor is not None and not self.regressor_.posterior_.joint:
-            raise ValueError(
-                "prior_mean must be 'zero' for a regressor of scikit-learn; got "
-                f"{prior_mean!r}. Use GPRegressor() or RVMRegressor()."
-            )
-        self._settle_posterior()
-        self.choices_ = [
-            *in_words(lags, tuple(differences), kind, prior_mean, self._calendar),
-            f"seasonal period {', '.join(map(str, periods)) or 'none'}",
-            f"rows {len(target)}",
-        ]
-        if kind == "boxcox":
-            self.choices_[2] += f" of power {self.power_.power:.3g}"
+        arguments = Arguments(**self.get_params(deep=False))
+        arguments.check()
+        history = History.checked(y, exog, y_std)
+        check_varies(history.y)
+        # one assignment, so that an error or an interrupt leaves an earlier fit as it was
+        self.ensemble_ = Ensemble.fit(resolve(arguments, history), history)
         return self
 
     def update(
@@ -310,32 +183,18 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         -------
         Forecaster
             Itself, with the posterior of all rows, or of the last `max_train`. A GP's costs O(n^2)
-            for each that came or went. A regressor of scikit-learn is fitted anew. What was left
-            "auto" goes on without a specification that cannot take in the values, such as a
-            logarithm a zero; `choices_` says so.
+            for each that came or went. A regressor of scikit-learn is fitted anew. Of several
+            models one that cannot take in the values, such as a logarithm a zero, is refused from
+            then on; `choices_` says so.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is not what it must be, or no model can take in the values; the
+            forecaster is then as it was.
         """
-        check_is_fitted(self, "choices_")
-        if self.combination_ is not None:
-            # a copy, as of the regressor below: what shares it stays where it is
-            self.combination_ = copy.copy(self.combination_).update(y_new, exog, y_std)
-            self.choices_ = noted(self.choices_, self.combination_)
-            return self
-        y_new = check_follows(y_new, self._index)
-        expected = y_new.index
-        values, _ = check_series(y_new, "y_new", all_missing=True)
-        exog_values = check_exog(exog, expected, self.exog_columns_, "y_new")
-        self.power_.check(values, expected)
-        levels, stds = self._transformed(values, check_y_std(y_std, values, expected, "y_new"))
-        self._set_history(
-            np.concatenate([self._values, levels]),
-            np.concatenate([self._stds, stds]),
-            extended_index(self._index, len(values)),
-            np.vstack([self._exog, self._with_calendar(exog_values, expected)]),
-            self._name,
-        )
-        # a new one, since `apply` shares this; only the rows that came or went cost
-        self.regressor_ = self.regressor_.condition(*self._training_rows())
-        self._settle_posterior()
+        ensemble = self._ensemble()
+        self.ensemble_ = ensemble.extend(ensemble.history.followed_by(y_new, exog, y_std))
         return self
 
     def apply(
@@ -363,29 +222,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         Forecaster
             A new one; this one is unchanged.
         """
-        check_is_fitted(self, "choices_")
-        if self.combination_ is not None:
-            applied = copy.copy(self)
-            applied.combination_ = self.combination_.apply(y, exog, y_std)
-            applied.choices_ = noted(self.choices_, applied.combination_)
-            return applied
-        values, index = check_series(y)
-        freq, own = getattr(index, "freq", None), getattr(self._index, "freq", None)
-        if freq != own:
-            raise ValueError(
-                f"y must have the frequency of the fit, {own!r}; got {freq!r}. Fit a new model."
-            )
-        used = max(self.lags_) + sum(self.transform_.differences)
-        if len(values) < used:
-            raise ValueError(
-                f"y must have at least {used} values for lags up to {max(self.lags_)} and "
-                f"differences {self.transform_.differences}; got {len(values)}. Give more history."
-            )
+        ensemble = self._ensemble()
         applied = copy.copy(self)
-        exog_values = check_exog(exog, index, self.exog_columns_, "y")
-        self.power_.check(values, index)
-        levels, stds = self._transformed(values, check_y_std(y_std, values, index))
-        applied._set_history(levels, stds, index, self._with_calendar(exog_values, index), y.name)
+        applied.ensemble_ = ensemble.at(ensemble.history.alike(y, exog, y_std))
         return applied
 
     def forecast(
@@ -394,6 +233,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         exog: pd.DataFrame | None = None,
         exog_cov: pd.DataFrame | Array | None = None,
         *,
+        exog_std: pd.DataFrame | Array | None = None,
         propagation: Propagation = "exact",
         path_consistent: bool = True,
         n_samples: int = 1000,
@@ -409,15 +249,19 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             Regressors at the forecast times, if the model was fitted with some; where they
             are uncertain, their means.
         exog_cov : DataFrame or ndarray, optional
-            Uncertainty of `exog`, whose errors are taken for Gaussian and independent of the
-            series: a frame of stds with its index and columns, for independent errors, 0 for
-            a known value; or the covariance of shape (steps * k, steps * k) of its k columns,
-            all columns of step 1, then all of step 2, and so on. None takes them for known.
+            Covariance of `exog` where it is uncertain, of shape (steps * k, steps * k) for its k
+            columns: all columns of step 1, then all of step 2, and so on. The errors are taken for
+            Gaussian and independent of the series. A frame with the index and columns of `exog` is
+            taken for `exog_std`. None takes the regressors for known.
+        exog_std : DataFrame or ndarray, optional
+            Standard deviations of independent errors of `exog` instead, of its shape; 0 for a
+            known value.
         propagation : {"exact", "taylor", "monte_carlo", "naive"}, default="exact"
-            How the doubt of one step enters the next: exact moment matching; moments to
-            first order in the doubt; sample paths; or not at all.
+            How the uncertainty of one step enters the next: exact moment matching; moments to
+            first order in the variance; sample paths; or not at all. Of several models the weights
+            are those of the exact forecasts in any case.
         path_consistent : bool, default=True
-            Share the doubt about the function between the steps, since it is one and the
+            Share the function uncertainty between the steps, since it is one and the
             same function at all of them. False is the classic recursion, whose intervals
             for sums and late steps are too narrow.
         n_samples : int, default=1000
@@ -434,77 +278,61 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         ValueError
             If an argument is not what it must be, or a variance is not positive.
         """
-        check_is_fitted(self, "choices_")
+        ensemble = self._ensemble()
         check_whole("steps", steps, 1, "1 is the next value.")
         check_whole("n_samples", n_samples, 2, "1000 is a good start.")
         if not isinstance(path_consistent, (bool, np.bool_)):
             raise ValueError(
                 f"path_consistent must be True or False; got {path_consistent!r}. "
-                "True shares the doubt about the function between the steps."
+                "True shares the function uncertainty between the steps."
             )
         if propagation not in PROPAGATIONS:
             raise ValueError(
                 f"propagation must be one of {', '.join(PROPAGATIONS)}; got {propagation!r}. "
                 "Use 'exact' unless you compare methods."
             )
-        if self.combination_ is not None:
-            return self.combination_.forecast(
-                steps,
-                exog,
-                exog_cov,
-                propagation=propagation,
-                path_consistent=path_consistent,
-                n_samples=n_samples,
-                random_state=self.random_state if random_state is None else random_state,
-            )
-        index = future_index(self._index, steps)
-        future_exog = check_exog(
-            exog, index, self.exog_columns_, f"the {steps} steps after the origin"
-        )
-        regressors_cov = check_exog_cov(exog_cov, exog)
-        future_exog = self._with_calendar(future_exog, index)
-        posterior = self._posterior
-        state = state_at_origin(
-            posterior,
-            self.lags_,
-            self._values,
-            self._exog,
-            y_std=self._stds,
-            transform=self.transform_,
-            propagation=propagation,
-            path_consistent=path_consistent,
-        )
-        history = np.concatenate([self._values[: -len(state.mean)], state.mean])
-        joint = propagate(
-            posterior,
-            self.lags_,
-            history,
-            future_exog,
-            transform=self.transform_,
-            history_cov=state.cov,
-            function_error=state.function_error,
-            exog_cov=regressors_cov,
-            propagation=propagation,
-            path_consistent=path_consistent,
-            n_samples=n_samples,
-            random_state=self.random_state if random_state is None else random_state,
-        )
-        inputs = step_inputs(self.lags_, state.mean, joint.mean, future_exog, self.transform_)
-        scale = self.transform_.scale
-        split = posterior.joint  # noise and model are told apart
-        model = posterior.covariance(inputs) if split else np.zeros((steps, steps))
-        if not path_consistent:
-            model = np.diag(np.diagonal(model))
-        return Forecast(
-            index,
-            joint.mean,
-            joint.cov,
-            # What enters at each step anew; what uncertain inputs carry over is their part.
-            noise_cov=scale**2 * posterior.noise_var * np.eye(steps) if split else None,
-            model_cov=scale**2 * model if split else None,
-            name=self._name,
-            transform=None if self.power_.power is None else self.power_,
-        )
+        ahead = ensemble.history.future(steps, exog, exog_std, exog_cov)
+        seed = self.random_state if random_state is None else random_state
+        return ensemble.forecast(ahead, Method(propagation, path_consistent, n_samples, seed))
+
+    @property
+    def models_(self) -> tuple[FittedModel, ...]:
+        """The fitted models."""
+        return self._ensemble().models
+
+    @property
+    def weights_(self) -> Array:
+        """Weights of the models before the widths of a forecast are known, (k,)."""
+        return self._ensemble().weights
+
+    @property
+    def refused_(self) -> tuple[Refusal, ...]:
+        """Specifications that were refused, with the reasons."""
+        return self._ensemble().refused
+
+    @property
+    def seasonal_period_(self) -> tuple[int, ...]:
+        """Seasonal periods, shortest first."""
+        return self._ensemble().periods
+
+    @property
+    def choices_(self) -> list[str]:
+        """What was chosen and why: a line on the season, and one on each specification."""
+        ensemble = self._ensemble()
+        origin = "given"
+        if is_auto(self.seasonal_period):
+            suggested = seasonal_periods(ensemble.history.index)
+            origin = f"of {', '.join(map(str, suggested)) or 'none'} that the index suggests"
+        seen = ", ".join(map(str, ensemble.periods)) or "none"
+        lines = [f"seasonal period {seen}: {origin}"]
+        for model, weight in zip(ensemble.models, ensemble.weights, strict=True):
+            by_width = ensemble.averaging.by_width and len(ensemble.models) > 1
+            label = f"1 / width^{POWER:g}" if by_width else f"{weight:.2f}"
+            lines.append(f"weight {label}: {model}: {model.specification.why}")
+        return [
+            *lines,
+            *(f"refused: {one.specification.described()}; {one.reason}" for one in self.refused_),
+        ]
 
     def summary(self) -> str:
         """What was chosen and learned, as text.
@@ -512,29 +340,21 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         Returns
         -------
         str
-            The choices, and noise, evidence and convergence of each fitted model, numbered in
-            the order of the choices.
+            The choices, and noise, evidence and convergence of each fitted model, in the order of
+            the choices.
         """
-        check_is_fitted(self, "choices_")
-        lines = list(self.choices_)
-        numbered = [(0, self)]
-        if self.combination_ is not None:
-            parts = self.combination_
-            numbered = list(zip(parts.numbers_, parts.forecasters_, strict=True))
-        for number, member in numbered:
-            regressor = member.regressor_
-            learned = [
-                f"{what} {getattr(regressor, name):.4g}"
-                for what, name in (
-                    ("noise std", "noise_std_"),
-                    ("log evidence", "log_evidence_"),
-                    ("iterations", "n_iter_"),
-                )
-                if hasattr(regressor, name)
-            ]
-            if not getattr(regressor, "converged_", True):
-                learned.append("not converged")
-            lines.append(f"model {number + 1}: {', '.join(learned) or repr(regressor)}")
+        lines = self.choices_
+        words = {
+            "noise_std_": "noise std",
+            "log_evidence_": "log evidence",
+            "n_iter_": "iterations",
+        }
+        for number, model in enumerate(self.models_, start=1):
+            learned = model.learned()
+            parts = [f"{words[key]} {value:.4g}" for key, value in learned.items() if key in words]
+            if not learned.get("converged_", True):
+                parts.append("not converged")
+            lines.append(f"model {number}: {', '.join(parts) or repr(model.regressor)}")
         return "\n".join(lines)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -546,44 +366,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             File to write; a pickle, so load it only from a source you trust, and with the
             same version of the package.
         """
-        check_is_fitted(self, "choices_")
+        self._ensemble()
         save_model(self, path)
 
-    def _seasonal_periods(self, values: Array, index: pd.Index) -> tuple[int, ...]:
-        if self.seasonal_period is None:
-            return ()
-        if is_auto(self.seasonal_period):
-            return seasons_in(values, seasonal_periods(index))
-        given = as_lags("seasonal_period", self.seasonal_period, upto=False)
-        return tuple(sorted(set(given)))
-
-    def _transformed(self, values: Array, stds: Array) -> tuple[Array, Array]:
-        """Values and their stds on the scale of the power transform.
-
-        A std s becomes g(y + s) - g(y): s g'(y) while s is small, and finite where y is near 0.
-        """
-        levels = self.power_.forward(values)
-        if self.power_.power is None or not stds.any():
-            return levels, stds
-        return levels, np.where(np.isnan(levels), stds, self.power_.forward(values + stds) - levels)
-
-    def _with_calendar(self, exog: Array, index: pd.Index) -> Array:
-        return np.hstack([exog, calendar_inputs(index, self._calendar, self.seasonal_period_)])
-
-    def _settle_posterior(self) -> None:
-        posterior: Posterior = self.regressor_.posterior_
-        self._posterior = posterior if self._anchor is None else posterior.plus_input(self._anchor)
-
-    def _set_history(
-        self, values: Array, stds: Array, index: pd.Index, exog: Array, name: Any
-    ) -> None:
-        self._values, self._stds, self._index = values, stds, index
-        self._exog, self._name = exog, name
-
-    def _training_rows(self) -> tuple[Array, Array]:
-        z = self.transform_.forward(self._values)
-        X, target = lag_embedding(z, self.lags_, self._exog[len(self._values) - len(z) :])
-        complete = complete_rows(self._values, self.lags_, self.transform_.differences)
-        rows = np.flatnonzero(complete)[-self.max_train if self.max_train else None :]
-        X, target = X[rows], target[rows]
-        return X, target if self._anchor is None else target - X[:, self._anchor]
+    def _ensemble(self) -> Ensemble:
+        check_is_fitted(self, "ensemble_")
+        return self.ensemble_

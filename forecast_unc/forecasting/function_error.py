@@ -1,4 +1,4 @@
-"""What the steps of a recursion have in common: the doubt about one and the same function."""
+"""What the steps of a recursion share: the posterior error of one and the same function."""
 
 import copy
 from typing import NamedTuple, Self
@@ -6,13 +6,14 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtbtrs
 
 from forecast_unc._typing import Array
 from forecast_unc.regression.posterior import Posterior
 
 
 class Shared(NamedTuple):
-    """Law of the function's error at the next step, given what was observed so far."""
+    """Distribution of the function's error at the next step, given what was observed so far."""
 
     mean: float
     learned: float  # how much of its variance the observations took away
@@ -24,7 +25,8 @@ class FunctionError:
 
     The levels z are the p before the first step, which do not depend on the error, and that of each
     step. C[t, u] = Cov(error of f at step t, z_u) = r_u . C[t, :] + k_post(x_t, x_u) for earlier
-    steps u, r_u the weights of z_u on the levels before it: a unit triangular system a step.
+    steps u, r_u the weights of z_u on the levels before it: a unit triangular system a step, of
+    bandwidth p.
 
     The covariance J of the steps so built satisfies (I - R) J (I - R)' = k_post + noise +
     rest, with rest the diagonal that makes the steps' own variances exact, and what an
@@ -34,14 +36,14 @@ class FunctionError:
     is taken to be no more than what the step adds to the part its inputs explain: with that
     J is positive definite by construction, and not further from Monte Carlo.
 
-    Some levels may be observed, each when it is the last: then the law of the error is given
-    these. With v_o the variance of such an observation given the earlier ones, and W[o, u] its
-    covariance with z_u, given them too, over sqrt(v_o),
+    Some levels may be observed, each when it is the last: then the distribution of the error is
+    given these. With v_o the variance of such an observation given the earlier ones, and W[o, u]
+    its covariance with z_u, given them too, over sqrt(v_o),
 
         c = L^-1 C[t, O],  L[o, o'] = W[o', o] for o' < o,  L[o, o] = sqrt(v_o),
         Cov(error, z | O) = C[t, :] - c W,  E[error | O] = c . e,  Var(error | O) = k_post - c . c,
 
-    e the observations' departures from what was expected, over sqrt(v_o).
+    e the standardized innovations, the observations less their means over sqrt(v_o).
 
     Parameters
     ----------
@@ -54,27 +56,28 @@ class FunctionError:
     """
 
     def __init__(self, posterior: Posterior, depth: int, n_steps: int) -> None:
-        self.posterior, self.depth = posterior, depth
-        self.step = 0
-        self.path = posterior.function_path(n_steps)
-        self.entered: list[int] = []  # steps on the path
-        self.carry = np.eye(n_steps)  # I - R
-        self.damping = np.ones(n_steps)
-        self.observed: list[int] = []  # levels
-        self.chol = np.zeros((0, 0))  # L
-        self.loadings = np.zeros((0, depth + n_steps))  # W
-        self.departures = np.zeros(0)  # e
+        self.depth, self.step = depth, 0
+        self.covariance = np.zeros((n_steps, n_steps))  # k_post, lower triangle
+        self._path = posterior.function_path(n_steps)
+        self._entered: list[int] = []  # steps whose input is part of the path
+        self._carry = np.zeros((depth + 1, n_steps), order="F")  # I - R, by its subdiagonals
+        self._carry[0] = 1.0
+        self._damping = np.ones(n_steps)
+        self._observed: list[int] = []  # levels
+        self._chol = np.zeros((0, 0))  # L
+        self._loadings = np.zeros((0, depth + n_steps))  # W
+        self._innovations = np.zeros(0)  # e
 
     def with_room(self, n_steps: int) -> Self:
         """A copy with room for so many steps more."""
-        longer = copy.copy(self)
-        now = self.step
-        longer.path, longer.entered = self.path.with_room(n_steps), list(self.entered)
-        longer.carry = np.eye(now + n_steps)
-        longer.carry[:now, :now] = self.carry[:now, :now]
-        longer.damping = np.append(self.damping[:now], np.ones(n_steps))
-        longer.observed = list(self.observed)
-        longer.loadings = _extended(self.loadings[:, : self.depth + now].T, n_steps).T
+        longer, now = copy.copy(self), self.step
+        longer.covariance = _widened(self.covariance[:now, :now], n_steps, n_steps)
+        longer._path = self._path.with_room(n_steps)
+        longer._entered, longer._observed = list(self._entered), list(self._observed)
+        longer._carry = np.asfortranarray(_widened(self._carry[:, :now], 0, n_steps))
+        longer._carry[0] = 1.0
+        longer._damping = np.append(self._damping[:now], np.ones(n_steps))
+        longer._loadings = _widened(self._loadings[:, : self.depth + now], 0, n_steps)
         return longer
 
     def next_step(
@@ -106,35 +109,35 @@ class FunctionError:
         Shared
         """
         n, p = self.step, self.depth
-        between = np.zeros(n + 1)
-        self.entered.append(n)
-        between[self.entered] = self.path.append(x[None])[:, 0]
-        own = between[n]
+        row = self._path.append(x[None])[:, 0]
+        self.covariance[n, [*self._entered, n]] = row
+        self._entered.append(n)
+        own = row[-1]
         if learned_from:
-            self.damping[n] = 0.0
+            self._damping[n] = 0.0
         elif own > 0.0:
-            self.damping[n] = min(1.0, np.sqrt(added / own))
+            self._damping[n] = min(1.0, np.sqrt(added / own))
         cross = np.zeros(p + n)
-        if n and self.damping[n] > 0.0:
-            between = between[:n] * (self.damping[n] * self.damping[:n])
-            cross[p:] = solve_triangular(
-                self.carry[:n, :n], between, lower=True, unit_diagonal=True
-            )
-        known = np.zeros(len(self.observed))
+        if n and self._damping[n] > 0.0:
+            between = self.covariance[n, :n] * self._damping[n] * self._damping[:n]
+            solved, _ = dtbtrs(self._carry[:, :n], between[:, None], uplo="L", diag="U")
+            cross[p:] = solved[:, 0]
+        known = np.zeros(len(self._observed))
         if len(known):
-            known = solve_triangular(self.chol, cross[self.observed], lower=True)
-            cross -= known @ self.loadings[:, : p + n]
-        np.subtract.at(self.carry[n], at[at >= p] - p, weights[at >= p])
-        self.loadings[:, p + n] = self.loadings[:, at] @ weights + known
+            known = solve_triangular(self._chol, cross[self._observed], lower=True)
+            cross -= known @ self._loadings[:, : p + n]
+        steps = at[at >= p] - p
+        np.subtract.at(self._carry, (n - steps, steps), weights[at >= p])
+        self._loadings[:, p + n] = self._loadings[:, at] @ weights + known
         self.step += 1
-        return Shared(float(known @ self.departures), float(known @ known), cross)
+        return Shared(float(known @ self._innovations), float(known @ known), cross)
 
     def skip_step(self) -> None:
         """Enter a step whose input and level are known: it has nothing in common with others."""
-        self.damping[self.step] = 0.0
+        self._damping[self.step] = 0.0
         self.step += 1
 
-    def observe(self, cov: Array, var: float, departure: float) -> None:
+    def observe(self, cov: Array, var: float, innovation: float) -> None:
         """Condition what follows on an observation of the last level.
 
         Parameters
@@ -143,21 +146,21 @@ class FunctionError:
             Its covariance with the last m levels, itself the last.
         var : float
             Variance of the observation, its own noise included.
-        departure : float
+        innovation : float
             The observation less its mean.
         """
-        last, m, std = self.depth + self.step - 1, len(self.observed), np.sqrt(var)
+        last, m, std = self.depth + self.step - 1, len(self._observed), np.sqrt(var)
         chol = np.zeros((m + 1, m + 1))
-        chol[:m, :m] = self.chol
-        chol[m, :m] = self.loadings[:, last]
+        chol[:m, :m] = self._chol
+        chol[m, :m] = self._loadings[:, last]
         chol[m, m] = std
-        row = np.zeros(self.loadings.shape[1])
+        row = np.zeros(self._loadings.shape[1])
         row[last + 1 - len(cov) : last + 1] = cov / std
-        self.chol, self.loadings = chol, np.vstack([self.loadings, row])
-        self.departures = np.append(self.departures, departure / std)
-        self.observed.append(last)
+        self._chol, self._loadings = chol, np.vstack([self._loadings, row])
+        self._innovations = np.append(self._innovations, innovation / std)
+        self._observed.append(last)
 
 
-def _extended(values: Array, more: int) -> Array:
-    """A copy with so many rows of zeros more."""
-    return np.concatenate([values, np.zeros((more, *values.shape[1:]))])
+def _widened(values: Array, rows: int, columns: int) -> Array:
+    """A copy with so many rows and columns of zeros more."""
+    return np.pad(values, ((0, rows), (0, columns)))

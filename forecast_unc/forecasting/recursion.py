@@ -1,21 +1,61 @@
-"""One step of the recursion: the next level, jointly Gaussian with what it comes from.
+"""The recursion: a one-step model iterated, one level after the other.
 
-The way to the origin (`filtering`) and the horizon (`propagation`) are made of such steps.
+The way to the origin (`filtering`), the horizon (`propagation`) and sample paths (`sampling`) are
+made of the same steps: the inputs are read off a `Trajectory`, the posterior gives the next
+standardized change, and the trajectory turns it into a level. `MomentMatching` carries the joint
+covariance along.
 """
 
-from typing import Literal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
+from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.differencing import Differencing
+from forecast_unc.forecasting.diverged import Diverged
 from forecast_unc.forecasting.function_error import FunctionError
-from forecast_unc.regression.posterior import Posterior, check_positive_variance
+from forecast_unc.regression.posterior import Posterior, Unstable, check_positive_variance
 
-# Mean or std beyond this many times the largest change of the history is no forecast.
+Propagation = Literal["exact", "taylor", "monte_carlo", "naive"]
+PROPAGATIONS: tuple[str, ...] = get_args(Propagation)
+
+# A mean or std beyond this many times the largest change of the history is no forecast.
 _DIVERGED = 1e6
+# A variance of an input below this share of those of the levels it is made of is roundoff.
+_ROUNDOFF = 1e-13
+
+
+class Method(NamedTuple):
+    """How uncertainty is propagated; see `Forecaster.forecast`."""
+
+    propagation: Propagation = "exact"
+    path_consistent: bool = True
+    n_samples: int = 1000
+    random_state: RandomState = None
+
+
+class Past(NamedTuple):
+    """What was observed up to the origin, on the scale of the levels."""
+
+    levels: Array  # (n,), NaN where missing
+    stds: Array  # (n,), of the measurement errors
+    exog: Array  # (n, k)
+
+
+class Future(NamedTuple):
+    """Regressors of the h future steps."""
+
+    exog: Array  # (h, k), means where they are uncertain
+    exog_cov: Array | None = (
+        None  # (h u, h u), of the first u <= k, all u of step 1, then of step 2
+    )
 
 
 class LevelMap:
@@ -28,30 +68,121 @@ class LevelMap:
         y_t = scale f(x_t) + shift - sum_(i > 0) c_i y_(t - i).
 
     Covariances are kept in units of scale^2, where the coefficients are those of c.
+
+    Parameters
+    ----------
+    lags : tuple of int
+        Lags of the inputs.
+    differencing : Differencing
+        Differences, shift and scale.
     """
 
-    def __init__(self, lags: tuple[int, ...], transform: Differencing) -> None:
-        back, coefficients = transform.terms()
+    def __init__(self, lags: tuple[int, ...], differencing: Differencing) -> None:
+        back, coefficients = differencing.terms()
         self.depth = int(max(lags) + back[-1])  # levels that one step looks back
         self.lagged = np.add.outer(np.array(lags), back).ravel()  # (l q,), steps back
         self.combine: Array = block_diag(*[coefficients] * len(lags))  # (l, l q)
         self.own, self.carried = back[1:], coefficients[1:]  # (q - 1,)
 
 
-class Recursion:
-    """Moment matching step by step.
+@dataclass(frozen=True, eq=False)
+class OneStepModel:
+    """A posterior of the next standardized change, and what its inputs are made of.
 
     Parameters
     ----------
     posterior : Posterior
-        One-step model of the standardized change.
-    maps : LevelMap
-        What its inputs and the next level are made of.
+        Of the standardized change given [lagged changes; regressors].
+    lags : tuple of int
+        Lags of the inputs, in the order of the posterior's columns.
+    differencing : Differencing
+        Differences, shift and scale between the levels and what the posterior sees.
+    """
+
+    posterior: Posterior
+    lags: tuple[int, ...]
+    differencing: Differencing
+
+    @cached_property
+    def maps(self) -> LevelMap:
+        """What inputs and levels are made of."""
+        return LevelMap(self.lags, self.differencing)
+
+    @property
+    def depth(self) -> int:
+        """Levels that a step looks back, p."""
+        return self.maps.depth
+
+    def limit(self, levels: Array) -> float:
+        """Mean or std of a change beyond which a forecast from these levels has diverged."""
+        changes = self.differencing.forward(levels)
+        # standardized: 1 is a usual change, if the last ones happen to be smaller
+        return _DIVERGED * float(np.abs(changes[~np.isnan(changes)]).max(initial=1.0))
+
+
+class Trajectory:
+    """Levels and their standardized changes up to now; of one series, or of many abreast.
+
+    Parameters
+    ----------
+    model : OneStepModel
+        What the levels are made of.
+    start : ndarray of shape (..., p)
+        The last levels before the first step.
+    steps : int
+        Room for so many steps.
+    """
+
+    def __init__(self, model: OneStepModel, start: Array, steps: int) -> None:
+        self.model, self.now = model, start.shape[-1]
+        self._back = np.array(model.lags)
+        room = np.zeros((*start.shape[:-1], steps))
+        self._levels = np.concatenate([start, room], axis=-1)
+        self._changes = np.concatenate([model.differencing.forward(start), room], axis=-1)
+        self._lead = self._levels.shape[-1] - self._changes.shape[-1]
+
+    @property
+    def levels(self) -> Array:
+        """Levels so far, (..., now), the first the start's; a view."""
+        return self._levels[..., : self.now]
+
+    def inputs(self, exog: Array) -> Array:
+        """Inputs of the next step, (..., d), with its regressors (..., k)."""
+        lagged = self._changes[..., self.now - self._lead - self._back]
+        return np.concatenate([lagged, exog], axis=-1)
+
+    def append(self, change: Array | float) -> None:
+        """Enter the next level by its standardized change, (...)."""
+        maps, differencing, t = self.model.maps, self.model.differencing, self.now
+        self._changes[..., t - self._lead] = change
+        self._levels[..., t] = differencing.scale * change + differencing.shift
+        self._levels[..., t] -= self._levels[..., t - maps.own] @ maps.carried
+        self.now += 1
+
+    def revise(self, last: Array) -> None:
+        """Replace the last levels, (..., m), m > 0, and the changes that they are part of."""
+        m = last.shape[-1]
+        self._levels[..., self.now - m : self.now] = last
+        first = max(self.now - m - self._lead, 0)
+        window = self._levels[..., first : self.now]
+        self._changes[..., first : self.now - self._lead] = self.model.differencing.forward(window)
+
+    def take(self, paths: NDArray[np.intp]) -> None:
+        """Keep these of the series abreast, repeats allowed."""
+        self._levels, self._changes = self._levels[paths], self._changes[paths]
+
+
+class MomentMatching:
+    """A joint Gaussian over coordinates, to which every step adds the next level.
+
+    Parameters
+    ----------
+    model : OneStepModel
+        The one-step model.
     method : {"exact", "taylor"}
         Moments under an uncertain input.
-    changes : ndarray
-        Standardized changes of the history, NaN where missing; what is far beyond the largest
-        has diverged.
+    limit : float
+        Mean or std of a change beyond which the forecast has diverged.
     function : FunctionError, optional
         What the steps' errors of the function have in common, if it is one and the same.
     uncertain : int, default=0
@@ -60,21 +191,16 @@ class Recursion:
 
     def __init__(
         self,
-        posterior: Posterior,
-        maps: LevelMap,
+        model: OneStepModel,
         method: Literal["exact", "taylor"],
-        changes: Array,
+        limit: float,
         function: FunctionError | None,
         uncertain: int = 0,
     ) -> None:
-        self.posterior = posterior
-        self.maps = maps
-        self.method = method
+        self.model, self.method, self.limit, self.function = model, method, limit, function
+        posterior = model.posterior
         self.moments = posterior.moments if method == "exact" else posterior.taylor_moments
-        # standardized: 1 is a usual change, if the last ones happen to be smaller
-        self.limit = float(np.abs(changes[~np.isnan(changes)]).max(initial=1.0))
-        self.function = function
-        self.combine: Array = block_diag(maps.combine, np.eye(uncertain))
+        self.combine: Array = block_diag(model.maps.combine, np.eye(uncertain))
 
     def step(
         self,
@@ -83,7 +209,6 @@ class Recursion:
         x: Array,
         at: NDArray[np.intp],
         levels: NDArray[np.intp],
-        where: str,
         learned_from: bool = False,
     ) -> float:
         """Enter the next level as a coordinate, and return its standardized change's mean.
@@ -100,8 +225,6 @@ class Recursion:
             Coordinates that the first inputs are linear in; the other inputs are known.
         levels : ndarray of shape (m,)
             Coordinates of the last m >= p levels.
-        where : str
-            Where this is, for errors.
         learned_from : bool, default=False
             As for `FunctionError.next_step`.
 
@@ -111,13 +234,14 @@ class Recursion:
 
         Raises
         ------
-        ValueError
+        Unstable
             If the forecast has diverged, or a variance is not positive.
         """
-        maps, before = self.maps, cov[:n, :n]
+        maps, posterior, before = self.model.maps, self.model.posterior, cov[:n, :n]
         input_cov = self._input_cov(len(x), at, before)
         mean, var, slope = self.moments(x, input_cov)
-        slope, added = _explainable(slope, input_cov, var - self.posterior.noise_var)
+        var -= posterior.observation_var
+        slope, added = _explainable(slope, input_cov, var - posterior.noise_var)
         weights = slope[: len(self.combine)] @ self.combine
         # Stein: Cov(z, y) = Cov(z, x) E[dy/dx], so no inverse of a singular Cov(x).
         cross = weights @ before[at]
@@ -136,12 +260,12 @@ class Recursion:
             cross += shared
             mean += error.mean
             var += 2.0 * float(weights @ shared[at]) - error.learned
-        if not abs(mean) + np.sqrt(abs(var)) < _DIVERGED * self.limit:
-            raise ValueError(
-                f"steps must not outrun the model; got a forecast that has diverged {where}. "
-                "Ask for fewer steps, take differences, or use other lags."
+        if not abs(mean) + np.sqrt(abs(var)) < self.limit:
+            raise Unstable(
+                "steps must stay where the forecast is stable; got one that diverges. Ask for "
+                "fewer steps, take differences, or use other lags."
             )
-        check_positive_variance(np.array([var]), self.posterior, self.method, f" {where}")
+        check_positive_variance(np.array([var]), posterior, self.method)
         own = levels[len(levels) - maps.own]
         taken = maps.carried @ before[own]  # Cov(carried . levels, z), of y = change - that
         cov[n, :n] = cov[:n, n] = cross - taken
@@ -153,11 +277,28 @@ class Recursion:
         r = len(self.combine)
         input_cov = np.zeros((d, d))
         input_cov[:r, :r] = self.combine @ cov[np.ix_(at, at)] @ self.combine.T
-        # A change between two levels may be far surer than they are: below roundoff it is known.
-        known = np.diagonal(input_cov)[:r] <= 1e-13 * (self.combine**2 @ cov[at, at])
+        # The change between two levels can be known far better than they are.
+        known = np.diagonal(input_cov)[:r] <= _ROUNDOFF * (self.combine**2 @ cov[at, at])
         input_cov[:r][known] = 0.0
         input_cov[:, :r][:, known] = 0.0
         return input_cov
+
+
+@contextmanager
+def at_step(step: int, where: str = "") -> Iterator[None]:
+    """Errors of a step with the number of the step, from 1; 0 is before the first forecast.
+
+    Raises
+    ------
+    Diverged
+        In the place of Unstable; other errors pass.
+    """
+    try:
+        yield
+    except Unstable as error:
+        problem, _, remedy = str(error).partition(". ")
+        place = where or f"at step {step}"
+        raise Diverged(f"{problem} {place}. {remedy}", step) from error
 
 
 def _explainable(slope: Array, cov: Array, latent_var: float) -> tuple[Array, float]:

@@ -26,8 +26,8 @@ _SEASONAL_SIGNIFICANCE = -1.0
 
 
 @dataclass(frozen=True)
-class Specification:
-    """All that a `Forecaster` and its Gaussian process leave open.
+class Candidate:
+    """A specification for a series, and the Gaussian process that suits it.
 
     Parameters
     ----------
@@ -128,10 +128,10 @@ def lags_for(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(lag for lag in lags if lag == 1 or 1 < lag <= n / 3))
 
 
-def specifications(
+def candidates(
     y: Array, periods: tuple[int, ...], transform: bool = True, regressors: bool = False
-) -> tuple[Specification, ...]:
-    """The specifications to average for a series, simplest first.
+) -> tuple[Candidate, ...]:
+    """The candidates to average for a series, simplest first.
 
     Parameters
     ----------
@@ -146,11 +146,11 @@ def specifications(
 
     Returns
     -------
-    tuple of Specification
+    tuple of Candidate
     """
     n = int((~np.isnan(y)).sum())
     log: Literal["log"] | None = "log" if transform and np.nanmin(y, initial=np.inf) > 0 else None
-    changes = Specification(
+    changes = Candidate(
         lags=lags_for(n, periods),
         differences=(1,),
         transform=None,
@@ -193,7 +193,7 @@ def specifications(
         several = (seasonal, replace(levels, lags=lags), replace(levels, prior="weak"))
         return (*several, replace(seasonal, rows=_MANY)) if n > _MANY else several
     why = "relative changes, without a term for a drift, which would grow exponentially"
-    relative: tuple[Specification, ...] = ()
+    relative: tuple[Candidate, ...] = ()
     if log:
         relative = (replace(changes, transform=log, bias=None, why=why),)
     last = replace(seasonal, prior_mean="last", why="the departure from the last value")
@@ -218,12 +218,12 @@ def specifications(
     return _windows(kinds, n, _MANY, 4 * periods[0], 2 * periods[0])
 
 
-def averaging(n: int, seasonal: bool) -> tuple[Literal["inverse_width"] | None, float]:
-    """`weights` and `widest` of the combination of the specifications of a series.
+def averaging(n: int, seasonal: bool) -> tuple[bool, float]:
+    """`by_width` and `widest` of the average of the candidates of a series.
 
-    The surer members count more, and those left out are unstable, or their logarithm explodes.
-    The two of short series without a season are too sure all too often: equal weights, and
-    wide bands.
+    Members with narrower bands count more, and those dropped are unstable, or their logarithm
+    explodes. The two of short series without a season are overconfident all too often: equal
+    weights, and wide bands.
 
     Parameters
     ----------
@@ -234,13 +234,13 @@ def averaging(n: int, seasonal: bool) -> tuple[Literal["inverse_width"] | None, 
 
     Returns
     -------
-    weights : {"inverse_width", None}
+    by_width : bool
     widest : float
     """
-    return (None, 6.0) if n < FEW and not seasonal else ("inverse_width", 4.0)
+    return (False, 6.0) if n < FEW and not seasonal else (True, 4.0)
 
 
-def _windows(kinds: tuple[Specification, ...], n: int, *rows: int) -> tuple[Specification, ...]:
+def _windows(kinds: tuple[Candidate, ...], n: int, *rows: int) -> tuple[Candidate, ...]:
     """Each kind learned from the last so many rows: the first number, and those below n.
 
     None from more than its own.

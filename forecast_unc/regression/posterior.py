@@ -124,6 +124,10 @@ class Posterior(Protocol):
         ...
 
 
+class Unstable(ValueError):
+    """A prediction without a meaning: it ran away, or its variance has lost its digits."""
+
+
 def check_positive_variance(
     var: Array, posterior: Posterior, method: str = "exact", where: str = ""
 ) -> None:
@@ -139,6 +143,11 @@ def check_positive_variance(
         How they were computed.
     where : str
         A few words on where, such as "at step 12".
+
+    Raises
+    ------
+    Unstable
+        A ValueError.
     """
     if (var > 0).all():
         return
@@ -160,4 +169,4 @@ def check_positive_variance(
             f"The noise is {ratio:.2g} of the signal, too small for double precision on these "
             "inputs. Fix a larger noise_std."
         )
-    raise ValueError(f"variance must be positive; got {var.min():.3g}{where}. {remedy}")
+    raise Unstable(f"variance must be positive; got {var.min():.3g}{where}. {remedy}")

@@ -1,0 +1,122 @@
+"""A weighted list of one or more fitted models: what a `Forecaster` is once it is fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Self, TypeVar
+
+import numpy as np
+
+from forecast_unc._typing import Array
+from forecast_unc.forecasting.averaging import Averaging
+from forecast_unc.forecasting.forecast import Forecast
+from forecast_unc.forecasting.history import Ahead, History
+from forecast_unc.forecasting.model import FittedModel
+from forecast_unc.forecasting.recursion import Method
+from forecast_unc.forecasting.specification import Resolution, Specification
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Refusal:
+    """A specification that could not be fitted, or could not take in later values."""
+
+    specification: Specification
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Fitted models of one history, and how their forecasts are averaged. Immutable.
+
+    Parameters
+    ----------
+    history : History
+        The series up to the origin.
+    models : tuple of FittedModel
+        One or more.
+    averaging : Averaging
+        How their quantiles are averaged.
+    refused : tuple of Refusal
+        What was dropped, with the reasons.
+    periods : tuple of int
+        Seasonal periods.
+    """
+
+    history: History
+    models: tuple[FittedModel, ...]
+    averaging: Averaging
+    refused: tuple[Refusal, ...]
+    periods: tuple[int, ...]
+
+    @classmethod
+    def fit(cls, resolution: Resolution, history: History) -> Self:
+        """Fit every specification, and drop those that do not suit the series unless none does."""
+        models, refused = _those_that_can(
+            resolution.specifications, lambda one: FittedModel.fit(one, history), lambda one: one
+        )
+        return cls(history, models, resolution.averaging, refused, resolution.periods)
+
+    @property
+    def weights(self) -> Array:
+        """Weights of the models before the widths are known, which add up to 1, (k,)."""
+        return np.full(len(self.models), 1.0 / len(self.models))
+
+    def extend(self, history: History) -> Self:
+        """The models with the posteriors of a longer history; see `FittedModel.extend`."""
+        return self._each(history, lambda model: model.extend(history))
+
+    def at(self, history: History) -> Self:
+        """The models at the end of another history, with nothing learned."""
+        return self._each(history, lambda model: model.at(history))
+
+    def forecast(self, ahead: Ahead, method: Method) -> Forecast:
+        """The averaged forecast.
+
+        The weights are those of the exact forecasts whatever the method, so that methods can be
+        compared.
+
+        Parameters
+        ----------
+        ahead : Ahead
+            The steps and their regressors.
+        method : Method
+            How uncertainty is propagated.
+
+        Returns
+        -------
+        Forecast
+        """
+        asks = [partial(_first, model, ahead, method) for model in self.models]
+        plain = method.propagation == "exact" and method.path_consistent
+        references = [] if plain else [partial(_first, m, ahead, None) for m in self.models]
+        return self.averaging.average(asks, self.weights, len(ahead.index), references)
+
+    def _each(self, history: History, move: Callable[[FittedModel], FittedModel]) -> Self:
+        models, refused = _those_that_can(self.models, move, lambda model: model.specification)
+        return replace(self, history=history, models=models, refused=self.refused + refused)
+
+
+def _first(model: FittedModel, ahead: Ahead, method: Method | None, steps: int) -> Forecast:
+    """A model's forecast of the first steps."""
+    return model.forecast(ahead.first(steps), method)
+
+
+def _those_that_can(
+    items: tuple[T, ...],
+    make: Callable[[T], FittedModel],
+    named: Callable[[T], Specification],
+) -> tuple[tuple[FittedModel, ...], tuple[Refusal, ...]]:
+    """Models made of the items, and why others could not be; the first's error if none could."""
+    models, errors = [], []
+    for item in items:
+        try:
+            models.append(make(item))
+        except ValueError as error:
+            errors.append((named(item), error))
+    if not models:
+        raise errors[0][1]  # of the simplest
+    return tuple(models), tuple(Refusal(one, str(error)) for one, error in errors)

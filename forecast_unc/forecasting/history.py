@@ -1,0 +1,189 @@
+"""A checked series up to its origin, and what is asked of the steps after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from forecast_unc._typing import Array
+from forecast_unc.forecasting.exog import check_exog, check_uncertainty
+from forecast_unc.forecasting.series import check_follows, check_series, check_y_std
+from forecast_unc.forecasting.times import (
+    extended_index,
+    format_time,
+    future_index,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Ahead:
+    """The times of the steps after the origin, and their regressors.
+
+    Parameters
+    ----------
+    index : Index of length h
+        The times.
+    exog : ndarray of shape (h, k)
+        Regressors, where they are uncertain their means.
+    exog_cov : ndarray of shape (h * k, h * k) or None
+        Their covariance, all of step 1, then of step 2, and so on; None if they are known.
+    """
+
+    index: pd.Index[Any]
+    exog: Array
+    exog_cov: Array | None
+
+    def first(self, steps: int) -> Self:
+        """The first steps alone."""
+        size = steps * self.exog.shape[1]
+        cov = None if self.exog_cov is None else self.exog_cov[:size, :size]
+        return replace(self, index=self.index[:steps], exog=self.exog[:steps], exog_cov=cov)
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """A series that was checked: what a model is fitted to and forecasts from.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        The series, NaN where missing.
+    stds : ndarray of shape (n,)
+        Stds of the measurement errors, in units of the series; 0 is exact.
+    index : Index of length n
+        Regular, with its frequency set.
+    exog : ndarray of shape (n, k)
+        Regressors; k may be 0.
+    columns : Index of length k
+        Their names.
+    name : hashable
+        Name of the series.
+    """
+
+    y: Array
+    stds: Array
+    index: pd.Index[Any]
+    exog: Array
+    columns: pd.Index[Any]
+    name: Any
+
+    @classmethod
+    def checked(cls, y: object, exog: object = None, y_std: object = None) -> Self:
+        """The history of a user's series, or an error in terms of it.
+
+        Parameters
+        ----------
+        y : Series
+            See `Forecaster.fit`.
+        exog : DataFrame, optional
+            Regressors.
+        y_std : Series, optional
+            Stds of the measurement errors.
+
+        Returns
+        -------
+        History
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is not what it must be.
+        """
+        values, index = check_series(y)
+        regressors = check_exog(exog, index, None, "y")
+        stds = check_y_std(y_std, values, index)
+        columns = exog.columns if isinstance(exog, pd.DataFrame) else pd.Index([])
+        return cls(values, stds, index, regressors, columns, getattr(y, "name", None))
+
+    def alike(self, y: object, exog: object = None, y_std: object = None) -> Self:
+        """Another series of the same frequency, with the same regressors; see `checked`."""
+        values, index = check_series(y)
+        ours, theirs = _spacing(self.index), _spacing(index)
+        if ours != theirs:
+            raise ValueError(
+                f"y must have the frequency of the fit, {ours!r}; got {theirs!r}. Fit a new model."
+            )
+        regressors = check_exog(exog, index, self.columns, "y")
+        stds = check_y_std(y_std, values, index)
+        return replace(
+            self,
+            y=values,
+            stds=stds,
+            index=index,
+            exog=regressors,
+            name=getattr(y, "name", None),
+        )
+
+    def followed_by(self, y_new: object, exog: object = None, y_std: object = None) -> Self:
+        """The history with the values that came next.
+
+        Parameters
+        ----------
+        y_new : Series
+            The next values; its index starts where this one ends.
+        exog : DataFrame, optional
+            Their regressors.
+        y_std : Series, optional
+            Stds of their measurement errors.
+
+        Returns
+        -------
+        History
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is not what it must be.
+        """
+        series = check_follows(y_new, self.index)
+        values, _ = check_series(series, "y_new", all_missing=True)
+        regressors = check_exog(exog, series.index, self.columns, "y_new")
+        stds = check_y_std(y_std, values, series.index, "y_new")
+        return replace(
+            self,
+            y=np.concatenate([self.y, values]),
+            stds=np.concatenate([self.stds, stds]),
+            index=extended_index(self.index, len(values)),
+            exog=np.vstack([self.exog, regressors]),
+        )
+
+    def future(
+        self,
+        steps: int,
+        exog: pd.DataFrame | None = None,
+        exog_std: object = None,
+        exog_cov: object = None,
+    ) -> Ahead:
+        """The next steps, with their regressors.
+
+        Parameters
+        ----------
+        steps : int
+            How many.
+        exog, exog_std, exog_cov
+            As of `Forecaster.forecast`.
+
+        Returns
+        -------
+        Ahead
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is not what it must be.
+        """
+        index = future_index(self.index, steps)
+        regressors = check_exog(exog, index, self.columns, f"the {steps} steps after the origin")
+        return Ahead(index, regressors, check_uncertainty(exog_std, exog_cov, exog))
+
+    def time(self, position: int) -> str:
+        """The time at a position, as text."""
+        return format_time(self.index, position)
+
+
+def _spacing(index: pd.Index[Any]) -> object:
+    """Frequency of a regular index, or the step of one of whole numbers."""
+    return index.step if isinstance(index, pd.RangeIndex) else getattr(index, "freq", None)

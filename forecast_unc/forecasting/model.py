@@ -1,0 +1,267 @@
+"""One specification fitted on one history: what forecasts are made by. Immutable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from forecast_unc._typing import Array
+from forecast_unc.forecasting.calendar import calendar_inputs
+from forecast_unc.forecasting.differencing import Differencing
+from forecast_unc.forecasting.embedding import complete_rows, lag_embedding
+from forecast_unc.forecasting.forecast import Forecast
+from forecast_unc.forecasting.history import Ahead, History
+from forecast_unc.forecasting.power import PowerTransform
+from forecast_unc.forecasting.propagation import propagate
+from forecast_unc.forecasting.recursion import Future, Method, OneStepModel, Past
+from forecast_unc.forecasting.specification import MIN_ROWS, Specification, check_length
+from forecast_unc.regression.regressor import KernelRegressor
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """A specification fitted on a history, at the end of that history or of another.
+
+    Parameters
+    ----------
+    specification : Specification
+        What was fitted.
+    history : History
+        Where forecasts start: the series up to the origin.
+    transform : PowerTransform
+        The nonlinear transform from values to levels.
+    differencing : Differencing
+        Differences, shift and scale from levels to what the regressor sees.
+    regressor : KernelRegressor
+        The fitted one-step model.
+    n_rows : int
+        Rows that its posterior rests on.
+    """
+
+    specification: Specification
+    history: History
+    transform: PowerTransform
+    differencing: Differencing
+    regressor: KernelRegressor
+    n_rows: int
+
+    @classmethod
+    def fit(cls, specification: Specification, history: History) -> Self:
+        """Learn the one-step model of a specification from a history.
+
+        Parameters
+        ----------
+        specification : Specification
+            Its regressor is cloned.
+        history : History
+            The series.
+
+        Returns
+        -------
+        FittedModel
+
+        Raises
+        ------
+        ValueError
+            If the series is too short, does not vary or cannot be transformed.
+        """
+        _check_rows(specification, history)
+        transform = _power(specification.transform, history)
+        levels = transform.forward(history.y)
+        differencing = Differencing.fit(levels, specification.differences)
+        if differencing.scale <= 1e-12 * np.nanmax(np.abs(levels)):
+            raise ValueError(
+                "differences must leave some variation; got a constant series after differencing "
+                f"at lags {specification.differences}. Take fewer differences."
+            )
+        if not specification.centered:
+            differencing = replace(differencing, shift=0.0)
+        X, target = _rows(specification, differencing, _past(specification, transform, history))
+        regressor = clone(specification.regressor).fit(X, target)
+        model = cls(specification, history, transform, differencing, regressor, len(target))
+        model._one_step()  # says so if the regressor cannot have the prior mean
+        return model
+
+    def extend(self, history: History) -> Self:
+        """The same hyper-parameters with the posterior of a longer history.
+
+        Parameters
+        ----------
+        history : History
+            This model's and what followed.
+
+        Returns
+        -------
+        FittedModel
+            A new one.
+
+        Raises
+        ------
+        ValueError
+            If the values that came cannot be transformed or learned from.
+        """
+        self._check_values(history)
+        past = _past(self.specification, self.transform, history)
+        X, target = _rows(self.specification, self.differencing, past)
+        regressor = self.regressor.condition(X, target)
+        return replace(self, history=history, regressor=regressor, n_rows=len(target))
+
+    def at(self, history: History) -> Self:
+        """The same model at the end of another history, with nothing learned.
+
+        Parameters
+        ----------
+        history : History
+            Of the same kind of series.
+
+        Returns
+        -------
+        FittedModel
+            A new one, which shares the posterior.
+
+        Raises
+        ------
+        ValueError
+            If the series is too short for a step, or cannot be transformed.
+        """
+        self._check_values(history)
+        spec, n = self.specification, len(history.y)
+        if n < spec.depth:
+            raise ValueError(
+                f"y must have at least {spec.depth} values for lags up to {max(spec.lags)} and "
+                f"differences {spec.differences}; got {n}. Give more history."
+            )
+        return replace(self, history=history)
+
+    def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
+        """Joint forecast of the next values.
+
+        Parameters
+        ----------
+        ahead : Ahead
+            The steps and their regressors, of `History.future`.
+        method : Method, optional
+            How uncertainty is propagated; by default exactly, or if the regressor has no closed
+            form by "taylor".
+
+        Returns
+        -------
+        Forecast
+
+        Raises
+        ------
+        Diverged
+            If the forecast diverges, with the step at which it does.
+        """
+        spec, index = self.specification, ahead.index
+        if method is None:
+            method = Method("exact" if self.regressor.posterior_.closed_form else "taylor")
+        future = Future(_inputs(spec, ahead.exog, index), ahead.exog_cov)
+        joint = propagate(self._one_step(), self._past(), future, method)
+        return Forecast(
+            index,
+            joint.mean,
+            joint.cov,
+            noise_cov=joint.noise_cov,
+            model_cov=joint.function_cov,
+            name=self.history.name,
+            transform=None if self.transform.power is None else self.transform,
+        )
+
+    def __str__(self) -> str:
+        last = "last " if self.n_rows == self.specification.max_train else ""
+        power = self.transform.power if self.specification.transform == "boxcox" else None
+        return f"{self.specification.described(power)}, {last}{self.n_rows} rows"
+
+    def learned(self) -> dict[str, Any]:
+        """What the regressor learned: its noise, evidence and search, where it has them."""
+        names = ("noise_std_", "log_evidence_", "n_iter_", "converged_")
+        found = ((name, getattr(self.regressor, name, None)) for name in names)
+        return {name: value for name, value in found if value is not None}
+
+    def _one_step(self) -> OneStepModel:
+        posterior, anchor = self.regressor.posterior_, self.specification.anchor
+        if anchor is not None:
+            posterior = posterior.plus_input(anchor)
+        return OneStepModel(posterior, self.specification.lags, self.differencing)
+
+    def _past(self) -> Past:
+        return _past(self.specification, self.transform, self.history)
+
+    def _check_values(self, history: History) -> None:
+        self.transform.check(history.y, history.index)
+
+
+def _check_rows(specification: Specification, history: History) -> None:
+    """Raise unless a history leaves rows to learn from, and not too many."""
+    lags, differences = specification.lags, specification.differences
+    check_length(len(history.y), max(lags), differences)
+    complete = complete_rows(history.y, lags, differences)
+    n_complete = int(complete.sum())
+    if n_complete < MIN_ROWS:
+        raise ValueError(
+            f"y must leave at least {MIN_ROWS} complete training rows for lags up to "
+            f"{max(lags)} and differences {differences}; got {n_complete} of "
+            f"{len(complete)}, the others touch missing values. Use fewer lags, or some that "
+            "miss the gaps, such as (2, 4) if every other value is missing."
+        )
+    most = specification.regressor.most_rows
+    if specification.max_train is None and most is not None and n_complete > most:
+        raise ValueError(
+            f"max_train must be given for more than {most} training rows; got {n_complete}, of "
+            f"which {type(specification.regressor).__name__} would keep matrices of "
+            f"{8e-9 * n_complete**2:.2g} GB, at a time that grows with their cube. Pass "
+            f"max_train={most} or fewer to learn from the last rows."
+        )
+
+
+def _power(kind: str | None, history: History) -> PowerTransform:
+    """The nonlinear transform of a history, checked."""
+    values = history.y
+    if kind == "boxcox":
+        if np.nanmin(values) <= 0:
+            raise ValueError(
+                f"y must be positive for transform='boxcox'; got {np.nanmin(values):g} at "
+                f"{history.time(int(np.nanargmin(values)))}. Use no transform, or add "
+                "a constant to y."
+            )
+        return PowerTransform.fit(values)
+    transform = PowerTransform(0.0) if kind == "log" else PowerTransform()
+    transform.check(values, history.index)
+    return transform
+
+
+def _past(specification: Specification, transform: PowerTransform, history: History) -> Past:
+    """A history on the scale of the levels, with the inputs from the calendar.
+
+    A std s becomes g(y + s) - g(y): s g'(y) while s is small, and finite where y is near 0.
+    """
+    values, stds = history.y, history.stds
+    levels = transform.forward(values)
+    if transform.power is not None and stds.any():
+        stds = np.where(np.isnan(levels), stds, transform.forward(values + stds) - levels)
+    return Past(levels, stds, _inputs(specification, history.exog, history.index))
+
+
+def _inputs(specification: Specification, exog: Array, index: pd.Index[Any]) -> Array:
+    """Regressors and inputs from the calendar, (len(index), k)."""
+    calendar = calendar_inputs(index, specification.calendar, specification.periods)
+    return np.hstack([exog, calendar])
+
+
+def _rows(
+    specification: Specification, differencing: Differencing, past: Past
+) -> tuple[Array, Array]:
+    """Training rows and targets: the last complete ones."""
+    z = differencing.forward(past.levels)
+    X, target = lag_embedding(z, specification.lags, past.exog[len(past.levels) - len(z) :])
+    rows = np.flatnonzero(~(np.isnan(X).any(axis=1) | np.isnan(target)))
+    if specification.max_train:
+        rows = rows[-specification.max_train :]
+    X, target = X[rows], target[rows]
+    anchor = specification.anchor
+    return X, target if anchor is None else target - X[:, anchor]

@@ -1,0 +1,282 @@
+"""Sample paths: the distribution that the closed forms approximate.
+
+With `path_consistent` every path has one function, drawn by conditioning on the path's own
+earlier observations. What is missing or noisy before the origin is sampled too: paths that run
+from the last complete window to the origin are weighted by what was observed on the way, and
+resampled (a particle filter). So the function of a path is one that agrees with it.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forecast_unc._random import generator
+from forecast_unc._typing import Array
+from forecast_unc.forecasting.filtering import RunIn, run_in
+from forecast_unc.forecasting.recursion import (
+    Future,
+    Method,
+    OneStepModel,
+    Past,
+    Trajectory,
+    at_step,
+)
+from forecast_unc.regression.posterior import Posterior, check_positive_variance
+
+# Bytes of the function's whitened features at so many steps kept per block of sample paths. The
+# size of a block must not depend on the horizon: the draws of the first steps would.
+_PATH_MEMORY, _PATH_STEPS = 1 << 27, 64
+# Paths are resampled where the effective number of them has fallen to this share.
+_LEAST_EFFECTIVE = 0.5
+
+
+def sample_paths(model: OneStepModel, past: Past, future: Future, method: Method) -> Array:
+    """Sample paths of the next h observations, of shape (n_samples, h).
+
+    Parameters
+    ----------
+    model : OneStepModel
+        One-step model.
+    past : Past
+        The levels up to the origin.
+    future : Future
+        Regressors; uncertain ones are drawn once a path.
+    method : Method
+        With `path_consistent` a path keeps its function. Without, and with a posterior that says
+        nothing of two inputs together, function values are drawn afresh at every step.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, h)
+    """
+    return sample_paths_from(model, run_in(model, past), past, future, method)
+
+
+def sample_paths_from(
+    model: OneStepModel, start: RunIn, past: Past, future: Future, method: Method
+) -> Array:
+    """Sample paths, (n_samples, h), from a run-in; see `sample_paths`."""
+    rng, n = generator(method.random_state), method.n_samples
+    rows = model.posterior.path_size
+    block = max(1, _PATH_MEMORY // (8 * max(1, rows) * _PATH_STEPS))
+    sizes = [min(block, n - first) for first in range(0, n, block)]
+    rngs = [rng]  # each block its own: the next one's draws must not depend on the horizon
+    if len(sizes) > 1:
+        rngs = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(sizes))]
+    blocks = [
+        _Paths(model, start, past, future, size, method.path_consistent, own)
+        for size, own in zip(sizes, rngs, strict=True)
+    ]
+    return np.vstack([paths.draw() for paths in blocks])
+
+
+class _Paths:
+    """Some paths abreast, from the run-in to the end of the horizon.
+
+    Parameters
+    ----------
+    model, past, future
+        As of `sample_paths`.
+    start : RunIn
+        Where they begin.
+    n : int
+        Number of paths.
+    path_consistent : bool
+        Whether a path keeps its function.
+    rng : Generator
+        Their draws.
+    """
+
+    def __init__(
+        self,
+        model: OneStepModel,
+        start: RunIn,
+        past: Past,
+        future: Future,
+        n: int,
+        path_consistent: bool,
+        rng: np.random.Generator,
+    ) -> None:
+        self.model, self.start, self.past, self.future = model, start, past, future
+        self.n, self.rng = n, rng
+        self.steps = len(past.levels) - start.now + len(future.exog)
+        self.function: _Function = (
+            _OneFunction(model.posterior, n, self.steps)
+            if path_consistent and model.posterior.joint
+            else _Function(model.posterior)
+        )
+        scale = model.differencing.scale
+        begin = np.tile(start.mean, (n, 1))
+        if start.cov.any():
+            normals = rng.standard_normal((n, len(start.mean)))
+            begin += scale * (normals @ symmetric_root(start.cov))
+        self.trajectory = Trajectory(model, begin, self.steps)
+        self.log_weights = np.zeros(n)
+
+    def draw(self) -> Array:
+        """The paths of the horizon, (n, h)."""
+        for t in range(self.start.now, len(self.past.levels)):
+            where = f"on its way to the origin, {len(self.past.levels) - t} steps before it"
+            with at_step(0, where):
+                self._pass(t)
+        if self.start.now < len(self.past.levels):
+            self._resample()
+        exog, h = self._regressors(), len(self.future.exog)
+        for step in range(h):
+            X = self.trajectory.inputs(exog[:, step])
+            with at_step(step + 1):
+                mean, std = self.function.predict(X)
+                draws = self.rng.standard_normal(self.n)
+                self.function.keep(draws)
+                self.trajectory.append(mean + std * draws)
+        paths = self.trajectory.levels[:, -h:].copy()
+        observation_std = self.model.differencing.scale * np.sqrt(
+            self.model.posterior.observation_var
+        )
+        if observation_std > 0.0:
+            paths += observation_std * self.rng.standard_normal(paths.shape)
+        return paths
+
+    def _pass(self, t: int) -> None:
+        """One step on the way to the origin, given what was observed at its end."""
+        start, y = self.start, self.past.levels[t]
+        inputs_known = self._inputs_known(t)
+        if start.known[t] and inputs_known:  # tells nothing of the others
+            self.trajectory.append(0.0)
+            self.trajectory.revise(np.full((self.n, 1), y))
+            return
+        X = self.trajectory.inputs(np.tile(self.past.exog[t], (self.n, 1)))
+        # A row that was learned from is in the posterior: it has no more to tell.
+        function = self.function
+        if start.learned_from(self.model, t):
+            function = _Function(self.model.posterior)
+        mean, std = function.predict(X)
+        if not start.observed[t]:
+            standard = self.rng.standard_normal(self.n)
+            function.keep(standard)
+            self.trajectory.append(mean + std * standard)
+            return
+        # the level's distribution given its observation, path by path
+        self.trajectory.append(mean)
+        innovation = (y - self.trajectory.levels[:, -1]) / self.model.differencing.scale
+        total = std**2 + start.noise_var[t]
+        self.log_weights -= 0.5 * (innovation**2 / total + np.log(total))
+        change = std**2 * innovation / total
+        if start.noise_var[t] > 0.0:
+            left = std * np.sqrt(start.noise_var[t] / total)
+            change = change + left * self.rng.standard_normal(self.n)
+        function.keep(change / std)
+        level = self.trajectory.levels[:, -1] + self.model.differencing.scale * change
+        self.trajectory.revise(level[:, None] if not start.known[t] else np.full((self.n, 1), y))
+        weights = np.exp(self.log_weights - self.log_weights.max())
+        if weights.sum() ** 2 < _LEAST_EFFECTIVE * self.n * (weights**2).sum():
+            self._resample()
+
+    def _inputs_known(self, t: int) -> bool:
+        """Whether all that the step of time t looks back at was observed without error."""
+        maps = self.model.maps
+        return bool(self.start.known[t - np.append(maps.lagged, maps.own)].all())
+
+    def _resample(self) -> None:
+        """Paths in proportion to their weights, systematically; then all weigh the same."""
+        weights = np.exp(self.log_weights - self.log_weights.max())
+        cumulative = np.cumsum(weights)
+        points = (np.arange(self.n) + self.rng.random()) / self.n * cumulative[-1]
+        paths = np.minimum(np.searchsorted(cumulative, points), self.n - 1)
+        self.trajectory.take(paths)
+        self.function.take(paths)
+        self.log_weights[:] = 0.0
+
+    def _regressors(self) -> Array:
+        """Draws of the regressors, (n, h, k), of which the first len(cov) / h columns vary."""
+        exog, cov = self.future
+        drawn = np.tile(exog, (self.n, 1, 1))
+        if cov is not None:
+            uncertain = len(cov) // len(exog)
+            normals = self.rng.standard_normal((self.n, len(cov)))
+            errors = normals @ symmetric_root(cov)
+            drawn[:, :, :uncertain] += errors.reshape(self.n, len(exog), uncertain)
+        return drawn
+
+
+class _Function:
+    """Values of the function drawn afresh at every step."""
+
+    def __init__(self, posterior: Posterior) -> None:
+        self.posterior = posterior
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Mean and std, (n,) each, of the next level's change at the inputs X (n, d)."""
+        mean, var = self.posterior.predict(X)
+        var = var - self.posterior.observation_var
+        check_positive_variance(var, self.posterior)
+        return mean, np.sqrt(var)
+
+    def keep(self, standard: Array) -> None:
+        """Take in what it came out as, in stds from its mean."""
+
+    def take(self, paths: NDArray[np.intp]) -> None:
+        """Keep these paths."""
+
+
+class _OneFunction(_Function):
+    """One function a path, observed with noise at one input a step.
+
+    Row t of each path's Cholesky factor of the covariance of its own observations is
+    appended by forward substitution, all paths abreast. The observations and not the
+    function values are drawn: the distribution is the same, and the noise keeps the factor
+    well conditioned where a path's past leaves no function uncertainty.
+    """
+
+    def __init__(self, posterior: Posterior, n: int, steps: int) -> None:
+        super().__init__(posterior)
+        self.path = posterior.function_path(steps, n)
+        self.step = 0
+        self.chol = np.zeros((steps, steps, n))
+        self.draws = np.zeros((steps, n))
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Mean and std, (n,) each, at the inputs X (n, d), one a path, given its earlier ones."""
+        t, row = self.step, self.path.append(X)
+        row[t] += self.posterior.noise_var
+        for u in range(t):
+            row[u] -= np.einsum("vn,vn->n", self.chol[u, :u], row[:u])
+            row[u] /= self.chol[u, u]
+        row[t] -= np.einsum("un,un->n", row[:t], row[:t])
+        check_positive_variance(row[t], self.posterior)
+        row[t] = np.sqrt(row[t])
+        self.chol[t, : t + 1] = row
+        learned = np.einsum("un,un->n", row[:t], self.draws[:t])
+        return self.posterior.mean(X) + learned, row[t]
+
+    def keep(self, standard: Array) -> None:
+        """Take in what it came out as, in stds from its mean."""
+        self.draws[self.step] = standard
+        self.step += 1
+
+    def take(self, paths: NDArray[np.intp]) -> None:
+        """Keep these paths."""
+        self.path.take(paths)
+        self.chol[: self.step] = self.chol[: self.step, :, paths]
+        self.draws[: self.step] = self.draws[: self.step, paths]
+
+
+def symmetric_root(cov: Array) -> Array:
+    """Symmetric square root of a positive semi-definite matrix.
+
+    Unlike a pivoted Cholesky factor it does not depend on how ties are broken, so that a seed
+    gives the same draws on every machine.
+
+    Parameters
+    ----------
+    cov : ndarray of shape (m, m)
+        A covariance, of any rank.
+
+    Returns
+    -------
+    ndarray of shape (m, m)
+    """
+    std = np.sqrt(np.diagonal(cov))
+    unit = np.where(std > 0, std, 1.0)
+    values, vectors = np.linalg.eigh(cov / np.outer(unit, unit))
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return np.asarray(root * unit)  # of the correlations: root' root = cov

@@ -1,0 +1,96 @@
+"""The recursion called with arrays: a posterior, its lags, a history and future regressors."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from forecast_unc.forecasting.differencing import Differencing
+from forecast_unc.forecasting.filtering import RunIn, State
+from forecast_unc.forecasting.filtering import state_at_origin as _state_at_origin
+from forecast_unc.forecasting.function_error import FunctionError
+from forecast_unc.forecasting.propagation import propagate_from
+from forecast_unc.forecasting.propagation import propagate as _propagate
+from forecast_unc.forecasting.recursion import Future, Method, OneStepModel, Past
+from forecast_unc.forecasting.sampling import sample_paths_from
+from forecast_unc.forecasting.sampling import sample_paths as _sample_paths
+
+IDENTITY = Differencing((), 0.0, 1.0)
+
+
+class MeanAndCov(NamedTuple):
+    mean: np.ndarray
+    cov: np.ndarray
+
+
+def past_of(levels, stds=None, exog=None):
+    n = len(levels)
+    return Past(
+        np.asarray(levels, dtype=float),
+        np.zeros(n) if stds is None else stds,
+        np.empty((n, 0)) if exog is None else exog,
+    )
+
+
+def state_at_origin(
+    posterior, lags, y, exog, *, y_std=None, transform=IDENTITY, **method
+):
+    model = OneStepModel(posterior, lags, transform)
+    return _state_at_origin(model, past_of(y, y_std, exog), Method(**method))
+
+
+def propagate(
+    posterior,
+    lags,
+    history,
+    exog,
+    *,
+    transform=IDENTITY,
+    history_cov=None,
+    state=None,
+    exog_cov=None,
+    **method,
+):
+    """The joint from a known history, from one with a covariance, or from a state."""
+    model, method = OneStepModel(posterior, lags, transform), Method(**method)
+    past, future = past_of(history), Future(exog, exog_cov)
+    if state is None and history_cov is None:
+        return MeanAndCov(*_propagate(model, past, future, method)[:2])
+    if state is None:
+        function = None
+        if method.path_consistent and posterior.joint:
+            function = FunctionError(posterior, model.depth, 0)
+        mean = past.levels[-model.depth :]
+        state = State(mean, history_cov, function, model.limit(past.levels))
+    return MeanAndCov(*propagate_from(model, state, future, method)[:2])
+
+
+def sample_paths(
+    posterior,
+    lags,
+    history,
+    exog,
+    n_samples,
+    path_consistent,
+    random_state,
+    *,
+    transform=IDENTITY,
+    history_cov=None,
+    exog_cov=None,
+):
+    model = OneStepModel(posterior, lags, transform)
+    method = Method("monte_carlo", path_consistent, n_samples, random_state)
+    past, future = past_of(history), Future(exog, exog_cov)
+    if history_cov is None:
+        return _sample_paths(model, past, future, method)
+    p, n = model.depth, len(history)
+    everything, nothing = np.ones(n, dtype=bool), np.zeros(n)
+    cov = history_cov / transform.scale**2
+    start = RunIn(n, past.levels[-p:], cov, everything, everything, nothing)
+    return sample_paths_from(model, start, past, future, method)
+
+
+def step_inputs(lags, history, mean, exog, transform=IDENTITY):
+    """Inputs of the steps, with every uncertain value at its mean."""
+    changes = transform.forward(np.concatenate([history, mean]))
+    times = len(changes) - len(mean) + np.arange(len(mean))
+    return np.column_stack([changes[times[:, None] - np.array(lags)], exog])

@@ -60,6 +60,16 @@ def test_a_gap_in_a_long_index_costs_one_grid_of_its_length(grids):
     assert peak(index) < 100 * 8 * n  # bytes: a hundred arrays of its length would be too many
 
 
+def test_business_hours_are_not_built_for_an_index_with_nights(grids):
+    rare = pd.DatetimeIndex(["2024-01-01 15:00", "2024-01-01 16:00", "2024-01-02 09:00"])
+    assert pd.DatetimeIndex(rare, freq="infer").freqstr == "bh"
+    hourly = pd.date_range("2024-01-03", periods=300, freq="h")
+    grids.clear()
+    with pytest.raises(ValueError, match=r'got 46 missing .*first 2024-01-01 17:00:00\..*\("h"\)'):
+        regular_index(pd.DatetimeIndex([*rare, *hourly], freq=None), "y")
+    assert grids == [349]  # hours
+
+
 def test_few_stretches_of_a_long_index_are_looked_at(monkeypatch, rng):
     counted, infer = [], times._infer
     monkeypatch.setattr(times, "_infer", lambda part: counted.append(len(part)) or infer(part))

@@ -32,7 +32,7 @@ from forecast_unc.forecasting.calendar import (
 from forecast_unc.forecasting.combination import Combination
 from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import complete_rows, lag_embedding
-from forecast_unc.forecasting.exog import check_exog, check_exog_cov
+from forecast_unc.forecasting.exog import check_exog, check_uncertainty
 from forecast_unc.forecasting.filtering import state_at_origin
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.persistence import save_model
@@ -461,7 +461,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         future_exog = check_exog(
             exog, index, self.exog_columns_, f"the {steps} steps after the origin"
         )
-        regressors_cov = check_exog_cov(exog_cov, exog)
+        regressors_cov = check_uncertainty(None, exog_cov, exog)
         future_exog = self._with_calendar(future_exog, index)
         posterior = self._posterior
         state = state_at_origin(

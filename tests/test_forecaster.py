@@ -656,33 +656,10 @@ def test_stds_of_regressors_are_a_diagonal_covariance(kind):
 def test_bad_covariances_of_regressors(y, regressor):
     values, exog = with_regressor()
     model = Forecaster(regressor, lags=1).fit(values.iloc[:80], exog.iloc[:80])
-    future = exog.iloc[80:]
-    lopsided, indefinite, nan = np.eye(6), np.eye(6), np.eye(6)
-    lopsided[0, 1] = 0.5
-    indefinite[0, 1] = indefinite[1, 0] = 1.5
-    nan[2, 2] = np.nan
-    off = np.zeros((6, 6))
-    off[0, 1] = off[1, 0] = 1.0
-    stds = future.abs()
-    for bad, error, message in (
-        ([1.0], TypeError, "exog_cov must be a DataFrame or an array; got list. Give stds as"),
-        (np.eye(3), ValueError, r"exog_cov must be stds .* of shape \(6, 6\); got shape \(3, 3\)"),
-        (stds.iloc[1:], ValueError, r"exog_cov must be .*; got shape \(2, 2\). A covariance holds"),
-        (stds[["b", "a"]], ValueError, r"exog_cov must be .*; got shape \(3, 2\)"),
-        (np.ones(6), ValueError, r"exog_cov must be .*; got shape \(6,\)"),
-        (-stds, ValueError, "exog_cov must hold no negative std; got -.* Give 0"),
-        (stds * np.nan, ValueError, "exog_cov must be finite; got nan. Give 0 for a regressor"),
-        (nan, ValueError, "exog_cov must be finite; got nan"),
-        (lopsided, ValueError, "exog_cov must be symmetric; got a matrix that is not. Check"),
-        (indefinite, ValueError, "exog_cov must be positive semidefinite; got .* of -0.5"),
-        (off, ValueError, "exog_cov must be positive semidefinite; got .* of -1"),
-        (-np.eye(6), ValueError, "exog_cov must be positive semidefinite; got .* of -1"),
-        (stds.astype(str) + "x", TypeError, "exog_cov must be numeric; got other values. Encode"),
-    ):
-        with pytest.raises(error, match=message):
-            model.forecast(3, future, bad)
+    with pytest.raises(ValueError, match=r"exog_cov must be .*; got shape \(3, 3\)"):
+        model.forecast(3, exog.iloc[80:], np.eye(3))
     with pytest.raises(ValueError, match="exog must be given for the 3 steps"):
-        model.forecast(3, exog_cov=stds)
+        model.forecast(3, exog_cov=np.eye(6))
     with pytest.raises(ValueError, match="exog_cov must be None without exog; got one. Give"):
         Forecaster(regressor, lags=1).fit(y).forecast(3, exog_cov=np.eye(3))
 

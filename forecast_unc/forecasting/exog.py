@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from forecast_unc._typing import Array
+from forecast_unc.forecasting.series import is_real
 from forecast_unc.forecasting.times import format_time
 
 
@@ -35,6 +36,21 @@ def check_exog(exog: object, index: pd.Index, columns: pd.Index | None, when: st
             )
         return np.empty((len(index), 0))
     frame = check_aligned(exog, index, when)
+    _check_columns(frame, columns)
+    # contiguous, so that sums do not depend on the memory layout of the frame
+    values: Array = np.array(frame.to_numpy(dtype=np.float64, na_value=np.nan), order="C")
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(
+            f"exog must be finite; got {values[row, column]} at {format_time(index, int(row))} in "
+            f"column {frame.columns[column]!r}. Fill or drop it knowingly."
+        )
+    return values
+
+
+def _check_columns(frame: pd.DataFrame, columns: pd.Index | None) -> None:
+    """Raise unless the columns are distinct, numeric, and those of the fit."""
     if columns is not None and not len(columns):
         raise ValueError(
             "exog must be None for a model fitted without regressors; got a DataFrame. Give it to "
@@ -50,25 +66,15 @@ def check_exog(exog: object, index: pd.Index, columns: pd.Index | None, when: st
             f"exog must have the columns of the fit, {list(columns)}; got {list(frame.columns)}. "
             "Select and order them."
         )
-    not_numeric = [c for c in frame.columns if not pd.api.types.is_numeric_dtype(frame[c].dtype)]
-    if not_numeric:
-        raise TypeError(
-            f"exog must be numeric; got column {not_numeric[0]!r} of dtype "
-            f"{frame[not_numeric[0]].dtype}. Encode it as numbers."
-        )
-    # contiguous, so that sums do not depend on the memory layout of the frame
-    values: Array = np.array(frame.to_numpy(dtype=np.float64, na_value=np.nan), order="C")
-    bad = ~np.isfinite(values)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise ValueError(
-            f"exog must be finite; got {values[row, column]} at {format_time(index, int(row))} in "
-            f"column {frame.columns[column]!r}. Fill or drop it knowingly."
-        )
-    return values
+    for column, dtype in frame.dtypes.items():
+        if not is_real(dtype):
+            raise TypeError(
+                f"exog must be numeric; got column {column!r} of dtype {dtype}. Encode it as "
+                "numbers."
+            )
 
 
-def check_aligned(exog: object, index: pd.Index, when: str) -> pd.DataFrame:
+def check_aligned(exog: object, index: pd.Index, when: str, name: str = "exog") -> pd.DataFrame:
     """The regressors, if they are a frame with exactly the given times, or an error.
 
     Parameters
@@ -79,6 +85,8 @@ def check_aligned(exog: object, index: pd.Index, when: str) -> pd.DataFrame:
         The times it must have.
     when : str
         What the times are, for the message.
+    name : str
+        Name of the argument in the message.
 
     Returns
     -------
@@ -86,7 +94,7 @@ def check_aligned(exog: object, index: pd.Index, when: str) -> pd.DataFrame:
     """
     if not isinstance(exog, pd.DataFrame):
         raise TypeError(
-            f"exog must be a pandas DataFrame; got {type(exog).__name__}. For one regressor use "
+            f"{name} must be a pandas DataFrame; got {type(exog).__name__}. For one regressor use "
             "series.to_frame()."
         )
     if exog.index.equals(index):
@@ -95,85 +103,133 @@ def check_aligned(exog: object, index: pd.Index, when: str) -> pd.DataFrame:
     if len(absent):
         got, remedy = f"no row at {format_time(absent, 0)}", "Give a value for every time"
     elif len(exog) == len(index):
-        got, remedy = "the same times in another order", "Sort them with exog.sort_index()"
+        got, remedy = "the same times in another order", f"Sort them with {name}.sort_index()"
     else:
-        got, remedy = f"{len(exog)} rows", "Select the times with exog.loc[...]"
+        got, remedy = f"{len(exog)} rows", f"Select the times with {name}.loc[...]"
     raise ValueError(
-        f"exog must have exactly the times of {when}, {len(index)} rows from "
+        f"{name} must have exactly the times of {when}, {len(index)} rows from "
         f"{format_time(index, 0)}; got {got}. {remedy}."
     )
 
 
-def check_exog_cov(exog_cov: object, exog: pd.DataFrame | None) -> Array | None:
+def check_uncertainty(
+    exog_std: object, exog_cov: object, exog: pd.DataFrame | None
+) -> Array | None:
     """Covariance of future regressors, of shape (h * k, h * k), or None if they are known.
 
     Parameters
     ----------
-    exog_cov : DataFrame, ndarray or None
-        A frame like `exog` of standard deviations, for independent errors; or the covariance
-        of all of them, step by step: all columns of step 1, then of step 2, and so on.
+    exog_std : DataFrame, ndarray of shape (h, k) or None
+        Standard deviations of independent errors, a frame with the index and columns of `exog`.
+    exog_cov : DataFrame, ndarray of shape (h * k, h * k) or None
+        Covariance of all errors, step by step: all columns of step 1, then of step 2, and so on.
+        A frame with the index and columns of `exog` holds standard deviations.
     exog : DataFrame or None
-        The regressors, checked by `check_exog`.
+        The regressors of h steps in k columns, checked by `check_exog`.
 
     Returns
     -------
     ndarray of shape (h * k, h * k) or None
+        A copy.
     """
-    if exog_cov is None:
+    if exog_std is None and exog_cov is None:
         return None
+    if exog_std is not None and exog_cov is not None:
+        raise ValueError(
+            "exog_std must be None beside exog_cov; got both. The diagonal of a covariance holds "
+            "the squared stds: give one of the two."
+        )
+    name, given = ("exog_cov", exog_cov) if exog_std is None else ("exog_std", exog_std)
     if exog is None:
         raise ValueError(
-            "exog_cov must be None without exog; got one. Give the regressors' means as exog."
+            f"{name} must be None without exog; got one. Give the regressors' means as exog."
         )
-    size = exog.size
-    if not isinstance(exog_cov, (pd.DataFrame, np.ndarray)):
+    if not isinstance(given, (pd.DataFrame, np.ndarray)):
         raise TypeError(
-            "exog_cov must be a DataFrame or an array; got "
-            f"{type(exog_cov).__name__}. Give stds as a frame like exog."
+            f"{name} must be a DataFrame or an array; got {type(given).__name__}. Give stds as "
+            "exog_std, a frame like exog; a covariance as exog_cov, an array."
         )
-    stds = (
-        isinstance(exog_cov, pd.DataFrame)
-        and exog_cov.columns.equals(exog.columns)
-        and exog_cov.index.equals(exog.index)
-    )
-    if not stds and exog_cov.shape != (size, size):
-        rule = f"stds with the index and columns of exog, or a covariance of shape {size, size}"
+    if exog_std is not None or _is_like(given, exog):
+        cov = np.diag(_check_stds(name, given, exog).ravel() ** 2)
+    else:
+        cov = _finite(name, given)
+        _check_covariance(name, cov)
+    return cov if cov.any() else None
+
+
+def _check_stds(name: str, given: pd.DataFrame | np.ndarray, exog: pd.DataFrame) -> Array:
+    """Standard deviations like the regressors, of shape (h, k)."""
+    if isinstance(given, pd.DataFrame):
+        check_aligned(given, exog.index, "exog", name)
+        if not given.columns.equals(exog.columns):
+            raise ValueError(
+                f"{name} must have the columns of exog, {list(exog.columns)}; got "
+                f"{list(given.columns)}. Select and order them."
+            )
+    elif given.shape != exog.shape:
         raise ValueError(
-            f"exog_cov must be {rule}; got shape {exog_cov.shape}. "
-            "A covariance holds all columns of step 1, then of step 2, and so on."
+            f"{name} must have shape {exog.shape}, steps times regressors; got shape "
+            f"{given.shape}. Give a covariance as exog_cov."
         )
-    try:
-        values: Array = np.array(exog_cov, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            "exog_cov must be numeric; got other values. Encode it as numbers."
-        ) from None
+    stds = _finite(name, given)
+    if (stds < 0).any():
+        raise ValueError(
+            f"{name} must hold no negative std; got {stds.min():g}. Give 0 for a regressor that "
+            "is known."
+        )
+    return stds
+
+
+def _is_like(exog_cov: pd.DataFrame | np.ndarray, exog: pd.DataFrame) -> bool:
+    """Whether a covariance is a frame of stds; an error unless it is clear, or for its shape."""
+    if isinstance(exog_cov, pd.DataFrame):
+        index, columns = exog_cov.index.equals(exog.index), exog_cov.columns.equals(exog.columns)
+        if index and columns:
+            return True
+        if columns or (index and exog_cov.shape == exog.shape):
+            raise ValueError(
+                "exog_cov must have exog's index and columns to be taken as stds; got other "
+                f"{'index' if columns else 'columns'}. Give stds as exog_std, a covariance as an "
+                "array."
+            )
+    if exog_cov.shape != (exog.size, exog.size):
+        raise ValueError(
+            f"exog_cov must be a covariance of shape {exog.size, exog.size}, steps times "
+            f"regressors; got shape {exog_cov.shape}. Order it by step, the columns of exog within "
+            "each; give stds as exog_std."
+        )
+    return False
+
+
+def _finite(name: str, given: pd.DataFrame | np.ndarray) -> Array:
+    """A copy of finite real numbers, contiguous."""
+    dtypes = given.dtypes if isinstance(given, pd.DataFrame) else [given.dtype]
+    if not all(is_real(dtype) for dtype in dtypes):
+        raise TypeError(f"{name} must be numeric; got other values. Encode it as numbers.")
+    if isinstance(given, pd.DataFrame):
+        given = given.to_numpy(dtype=np.float64, na_value=np.nan)
+    values: Array = np.array(given, dtype=np.float64, order="C")
     if not np.isfinite(values).all():
         raise ValueError(
-            f"exog_cov must be finite; got {values[~np.isfinite(values)][0]}. Give 0 for a "
+            f"{name} must be finite; got {values[~np.isfinite(values)][0]}. Give 0 for a "
             "regressor that is known."
         )
-    if stds:
-        if values.min() < 0:
-            raise ValueError(
-                f"exog_cov must hold no negative std; got {values.min():g}. Give 0 for a "
-                "regressor that is known."
-            )
-        values = np.diag(values.ravel() ** 2)
-    else:
-        # of the correlations, so that the units of the regressors do not matter
-        std = np.sqrt(np.maximum(np.diagonal(values), 0.0))
-        unit = np.where(std > 0, std, 1.0)
-        correlation = values / np.outer(unit, unit)
-        if np.abs(correlation - correlation.T).max() > 1e-8:
-            raise ValueError(
-                "exog_cov must be symmetric; got a matrix that is not. Check the order of its rows."
-            )
-        lowest = np.linalg.eigvalsh(correlation)[0]
-        if lowest < -1e-8:
-            raise ValueError(
-                "exog_cov must be positive semidefinite; got a smallest eigenvalue of "
-                f"{lowest:.2g}, rows and columns in units of their stds. Estimate it from data, or "
-                "give stds."
-            )
-    return values if values.any() else None
+    return values
+
+
+def _check_covariance(name: str, cov: Array) -> None:
+    """Raise unless a matrix is symmetric and positive semidefinite."""
+    # of the correlations, so that the units of the regressors do not matter
+    std = np.sqrt(np.maximum(np.diagonal(cov), 0.0))
+    unit = np.where(std > 0, std, 1.0)
+    correlation = cov / np.outer(unit, unit)
+    if np.abs(correlation - correlation.T).max() > 1e-8:
+        raise ValueError(
+            f"{name} must be symmetric; got a matrix that is not. Check the order of its rows."
+        )
+    lowest = np.linalg.eigvalsh(correlation)[0]
+    if lowest < -1e-8:
+        raise ValueError(
+            f"{name} must be positive semidefinite; got a smallest eigenvalue of {lowest:.2g}, "
+            "rows and columns in units of their stds. Estimate it from data, or give stds."
+        )

@@ -60,7 +60,7 @@ def check_is_series(y: object, name: str = "y") -> pd.Series[Any]:
     Parameters
     ----------
     y : object
-        What came.
+        The argument.
     name : str
         Name of the argument in the message.
 
@@ -68,6 +68,12 @@ def check_is_series(y: object, name: str = "y") -> pd.Series[Any]:
     -------
     Series
     """
+    if isinstance(y, pd.DataFrame):
+        column = repr(y.columns[0]) if len(y.columns) else "..."
+        raise TypeError(
+            f"{name} must be a pandas Series; got a DataFrame of {len(y.columns)} column(s). Take "
+            f"one, for example {name}[{column}]."
+        )
     if not isinstance(y, pd.Series):
         raise TypeError(
             f"{name} must be a pandas Series; got {type(y).__name__}. Wrap it, for example "
@@ -77,7 +83,7 @@ def check_is_series(y: object, name: str = "y") -> pd.Series[Any]:
 
 
 def check_varies(values: Array) -> None:
-    """Raise if all that was observed is the same.
+    """Raise if all observed values are the same.
 
     Parameters
     ----------
@@ -150,7 +156,7 @@ def check_y_std(y_std: object, values: Array, index: pd.Index, name: str = "y") 
             f"{format_time(index, 0)}; got {len(y_std)} values with another. Use "
             f"y_std.reindex({name}.index)."
         )
-    if not pd.api.types.is_numeric_dtype(y_std.dtype):
+    if not is_real(y_std.dtype):
         raise TypeError(
             f"y_std must be numeric; got dtype {y_std.dtype}. Convert it with pd.to_numeric(y_std)."
         )
@@ -163,3 +169,19 @@ def check_y_std(y_std: object, values: Array, index: pd.Index, name: str = "y") 
             f"{format_time(index, first)}. Give 0 for an exact value, or make {name} missing there."
         )
     return stds
+
+
+def is_real(dtype: Any) -> bool:
+    """Whether values of a type are numbers or truth values, and not complex.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Of pandas or numpy.
+
+    Returns
+    -------
+    bool
+    """
+    types = pd.api.types
+    return types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)

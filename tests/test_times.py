@@ -1,0 +1,182 @@
+"""What a regular index is, at a cost that the number of times bounds; and the times that follow."""
+
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from forecast_unc.forecasting import times
+from forecast_unc.forecasting.times import extended_index, future_index, regular_index
+
+FEW = ["2024-01-01 00:00:00", "2024-01-01 00:00:03", "2024-01-01 00:00:06"]
+UNEVEN = pd.DatetimeIndex([*FEW, "2024-01-03", "2026-07-01", "2031-01-01"])
+MILLISECONDS = pd.DatetimeIndex(
+    ["2024-01-01 00:00:00.000", "2024-01-01 00:00:00.001", "2024-01-01 00:00:00.002", *UNEVEN[3:]]
+)
+
+
+@pytest.fixture
+def grids(monkeypatch):
+    """Lengths of all grids of dates that were built."""
+    lengths, build = [], pd.date_range
+
+    def spy(*args, **kwargs):
+        grid = build(*args, **kwargs)
+        lengths.append(len(grid))
+        return grid
+
+    monkeypatch.setattr(pd, "date_range", spy)
+    return lengths
+
+
+def peak(index):
+    """Most bytes held at once while an index is refused."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="y must have a regular index"):
+            regular_index(index, "y")
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("index", [UNEVEN, MILLISECONDS], ids=["seconds", "milliseconds"])
+def test_no_grid_is_built_for_a_frequency_that_almost_no_time_has(index, grids):
+    with pytest.raises(ValueError, match=r"got 6 times without a frequency that pandas can infer"):
+        regular_index(index, "y")
+    assert sum(grids) <= 100 * len(index)
+
+
+def test_a_gap_in_a_long_index_costs_one_grid_of_its_length(grids):
+    n = 50_000
+    index = pd.DatetimeIndex(
+        pd.date_range("2018-01-01", periods=n, freq="h").delete(700), freq=None
+    )
+    grids.clear()
+    with pytest.raises(ValueError, match=r"got 1 missing timestamps, first 2018-01-30 04:00:00\."):
+        regular_index(index, "y")
+    assert grids == [n]
+    assert peak(index) < 100 * 8 * n  # bytes: a hundred arrays of its length would be too many
+
+
+def test_business_hours_are_not_built_for_an_index_with_nights(grids):
+    rare = pd.DatetimeIndex(["2024-01-01 15:00", "2024-01-01 16:00", "2024-01-02 09:00"])
+    assert pd.DatetimeIndex(rare, freq="infer").freqstr == "bh"
+    hourly = pd.date_range("2024-01-03", periods=300, freq="h")
+    grids.clear()
+    with pytest.raises(ValueError, match=r'got 46 missing .*first 2024-01-01 17:00:00\..*\("h"\)'):
+        regular_index(pd.DatetimeIndex([*rare, *hourly], freq=None), "y")
+    assert grids == [349]  # hours
+
+
+def test_few_stretches_of_a_long_index_are_looked_at(monkeypatch, rng):
+    counted, infer = [], times._infer
+    monkeypatch.setattr(times, "_infer", lambda part: counted.append(len(part)) or infer(part))
+    steps = pd.to_timedelta(np.cumsum(rng.integers(1, 99, 20_000)), "min")
+    index = pd.DatetimeIndex(pd.Timestamp("2024-01-01") + steps, freq=None)
+    with pytest.raises(ValueError, match="without a frequency"):
+        regular_index(index, "y")
+    assert counted[0] == len(index)
+    assert len(counted) < 200
+    assert max(counted[1:]) <= 6
+
+
+@pytest.mark.parametrize("freq", ["D", "MS", "ME", "B", "W-SUN", "QE-DEC", "h"])
+def test_a_frequency_is_found_where_most_times_are_missing(freq, rng):
+    full = pd.date_range("1970-01-01", periods=3000, freq=freq, tz="Europe/Berlin")
+    kept = np.sort(rng.choice(np.arange(1, 3000), 900, replace=False))
+    # a few in a row at the start say the frequency; the rest lie anywhere on it
+    kept = np.union1d([0, 1, 2, 3, 4, 5], kept)
+    index = pd.DatetimeIndex(full[kept], freq=None)
+    missing = full[np.setdiff1d(np.arange(kept[-1]), kept)]
+    message = rf'got {len(missing)} missing timestamps, first {missing[0]:%Y-%m-%d}.*"{freq}"'
+    with pytest.raises(ValueError, match=message):
+        regular_index(index, "y")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "missing", "first"),
+    [
+        ([0, 1, 10**12], 10**12 - 2, 2),
+        ([0, 2, 4, 10], 2, 6),
+        ([0, 2, 5], 3, 1),
+        ([-(2**63), -(2**63) + 1, 2**63 - 1], 2**64 - 3, -(2**63) + 2),
+    ],
+)
+def test_missing_numbers_are_counted_without_a_grid(numbers, missing, first):
+    index = pd.Index(np.array(numbers, dtype=np.int64))
+    with pytest.raises(
+        ValueError, match=rf"got {missing} missing timestamps, first {first}\. Numb"
+    ):
+        regular_index(index, "y")
+    assert peak(index) < 100_000
+
+
+def test_missing_periods_are_counted_without_a_grid():
+    index = pd.PeriodIndex(["2024-01-01 00:00:00", "2024-01-01 00:00:01", "2290-01-01"], freq="s")
+    count = index[-1].ordinal - index[0].ordinal - 2
+    with pytest.raises(
+        ValueError, match=rf"got {count} missing timestamps, first 2024-01-01 00:00:02"
+    ):
+        regular_index(index, "y")
+    assert peak(index) < 100_000
+
+
+def test_the_remedy_for_periods_makes_them_regular():
+    y = pd.Series([1.0, 2, 5], pd.PeriodIndex(["2024-01", "2024-02", "2024-05"], freq="M"))
+    with pytest.raises(ValueError, match="got 2 missing timestamps, first 2024-03") as error:
+        regular_index(y.index, "y")
+    remedy = str(error.value).split("Reindex with ")[1].split(": missing")[0]
+    mended = eval(remedy, {"y": y, "pd": pd})
+    assert list(mended.isna()) == [False, False, True, True, False]
+    pd.testing.assert_index_equal(regular_index(mended.index, "y"), mended.index)
+
+
+@pytest.mark.parametrize("months", [["2024-01", "2024-02", "2024-03"], ["2024-01", "2024-04"]])
+def test_periods_of_two_months_lie_two_months_apart(months):
+    index = pd.PeriodIndex(months, freq="2M")
+    with pytest.raises(
+        ValueError,
+        match=rf"y must have a regular index; got {months[1]} after 2024-01, not a whole "
+        r"number of 2M later\. ",
+    ):
+        regular_index(index, "y")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64", "int64", "Int64", "UInt8"])
+def test_numbers_that_end_at_the_maximum_of_their_type_go_on(dtype):
+    top = min(np.iinfo(dtype.lower()).max, 2**63 - 10)
+    index = regular_index(pd.Index([top - 4, top - 2, top], dtype=dtype, name="row"), "y")
+    assert list(index) == [top - 4, top - 2, top]
+    assert list(future_index(index, 2)) == [top + 2, top + 4]
+    assert list(extended_index(index, 1)) == [top - 4, top - 2, top, top + 2]
+    assert index.name == future_index(index, 2).name == "row"
+
+
+def test_numbers_that_pandas_cannot_hold_are_refused():
+    index = regular_index(pd.RangeIndex(2**63 - 9, 2**63 - 1, 2), "y")
+    assert list(future_index(index, 1)) == [2**63 - 1]
+    with pytest.raises(
+        ValueError,
+        match=rf"steps must keep the index below 2\*\*63; got 2 after {2**63 - 3}\. Number the",
+    ):
+        future_index(index, 2)
+    with pytest.raises(
+        ValueError, match=rf"y must have an index below 2\*\*63; got {2**64 - 1}\. Number the rows"
+    ):
+        regular_index(pd.Index(np.array([2**64 - 2, 2**64 - 1], dtype=np.uint64)), "y")
+
+
+@pytest.mark.parametrize("freq", ["D", "h", "MS", "YE", "B", "W-SUN"])
+def test_dates_that_pandas_cannot_hold_are_refused(freq):
+    index = pd.date_range(end="2262-03-01", periods=5, freq=freq).as_unit("ns")
+    message = (
+        r"steps must stay within the dates that datetime64\[ns\] can hold; got 9999 after "
+        rf"{index[-1]:%Y-%m-%d}.*\. Take fewer steps, or a coarser unit of time"
+    )
+    with pytest.raises(ValueError, match=message):
+        future_index(index, 9999)
+    with pytest.raises(ValueError, match=message):
+        extended_index(index, 9999)
+    assert future_index(index.as_unit("s"), 9999)[-1] > pd.Timestamp.max

@@ -15,6 +15,7 @@ from forecast_unc._random import generator
 from forecast_unc._typing import Array
 from forecast_unc.forecasting import scores
 from forecast_unc.forecasting.diverged import Diverged
+from forecast_unc.forecasting.fan import fan
 from forecast_unc.forecasting.marginals import Component, Marginals, aggregate
 from forecast_unc.forecasting.pooling import Member, pool, pool_part
 from forecast_unc.forecasting.power import PowerTransform
@@ -716,9 +717,6 @@ class Forecast:
             The axes drawn on. The legend stands above them, where it hides nothing: a title
             needs room, ``set_title("...", pad=30)``.
         """
-        # The one import against the flow: a result should draw itself, and matplotlib is slow.
-        from forecast_unc.evaluation.plot import fan
-
         return fan(self, coverage, history=history, ax=ax)
 
     @property

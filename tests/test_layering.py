@@ -23,7 +23,7 @@ WAYS_IN = 4  # cli, sktime, datasets, and the package itself
 ARRAYS_ONLY = re.compile(
     r"forecast_unc\.(_typing|regression(\..+)?"
     r"|forecasting\.(differencing|embedding|filtering|propagation|recursion|function_error"
-    r"|power|marginals|pooling|selection|scores))"
+    r"|power|component|marginals|aggregation|pooling|selection|scores))"
 )
 
 PUBLIC = [

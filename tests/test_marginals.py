@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from forecast_unc.forecasting.marginals import Component, Marginals, aggregate
+from forecast_unc.forecasting.aggregation import aggregate
+from forecast_unc.forecasting.component import Component
+from forecast_unc.forecasting.marginals import Marginals
 from forecast_unc.forecasting.power import PowerTransform
 
 H = 3

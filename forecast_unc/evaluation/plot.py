@@ -8,7 +8,7 @@ no data; a title goes above it with ``ax.set_title("...", pad=30)``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -17,7 +17,15 @@ import pandas as pd
 from scipy.stats import binom
 
 from forecast_unc._typing import Array
-from forecast_unc.forecasting import scores
+from forecast_unc.forecasting.axes import (
+    check_times,
+    current_axes,
+    finish,
+    places,
+    plain,
+    with_unit,
+)
+from forecast_unc.forecasting.fan import check_forecast, draw_history, fan, fill_band
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.series import check_is_series
 
@@ -29,7 +37,6 @@ __all__ = ["COLORS", "calibration", "compare", "fan", "pit", "scores_by_origin",
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 _MARKERS = "os^Dvp<"
-_BAND_ALPHA = 0.2
 _BINS = 10  # of the histogram of pit
 _IN_UNITS_OF_Y = {"MAE", "RMSE", "CRPS", "energy"}
 
@@ -55,67 +62,6 @@ class _Look(NamedTuple):
     color: str
     dashes: Any
     marker: str
-
-
-def fan(
-    forecast: Forecast,
-    coverage: Sequence[float] = (0.5, 0.8, 0.95),
-    *,
-    history: pd.Series[float] | None = None,
-    ax: Axes | None = None,
-    color: str | None = None,
-    label: str | None = None,
-) -> Axes:
-    """Draw the mean and nested central intervals of one forecast.
-
-    Parameters
-    ----------
-    forecast : Forecast
-        The forecast; of a single step, the intervals are drawn as bars.
-    coverage : sequence of float, default=(0.5, 0.8, 0.95)
-        Coverages of the intervals, in (0, 1).
-    history : Series, optional
-        Past values, drawn before the forecast; its ``attrs["unit"]`` goes to the axis label.
-    ax : Axes, optional
-        Where to draw; by default the current axes.
-    color : str, optional
-        Color of the line and, paler, of the intervals; by default the next one of the axes.
-    label : str, optional
-        Name of the forecast in the legend.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not what it must be, or ``history`` has another kind of times.
-    """
-    _check_forecast("forecast", forecast)
-    levels = sorted(scores.check_coverages(coverage), reverse=True)
-    bands = [forecast.interval(level) for level in levels]
-    names = [f"{100 * level:g} %" for level in levels]
-    ax = _start(ax, history, forecast)
-    taken = ax.get_legend_handles_labels()[1]
-    if label is None and "forecast" in taken:
-        label = next(name for i in count(2) if (name := f"forecast {i}") not in taken)
-    label = None if label is None else _plain(label)
-    times = _times(ax, forecast.index)
-    single = "o" if len(forecast) == 1 else None
-    (line,) = ax.plot(
-        times, forecast.mean, color=color, marker=single, zorder=3, label=label or "forecast"
-    )
-    shade = line.get_color()
-    for band in bands:
-        _fill(ax, times, band, 8, facecolor=shade, alpha=_BAND_ALPHA, lw=0)
-    for depth in range(len(bands), 0, -1):
-        # The bands lie on top of each other: the legend shows the tint that results.
-        tint = 1 - (1 - _BAND_ALPHA) ** depth
-        name = names[depth - 1] if label is None else f"{label}, {names[depth - 1]}"
-        ax.fill([], [], facecolor=shade, alpha=tint, lw=0, label=name)
-    return _finish(ax, forecast.index)
 
 
 def compare(
@@ -162,19 +108,19 @@ def compare(
         )
     first = next(iter(forecasts.values()))
     for name, forecast in forecasts.items():
-        _check_forecast(f"forecasts[{name!r}]", forecast)
-        _check_times(f"forecasts[{name!r}]", forecast.index, first.index)
+        check_forecast(f"forecasts[{name!r}]", forecast)
+        check_times(f"forecasts[{name!r}]", forecast.index, first.index)
     if actual is not None:
-        _check_times("actual", check_is_series(actual, "actual").index, first.index)
+        check_times("actual", check_is_series(actual, "actual").index, first.index)
     bands = [forecast.interval(coverage) for forecast in forecasts.values()]
-    ax = _start(ax, history, first)
+    ax = draw_history(ax, history, first)
     handles: list[Any] = [*ax.get_legend_handles_labels()[0]]
     labels = [*ax.get_legend_handles_labels()[1]]
     widest = 4 * len(forecasts) + 4
     for i, (look, band, (name, forecast)) in enumerate(
         zip(_looks(), bands, forecasts.items(), strict=False)
     ):
-        times = _times(ax, forecast.index)
+        times = places(ax, forecast.index)
         (line,) = ax.plot(
             times,
             forecast.mean,
@@ -182,9 +128,9 @@ def compare(
             linestyle=look.dashes,
             marker=look.marker if len(forecast) == 1 else None,
             zorder=3,
-            label=_plain(name),
+            label=plain(name),
         )
-        patch = _fill(
+        patch = fill_band(
             ax,
             times,
             band,
@@ -195,14 +141,14 @@ def compare(
             lw=1,
         )
         handles.append((patch, line))
-        labels.append(_plain(name))
+        labels.append(plain(name))
     if actual is not None:
         handles += ax.plot(
-            _times(ax, actual.index), actual, "o", color="black", ms=3, zorder=4, label="actual"
+            places(ax, actual.index), actual, "o", color="black", ms=3, zorder=4, label="actual"
         )
         labels.append("actual")
     title = f"mean and {100 * coverage:g} % interval"
-    return _finish(ax, first.index, handles=handles, labels=labels, title=title)
+    return finish(ax, first.index, handles=handles, labels=labels, title=title)
 
 
 def scores_by_step(backtest: _Scored, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
@@ -232,7 +178,7 @@ def scores_by_step(backtest: _Scored, score: str = "CRPS", *, ax: Axes | None = 
     ax = _score_lines(backtest, score, "step", ax)
     ax.set_xlabel("steps ahead")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    return _finish(ax)
+    return finish(ax)
 
 
 def scores_by_origin(backtest: _Scored, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
@@ -259,7 +205,7 @@ def scores_by_origin(backtest: _Scored, score: str = "CRPS", *, ax: Axes | None 
     """
     ax = _score_lines(backtest, score, "origin", ax)
     ax.set_xlabel("origin (last observed time)")
-    return _finish(ax, pd.Index(backtest.frame["origin"].unique()))
+    return finish(ax, pd.Index(backtest.frame["origin"].unique()))
 
 
 def calibration(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
@@ -283,7 +229,7 @@ def calibration(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
     Axes
         The axes drawn on.
     """
-    ax = _axes(ax)
+    ax = current_axes(ax)
     nominal = np.linspace(0.0, 1.0, 101)
     ax.plot([0, 1], [0, 1], color="0.4", lw=1, label="calibrated")
     for label, n, shade in _sizes(backtest):
@@ -292,7 +238,7 @@ def calibration(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
     for look, (model, values) in zip(_looks(), _pits(backtest), strict=False):
         # A value lies in the central interval of coverage p if and only if |2 pit - 1| <= p.
         observed = (np.abs(2 * values - 1)[:, None] <= nominal).mean(axis=0)
-        ax.plot(nominal, observed, color=look.color, linestyle=look.dashes, label=_plain(model))
+        ax.plot(nominal, observed, color=look.color, linestyle=look.dashes, label=plain(model))
     ax.set(
         xlabel="nominal coverage",
         ylabel="observed coverage",
@@ -300,7 +246,7 @@ def calibration(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
         ylim=(-0.02, 1.02),
         aspect="equal",
     )
-    return _finish(ax)
+    return finish(ax)
 
 
 def pit(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
@@ -322,7 +268,7 @@ def pit(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
     Axes
         The axes drawn on.
     """
-    ax = _axes(ax)
+    ax = current_axes(ax)
     ax.plot([0, 1], [1, 1], color="0.4", lw=1, label="calibrated")
     for label, n, shade in _sizes(backtest):
         lower, upper = _chance(n, np.full(2, 1 / _BINS))
@@ -336,11 +282,11 @@ def pit(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
             color=look.color,
             linestyle=look.dashes,
             lw=1.5,
-            label=_plain(model),
+            label=plain(model),
         )
     ax.set(xlabel="probability integral transform", ylabel="density")
     ax.set_ylim(bottom=0)
-    return _finish(ax)
+    return finish(ax)
 
 
 def _score_lines(backtest: _Scored, score: str, by: str, ax: Axes | None) -> Axes:
@@ -351,25 +297,25 @@ def _score_lines(backtest: _Scored, score: str, by: str, ax: Axes | None) -> Axe
             f"score must be one of {', '.join(map(str, table.columns))}; got {score!r}. "
             "Scores carry the names of backtest.scores()."
         )
-    ax = _axes(ax)
+    ax = current_axes(ax)
     for look, (model, values) in zip(
         _looks(), table[score].groupby(level="model", sort=False), strict=False
     ):
-        places = values.index.get_level_values(by)
+        at = values.index.get_level_values(by)
         ax.plot(
-            _times(ax, places),
+            places(ax, at),
             values.to_numpy(),
             color=look.color,
             linestyle=look.dashes,
             marker=look.marker,
             markersize=4,
-            label=_plain(model),
+            label=plain(model),
         )
     if score.startswith("coverage_"):
         nominal = float(score.removeprefix("coverage_")) / 100
         ax.axhline(nominal, color="0.4", lw=1, label=f"nominal {nominal:g}")
     unit = backtest.frame.attrs.get("unit") if score in _IN_UNITS_OF_Y else None
-    ax.set_ylabel(_with_unit(score, unit))
+    ax.set_ylabel(with_unit(score, unit))
     return ax
 
 
@@ -394,70 +340,6 @@ def _chance(n: int, probability: Array) -> tuple[Array, Array]:
     return lower, upper
 
 
-def _axes(ax: Axes | None) -> Axes:
-    import matplotlib.pyplot as plt  # kept out of `import forecast_unc`
-
-    return plt.gca() if ax is None else ax
-
-
-def _start(ax: Axes | None, history: pd.Series[float] | None, forecast: Forecast) -> Axes:
-    """Draw the history and label the values."""
-    if history is not None:
-        _check_times("history", check_is_series(history, "history").index, forecast.index)
-    ax = _axes(ax)
-    name, unit = forecast.name, None
-    if history is not None:
-        times, values = _times(ax, history.index), history.to_numpy(np.float64, na_value=np.nan)
-        ax.plot(times, values, color="0.3", lw=1.2, label="history")
-        gone = np.pad(np.isnan(values), 1, constant_values=True)
-        alone = ~gone[1:-1] & gone[:-2] & gone[2:]  # no line leads to them
-        if alone.any():
-            ax.plot(times[alone], values[alone], ".", color="0.3", ms=4)
-        name, unit = history.name if name is None else name, history.attrs.get("unit")
-    if not ax.get_ylabel():
-        ax.set_ylabel(_with_unit(name, unit))
-    return ax
-
-
-def _check_forecast(name: str, forecast: object) -> None:
-    if not isinstance(forecast, Forecast):
-        raise TypeError(
-            f"{name} must be a Forecast; got {type(forecast).__name__}. "
-            "Pass what Forecaster.forecast returns."
-        )
-
-
-def _check_times(name: str, index: pd.Index[Any], expected: pd.Index[Any]) -> None:
-    """Raise if matplotlib would put the times of two indexes at unrelated places."""
-    if _kind(index) != _kind(expected):
-        raise ValueError(
-            f"{name} must have the forecast's kind of index, {_kind(expected)}; got "
-            f"{_kind(index)}. Pass the series that was forecast, or convert its index."
-        )
-
-
-def _kind(index: pd.Index[Any]) -> str:
-    if isinstance(index, pd.DatetimeIndex):
-        return f"DatetimeIndex {'without' if index.tz is None else 'with'} time zone"
-    if isinstance(index, pd.PeriodIndex):
-        return "PeriodIndex"
-    return "numbers" if pd.api.types.is_numeric_dtype(index.dtype) else str(index.dtype)
-
-
-def _fill(ax: Axes, times: Any, band: pd.DataFrame, width: float, **style: Any) -> Any:
-    """Fill between the ends of a band; a band of one step has no area, so draw it as a bar."""
-    if len(band) > 1:
-        return ax.fill_between(times, band["lower"], band["upper"], **style)
-    color, alpha = style.get("edgecolor", style["facecolor"]), style.get("alpha", 0.35)
-    return ax.vlines(times, band["lower"], band["upper"], colors=color, alpha=alpha, lw=width)
-
-
-def _times(ax: Axes, index: pd.Index[Any]) -> Any:
-    times = index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
-    # An axis that pandas drew on has its own converter of dates, and matplotlib would replace it.
-    return ax.convert_xunits(times) if ax.xaxis.have_units() else times  # type: ignore[no-untyped-call]
-
-
 def _looks() -> Iterator[_Look]:
     """Looks for one model after the other; color and dashes repeat together after 30 only."""
     for i in count():
@@ -471,71 +353,3 @@ def _looks() -> Iterator[_Look]:
 def _pits(backtest: _Scored) -> Iterator[tuple[str, Any]]:
     for model, values in backtest.frame.groupby("model", sort=False)["pit"]:
         yield str(model), values.dropna().to_numpy()
-
-
-def _with_unit(name: Any, unit: Any) -> str:
-    if name is None or unit is None:
-        return "" if name is unit else _plain(unit if name is None else name)
-    return _plain(f"{name} ({unit})")
-
-
-def _plain(text: object) -> str:
-    """Text that matplotlib draws as it stands: between dollars it would set mathematics."""
-    return str(text).replace("$", r"\$")
-
-
-def _finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes:
-    """Set readable dates, a light grid, and the legend above the axes, where it covers nothing."""
-    from matplotlib.dates import AutoDateFormatter, AutoDateLocator, ConciseDateFormatter
-
-    dated = isinstance(index, pd.DatetimeIndex | pd.PeriodIndex)
-    if hasattr(ax, "freq"):
-        # pandas drew here: it counts periods, not days, and ends the axis with its own series.
-        ax.autoscale(axis="x")
-    elif isinstance(ax.xaxis.get_major_formatter(), AutoDateFormatter):
-        tz = index.tz if isinstance(index, pd.DatetimeIndex) else None
-        locator = AutoDateLocator(tz=tz, minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
-        ax.xaxis.set_major_locator(locator)
-        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=tz))  # type: ignore[no-untyped-call]
-    elif index is not None and not dated and not ax.get_xlabel():
-        ax.set_xlabel(_plain(index.name or "time"))
-    ax.grid(visible=True, color="0.9", lw=0.8)
-    ax.set_axisbelow(True)
-    # The power of ten, as in 1e9, goes above the numbers and out of the legend.
-    ax.yaxis.get_offset_text().set_horizontalalignment("right")
-    labels = legend.get("labels") or ax.get_legend_handles_labels()[1]
-    widths = [0.45 + 0.065 * len(label) for label in labels]  # inches, in small type
-    room = ax.get_window_extent().width / ax.figure.dpi
-    drawn = ax.legend(
-        **legend,
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
-        borderaxespad=0.2,
-        ncols=len(labels) if sum(widths) < room else max(1, int(room / max(widths))),
-        columnspacing=1,
-        fontsize="small",
-        title_fontsize="small",
-        alignment="left",
-        frameon=False,
-    )
-    if ax.figure.get_layout_engine() is None:
-        # Nothing else makes room for a legend of many rows: lower the top of the subplots.
-        over = (drawn.get_window_extent().y1 - ax.figure.bbox.y1) / ax.figure.bbox.height
-        if over > 0:
-            place = ax.figure.subplotpars
-            ax.figure.subplots_adjust(top=max(place.top - over, place.bottom + 0.1))
-        _part_rows(ax, drawn.get_window_extent().height)
-    return ax
-
-
-def _part_rows(ax: Axes, legend: float) -> None:
-    """Set the rows of subplots apart by a legend's height in pixels, and the labels above it."""
-    spec, figure = ax.get_subplotspec(), ax.figure
-    if spec is None or spec.rowspan.start == 0:
-        return
-    rows, place = spec.get_gridspec().nrows, figure.subplotpars
-    inches = (place.top - place.bottom) * figure.bbox.height / figure.dpi
-    between = legend / figure.dpi + 0.6  # ticks and label of the row above
-    height = (inches - (rows - 1) * between) / rows
-    if between > place.hspace * inches / (rows + (rows - 1) * place.hspace) and height > 0.5:
-        figure.subplots_adjust(hspace=between / height)

@@ -14,9 +14,15 @@ from forecast_unc._checks import check_whole
 from forecast_unc._random import generator
 from forecast_unc._typing import Array
 from forecast_unc.forecasting import scores
+from forecast_unc.forecasting.aggregation import aggregate
+from forecast_unc.forecasting.checked import check_positive, check_symmetric, frozen
+from forecast_unc.forecasting.component import Component
 from forecast_unc.forecasting.diverged import Diverged
-from forecast_unc.forecasting.marginals import Component, Marginals, aggregate
-from forecast_unc.forecasting.pooling import Member, pool, pool_part
+from forecast_unc.forecasting.export import nixtla_frame, summary_frame
+from forecast_unc.forecasting.fan import fan
+from forecast_unc.forecasting.grouping import group_weights
+from forecast_unc.forecasting.marginals import Marginals
+from forecast_unc.forecasting.pooling import Member, check_weights, pool, pool_part
 from forecast_unc.forecasting.power import PowerTransform
 from forecast_unc.forecasting.series import check_is_series
 
@@ -114,17 +120,17 @@ class Forecast:
                 "Sort the times and drop repeated ones."
             )
         self._name = name
-        center = _frozen("mean", mean, (h,))
-        spread = _frozen("cov", cov, (h, h))
-        _check_positive(spread, index)
+        center = frozen("mean", mean, (h,))
+        spread = frozen("cov", cov, (h, h))
+        check_positive(spread, self._label)
         std = np.sqrt(spread.diagonal())
         scale = np.outer(std, std)  # the product of variances can overflow
-        _check_symmetric("cov", spread, scale)
+        check_symmetric("cov", spread, scale)
         parts: list[Array | None] = []
         for part, value in (("noise_cov", noise_cov), ("model_cov", model_cov)):
-            parts.append(None if value is None else _frozen(part, value, (h, h)))
+            parts.append(None if value is None else frozen(part, value, (h, h)))
             if parts[-1] is not None:
-                _check_symmetric(part, parts[-1], scale)
+                check_symmetric(part, parts[-1], scale)
         if transform is None:
             transform = PowerTransform()
         elif not isinstance(transform, PowerTransform):
@@ -199,7 +205,7 @@ class Forecast:
                     f"forecasts must be of the same times; got {member!r} beside {longest!r}. "
                     "Forecast the same steps from the same origin."
                 )
-        shares = _weights(weights, members, longest)
+        shares = check_weights(weights, [len(m) for m in members], longest._label)
         used = [(w, m) for w, m in zip(shares, members, strict=True) if w.any()]
         if len(used) == 1:
             return used[0][1]
@@ -395,26 +401,7 @@ class Forecast:
             If the weights are not h finite numbers, all zero within a group, or ``freq`` does not
             suit the index.
         """
-        h = len(self)
-        if freq is None:
-            labels, group = self._index[-1:], np.zeros(h, dtype=np.intp)
-        else:
-            labels, group = self._groups(freq)
-        member = (group == np.arange(len(labels))[:, None]).astype(np.float64)  # (groups, h)
-        if isinstance(how, str):
-            if how not in ("sum", "mean"):
-                raise ValueError(
-                    f'how must be "sum", "mean" or {h} weights; got {how!r}. '
-                    "Pass the weight of each step for any other linear combination."
-                )
-            matrix = member / member.sum(axis=1, keepdims=True) if how == "mean" else member
-        else:
-            matrix = member * _frozen("how", how, (h,))
-        if not matrix.any(axis=1).all():
-            raise ValueError(
-                "how must have a weight other than 0 in each group; got only zeros for "
-                f"{labels[int((~matrix.any(axis=1)).argmax())]}. A sum of nothing has no forecast."
-            )
+        labels, matrix = group_weights(self._index, how, freq)
         if self._marginals.normal or (matrix < 0).any():
             return self._map(matrix, labels)
         laws, cor = aggregate(self._marginals, self._cor, matrix)
@@ -495,7 +482,7 @@ class Forecast:
         left = self._cor[np.ix_(rest, rest)] - gain @ cross.T
         left = 0.5 * (left + left.T)  # the product is symmetric but for roundoff
         index = self._index.delete(np.sort(at))
-        _check_positive(left, index)
+        check_positive(left, lambda at: _label(index, at))
         std = np.sqrt(left.diagonal())
         laws = self._marginals.picked(rest).conditioned(gain @ z, std)
         return self._of(index, laws, left / np.outer(std, std), self._name)
@@ -547,20 +534,7 @@ class Forecast:
         ValueError
             If ``alpha`` is outside (0, 1).
         """
-        if not 0 < alpha < 1:
-            raise ValueError(
-                f"alpha must lie strictly between 0 and 1; got {alpha}. "
-                "For a 95 % interval pass 0.05."
-            )
-        band = self.interval(1 - alpha)
-        return pd.DataFrame(
-            {
-                "mean": self.mean,
-                "mean_se": self.std,
-                "mean_ci_lower": band["lower"],
-                "mean_ci_upper": band["upper"],
-            }
-        )
+        return summary_frame(self, alpha)
 
     def to_nixtla(
         self, levels: Sequence[float] = (80, 95), unique_id: str | None = None
@@ -586,29 +560,7 @@ class Forecast:
         TypeError, ValueError
             If a level is not a percentage.
         """
-        levels = scores.check_several("levels", levels, "percentages", "(95,) for one")
-        wrong = [level for level in levels if not 1 <= level < 100]
-        if wrong:
-            raise ValueError(
-                f"levels must be percentages from 1 to below 100; got {wrong[0]}. "
-                "For a 95 % interval pass 95."
-            )
-        if unique_id is None:
-            unique_id = "y" if self._name is None else str(self._name)
-        times = self._index
-        frame = pd.DataFrame(
-            {
-                "unique_id": unique_id,
-                "ds": times.to_timestamp() if isinstance(times, pd.PeriodIndex) else times,
-                "forecast_unc": self._mean,
-            }
-        )
-        bands = {level: self.interval(level / 100) for level in sorted(levels)}
-        for level in reversed(bands):
-            frame[f"forecast_unc-lo-{level}"] = bands[level]["lower"].to_numpy()
-        for level in bands:
-            frame[f"forecast_unc-hi-{level}"] = bands[level]["upper"].to_numpy()
-        return frame
+        return nixtla_frame(self, levels, unique_id)
 
     def score(self, actual: pd.Series[float], coverage: float = 0.95) -> pd.DataFrame:
         """Score each step against what happened.
@@ -716,9 +668,6 @@ class Forecast:
             The axes drawn on. The legend stands above them, where it hides nothing: a title
             needs room, ``set_title("...", pad=30)``.
         """
-        # The one import against the flow: a result should draw itself, and matplotlib is slow.
-        from forecast_unc.evaluation.plot import fan
-
         return fan(self, coverage, history=history, ax=ax)
 
     @property
@@ -789,99 +738,6 @@ class Forecast:
             name=self._name,
         )
 
-    def _groups(self, freq: str) -> tuple[pd.Index[Any], np.ndarray[Any, np.dtype[np.intp]]]:
-        """Label of each group and, for each step, the number of its group."""
-        index = self._index
-        if not isinstance(freq, str | pd.DateOffset):
-            raise TypeError(
-                f'freq must be a frequency of pandas, a str; got {freq!r}. Pass one such as "YE".'
-            )
-        if not isinstance(index, pd.DatetimeIndex | pd.PeriodIndex):
-            raise ValueError(
-                f"freq must be None for a {type(index).__name__}; got {freq!r}. "
-                "Give the series a DatetimeIndex or a PeriodIndex, or pass weights."
-            )
-        try:
-            if isinstance(index, pd.PeriodIndex):
-                labels = index.asfreq(freq)
-                plain = labels[0].freq.n == 1  # "2M" would overlap
-                whole = plain and bool((labels == index.asfreq(freq, how="START")).all())
-                counts = pd.Series(1, index=labels).groupby(level=0).count()
-            else:
-                whole = True
-                counts = pd.Series(1, index=index).resample(freq).count()
-        except ValueError as error:
-            raise ValueError(
-                f"freq must be a frequency of pandas that suits a {type(index).__name__}; "
-                f"got {freq!r}. {error}"
-            ) from None
-        if not whole:
-            raise ValueError(
-                f"freq must be a plain, coarser frequency than {index.freqstr}; got {freq!r}. "
-                'Groups hold whole periods and do not overlap: pass one such as "Y", or weights.'
-            )
-        counts = counts[counts > 0]
-        return counts.index, np.repeat(np.arange(len(counts)), counts.to_numpy())
-
-
-def _weights(weights: ArrayLike | None, members: Sequence[Forecast], longest: Forecast) -> Array:
-    """Weights of the members of an average, (k, h), adding up to 1 at each step."""
-    k, h = len(members), len(longest)
-    within = np.array([np.arange(h) < len(member) for member in members])  # (k, h)
-    if weights is None:
-        given = within * 1.0
-    else:
-        array = _numbers("weights", weights)
-        stepwise = array.ndim == 2
-        given = _frozen("weights", array, (k, h) if stepwise else (k,))
-        if stepwise:
-            beyond = (given != 0) & ~within
-            if beyond.any():
-                at = np.argwhere(beyond)[0]
-                raise ValueError(
-                    f"weights must be 0 where a forecast has no step; got {given[tuple(at)]:g} at "
-                    f"{longest._label(at[1])} for {members[at[0]]!r}. Pass one weight for each "
-                    "forecast to have each count for its own steps."
-                )
-        else:
-            given = given[:, None] * within
-    wrong = (given < 0).any(axis=0) | ~given.any(axis=0)
-    if wrong.any():
-        at = int(wrong.argmax())
-        raise ValueError(
-            f"weights must not be negative, nor all 0 at a step; got {given[:, at].tolist()} at "
-            f"{longest._label(at)}. Leave them out to weight all forecasts alike."
-        )
-    scaled = given / given.max(axis=0)  # a sum of huge weights is no float
-    return np.asarray(scaled / scaled.sum(axis=0))
-
-
-def _frozen(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
-    """Own, write-protected copy of a finite array of the given shape."""
-    array = _numbers(name, value)
-    if array.shape != shape:
-        raise ValueError(
-            f"{name} must have shape {shape}; got {array.shape}. One entry is needed for each step."
-        )
-    wrong = ~np.isfinite(array)
-    if wrong.any():
-        raise ValueError(
-            f"{name} must be finite; got {array[wrong][0]} at step {np.argwhere(wrong)[0][0] + 1}. "
-            "If a forecast has diverged, ask for fewer steps or difference the series."
-        )
-    array.setflags(write=False)
-    return array
-
-
-def _numbers(name: str, value: ArrayLike) -> Array:
-    """Copy as an array of floats."""
-    try:
-        return np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{name} must be numbers; got {value!r}. Pass an array, each row as long as the others."
-        ) from None
-
 
 def _label(index: pd.Index[Any], position: int) -> str:
     return str(index.astype(str)[position])
@@ -897,25 +753,3 @@ def _mapped(matrix: Array, cov: Array | None) -> Array | None:
         return None
     mapped = matrix @ cov @ matrix.T
     return np.asarray(0.5 * (mapped + mapped.T))  # the product is symmetric but for roundoff
-
-
-def _check_positive(cov: Array, index: pd.Index[Any]) -> None:
-    """Raise if a variance is not positive."""
-    var = cov.diagonal()
-    if (var <= 0).any():
-        at = int((var <= 0).argmax())
-        raise ValueError(
-            f"cov must have a positive diagonal; got {var[at]:.6g} at {_label(index, at)}, from "
-            f"a matrix of condition number {np.linalg.cond(cov):.3g}. A variance that is "
-            "not positive is a numerical failure, or a value that is known already."
-        )
-
-
-def _check_symmetric(name: str, cov: Array, scale: Array) -> None:
-    """Raise if a covariance differs from its transpose by more than 1e-8 of ``scale`` (h, h)."""
-    apart = float((np.abs(cov - cov.T) / scale).max())
-    if apart > 1e-8:
-        raise ValueError(
-            f"{name} must be symmetric; got entries that differ by {apart:.3g} standard deviations "
-            "squared. Pass 0.5 * (cov + cov.T) if only roundoff is to blame."
-        )

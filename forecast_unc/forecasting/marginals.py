@@ -12,151 +12,17 @@ point on where y is positive, and from Mehler's series over the steps.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
-from scipy.special import erf, log_ndtr, ndtr, roots_legendre
+from scipy.special import log_ndtr, ndtr
 
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.power import PowerTransform
+from forecast_unc.forecasting.component import REACH, Component, Positions, panels
 
-Positions = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
 Flags = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
-N_NODES = 200  # Gauss-Legendre, on each panel
 N_TERMS = 100  # of Mehler's series: 200 nodes a panel resolve Hermite functions up to there
-REACH = 12.0  # z beyond this from where the integrand peaks does not count: exp(-72) = 5e-32
 N_HALVINGS = 64  # of a bisection: 2^-64 is 5e-20
-
-
-@dataclass(frozen=True, eq=False)
-class Component:
-    """A normal forecast on a transformed scale, and its weight in the average.
-
-    Parameters
-    ----------
-    weight : ndarray of shape (h,)
-        Weight at each step, not negative; :class:`Marginals` reads nothing where it is 0.
-    transform : PowerTransform
-        The scale.
-    mean, std : ndarray of shape (h,)
-        Mean and standard deviation of each step on that scale.
-    """
-
-    weight: Array  # (h,)
-    transform: PowerTransform
-    mean: Array  # (h,)
-    std: Array  # (h,)
-
-    @property
-    def closed(self) -> bool:
-        """Whether moments need no quadrature."""
-        return not self.transform.power
-
-    def quantile(self, z: Array) -> Array:
-        """Values at normal scores z, (h or 1, n); the same for all steps if of one row."""
-        return self.transform.inverse(self.mean[:, None] + self.std[:, None] * z)
-
-    def slope(self, z: Array) -> Array:
-        """Derivative of :meth:`quantile` in z, (h, n)."""
-        return self.std[:, None] * self.transform.slope(self.mean[:, None] + self.std[:, None] * z)
-
-    def normal_score(self, y: Array) -> Array:
-        """Inverse of :meth:`quantile` at one y a step, (h,); -inf below all values."""
-        return (self.transform.forward(y) - self.mean) / self.std
-
-    def partial_mean(self, z: Array) -> Array:
-        """E[y; z_t <= z], the part of the mean that comes from below z, (h,)."""
-        if self.transform.power is None:
-            density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
-            return np.asarray(self.mean * ndtr(z) - self.std * density)
-        if self.transform.power == 0:
-            return np.asarray(np.exp(self.mean + 0.5 * self.std**2) * ndtr(z - self.std))
-        start, end = self._range()
-        nodes, weights = _panels(np.column_stack([start, np.clip(z, start, end)]))
-        return np.asarray((weights * self.quantile(nodes)).sum(axis=1))
-
-    def expectation(self) -> Array:
-        """Mean of y, (h,)."""
-        return self.partial_mean(np.full(len(self.mean), np.inf))
-
-    def mean_difference(self) -> Array:
-        """Half the mean distance of two independent draws, E[y (2 Phi(z) - 1)], (h,)."""
-        if self.transform.power is None:
-            return np.asarray(self.std / np.sqrt(np.pi))
-        if self.transform.power == 0:
-            return np.asarray(self.expectation() * erf(0.5 * self.std))
-        nodes, weights = _panels(np.column_stack(self._range()))
-        return np.asarray((weights * self.quantile(nodes) * (2 * ndtr(nodes) - 1)).sum(axis=1))
-
-    def gradient(self) -> Array:
-        """E[dy/dz], (h,), of the closed forms alone."""
-        return self.std if self.transform.power is None else self.expectation() * self.std
-
-    def scaled(self, factor: Array) -> "Component":
-        """Component of ``factor * y``, factor (h,) positive: still a normal on the same scale."""
-        power = self.transform.power
-        slope = factor if power is None else factor**power
-        shift = 0.0 if power is None else self.transform.forward(factor)
-        return self._like(slope * self.mean + shift, slope * self.std)
-
-    def stretched(self, factor: Array) -> "Component":
-        """Component with ``factor`` (h,) times the std on its scale, and the same mean of y."""
-        wider = self._like(self.mean, factor * self.std)
-        if self.transform.power is None:
-            return wider
-        return wider.scaled(self.expectation() / wider.expectation())
-
-    def matched(self, mean: Array, var: Array) -> "Component":
-        """Component on the same scale with the given mean and variance of y, (h,) each."""
-        power = self.transform.power
-        if power is None:
-            return self._like(mean, np.sqrt(var))
-        ratio = (np.sqrt(var) / mean) ** 2  # the square of the mean can overflow
-        if power == 0:
-            log_var = np.log1p(ratio)
-            return self._like(np.log(mean) - 0.5 * log_var, np.sqrt(log_var))
-
-        # Up to its unit, y = (cos a + sin a z)^(1 / power), from no spread at a = 0 on.
-        def shape(angle: Array) -> Component:
-            return self._like((np.cos(angle) - 1) / power, np.sin(angle) / power)
-
-        def too_narrow(angle: Array) -> Flags:
-            law = Marginals([shape(angle)])
-            return law.variance() <= ratio * law.mean() ** 2
-
-        with np.errstate(over="ignore", invalid="ignore"):
-            best = shape(_bisect(too_narrow, np.zeros(len(mean)), np.full(len(mean), np.pi)))
-            return best.scaled(mean / best.expectation())
-
-    def picked(self, at: Positions) -> "Component":
-        """Component of the steps at the given positions."""
-        return Component(self.weight[at], self.transform, self.mean[at], self.std[at])
-
-    def conditioned(self, mean: Array, std: Array) -> "Component":
-        """Component of ``mean + std * z`` in place of z."""
-        return self._like(self.mean + self.std * mean, self.std * std)
-
-    def bounds(self) -> tuple[Array, Array]:
-        """Where y begins to be positive, and where y^2 exp(-z^2 / 2) peaks, as z, (h,)."""
-        h = len(self.mean)
-        if self.transform.power is None:
-            return np.full(h, -np.inf), np.zeros(h)
-        if self.transform.power == 0:
-            return np.full(h, -np.inf), 2 * self.std
-        a, b = self.transform.power * self.std, self.transform.power * self.mean + 1
-        root = np.sqrt(b**2 + 8 * a * self.std)
-        # The root of a z^2 + b z = 2 std, in the form that does not cancel.
-        peak = np.where(b > 0, 4 * self.std / (root + np.abs(b)), (root - b) / (2 * a))
-        return -b / a, peak
-
-    def _range(self) -> tuple[Array, Array]:
-        start, peak = self.bounds()
-        return np.maximum(start, -REACH), peak + REACH
-
-    def _like(self, mean: Array, std: Array) -> "Component":
-        return replace(self, mean=mean, std=std)
 
 
 class Marginals:
@@ -223,7 +89,7 @@ class Marginals:
         while (above := ~nothing & ~same & (self.quantile(low[:, None])[:, 0] > y)).any():
             step = np.where(above, 2 * step, step)
             low = np.where(above, end - step, low)
-        z = _bisect(lambda z: self.quantile(z[:, None])[:, 0] <= y, low, end)
+        z = bisect(lambda z: self.quantile(z[:, None])[:, 0] <= y, low, end)
         return np.where(same, high, np.where(nothing, -np.inf, z))
 
     def mean(self) -> Array:
@@ -383,7 +249,7 @@ class Marginals:
         starts, peaks = np.where(used, starts, -np.inf), np.where(used, peaks, -np.inf)
         end = peaks.max(axis=0) + REACH
         kinks = np.sort(np.clip(starts, -REACH, end), axis=0)
-        nodes, weights = _panels(np.vstack([np.full_like(end, -REACH)[None], kinks, end[None]]).T)
+        nodes, weights = panels(np.vstack([np.full_like(end, -REACH)[None], kinks, end[None]]).T)
         deviation = self.quantile(nodes) - self.mean()[:, None]
         return nodes, weights * deviation, deviation
 
@@ -412,87 +278,6 @@ class Marginals:
         return series
 
 
-def aggregate(marginals: Marginals, cor: Array, matrix: Array) -> tuple[Marginals, Array]:
-    r"""Laws of ``matrix @ y`` and the correlations of their normal scores.
-
-    Each component is aggregated on its own, to that of the same transform, mean and variance: of
-    logs a lognormal (Fenton-Wilkinson), of identities the exact law. The widths of an average are
-    then scaled so that its variance is exact, and the correlations are those that give the exact
-    covariance of the aggregates. Rows of a single step need no approximation.
-
-    Parameters
-    ----------
-    marginals : Marginals
-        Laws of the h steps.
-    cor : ndarray of shape (h, h)
-        Correlations of their normal scores.
-    matrix : ndarray of shape (g, h)
-        Nonnegative weights, no row all zero.
-
-    Returns
-    -------
-    marginals : Marginals
-        Laws of the g aggregates: mean and variance exact, the shape approximate.
-    cor : ndarray of shape (g, g)
-        A covariance that no correlation of these laws can give is brought to the nearest that one
-        can; correlations that do not form a positive semidefinite matrix are mixed with those of
-        the aggregates until they do.
-
-    References
-    ----------
-    L. F. Fenton, "The sum of log-normal probability distributions in scatter transmission
-    systems", IRE Transactions on Communications Systems 8 (1960) 57-67,
-    https://doi.org/10.1109/TCOM.1960.1097606
-    """
-    if (np.count_nonzero(matrix, axis=1) == 1).all():
-        at = matrix.argmax(axis=1)
-        factor = matrix[np.arange(len(matrix)), at]
-        parts = [c.picked(at).scaled(factor) for c in marginals.components]
-        return Marginals(parts), cor[np.ix_(at, at)]
-    exact = matrix @ marginals.covariance(cor) @ matrix.T
-    exact = 0.5 * (exact + exact.T)
-    var = exact.diagonal()
-    parts = [_matched(c, cor, matrix) for c in marginals.components]
-    if len(parts) > 1:
-
-        def too_narrow(factor: Array) -> Flags:
-            return Marginals([c.stretched(factor) for c in parts]).variance() <= var
-
-        # Below 1, as the parts do not move as one; above by as little as their shapes differ.
-        factor = _bisect(too_narrow, np.full(len(var), 1e-6), np.full(len(var), 2.0))
-        parts = [c.stretched(factor) for c in parts]
-    laws = Marginals(parts)
-    coupling = laws.coupling()
-    one = np.ones_like(exact)
-    # The covariance of two increasing functions increases with the correlation.
-    joint = _bisect(lambda rho: coupling(rho) <= exact, -one, one)
-    np.fill_diagonal(joint, 1.0)
-    lowest = float(np.linalg.eigvalsh(joint)[0])
-    if lowest < 0:
-        std = np.sqrt(var)
-        plain = exact / np.outer(std, std)  # the product of variances can overflow
-        # The lowest eigenvalue is concave: the mixture's is at least the mixture of the two.
-        share = lowest / (lowest - max(float(np.linalg.eigvalsh(plain)[0]), 0.0))
-        joint = (1 - share) * joint + share * plain
-        np.fill_diagonal(joint, 1.0)
-    return laws, joint
-
-
-def _matched(component: Component, cor: Array, matrix: Array) -> Component:
-    """Component of the aggregates with the mean and variance of its own part of them."""
-    own = matrix * component.weight  # (g, h)
-    weight = own.sum(axis=1) / matrix.sum(axis=1)
-    used = weight > 0
-    own = own / np.where(used, weight, 1.0)[:, None]
-    alone = replace(component, weight=np.ones(len(cor)))
-    var = (own @ Marginals([alone]).covariance(cor) @ own.T).diagonal()
-    mean = own @ alone.expectation()
-    # Where there is no weight, any moments do.
-    group = replace(component, weight=np.ones(len(matrix)))
-    group = group.matched(np.where(used, mean, 1.0), np.where(used, var, 1.0))
-    return replace(group, weight=weight)
-
-
 def _known(component: Component, weight: Array) -> Component:
     """Component of another weight, with a standard normal in place of what has none."""
     used = weight > 0
@@ -500,23 +285,7 @@ def _known(component: Component, weight: Array) -> Component:
     return Component(weight, component.transform, mean, std)
 
 
-def _panels(breaks: Array) -> tuple[Array, Array]:
-    """Nodes and weights (h, p n) of the integral over N(0, 1) between breaks (h, p + 1)."""
-    points, weights = _legendre()
-    half = 0.5 * np.diff(breaks, axis=1)[:, :, None]
-    nodes = breaks[:, :-1, None] + half * (1 + points)
-    density = np.exp(-0.5 * nodes**2) / np.sqrt(2 * np.pi)
-    h = len(breaks)
-    return nodes.reshape(h, -1), (half * weights * density).reshape(h, -1)
-
-
-@lru_cache(maxsize=1)
-def _legendre() -> tuple[Array, Array]:
-    points, weights = roots_legendre(N_NODES)
-    return points, weights
-
-
-def _bisect(
+def bisect(
     below: Callable[[Array], Flags],
     low: Array,
     high: Array,

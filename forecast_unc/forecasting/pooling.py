@@ -1,12 +1,15 @@
-"""The average of several forecasts, step by step: their quantiles, correlations and parts."""
+"""The average of several forecasts, step by step: quantiles, correlations and parts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.marginals import Component, Marginals
+from forecast_unc.forecasting.checked import frozen, numbers
+from forecast_unc.forecasting.component import Component
+from forecast_unc.forecasting.marginals import Marginals
 
 
 class Member(NamedTuple):
@@ -15,6 +18,56 @@ class Member(NamedTuple):
     marginals: Marginals  # of n steps
     cor: Array  # (n, n), of the normal scores
     std: Array  # (n,), in units of y
+
+
+def check_weights(
+    weights: ArrayLike | None, lengths: Sequence[int], label: Callable[[int], str]
+) -> Array:
+    """Weights of the members of an average at each step, or an error.
+
+    Parameters
+    ----------
+    weights : array_like of shape (k,) or (k, h), or None
+        What came; None weights all alike.
+    lengths : sequence of int
+        Steps of each of the k members, at most h.
+    label : function of int
+        Name of a step, counted from 0, in a message.
+
+    Returns
+    -------
+    ndarray of shape (k, h)
+        Adding up to 1 at each step, 0 beyond the end of a member.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are not numbers of such a shape, negative, all 0 at a step, or beyond an end.
+    """
+    k, h = len(lengths), max(lengths)
+    within = np.arange(h) < np.array(lengths)[:, None]  # (k, h)
+    given = numbers("weights", np.ones(k) if weights is None else weights)
+    if given.ndim == 2:
+        given = frozen("weights", given, (k, h))
+        beyond = (given != 0) & ~within
+        if beyond.any():
+            i, at = np.argwhere(beyond)[0]
+            raise ValueError(
+                f"weights must be 0 beyond the end of a forecast; got {given[i, at]:g} at "
+                f"{label(at)} for forecast {i + 1}, of {lengths[i]} steps. Pass one weight for "
+                "each forecast to have each count for its own steps."
+            )
+    else:
+        given = frozen("weights", given, (k,))[:, None] * within
+    wrong = (given < 0).any(axis=0) | ~given.any(axis=0)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise ValueError(
+            f"weights must not be negative, nor all 0 at a step; got {given[:, at].tolist()} at "
+            f"{label(at)}. Leave them out to weight all forecasts alike."
+        )
+    scaled = given / given.max(axis=0)  # the sum of huge weights is no float
+    return np.asarray(scaled / scaled.sum(axis=0))
 
 
 def pool(members: Sequence[Member], weights: Array) -> tuple[Marginals, Array]:

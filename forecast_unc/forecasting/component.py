@@ -1,0 +1,136 @@
+"""A normal forecast on a transformed scale: its values, moments and partial moments in units of y.
+
+Those of identity and log are closed forms; those of Box-Cox come from Gauss-Legendre quadrature
+over the normal score z, from the point on where y is positive.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import erf, ndtr, roots_legendre
+
+from forecast_unc._typing import Array
+from forecast_unc.forecasting.power import PowerTransform
+
+Positions = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
+
+N_NODES = 200  # Gauss-Legendre, on each panel
+REACH = 12.0  # z beyond this from where the integrand peaks does not count: exp(-72) = 5e-32
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """A normal forecast on a transformed scale, and its weight in the average.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (h,)
+        Weight at each step, not negative; :class:`Marginals` reads nothing where it is 0.
+    transform : PowerTransform
+        The scale.
+    mean, std : ndarray of shape (h,)
+        Mean and standard deviation of each step on that scale.
+    """
+
+    weight: Array  # (h,)
+    transform: PowerTransform
+    mean: Array  # (h,)
+    std: Array  # (h,)
+
+    @property
+    def closed(self) -> bool:
+        """Whether moments need no quadrature."""
+        return not self.transform.power
+
+    def quantile(self, z: Array) -> Array:
+        """Values at normal scores z, (h or 1, n); the same for all steps if of one row."""
+        return self.transform.inverse(self.mean[:, None] + self.std[:, None] * z)
+
+    def slope(self, z: Array) -> Array:
+        """Derivative of :meth:`quantile` in z, (h, n)."""
+        return self.std[:, None] * self.transform.slope(self.mean[:, None] + self.std[:, None] * z)
+
+    def normal_score(self, y: Array) -> Array:
+        """Inverse of :meth:`quantile` at one y a step, (h,); -inf below all values."""
+        return (self.transform.forward(y) - self.mean) / self.std
+
+    def partial_mean(self, z: Array) -> Array:
+        """E[y; z_t <= z], the part of the mean that comes from below z, (h,)."""
+        if self.transform.power is None:
+            density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+            return np.asarray(self.mean * ndtr(z) - self.std * density)
+        if self.transform.power == 0:
+            return np.asarray(np.exp(self.mean + 0.5 * self.std**2) * ndtr(z - self.std))
+        start, end = self._range()
+        nodes, weights = panels(np.column_stack([start, np.clip(z, start, end)]))
+        return np.asarray((weights * self.quantile(nodes)).sum(axis=1))
+
+    def expectation(self) -> Array:
+        """Mean of y, (h,)."""
+        return self.partial_mean(np.full(len(self.mean), np.inf))
+
+    def mean_difference(self) -> Array:
+        """Half the mean distance of two independent draws, E[y (2 Phi(z) - 1)], (h,)."""
+        if self.transform.power is None:
+            return np.asarray(self.std / np.sqrt(np.pi))
+        if self.transform.power == 0:
+            return np.asarray(self.expectation() * erf(0.5 * self.std))
+        nodes, weights = panels(np.column_stack(self._range()))
+        return np.asarray((weights * self.quantile(nodes) * (2 * ndtr(nodes) - 1)).sum(axis=1))
+
+    def gradient(self) -> Array:
+        """E[dy/dz], (h,), of the closed forms alone."""
+        return self.std if self.transform.power is None else self.expectation() * self.std
+
+    def scaled(self, factor: Array) -> "Component":
+        """Component of ``factor * y``, factor (h,) positive: still a normal on the same scale."""
+        power = self.transform.power
+        slope = factor if power is None else factor**power
+        shift = 0.0 if power is None else self.transform.forward(factor)
+        return self.like(slope * self.mean + shift, slope * self.std)
+
+    def picked(self, at: Positions) -> "Component":
+        """Component of the steps at the given positions."""
+        return Component(self.weight[at], self.transform, self.mean[at], self.std[at])
+
+    def conditioned(self, mean: Array, std: Array) -> "Component":
+        """Component of ``mean + std * z`` in place of z."""
+        return self.like(self.mean + self.std * mean, self.std * std)
+
+    def bounds(self) -> tuple[Array, Array]:
+        """Where y begins to be positive, and where y^2 exp(-z^2 / 2) peaks, as z, (h,)."""
+        h = len(self.mean)
+        if self.transform.power is None:
+            return np.full(h, -np.inf), np.zeros(h)
+        if self.transform.power == 0:
+            return np.full(h, -np.inf), 2 * self.std
+        a, b = self.transform.power * self.std, self.transform.power * self.mean + 1
+        root = np.sqrt(b**2 + 8 * a * self.std)
+        # The root of a z^2 + b z = 2 std, in the form that does not cancel.
+        peak = np.where(b > 0, 4 * self.std / (root + np.abs(b)), (root - b) / (2 * a))
+        return -b / a, peak
+
+    def _range(self) -> tuple[Array, Array]:
+        start, peak = self.bounds()
+        return np.maximum(start, -REACH), peak + REACH
+
+    def like(self, mean: Array, std: Array) -> "Component":
+        """Component of another mean and std on its scale, (h,) each."""
+        return replace(self, mean=mean, std=std)
+
+
+def panels(breaks: Array) -> tuple[Array, Array]:
+    """Nodes and weights (h, p n) of the integral over N(0, 1) between breaks (h, p + 1)."""
+    points, weights = _legendre()
+    half = 0.5 * np.diff(breaks, axis=1)[:, :, None]
+    nodes = breaks[:, :-1, None] + half * (1 + points)
+    density = np.exp(-0.5 * nodes**2) / np.sqrt(2 * np.pi)
+    h = len(breaks)
+    return nodes.reshape(h, -1), (half * weights * density).reshape(h, -1)
+
+
+@lru_cache(maxsize=1)
+def _legendre() -> tuple[Array, Array]:
+    points, weights = roots_legendre(N_NODES)
+    return points, weights

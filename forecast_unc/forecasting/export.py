@@ -1,0 +1,59 @@
+"""Forecasts as the tables of other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from forecast_unc.forecasting import scores
+
+if TYPE_CHECKING:
+    from forecast_unc.forecasting.forecast import Forecast
+
+
+def summary_frame(forecast: Forecast, alpha: float) -> pd.DataFrame:
+    """Mean, standard error and interval, as :meth:`Forecast.summary_frame` returns them."""
+    if not 0 < alpha < 1:
+        raise ValueError(
+            f"alpha must lie strictly between 0 and 1; got {alpha}. For a 95 % interval pass 0.05."
+        )
+    band = forecast.interval(1 - alpha)
+    return pd.DataFrame(
+        {
+            "mean": forecast.mean,
+            "mean_se": forecast.std,
+            "mean_ci_lower": band["lower"],
+            "mean_ci_upper": band["upper"],
+        }
+    )
+
+
+def nixtla_frame(
+    forecast: Forecast, levels: Sequence[float], unique_id: str | None
+) -> pd.DataFrame:
+    """Long table of one series, as :meth:`Forecast.to_nixtla` returns it."""
+    levels = scores.check_several("levels", levels, "percentages", "(95,) for one")
+    wrong = [level for level in levels if not 1 <= level < 100]
+    if wrong:
+        raise ValueError(
+            f"levels must be percentages from 1 to below 100; got {wrong[0]}. "
+            "For a 95 % interval pass 95."
+        )
+    if unique_id is None:
+        unique_id = "y" if forecast.name is None else str(forecast.name)
+    times = forecast.index
+    frame = pd.DataFrame(
+        {
+            "unique_id": unique_id,
+            "ds": times.to_timestamp() if isinstance(times, pd.PeriodIndex) else times,
+            "forecast_unc": forecast.mean.to_numpy(),
+        }
+    )
+    bands = {level: forecast.interval(level / 100) for level in sorted(levels)}
+    for level in reversed(bands):
+        frame[f"forecast_unc-lo-{level}"] = bands[level]["lower"].to_numpy()
+    for level in bands:
+        frame[f"forecast_unc-hi-{level}"] = bands[level]["upper"].to_numpy()
+    return frame

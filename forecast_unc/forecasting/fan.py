@@ -1,0 +1,126 @@
+"""The picture of one forecast: its mean and nested intervals after the history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from forecast_unc.forecasting import scores
+from forecast_unc.forecasting.axes import (
+    check_times,
+    current_axes,
+    finish,
+    places,
+    plain,
+    with_unit,
+)
+from forecast_unc.forecasting.series import check_is_series
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from forecast_unc.forecasting.forecast import Forecast
+
+_BAND_ALPHA = 0.2
+
+
+def fan(
+    forecast: Forecast,
+    coverage: Sequence[float] = (0.5, 0.8, 0.95),
+    *,
+    history: pd.Series[float] | None = None,
+    ax: Axes | None = None,
+    color: str | None = None,
+    label: str | None = None,
+) -> Axes:
+    """Draw the mean and nested central intervals of one forecast.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        The forecast; of a single step, the intervals are drawn as bars.
+    coverage : sequence of float, default=(0.5, 0.8, 0.95)
+        Coverages of the intervals, in (0, 1).
+    history : Series, optional
+        Past values, drawn before the forecast; its ``attrs["unit"]`` goes to the axis label.
+    ax : Axes, optional
+        Where to draw; by default the current axes.
+    color : str, optional
+        Color of the line and, paler, of the intervals; by default the next one of the axes.
+    label : str, optional
+        Name of the forecast in the legend.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not what it must be, or ``history`` has another kind of times.
+    """
+    check_forecast("forecast", forecast)
+    levels = sorted(scores.check_coverages(coverage), reverse=True)
+    bands = [forecast.interval(level) for level in levels]
+    names = [f"{100 * level:g} %" for level in levels]
+    ax = draw_history(ax, history, forecast)
+    taken = ax.get_legend_handles_labels()[1]
+    if label is None and "forecast" in taken:
+        label = next(name for i in count(2) if (name := f"forecast {i}") not in taken)
+    label = None if label is None else plain(label)
+    times = places(ax, forecast.index)
+    single = "o" if len(forecast) == 1 else None
+    (line,) = ax.plot(
+        times, forecast.mean, color=color, marker=single, zorder=3, label=label or "forecast"
+    )
+    shade = line.get_color()
+    for band in bands:
+        fill_band(ax, times, band, 8, facecolor=shade, alpha=_BAND_ALPHA, lw=0)
+    for depth in range(len(bands), 0, -1):
+        # The bands lie on top of each other: the legend shows the tint that results.
+        tint = 1 - (1 - _BAND_ALPHA) ** depth
+        name = names[depth - 1] if label is None else f"{label}, {names[depth - 1]}"
+        ax.fill([], [], facecolor=shade, alpha=tint, lw=0, label=name)
+    return finish(ax, forecast.index)
+
+
+def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Forecast) -> Axes:
+    """Draw the values before a forecast, if given, and label the axis; return the axes."""
+    if history is not None:
+        check_times("history", check_is_series(history, "history").index, forecast.index)
+    ax = current_axes(ax)
+    name, unit = forecast.name, None
+    if history is not None:
+        times, values = places(ax, history.index), history.to_numpy(np.float64, na_value=np.nan)
+        ax.plot(times, values, color="0.3", lw=1.2, label="history")
+        gone = np.pad(np.isnan(values), 1, constant_values=True)
+        alone = ~gone[1:-1] & gone[:-2] & gone[2:]  # no line leads to them
+        if alone.any():
+            ax.plot(times[alone], values[alone], ".", color="0.3", ms=4)
+        name, unit = history.name if name is None else name, history.attrs.get("unit")
+    if not ax.get_ylabel():
+        ax.set_ylabel(with_unit(name, unit))
+    return ax
+
+
+def fill_band(ax: Axes, times: Any, band: pd.DataFrame, width: float, **style: Any) -> Any:
+    """Fill between the ends of a band; a band of one step has no area, so draw it as a bar."""
+    if len(band) > 1:
+        return ax.fill_between(times, band["lower"], band["upper"], **style)
+    color, alpha = style.get("edgecolor", style["facecolor"]), style.get("alpha", 0.35)
+    return ax.vlines(times, band["lower"], band["upper"], colors=color, alpha=alpha, lw=width)
+
+
+def check_forecast(name: str, forecast: object) -> None:
+    """Raise unless something has the times and intervals of a Forecast."""
+    # Not isinstance: the Forecast draws itself with this module.
+    if not (hasattr(forecast, "index") and hasattr(forecast, "interval")):
+        raise TypeError(
+            f"{name} must be a Forecast; got {type(forecast).__name__}. "
+            "Pass what Forecaster.forecast returns."
+        )

@@ -1,0 +1,90 @@
+"""Groups of the steps of a forecast by a frequency of pandas, and the weights within them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from forecast_unc._typing import Array
+from forecast_unc.forecasting.checked import frozen
+
+
+def group_weights(
+    index: pd.Index[Any], how: str | ArrayLike, freq: str | None
+) -> tuple[pd.Index[Any], Array]:
+    """Labels of the groups (g,) and the weights of the steps in each, (g, h).
+
+    Parameters
+    ----------
+    index : Index of length h
+        Times of the steps.
+    how : {"sum", "mean"} or array_like of shape (h,)
+        What is made of the steps of a group.
+    freq : str or None
+        Frequency of the groups; None is one group.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :meth:`Forecast.aggregate`.
+    """
+    h = len(index)
+    if freq is None:
+        labels, group = index[-1:], np.zeros(h, dtype=np.intp)
+    else:
+        labels, group = _groups(index, freq)
+    member = (group == np.arange(len(labels))[:, None]).astype(np.float64)  # (groups, h)
+    if isinstance(how, str):
+        if how not in ("sum", "mean"):
+            raise ValueError(
+                f'how must be "sum", "mean" or {h} weights; got {how!r}. '
+                "Pass the weight of each step for any other linear combination."
+            )
+        matrix = member / member.sum(axis=1, keepdims=True) if how == "mean" else member
+    else:
+        matrix = member * frozen("how", how, (h,))
+    if not matrix.any(axis=1).all():
+        raise ValueError(
+            "how must have a weight other than 0 in each group; got only zeros for "
+            f"{labels[int((~matrix.any(axis=1)).argmax())]}. A sum of nothing has no forecast."
+        )
+    return labels, matrix
+
+
+def _groups(
+    index: pd.Index[Any], freq: str
+) -> tuple[pd.Index[Any], np.ndarray[Any, np.dtype[np.intp]]]:
+    """Label of each group and, for each step, the number of its group."""
+    if not isinstance(freq, str | pd.DateOffset):
+        raise TypeError(
+            f'freq must be a frequency of pandas, a str; got {freq!r}. Pass one such as "YE".'
+        )
+    if not isinstance(index, pd.DatetimeIndex | pd.PeriodIndex):
+        raise ValueError(
+            f"freq must be None for a {type(index).__name__}; got {freq!r}. "
+            "Give the series a DatetimeIndex or a PeriodIndex, or pass weights."
+        )
+    try:
+        if isinstance(index, pd.PeriodIndex):
+            labels = index.asfreq(freq)
+            plain = labels[0].freq.n == 1  # "2M" would overlap
+            whole = plain and bool((labels == index.asfreq(freq, how="START")).all())
+            counts = pd.Series(1, index=labels).groupby(level=0).count()
+        else:
+            whole = True
+            counts = pd.Series(1, index=index).resample(freq).count()
+    except ValueError as error:
+        raise ValueError(
+            f"freq must be a frequency of pandas that suits a {type(index).__name__}; "
+            f"got {freq!r}. {error}"
+        ) from None
+    if not whole:
+        raise ValueError(
+            f"freq must be a plain, coarser frequency than {index.freqstr}; got {freq!r}. "
+            'Groups hold whole periods and do not overlap: pass one such as "Y", or weights.'
+        )
+    counts = counts[counts > 0]
+    return counts.index, np.repeat(np.arange(len(counts)), counts.to_numpy())

@@ -464,17 +464,26 @@ def test_seasonal_period_is_the_shortest_that_fits_twice(walk, period):
         assert baselines.SeasonalNaive().fit(hourly[:47]).seasonal_period_ == 1
 
 
-def test_what_does_not_converge_says_so_without_a_warning(seasonal, monkeypatch):
-    fit = sarimax.SARIMAX.fit
-    monkeypatch.setattr(
-        sarimax.SARIMAX, "fit", lambda self, *a, **k: fit(self, *a, **(k | {"maxiter": 1}))
-    )
+@pytest.mark.parametrize("model", [baselines.ETS(), baselines.SARIMAX(max_order=1)], ids=ident)
+@pytest.mark.parametrize("converged", [True, False])
+def test_convergence_is_that_of_statsmodels_without_a_warning(
+    seasonal, monkeypatch, model, converged
+):
+    """Its optimizer stops at the first step, and then says what the test lets it say."""
+    kind = {"ETS": ETSModel, "SARIMAX": sarimax.SARIMAX}[ident(model)]
+    fit = kind.fit
+
+    def first_step(self, *args, **kwargs):
+        result = fit(self, *args, **(kwargs | {"maxiter": 1}))
+        assert result.mle_retvals["converged"] in (True, False)
+        result.mle_retvals["converged"] = converged
+        return result
+
+    monkeypatch.setattr(kind, "fit", first_step)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        model = baselines.SARIMAX(max_order=1).fit(seasonal)
-    assert model.converged_ is False
-    monkeypatch.undo()
-    assert baselines.SARIMAX(max_order=1).fit(seasonal).converged_ is True
+        fitted = clone(model).fit(seasonal)
+    assert fitted.converged_ is converged
 
 
 # What is refused

@@ -8,11 +8,11 @@ from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.filtering import RunIn, State
 from forecast_unc.forecasting.filtering import state_at_origin as _state_at_origin
 from forecast_unc.forecasting.function_error import FunctionError
-from forecast_unc.forecasting.propagation import propagate_from
 from forecast_unc.forecasting.propagation import propagate as _propagate
+from forecast_unc.forecasting.propagation import propagate_from
 from forecast_unc.forecasting.recursion import Future, Method, OneStepModel, Past
-from forecast_unc.forecasting.sampling import sample_paths_from
 from forecast_unc.forecasting.sampling import sample_paths as _sample_paths
+from forecast_unc.forecasting.sampling import sample_paths_from
 
 IDENTITY = Differencing((), 0.0, 1.0)
 
@@ -31,9 +31,7 @@ def past_of(levels, stds=None, exog=None):
     )
 
 
-def state_at_origin(
-    posterior, lags, y, exog, *, y_std=None, transform=IDENTITY, **method
-):
+def state_at_origin(posterior, lags, y, exog, *, y_std=None, transform=IDENTITY, **method):
     model = OneStepModel(posterior, lags, transform)
     return _state_at_origin(model, past_of(y, y_std, exog), Method(**method))
 

@@ -60,9 +60,9 @@ def test_it_is_the_combination_that_the_choices_list(fitted):
         "fourier, last 400 rows: levels, which return to where they were",
     ]
     members = combination.forecasters_
-    assert [m.transform_.differences for m in members] == [(1,), (1,), (1,), ()]
+    assert [m.models_[0].differencing.differences for m in members] == [(1,), (1,), (1,), ()]
     assert [m.power_.power for m in members] == [None, None, 0.0, 0.0]
-    assert [m.regressor_.bias for m in members] == ["shrunk", "shrunk", None, "free"]
+    assert [m.models_[0].regressor.bias for m in members] == ["shrunk", "shrunk", None, "free"]
     same(fitted.forecast(5), combination.forecast(5))
 
 
@@ -77,7 +77,7 @@ def test_summary_lists_choices_and_what_was_learned(fitted):
     lines = fitted.summary().splitlines()
     assert lines[:5] == fitted.choices_
     assert len(lines) == 9
-    noise = fitted.combination_.forecasters_[3].regressor_.noise_std_
+    noise = fitted.models_[3].regressor_.noise_std_
     assert lines[-1].startswith(f"model 4: noise std {noise:.4g}, log evidence ")
     one = Forecaster(lags=(1, 2, 5), differences=1, transform="boxcox").fit(monthly())
     assert one.summary().splitlines()[:2] == ["lags 1-2, 5", "differences (1,)"]
@@ -89,7 +89,10 @@ def test_lags_of_ones_own_keep_the_plain_choice():
     y = monthly()
     model = Forecaster(lags=3).fit(y)
     assert model.combination_ is None
-    assert (model.lags_, model.transform_.differences) == ((1, 2, 3), ())
+    assert (model.models_[0].specification.lags, model.models_[0].differencing.differences) == (
+        (1, 2, 3),
+        (),
+    )
     assert model.choices_ == [
         "lags 1-3",
         "differences none",
@@ -104,13 +107,13 @@ def test_lags_of_ones_own_keep_the_plain_choice():
 
 
 def parts(model, what):
-    return [getattr(member, what) for member in model.combination_.forecasters_]
+    return [getattr(member, what) for member in model.models_]
 
 
 @pytest.mark.parametrize("transform", [None, "log", "boxcox"])
 def test_a_given_transform_is_every_members(transform):
     model = Forecaster(transform=transform).fit(monthly())
-    assert parts(model, "transform") == [transform] * len(model.combination_.forecasters_)
+    assert parts(model, "transform") == [transform] * len(model.models_)
     assert all(f"transform {transform or 'none'}," in line for line in model.choices_[1:])
     assert len(set(model.choices_)) == len(model.choices_)
     ahead = model.forecast(12)
@@ -123,7 +126,7 @@ def test_a_given_prior_mean_is_every_members(prior_mean, lag):
     model = Forecaster(prior_mean=prior_mean).fit(monthly())
     assert set(parts(model, "prior_mean")) == {prior_mean}
     assert all(lag in lags for lags in parts(model, "lags_"))
-    assert all(m.lags_[m._anchor] == lag for m in model.combination_.forecasters_)
+    assert all(m.models_[0].specification.lags[m._anchor] == lag for m in model.models_)
     assert np.isfinite(model.forecast(3).std).all()
 
 
@@ -160,8 +163,8 @@ def test_parts_of_the_date_and_holidays_are_inputs():
     y[y.index.isin(holidays)] += 15.0
     calendar = ["day_of_week", holidays]
     model = Forecaster(calendar=calendar).fit(y)
-    for member in model.combination_.forecasters_:
-        width = len(member.lags_) + 8
+    for member in model.models_:
+        width = len(member.models_[0].specification.lags) + 8
         assert member.regressor_.n_features_in_ == width
         np.testing.assert_array_equal(
             member._exog, calendar_inputs(y.index, ("day_of_week", holidays), ())
@@ -196,8 +199,8 @@ def test_calendar_and_regressors_of_the_future_stand_together():
 def test_max_train_is_every_members():
     model = Forecaster(max_train=30).fit(monthly(120))
     assert set(parts(model, "max_train")) == {30}
-    assert {len(m.regressor_.posterior_.centers) for m in model.combination_.forecasters_} == {30}
-    assert len(model.combination_.forecasters_) == 4
+    assert {len(m.models_[0].regressor.posterior_.centers) for m in model.models_} == {30}
+    assert len(model.models_) == 4
     both = Forecaster().fit(monthly(120))
     assert sorted(parts(both, "max_train")) == [72] * 4 + [400] * 4
 
@@ -205,11 +208,11 @@ def test_max_train_is_every_members():
 @pytest.mark.parametrize("regressor", [RVMRegressor(), BayesianRidge()], ids=["rvm", "ridge"])
 def test_a_given_regressor_is_every_members(regressor):
     model = Forecaster(regressor).fit(monthly())
-    assert len(model.combination_.forecasters_) == 4
+    assert len(model.models_) == 4
     kind = "naive" if isinstance(regressor, BayesianRidge) else "exact"
     ahead = model.forecast(4, propagation=kind)
     assert (ahead.std > 0).all()
-    member = model.combination_.forecasters_[1]
+    member = model.models_[1]
     assert type(member.regressor) is type(regressor)
     assert not hasattr(regressor, "n_features_in_")
 
@@ -308,7 +311,7 @@ def test_scale_of_positive_values(transform):
     ahead = model.fit(y).forecast(4)
     other = model.fit(1000.0 * y).forecast(4)
     if transform == "boxcox":  # its power is one of the data's units
-        assert all(0 <= m.power_.power <= 1 for m in model.combination_.forecasters_)
+        assert all(0 <= m.power_.power <= 1 for m in model.models_)
     tolerance = 2e-2 if transform == "boxcox" else 1e-3
     np.testing.assert_allclose(other.mean / 1000.0, ahead.mean, rtol=tolerance)
     np.testing.assert_allclose(
@@ -403,7 +406,7 @@ def test_zeros_and_negative_values_have_no_logarithm(low):
         Forecaster(transform="log").fit(y)
     positive = Forecaster().fit(series(90))
     positive.update(pd.Series([low], pd.date_range("2020-03-31", periods=1)))
-    assert {m.power_.power for m in positive.combination_.forecasters_} == {None}
+    assert {m.power_.power for m in positive.models_} == {None}
     assert positive.forecast(1).index[0] == pd.Timestamp("2020-04-01")
 
 
@@ -450,7 +453,7 @@ def test_update_is_that_of_the_members():
     before = shared.forecast(3)
     members = [clone(m).fit(y[:66]).update(y[66:]) for m in model.combination_.forecasters]
     assert model.update(y[66:]) is model
-    for got, expected in zip(model.combination_.forecasters_, members, strict=True):
+    for got, expected in zip(model.models_, members, strict=True):
         same(got.forecast(4), expected.forecast(4))
     same(shared.forecast(3), before)
 
@@ -572,7 +575,7 @@ def test_gaps_that_recur_leave_the_lags_that_they_can():
     values = series(200, freq="D")
     y = values[values.index.day_of_week < 5].asfreq("D")
     model = Forecaster().fit(y)
-    assert all(max(member.lags_) <= 4 for member in model.combination_.forecasters_)
+    assert all(max(member.models_[0].specification.lags) <= 4 for member in model.models_)
     assert np.isfinite(model.forecast(3).std).all()
 
 

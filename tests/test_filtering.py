@@ -349,7 +349,5 @@ def test_models_without_closed_form_pass_gaps_by_expansion(propagation):
 
 def test_a_gap_that_the_model_runs_away_in_says_so():
     y = np.append(1.0 + 0.1 * np.arange(5.0), np.full(60, np.nan))
-    with pytest.raises(
-        ValueError, match=r"diverges on its way to the origin, \d+ steps before"
-    ):
+    with pytest.raises(ValueError, match=r"diverges on its way to the origin, \d+ steps before"):
         state_of(linear_posterior([2.0]), (1,), y)

@@ -85,10 +85,10 @@ def test_the_order_of_the_lags_does_not_matter(y):
 
 
 def test_lags_as_a_number_are_all_up_to_it(y, regressor):
-    assert Forecaster(regressor, lags=3).fit(y).lags_ == (1, 2, 3)
-    assert Forecaster(regressor, lags=(3,)).fit(y).lags_ == (3,)
+    assert Forecaster(regressor, lags=3).fit(y).models_[0].specification.lags == (1, 2, 3)
+    assert Forecaster(regressor, lags=(3,)).fit(y).models_[0].specification.lags == (3,)
     model = Forecaster(regressor, lags=3, differences=12).fit(y)
-    assert model.transform_.differences == (12,)
+    assert model.models_[0].differencing.differences == (12,)
 
 
 def test_nothing_of_the_caller_is_modified_or_kept(y, regressor):
@@ -121,7 +121,7 @@ def test_decomposition_adds_up_and_means_what_it_says(y, kind, path_consistent, 
     ahead = model.forecast(5, propagation=kind, path_consistent=path_consistent, n_samples=200)
     parts = ahead.decompose()
     np.testing.assert_allclose(parts.sum(axis=1), ahead.var, rtol=1e-12)
-    scale = model.transform_.scale * model.regressor_.noise_std_
+    scale = model.models_[0].differencing.scale * model.models_[0].regressor.noise_std_
     np.testing.assert_allclose(parts["noise"], scale**2, rtol=1e-10)
     assert (parts["model"] > 0).all()
     if kind == "naive" and not differences:
@@ -143,18 +143,23 @@ def test_exogenous_regressors_are_used(regressor):
         np.testing.assert_allclose(ahead.mean, values[100:], atol=0.4)
         assert (ahead.std < 0.2).all()
     model.update(pd.Series(values[100:], index[100:]), exog.iloc[100:])
-    assert len(model.regressor_.posterior_.centers) == 102
+    assert len(model.models_[0].regressor.posterior_.centers) == 102
 
 
 def test_update_is_the_posterior_of_all_rows(y, regressor):
     model = Forecaster(regressor, lags=2).fit(y.iloc[:60])
-    hyper = model.regressor_.log_evidence_, model.regressor_.noise_std_
+    hyper = model.models_[0].regressor.log_evidence_, model.models_[0].regressor.noise_std_
     assert model.update(y.iloc[60:]) is model
-    assert (model.regressor_.log_evidence_, model.regressor_.noise_std_) == hyper
-    z = model.transform_.forward(y.to_numpy())
+    assert (
+        model.models_[0].regressor.log_evidence_,
+        model.models_[0].regressor.noise_std_,
+    ) == hyper
+    z = model.models_[0].differencing.forward(y.to_numpy())
     X, target = lag_embedding(z, (1, 2), np.empty((70, 0)))
     for got, expected in zip(
-        model.regressor_.posterior_.predict(X), _conditioned(model, X, target), strict=True
+        model.models_[0].regressor.posterior_.predict(X),
+        _conditioned(model, X, target),
+        strict=True,
     ):
         np.testing.assert_allclose(got, expected, rtol=1e-8)
     assert model.forecast(1).index[0] == y.index[-1] + pd.Timedelta(days=1)
@@ -162,7 +167,7 @@ def test_update_is_the_posterior_of_all_rows(y, regressor):
 
 def _conditioned(model, X, target):
     """GP prediction from its definition, with the forecaster's hyper-parameters."""
-    gp = model.regressor_
+    gp = model.models_[0].regressor
     center, level = gp.posterior_.input_offset, gp.posterior_.output_offset
 
     def kernel(A, B):
@@ -180,14 +185,18 @@ def test_apply_moves_the_origin_and_nothing_else(y, regressor):
     model = Forecaster(regressor, lags=2, differences=1).fit(y.iloc[:50])
     before = model.forecast(3)
     applied = model.apply(y)
-    assert applied.regressor_ is model.regressor_
+    assert applied.models_[0].regressor is model.models_[0].regressor
     joint = propagate(
-        model.regressor_.posterior_,
+        model.models_[0].regressor.posterior_,
         (1, 2),
-        model.transform_.forward(y.to_numpy()),
+        model.models_[0].differencing.forward(y.to_numpy()),
         np.empty((3, 0)),
     )
-    first = y.iloc[-1] + model.transform_.scale * joint.mean[0] + model.transform_.shift
+    first = (
+        y.iloc[-1]
+        + model.models_[0].differencing.scale * joint.mean[0]
+        + model.models_[0].differencing.shift
+    )
     assert applied.forecast(3).mean.iloc[0] == pytest.approx(first, rel=1e-12)
     pd.testing.assert_frame_equal(model.forecast(3).cov, before.cov)
     same = model.apply(y.iloc[:50]).forecast(3)
@@ -196,10 +205,10 @@ def test_apply_moves_the_origin_and_nothing_else(y, regressor):
 
 def test_max_train_keeps_the_last_rows(y, regressor):
     model = Forecaster(regressor, lags=2, max_train=30).fit(y)
-    assert len(model.regressor_.posterior_.centers) == 30
-    z = model.transform_.forward(y.to_numpy())
+    assert len(model.models_[0].regressor.posterior_.centers) == 30
+    z = model.models_[0].differencing.forward(y.to_numpy())
     rows = np.column_stack([z[-31:-1], z[-32:-2]])
-    posterior = model.regressor_.posterior_
+    posterior = model.models_[0].regressor.posterior_
     np.testing.assert_allclose(posterior.centers + posterior.input_offset, rows)
 
 
@@ -354,7 +363,7 @@ def test_updates_one_by_one_equal_one_factorization(monkeypatch, regressor, max_
     model.update(y.iloc[90:92])
     for t in range(92, 110, 3):
         model.update(y.iloc[t : t + 3])
-    a, b = model.regressor_.posterior_, at_once.regressor_.posterior_
+    a, b = model.models_[0].regressor.posterior_, at_once.regressor_.posterior_
     np.testing.assert_allclose(a.factors[0].chol, b.factors[0].chol, rtol=1e-10, atol=1e-10)
     a, b = model.forecast(8), at_once.forecast(8)
     np.testing.assert_allclose(a.mean, b.mean, rtol=1e-10)
@@ -368,8 +377,11 @@ def test_an_update_leaves_forecasters_that_share_the_model(y, regressor):
     applied.update(10 + y.iloc[50:60])
     pd.testing.assert_frame_equal(model.forecast(3).cov, before.cov)
     rows = np.column_stack([y[21:59], y[20:58]]) + 10  # those of its own series, and no others
-    rows = (rows - model.transform_.shift) / model.transform_.scale
-    centers = applied.regressor_.posterior_.centers + applied.regressor_.posterior_.input_offset
+    rows = (rows - model.models_[0].differencing.shift) / model.models_[0].differencing.scale
+    centers = (
+        applied.models_[0].regressor.posterior_.centers
+        + applied.models_[0].regressor.posterior_.input_offset
+    )
     np.testing.assert_allclose(centers, rows, rtol=1e-12)
 
 
@@ -387,8 +399,10 @@ def test_relevance_vector_machines_go_through_every_propagation(y, kind, paramet
     ahead = model.forecast(5, propagation=kind, n_samples=400)
     np.testing.assert_allclose(ahead.decompose().sum(axis=1), ahead.var, rtol=1e-12)
     assert np.linalg.eigvalsh(ahead.cov)[0] > 0
-    first = model.regressor_.predict(model.transform_.forward(y.iloc[:60].to_numpy())[None, :-3:-1])
-    mean = model.transform_.scale * first[0] + model.transform_.shift
+    first = model.models_[0].regressor.predict(
+        model.models_[0].differencing.forward(y.iloc[:60].to_numpy())[None, :-3:-1]
+    )
+    mean = model.models_[0].differencing.scale * first[0] + model.models_[0].differencing.shift
     assert ahead.mean.iloc[0] == pytest.approx(mean, abs=0.2 if kind == "monte_carlo" else 1e-9)
     model.update(y.iloc[60:])
     assert model.forecast(1, propagation=kind).index[0] == y.index[-1] + pd.Timedelta(days=1)
@@ -413,8 +427,8 @@ def test_what_a_fresh_user_tried(y, regressor, tmp_path):
     with pytest.raises(ValueError, match="y must have at least 1000000003 values"):
         Forecaster(lags=10**9).fit(y)
     one = Forecaster(regressor, lags=np.int64(2), differences=np.int64(1)).fit(y)
-    assert one.transform_.differences == (1,)
-    assert one.lags_ == (1, 2)
+    assert one.models_[0].differencing.differences == (1,)
+    assert one.models_[0].specification.lags == (1, 2)
     with pytest.raises(ValueError, match=r"path_consistent must be True or False; got 'yes'"):
         one.forecast(2, path_consistent="yes")
     with pytest.raises(ValueError, match="y must vary; got the constant 1e\\+14 throughout, to 12"):
@@ -497,7 +511,7 @@ def test_rows_that_touch_missing_values_are_left_out(y, regressor):
         if not np.isnan(changes).any():
             rows.append(changes[1:])
             targets.append(changes[0])
-    posterior, transform = model.regressor_.posterior_, model.transform_
+    posterior, transform = model.models_[0].regressor.posterior_, model.transform_
     changes = y.diff().dropna()
     assert transform.shift == pytest.approx(changes.mean(), rel=1e-12)
     assert transform.scale == pytest.approx(changes.std(ddof=0), rel=1e-12)
@@ -506,7 +520,7 @@ def test_rows_that_touch_missing_values_are_left_out(y, regressor):
     expected = clone(regressor).fit(X, target).posterior_
     np.testing.assert_allclose(posterior.weights, expected.weights, rtol=1e-6, atol=1e-8)
     model = Forecaster(regressor, lags=[1, 3], differences=1, max_train=20).fit(y)
-    posterior, transform = model.regressor_.posterior_, model.transform_
+    posterior, transform = model.models_[0].regressor.posterior_, model.transform_
     np.testing.assert_allclose(posterior.centers + posterior.input_offset, X[-20:], atol=1e-12)
 
 
@@ -603,7 +617,7 @@ def test_uncertain_regressors_of_a_linear_model(path_consistent):
     rng = np.random.default_rng(0)
     root = rng.normal(size=(6, 3))
     cov = root @ root.T
-    posterior = model.regressor_.posterior_
+    posterior = model.models_[0].regressor.posterior_
     slope = posterior.gradient(posterior.input_offset[None])[0]  # of a model that is linear
     options = {"path_consistent": path_consistent}
     known = model.forecast(steps, future, **options)
@@ -611,7 +625,7 @@ def test_uncertain_regressors_of_a_linear_model(path_consistent):
     np.testing.assert_allclose(ahead.mean, known.mean, rtol=1e-4, atol=1e-4)
     # changes: (1 - slope B) change = B exog; levels: their sums
     changes = np.linalg.inv(np.eye(steps) - slope[0] * np.eye(steps, k=-1))
-    T = model.transform_.scale * np.tril(np.ones((steps, steps))) @ changes
+    T = model.models_[0].differencing.scale * np.tril(np.ones((steps, steps))) @ changes
     M = T @ np.kron(np.eye(steps), slope[1:])
     added = ahead.cov.to_numpy() - known.cov.to_numpy()
     # the doubt about the slopes adds a little

@@ -39,8 +39,8 @@ def test_nothing_is_filled(after):
     observed = y.notna().to_numpy()
     rows = (observed[2:] & observed[1:-1] & observed[:-2]).sum()
     assert f"rows {rows}" in model.choices_
-    assert len(model.regressor_.posterior_.centers) == rows
-    assert model.transform_.shift == pytest.approx(y.mean(), rel=1e-12)
+    assert len(model.models_[0].regressor.posterior_.centers) == rows
+    assert model.models_[0].differencing.shift == pytest.approx(y.mean(), rel=1e-12)
 
 
 @pytest.mark.parametrize("after", [0, 4])

@@ -113,11 +113,13 @@ def linear_recursion(ridge, lags, history, steps):
 def test_a_linear_model_has_the_linear_gaussian_answer(y):
     model = Forecaster(BayesianRidge(), lags=[1, 2, 5]).fit(y)
     ahead = model.forecast(10, propagation="taylor")
-    history = model.transform_.forward(y.to_numpy())
-    ridge = model.regressor_.estimator_
+    history = model.models_[0].differencing.forward(y.to_numpy())
+    ridge = model.models_[0].regressor.estimator_
     mean, cov = linear_recursion(ridge, (1, 2, 5), history, 10)
-    scale = model.transform_.scale
-    np.testing.assert_allclose(ahead.mean, scale * mean + model.transform_.shift, rtol=1e-9)
+    scale = model.models_[0].differencing.scale
+    np.testing.assert_allclose(
+        ahead.mean, scale * mean + model.models_[0].differencing.shift, rtol=1e-9
+    )
     np.testing.assert_allclose(ahead.cov, scale**2 * cov, rtol=1e-7)
 
 
@@ -166,14 +168,16 @@ def test_parts_that_are_not_known_are_not_shown(y):
 
 def test_an_update_is_a_new_fit_of_a_copy(y):
     model = Forecaster(BayesianRidge(), lags=2).fit(y.iloc[:60])
-    first, applied = model.regressor_, model.apply(y.iloc[:60])
+    first, applied = model.models_[0].regressor, model.apply(y.iloc[:60])
     model.update(y.iloc[60:])
     X, target = model._training_rows()
     np.testing.assert_allclose(
-        model.regressor_.estimator_.coef_, BayesianRidge().fit(X, target).coef_, rtol=1e-12
+        model.models_[0].regressor.estimator_.coef_,
+        BayesianRidge().fit(X, target).coef_,
+        rtol=1e-12,
     )
-    assert applied.regressor_ is first
-    assert first.estimator_.coef_[0] != model.regressor_.estimator_.coef_[0]
+    assert applied.models_[0].regressor is first
+    assert first.estimator_.coef_[0] != model.models_[0].regressor.estimator_.coef_[0]
 
 
 def test_nothing_of_the_caller_is_fitted(y, tmp_path):

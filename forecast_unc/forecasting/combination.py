@@ -214,7 +214,13 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
 
         averaging = Averaging(self._inverse_width, self.widest)
         references = asks() if options else []
-        return averaging.average(asks(**options), self.weights_, steps, references)
+        return averaging.average(
+            asks(**options),
+            self.weights_,
+            steps,
+            references=references,
+            can_look_ahead=not given,
+        )
 
     @property
     def numbers_(self) -> list[int]:

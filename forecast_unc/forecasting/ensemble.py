@@ -90,10 +90,17 @@ class Ensemble:
         -------
         Forecast
         """
-        asks = [partial(_first, model, ahead, method) for model in self.models]
+        steps, given = len(ahead.index), ahead.exog.shape[1] > 0
+        if not given and len(self.models) > 1:
+            ahead = self.history.future(max(steps, self.averaging.look_ahead))
         plain = method.propagation == "exact" and method.path_consistent
-        references = [] if plain else [partial(_first, m, ahead, None) for m in self.models]
-        return self.averaging.average(asks, self.weights, len(ahead.index), references)
+        return self.averaging.average(
+            [partial(_first, model, ahead, method) for model in self.models],
+            self.weights,
+            steps,
+            references=[] if plain else [partial(_first, m, ahead, None) for m in self.models],
+            can_look_ahead=not given,
+        )
 
     def _each(self, history: History, move: Callable[[FittedModel], FittedModel]) -> Self:
         models, refused = _those_that_can(self.models, move, lambda model: model.specification)

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from forecast_unc._checks import check_whole
 from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.averaging import Averaging
+from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, Averaging
 from forecast_unc.forecasting.calendar import (
     Calendar,
     calendar_inputs,
@@ -202,7 +202,9 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
         chosen = _completed(arguments, candidate, history, periods)
         key = (f"{chosen.described()}, {chosen.max_train}", repr(chosen.regressor))
         found.setdefault(key, chosen)
-    rule = Averaging(*averaging(n_observed, bool(periods)))
+    by_width, widest = averaging(n_observed, bool(periods))
+    look_ahead = int(np.clip(periods[0] if periods else 0, LOOK_AHEAD, MOST_AHEAD))
+    rule = Averaging(by_width, widest, look_ahead)
     return Resolution(tuple(found.values()), rule, periods)
 
 

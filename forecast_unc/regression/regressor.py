@@ -1,7 +1,7 @@
 """What every kernel regressor shares: predictions from its posterior."""
 
 from abc import ABC, abstractmethod
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,7 @@ Method = Literal["exact", "taylor", "monte_carlo"]
 class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
     """Base of the regressors: a subclass's `fit` has only to set `posterior_`."""
 
+    most_rows: ClassVar[int | None] = 3000
     posterior_: Posterior
     random_state: RandomState
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor, load_model
 from forecast_unc.forecasting.embedding import lag_embedding
-from forecast_unc.forecasting.propagation import propagate
+from tests.recursions import propagate
 
 KINDS = ["exact", "taylor", "naive", "monte_carlo"]
 
@@ -353,21 +353,24 @@ def test_bad_updates(y, regressor):
 def test_updates_one_by_one_equal_one_factorization(monkeypatch, regressor, max_train):
     y = autoregression(110)
     model = Forecaster(regressor, lags=3, differences=1, max_train=max_train).fit(y.iloc[:60])
-    at_once = Forecaster(regressor, lags=3, differences=1, max_train=max_train).fit(y.iloc[:60])
-    # nothing to continue
-    at_once.regressor_ = at_once.regressor_.condition([[0.0, 1.0, 2.0]], [0.0])
-    at_once.update(y.iloc[60:])
+    fitted = model.models_[0]
+    z = fitted.differencing.forward(y.to_numpy())
+    X, target = lag_embedding(z, (1, 2, 3), np.empty((109, 0)))
+    rows = slice(-max_train if max_train else None, None)
+    elsewhere = fitted.regressor.condition([[0.0, 1.0, 2.0]], [0.0])  # nothing to continue
+    at_once = elsewhere.condition(X[rows], target[rows]).posterior_
     monkeypatch.delattr("forecast_unc.regression.gp.covariance_matrix")  # no factorization
     for t in range(60, 90):
         model.update(y.iloc[t : t + 1])
     model.update(y.iloc[90:92])
     for t in range(92, 110, 3):
         model.update(y.iloc[t : t + 3])
-    a, b = model.models_[0].regressor.posterior_, at_once.regressor_.posterior_
-    np.testing.assert_allclose(a.factors[0].chol, b.factors[0].chol, rtol=1e-10, atol=1e-10)
-    a, b = model.forecast(8), at_once.forecast(8)
-    np.testing.assert_allclose(a.mean, b.mean, rtol=1e-10)
-    np.testing.assert_allclose(a.cov, b.cov, rtol=1e-10)
+    posterior = model.models_[0].regressor.posterior_
+    np.testing.assert_allclose(
+        posterior.factors[0].chol, at_once.factors[0].chol, rtol=1e-10, atol=1e-10
+    )
+    for a, b in zip(posterior.predict(X), at_once.predict(X), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10)
 
 
 def test_an_update_leaves_forecasters_that_share_the_model(y, regressor):
@@ -464,7 +467,7 @@ def test_series_without_noise_are_forecast(values, kind):
 def test_a_diverging_forecast_says_so():
     y = pd.Series(1.5 ** np.arange(40.0) + np.random.default_rng(0).standard_normal(40))
     with pytest.raises(
-        ValueError, match="steps must not outrun the model; got a forecast that has"
+        ValueError, match="steps must stay where the forecast is stable; got one that diverges"
     ):
         Forecaster(lags=1).fit(y).forecast(60)
 
@@ -511,7 +514,7 @@ def test_rows_that_touch_missing_values_are_left_out(y, regressor):
         if not np.isnan(changes).any():
             rows.append(changes[1:])
             targets.append(changes[0])
-    posterior, transform = model.models_[0].regressor.posterior_, model.transform_
+    posterior, transform = model.models_[0].regressor.posterior_, model.models_[0].differencing
     changes = y.diff().dropna()
     assert transform.shift == pytest.approx(changes.mean(), rel=1e-12)
     assert transform.scale == pytest.approx(changes.std(ddof=0), rel=1e-12)
@@ -520,7 +523,7 @@ def test_rows_that_touch_missing_values_are_left_out(y, regressor):
     expected = clone(regressor).fit(X, target).posterior_
     np.testing.assert_allclose(posterior.weights, expected.weights, rtol=1e-6, atol=1e-8)
     model = Forecaster(regressor, lags=[1, 3], differences=1, max_train=20).fit(y)
-    posterior, transform = model.models_[0].regressor.posterior_, model.transform_
+    posterior, transform = model.models_[0].regressor.posterior_, model.models_[0].differencing
     np.testing.assert_allclose(posterior.centers + posterior.input_offset, X[-20:], atol=1e-12)
 
 

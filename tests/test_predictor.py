@@ -14,10 +14,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor, load_model
-from forecast_unc.forecasting.propagation import propagate
+from forecast_unc.forecasting.embedding import lag_embedding
 from forecast_unc.regression.differences import slope_by_differences, taylor_by_differences
 from forecast_unc.regression.predictor import ScikitLearnRegressor
 from tests import oracles
+from tests.recursions import propagate
 
 NOISY_GP = GaussianProcessRegressor(
     ConstantKernel(30.0) * RBF(12.0) + WhiteKernel(0.3), optimizer=None
@@ -170,7 +171,8 @@ def test_an_update_is_a_new_fit_of_a_copy(y):
     model = Forecaster(BayesianRidge(), lags=2).fit(y.iloc[:60])
     first, applied = model.models_[0].regressor, model.apply(y.iloc[:60])
     model.update(y.iloc[60:])
-    X, target = model._training_rows()
+    z = model.models_[0].differencing.forward(y.to_numpy())
+    X, target = lag_embedding(z, (1, 2), np.empty((len(y), 0)))
     np.testing.assert_allclose(
         model.models_[0].regressor.estimator_.coef_,
         BayesianRidge().fit(X, target).coef_,
@@ -261,4 +263,4 @@ def test_differences_are_exact_for_polynomials(rng):
 
 
 def test_a_relevance_vector_machine_is_one_of_the_package_s(y):
-    assert isinstance(Forecaster(RVMRegressor(), lags=2).fit(y).regressor_, RVMRegressor)
+    assert isinstance(Forecaster(RVMRegressor(), lags=2).fit(y).models_[0].regressor, RVMRegressor)

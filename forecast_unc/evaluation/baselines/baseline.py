@@ -1,4 +1,4 @@
-"""What the baselines share: checks, history, the place in it, and the covariance of sums."""
+"""What the baselines share: checks, history, its place in time, and the covariance of sums."""
 
 from __future__ import annotations
 
@@ -32,12 +32,15 @@ from forecast_unc.forecasting.series import (
 
 
 class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """What the five share: the checks, the history, and where it stands since the fit."""
+    """What the five share: the checks, the history, and its place in time since the fit."""
 
     takes_exog: ClassVar[bool] = False
     _takes_missing: ClassVar[bool] = False
 
     seasonal_period: int | None
+
+    _offset: int  # steps from the start of the fit to that of the history
+    _earlier: Array  # the first values of those steps, as far as they are known
 
     def _learn(self, values: Array, exog: Array) -> float:
         """Estimate the parameters; the std of a one-step error, in units of y."""
@@ -79,7 +82,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         exog_values = self._regressors(exog, index, None, "y")
         self.seasonal_period_ = self._period(index)
         self.exog_columns_ = pd.Index([]) if exog is None else exog.columns
-        self._before = np.empty(0)  # values from the start of the fit to that of the history
+        self._offset, self._earlier = 0, np.empty(0)
         self._values, self._index, self._exog, self._name = values, index, exog_values, y.name
         self.converged_ = True
         self.noise_std_ = self._learn(values, exog_values)
@@ -123,7 +126,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         y : Series
             A series of the frequency of the fit that begins with it or later. A state at its start
             (level, trend, season) is that of the fitted model there, and the phase of a season
-            and the value of a trend go on counting from the start of the fit.
+            and the value of a trend are counted from the start of the fit.
         exog : DataFrame, optional
             Regressors with the index of y, if the model was fitted with some.
 
@@ -141,7 +144,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
             )
         exog_values = self._regressors(exog, index, self.exog_columns_, "y")
         later = _steps_between(self._index, index)
-        start = None if later is None else len(self._before) + later
+        start = None if later is None else self._offset + later
         if start is None or start < 0:
             first = format_time(self._index, 0)
             raise ValueError(
@@ -149,9 +152,8 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
                 f"{first} or a whole number of steps on; got {format_time(index, 0)}. Fit anew for "
                 "another series."
             )
-        past = self._since_fit()[:start]
         applied = copy.copy(self)
-        applied._before = np.concatenate([past, np.full(start - len(past), np.nan)])
+        applied._offset, applied._earlier = start, self._since_fit(start)
         applied._values, applied._index, applied._name = values, index, y.name
         applied._exog = exog_values
         return applied
@@ -210,8 +212,10 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
             )
         return int(self.seasonal_period)
 
-    def _since_fit(self) -> Array:
-        return np.concatenate([self._before, self._values])
+    def _since_fit(self, stop: int | None = None) -> Array:
+        """Values from the start of the fit on, NaN between the earlier ones and the history."""
+        unknown = np.full(self._offset - len(self._earlier), np.nan)
+        return np.concatenate([self._earlier, unknown, self._values])[:stop]
 
 
 def accumulated(weights: Array, var: float | Array) -> Array:
@@ -240,13 +244,31 @@ def _steps_between(first: pd.Index[Any], second: pd.Index[Any]) -> int | None:
     if type(first) is not type(second):
         return None
     if isinstance(first, pd.RangeIndex) and isinstance(second, pd.RangeIndex):
-        steps, rest = divmod(second.start - first.start, first.step)
-        return None if rest or second.step != first.step else int(steps)
-    a, b = first[0], second[0]
-    if first.freq != second.freq or getattr(first, "tz", None) != getattr(second, "tz", None):  # type: ignore[attr-defined]
+        same = second.step == first.step
+        return _whole(second.start - first.start, first.step) if same else None
+    freq: Any = first.freq  # type: ignore[attr-defined]
+    if freq != second.freq or getattr(first, "tz", None) != getattr(second, "tz", None):  # type: ignore[attr-defined]
         return None
-    between = pd.period_range if isinstance(first, pd.PeriodIndex) else pd.date_range
-    grid = between(min(a, b), max(a, b), freq=first.freq)  # type: ignore[attr-defined]
+    if isinstance(first, pd.PeriodIndex) and isinstance(second, pd.PeriodIndex):
+        return _whole(second[0].ordinal - first[0].ordinal, freq.n)
+    assert isinstance(first, pd.DatetimeIndex)
+    assert isinstance(second, pd.DatetimeIndex)
+    if isinstance(freq, pd.offsets.Day):  # calendar days, of 23 to 25 hours where the clock changes
+        first, second = first[:1].tz_localize(None), second[:1].tz_localize(None)
+    if isinstance(freq, pd.offsets.Day | pd.offsets.Tick):
+        return _whole(_nanoseconds(second) - _nanoseconds(first), freq.nanos)
+    a, b = first[0], second[0]
+    grid = pd.date_range(min(a, b), max(a, b), freq=freq)  # of business hours or longer steps
     if not len(grid) or grid[-1] != max(a, b):
         return None
     return (len(grid) - 1) * (1 if b >= a else -1)
+
+
+def _whole(distance: int, step: int) -> int | None:
+    steps, rest = divmod(distance, step)
+    return None if rest else int(steps)
+
+
+def _nanoseconds(index: pd.DatetimeIndex) -> int:
+    """First time since 1970, as a Python int: a Timedelta ends at 292 years."""
+    return int(index.asi8[0]) * {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[index.unit]

@@ -18,7 +18,7 @@ from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 from statsmodels.tsa.forecasting.theta import ThetaModel
 from statsmodels.tsa.statespace import sarimax
 
-from forecast_unc import Forecaster, GPRegressor, backtest, baselines
+from forecast_unc import Combination, Forecaster, GPRegressor, backtest, baselines
 from forecast_unc.evaluation.baselines.baseline import _steps_between
 from forecast_unc.evaluation.baselines.ets import _fit_ets, _Form
 
@@ -643,6 +643,18 @@ def test_a_series_without_error_is_refused():
     message = "y must leave an error to learn from; got a series that SeasonalNaive predicts exact"
     with pytest.raises(ValueError, match=message):
         baselines.SeasonalNaive().fit(sawtooth)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=ident)
+def test_a_baseline_in_a_combination_refuses_the_options_of_a_forecaster(seasonal, model):
+    forecaster = Forecaster(GPRegressor(lengthscales=3.0), lags=2)
+    both = Combination([forecaster, model]).fit(seasonal)
+    for option in ({"propagation": "naive"}, {"path_consistent": False}, {"exog_cov": np.eye(3)}):
+        (name,) = option
+        with pytest.raises(TypeError, match=f"{name} must be left out for {ident(model)}; got "):
+            both.forecasters_[1].forecast(3, **option)
+    with pytest.raises(TypeError, match=f"propagation must be left out for {ident(model)}; got 'n"):
+        both.forecast(3, propagation="naive")
 
 
 def test_constant_regressors_are_refused_where_the_model_has_a_constant(seasonal):

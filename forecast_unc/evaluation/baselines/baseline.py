@@ -158,7 +158,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         applied._exog = exog_values
         return applied
 
-    def forecast(self, steps: int, exog: pd.DataFrame | None = None) -> Forecast:
+    def forecast(self, steps: int, exog: pd.DataFrame | None = None, **options: Any) -> Forecast:
         """Joint forecast of the next values.
 
         Parameters
@@ -167,12 +167,20 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
             Steps ahead, from 1.
         exog : DataFrame, optional
             Regressors at the forecast times, if the model was fitted with some.
+        **options
+            Refused: a `Combination` passes the options of `Forecaster.forecast` to every member.
 
         Returns
         -------
         Forecast
         """
         check_is_fitted(self)
+        for name, value in options.items():
+            raise TypeError(
+                f"{name} must be left out for {type(self).__name__}; got {value!r}. A baseline has "
+                "one joint distribution, in closed form or simulated; only Forecasters have a "
+                "choice of propagation and take uncertain regressors."
+            )
         check_whole("steps", steps, 1, "1 is the next value.")
         index = future_index(self._index, steps)
         when = f"the {steps} steps after the origin"

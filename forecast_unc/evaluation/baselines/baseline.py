@@ -61,8 +61,8 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         ----------
         y : Series
             Numbers on a regular index: DatetimeIndex with a frequency set or inferable,
-            PeriodIndex, or evenly spaced integers. Finite, but for SARIMAX, which takes missing
-            values for what they are.
+            PeriodIndex, or evenly spaced integers. Finite; SARIMAX also accepts missing
+            values and does not fill them.
         exog : DataFrame, optional
             Regressors with the index of y, for AutoReg and SARIMAX; `forecast` then needs them for
             the future.
@@ -75,8 +75,8 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         known = values[~np.isnan(values)]
         if len(known) < 10:
             raise ValueError(
-                f"y must have at least 10 values; got {len(known)}. Give more data: fewer say "
-                "nothing about the errors of a forecast."
+                f"y must have at least 10 values; got {len(known)}. Give more data: fewer "
+                "are not enough to estimate the errors of a forecast."
             )
         check_varies(values)
         exog_values = self._regressors(exog, index, None, "y")
@@ -89,8 +89,8 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         if not self.noise_std_ > 1e-12 * np.abs(known).max():
             raise ValueError(
                 "y must leave an error to learn from; got a series that "
-                f"{type(self).__name__} predicts exactly. It needs no error bars, or has an offset "
-                "so large that nothing else is left of its digits."
+                f"{type(self).__name__} predicts exactly. It needs no intervals, or has an offset "
+                "so large that its variation is lost to roundoff: subtract it."
             )
         return self
 

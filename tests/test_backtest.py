@@ -1,12 +1,15 @@
+import copy
 import re
+from dataclasses import asdict
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
-from forecast_unc import Forecast, Forecaster, GPRegressor, backtest, scores
-from forecast_unc.evaluation.backtest import OWN_NAME
+from forecast_unc import Combination, Forecast, Forecaster, GPRegressor, backtest, baselines, scores
+from forecast_unc.evaluation.contenders import OWN_NAME, Capabilities
 from forecast_unc.evaluation.significance import diebold_mariano
 from forecast_unc.forecasting.times import future_index
 
@@ -124,26 +127,39 @@ def test_never_reads_past_the_origin(y, model, refit, window):
         assert first["actual"].notna().all()
 
 
-def test_refit_policy_and_shared_factorization(y, model, monkeypatch):
-    fits, conditioned = [], []
-    fit = GPRegressor.fit
-    monkeypatch.setattr(GPRegressor, "fit", lambda *a: fits.append(1) or fit(*a))
-    posterior = GPRegressor._posterior
-    monkeypatch.setattr(
-        GPRegressor, "_posterior", lambda *a: conditioned.append(1) or posterior(*a)
-    )
-    result = backtest(model, y, steps=2, n_origins=5, refit=2)
+@pytest.mark.parametrize(
+    ("refit", "between_fits", "calls"),
+    [
+        (True, "update", "fffff"),
+        (2, "update", "fufuf"),
+        (False, "update", "fuuuu"),
+        (2, "apply", "fafaf"),
+        (False, "apply", "faaaa"),
+    ],
+)
+def test_refit_policy_and_shared_fits(y, model, monkeypatch, refit, between_fits, calls):
+    seen = []
+
+    def spy(name):
+        method = getattr(Forecaster, name)
+
+        def call(self, *args, **kwargs):
+            seen.append(name[0])
+            return method(self, *args, **kwargs)
+
+        monkeypatch.setattr(Forecaster, name, call)
+
+    for name in ("fit", "update", "apply"):
+        spy(name)
+    arguments = {"refit": refit, "between_fits": between_fits, "compare": {"n": "naive"}}
+    result = backtest(model, y, steps=2, n_origins=5, **arguments)
+    assert "".join(seen) == calls
     flags = result.frame.groupby("origin")["refit"].first()
-    assert flags.tolist() == [True, False, True, False, True]
-    assert (len(fits), len(conditioned)) == (3, 3)
-    fits.clear()
-    conditioned.clear()
-    backtest(model, y, steps=2, n_origins=5, refit=False, compare={"n": "naive"})
-    assert (len(fits), len(conditioned)) == (1, 1)
+    assert flags.tolist() == [call == "f" for call in calls]
 
 
-def test_without_refit_the_fit_of_the_first_origin_is_applied(y, model):
-    frame = backtest(model, y, steps=2, n_origins=3, step=4, refit=False).frame
+def test_applied_the_posterior_is_that_of_the_fit(y, model):
+    frame = backtest(model, y, 2, n_origins=3, step=4, refit=False, between_fits="apply").frame
     fitted = model.fit(y.iloc[:80])
     for position in (79, 83, 87):
         ahead = fitted.apply(y.iloc[: position + 1]).forecast(2)
@@ -151,7 +167,115 @@ def test_without_refit_the_fit_of_the_first_origin_is_applied(y, model):
         np.testing.assert_array_equal(rows["mean"], ahead.mean)
 
 
-def test_rolling_window_forgets(y, model):
+GP = GPRegressor(lengthscales=3.0)
+UPDATED = {
+    "plain": Forecaster(GP, lags=2),
+    "difference": Forecaster(GP, lags=2, differences=1, prior_mean="last"),
+    "last rows": Forecaster(GP, lags=2, max_train=50),
+    "combination": Combination([Forecaster(GP, lags=2), Forecaster(GP, lags=1, differences=1)]),
+    "SeasonalNaive": baselines.SeasonalNaive(),
+    "AutoReg": baselines.AutoReg(),
+    "ETS": baselines.ETS(),
+    "Theta": baselines.Theta(),
+    "SARIMAX": baselines.SARIMAX(max_order=1, max_seasonal_order=0),
+}
+TAKE_GAPS = ["plain", "difference", "last rows", "combination", "SARIMAX"]
+TAKE_EXOG = [*TAKE_GAPS, "AutoReg"]
+
+
+def check_updated(model, y, exog=None):
+    """A fold is the fit at the first origin, updated once with all values to its own."""
+    positions = (70, 74, 75, 81)
+    arguments = {"refit": False, "exog": exog, "gap": 1}
+    frame = backtest(model, y, 3, origins=y.index[list(positions)], **arguments).frame
+
+    def given(a, b):
+        return () if exog is None else (exog.iloc[a:b],)
+
+    for position in positions:
+        by_hand = clone(model).fit(y.iloc[:71], *given(0, 71))
+        if position > 70:
+            by_hand.update(y.iloc[71 : position + 1], *given(71, position + 1))
+        ahead = by_hand.forecast(4, *given(position + 1, position + 5))
+        rows = frame[frame["origin"] == y.index[position]]
+        # Rows taken in one after the other or all at once differ by roundoff.
+        np.testing.assert_allclose(rows["mean"], ahead.mean[1:], rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(rows["std"], ahead.std[1:], rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", UPDATED)
+def test_between_fits_the_new_values_are_taken_in(y, name):
+    check_updated(UPDATED[name], y)
+
+
+@pytest.mark.parametrize("name", TAKE_EXOG)
+def test_between_fits_regressors_are_taken_in(y, name):
+    check_updated(UPDATED[name], y, regressors(y))
+
+
+@pytest.mark.parametrize("name", TAKE_GAPS)
+def test_between_fits_missing_values_are_taken_in(y, name):
+    y.iloc[[30, 72, 73, 75]] = np.nan
+    check_updated(UPDATED[name], y)
+
+
+def test_a_rolling_window_drops_old_values_at_the_next_fit(y, model):
+    frame = backtest(model, y, 2, n_origins=3, step=5, refit=2, window="rolling").frame
+    for position, ahead in (
+        (82, clone(model).fit(y.iloc[:78]).update(y.iloc[78:83]).forecast(2)),
+        (87, clone(model).fit(y.iloc[10:88]).forecast(2)),
+    ):
+        rows = frame[frame["origin"] == y.index[position]]
+        np.testing.assert_allclose(rows["mean"], ahead.mean, rtol=1e-8)
+
+
+class Applied(LastValue):
+    """Moves on by ``apply`` alone."""
+
+    def apply(self, y):
+        moved = copy.copy(self)
+        moved.y, moved.index = y.dropna(), y.index
+        return moved
+
+
+class Updated(LastValue):
+    """Moves on by ``update`` alone."""
+
+    def update(self, y_new):
+        self.y = pd.concat([self.y, y_new.dropna()])
+        self.index = self.y.index
+
+
+@pytest.mark.parametrize("between_fits", ["update", "apply"])
+def test_a_model_moves_on_as_it_can(y, monkeypatch, between_fits):
+    monkeypatch.setattr(LastValue, "n_fits", 0)  # each class counts its own from here
+    arguments = {"refit": False, "between_fits": between_fits}
+    for model, n_fits in ((LastValue(), 4), (Applied(), 1), (Updated(), 1)):
+        type(model).n_fits = 0
+        frame = backtest(model, y, 2, n_origins=4, **arguments).frame
+        assert type(model).n_fits == n_fits
+        np.testing.assert_array_equal(frame["mean"], np.repeat(y.iloc[[81, 83, 85, 87]], 2))
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (LastValue(), set()),
+        (Applied(), {"apply"}),
+        (Updated(), {"update"}),
+        (Given(), {"exog", "exog_cov"}),
+        (baselines.ETS(), {"update", "apply"}),
+        (baselines.SARIMAX(), {"exog", "update", "apply"}),
+        (Forecaster(), {"exog", "exog_cov", "propagation", "update", "apply"}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_a_model_can_do_follows_from_its_methods(model, expected):
+    can = asdict(Capabilities.of(model))
+    assert {name for name, able in can.items() if able} == expected
+
+
+def test_rolling_window_drops_old_values(y, model):
     result = backtest(model, y, steps=2, n_origins=2, step=20, window="rolling")
     ahead = model.fit(y.iloc[20:88]).forecast(2)
     last = result.frame[result.frame["origin"] == y.index[87]]
@@ -186,11 +310,11 @@ def test_every_kind_of_index(y, model, kind):
         "zone": pd.date_range("2020-03-01", periods=90, freq="D", tz="Europe/Paris"),
         "inferred": pd.DatetimeIndex(list(y.index)),
     }[kind]
-    frame = backtest(model, y.set_axis(index), steps=2, n_origins=3).frame
+    frame = backtest(model, y.set_axis(index), steps=2, n_origins=3, refit=2).frame
     assert frame["time"].tolist() == index[84:].tolist()
     np.testing.assert_array_equal(frame["actual"], y.iloc[84:])
     np.testing.assert_array_equal(
-        frame["mean"], backtest(model, y, steps=2, n_origins=3).frame["mean"]
+        frame["mean"], backtest(model, y, steps=2, n_origins=3, refit=2).frame["mean"]
     )
 
 
@@ -227,6 +351,10 @@ def test_unit_goes_to_the_frame_and_pictures_are_drawn(y, model):
         ({"coverage": []}, "coverage must hold a fraction; got none. "),
         ({"compare": {"a": 3}}, "compare must hold forecasters or one of exact, .*; got 3 for 'a'"),
         ({"window": "sliding"}, "window must be 'expanding' or 'rolling'; got 'sliding'"),
+        (
+            {"between_fits": "refit"},
+            "between_fits must be 'update' or 'apply'; got 'refit'. 'update' takes",
+        ),
         ({"coverage": (95,)}, "coverage must lie strictly between 0 and 1; got 95"),
         ({"n_origins": 50}, "y must have more than 100 values for 50 origins, 2 apart"),
         ({"origins": ["2019-01-01"]}, "origins must be times of y; got 2019-01-01"),
@@ -362,7 +490,7 @@ def test_models_get_the_regressors_they_take(y, model):
     assert (rows["refuses"]["mean"] == 0).all()
 
 
-def test_a_model_that_cannot_be_applied_is_fitted_at_every_origin(y, model, monkeypatch):
+def test_a_model_without_update_and_apply_is_fitted_at_every_origin(y, model, monkeypatch):
     monkeypatch.setattr(LastValue, "n_fits", 0)
     result = backtest(model, y, 2, n_origins=4, refit=False, compare={"last": LastValue()})
     assert LastValue.n_fits == 4
@@ -468,17 +596,17 @@ def test_without_a_scale_the_scores_that_need_one_are_unknown(y):
 
 
 def compared(y, steps=1, **arguments):
-    class Doubtful(LastValue):
+    class Wide(LastValue):
         def forecast(self, steps):
             plain = super().forecast(steps)
             return Forecast(plain.index, 0.5 * plain.mean, 2 * plain.cov)
 
-    class Sure(LastValue):
+    class Narrow(LastValue):
         def forecast(self, steps):
             plain = super().forecast(steps)
             return Forecast(plain.index, 0.9 * plain.mean, plain.cov / 4)
 
-    compare = {"doubtful": Doubtful(), "sure": Sure()}
+    compare = {"wide": Wide(), "narrow": Narrow()}
     return backtest(LastValue(), y, steps, compare=compare, **arguments)
 
 
@@ -489,10 +617,10 @@ def test_significance_is_the_test_of_the_mean_losses_of_the_origins(y, steps, ga
     losses["MSE"] = losses["RMSE"] ** 2
     lags = -(-(steps + gap) // step) - 1
     for score in ("MAE", "MSE", "MASE", "sMAPE", "CRPS", "NLPD", "MSIS", "energy"):
-        table = result.significance(score, reference="sure")
-        assert list(table.index) == [OWN_NAME, "doubtful"]
+        table = result.significance(score, reference="narrow")
+        assert list(table.index) == [OWN_NAME, "wide"]
         for name, row in table.iterrows():
-            loss, reference = losses[score][name].to_numpy(), losses[score]["sure"].to_numpy()
+            loss, reference = losses[score][name].to_numpy(), losses[score]["narrow"].to_numpy()
             assert (row["n"], row["lags"]) == (10, lags)
             assert row["difference"] == pytest.approx((loss - reference).mean())
             test = diebold_mariano(loss, reference, lags)
@@ -504,19 +632,19 @@ def test_significance_is_the_test_of_the_mean_losses_of_the_origins(y, steps, ga
 def test_significance_by_step_has_the_lags_of_the_step(y):
     result = compared(y, 6, step=2, n_origins=10)
     table = result.significance("MAE", by="step")
-    assert list(table.loc["sure"].index) == [1, 2, 3, 4, 5, 6]
+    assert list(table.loc["narrow"].index) == [1, 2, 3, 4, 5, 6]
     assert table["lags"].tolist() == [0, 0, 1, 1, 2, 2] * 2
     frame = result.frame[result.frame["step"] == 3].set_index(["model", "origin"])
     error = (frame["actual"] - frame["median"]).abs()
-    test = diebold_mariano(error["doubtful"], error[OWN_NAME], 1)
-    assert table.loc[("doubtful", 3), "statistic"] == pytest.approx(test.statistic)
+    test = diebold_mariano(error["wide"], error[OWN_NAME], 1)
+    assert table.loc[("wide", 3), "statistic"] == pytest.approx(test.statistic)
 
 
 def test_origins_of_the_user_and_missing_values_in_significance(y):
     hole = y.copy()
     hole.iloc[70:73] = np.nan
     result = compared(hole, 3, origins=y.index[[50, 58, 60, 61, 69, 80, 86]])
-    row = result.significance().loc["sure"]
+    row = result.significance().loc["narrow"]
     assert (row["n"], row["lags"]) == (6, 1)  # 61 is before 60 + 3; nothing is known after 69
     same = backtest(LastValue(), hole, 3, compare={"same": LastValue()}).significance().loc["same"]
     assert same["difference"] == 0

@@ -18,7 +18,8 @@ from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 from statsmodels.tsa.forecasting.theta import ThetaModel
 from statsmodels.tsa.statespace import sarimax
 
-from forecast_unc import Forecaster, GPRegressor, backtest, baselines
+from forecast_unc import Combination, Forecaster, GPRegressor, backtest, baselines
+from forecast_unc.evaluation.baselines.baseline import _steps_between
 from forecast_unc.evaluation.baselines.ets import _fit_ets, _Form
 
 MODELS = [
@@ -243,7 +244,7 @@ def test_sarimax_is_that_of_statsmodels_and_of_its_psi_weights(seasonal, period)
     np.testing.assert_allclose(ahead.mean, seasonal.mean() + unit * expected.predicted_mean)
     np.testing.assert_allclose(ahead.std, unit * expected.se_mean, rtol=1e-8)
     psi = psi_cov(arima_psi(model, 24), model.noise_std_**2)
-    # a moving average near the limit of invertibility still doubts the errors of nine years ago
+    # near the limit of invertibility the errors of nine years ago are still uncertain
     np.testing.assert_allclose(ahead.cov, psi, rtol=0.02 if period == 12 else 1e-6, atol=1e-9)
 
 
@@ -336,6 +337,57 @@ def test_every_kind_of_index(seasonal, model, kind):
     assert ahead.name == "y"
 
 
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.date_range("2024-03-25", periods=300, freq="h", tz="Europe/Paris"),
+        pd.date_range("2024-03-25", periods=300, freq="3h"),
+        pd.date_range("2024-01-01 06:00", periods=300, freq="D", tz="Europe/Paris"),
+        pd.date_range("2024-01-01", periods=300, freq="2D"),
+        pd.date_range("2024-01-01", periods=300, freq="5s").as_unit("s"),
+        pd.date_range("1950-01-01", periods=300, freq="MS"),
+        pd.date_range("2024-01-01", periods=300, freq="B"),
+        pd.date_range("2024-01-01", periods=300, freq="bh"),
+        pd.date_range("1800-01-01", periods=300, freq="YS"),
+        pd.period_range("1990-01", periods=300, freq="M"),
+        pd.period_range("1990-01", periods=300, freq="2M"),
+        pd.period_range("1990-01-01", periods=300, freq="15min"),
+        pd.RangeIndex(-40, 560, 2),
+    ],
+    ids=lambda index: f"{type(index).__name__}-{getattr(index, 'freqstr', 2)}",
+)
+def test_steps_between_two_starts(index):
+    for first, second in ((0, 0), (0, 299), (3, 250), (250, 3), (100, 101)):
+        assert _steps_between(index[first:], index[second:]) == second - first
+
+
+def test_steps_between_starts_that_are_not_on_one_grid():
+    hours = pd.date_range("2024-01-01", periods=9, freq="3h")
+    assert _steps_between(hours, hours + pd.Timedelta("1h")) is None
+    assert _steps_between(hours, hours.tz_localize("UTC")) is None
+    assert _steps_between(hours, hours[::2]) is None
+    days = pd.date_range("2024-01-01", periods=9, freq="2D")
+    assert _steps_between(days, days + pd.Timedelta("1D")) is None
+    assert _steps_between(days, days + pd.Timedelta("1h")) is None
+    months = pd.period_range("2024-01", periods=9, freq="2M")
+    assert _steps_between(months, months + 1) == 1
+    odd = pd.period_range("2024-02", periods=9, freq="2M")
+    assert _steps_between(months, odd) is None
+    assert _steps_between(pd.RangeIndex(0, 9, 3), pd.RangeIndex(1, 10, 3)) is None
+    assert _steps_between(pd.RangeIndex(0, 9, 3), pd.RangeIndex(3, 9, 1)) is None
+
+
+@pytest.mark.parametrize("model", [MODELS[0], MODELS[1]], ids=ident)
+def test_a_history_far_from_the_fit_needs_no_grid_up_to_it(walk, model):
+    """Sixty years of seconds, a grid of 15 GB."""
+    y = walk.set_axis(pd.date_range("1970-01-01", periods=120, freq="s", unit="s"))
+    later = walk.set_axis(pd.date_range("2030-01-01", periods=120, freq="s", unit="s"))
+    fitted = clone(model).set_params(seasonal_period=1).fit(y)
+    moved = fitted.apply(later).forecast(3)
+    np.testing.assert_array_equal(moved.mean, fitted.forecast(3).mean)
+    assert moved.index[0] == later.index[-1] + pd.Timedelta("1s")
+
+
 @pytest.mark.parametrize("model", MODELS, ids=ident)
 def test_update_is_apply_to_the_longer_series(seasonal, model):
     fitted = clone(model).fit(seasonal[:100])
@@ -353,7 +405,7 @@ def test_update_is_apply_to_the_longer_series(seasonal, model):
 @pytest.mark.parametrize("model", MODELS, ids=ident)
 @pytest.mark.parametrize("start", [5, 40, 103])
 def test_a_window_that_starts_later_keeps_phase_trend_and_state(seasonal, model, start):
-    """On a series that is repeated without noise the forecast goes on as it did."""
+    """A series without noise: the forecast continues it."""
     t = np.arange(140)
     y = monthly(80 + 0.5 * t + 10 * np.sin(2 * np.pi * t / 12))
     noisy = y[:100] + 0.01 * seasonal.diff().fillna(0).to_numpy()[:100]
@@ -591,6 +643,18 @@ def test_a_series_without_error_is_refused():
     message = "y must leave an error to learn from; got a series that SeasonalNaive predicts exact"
     with pytest.raises(ValueError, match=message):
         baselines.SeasonalNaive().fit(sawtooth)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=ident)
+def test_a_baseline_in_a_combination_refuses_the_options_of_a_forecaster(seasonal, model):
+    forecaster = Forecaster(GPRegressor(lengthscales=3.0), lags=2)
+    both = Combination([forecaster, model]).fit(seasonal)
+    for option in ({"propagation": "naive"}, {"path_consistent": False}, {"exog_cov": np.eye(3)}):
+        (name,) = option
+        with pytest.raises(TypeError, match=f"{name} must be left out for {ident(model)}; got "):
+            both.forecasters_[1].forecast(3, **option)
+    with pytest.raises(TypeError, match=f"propagation must be left out for {ident(model)}; got 'n"):
+        both.forecast(3, propagation="naive")
 
 
 def test_constant_regressors_are_refused_where_the_model_has_a_constant(seasonal):

@@ -10,7 +10,6 @@ from sklearn.linear_model import BayesianRidge
 from forecast_unc import Combination, Forecaster, GPRegressor, RVMRegressor, backtest, baselines
 
 N, STEPS, ORIGINS = 84, 4, (67, 71, 75)
-KNOWN = np.arange(N) <= ORIGINS[-1]
 GP = GPRegressor(lengthscales=3.0, tol=1e-6)
 FORECASTS = ["model", "origin", "step", "mean", "median", "std"] + [
     f"{end}_{level}" for end in ("lower", "upper") for level in (50, 80, 95)
@@ -64,42 +63,51 @@ class WithErrors:
 
 
 def check(model, y, refit, *, exog=None, exog_future=None, stds=None, **options):
-    """Forecasts from all origins, as they are and with what follows the last origin spoiled."""
+    """Forecasts from all origins, as they are and with what follows an origin spoiled.
 
-    def run(poison=None):
+    With refit=2 the models are fitted at the first and the last origin and moved to the one
+    between, so what follows each of the last two is spoiled in turn, by one of the poisons.
+    """
+
+    def run(last=ORIGINS[-1], poison=None):
         own, spoiled, late = model, y, exog
+        known = (np.arange(N) <= last) | (poison is None)
         if poison is not None:
-            spoiled = y.where(KNOWN, poison)
+            spoiled = y.where(known, poison)
             if stds is not None:
-                own = WithErrors(stds.where(KNOWN, poison))
+                own = WithErrors(stds.where(known, poison))
         if exog is not None:
             # Without forecasts of the regressors their values are known over the horizon.
             ahead = 0 if exog_future is not None else STEPS
-            seen = (np.arange(N) <= ORIGINS[-1] + ahead)[:, None] | (poison is None)
+            seen = (np.arange(N) <= last + ahead)[:, None] | (poison is None)
             # In one memory layout: another adds up in another order, and SARIMAX's search made
             # 2e-7 of that roundoff.
             late = pd.DataFrame(np.where(seen, exog, poison).astype(float), y.index, exog.columns)
+        origins = y.index[[origin for origin in ORIGINS if origin <= last]]
         return backtest(
             own,
             spoiled,
             STEPS,
             exog=late,
             exog_future=exog_future,
-            origins=y.index[list(ORIGINS)],
+            origins=origins,
             refit=refit,
             **options,
         ).frame
 
     clean = run()
     assert np.isfinite(clean[["mean", "std"]]).all(axis=None)
-    for poison in (np.nan, 1e30):
-        poisoned = run(poison)
-        pd.testing.assert_frame_equal(clean[FORECASTS], poisoned[FORECASTS], check_exact=True)
-        # Else the poison was not where it should be. The early origins see none of it.
-        last = poisoned["origin"] == y.index[ORIGINS[-1]]
-        np.testing.assert_array_equal(poisoned.loc[last, "actual"], np.full(STEPS, poison))
-        first = poisoned["origin"] == y.index[ORIGINS[0]]
-        np.testing.assert_array_equal(poisoned.loc[first, "actual"], clean.loc[first, "actual"])
+    for last, poison in zip(ORIGINS[1:], (1e30, np.nan), strict=True):
+        poisoned = run(last, poison)
+        expected = clean[clean["origin"] <= y.index[last]].reset_index(drop=True)
+        pd.testing.assert_frame_equal(expected[FORECASTS], poisoned[FORECASTS], check_exact=True)
+        # Else the poison was not where it should be.
+        later = poisoned["time"] > y.index[last]
+        assert later[poisoned["origin"] == y.index[last]].all()
+        np.testing.assert_array_equal(poisoned.loc[later, "actual"], np.full(later.sum(), poison))
+        np.testing.assert_array_equal(
+            poisoned.loc[~later, "actual"], expected.loc[~later, "actual"]
+        )
 
 
 HOLIDAYS = pd.date_range("2015-03-01", periods=14, freq="6MS")
@@ -137,10 +145,14 @@ MODELS = {
 }
 
 
-# With 2, fitted at the first and the last origin and applied at the one between.
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
 def test_the_future_of_the_series_is_not_read(model):
     check(model, series(), 2)
+
+
+@pytest.mark.parametrize("name", ["two differences", "a season found", "combination", "ETS"])
+def test_nor_where_the_fit_is_applied(name):
+    check(MODELS[name], series(), 2, between_fits="apply")
 
 
 @pytest.mark.parametrize("name", ["two differences", "a season found", "combination", "AutoReg"])
@@ -191,9 +203,9 @@ def forecast_regressors(origin, times):
 
 
 @pytest.mark.parametrize("refit", [True, 2])
-@pytest.mark.parametrize("doubt", [True, False])
+@pytest.mark.parametrize("uncertain", [True, False])
 @pytest.mark.parametrize("name", ["plain", "two differences"])
-def test_nor_regressors_beyond_the_origin_where_they_are_forecast(name, doubt, refit):
+def test_nor_regressors_beyond_the_origin_where_they_are_forecast(name, uncertain, refit):
     y = series()
-    future = forecast_regressors if doubt else lambda *a: forecast_regressors(*a)[0]
+    future = forecast_regressors if uncertain else lambda *a: forecast_regressors(*a)[0]
     check(MODELS[name], y, refit, exog=regressors(y), exog_future=future)

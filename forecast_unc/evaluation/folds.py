@@ -1,12 +1,11 @@
-"""The folds of a backtest: where they lie, who runs on them, and what comes of one."""
+"""The folds of a backtest: where they lie, how a model gets there, and what comes of one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from inspect import signature
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,13 +13,10 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from forecast_unc._typing import Array
+from forecast_unc.evaluation.contenders import BetweenFits, Capabilities, Contender
 from forecast_unc.forecasting import scores
 from forecast_unc.forecasting.forecast import Forecast
-from forecast_unc.forecasting.recursion import PROPAGATIONS
-from forecast_unc.forecasting.times import format_time
-
-# The name of the backtested forecaster itself among those it is compared with.
-OWN_NAME = "forecast_unc"
+from forecast_unc.forecasting.series import format_time
 
 # Sample paths of the energy score, 12 ms a forecast of 24 steps. With other seeds its mean over 20
 # origins of El Nino moved by 0.6 %; between models it moves less, as all share the same draws.
@@ -28,24 +24,6 @@ _N_PATHS = 500
 
 ExogFuture = Callable[[Any, pd.Index], pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame | Array]]
 """The regressors' forecasts, or they and their stds, from an origin for some times."""
-
-
-class Model(Protocol):
-    """What a backtest asks of a model; nothing need be inherited.
-
-    A model with more is given more, by the names of its parameters: ``fit(y, exog)`` and
-    ``forecast(steps, exog)`` the regressors, unless its attribute ``takes_exog`` is False;
-    ``forecast(..., exog_cov)`` their doubt. With ``apply(y)`` it moves on to the next origin
-    without a fit; without, it is fitted at every origin.
-    """
-
-    def fit(self, y: pd.Series[Any], /) -> Any:
-        """Learn from a series, in place."""
-        ...
-
-    def forecast(self, steps: int, /) -> Forecast:
-        """Return the forecast of the next steps."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -68,6 +46,7 @@ class Plan:
     gap: int
     seasonal_period: int
     coverage: tuple[float, ...]
+    between_fits: BetweenFits
 
 
 def spaced_origins(n: int, horizon: int, n_origins: int, step: int) -> list[int]:
@@ -111,7 +90,7 @@ def future_exog(
     origin: int,
     horizon: int,
 ) -> tuple[pd.DataFrame | None, pd.DataFrame | Array | None]:
-    """Regressors after an origin, and their doubt."""
+    """Regressors after an origin, and their uncertainty."""
     after = slice(origin + 1, origin + 1 + horizon)
     if exog is None:
         return None, None
@@ -121,109 +100,80 @@ def future_exog(
     mean, cov = future if isinstance(future, tuple) and len(future) == 2 else (future, None)
     if not isinstance(mean, pd.DataFrame):
         raise TypeError(
-            "exog_future must return a DataFrame, or a pair of it and its doubt; got "
+            "exog_future must return a DataFrame, or a pair of it and its uncertainty; got "
             f"{type(mean).__name__} for origin {format_time(index, origin)}. Pass the regressors' "
             "forecasts."
         )
     return mean, cov
 
 
-def contenders(
-    forecaster: Model, compare: Mapping[str, Model | str] | None
-) -> list[tuple[Model, list[tuple[str, str | None]]]]:
-    """Each forecaster with the names and propagations that share its fit."""
-    if not _is_model(forecaster):
-        raise TypeError(
-            f"forecaster must have fit and forecast; got {forecaster!r}. Pass a Forecaster()."
-        )
-    own: list[tuple[str, str | None]] = [(OWN_NAME, None)]
-    others: list[tuple[Model, list[tuple[str, str | None]]]] = []
-    for name, model in (compare or {}).items():
-        if name == OWN_NAME:
-            raise ValueError(
-                f"compare must not use the name {OWN_NAME!r}; got it twice. "
-                "It is the forecaster itself."
-            )
-        if isinstance(model, str) and model in PROPAGATIONS:
-            if not _takes(forecaster.forecast, "propagation"):
-                raise ValueError(
-                    f"compare must hold no propagation if the forecaster has none; got {model!r} "
-                    f"for {name!r} with {type(forecaster).__name__}. Pass a Forecaster instead."
-                )
-            own.append((name, model))
-        elif not isinstance(model, str) and _is_model(model):
-            others.append((model, [(name, None)]))
-        else:
-            raise ValueError(
-                f"compare must hold forecasters or one of {', '.join(PROPAGATIONS)}; got {model!r} "
-                f"for {name!r}. Spell the propagation as in Forecaster.forecast; a forecaster has "
-                "fit and forecast."
-            )
-    return [(forecaster, own), *others]
-
-
-def _is_model(model: object) -> bool:
-    return not isinstance(model, type) and all(
-        callable(getattr(model, method, None)) for method in ("fit", "forecast")
-    )
-
-
-def _takes(function: Callable[..., Any], parameter: str) -> bool:
-    return parameter in signature(function).parameters
-
-
 def run_block(
-    forecaster: Model, names: list[tuple[str, str | None]], folds: list[Fold], plan: Plan
+    contender: Contender, folds: list[Fold], plan: Plan
 ) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
     """Rows of the frame and of the joint scores, for folds that share one fit, the first's."""
-    fitted: Any = clone(forecaster, safe=False)
-    takes_exog = plan.exog is not None and getattr(
-        forecaster, "takes_exog", _takes(forecaster.fit, "exog")
-    )
-    takes_cov = takes_exog and _takes(forecaster.forecast, "exog_cov")
-    index, horizon = plan.y.index, plan.gap + plan.steps
+    index = plan.y.index
+    fitted: Any = clone(contender.model, safe=False)
     parts = []
-    for i, fold in enumerate(folds):
-        # Nothing of the series after the origin is visible below this line but for scoring.
-        known = slice(fold.start, fold.origin + 1)
-        past = plan.y.iloc[known]
-        past_exog = {"exog": plan.exog.iloc[known]} if takes_exog and plan.exog is not None else {}
-        ahead: dict[str, Any] = {"exog": fold.exog} if takes_exog else {}
-        if takes_cov and fold.exog_cov is not None:
-            ahead["exog_cov"] = fold.exog_cov
-        times = index[fold.origin + 1 : fold.origin + 1 + horizon]
+    for previous, fold in zip([None, *folds], folds, strict=False):
         try:
             with threadpool_limits(1):
-                if i == 0:
-                    fitted.fit(past, **past_exog)
-                    model = fitted
-                else:
-                    model = fitted.apply(past, **past_exog)
-                for name, kind in names:
-                    propagation = {"propagation": kind} if kind else {}
-                    forecast = model.forecast(horizon, **ahead, **propagation)
-                    parts.append(_scored(name, forecast, fold, times, plan, refit=i == 0))
+                model = _at_origin(fitted, contender.can, previous, fold, plan)
+                for name, forecast in _forecasts(model, contender, fold, plan.gap + plan.steps):
+                    parts.append(_scored(name, forecast, fold, plan, refit=previous is None))
         except Exception as error:
             error.add_note(
                 f"while forecasting from origin {format_time(index, fold.origin)} with "
-                f"{', '.join(map(repr, (name for name, _ in names)))}"
+                f"{', '.join(repr(name) for name, _ in contender.names)}"
             )
             raise
     return parts
 
 
+def _at_origin(
+    fitted: Any, can: Capabilities, previous: Fold | None, fold: Fold, plan: Plan
+) -> Any:
+    """The model at the origin of a fold: fitted there, or moved on from the previous fold."""
+    way = can.between_fits(plan.between_fits)
+    start = previous.origin + 1 if previous is not None and way == "update" else fold.start
+    # Nothing of the series after the origin is visible below this line.
+    known = slice(start, fold.origin + 1)
+    past = plan.y.iloc[known]
+    exog = {"exog": plan.exog.iloc[known]} if can.exog and plan.exog is not None else {}
+    if previous is None:
+        fitted.fit(past, **exog)
+    elif way == "update":
+        fitted.update(past, **exog)
+    else:
+        return fitted.apply(past, **exog)
+    return fitted
+
+
+def _forecasts(
+    model: Any, contender: Contender, fold: Fold, horizon: int
+) -> Iterator[tuple[str, Forecast]]:
+    """Forecasts from the origin of a fold by each name of the contender."""
+    ahead: dict[str, Any] = {}
+    if contender.can.exog and fold.exog is not None:
+        ahead["exog"] = fold.exog
+    if contender.can.exog_cov and fold.exog_cov is not None:
+        ahead["exog_cov"] = fold.exog_cov
+    for name, kind in contender.names:
+        yield name, model.forecast(horizon, **ahead, **({"propagation": kind} if kind else {}))
+
+
 def _scored(
-    name: str, forecast: Forecast, fold: Fold, times: pd.Index[Any], plan: Plan, *, refit: bool
+    name: str, forecast: Forecast, fold: Fold, plan: Plan, *, refit: bool
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows of the frame and of the joint scores of one forecast."""
+    after = slice(fold.origin + 1, fold.origin + 1 + plan.gap + plan.steps)
+    times = plan.y.index[after]
     if not forecast.index.equals(times):
         raise ValueError(
             f"forecast of {name!r} must be for the {len(times)} times after the origin, "
             f"{format_time(times, 0)} to {format_time(times, -1)}; got {forecast!r}. Keep the "
             "index of y."
         )
-    after = plan.y.iloc[fold.origin + 1 : fold.origin + 1 + len(times)]
-    actual = np.asarray(after.to_numpy(na_value=np.nan), dtype=np.float64)
+    actual = np.asarray(plan.y.iloc[after].to_numpy(na_value=np.nan), dtype=np.float64)
     score = forecast.score(pd.Series(actual, times))
     part: dict[str, Any] = {
         "model": name,

@@ -2,8 +2,8 @@ r"""Five standard models to compare with, each with the joint covariance of its 
 
 They fit, forecast, update and apply as a `Forecaster` does, so that they run in
 ``backtest(compare={"ets": baselines.ETS()})`` on the same folds. Parameters are estimated by
-statsmodels and then taken for known, as is usual: no band holds the doubt about them. Where a
-step's error is a sum of one-step errors, :math:`\sum_j \psi_j e_{t-j}`, their covariance is
+statsmodels and then treated as known, as is usual: no interval holds their estimation error. Where
+a step's error is a sum of one-step errors, :math:`\sum_j \psi_j e_{t-j}`, their covariance is
 
 .. math:: \Sigma = \Psi D \Psi^\top
 

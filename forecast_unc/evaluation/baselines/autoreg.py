@@ -120,7 +120,7 @@ class AutoReg(Baseline):
         return np.column_stack([*columns, exog])
 
     def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
-        p, start = self.lags_, len(self._before) + len(self._values)
+        p, start = self.lags_, self._offset + len(self._values)
         level = self._design(start, exog) @ self._beta
         past = self._values[len(self._values) - p :] - self._center
         path = np.concatenate([past, np.zeros(steps)])

@@ -1,4 +1,4 @@
-"""What the baselines share: checks, history, the place in it, and the covariance of sums."""
+"""What the baselines share: checks, history, its place in time, and the covariance of sums."""
 
 from __future__ import annotations
 
@@ -26,12 +26,15 @@ from forecast_unc.forecasting.times import extended_index, format_time, future_i
 
 
 class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """What the five share: the checks, the history, and where it stands since the fit."""
+    """What the five share: the checks, the history, and its place in time since the fit."""
 
     takes_exog: ClassVar[bool] = False
     _takes_missing: ClassVar[bool] = False
 
     seasonal_period: int | None
+
+    _offset: int  # steps from the start of the fit to that of the history
+    _earlier: Array  # the first values of those steps, as far as they are known
 
     def _learn(self, values: Array, exog: Array) -> float:
         """Estimate the parameters; the std of a one-step error, in units of y."""
@@ -52,8 +55,8 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         ----------
         y : Series
             Numbers on a regular index: DatetimeIndex with a frequency set or inferable,
-            PeriodIndex, or evenly spaced integers. Finite, but for SARIMAX, which takes missing
-            values for what they are.
+            PeriodIndex, or evenly spaced integers. Finite; SARIMAX also accepts missing
+            values and does not fill them.
         exog : DataFrame, optional
             Regressors with the index of y, for AutoReg and SARIMAX; `forecast` then needs them for
             the future.
@@ -66,22 +69,22 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         known = values[~np.isnan(values)]
         if len(known) < 10:
             raise ValueError(
-                f"y must have at least 10 values; got {len(known)}. Give more data: fewer say "
-                "nothing about the errors of a forecast."
+                f"y must have at least 10 values; got {len(known)}. Give more data: fewer "
+                "are not enough to estimate the errors of a forecast."
             )
         check_varies(values)
         exog_values = self._regressors(exog, index, None, "y")
         self.seasonal_period_ = self._period(index)
         self.exog_columns_ = pd.Index([]) if exog is None else exog.columns
-        self._before = np.empty(0)  # values from the start of the fit to that of the history
+        self._offset, self._earlier = 0, np.empty(0)
         self._values, self._index, self._exog, self._name = values, index, exog_values, y.name
         self.converged_ = True
         self.noise_std_ = self._learn(values, exog_values)
         if not self.noise_std_ > 1e-12 * np.abs(known).max():
             raise ValueError(
                 "y must leave an error to learn from; got a series that "
-                f"{type(self).__name__} predicts exactly. It needs no error bars, or has an offset "
-                "so large that nothing else is left of its digits."
+                f"{type(self).__name__} predicts exactly. It needs no intervals, or has an offset "
+                "so large that its variation is lost to roundoff: subtract it."
             )
         return self
 
@@ -117,7 +120,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         y : Series
             A series of the frequency of the fit that begins with it or later. A state at its start
             (level, trend, season) is that of the fitted model there, and the phase of a season
-            and the value of a trend go on counting from the start of the fit.
+            and the value of a trend are counted from the start of the fit.
         exog : DataFrame, optional
             Regressors with the index of y, if the model was fitted with some.
 
@@ -135,7 +138,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
             )
         exog_values = self._regressors(exog, index, self.exog_columns_, "y")
         later = _steps_between(self._index, index)
-        start = None if later is None else len(self._before) + later
+        start = None if later is None else self._offset + later
         if start is None or start < 0:
             first = format_time(self._index, 0)
             raise ValueError(
@@ -143,14 +146,13 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
                 f"{first} or a whole number of steps on; got {format_time(index, 0)}. Fit anew for "
                 "another series."
             )
-        past = self._since_fit()[:start]
         applied = copy.copy(self)
-        applied._before = np.concatenate([past, np.full(start - len(past), np.nan)])
+        applied._offset, applied._earlier = start, self._since_fit(start)
         applied._values, applied._index, applied._name = values, index, y.name
         applied._exog = exog_values
         return applied
 
-    def forecast(self, steps: int, exog: pd.DataFrame | None = None) -> Forecast:
+    def forecast(self, steps: int, exog: pd.DataFrame | None = None, **options: Any) -> Forecast:
         """Joint forecast of the next values.
 
         Parameters
@@ -159,12 +161,20 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
             Steps ahead, from 1.
         exog : DataFrame, optional
             Regressors at the forecast times, if the model was fitted with some.
+        **options
+            Refused: a `Combination` passes the options of `Forecaster.forecast` to every member.
 
         Returns
         -------
         Forecast
         """
         check_is_fitted(self)
+        for name, value in options.items():
+            raise TypeError(
+                f"{name} must be left out for {type(self).__name__}; got {value!r}. A baseline has "
+                "one joint distribution, in closed form or simulated; only Forecasters have a "
+                "choice of propagation and take uncertain regressors."
+            )
         check_whole("steps", steps, 1, "1 is the next value.")
         index = future_index(self._index, steps)
         when = f"the {steps} steps after the origin"
@@ -204,8 +214,10 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
             )
         return int(self.seasonal_period)
 
-    def _since_fit(self) -> Array:
-        return np.concatenate([self._before, self._values])
+    def _since_fit(self, stop: int | None = None) -> Array:
+        """Values from the start of the fit on, NaN between the earlier ones and the history."""
+        unknown = np.full(self._offset - len(self._earlier), np.nan)
+        return np.concatenate([self._earlier, unknown, self._values])[:stop]
 
 
 def accumulated(weights: Array, var: float | Array) -> Array:
@@ -234,13 +246,31 @@ def _steps_between(first: pd.Index[Any], second: pd.Index[Any]) -> int | None:
     if type(first) is not type(second):
         return None
     if isinstance(first, pd.RangeIndex) and isinstance(second, pd.RangeIndex):
-        steps, rest = divmod(second.start - first.start, first.step)
-        return None if rest or second.step != first.step else int(steps)
-    a, b = first[0], second[0]
-    if first.freq != second.freq or getattr(first, "tz", None) != getattr(second, "tz", None):  # type: ignore[attr-defined]
+        same = second.step == first.step
+        return _whole(second.start - first.start, first.step) if same else None
+    freq: Any = first.freq  # type: ignore[attr-defined]
+    if freq != second.freq or getattr(first, "tz", None) != getattr(second, "tz", None):  # type: ignore[attr-defined]
         return None
-    between = pd.period_range if isinstance(first, pd.PeriodIndex) else pd.date_range
-    grid = between(min(a, b), max(a, b), freq=first.freq)  # type: ignore[attr-defined]
+    if isinstance(first, pd.PeriodIndex) and isinstance(second, pd.PeriodIndex):
+        return _whole(second[0].ordinal - first[0].ordinal, freq.n)
+    assert isinstance(first, pd.DatetimeIndex)
+    assert isinstance(second, pd.DatetimeIndex)
+    if isinstance(freq, pd.offsets.Day):  # calendar days, of 23 to 25 hours where the clock changes
+        first, second = first[:1].tz_localize(None), second[:1].tz_localize(None)
+    if isinstance(freq, pd.offsets.Day | pd.offsets.Tick):
+        return _whole(_nanoseconds(second) - _nanoseconds(first), freq.nanos)
+    a, b = first[0], second[0]
+    grid = pd.date_range(min(a, b), max(a, b), freq=freq)  # of business hours or longer steps
     if not len(grid) or grid[-1] != max(a, b):
         return None
     return (len(grid) - 1) * (1 if b >= a else -1)
+
+
+def _whole(distance: int, step: int) -> int | None:
+    steps, rest = divmod(distance, step)
+    return None if rest else int(steps)
+
+
+def _nanoseconds(index: pd.DatetimeIndex) -> int:
+    """First time since 1970, as a Python int: a Timedelta ends at 292 years."""
+    return int(index.asi8[0]) * {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[index.unit]

@@ -205,7 +205,7 @@ class SARIMAX(Baseline):
         return best, fits[best][1]
 
     def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
-        start = len(self._before)
+        start = self._offset
         z = (self._values - self._center) / self._unit
         with quiet():
             model = self._model(z, start, self._exog, self._orders)

@@ -11,10 +11,10 @@ from forecast_unc.evaluation.baselines.baseline import Baseline, accumulated, qu
 class Theta(Baseline):
     r"""The Theta method: a seasonally adjusted series smoothed with half its trend as drift.
 
-    With the smoothing constant :math:`\alpha` and season factors taken for known, the adjusted
-    series is integrated moving average with :math:`\psi_j = \alpha` for j > 0, so that the variance
-    of step h is :math:`s^2 (1 + (h-1) \alpha^2)`, times the squared factor of a multiplicative
-    season.
+    With the smoothing constant :math:`\alpha` and season factors treated as known, the adjusted
+    series is an integrated moving average with :math:`\psi_j = \alpha` for j > 0, so that the
+    variance of step h is :math:`s^2 (1 + (h-1) \alpha^2)`, times the squared factor of a
+    multiplicative season.
 
     Parameters
     ----------

@@ -289,3 +289,19 @@ def test_coverages_are_a_sequence_of_fractions():
 def test_the_module_lists_scores_alone():
     functions = ["coverage", "crps", "energy_score", "interval_score", "mase", "naive_scale"]
     assert [name for name in dir(scores) if name[0] != "_"] == [*functions, "nlpd", "pit", "smape"]
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda y: scores.crps(y, 0.0, 1.0),
+        lambda y: scores.interval_score(y, 0.0, 1.0, 0.9),
+        lambda y: scores.energy_score(y, [[0.0], [1.0]]),
+        lambda y: scores.mase(y, 0.0, [1.0, 2.0]),
+        lambda y: scores.smape(y, 0.0),
+    ],
+)
+def test_strings_are_no_values(score):
+    for y in ("a", ["1.0"], [[1.0], [1.0, 2.0]]):
+        with pytest.raises(TypeError, match=r"actual must be numbers; got .* Pass an array of fl"):
+            score(y)

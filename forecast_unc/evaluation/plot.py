@@ -27,7 +27,7 @@ from forecast_unc.forecasting.axes import (
 )
 from forecast_unc.forecasting.fan import check_forecast, draw_history, fan, fill_band
 from forecast_unc.forecasting.forecast import Forecast
-from forecast_unc.forecasting.series import check_is_series
+from forecast_unc.forecasting.series import numeric_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,21 +97,7 @@ def compare(
     TypeError, ValueError
         If an argument is not what it must be, or not all have the same kind of times.
     """
-    if not isinstance(forecasts, Mapping):
-        raise TypeError(
-            "forecasts must be a mapping of names to forecasts; "
-            f"got {type(forecasts).__name__}. Pass {{name: forecast}}, one or more."
-        )
-    if not forecasts:
-        raise ValueError(
-            "forecasts must hold a forecast; got none. Pass {name: forecast}, one or more."
-        )
-    first = next(iter(forecasts.values()))
-    for name, forecast in forecasts.items():
-        check_forecast(f"forecasts[{name!r}]", forecast)
-        check_times(f"forecasts[{name!r}]", forecast.index, first.index)
-    if actual is not None:
-        check_times("actual", check_is_series(actual, "actual").index, first.index)
+    first = _check_compared(forecasts, actual)
     bands = [forecast.interval(coverage) for forecast in forecasts.values()]
     ax = draw_history(ax, history, first)
     handles: list[Any] = [*ax.get_legend_handles_labels()[0]]
@@ -149,6 +135,27 @@ def compare(
         labels.append("actual")
     title = f"mean and {100 * coverage:g} % interval"
     return finish(ax, first.index, handles=handles, labels=labels, title=title)
+
+
+def _check_compared(forecasts: Mapping[str, Forecast], actual: pd.Series[float] | None) -> Forecast:
+    """Return the first of the forecasts, or raise unless all share one kind of times."""
+    if not isinstance(forecasts, Mapping):
+        raise TypeError(
+            "forecasts must be a mapping of names to forecasts; "
+            f"got {type(forecasts).__name__}. Pass {{name: forecast}}, one or more."
+        )
+    if not forecasts:
+        raise ValueError(
+            "forecasts must hold a forecast; got none. Pass {name: forecast}, one or more."
+        )
+    first = next(iter(forecasts.values()))
+    for name, forecast in forecasts.items():
+        check_forecast(f"forecasts[{name!r}]", forecast)
+        check_times(f"forecasts[{name!r}]", forecast.index, first.index)
+    if actual is not None:
+        numeric_values(actual, "actual")
+        check_times("actual", actual.index, first.index)
+    return first
 
 
 def scores_by_step(backtest: _Scored, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:

@@ -24,7 +24,7 @@ from forecast_unc.forecasting.grouping import group_weights
 from forecast_unc.forecasting.marginals import Marginals
 from forecast_unc.forecasting.pooling import Member, check_weights, pool, pool_part
 from forecast_unc.forecasting.power import PowerTransform
-from forecast_unc.forecasting.series import check_is_series
+from forecast_unc.forecasting.series import numeric_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -315,6 +315,11 @@ class Forecast:
             raise TypeError(
                 f"q must be a number or several; got {q!r}. For the 95 % quantile pass 0.95."
             ) from None
+        if levels.ndim > 1:
+            raise ValueError(
+                f"q must be a number or a sequence of them; got shape {levels.shape}. "
+                "For the 95 % quantile pass 0.95."
+            )
         wrong = ~((levels > 0) & (levels < 1))
         if wrong.any():
             raise ValueError(
@@ -402,6 +407,15 @@ class Forecast:
             suit the index.
         """
         labels, matrix = group_weights(self._index, how, freq)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = matrix @ self._mean, _mapped(matrix, self._cov).diagonal()
+        wrong = ~np.isfinite(sums).all(axis=0)
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise ValueError(
+                "how must give a mean and a variance that fit a float; got a variance of "
+                f"{sums[1][at]:g} at {_label(labels, at)}. Divide the series by a constant."
+            )
         if self._marginals.normal or (matrix < 0).any():
             return self._map(matrix, labels)
         laws, cor = aggregate(self._marginals, self._cor, matrix)
@@ -441,7 +455,7 @@ class Forecast:
             is left, the forecast gives a value no density (a negative one after a log), or the
             observed steps determine each other under the joint distribution.
         """
-        values = check_is_series(observed, "observed").to_numpy(dtype=np.float64)
+        values = numeric_values(observed, "observed")
         at = self._index.get_indexer(observed.index)
         for wrong, rule, got, remedy in (
             (at < 0, "lie at the forecast's times", "", f"They are {self!r}."),
@@ -686,7 +700,8 @@ class Forecast:
 
     def _observed(self, actual: pd.Series[float]) -> Array:
         """What happened at each step, (h,)."""
-        if not check_is_series(actual, "actual").index.is_unique:
+        values = numeric_values(actual, "actual")
+        if not actual.index.is_unique:
             first = actual.index[actual.index.duplicated()][0]
             raise ValueError(f"actual must hold each time once; got {first} twice. Keep one value.")
         at = actual.index.get_indexer(self._index)
@@ -695,7 +710,7 @@ class Forecast:
                 f"actual must hold each of the forecast's times; got no "
                 f"{self._label(int((at < 0).argmax()))}. Pass NaN for what was not observed."
             )
-        return np.asarray(actual.to_numpy(dtype=np.float64)[at])
+        return np.asarray(values[at])
 
     @classmethod
     def _of(cls, index: pd.Index[Any], laws: Marginals, cor: Array, name: Any) -> Self:
@@ -721,7 +736,8 @@ class Forecast:
                 f"cov must leave each step a positive, finite variance; got none at "
                 f"{self._label(at)}, where 95 % of y lie from {low:.3g} to {high:.3g}. The "
                 "transformed forecast has diverged, or is certain to be 0: ask for fewer steps, "
-                "difference the transformed series, or use no transform.",
+                "difference the transformed series, or use no transform; if its values are this "
+                "large, divide the series by a constant.",
                 step=at + 1,
             )
         for array in (self._cor, self._mean, self._cov):

@@ -189,7 +189,7 @@ def test_random_state_fixes_the_paths(forecast):
 
 
 def test_paths_of_a_singular_covariance_keep_its_constraints():
-    # y_2 = 2 y_1 and y_3 = y_1 + y_2 - 1, for sure.
+    # y_2 = 2 y_1 and y_3 = y_1 + y_2 - 1, exactly.
     slopes = np.array([1.0, 2.0, 3.0])
     forecast = Forecast(pd.RangeIndex(3), [1.0, 2.0, 2.0], np.outer(slopes, slopes))
     paths = forecast.sample(200, random_state=0).to_numpy()

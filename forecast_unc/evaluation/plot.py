@@ -220,9 +220,9 @@ def calibration(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
 
     On the diagonal the bands are right, below it they are too narrow, above it too wide. The steps
     are pooled; values that were not observed are left out. At each nominal coverage a calibrated
-    model stays in the gray area with a probability of 95 %: in the dark one ("by value") if all
-    values are independent, in the light one ("by horizon") if there is one value a horizon that
-    overlaps no other, as the steps of one path err together. The truth lies between.
+    model stays in the gray area with a probability of 95 %: in the dark one if all values are
+    independent, in the light one if only horizons that do not overlap are, as the errors of one
+    path are correlated. The truth lies between.
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ def _score_lines(backtest: _Scored, score: str, by: str, ax: Axes | None) -> Axe
 
 
 def _sizes(backtest: _Scored) -> Iterator[tuple[str, int, str]]:
-    """Label, number and gray of the values that count: one a horizon by itself, and all."""
+    """Label, number and gray: of horizons that do not overlap, and of all values."""
     frame = backtest.frame
     horizons = frame[frame["model"] == frame["model"].iloc[0]].groupby("origin")
     counts, ends = horizons["pit"].count(), horizons["time"].max()
@@ -336,9 +336,9 @@ def _sizes(backtest: _Scored) -> Iterator[tuple[str, int, str]]:
         if free is None or origin >= free:
             apart, free = apart + 1, end
     if apart < counts.sum():
-        yield "chance by horizon", apart, "0.93"
+        yield "95 %, independent horizons", apart, "0.93"
     if apart:
-        yield "chance by value", int(counts.sum()), "0.85"
+        yield "95 %, independent values", int(counts.sum()), "0.85"
 
 
 def _chance(n: int, probability: Array) -> tuple[Array, Array]:

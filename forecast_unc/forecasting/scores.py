@@ -3,8 +3,8 @@ r"""Scores of a forecast against what happened: pure functions of arrays, one va
 Nothing is averaged here, and the arguments broadcast like numpy arrays. All but :func:`pit` and
 :func:`coverage` are lower-is-better. An ``actual`` that is NaN was not observed, so its score is
 NaN; a NaN in the *forecast* is a failure of the model and raises. CRPS, negative log density,
-interval and energy scores are proper: no forecaster gains, on average, by stating anything but its
-own belief.
+interval and energy scores are proper: on average, no forecast scores better than the distribution
+that the values come from.
 
 References
 ----------
@@ -160,7 +160,7 @@ def pit(actual: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
 
 
 def interval_score(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike, coverage: float) -> Array:
-    r"""Width of a central interval plus a fine for each miss, in units of y.
+    r"""Width of a central interval plus a penalty for each miss, in units of y.
 
     .. math::
 

@@ -220,9 +220,9 @@ def calibration(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
 
     On the diagonal the bands are right, below it they are too narrow, above it too wide. The steps
     are pooled; values that were not observed are left out. At each nominal coverage a calibrated
-    model stays in the gray area with a probability of 95 %: in the dark one if all values are
-    independent, in the light one if only horizons that do not overlap are, as the errors of one
-    path are correlated. The truth lies between.
+    model stays in the gray area with a probability of 95 %: in the dark one ("by value") if all
+    values are independent, in the light one ("by horizon") if only horizons that do not overlap
+    are, as the errors of one path are correlated. The truth lies between.
 
     Parameters
     ----------
@@ -336,9 +336,9 @@ def _sizes(backtest: _Scored) -> Iterator[tuple[str, int, str]]:
         if free is None or origin >= free:
             apart, free = apart + 1, end
     if apart < counts.sum():
-        yield "95 %, independent horizons", apart, "0.93"
+        yield "95 %, by horizon", apart, "0.93"
     if apart:
-        yield "95 %, independent values", int(counts.sum()), "0.85"
+        yield "95 %, by value", int(counts.sum()), "0.85"
 
 
 def _chance(n: int, probability: Array) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ from scipy import stats
 
 from forecast_unc.forecasting import scores
 from forecast_unc.forecasting.forecast import Forecast
+from forecast_unc.forecasting.power import PowerTransform
 
 H = 6
 INDEXES = {
@@ -188,7 +189,7 @@ def test_random_state_fixes_the_paths(forecast):
 
 
 def test_paths_of_a_singular_covariance_keep_its_constraints():
-    # y_2 = 2 y_1 and y_3 = y_1 + y_2 - 1, for sure.
+    # y_2 = 2 y_1 and y_3 = y_1 + y_2 - 1, exactly.
     slopes = np.array([1.0, 2.0, 3.0])
     forecast = Forecast(pd.RangeIndex(3), [1.0, 2.0, 2.0], np.outer(slopes, slopes))
     paths = forecast.sample(200, random_state=0).to_numpy()
@@ -496,6 +497,33 @@ def test_extreme_units_neither_overflow_nor_vanish(scale):
         Forecast(pd.RangeIndex(2), [0.0, 0.0], scale**2 * np.array([[1.0, 1.0], [0.0, 1.0]]))
 
 
+def test_values_too_large_for_a_float_say_what_to_do():
+    index = pd.RangeIndex(4)
+    with pytest.raises(
+        ValueError,
+        match=r"mean must be finite; got inf at step 2\. .* if its values are this large, divide",
+    ):
+        Forecast(index, [1e308, np.inf, 0.0, 0.0], np.eye(4))
+    huge = Forecast(index, np.full(4, 1e150), np.full((4, 4), 1e308) + 5e307 * np.eye(4))
+    log = Forecast(index, np.full(4, 353.0), 0.5 * np.eye(4) + 0.5, transform=PowerTransform(0.0))
+    for forecast in (huge, log):
+        with pytest.raises(
+            ValueError,
+            match=r"how must give a mean and a variance that fit a float; got a variance of inf at "
+            r"3\. Divide the series by a constant\.",
+        ):
+            forecast.aggregate("sum")
+        assert np.isfinite(forecast.aggregate([0.1, 0.1, 0.1, 0.1]).std.item())
+
+
+def test_missing_actual_values_of_a_nullable_dtype_have_no_score(monthly):
+    actual = monthly.mean.astype("Float64")
+    actual.iloc[2] = pd.NA
+    expected = monthly.score(actual.astype("float64"))
+    pd.testing.assert_frame_equal(monthly.score(actual), expected)
+    assert expected.isna().all(axis=1).sum() == 1
+
+
 # Messages
 
 
@@ -517,6 +545,10 @@ def test_coverage_must_be_a_fraction(monthly, coverage):
 def test_levels_of_other_kinds_are_refused(monthly):
     with pytest.raises(ValueError, match=r"q must lie strictly between 0 and 1; got 95\. For the"):
         monthly.quantile([0.5, 95])
+    with pytest.raises(
+        ValueError, match=r"q must be a number or a sequence of them; got shape \(1, 1\)\. For the"
+    ):
+        monthly.quantile([[0.1]])
     with pytest.raises(ValueError, match=r"alpha must lie strictly between 0 and 1; got 5\. For a"):
         monthly.summary_frame(5)
     with pytest.raises(
@@ -542,6 +574,20 @@ def test_levels_of_other_kinds_are_refused(monthly):
         (lambda f: f.plot(coverage=0.9), r"coverage must be a sequence of fractions; got 0\.9\. "),
         (lambda f: f.quantile("a"), r"q must be a number or several; got 'a'\. For the 95 %"),
         (lambda f: f.quantile([0.1, "a"]), r"q must be a number or several; got \[0\.1, 'a'\]\. "),
+        (lambda f: f.to_nixtla((None,)), r"levels must be percentages; got None\. For a 95 %"),
+        (lambda f: f.to_nixtla(("80",)), r"levels must be percentages; got '80'\. For a 95 %"),
+        (lambda f: f.summary_frame("a"), r"alpha must be a number; got 'a'\. For a 95 %"),
+        (
+            lambda f: f.score(f.mean.astype(str)),
+            r"actual must be numeric; got dtype (object|str)\. Convert it with pd\.to_numeric\(act",
+        ),
+        (lambda f: f.energy_score(f.mean.astype(str)), r"actual must be numeric; got dtype "),
+        (lambda f: f.condition(f.mean.astype(str)[:1]), r"observed must be numeric; got dtype "),
+        (lambda f: f.plot(f.mean.astype(str)), r"history must be numeric; got dtype "),
+        (
+            lambda f: Forecast(f.index, ["a"] * H, f.cov),
+            r"mean must be numbers; got \['a', 'a', .* Pass an array of floats, all rows as long",
+        ),
         (lambda f: f.to_nixtla(80), r"levels must be a sequence of percentages; got 80\. Pass"),
         (lambda f: f.to_nixtla("80"), r"levels must be a sequence of percentages; got '80'\. "),
         (lambda f: f.aggregate(freq=10), r"freq must be a frequency of pandas, a str; got 10\. "),

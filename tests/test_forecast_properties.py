@@ -59,7 +59,7 @@ def forecast(request):
 
 
 def same(a, b, rtol=1e-10):
-    """Assert that two forecasts have the same joint law, as far as their methods tell."""
+    """Assert that two forecasts have the same joint distribution, as far as their methods tell."""
     levels = [0.01, 0.3, 0.5, 0.95]
     np.testing.assert_allclose(a.quantile(levels), b.quantile(levels), rtol=rtol)
     np.testing.assert_allclose(a.mean, b.mean, rtol=rtol)
@@ -67,20 +67,20 @@ def same(a, b, rtol=1e-10):
     np.testing.assert_allclose(a.sample(3, 0), b.sample(3, 0), rtol=1e-6, atol=1e-9)
 
 
-# The laws
+# The distributions
 
 
 def test_log_is_the_lognormal():
     log = make(LOG)
     x = make()
-    law = stats.lognorm(x.std, scale=np.exp(x.mean))
-    np.testing.assert_allclose(log.mean, law.mean(), rtol=1e-12)
-    np.testing.assert_allclose(log.median, law.median(), rtol=1e-12)
-    np.testing.assert_allclose(log.std, law.std(), rtol=1e-12)
-    np.testing.assert_allclose(log.quantile(0.3), law.ppf(0.3), rtol=1e-12)
-    np.testing.assert_allclose(log.interval(0.9).T, law.interval(0.9), rtol=1e-12)
+    lognormal = stats.lognorm(x.std, scale=np.exp(x.mean))
+    np.testing.assert_allclose(log.mean, lognormal.mean(), rtol=1e-12)
+    np.testing.assert_allclose(log.median, lognormal.median(), rtol=1e-12)
+    np.testing.assert_allclose(log.std, lognormal.std(), rtol=1e-12)
+    np.testing.assert_allclose(log.quantile(0.3), lognormal.ppf(0.3), rtol=1e-12)
+    np.testing.assert_allclose(log.interval(0.9).T, lognormal.interval(0.9), rtol=1e-12)
     assert (log.mean > np.exp(x.mean) * 1.001).all()  # not the exponentiated mean
-    m = law.mean()
+    m = lognormal.mean()
     np.testing.assert_allclose(log.cov, np.outer(m, m) * np.expm1(x.cov), rtol=1e-10)
     assert repr(log) == repr(x)
 
@@ -102,13 +102,13 @@ def test_identity_transform_is_the_normal_forecast():
 def test_paths_have_the_joint_moments(forecast):
     n = 100_000
     paths = forecast.sample(n, random_state=1).to_numpy()
-    departure = paths - forecast.mean.to_numpy()[:, None]
+    deviation = paths - forecast.mean.to_numpy()[:, None]
     cov = forecast.cov.to_numpy()
     np.testing.assert_array_equal(forecast.var, cov.diagonal())
-    products = departure[:, None] * departure[None]
+    products = deviation[:, None] * deviation[None]
     error = products.std(axis=2) / np.sqrt(n)
     np.testing.assert_array_less(abs(products.mean(axis=2) - cov) / error, 4.5)
-    np.testing.assert_array_less(abs(departure.mean(axis=1)) / forecast.std * np.sqrt(n), 4.5)
+    np.testing.assert_array_less(abs(deviation.mean(axis=1)) / forecast.std * np.sqrt(n), 4.5)
     for q in (0.05, 0.5, 0.8):
         quantile = forecast.quantile(q).to_numpy()
         below = (paths <= quantile[:, None]).mean(axis=1)
@@ -506,10 +506,10 @@ def test_score_of_a_lognormal():
     x, log = make(), make(LOG)
     actual = pd.Series([1.0, 4.0, np.nan, 60.0], index=INDEX)
     table = log.score(actual, 0.8)
-    law = stats.lognorm(x.std, scale=np.exp(x.mean))
+    lognormal = stats.lognorm(x.std, scale=np.exp(x.mean))
     np.testing.assert_allclose(table["error"], actual - log.mean)
-    np.testing.assert_allclose(table["pit"], law.cdf(actual), rtol=1e-9)
-    np.testing.assert_allclose(table["nlpd"], -law.logpdf(actual), rtol=1e-9)
+    np.testing.assert_allclose(table["pit"], lognormal.cdf(actual), rtol=1e-9)
+    np.testing.assert_allclose(table["nlpd"], -lognormal.logpdf(actual), rtol=1e-9)
     band = log.interval(0.8)
     np.testing.assert_allclose(
         table["interval_score"],
@@ -594,7 +594,7 @@ def test_condition_is_that_of_the_normal_scores():
     same(rest, Forecast(expected.index, expected.mean, expected.cov, transform=LOG), rtol=1e-9)
 
 
-def test_condition_is_the_law_of_the_paths_nearby(forecast):
+def test_condition_is_the_distribution_of_the_paths_nearby(forecast):
     observed = forecast.quantile(0.7).iloc[[1]]
     rest = forecast.condition(observed)
     paths = forecast.sample(400_000, random_state=4)

@@ -457,13 +457,16 @@ def test_calibration_counts_the_values_within_each_interval():
     assert_nothing_hidden(ax)
 
 
-CALIBRATED = ["calibrated", "chance by horizon", "chance by value"]
+CALIBRATED = ["calibrated", "95 %, by horizon", "95 %, by value"]
 
 
 def test_gray_areas_hold_a_calibrated_model(rng):
     backtest = Backtest()
     rows = backtest.frame[backtest.frame["model"] == "right"]
-    n = {"chance by value": rows["pit"].count(), "chance by horizon": 10}  # every fourth origin
+    n = {
+        "95 %, by value": rows["pit"].count(),
+        "95 %, by horizon": 10,
+    }  # every fourth origin
     for draw in (plot.calibration, plot.pit):
         ax = draw(backtest, ax=plt.figure().subplots())
         for area in ax.collections:
@@ -483,7 +486,7 @@ def test_gray_areas_hold_a_calibrated_model(rng):
 def test_one_step_has_one_gray_area():
     backtest = Backtest()
     backtest.frame = backtest.frame[backtest.frame["step"] == 1]
-    assert legend(plot.calibration(backtest))[:2] == ["calibrated", "chance by value"]
+    assert legend(plot.calibration(backtest))[:2] == ["calibrated", "95 %, by value"]
     assert len(plot.pit(backtest, ax=plt.figure().subplots()).collections) == 1
 
 

@@ -17,9 +17,9 @@ positive = st.floats(0.1, 10)
 
 
 def crps_by_definition(y, mean, std):
-    law = stats.norm(mean, std)
-    below, _ = integrate.quad(lambda t: law.cdf(t) ** 2, -np.inf, y, epsabs=1e-12)
-    above, _ = integrate.quad(lambda t: law.sf(t) ** 2, y, np.inf, epsabs=1e-12)
+    normal = stats.norm(mean, std)
+    below, _ = integrate.quad(lambda t: normal.cdf(t) ** 2, -np.inf, y, epsabs=1e-12)
+    above, _ = integrate.quad(lambda t: normal.sf(t) ** 2, y, np.inf, epsabs=1e-12)
     return below + above
 
 
@@ -37,9 +37,9 @@ def test_crps_without_spread_is_the_absolute_error():
 
 
 def test_nlpd_and_pit_are_those_of_the_normal_distribution():
-    law = stats.norm(MEAN, STD)
-    np.testing.assert_allclose(scores.nlpd(ACTUAL, MEAN, STD), -law.logpdf(ACTUAL), rtol=1e-13)
-    np.testing.assert_allclose(scores.pit(ACTUAL, MEAN, STD), law.cdf(ACTUAL), rtol=1e-13)
+    normal = stats.norm(MEAN, STD)
+    np.testing.assert_allclose(scores.nlpd(ACTUAL, MEAN, STD), -normal.logpdf(ACTUAL), rtol=1e-13)
+    np.testing.assert_allclose(scores.pit(ACTUAL, MEAN, STD), normal.cdf(ACTUAL), rtol=1e-13)
 
 
 def test_nlpd_stays_finite_far_from_the_mean():
@@ -289,3 +289,19 @@ def test_coverages_are_a_sequence_of_fractions():
 def test_the_module_lists_scores_alone():
     functions = ["coverage", "crps", "energy_score", "interval_score", "mase", "naive_scale"]
     assert [name for name in dir(scores) if name[0] != "_"] == [*functions, "nlpd", "pit", "smape"]
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda y: scores.crps(y, 0.0, 1.0),
+        lambda y: scores.interval_score(y, 0.0, 1.0, 0.9),
+        lambda y: scores.energy_score(y, [[0.0], [1.0]]),
+        lambda y: scores.mase(y, 0.0, [1.0, 2.0]),
+        lambda y: scores.smape(y, 0.0),
+    ],
+)
+def test_strings_are_no_values(score):
+    for y in ("a", ["1.0"], [[1.0], [1.0, 2.0]]):
+        with pytest.raises(TypeError, match=r"actual must be numbers; got .* Pass an array of fl"):
+            score(y)

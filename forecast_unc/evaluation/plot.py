@@ -27,7 +27,7 @@ from forecast_unc.forecasting.axes import (
 )
 from forecast_unc.forecasting.fan import check_forecast, draw_history, fan, fill_band
 from forecast_unc.forecasting.forecast import Forecast
-from forecast_unc.forecasting.series import check_is_series
+from forecast_unc.forecasting.series import numeric_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,21 +97,7 @@ def compare(
     TypeError, ValueError
         If an argument is not what it must be, or not all have the same kind of times.
     """
-    if not isinstance(forecasts, Mapping):
-        raise TypeError(
-            "forecasts must be a mapping of names to forecasts; "
-            f"got {type(forecasts).__name__}. Pass {{name: forecast}}, one or more."
-        )
-    if not forecasts:
-        raise ValueError(
-            "forecasts must hold a forecast; got none. Pass {name: forecast}, one or more."
-        )
-    first = next(iter(forecasts.values()))
-    for name, forecast in forecasts.items():
-        check_forecast(f"forecasts[{name!r}]", forecast)
-        check_times(f"forecasts[{name!r}]", forecast.index, first.index)
-    if actual is not None:
-        check_times("actual", check_is_series(actual, "actual").index, first.index)
+    first = _check_compared(forecasts, actual)
     bands = [forecast.interval(coverage) for forecast in forecasts.values()]
     ax = draw_history(ax, history, first)
     handles: list[Any] = [*ax.get_legend_handles_labels()[0]]
@@ -149,6 +135,27 @@ def compare(
         labels.append("actual")
     title = f"mean and {100 * coverage:g} % interval"
     return finish(ax, first.index, handles=handles, labels=labels, title=title)
+
+
+def _check_compared(forecasts: Mapping[str, Forecast], actual: pd.Series[float] | None) -> Forecast:
+    """Return the first of the forecasts, or raise unless all share one kind of times."""
+    if not isinstance(forecasts, Mapping):
+        raise TypeError(
+            "forecasts must be a mapping of names to forecasts; "
+            f"got {type(forecasts).__name__}. Pass {{name: forecast}}, one or more."
+        )
+    if not forecasts:
+        raise ValueError(
+            "forecasts must hold a forecast; got none. Pass {name: forecast}, one or more."
+        )
+    first = next(iter(forecasts.values()))
+    for name, forecast in forecasts.items():
+        check_forecast(f"forecasts[{name!r}]", forecast)
+        check_times(f"forecasts[{name!r}]", forecast.index, first.index)
+    if actual is not None:
+        numeric_values(actual, "actual")
+        check_times("actual", actual.index, first.index)
+    return first
 
 
 def scores_by_step(backtest: _Scored, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
@@ -214,8 +221,8 @@ def calibration(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
     On the diagonal the bands are right, below it they are too narrow, above it too wide. The steps
     are pooled; values that were not observed are left out. At each nominal coverage a calibrated
     model stays in the gray area with a probability of 95 %: in the dark one ("by value") if all
-    values are independent, in the light one ("by horizon") if there is one value a horizon that
-    overlaps no other, as the steps of one path err together. The truth lies between.
+    values are independent, in the light one ("by horizon") if only horizons that do not overlap
+    are, as the errors of one path are correlated. The truth lies between.
 
     Parameters
     ----------
@@ -320,7 +327,7 @@ def _score_lines(backtest: _Scored, score: str, by: str, ax: Axes | None) -> Axe
 
 
 def _sizes(backtest: _Scored) -> Iterator[tuple[str, int, str]]:
-    """Label, number and gray of the values that count: one a horizon by itself, and all."""
+    """Label, number and gray: of horizons that do not overlap, and of all values."""
     frame = backtest.frame
     horizons = frame[frame["model"] == frame["model"].iloc[0]].groupby("origin")
     counts, ends = horizons["pit"].count(), horizons["time"].max()
@@ -329,9 +336,9 @@ def _sizes(backtest: _Scored) -> Iterator[tuple[str, int, str]]:
         if free is None or origin >= free:
             apart, free = apart + 1, end
     if apart < counts.sum():
-        yield "chance by horizon", apart, "0.93"
+        yield "95 %, by horizon", apart, "0.93"
     if apart:
-        yield "chance by value", int(counts.sum()), "0.85"
+        yield "95 %, by value", int(counts.sum()), "0.85"
 
 
 def _chance(n: int, probability: Array) -> tuple[Array, Array]:

@@ -1,5 +1,6 @@
 """Arrays that come from a caller: numbers, finite, of one shape; covariances that are some."""
 
+import reprlib
 from collections.abc import Callable
 
 import numpy as np
@@ -19,20 +20,25 @@ def frozen(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
     if wrong.any():
         raise ValueError(
             f"{name} must be finite; got {array[wrong][0]} at step {np.argwhere(wrong)[0][0] + 1}. "
-            "If a forecast has diverged, ask for fewer steps or difference the series."
+            "If a forecast has diverged, ask for fewer steps or difference the series; if its "
+            "values are this large, divide the series by a constant."
         )
     array.setflags(write=False)
     return array
 
 
 def numbers(name: str, value: ArrayLike) -> Array:
-    """Copy as an array of floats."""
+    """Copy as an array of floats, or a TypeError."""
     try:
-        return np.array(value, dtype=np.float64)
+        array = np.array(value)
+        if array.dtype.kind in "biufO":  # strings of digits are no numbers
+            return array.astype(np.float64)
     except (TypeError, ValueError):
-        raise TypeError(
-            f"{name} must be numbers; got {value!r}. Pass an array, each row as long as the others."
-        ) from None
+        pass
+    raise TypeError(
+        f"{name} must be numbers; got {reprlib.repr(value)}. Pass an array of floats, all rows as "
+        "long as each other."
+    )
 
 
 def check_positive(cov: Array, label: Callable[[int], str]) -> None:

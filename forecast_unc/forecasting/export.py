@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 def summary_frame(forecast: Forecast, alpha: float) -> pd.DataFrame:
     """Mean, standard error and interval, as :meth:`Forecast.summary_frame` returns them."""
+    _check_number("alpha must be a number", alpha, "0.05")
     if not 0 < alpha < 1:
         raise ValueError(
             f"alpha must lie strictly between 0 and 1; got {alpha}. For a 95 % interval pass 0.05."
@@ -35,6 +37,8 @@ def nixtla_frame(
 ) -> pd.DataFrame:
     """Long table of one series, as :meth:`Forecast.to_nixtla` returns it."""
     levels = scores.check_several("levels", levels, "percentages", "(95,) for one")
+    for level in levels:
+        _check_number("levels must be percentages", level, "95")
     wrong = [level for level in levels if not 1 <= level < 100]
     if wrong:
         raise ValueError(
@@ -57,3 +61,8 @@ def nixtla_frame(
     for level in bands:
         frame[f"forecast_unc-hi-{level}"] = bands[level]["upper"].to_numpy()
     return frame
+
+
+def _check_number(rule: str, value: object, example: str) -> None:
+    if not isinstance(value, Real):
+        raise TypeError(f"{rule}; got {value!r}. For a 95 % interval pass {example}.")

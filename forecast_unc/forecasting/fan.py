@@ -18,7 +18,7 @@ from forecast_unc.forecasting.axes import (
     plain,
     with_unit,
 )
-from forecast_unc.forecasting.series import check_is_series
+from forecast_unc.forecasting.series import numeric_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,11 +92,12 @@ def fan(
 def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Forecast) -> Axes:
     """Draw the values before a forecast, if given, and label the axis; return the axes."""
     if history is not None:
-        check_times("history", check_is_series(history, "history").index, forecast.index)
+        values = numeric_values(history, "history")
+        check_times("history", history.index, forecast.index)
     ax = current_axes(ax)
     name, unit = forecast.name, None
     if history is not None:
-        times, values = places(ax, history.index), history.to_numpy(np.float64, na_value=np.nan)
+        times = places(ax, history.index)
         ax.plot(times, values, color="0.3", lw=1.2, label="history")
         gone = np.pad(np.isnan(values), 1, constant_values=True)
         alone = ~gone[1:-1] & gone[:-2] & gone[2:]  # no line leads to them

@@ -1,4 +1,4 @@
-"""The result of forecasting: one joint law over all the steps, with the times they stand for."""
+"""The result of forecasting: the joint distribution of all steps, with their times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from forecast_unc.forecasting.grouping import group_weights
 from forecast_unc.forecasting.marginals import Marginals
 from forecast_unc.forecasting.pooling import Member, check_weights, pool, pool_part
 from forecast_unc.forecasting.power import PowerTransform
-from forecast_unc.forecasting.series import check_is_series
+from forecast_unc.forecasting.series import numeric_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,8 @@ class Forecast:
     r"""Joint distribution of the next h values; immutable.
 
     Every quantity is that of a future observation, noise included, in units of y. What changes a
-    forecast returns a new one, computed from the joint law: the steps are not independent.
+    forecast returns a new one, computed from the joint distribution: the steps are not
+    independent.
 
     The steps are jointly normal, or so after a ``transform``, or an :meth:`average` of such: each
     an increasing function :math:`y_t = q_t(z_t)` of one of h correlated standard normals z. Then
@@ -52,8 +53,8 @@ class Forecast:
     cov : array_like of shape (h, h)
         Joint covariance, in squared units of y; with a ``transform``, that of the transformed y.
     noise_cov, model_cov : array_like of shape (h, h), optional
-        The parts of ``cov`` owed to observation noise and to doubt about the function; what is
-        left is owed to uncertain inputs. Needed by :meth:`decompose` alone.
+        The parts of ``cov`` due to observation noise and to the posterior variance of the
+        function; the rest is due to uncertain inputs. Needed by :meth:`decompose` alone.
     name : hashable, optional
         Name of the series.
     transform : PowerTransform, optional
@@ -65,8 +66,11 @@ class Forecast:
     TypeError
         If ``index`` is not a pandas Index, or ``transform`` not a PowerTransform.
     ValueError
-        If shapes do not fit, an entry is not finite, the times do not increase, ``cov`` is not
-        symmetric with a positive diagonal, or what it means in units of y is too large for a float.
+        If shapes do not fit, an entry is not finite, the times do not increase, or ``cov`` is not
+        symmetric with a positive diagonal.
+    Diverged
+        If the variance in units of y is too large for a float, or 0: a ValueError, whose ``step``
+        is the first such step, from 1.
 
     Examples
     --------
@@ -138,9 +142,9 @@ class Forecast:
                 f"transform must be a PowerTransform or None; got {transform!r}. "
                 "For a logarithm pass PowerTransform(0.0)."
             )
-        laws = Marginals([Component(np.ones(h), transform, center, std)])
-        self._settle(laws, spread / scale, spread if laws.normal else None)
-        if not laws.normal:
+        marginals = Marginals([Component(np.ones(h), transform, center, std)])
+        self._settle(marginals, spread / scale, spread if marginals.normal else None)
+        if not marginals.normal:
             # The same shares of the variance in units of y.
             stretch = np.outer(self._std / std, self._std / std)
             parts = [None if part is None else stretch * part for part in parts]
@@ -150,36 +154,36 @@ class Forecast:
     def average(cls, forecasts: Sequence[Forecast], weights: ArrayLike | None = None) -> Forecast:
         """Return the forecast whose quantiles are the averages of those of several.
 
-        Of normal forecasts it is the normal one with the average mean and the average std: as wide
-        as they are, where a mixture of their distributions would be wider the more they disagree.
-        The mean is the average of the means in any case.
+        The average of normal forecasts is normal, with the average mean and the average std; unlike
+        a mixture of their distributions, it is no wider where they disagree. The mean is the
+        average of the means in any case.
 
         Parameters
         ----------
         forecasts : sequence of Forecast
-            Forecasts from the same origin. One may be shorter than the longest, whose first times
-            it must have: it counts for its own steps only.
+            Forecasts from the same origin. Those shorter than the longest have its first times, and
+            count for their own steps only.
         weights : array_like of shape (k,) or (k, h), optional
             Weight of each forecast, or of each at each of the h steps of the longest; not
-            negative, only their ratios at a step count. By default all the same. Where a weight
-            is 0, nothing of that forecast is read.
+            negative, not all 0 at a step. Only the ratios at each step count; by default all are
+            the same. Where a weight is 0, nothing of that forecast is used.
 
         Returns
         -------
         Forecast
-            Its steps are those of the longest. Its normal scores have the correlations of the
-            averaged covariance, each member's being std R std, with its own std in units of y and
-            the correlations R of its normal scores. The first k steps of an average are the
-            average of the first k steps.
-            :meth:`decompose` averages the members' shares, each with its part in the average std.
+            As many steps as the longest; the first k steps of an average are the average of the
+            first k steps. The correlations of its normal scores are those of the weighted sum of
+            the covariances std R std of its members, with the std in units of y and the
+            correlations R of the normal scores. :meth:`decompose` averages the members' shares,
+            weighted by their part in the average std.
 
         Raises
         ------
         TypeError
             If ``forecasts`` are not Forecasts.
         ValueError
-            If there are none, their times differ, or the weights do not fit: negative, all 0 at a
-            step, or for steps that a forecast does not have.
+            If there are none, their times differ, or the weights are negative, all 0 at a step, or
+            not 0 beyond the end of a forecast.
 
         Examples
         --------
@@ -307,7 +311,7 @@ class Forecast:
         Raises
         ------
         TypeError, ValueError
-            If a ``q`` is not a number, or outside (0, 1).
+            If a ``q`` is not a number, or outside (0, 1), or they are not in one row.
         """
         try:
             levels = np.asarray(q, dtype=np.float64)
@@ -315,6 +319,11 @@ class Forecast:
             raise TypeError(
                 f"q must be a number or several; got {q!r}. For the 95 % quantile pass 0.95."
             ) from None
+        if levels.ndim > 1:
+            raise ValueError(
+                f"q must be a number or a sequence of them; got shape {levels.shape}. "
+                "For the 95 % quantile pass 0.95."
+            )
         wrong = ~((levels > 0) & (levels < 1))
         if wrong.any():
             raise ValueError(
@@ -398,14 +407,23 @@ class Forecast:
         Raises
         ------
         TypeError, ValueError
-            If the weights are not h finite numbers, all zero within a group, or ``freq`` does not
-            suit the index.
+            If the weights are not h finite numbers, all zero within a group, ``freq`` does not suit
+            the index, or a variance of the result is too large for a float.
         """
         labels, matrix = group_weights(self._index, how, freq)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = matrix @ self._mean, _mapped(matrix, self._cov).diagonal()
+        wrong = ~np.isfinite(sums).all(axis=0)
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise ValueError(
+                "how must give a mean and a variance that fit a float; got a variance of "
+                f"{sums[1][at]:g} at {_label(labels, at)}. Divide the series by a constant."
+            )
         if self._marginals.normal or (matrix < 0).any():
             return self._map(matrix, labels)
-        laws, cor = aggregate(self._marginals, self._cor, matrix)
-        result = self._of(labels, laws, cor, self._name)
+        marginals, cor = aggregate(self._marginals, self._cor, matrix)
+        result = self._of(labels, marginals, cor, self._name)
         result._noise_cov = _mapped(matrix, self._noise_cov)
         result._model_cov = _mapped(matrix, self._model_cov)
         return result
@@ -441,7 +459,7 @@ class Forecast:
             is left, the forecast gives a value no density (a negative one after a log), or the
             observed steps determine each other under the joint distribution.
         """
-        values = check_is_series(observed, "observed").to_numpy(dtype=np.float64)
+        values = numeric_values(observed, "observed")
         at = self._index.get_indexer(observed.index)
         for wrong, rule, got, remedy in (
             (at < 0, "lie at the forecast's times", "", f"They are {self!r}."),
@@ -484,8 +502,8 @@ class Forecast:
         index = self._index.delete(np.sort(at))
         check_positive(left, lambda at: _label(index, at))
         std = np.sqrt(left.diagonal())
-        laws = self._marginals.picked(rest).conditioned(gain @ z, std)
-        return self._of(index, laws, left / np.outer(std, std), self._name)
+        marginals = self._marginals.picked(rest).conditioned(gain @ z, std)
+        return self._of(index, marginals, left / np.outer(std, std), self._name)
 
     def decompose(self) -> pd.DataFrame:
         """Return where the variance of each step comes from.
@@ -496,9 +514,10 @@ class Forecast:
         Returns
         -------
         DataFrame
-            Columns ``noise`` (observation noise of the step itself), ``model`` (doubt about the
-            function) and ``inputs`` (the rest: uncertain inputs, earlier forecasts among them, and
-            their interplay with the other two). They add up to the variance, in squared units of y.
+            Columns ``noise`` (observation noise of the step itself), ``model`` (posterior
+            variance of the function) and ``inputs`` (the rest: uncertain inputs, earlier forecasts
+            among them, and their interaction with the other two). They add up to the variance, in
+            squared units of y.
 
         Raises
         ------
@@ -590,11 +609,11 @@ class Forecast:
         """
         y = self._observed(actual)
         if self._marginals.normal:
-            law = self._mean, self._std
-            crps, nlpd, pit = scores.crps(y, *law), scores.nlpd(y, *law), scores.pit(y, *law)
+            normal = y, self._mean, self._std
+            crps, nlpd, pit = scores.crps(*normal), scores.nlpd(*normal), scores.pit(*normal)
         else:
-            laws = self._marginals
-            crps, nlpd, pit = laws.crps(y), laws.nlpd(y), laws.pit(y)
+            steps = self._marginals
+            crps, nlpd, pit = steps.crps(y), steps.nlpd(y), steps.pit(y)
         band = self.interval(coverage)
         return pd.DataFrame(
             {
@@ -686,7 +705,8 @@ class Forecast:
 
     def _observed(self, actual: pd.Series[float]) -> Array:
         """What happened at each step, (h,)."""
-        if not check_is_series(actual, "actual").index.is_unique:
+        values = numeric_values(actual, "actual")
+        if not actual.index.is_unique:
             first = actual.index[actual.index.duplicated()][0]
             raise ValueError(f"actual must hold each time once; got {first} twice. Keep one value.")
         at = actual.index.get_indexer(self._index)
@@ -695,33 +715,34 @@ class Forecast:
                 f"actual must hold each of the forecast's times; got no "
                 f"{self._label(int((at < 0).argmax()))}. Pass NaN for what was not observed."
             )
-        return np.asarray(actual.to_numpy(dtype=np.float64)[at])
+        return np.asarray(values[at])
 
     @classmethod
-    def _of(cls, index: pd.Index[Any], laws: Marginals, cor: Array, name: Any) -> Self:
-        """Forecast of given laws and correlations of their normal scores, without parts."""
+    def _of(cls, index: pd.Index[Any], marginals: Marginals, cor: Array, name: Any) -> Self:
+        """Forecast of given marginals and correlations of their normal scores, without parts."""
         forecast = cls.__new__(cls)
         forecast._index, forecast._name = index.copy(), name
         forecast._noise_cov = forecast._model_cov = None
-        forecast._settle(laws, cor, None)
+        forecast._settle(marginals, cor, None)
         return forecast
 
-    def _settle(self, laws: Marginals, cor: Array, cov: Array | None) -> None:
-        """Set the laws of the steps and their moments; ``cov`` if it is known already."""
-        self._marginals, self._cor = laws, cor
-        self._mean = laws.mean()
-        self._cov = laws.covariance(cor) if cov is None else cov
+    def _settle(self, marginals: Marginals, cor: Array, cov: Array | None) -> None:
+        """Set the marginals of the steps and their moments; ``cov`` if it is known already."""
+        self._marginals, self._cor = marginals, cor
+        self._mean = marginals.mean()
+        self._cov = marginals.covariance(cor) if cov is None else cov
         # Up to the diagonal: a step is not to blame for the covariance with a later one.
         finite = np.isfinite(self._mean) & np.isfinite(np.tril(self._cov)).all(axis=1)
         fails = ~finite | (self._cov.diagonal() <= 0)
         if fails.any():
             at = int(fails.argmax())
-            low, high = laws.quantile(np.array([[-2.0, 2.0]]))[at]
+            low, high = marginals.quantile(np.array([[-2.0, 2.0]]))[at]
             raise Diverged(
                 f"cov must leave each step a positive, finite variance; got none at "
                 f"{self._label(at)}, where 95 % of y lie from {low:.3g} to {high:.3g}. The "
                 "transformed forecast has diverged, or is certain to be 0: ask for fewer steps, "
-                "difference the transformed series, or use no transform.",
+                "difference the transformed series, or use no transform; if its values are this "
+                "large, divide the series by a constant.",
                 step=at + 1,
             )
         for array in (self._cor, self._mean, self._cov):

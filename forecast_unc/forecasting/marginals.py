@@ -5,10 +5,10 @@ All steps hang on one normal vector z ~ N(0, R), a Gaussian copula, through incr
 .. math:: y_t = q_t(z_t) = \sum_k w_{kt}\, g_k^{-1}(\mu_{kt} + \sigma_{kt} z_t)
 
 in which component k is a normal forecast on its own scale, g_k the identity, log or Box-Cox, and
-the weights of each step add up to 1; a weight may be 0 at some steps. The
-quantile of y_t at probability p is q_t at the normal quantile of p. Moments and scores of identity
-and log are closed forms; those of Box-Cox come from Gauss-Legendre quadrature over z, from the
-point on where y is positive, and from Mehler's series over the steps.
+the weights of each step add up to 1; a weight may be 0 at some steps. The quantile of y_t at
+probability p is q_t at the normal quantile of p. Moments and scores of identity and log are closed
+forms; those of Box-Cox come from Gauss-Legendre quadrature over z and from Mehler's series over the
+steps.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ class Marginals:
     components : sequence of Component
         What is averaged, some of it at each step. Identities are merged into one, which loses
         nothing; the weights of each step are scaled to add up to 1; and what has no weight at a
-        step is forgotten there, whatever it was.
+        step is replaced there, whatever it was.
     """
 
     __slots__ = ("components",)
@@ -208,11 +208,11 @@ class Marginals:
         return np.asarray(y * (2 * ndtr(z) - 1) + self.mean() - 2 * below - spread)
 
     def picked(self, at: Positions) -> "Marginals":
-        """Laws of the steps at the given positions."""
+        """Distributions of the steps at the given positions."""
         return Marginals([c.picked(at) for c in self.components])
 
     def conditioned(self, mean: Array, std: Array) -> "Marginals":
-        """Laws once z is ``mean + std`` times a standard normal, (h,) each."""
+        """Distributions once z is ``mean + std`` times a standard normal, (h,) each."""
         return Marginals([c.conditioned(mean, std) for c in self.components])
 
     def _average(self, part: Callable[[Component], Array]) -> Array:

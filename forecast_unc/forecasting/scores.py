@@ -3,8 +3,8 @@ r"""Scores of a forecast against what happened: pure functions of arrays, one va
 Nothing is averaged here, and the arguments broadcast like numpy arrays. All but :func:`pit` and
 :func:`coverage` are lower-is-better. An ``actual`` that is NaN was not observed, so its score is
 NaN; a NaN in the *forecast* is a failure of the model and raises. CRPS, negative log density,
-interval and energy scores are proper: no forecaster gains, on average, by stating anything but its
-own belief.
+interval and energy scores are proper: on average, no forecast scores better than the distribution
+that the values come from.
 
 References
 ----------
@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from forecast_unc._typing import Array
+from forecast_unc.forecasting.checked import numbers
 
 __all__ = [
     "coverage",
@@ -159,7 +160,7 @@ def pit(actual: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
 
 
 def interval_score(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike, coverage: float) -> Array:
-    r"""Width of a central interval plus a fine for each miss, in units of y.
+    r"""Width of a central interval plus a penalty for each miss, in units of y.
 
     .. math::
 
@@ -276,7 +277,7 @@ def energy_score(actual: ArrayLike, samples: ArrayLike) -> float:
     >>> energy_score([0.0, 0.0], [[3.0, 4.0], [0.0, 0.0]])
     1.25
     """
-    y = np.asarray(actual, dtype=np.float64)
+    y = numbers("actual", actual)
     paths = _known("samples", samples)
     if y.ndim != 1 or paths.ndim != 2 or paths.shape[0] == 0 or paths.shape[1] != y.size:
         raise ValueError(
@@ -324,7 +325,7 @@ def naive_scale(history: ArrayLike, seasonal_period: int = 1) -> float:
     >>> naive_scale([1.0, 2.0, 4.0])
     1.5
     """
-    past = np.asarray(history, dtype=np.float64)
+    past = numbers("history", history)
     if seasonal_period < 1 or seasonal_period != int(seasonal_period):
         raise ValueError(
             f"seasonal_period must be a positive whole number; got {seasonal_period}. "
@@ -389,7 +390,7 @@ def mase(actual: ArrayLike, mean: ArrayLike, history: ArrayLike, seasonal_period
     >>> mase([5.0, 7.0], mean=[5.0, 4.0], history=[1.0, 2.0, 4.0])
     array([0., 2.])
     """
-    error = np.asarray(actual, dtype=np.float64) - _known("mean", mean)
+    error = numbers("actual", actual) - _known("mean", mean)
     return np.asarray(np.abs(error) / naive_scale(history, seasonal_period))
 
 
@@ -427,7 +428,7 @@ def smape(actual: ArrayLike, mean: ArrayLike) -> Array:
     >>> smape([100.0, 0.0, 0.0], mean=[300.0, 1.0, 0.0])
     array([100., 200.,   0.])
     """
-    y, mu = np.asarray(actual, dtype=np.float64), _known("mean", mean)
+    y, mu = numbers("actual", actual), _known("mean", mean)
     size = np.abs(y) + np.abs(mu)
     return np.asarray(200 * np.abs(y - mu) / np.where(size == 0, 1.0, size))
 
@@ -524,7 +525,7 @@ def check_several(name: str, values: Iterable[_T], kind: str, remedy: str) -> tu
 
 
 def _known(name: str, value: ArrayLike) -> Array:
-    array = np.asarray(value, dtype=np.float64)
+    array = numbers(name, value)
     if np.isnan(array).any():
         raise ValueError(
             f"{name} must not be NaN; got NaN at position {_first(np.isnan(array))}. "
@@ -541,7 +542,7 @@ def _gaussian(actual: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array
             f"std must be positive; got {sigma[at]} at position {at}. "
             "Score a forecast without spread by its absolute error, mase or smape."
         )
-    return np.asarray(actual, dtype=np.float64), _known("mean", mean), sigma
+    return numbers("actual", actual), _known("mean", mean), sigma
 
 
 def _interval(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Array, Array]:
@@ -552,7 +553,7 @@ def _interval(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> tuple[Ar
             f"upper must not be below lower; got {high[at]} below {low[at]} at position {at}. "
             "Pass the lower end first."
         )
-    return np.asarray(actual, dtype=np.float64), low, high
+    return numbers("actual", actual), low, high
 
 
 def _first(flags: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> int | tuple[int, ...]:

@@ -82,6 +82,31 @@ def check_is_series(y: object, name: str = "y") -> pd.Series[Any]:
     return y
 
 
+def numeric_values(y: object, name: str = "y") -> Array:
+    """Values of a numeric Series with any index, or an error.
+
+    Parameters
+    ----------
+    y : object
+        What came.
+    name : str
+        Name of the argument in the message.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        A copy, with NaN where a value is missing.
+    """
+    y = check_is_series(y, name)
+    types = pd.api.types
+    if len(y) and not (types.is_integer_dtype(y.dtype) or types.is_float_dtype(y.dtype)):
+        raise TypeError(
+            f"{name} must be numeric; got dtype {y.dtype}. Convert it with pd.to_numeric({name}), "
+            f"truth values with {name}.astype(float)."
+        )
+    return y.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+
+
 def check_varies(values: Array) -> None:
     """Raise if all observed values are the same.
 

@@ -19,7 +19,7 @@ def check_arguments(forecaster: Any) -> None:
         as_lags("lags", forecaster.lags, upto=True)
     as_lags("differences", plain(forecaster.differences, ()), upto=False)
     if not is_auto(forecaster.seasonal_period) and forecaster.seasonal_period is not None:
-        given = forecaster.seasonal_period
+        given = _scalar(forecaster.seasonal_period)
         periods = list(given) if isinstance(given, Iterable) else [given]
         if not periods or not all(_is_whole(period) and period > 1 for period in periods):
             raise ValueError(
@@ -33,7 +33,7 @@ def check_arguments(forecaster: Any) -> None:
         if not any(value is item or value == item for item in allowed):
             raise ValueError(
                 f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}. "
-                "Leave it out if in doubt."
+                "Leave it out if unsure."
             )
     if not is_auto(forecaster.calendar):
         check_calendar(forecaster.calendar)
@@ -55,6 +55,7 @@ def plain(value: Any, otherwise: Any) -> Any:
 
 def as_lags(name: str, value: Any, upto: bool) -> Sequence[int]:
     """Positive whole numbers from an int or a sequence of them; with `upto` p means 1 to p."""
+    value = _scalar(value)
     items: list[Any]
     if _is_whole(value):
         if upto and value >= 1:
@@ -74,6 +75,11 @@ def as_lags(name: str, value: Any, upto: bool) -> Sequence[int]:
             f"{name} must be lags, positive whole numbers; got {value!r}. Use 0 or () for none."
         )
     return tuple(int(item) for item in items)
+
+
+def _scalar(value: Any) -> Any:
+    """The number in an array without dimensions; anything else as it is."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
 def _is_whole(value: object) -> TypeGuard[int]:

@@ -146,6 +146,8 @@ def calendar_inputs(
     -------
     ndarray of shape (len(index), k)
     """
+    if not len(index):  # of any kind: that a series is empty is said where its length is checked
+        index = pd.DatetimeIndex([], freq="D")
     columns = [np.empty((len(index), 0))]
     for part in parts:
         if isinstance(part, pd.DatetimeIndex):

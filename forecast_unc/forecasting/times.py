@@ -103,7 +103,10 @@ def _candidates(index: pd.DatetimeIndex) -> list[Any]:
 
     Of the stretches of three and of six times, the shortest and some evenly spread ones.
     """
+    if len(index) < 3:
+        return []
     times = index.asi8.view(np.uint64)  # modulo 2**64: differences may exceed the highest int64
+    finest = float((times[-1:] - times[:1])[0]) / (_SPARSEST * len(times))
     # without them the grid of business hours, 14 microseconds a time, is built for nothing
     some = index[np.linspace(0, len(index) - 1, _STRETCHES).astype(int)]
     found: dict[Any, float] = {}
@@ -112,7 +115,6 @@ def _candidates(index: pd.DatetimeIndex) -> list[Any]:
             break
         spans = times[length - 1 :] - times[: len(times) - length + 1]
         shortest = np.flatnonzero(spans == spans.min())[:_STRETCHES]
-        finest = float((times[-1:] - times[:1])[0]) / (_SPARSEST * len(times))
         spread = np.linspace(0, len(spans) - 1, _STRETCHES).astype(int)
         for start in np.union1d(shortest, spread):
             freq = _infer(index[start : start + length]).freq

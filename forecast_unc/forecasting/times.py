@@ -201,7 +201,7 @@ def future_index(index: pd.Index, steps: int) -> pd.Index:
     if stop - index.step > _HIGHEST:
         raise ValueError(
             f"steps must keep the index below 2**63; got {steps} after {start - index.step}. "
-            "Number the rows of the series with reset_index(drop=True)."
+            "Take fewer steps, or number the rows anew with reset_index(drop=True)."
         )
     return pd.RangeIndex(start, stop, index.step, name=index.name)
 

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster, __version__, backtest, datasets
-from forecast_unc.cli import main, read_series
+from forecast_unc.cli import main
+from forecast_unc.csv_series import read_series
 from forecast_unc.demo import demo
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,14 +12,16 @@ import pandas as pd
 
 from forecast_unc._checks import check_whole
 from forecast_unc._version import __version__
+from forecast_unc.csv_series import read_series
 from forecast_unc.evaluation import baselines
 from forecast_unc.evaluation.backtest import backtest
+from forecast_unc.evaluation.folds import percent
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.recursion import PROPAGATIONS
-from forecast_unc.forecasting.times import regular_index
 
 _COVERAGE = (0.8, 0.95)
+_MOST_STEPS = 10_000  # their covariance takes .8 GB
 _BASELINES = {
     "seasonal_naive": baselines.SeasonalNaive,
     "autoreg": baselines.AutoReg,
@@ -48,10 +48,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments.run(arguments)
     except (ValueError, TypeError, OSError) as error:
-        message = " ".join(str(error).split())
-        print(f"forecast-unc: {message}", file=sys.stderr)
-        return 2
-    return 0
+        message = str(error)
+    except MemoryError as error:
+        message = f"data and --steps must fit in memory; got {error}. Take fewer rows or steps."
+    else:
+        return 0
+    print("forecast-unc:", " ".join(message.split()), file=sys.stderr)
+    return 2
 
 
 class _Parser(argparse.ArgumentParser):
@@ -82,42 +85,50 @@ def _parser() -> argparse.ArgumentParser:
 
     forecast = commands.add_parser("forecast", help="forecast a series in a CSV file")
     _add_series_arguments(forecast)
-    forecast.add_argument(
-        "--propagation",
-        choices=PROPAGATIONS,
-        default="exact",
-        help="how the doubt of one step enters the next (default: exact)",
-    )
-    forecast.add_argument("--output", type=Path, help="CSV to write (default: print)")
-    forecast.add_argument("--plot", type=Path, help="picture to write")
+    _add_forecast_arguments(forecast)
     forecast.set_defaults(run=_forecast)
 
     test = commands.add_parser("backtest", help="forecast from many origins and score")
     _add_series_arguments(test)
-    test.add_argument("--origins", type=int, default=10, help="number of origins (default: 10)")
-    test.add_argument(
+    _add_backtest_arguments(test)
+    test.set_defaults(run=_backtest)
+    return parser
+
+
+def _add_forecast_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--propagation",
+        choices=PROPAGATIONS,
+        default="exact",
+        help="how the uncertainty of one step enters the next (default: exact)",
+    )
+    parser.add_argument("--output", type=Path, help="CSV to write (default: print)")
+    parser.add_argument("--plot", type=Path, help="picture to write")
+
+
+def _add_backtest_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--origins", type=int, default=10, help="number of origins (default: 10)")
+    parser.add_argument(
         "--step", type=int, help="observations between origins (default: as many as --steps)"
     )
-    test.add_argument(
-        "--refit", type=int, default=1, help="fit anew at every k-th origin (default: 1)"
+    parser.add_argument(
+        "--refit", type=int, default=1, help="refit at every k-th origin (default: 1)"
     )
-    test.add_argument(
+    parser.add_argument(
         "--compare",
         nargs="*",
         choices=(*PROPAGATIONS, *_BASELINES),
         default=["naive"],
         help="propagations and other models to compare with (default: naive)",
     )
-    test.add_argument(
+    parser.add_argument(
         "--seasonal-period",
         type=int,
-        help="period of the MASE's scale (default: from the times)",
+        help="seasonal period of the MASE's scale (default: from the times)",
     )
-    test.add_argument("--jobs", type=int, default=1, help="parallel jobs (default: 1)")
-    test.add_argument("--output", type=Path, help="CSV of all forecasts to write")
-    test.add_argument("--plot", type=Path, help="picture of CRPS by step and calibration to write")
-    test.set_defaults(run=_backtest)
-    return parser
+    parser.add_argument("--jobs", type=int, default=1, help="parallel jobs (default: 1)")
+    parser.add_argument("--output", type=Path, help="CSV of all forecasts to write")
+    parser.add_argument("--plot", type=Path, help="picture to write: CRPS by step, calibration")
 
 
 def _add_series_arguments(parser: argparse.ArgumentParser) -> None:
@@ -129,8 +140,8 @@ def _add_series_arguments(parser: argparse.ArgumentParser) -> None:
         "--lags",
         type=int,
         nargs="+",
-        help="one number p for lags 1 to p, or the lags (default: chosen from the series, as "
-        "what else is left out; with lags given: no differences and no transform)",
+        help="one number p for lags 1 to p, or the lags (default: chosen from the series, as is "
+        "every other option not given; once lags are given: no differences, no transform)",
     )
     parser.add_argument(
         "--differences", type=int, nargs="+", help="lags of differences, such as 1 12; 0 for none"
@@ -207,29 +218,65 @@ def _backtest(arguments: argparse.Namespace) -> None:
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
-    """Find out what would go wrong at the end before the work begins."""
+    """Raise before the work begins for what would fail at its end."""
     check_whole("--seed", arguments.seed, 0, "Any such number will do.")
+    if arguments.steps > _MOST_STEPS:
+        raise ValueError(
+            f"--steps must be at most {_MOST_STEPS}; got {arguments.steps}. The covariance of all "
+            "steps is computed, whose size grows with their square: forecast a coarser series."
+        )
+    names: dict[str, float] = {}
+    for level in arguments.coverage:
+        if percent(level) in names:
+            raise ValueError(
+                "--coverage must be fractions that differ in 6 digits; got "
+                f"{names[percent(level)]:.15g} and {level:.15g}. Leave one of them out."
+            )
+        names[percent(level)] = level
+    _check_files(arguments)
+
+
+def _check_files(arguments: argparse.Namespace) -> None:
+    """Raise unless what is written can be written, and overwrites neither the data nor itself."""
     if arguments.plot is not None:
         from matplotlib.backend_bases import FigureCanvasBase
 
         formats = FigureCanvasBase.get_supported_filetypes()
         if arguments.plot.suffix[1:].lower() not in formats:
             raise ValueError(
-                f"--plot must end in a format of pictures; got {arguments.plot.suffix!r}. "
+                f"--plot must end in a picture format; got {arguments.plot.suffix!r}. "
                 "Use .png, .svg or .pdf."
             )
+    files: dict[str, Path] = {"data": arguments.data}
     for option, path in (("--output", arguments.output), ("--plot", arguments.plot)):
-        if path is not None:
-            absent = not path.exists()
-            try:
-                path.open("ab").close()
-            except OSError as error:
+        if path is None:
+            continue
+        for other, taken in files.items():
+            if _is_same(path, taken):
                 raise ValueError(
-                    f"{option} must name a file that can be written; got {path}: {error.strerror}. "
-                    "Name one in a folder that is there."
-                ) from error
-            if absent:
-                path.unlink()
+                    f"{option} must be another file than {other}; got {path}. Name one of its own."
+                )
+        files[option] = path
+        _check_writable(option, path)
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    """Whether two names are of one file, by symbolic or hard links too."""
+    both = path.exists() and other.exists()
+    return path.samefile(other) if both else path.resolve() == other.resolve()
+
+
+def _check_writable(option: str, path: Path) -> None:
+    absent = not path.exists()
+    try:
+        path.open("ab").close()
+    except OSError as error:
+        raise ValueError(
+            f"{option} must name a file that can be written; got {path}: {error.strerror}. "
+            "Name one in a folder that is there."
+        ) from error
+    if absent:
+        path.unlink()
 
 
 def _forecaster(arguments: argparse.Namespace) -> Forecaster:
@@ -252,123 +299,6 @@ def _table(forecast: Forecast, coverage: Sequence[float]) -> pd.DataFrame:
     columns = {"mean": forecast.mean, "std": forecast.std}
     for level in coverage:
         band = forecast.interval(level)
-        columns[f"lower_{100 * level:g}"] = band["lower"]
-        columns[f"upper_{100 * level:g}"] = band["upper"]
+        columns[f"lower_{percent(level)}"] = band["lower"]
+        columns[f"upper_{percent(level)}"] = band["upper"]
     return pd.DataFrame(columns)
-
-
-def read_series(path: Path, time: str, target: str) -> pd.Series[float]:
-    """One series from a CSV file, indexed by its time column.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    time : str
-        Name of the column of times: dates, quarters such as 2024Q1, or whole numbers that count.
-    target : str
-        Name of the column of values.
-
-    Returns
-    -------
-    Series
-
-    Raises
-    ------
-    ValueError
-        If the file lacks a column, a value or a time cannot be read, or the times are not regular.
-    """
-    try:
-        frame = pd.read_csv(path)
-    except ValueError as error:
-        raise ValueError(
-            f"data must be a CSV file with a header; got {path}: {error}. Look at its first lines."
-        ) from error
-    for option, column in (("--time", time), ("--target", target)):
-        if column not in frame:
-            separated = any(";" in str(name) for name in frame.columns)
-            remedy = ": separate the columns by commas, not by semicolons, and write 1.5, not 1,5"
-            raise ValueError(
-                f"{option} must name a column of {path}; got {column!r}. "
-                f"The file has {', '.join(map(repr, frame.columns))}{remedy if separated else ''}."
-            )
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise ValueError(
-            "data must have as many values in each row as names in the header; "
-            f"got more in {path}. Name every column."
-        )
-    if frame.empty:
-        raise ValueError(f"data must hold rows; got none in {path}. Write one row for each time.")
-    values = frame[target]
-    numbers = pd.to_numeric(values, errors="coerce")
-    wrong = numbers.isna() & values.notna()
-    if wrong.any() or pd.api.types.is_bool_dtype(values.dtype):
-        row = int(wrong.argmax())
-        raise ValueError(
-            f"--target must hold numbers; got {values.tolist()[row]!r} in column {target!r} "
-            f"on line {_line(path, row)}. Correct the value, or leave out the row."
-        )
-    index = _times(path, frame[time])
-    try:
-        index = regular_index(index, f"column {time!r}")
-    except (TypeError, ValueError) as error:
-        # What to do is said there in terms of pandas.
-        problem, _, _ = str(error).partition(". ")
-        raise ValueError(
-            f"{problem}. Write one row for each time, in order and without a gap."
-        ) from error
-    return pd.Series(numbers.to_numpy(), index=index, name=target)
-
-
-def _times(path: Path, column: pd.Series[Any]) -> pd.Index[Any]:
-    """Times of a column: dates, quarters, or whole numbers that count."""
-    text, name = column.astype(str), str(column.name)
-    if pd.api.types.is_integer_dtype(column.dtype):
-        for form, pattern in (("%Y-%m-%d", r"\d{8}"), ("%Y-%m", r"\d{6}")):
-            dates = pd.to_datetime(text, format=form.replace("-", ""), errors="coerce")
-            if text.str.fullmatch(pattern).all() and dates.notna().all():
-                raise ValueError(
-                    "--time must hold dates with dashes, or whole numbers that count; "
-                    f"got {text[0]} in column {name!r}. Write {dates[0]:{form}}."
-                )
-        counts: pd.Index[Any] = pd.Index(column)
-        return counts
-    if text.str.fullmatch(r"\d{4}-?Q[1-4]").all():
-        return pd.PeriodIndex(text, freq="Q", name=name)
-    offsets = text.str.extract(r":\d\d\S*([+-]\d\d:?\d\d)$")[0].dropna().unique()
-    if len(offsets) > 1:
-        raise ValueError(
-            f"--time must keep to one offset from UTC; got {offsets[0]} and {offsets[1]} in column "
-            f"{name!r}. Write all times in UTC, such as 2024-01-31T12:00Z."
-        )
-    rule, wrong = "dates or whole numbers", text.str.match(r"\d{1,2}\D\d{1,2}\D\d")
-    if wrong.any():  # of 01/02/2024 nobody knows which is the month
-        rule = "dates with the year first, or whole numbers"
-    elif pd.api.types.is_numeric_dtype(column.dtype):
-        wrong = column % 1 != 0  # NaN too
-    else:
-        with warnings.catch_warnings(record=True) as guesses:
-            warnings.simplefilter("always")
-            dates = pd.to_datetime(column, errors="coerce")
-        wrong = dates.isna() & column.notna()
-        if not guesses and not wrong.any():  # where pandas warns, it guesses
-            return pd.DatetimeIndex(dates, name=name)
-    row = int(wrong.argmax())
-    raise ValueError(
-        f"--time must hold {rule}; got {column.tolist()[row]!r} in column {name!r} "
-        f"on line {_line(path, row)}. Write dates as 2024-01-31."
-    )
-
-
-def _line(path: Path, row: int) -> int:
-    """Line of the file that holds a row of its frame; blank lines count, though skipped there."""
-    lines = pd.read_csv(
-        path,
-        sep="\x01",
-        names=["text"],
-        quoting=csv.QUOTE_NONE,
-        dtype=str,
-        skip_blank_lines=False,
-        keep_default_na=False,
-    )["text"]
-    return int(lines.index[lines.str.strip() != ""][row + 1]) + 1

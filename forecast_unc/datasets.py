@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from forecast_unc._checks import check_whole
 from forecast_unc._typing import Array
 
 __all__ = [
@@ -225,7 +226,7 @@ def make_mackey_glass(
     """
     from scipy.interpolate import make_interp_spline  # kept out of the import
 
-    _check_n(n)
+    check_whole("n", n, 1, "It is the number of values returned.")
     _check(math.isfinite(tau) and tau >= 1, "tau", "finite and at least 1", tau, "17 is usual.")
     _check_noise(noise_std)
     per_delay = math.ceil(tau / _MAX_STEP)
@@ -298,7 +299,7 @@ def make_lorenz(
     2    12.149
     Name: lorenz, dtype: float64
     """
-    _check_n(n)
+    check_whole("n", n, 1, "It is the number of values returned.")
     _check(math.isfinite(step) and step > 0, "step", "finite and positive", step, "0.05 is usual.")
     _check_noise(noise_std)
     states = _lorenz((-8.0, 8.0, 27.0), 10 + step * np.arange(n, dtype=np.float64))
@@ -383,11 +384,6 @@ def _folder() -> Path:
     package = Path(__file__).parent
     installed = package / "_data"
     return installed if installed.is_dir() else package.parent / "datasets"
-
-
-def _check_n(n: int) -> None:
-    whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
-    _check(whole and n >= 1, "n", "a positive integer", n, "It is the number of values returned.")
 
 
 def _check_noise(noise_std: float) -> None:

@@ -1,4 +1,4 @@
-"""The demo: what forgetting uncertainty costs, on sea surface temperatures."""
+"""The demo: the cost of ignoring input uncertainty, on sea surface temperatures."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _markdown(table: pd.DataFrame) -> str:
 def _picture(
     forecasts: dict[str, Forecast], past: pd.Series[float], future: pd.Series[float]
 ) -> Figure:
-    """Naive and exact fan over what happened; std by step of naive, exact, Monte Carlo."""
+    """Fan charts of naive and exact with the observations; std by step, Monte Carlo too."""
     import matplotlib.pyplot as plt
 
     figure = plt.figure(figsize=(11, 7.2), layout="constrained")
@@ -90,10 +90,10 @@ def _picture(
     recent.attrs = past.attrs
     for kind, title, color in (
         ("naive", "naive: each forecast is fed back as if it were known", COLORS[1]),
-        ("exact", "exact: each forecast is fed back with its doubt", COLORS[0]),
+        ("exact", "exact: each forecast is fed back with its uncertainty", COLORS[0]),
     ):
         ax = fan(forecasts[kind], history=recent, ax=axes[kind], color=color, label=kind)
-        ax.plot(future.index, future, "o", color="black", ms=3, label="what happened")
+        ax.plot(future.index, future, "o", color="black", ms=3, label="observed")
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, fontsize="small", frameon=False)
         ax.set_title(title, loc="left", pad=42, fontsize="medium")
     axes["naive"].set_ylabel(f"sea surface ({past.attrs['unit']})")
@@ -105,6 +105,6 @@ def _picture(
         ax.plot(months, forecast.std, style, color=color, ms=3.5, label=_NAMES.get(kind, kind))
     ax.set(xlabel="months ahead", ylabel=f"std ({past.attrs['unit']})", ylim=(0, None))
     ax.grid(visible=True, color="0.9", lw=0.8)
-    ax.set_title("How sure each says it is", loc="left", fontsize="medium")
+    ax.set_title("Standard deviation of each step", loc="left", fontsize="medium")
     ax.legend(frameon=False, fontsize="small")
     return figure

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from forecast_unc import Forecaster
 from forecast_unc.forecasting.calendar import calendar_inputs, check_calendar, seasonal_periods
 
 
@@ -280,3 +281,24 @@ def test_times_off_the_grid_lose_no_input(index, period):
     X = calendar_inputs(index, ("fourier",), (period,))
     assert X.shape[1] == period - 1
     assert np.linalg.matrix_rank(np.column_stack([X, np.ones(len(X))])) == period
+
+
+EMPTY = {
+    "third Fridays": pd.date_range("2024-01-01", periods=0, freq="WOM-3FRI"),
+    "months": pd.PeriodIndex([], freq="M"),
+    "rows": pd.RangeIndex(0),
+}
+
+
+@pytest.mark.parametrize("kind", EMPTY)
+@pytest.mark.parametrize(
+    "part", ["fourier", "month", "hour_of_week", pd.DatetimeIndex([])], ids=str
+)
+def test_an_empty_series_is_called_empty_whatever_its_calendar(kind, part):
+    days = pd.date_range("2024-01-01", periods=9)
+    rows = calendar_inputs(EMPTY[kind], (part,), (12,))
+    assert rows.shape == (0, calendar_inputs(days, (part,), (12,)).shape[1])
+    y = pd.Series([], EMPTY[kind], dtype=float)
+    model = Forecaster(lags=2, calendar=(part,), seasonal_period=12)
+    with pytest.raises(ValueError, match=r"y must have .* values .*; got 0\."):
+        model.fit(y)

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster, __version__, backtest, datasets
-from forecast_unc.cli import main, read_series
+from forecast_unc.cli import main
+from forecast_unc.csv_series import read_series
 from forecast_unc.demo import demo
 
 
@@ -190,8 +191,28 @@ def test_a_file_in_another_encoding_is_named(tmp_path, capsys):
     [
         (["--output", "{folder}"], "--output must name a file that can be written; got {folder}: "),
         (["--plot", "{folder}/no/f.png"], "--plot must name a file that can be written; got "),
-        (["--plot", "{folder}/f.xyz"], "--plot must end in a format of pictures; got '.xyz'. Use"),
+        (["--plot", "{folder}/f.xyz"], "--plot must end in a picture format; got '.xyz'. Use"),
         (["--seed", "-1"], "--seed must be a whole number, at least 0; got -1. "),
+        (["--steps", "200000"], "--steps must be at most 10000; got 200000. The covariance of all"),
+        (
+            ["--coverage", "0.95", "0.8", "0.9500001"],
+            "--coverage must be fractions that differ in 6 digits; got 0.95 and 0.9500001. Leave",
+        ),
+        (["--coverage", "0.5", ".5"], "--coverage must be fractions that differ in 6 digits; got"),
+        (
+            ["--output", "{folder}/nile.csv"],
+            "--output must be another file than data; got {folder}",
+        ),
+        (
+            ["--plot", "{folder}/nile.png"],
+            "--plot must be another file than data; got {folder}/nile.",
+        ),
+        (["--output", "{folder}/a/../nile.csv"], "--output must be another file than data; got "),
+        (["--output", "{folder}/hard.csv"], "--output must be another file than data; got "),
+        (
+            ["--output", "{folder}/x.png", "--plot", "{folder}/a/../x.png"],
+            "--plot must be another file than --output; got {folder}/a/../x.png. Name",
+        ),
     ],
 )
 def test_options_are_checked_before_the_work(
@@ -201,12 +222,40 @@ def test_options_are_checked_before_the_work(
         raise AssertionError("fitted although an option was wrong")
 
     monkeypatch.setattr(Forecaster, "fit", never)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "nile.png").symlink_to(nile)
+    (tmp_path / "hard.csv").hardlink_to(nile)
     options = [option.format(folder=tmp_path) for option in options]
+    content = nile.read_bytes()
     before = sorted(tmp_path.iterdir())
     arguments = ["--time", "year", "--target", "flow", "--steps", "2", "--lags", "2", *options]
     assert main([command, str(nile), *arguments]) == 2
     assert message.format(folder=tmp_path) in capsys.readouterr().err
     assert sorted(tmp_path.iterdir()) == before
+    assert nile.read_bytes() == content
+
+
+def test_a_relative_name_of_the_data_is_no_other_file(nile, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--time", "year", "--target", "flow", "--steps", "2", "--output", "nile.csv"]
+    assert main(["forecast", str(nile), *arguments]) == 2
+    assert "--output must be another file than data; got nile.csv" in capsys.readouterr().err
+    pd.testing.assert_series_equal(
+        read_series(nile, "year", "flow"), datasets.load_nile(), check_names=False, check_freq=False
+    )
+
+
+def test_too_little_memory_is_one_line(nile, capsys, monkeypatch):
+    def fit(*_):
+        raise MemoryError("Unable to allocate 298. GiB")
+
+    monkeypatch.setattr(Forecaster, "fit", fit)
+    arguments = ["--time", "year", "--target", "flow", "--steps", "2"]
+    assert main(["forecast", str(nile), *arguments]) == 2
+    assert capsys.readouterr().err == (
+        "forecast-unc: data and --steps must fit in memory; got Unable to allocate 298. GiB. Take "
+        "fewer rows or steps.\n"
+    )
 
 
 def test_files_are_kept_when_the_work_fails(nile, tmp_path):

@@ -272,7 +272,9 @@ def test_noise_is_additive_white_and_seeded(make, name):
 @pytest.mark.parametrize(("make", "name"), GENERATORS)
 @pytest.mark.parametrize("n", [0, -3, 2.5, True])
 def test_bad_n_is_refused(make, name, n):
-    message = rf"n must be a positive integer; got {n}\. It is the number of values returned\."
+    message = (
+        rf"n must be a whole number, at least 1; got {n!r}\. It is the number of values returned"
+    )
     with pytest.raises(ValueError, match=message):
         make(n)
 

@@ -6,6 +6,7 @@ import pytest
 
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc._checks import check_whole
+from forecast_unc.forecasting.arguments import as_lags
 from forecast_unc.forecasting.series import check_series, check_y_std
 from forecast_unc.forecasting.times import extended_index, format_time, future_index, regular_index
 
@@ -491,6 +492,17 @@ def test_bad_lags_are_refused(lags):
         "previous value",
     ):
         Forecaster(lags=lags).fit(normal())
+
+
+@pytest.mark.parametrize("number", [2, np.array(2), np.int8(2)], ids=repr)
+def test_a_number_in_an_array_is_that_number(number):
+    assert as_lags("lags", number, upto=True) == range(1, 3)
+    assert as_lags("differences", number, upto=False) == (2,)
+    y = normal()
+    plain, other = (Forecaster(MODEL.regressor, lags=lags).fit(y) for lags in (2, number))
+    pd.testing.assert_series_equal(other.forecast(2).mean, plain.forecast(2).mean)
+    with pytest.raises(ValueError, match=r"lags must be a positive whole number .*got .*2.5"):
+        Forecaster(lags=np.array(2.5)).fit(y)
 
 
 @pytest.mark.parametrize("differences", [-1, 1.5, (0,), (1, -12), "1", True, None], ids=repr)

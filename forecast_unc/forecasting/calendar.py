@@ -128,7 +128,7 @@ def check_calendar(calendar: Calendar) -> tuple[Any, ...]:
 def calendar_inputs(
     index: pd.Index[Any], parts: tuple[Any, ...], periods: tuple[int, ...]
 ) -> Array:
-    """Inputs made of dates, one row a time; the same for a time whatever the rest of the index.
+    """Inputs made of dates, one row per time, which does not depend on the rest of the index.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def calendar_inputs(
         A regular index.
     parts : tuple of str or DatetimeIndex
         "fourier": sines and cosines of the seasonal periods (up to four harmonics of those up to
-        48, else three); "hour_of_day", "day_of_week", "month": one column a value, "hour_of_week"
+        48, else three); "hour_of_day", "day_of_week", "month": one column per value, "hour_of_week"
         the first two; a DatetimeIndex: 1 on its days, and for weeks, months, quarters and years
         that hold one of them, else 0. Local time where there is a zone.
     periods : tuple of int
@@ -146,6 +146,8 @@ def calendar_inputs(
     -------
     ndarray of shape (len(index), k)
     """
+    if not len(index):  # of any kind: that a series is empty is said where its length is checked
+        index = pd.DatetimeIndex([], freq="D")
     columns = [np.empty((len(index), 0))]
     for part in parts:
         if isinstance(part, pd.DatetimeIndex):

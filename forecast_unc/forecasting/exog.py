@@ -80,7 +80,7 @@ def check_aligned(exog: object, index: pd.Index, when: str, name: str = "exog") 
     Parameters
     ----------
     exog : object
-        What came as regressors.
+        The argument.
     index : Index
         The times it must have.
     when : str

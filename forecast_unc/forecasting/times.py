@@ -103,7 +103,10 @@ def _candidates(index: pd.DatetimeIndex) -> list[Any]:
 
     Of the stretches of three and of six times, the shortest and some evenly spread ones.
     """
+    if len(index) < 3:
+        return []
     times = index.asi8.view(np.uint64)  # modulo 2**64: differences may exceed the highest int64
+    finest = float((times[-1:] - times[:1])[0]) / (_SPARSEST * len(times))
     # without them the grid of business hours, 14 microseconds a time, is built for nothing
     some = index[np.linspace(0, len(index) - 1, _STRETCHES).astype(int)]
     found: dict[Any, float] = {}
@@ -112,7 +115,6 @@ def _candidates(index: pd.DatetimeIndex) -> list[Any]:
             break
         spans = times[length - 1 :] - times[: len(times) - length + 1]
         shortest = np.flatnonzero(spans == spans.min())[:_STRETCHES]
-        finest = float((times[-1:] - times[:1])[0]) / (_SPARSEST * len(times))
         spread = np.linspace(0, len(spans) - 1, _STRETCHES).astype(int)
         for start in np.union1d(shortest, spread):
             freq = _infer(index[start : start + length]).freq
@@ -199,7 +201,7 @@ def future_index(index: pd.Index, steps: int) -> pd.Index:
     if stop - index.step > _HIGHEST:
         raise ValueError(
             f"steps must keep the index below 2**63; got {steps} after {start - index.step}. "
-            "Number the rows of the series with reset_index(drop=True)."
+            "Take fewer steps, or number the rows anew with reset_index(drop=True)."
         )
     return pd.RangeIndex(start, stop, index.step, name=index.name)
 

@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint benchmarks clean
+.PHONY: help demo test test-slow test-cpus lint benchmarks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ test: .venv/.test  ## run the tests and doctests, with coverage
 
 test-slow: .venv/.test  ## run the tests that take minutes
 	$(BIN)/python -m pytest -m slow
+
+test-cpus: .venv/.test  ## run the tests under five OpenBLAS kernel sets, and on two threads
+	$(BIN)/python tests/cpus.py
 
 lint: .venv/.lint  ## ruff, codespell and mypy
 	$(BIN)/ruff check .

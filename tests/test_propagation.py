@@ -1,5 +1,6 @@
 """The recursion: against AR theory, nested quadrature, joint predictions and sampled paths."""
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -631,23 +632,30 @@ def test_one_step_from_uncertain_history_and_regressors_is_the_quadrature():
 @pytest.mark.parametrize("path_consistent", [True, False])
 @pytest.mark.parametrize("differences", [(), (1,)], ids=str)
 def test_sampled_nonlinear_paths_with_uncertain_inputs(path_consistent, differences):
-    lags, steps = (1, 2), 2
-    gp, y, _, _ = fitted(lags, columns=1)
+    # Little noise and many rows, so that step 2 is close to Gaussian: what the closure leaves out
+    # is at most 2 of the 6 standard errors (with 200 000 paths); on 40 rows and with all of the
+    # noise it was up to 6.5, and the draw decided.
+    lags, steps, n_samples = (1, 2), 2, 20_000
+    gp, y, _, _ = fitted(lags, 200, columns=1)
+    posterior = dataclasses.replace(gp.posterior_, noise_var=gp.posterior_.noise_var / 16)
     rng = np.random.default_rng(9)
     p = 2 + sum(differences)
     given = {
         "transform": Differencing(differences, 0.0, 1.0),
-        "history_cov": 0.01 * random_cov(rng, p, p),
-        "exog_cov": 0.02 * random_cov(rng, steps, steps),
+        "history_cov": 0.00125 * random_cov(rng, p, p),
+        "exog_cov": 0.0025 * random_cov(rng, steps, steps),
         "path_consistent": path_consistent,
     }
-    args = gp.posterior_, lags, np.cumsum(y) if differences else y, rng.normal(size=(steps, 1))
+    args = posterior, lags, np.cumsum(y) if differences else y, rng.normal(size=(steps, 1))
     exact = propagate(*args, **given)
-    sampled = propagate(*args, **given, propagation="monte_carlo", n_samples=20_000, random_state=0)
-    std = np.sqrt(np.diagonal(sampled.cov))
-    scale = np.outer(std, std)
-    np.testing.assert_allclose(exact.mean / std, sampled.mean / std, atol=0.04)
-    np.testing.assert_allclose(exact.cov / scale, sampled.cov / scale, atol=0.05)
+    sampled = propagate(
+        *args, **given, propagation="monte_carlo", n_samples=n_samples, random_state=0
+    )
+    var = np.diagonal(sampled.cov)
+    error = np.sqrt(var / n_samples)
+    np.testing.assert_array_less(np.abs(exact.mean - sampled.mean), 6 * error)
+    error = np.sqrt((np.outer(var, var) + sampled.cov**2) / n_samples)  # of a Gaussian's covariance
+    np.testing.assert_array_less(np.abs(exact.cov - sampled.cov), 6 * error)
     known = propagate(*args, transform=given["transform"], path_consistent=path_consistent)
     assert (np.diagonal(exact.cov) > 1.1 * np.diagonal(known.cov)).all()
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._checks import check_whole
 from forecast_unc._random import RandomState, generator
+from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.regression.cholesky import move
 from forecast_unc.regression.evidence import GaussianProcessEvidence, covariance_matrix
@@ -205,7 +206,8 @@ class GPRegressor(KernelRegressor):
         evidence = GaussianProcessEvidence(
             (X - self._input_offset) / input_scale, standardized, self.linear, groups, bias_scale
         )
-        best = self._maximize(evidence, input_scale, output_scale)
+        with blas_threads(n):
+            best = self._maximize(evidence, input_scale, output_scale)
         theta = np.exp(best.log_hyperparameters)
         self.lengthscales_ = theta[:d] * input_scale
         self.amplitude_ = float(theta[d]) * output_scale
@@ -221,7 +223,8 @@ class GPRegressor(KernelRegressor):
         self.log_evidence_ = best.log_evidence - n * float(np.log(output_scale))
         self.converged_, self.n_iter_ = best.converged, best.n_iter
         inputs: Array = X - self._input_offset
-        self.posterior_ = self._posterior(inputs, y, self._factor(inputs))
+        with blas_threads(n):
+            self.posterior_ = self._posterior(inputs, y, self._factor(inputs))
         return self
 
     def condition(self, X: ArrayLike, y: ArrayLike) -> Self:

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._checks import check_whole
 from forecast_unc._random import RandomState, generator
+from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.regression.augmented import AugmentedPosterior
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
@@ -226,7 +227,8 @@ class RVMRegressor(KernelRegressor):
             lengthscales = np.asarray(self.lengthscales, dtype=np.float64) / self._input_scale
         seed = 0 if self.random_state is None else self.random_state
         rng = generator(seed)
-        model, lengthscales = self._train(Z, t, lengthscales, noise, rng)
+        with blas_threads(len(y)):
+            model, lengthscales = self._train(Z, t, lengthscales, noise, rng)
 
         kept = model.active[model.active < len(y)]
         self.relevance_, self.n_relevance_ = kept, len(kept)
@@ -238,7 +240,8 @@ class RVMRegressor(KernelRegressor):
         # columns kept, among [kernels at the centers, inputs, 1]
         rest = model.active[model.active >= len(y)] - len(y) + len(kept)
         self._columns = np.concatenate([np.arange(len(kept)), rest])
-        self.posterior_, self.log_evidence_ = self._posterior(X, y)
+        with blas_threads(len(y)):
+            self.posterior_, self.log_evidence_ = self._posterior(X, y)
         return self
 
     def condition(self, X: ArrayLike, y: ArrayLike) -> Self:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._checks import check_whole
 from forecast_unc._random import RandomState, generator
+from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.regression.sparse_bayes.laplace import (
     SparseClassifier,
@@ -200,14 +201,16 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         Z = (X - self._input_offset) / self._input_scale
         if self.lengthscales is None:
             lengthscales = np.full(X.shape[1], typical_lengthscale(Z))
-            lengthscales *= _best_multiple(Z, labels, lengthscales, self.max_iter, rng)
+            with blas_threads(len(Z)):
+                lengthscales *= _best_multiple(Z, labels, lengthscales, self.max_iter, rng)
         else:
             lengthscales = np.asarray(self.lengthscales, dtype=np.float64) / self._input_scale
         Phi = design(Z, Z, lengthscales, False, True)
-        machines = [
-            _train(Phi, signs, self.algorithm, self.n_restarts, self.max_iter, rng)
-            for signs in _one_against_rest(labels)
-        ]
+        with blas_threads(len(Z)):
+            machines = [
+                _train(Phi, signs, self.algorithm, self.n_restarts, self.max_iter, rng)
+                for signs in _one_against_rest(labels)
+            ]
         self.machines_ = tuple(machines)
         columns = np.unique(np.concatenate([machine.active for machine in machines]))
         self.relevance_ = columns[columns < len(Z)]

@@ -8,8 +8,8 @@ from threading import Lock
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 # Rows from which on all threads are used. With 1000 rows two threads saved nothing on an idle
-# machine (3.5 s a fit against 3.4); beside other processes on two cores they took 21 to 35 times as
-# long as one, with 250 rows 9 to 380 times (examples/benchmarks/threads.py).
+# machine (3.5 s a fit against 3.4). Beside other processes on two cores they took 9 to 380 times
+# as long as one with 250 rows, 4 to 35 with 1000, 2 to 12 with 2000 (docs/machines.md).
 MANY_ROWS = 2000
 
 _limit_held = Lock()

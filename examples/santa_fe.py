@@ -118,7 +118,7 @@ def main():
     ahead = forecasts(model, len(actual), args.samples)
     text = (
         f"{len(past)} values, the next {len(actual)}, {LAGS} lags; "
-        f"log evidence {model.regressor_.log_evidence_:.1f}.\n\n{table(ahead, actual)}\n"
+        f"log evidence {model.models_[0].regressor.log_evidence_:.1f}.\n\n{table(ahead, actual)}\n"
     )
     (args.output / "santa_fe.md").write_text(text, encoding="utf-8")
     draw(ahead, past[-60:], actual, args.output / "santa_fe.png")

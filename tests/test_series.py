@@ -6,8 +6,8 @@ import pytest
 
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc._checks import check_whole
-from forecast_unc.forecasting.arguments import as_lags
 from forecast_unc.forecasting.series import check_series, check_y_std
+from forecast_unc.forecasting.specification import as_lags
 from forecast_unc.forecasting.times import extended_index, format_time, future_index, regular_index
 
 N, H = 40, 5

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.evaluation.contenders import BetweenFits, Capabilities, Contender
 from forecast_unc.forecasting import scores
@@ -116,7 +116,7 @@ def run_block(
     parts = []
     for previous, fold in zip([None, *folds], folds, strict=False):
         try:
-            with threadpool_limits(1):
+            with blas_threads(0):
                 model = _at_origin(fitted, contender.can, previous, fold, plan)
                 for name, forecast in _forecasts(model, contender, fold, plan.gap + plan.steps):
                     parts.append(_scored(name, forecast, fold, plan, refit=previous is None))

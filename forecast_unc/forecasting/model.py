@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.calendar import calendar_inputs
 from forecast_unc.forecasting.differencing import Differencing
@@ -161,7 +162,8 @@ class FittedModel:
         if method is None:
             method = Method("exact" if self.regressor.posterior_.closed_form else "taylor")
         future = Future(_inputs(spec, ahead.exog, index), ahead.exog_cov)
-        joint = propagate(self._one_step(), self._past(), future, method)
+        with blas_threads(self.n_rows):
+            joint = propagate(self._one_step(), self._past(), future, method)
         return Forecast(
             index,
             joint.mean,

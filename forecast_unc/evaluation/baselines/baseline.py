@@ -14,9 +14,9 @@ import pandas as pd
 from scipy.linalg import toeplitz
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from forecast_unc._checks import check_whole
+from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.calendar import seasonal_periods
 from forecast_unc.forecasting.exog import check_exog
@@ -235,7 +235,7 @@ def aicc(log_likelihood: float, k: int, n: int) -> float:
 def quiet() -> Iterator[None]:
     """Statsmodels on one BLAS thread, its warnings left to `converged_`."""
     # On two threads the Kalman filter's tiny products took 22 times as long (busy machine).
-    with warnings.catch_warnings(), np.errstate(all="ignore"), threadpool_limits(1):
+    with warnings.catch_warnings(), np.errstate(all="ignore"), blas_threads(0):
         import_module("statsmodels.tools.sm_exceptions")  # sets filters, hence before ours
         warnings.simplefilter("ignore")
         yield

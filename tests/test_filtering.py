@@ -1,5 +1,7 @@
 """The state at the origin: against Kalman filters, brute-force conditioning and bridges."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from statsmodels.tsa.statespace.sarimax import SARIMAX
@@ -8,8 +10,11 @@ from forecast_unc import GPRegressor, RVMRegressor
 from forecast_unc.forecasting import filtering
 from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import lag_embedding
+from forecast_unc.forecasting.propagation import propagate as propagate_model
+from forecast_unc.forecasting.recursion import Future, Method, OneStepModel
+from forecast_unc.forecasting.sampling import sample_paths as particles
 from tests import oracles
-from tests.recursions import IDENTITY, propagate, sample_paths, state_at_origin
+from tests.recursions import IDENTITY, past_of, propagate, sample_paths, state_at_origin
 from tests.test_propagation import (
     AR,
     NOISE_VAR,
@@ -225,7 +230,7 @@ def test_a_gap_just_before_the_origin_is_a_forecast_through_it(path_consistent):
     np.testing.assert_array_equal(again.cov, joint.cov)
 
 
-def test_what_a_gap_tells_of_the_function_by_importance_sampling():
+def test_what_a_gap_tells_of_the_function_by_importance_sampling(monkeypatch):
     """Paths, each of one function, through the gap; weighted by the observations after it."""
     rng = np.random.default_rng(8)
     X = rng.uniform(-1, 1, size=(12, 1))
@@ -250,6 +255,15 @@ def test_what_a_gap_tells_of_the_function_by_importance_sampling():
     assert (of_mean < 0.15).all()
     np.testing.assert_allclose(of_std, 1.0, atol=0.2)
     assert (departure(path_consistent=False)[0] > 1.5).all()  # one and a half std beside
+    # Paths are weighted and resampled on the way, so that theirs is the reference itself; here
+    # no row was learned from.
+    monkeypatch.setattr(filtering.RunIn, "learned_from", lambda *_: False)
+    model = OneStepModel(gp.posterior_, (1,), IDENTITY)
+    method = Method("monte_carlo", True, 20_000, 1)
+    sampled = particles(model, past_of(y, y_std), Future(no_exog(3)), method)
+    error = std[4:] * np.sqrt(1 / 5_000 + 1 / 4_000)  # of effectively so many independent paths
+    np.testing.assert_array_less(np.abs(sampled.mean(axis=0) - mean[4:]), 5 * error)
+    np.testing.assert_allclose(sampled.std(axis=0) / std[4:], 1.0, atol=0.08)
 
 
 # What is read, and from where it starts
@@ -351,3 +365,38 @@ def test_a_gap_that_the_model_runs_away_in_says_so():
     y = np.append(1.0 + 0.1 * np.arange(5.0), np.full(60, np.nan))
     with pytest.raises(ValueError, match=r"diverges on its way to the origin, \d+ steps before"):
         state_of(linear_posterior([2.0]), (1,), y)
+
+
+@pytest.mark.parametrize("path_consistent", [True, False])
+def test_sampled_states_of_a_linear_model_are_those_of_the_filter(path_consistent):
+    """Missing and noisy values: particles against the closed form, which is exact here."""
+    y, posterior = simulated(60, [57, 58]), linear_posterior(AR)
+    y_std = np.where(np.arange(60) > 50, 0.6, 0.0)
+    model = OneStepModel(posterior, (1, 2), IDENTITY)
+    past, future = past_of(y, y_std), Future(no_exog(4))
+    exact = propagate_model(model, past, future, Method("exact", path_consistent))
+    paths = particles(model, past, future, Method("monte_carlo", path_consistent, 20_000, 0))
+    std = np.sqrt(np.diagonal(exact.cov))
+    np.testing.assert_array_less(np.abs(paths.mean(axis=0) - exact.mean) / std, 0.05)
+    np.testing.assert_allclose(
+        np.cov(paths.T) / np.outer(std, std), exact.cov / np.outer(std, std), atol=0.05
+    )
+
+
+def test_an_observation_error_is_added_once_and_never_fed_back():
+    """AR(2) seen with an error of its own, against the Kalman filter of a state space model."""
+    y, error_var = simulated(300), 0.4
+    y = y + np.sqrt(error_var) * np.random.default_rng(3).standard_normal(300)
+    posterior = replace(linear_posterior(AR), observation_var=error_var)
+    model = OneStepModel(posterior, (1, 2), IDENTITY)
+    past, future = past_of(y), Future(no_exog(6))
+    kalman = SARIMAX(y, order=(2, 0, 0), measurement_error=True)
+    theirs = kalman.filter([*AR, error_var, NOISE_VAR]).get_forecast(6)
+    exact = propagate_model(model, past, future, Method())
+    np.testing.assert_allclose(exact.mean, theirs.predicted_mean, rtol=1e-6)
+    np.testing.assert_allclose(np.diagonal(exact.cov), theirs.var_pred_mean, rtol=1e-6)
+    np.testing.assert_allclose(exact.noise_cov, (NOISE_VAR + error_var) * np.eye(6))
+    paths = particles(model, past, future, Method("monte_carlo", True, 20_000, 0))
+    std = np.sqrt(np.diagonal(exact.cov))
+    np.testing.assert_array_less(np.abs(paths.mean(axis=0) - exact.mean) / std, 0.05)
+    np.testing.assert_allclose(paths.std(axis=0) / std, 1.0, atol=0.04)

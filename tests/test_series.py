@@ -524,3 +524,27 @@ def test_check_whole_accepts_its_lowest():
     check_whole("steps", 1, 1, "Say more.")
     with pytest.raises(ValueError, match=r"^steps must be a whole number, at least 2; got 1\. Say"):
         check_whole("steps", 1, 2, "Say more.")
+
+
+@pytest.mark.parametrize("lags", ["auto", 2])
+def test_values_whose_squares_overflow_are_refused(lags):
+    y = pd.Series(np.sin(np.arange(60.0)), pd.date_range("2024-01-01", periods=60, freq="D"))
+    message = r"y must lie within 1e\+150 of 0, .*; got .*e\+152 at 2024-01-0\d. Divide the series"
+    with pytest.raises(ValueError, match=message):
+        Forecaster(lags=lags).fit(1e153 * y)
+    model = Forecaster(lags=lags).fit(y)
+    before = model.forecast(3)
+    with pytest.raises(
+        ValueError, match=r"y_new must lie within 1e\+150 .*; got 1e\+308 at 2024-03-0"
+    ):
+        model.update(pd.Series([1e308], pd.date_range("2024-03-01", periods=1, freq="D")))
+    pd.testing.assert_frame_equal(model.forecast(3).cov, before.cov)
+    large = Forecaster(lags=lags).fit(1e140 * y).forecast(3)
+    np.testing.assert_allclose(large.mean / 1e140, before.mean, rtol=1e-4)
+
+
+def test_another_step_of_a_range_is_another_frequency():
+    y = pd.Series(np.sin(np.arange(60.0)))
+    model = Forecaster(lags=2).fit(y)
+    with pytest.raises(ValueError, match="y must have the frequency of the fit, 1; got 2. Fit a"):
+        model.apply(y.set_axis(pd.RangeIndex(0, 120, 2)))

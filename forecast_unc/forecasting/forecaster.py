@@ -60,7 +60,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         nothing is negative. A logarithm for spreads that grow with the level; Box-Cox, its
         power by maximum likelihood, for those that grow more slowly.
     prior_mean : {"auto", "zero", "last", "seasonal"}, default="auto"
-        What the regressor learns the departure from: nothing, the previous value, or that of
+        What the regressor learns the deviation from: nothing, the previous value, or that of
         a season ago (of several periods the shortest). The lag has to be among `lags`.
     calendar : "auto", None, str, DatetimeIndex or sequence of them, default="auto"
         Further inputs, known in the future: "fourier" (sines and cosines of the seasonal

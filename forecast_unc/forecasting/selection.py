@@ -7,7 +7,7 @@ everywhere. The figures are in examples/benchmarks/README.md.
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Candidate:
     transform : {None, "log", "boxcox"}
         Nonlinear transform of the values.
     prior_mean : {"zero", "last", "seasonal"}
-        What the regressor learns the departure from.
+        What the regressor learns the deviation from.
     calendar : {None, "fourier"}
         Inputs from the calendar.
     prior : {"weak", "shrunk"}
@@ -150,6 +150,48 @@ def candidates(
     """
     n = int((~np.isnan(y)).sum())
     log: Literal["log"] | None = "log" if transform and np.nanmin(y, initial=np.inf) > 0 else None
+    steady, changes, relative, levels, seasonal, last = _kinds(n, periods, log)
+    if regressors:
+        raw = replace(levels, transform=None, why="levels, which the regressors explain")
+        return (raw, levels) if log else (raw,)
+    if len(periods) > 1:
+        near = {1, 2} | {period + j for period in periods for j in (0, 1)}
+        lags = tuple(lag for lag in levels.lags if lag in near)
+        several = (seasonal, replace(levels, lags=lags), replace(levels, prior="weak"))
+        return (*several, replace(seasonal, rows=_MANY)) if n > _MANY else several
+    if not periods and n < FEW:
+        return (steady, *(replace(kind, lags=(1, 2)) for kind in relative or (last,)))
+    if not periods:
+        return (steady, *(relative or (changes,)), levels, last)
+    if periods[0] < _SHORT_SEASON:
+        steady = replace(steady, transform=log, bias=None, why="the season, moved up or down")
+        changes = replace(changes, bias=None, why="changes, without a drift")
+        recent = 6 * periods[0]
+        lately = tuple(replace(kind, rows=recent) for kind in relative if n > recent)
+        return (steady, changes, *relative, *lately, seasonal)
+    if periods[0] < _DAY:
+        return _windows((steady, changes, *relative, levels), n, _MANY, _RECENT)
+    # A long season, of which little is seen: weeks of a year. But for one its kinds take it from
+    # the lags alone.
+    plain = replace(changes, calendar=None, why="changes, the season from the lags alone")
+    relative = tuple(replace(kind, calendar=None) for kind in relative)
+    levels = replace(levels, transform=None, calendar=None)
+    return _windows((plain, changes, *relative, levels), n, _MANY, 4 * periods[0], 2 * periods[0])
+
+
+class _Kinds(NamedTuple):
+    """What candidates are made of."""
+
+    steady: Candidate
+    changes: Candidate
+    relative: tuple[Candidate, ...]  # empty where there is no logarithm
+    levels: Candidate
+    seasonal: Candidate
+    last: Candidate
+
+
+def _kinds(n: int, periods: tuple[int, ...], log: Literal["log"] | None) -> _Kinds:
+    """The kinds of candidates for n observed values."""
     changes = Candidate(
         lags=lags_for(n, periods),
         differences=(1,),
@@ -168,6 +210,8 @@ def candidates(
         lag_weights=None,
         why=f"a random walk{on_season}, with a drift as large as the data support",
     )
+    why = "relative changes, without a term for a drift, which would grow exponentially"
+    relative = (replace(changes, transform=log, bias=None, why=why),) if log else ()
     levels = replace(
         changes,
         differences=(),
@@ -182,40 +226,10 @@ def candidates(
         calendar=None,
         lag_weights="shrunk",
         bias="shrunk",
-        why="the departure from a season ago",
+        why="the change from a season ago",
     )
-    if regressors:
-        raw = replace(levels, transform=None, why="levels, which the regressors explain")
-        return (raw, levels) if log else (raw,)
-    if len(periods) > 1:
-        near = {1, 2} | {period + j for period in periods for j in (0, 1)}
-        lags = tuple(lag for lag in levels.lags if lag in near)
-        several = (seasonal, replace(levels, lags=lags), replace(levels, prior="weak"))
-        return (*several, replace(seasonal, rows=_MANY)) if n > _MANY else several
-    why = "relative changes, without a term for a drift, which would grow exponentially"
-    relative: tuple[Candidate, ...] = ()
-    if log:
-        relative = (replace(changes, transform=log, bias=None, why=why),)
-    last = replace(seasonal, prior_mean="last", why="the departure from the last value")
-    if not periods and n < FEW:
-        return (steady, *(replace(kind, lags=(1, 2)) for kind in relative or (last,)))
-    if not periods:
-        return (steady, *(relative or (changes,)), levels, last)
-    if periods[0] < _SHORT_SEASON:
-        steady = replace(steady, transform=log, bias=None, why="the season, moved up or down")
-        changes = replace(changes, bias=None, why="changes, without a drift")
-        recent = 6 * periods[0]
-        lately = tuple(replace(kind, rows=recent) for kind in relative if n > recent)
-        return (steady, changes, *relative, *lately, seasonal)
-    if periods[0] < _DAY:
-        return _windows((steady, changes, *relative, levels), n, _MANY, _RECENT)
-    # A long season, of which little is seen: weeks of a year. But for one its kinds take it from
-    # the lags alone.
-    plain = replace(changes, calendar=None, why="changes, the season from the lags alone")
-    relative = tuple(replace(kind, calendar=None) for kind in relative)
-    levels = replace(levels, transform=None, calendar=None)
-    kinds = (plain, changes, *relative, levels)
-    return _windows(kinds, n, _MANY, 4 * periods[0], 2 * periods[0])
+    last = replace(seasonal, prior_mean="last", why="the change from the last value")
+    return _Kinds(steady, changes, relative, levels, seasonal, last)
 
 
 def averaging(n: int, seasonal: bool) -> tuple[bool, float]:

@@ -71,7 +71,7 @@ class Arguments:
             if not any(value is item or value == item for item in allowed):
                 raise ValueError(
                     f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}. "
-                    "Leave it out if in doubt."
+                    "Leave it out if unsure."
                 )
         if not is_auto(self.calendar):
             check_calendar(self.calendar)
@@ -106,7 +106,7 @@ class Specification:
     transform : {None, "log", "boxcox"}
         Nonlinear transform of the values.
     prior_mean : {"zero", "last", "seasonal"}
-        What the regressor learns the departure from.
+        What the regressor learns the deviation from.
     calendar : tuple of str or DatetimeIndex
         Inputs from the calendar.
     max_train : int or None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from functools import partial
-from inspect import Parameter, signature
 from os import PathLike
 from typing import Any, Literal, Protocol, Self
 
@@ -19,6 +18,7 @@ from forecast_unc._typing import Array
 from forecast_unc.forecasting.averaging import Ask, Averaging
 from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.persistence import save_model
+from forecast_unc.forecasting.recursion import Propagation
 from forecast_unc.forecasting.series import check_is_series
 
 # Rolling-origin validation: so many origins, half a horizon apart.
@@ -179,6 +179,8 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         steps: int,
         exog: pd.DataFrame | None = None,
         exog_cov: pd.DataFrame | Array | None = None,
+        *,
+        propagation: Propagation = "exact",
         **options: Any,
     ) -> Forecast:
         """Joint forecast of the next values.
@@ -187,8 +189,10 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         ----------
         steps, exog, exog_cov
             As in `Forecaster.forecast`.
+        propagation : {"exact", "taylor", "monte_carlo", "naive"}, default="exact"
+            As in `Forecaster.forecast`; members that are none have "exact" alone.
         **options
-            Its keywords, such as ``propagation="naive"``, for every member.
+            Its other keywords, for every member.
 
         Returns
         -------
@@ -203,7 +207,8 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         """
         check_is_fitted(self, "forecasters_")
         check_whole("steps", steps, 1, "1 is the next value.")
-        _check_options(self.forecasters_, options)
+        if propagation != "exact":
+            options["propagation"] = propagation
         given = _given(exog=exog, exog_cov=exog_cov, exog_std=options.pop("exog_std", None))
 
         def asks(**options: Any) -> list[Ask]:
@@ -354,19 +359,3 @@ def _first_steps(given: dict[str, Any], first: int, steps: int) -> dict[str, Any
         at = (slice(rows), slice(rows)) if square else slice(rows)
         cut[name] = value.iloc[at] if isinstance(value, pd.DataFrame) else value[at]
     return cut
-
-
-def _check_options(members: Sequence[Member], options: dict[str, Any]) -> None:
-    """Raise unless every member has the options of a forecast."""
-    for member in members:
-        parameters = signature(member.forecast).parameters.values()
-        if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters):
-            continue
-        missing = set(options) - {parameter.name for parameter in parameters}
-        if missing:
-            name = sorted(missing)[0]
-            raise ValueError(
-                f"{name} must be left out for a combination with a {type(member).__name__}, whose "
-                f"forecasts have no such option; got {options[name]!r}. Combine Forecasters only, "
-                "or leave it out."
-            )

@@ -284,9 +284,10 @@ def _completed(
     )
     why = candidate.why
     own_parts = check_calendar(candidate.calendar)
-    if not as_chosen or parts != own_parts:
+    named = tuple(part if isinstance(part, str) else None for part in parts)  # holidays have none
+    if not as_chosen or named != own_parts:
         why += "; but for what was given"
-    if "fourier" in own_parts and "fourier" not in parts:
+    if "fourier" in own_parts and "fourier" not in named:
         why += ", which leaves out the Fourier terms of the season"
     return Specification(
         regressor=clone(as_kernel_regressor(regressor)),

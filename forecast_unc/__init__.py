@@ -2,11 +2,11 @@
 
 from forecast_unc import datasets
 from forecast_unc._version import __version__
+from forecast_unc.distributions import scores
+from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.evaluation import baselines, plot
 from forecast_unc.evaluation.backtest import backtest
-from forecast_unc.forecasting import scores
 from forecast_unc.forecasting.combination import Combination
-from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.persistence import load_model
 from forecast_unc.regression.gp import GPRegressor

@@ -13,10 +13,10 @@ import pandas as pd
 from forecast_unc._checks import check_whole
 from forecast_unc._version import __version__
 from forecast_unc.csv_series import read_series
+from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.evaluation import baselines
 from forecast_unc.evaluation.backtest import backtest
 from forecast_unc.evaluation.folds import percent
-from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.recursion import PROPAGATIONS
 

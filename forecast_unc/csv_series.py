@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from forecast_unc.forecasting.times import regular_index
+from forecast_unc.series.times import regular_index
 
 
 def read_series(path: Path, time: str, target: str) -> pd.Series[float]:

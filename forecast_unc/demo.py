@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from forecast_unc import datasets
+from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.evaluation.backtest import OWN_NAME, Backtest, backtest
 from forecast_unc.evaluation.plot import COLORS, fan
-from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.forecaster import Forecaster
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor, backtest, baselines, scores
 from forecast_unc.evaluation.contenders import OWN_NAME, Capabilities
 from forecast_unc.evaluation.significance import diebold_mariano
-from forecast_unc.forecasting.times import future_index
+from forecast_unc.series.times import future_index
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster
-from forecast_unc.forecasting.calendar import calendar_inputs, check_calendar, seasonal_periods
+from forecast_unc.series.calendar import calendar_inputs, check_calendar, seasonal_periods
 
 
 @pytest.mark.parametrize(

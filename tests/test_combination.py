@@ -17,6 +17,7 @@ from forecast_unc import (
     baselines,
     load_model,
 )
+from forecast_unc.distributions.diverged import Diverged
 
 GP = GPRegressor(lengthscales=3.0)
 LEVELS, CHANGES = Forecaster(GP, lags=2), Forecaster(GP, lags=1, differences=1)
@@ -183,20 +184,25 @@ def test_validation_skips_an_origin_after_which_nothing_was_observed(y):
     np.testing.assert_allclose(both.weights_, loss**-2.0 / (loss**-2.0).sum(), rtol=1e-9)
 
 
-def test_the_widest_members_are_left_out(y):
+@pytest.mark.parametrize("limit", [1.01, 4.0, 1000.0])
+def test_the_widest_members_are_dropped_step_by_step(y, limit):
     wide = Forecaster(GP, lags=1, differences=(1, 1))
     three = [LEVELS, CHANGES, wide]
-    apart = [clone(model).fit(y).forecast(6) for model in three]
-    widths = np.array([mean_width(f) for f in apart])
-    ratios = widths / widths.min()
-    assert ratios[2] > ratios[1] > 1.05
-    for limit in (1.01, 0.5 * (ratios[1] + ratios[2]), 2 * ratios[2]):
-        kept = ratios <= limit
-        ahead = Combination(three, (1, 2, 3), widest=limit).fit(y).forecast(6)
-        expected = Forecast.average(
-            [f for f, keep in zip(apart, kept, strict=True) if keep], np.array([1, 2, 3])[kept]
-        )
-        pd.testing.assert_frame_equal(ahead.cov, expected.cov)
+    apart = [clone(model).fit(y).forecast(12) for model in three]
+    bands = np.array([widths(f) for f in apart])
+    recent = bands.copy()  # each step's width counts half of the one after it
+    for t in range(1, 12):
+        weight = 0.5 ** np.arange(t, -1, -1)
+        recent[:, t] = bands[:, : t + 1] @ weight / weight.sum()
+    ratios = recent / recent.min(axis=0)
+    ahead = Combination(three, (1, 2, 3), widest=limit).fit(y).forecast(12)
+    for t in range(12):
+        # half a weight at the limit, none at 1.25 times it
+        factor = np.interp(np.log(ratios[:, t] / limit) / np.log(1.25), [-1, 1], [1, 0])
+        share = factor * [1, 2, 3] / (factor * [1, 2, 3]).sum()
+        expected = sum(w * f.std.iloc[t] for w, f in zip(share, apart, strict=True))
+        assert ahead.std.iloc[t] == pytest.approx(expected, rel=1e-9)
+    assert (ratios.max(axis=0) > 1.25 * limit).any() == (limit < 1000)
 
 
 class Fixed(baselines.SeasonalNaive):
@@ -211,46 +217,53 @@ class Fixed(baselines.SeasonalNaive):
         return Forecast(plain.index, plain.mean, (self.width / 3.92) ** 2 * np.eye(steps))
 
 
-def mean_width(forecast):
+def widths(forecast):
     band = forecast.interval(0.95)
-    return (band["upper"] - band["lower"]).mean()
+    return (band["upper"] - band["lower"]).to_numpy()
 
 
-@pytest.mark.parametrize("limit", [None, 1.01, 100.0])
-def test_inverse_width_weights_by_the_widths_of_each_forecast(y, limit):
-    wide = Forecaster(GP, lags=1, differences=(1, 1))
-    three = [LEVELS, LOG, wide]
-    both = Combination(three, "inverse_width", widest=limit).fit(y)
+@pytest.mark.parametrize("steps", [1, 8, 12])
+def test_inverse_width_weights_by_the_last_eight_widths(y, steps):
+    """Before the eighth step by the first eight: a forecast of fewer steps looks ahead."""
+    three = [LEVELS, LOG, Forecaster(GP, lags=1, differences=(1, 1))]
+    both = Combination(three, "inverse_width").fit(y)
     np.testing.assert_allclose(both.weights_, 1 / 3)
-    for steps in (1, 12):  # the weights differ with the horizon
-        apart = [clone(model).fit(y).forecast(steps) for model in three]
-        widths = np.array([mean_width(f) for f in apart])
-        kept = widths <= (limit or np.inf) * widths.min()
-        share = np.where(kept, widths**-1.5, 0.0)
+    ahead = both.forecast(steps)
+    apart = [clone(model).fit(y).forecast(12) for model in three]
+    bands = np.array([widths(f) for f in apart])
+    for t in range(steps):
+        end = max(t + 1, 8)
+        share = bands[:, end - 8 : end].mean(axis=1) ** -1.5
         share /= share.sum()
-        expected = sum(w * quantiles(f) for w, f in zip(share, apart, strict=True))
-        pd.testing.assert_frame_equal(quantiles(both.forecast(steps)), expected, rtol=1e-6)
+        expected = sum(w * quantiles(f).iloc[t] for w, f in zip(share, apart, strict=True))
+        np.testing.assert_allclose(quantiles(ahead).iloc[t], expected, rtol=1e-6)
 
 
 def test_a_member_whose_width_is_lost_to_roundoff_has_all_the_inverse_width(y):
     ahead = Combination([LEVELS, Fixed(1e-20)], "inverse_width").fit(y).forecast(3)
-    assert mean_width(ahead) == 0
+    assert not widths(ahead).any()
     assert (ahead.median == y.iloc[-1]).all()
 
 
-def test_members_that_cannot_forecast_are_left_out_only_with_widest():
+def test_members_that_cannot_forecast_are_dropped_only_with_widest():
     rng = np.random.default_rng(0)
     y = pd.Series(1.5 ** np.arange(40.0) + rng.standard_normal(40))
     explodes, steady = Forecaster(lags=1), Forecaster(GP, lags=1, transform="log", differences=1)
-    with pytest.raises(ValueError, match="steps must not outrun the model"):
+    with pytest.raises(ValueError, match="steps must stay where the forecast is stable"):
         Combination([explodes, steady]).fit(y).forecast(60)
     ahead = Combination([explodes, steady], widest=2.0).fit(y).forecast(60)
-    pd.testing.assert_frame_equal(ahead.cov, clone(steady).fit(y).forecast(60).cov)
-    with pytest.raises(ValueError, match="steps must not outrun the model"):
+    with pytest.raises(Diverged) as error:
+        clone(explodes).fit(y).forecast(60)
+    n = error.value.step - 1  # it counts up to there, where the other is the wider one by far
+    narrow = clone(explodes).fit(y).forecast(n)
+    pd.testing.assert_frame_equal(ahead.cov.iloc[:n, :n], narrow.cov, check_freq=False)
+    wide = clone(steady).fit(y).forecast(60)
+    pd.testing.assert_frame_equal(ahead.cov.iloc[n:, n:], wide.cov.iloc[n:, n:])
+    with pytest.raises(ValueError, match="steps must stay where the forecast is stable"):
         Combination([explodes, explodes], widest=2.0).fit(y).forecast(60)
 
 
-def test_a_member_that_cannot_take_in_later_values_is_left_out_only_with_widest(y):
+def test_a_member_that_cannot_take_in_later_values_is_refused_only_with_widest(y):
     later = y[:3].set_axis(y.index[-3:] + pd.Timedelta(days=3)) * [1.0, 0.0, 1.0]
     both = Combination([LOG, LEVELS, CHANGES], widest=50.0).fit(y)
     applied = both.apply(pd.concat([y, later]))
@@ -291,18 +304,18 @@ def test_a_fit_refused_leaves_an_earlier_one(y):
 
 
 @pytest.mark.parametrize(
-    ("widths", "expected"),
+    ("each", "expected"),
     [
-        ((1.0, 4.1, 5.0), 4.55),  # the first is surer than all others by far
-        ((1.0, 3.9, 4.1), 2.45),
+        ((1.0, 5.1, 6.0), 5.55),  # the first is overconfident: below a quarter of the next
+        ((1.0, 3.1, 3.2), 7.3 / 3),
         ((1.0, 1.2, 1e9, 1e9, 1e9), 1.1),  # most explode
-        ((1.0, 3.9), 2.45),
-        ((1.0, 4.1), 1.0),
+        ((1.0, 3.1), 2.05),
+        ((1.0, 5.1), 1.0),  # of two nobody says which
     ],
 )
-def test_the_narrowest_is_left_out_if_the_next_is_far(y, widths, expected):
-    ahead = Combination([Fixed(width) for width in widths], widest=4.0).fit(y).forecast(2)
-    np.testing.assert_allclose(mean_width(ahead), expected, rtol=1e-3)
+def test_the_narrowest_is_dropped_if_the_next_is_far(y, each, expected):
+    ahead = Combination([Fixed(width) for width in each], widest=4.0).fit(y).forecast(2)
+    np.testing.assert_allclose(widths(ahead), expected, rtol=1e-3)
 
 
 def test_an_update_refused_leaves_an_automatic_member_where_it_was(y):

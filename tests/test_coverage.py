@@ -1,7 +1,7 @@
 """Bands of differenced series, simulated: as often right as they say, and not wider than need be.
 
 The true model's bands follow from its psi-weights, written down here from its definition. Ours hold
-the doubt about what was learned from few values as well.
+the function uncertainty that few values leave as well.
 """
 
 from collections.abc import Callable
@@ -91,7 +91,7 @@ def simulate(process, forecaster, n, n_series, seed, level=0.0):
 
 
 def check_coverage(outcome, deficit=0.0):
-    """Within the central 99.9 % of a binomial law, less a deficit."""
+    """Within the central 99.9 % of a binomial distribution, less a deficit."""
     n_series = len(outcome.z)
     for coverage in (0.8, 0.95):
         inside = (np.abs(outcome.z) < norm.ppf((1 + coverage) / 2)).mean(axis=0)
@@ -118,8 +118,8 @@ def test_the_weights_are_those_of_the_processes():
         assert not response[:-STEPS].any()
 
 
-# Widths are means over the series, in those of the true model. With a doubtful drift the least of
-# them is sqrt(1 + steps / n), 1.06 at step 12 of 100 values. The airline model is no
+# Widths are means over the series, in those of the true model. With an uncertain drift the least
+# of them is sqrt(1 + steps / n), 1.06 at step 12 of 100 values. The airline model is no
 # autoregression, and the 13 coefficients that stand for it are learned from 94 rows.
 @pytest.mark.parametrize(
     ("name", "n", "n_series", "widest"),
@@ -160,8 +160,8 @@ def test_bands_that_forget_what_is_carried_over_are_found():
         check_coverage(outcome._replace(z=outcome.z / steps))
 
 
-# At n = 100 the hyper-parameters, which no band doubts, cost the autoregression up to 3 %. The
-# automatic choice shrinks it and looks for a season: docs/theory.md has the figures.
+# At n = 100 the hyper-parameters, whose uncertainty no band holds, cost the autoregression up to
+# 3 %. The automatic choice shrinks it and looks for a season: docs/theory.md has the figures.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "automatic", "n", "n_series", "deficit", "widest"),

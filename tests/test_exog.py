@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc.forecasting.exog import check_exog, check_uncertainty
+from forecast_unc.series.exog import check_exog, check_uncertainty
 
 TIMES = pd.date_range("2024-03-01", periods=3, freq="D")
 EXOG = pd.DataFrame(np.arange(6.0).reshape(3, 2), TIMES, ["a", "b"])

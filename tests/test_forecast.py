@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from forecast_unc.forecasting import scores
-from forecast_unc.forecasting.forecast import Forecast
-from forecast_unc.forecasting.power import PowerTransform
+from forecast_unc.distributions import scores
+from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.power import PowerTransform
 
 H = 6
 INDEXES = {

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from forecast_unc.forecasting import scores
-from forecast_unc.forecasting.diverged import Diverged
-from forecast_unc.forecasting.forecast import Forecast
-from forecast_unc.forecasting.pooling import Member, pool
-from forecast_unc.forecasting.power import PowerTransform
+from forecast_unc.distributions import scores
+from forecast_unc.distributions.diverged import Diverged
+from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.pooling import Member, pool
+from forecast_unc.distributions.power import PowerTransform
 
 H = 4
 INDEX = pd.date_range("2023-11-30", periods=H, freq="ME")

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor, load_model
 from forecast_unc.forecasting.embedding import lag_embedding
+from tests import oracles
 from tests.recursions import propagate
 
 KINDS = ["exact", "taylor", "naive", "monte_carlo"]
@@ -23,6 +24,11 @@ def autoregression(n, seed=0, coefficient=0.8):
     for t in range(1, n + 50):
         values[t] = coefficient * values[t - 1] + rng.standard_normal()
     return pd.Series(values[50:], pd.date_range("2020-01-01", periods=n, freq="D"), name="y")
+
+
+def rows_of(z):
+    """Rows of lags 1 to 3 of an array, and their targets."""
+    return np.column_stack([z[2:-1], z[1:-2], z[:-3]]), z[3:]
 
 
 @pytest.fixture
@@ -348,29 +354,61 @@ def test_bad_updates(y, regressor):
         model.apply(y.iloc[:1])
 
 
-@pytest.mark.parametrize("max_train", [None, 50])
-@pytest.mark.parametrize("regressor", [GPRegressor(), RVMRegressor()], ids=["gp", "rvm"])
-def test_updates_one_by_one_equal_one_factorization(monkeypatch, regressor, max_train):
-    y = autoregression(110)
-    model = Forecaster(regressor, lags=3, differences=1, max_train=max_train).fit(y.iloc[:60])
-    fitted = model.models_[0]
-    z = fitted.differencing.forward(y.to_numpy())
-    X, target = lag_embedding(z, (1, 2, 3), np.empty((109, 0)))
-    rows = slice(-max_train if max_train else None, None)
-    elsewhere = fitted.regressor.condition([[0.0, 1.0, 2.0]], [0.0])  # nothing to continue
-    at_once = elsewhere.condition(X[rows], target[rows]).posterior_
-    monkeypatch.delattr("forecast_unc.regression.gp.covariance_matrix")  # no factorization
+def one_by_one(model, y):
     for t in range(60, 90):
         model.update(y.iloc[t : t + 1])
     model.update(y.iloc[90:92])
     for t in range(92, 110, 3):
         model.update(y.iloc[t : t + 3])
+    return model.models_[0].regressor
+
+
+@pytest.mark.parametrize("max_train", [None, 50])
+def test_updates_one_by_one_are_bayes_rule(monkeypatch, max_train):
+    y = autoregression(110)
+    model = Forecaster(lags=3, differences=1, max_train=max_train).fit(y.iloc[:60])
+    differencing = model.models_[0].differencing
+    X, target = rows_of(differencing.forward(y.to_numpy()))
+    rows, first = slice(-max_train if max_train else None, None), slice(6 if max_train else 0, 56)
+    monkeypatch.delattr("forecast_unc.regression.gp.covariance_matrix")  # no factorization
+    gp = one_by_one(model, y)
+    x = differencing.forward(y.to_numpy())[:-4:-1]
+    # the prior is that of the fit: centered at the mean of its rows
+    center, level = X[first].mean(axis=0), target[first].mean()
+    scales = gp.lengthscales_, gp.amplitude_, gp.linear_scale_, target[first].std()
+    A, B = X[rows] - center, np.vstack([x, X[:5] + 0.2]) - center
+    K = oracles.gp_kernel(A, A, *scales) + gp.noise_std_**2 * np.eye(len(A))
+    cross = oracles.gp_kernel(B, A, *scales)
+    mean = level + cross @ np.linalg.solve(K, target[rows] - level)
+    cov = oracles.gp_kernel(B, B, *scales) - cross @ np.linalg.solve(K, cross.T)
+    std = np.sqrt(np.diagonal(cov) + gp.noise_std_**2)
+    tolerance = 100 * np.finfo(float).eps * np.linalg.cond(K)
+    ours = gp.predict(B + center, return_std=True)
+    np.testing.assert_allclose(ours, (mean, std), rtol=tolerance, atol=tolerance)
+    ahead = model.forecast(1)
+    change = differencing.scale * mean[0] + differencing.shift
+    assert ahead.mean.item() == pytest.approx(y.iloc[-1] + change, rel=tolerance)
+    assert ahead.std.item() == pytest.approx(differencing.scale * std[0], rel=tolerance)
+
+
+def test_updates_of_an_rvm_one_by_one_are_recursive_least_squares():
+    y = autoregression(110)
+    model = Forecaster(RVMRegressor(), lags=3, differences=1).fit(y.iloc[:60])
+    X, target = rows_of(model.models_[0].differencing.forward(y.to_numpy()))
     posterior = model.models_[0].regressor.posterior_
-    np.testing.assert_allclose(
-        posterior.factors[0].chol, at_once.factors[0].chol, rtol=1e-10, atol=1e-10
-    )
-    for a, b in zip(posterior.predict(X), at_once.predict(X), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-10)
+    weights, cov = posterior.weights.copy(), oracles.explicit_G(posterior)
+    features = oracles.explicit_features(posterior, X)
+    for phi, t in zip(features[56:], target[56:], strict=True):
+        gain = cov @ phi / (posterior.noise_var + phi @ cov @ phi)
+        weights += gain * (t - posterior.output_offset - phi @ weights)
+        cov -= np.outer(gain, phi @ cov)
+    rvm = one_by_one(model, y)
+    mean = posterior.output_offset + features @ weights
+    var = posterior.noise_var + np.einsum("ni,ij,nj->n", features, cov, features)
+    used = np.diagonal(cov) > 0
+    tolerance = 100 * np.finfo(float).eps * np.linalg.cond(cov[np.ix_(used, used)])
+    ours = rvm.predict(X, return_std=True)
+    np.testing.assert_allclose(ours, (mean, np.sqrt(var)), rtol=tolerance, atol=tolerance)
 
 
 def test_an_update_leaves_forecasters_that_share_the_model(y, regressor):

@@ -17,13 +17,14 @@ import forecast_unc
 
 PACKAGE = Path(forecast_unc.__file__).parent
 
-FLOORS = {"regression": 1, "forecasting": 2, "evaluation": 3}
-WAYS_IN = 4  # cli, sktime, datasets, and the package itself
+FLOORS = {"series": 1, "regression": 1, "distributions": 2, "forecasting": 3, "evaluation": 4}
+WAYS_IN = 5  # cli, sktime, datasets, and the package itself
 
 ARRAYS_ONLY = re.compile(
     r"forecast_unc\.(_typing|regression(\..+)?"
+    r"|distributions\.(power|component|marginals|aggregation|pooling|scores)"
     r"|forecasting\.(differencing|embedding|filtering|propagation|recursion|function_error"
-    r"|power|component|marginals|aggregation|pooling|selection|scores))"
+    r"|sampling|selection))"
 )
 
 PUBLIC = [
@@ -111,7 +112,7 @@ def within(module: str, *roots: str) -> bool:
 
 
 def floor(module: str) -> int:
-    """Height of a module of the package: 0 for private helpers at the root, 4 for the ways in."""
+    """Height of a module of the package: 0 for private helpers at the root, 5 for the ways in."""
     _, *rest = module.split(".")
     if rest and rest[0].startswith("_") and rest[0] != "__main__":
         return 0

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from forecast_unc.forecasting.aggregation import aggregate
-from forecast_unc.forecasting.component import Component
-from forecast_unc.forecasting.marginals import Marginals
-from forecast_unc.forecasting.power import PowerTransform
+from forecast_unc.distributions.aggregation import aggregate
+from forecast_unc.distributions.component import Component
+from forecast_unc.distributions.marginals import Marginals
+from forecast_unc.distributions.power import PowerTransform
 
 H = 3
 COR = np.array([[1.0, 0.7, -0.4], [0.7, 1.0, 0.1], [-0.4, 0.1, 1.0]])

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from forecast_unc.distributions import scores
+from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.evaluation import plot
-from forecast_unc.forecasting import scores
-from forecast_unc.forecasting.forecast import Forecast
 
 STEPS = 8
 INDEXES = {

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from forecast_unc.forecasting.power import PowerTransform
+from forecast_unc.distributions.power import PowerTransform
 
 POWERS = [None, 0.0, 1e-9, 0.1, 0.5, 1.0]
 exponents = st.just(0.0) | st.floats(1e-9, 1)

@@ -390,14 +390,20 @@ def test_paths_follow_their_seed(path_consistent):
 
 
 def test_monte_carlo_reports_the_moments_of_its_paths():
-    gp, y, _, _ = fitted((1, 2))
-    args = gp.posterior_, (1, 2), y, no_exog(3)
-    mean, cov = propagate(*args, propagation="monte_carlo", n_samples=500, random_state=4)
-    paths = sample_paths(*args, 500, True, 4)
-    np.testing.assert_allclose(mean, paths.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(cov, np.cov(paths.T), rtol=1e-12)
-    one_step = propagate(*args[:3], no_exog(1), propagation="monte_carlo", random_state=4)
-    assert one_step.cov.shape == (1, 1)
+    """With observed inputs the paths are known: the root of the joint times the draws."""
+    h, lags, n = 3, (5, 6), 7
+    gp, y, X, target = fitted(lags)
+    inputs = np.array([y[[40 + t - 5, 40 + t - 6]] for t in range(h)])
+    mean, cov = oracles.fitted_gp_joint(gp, X, target, inputs, target.std())
+    root, draws = np.linalg.cholesky(cov), np.random.default_rng(4).standard_normal((h, n))
+    away = draws - draws.sum(axis=1, keepdims=True) / n
+    options = {"propagation": "monte_carlo", "random_state": 4}
+    args = gp.posterior_, lags, y
+    sampled = propagate(*args, no_exog(h), n_samples=n, **options)
+    np.testing.assert_allclose(sampled.mean, mean + root @ draws.sum(axis=1) / n, rtol=1e-8)
+    expected = root @ away @ away.T @ root.T / (n - 1)
+    np.testing.assert_allclose(sampled.cov, expected, rtol=1e-8)
+    assert propagate(*args, no_exog(1), **options).cov.shape == (1, 1)
 
 
 def test_blocks_of_paths_are_all_there(monkeypatch):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from forecast_unc.forecasting import scores
+from forecast_unc.distributions import scores
 
 ACTUAL = np.array([-3.0, -0.4, 0.0, 0.7, 12.0])
 MEAN, STD = 0.3, 1.7

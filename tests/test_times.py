@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc.forecasting import times
-from forecast_unc.forecasting.times import extended_index, future_index, regular_index
+from forecast_unc.series import times
+from forecast_unc.series.times import extended_index, future_index, regular_index
 
 FEW = ["2024-01-01 00:00:00", "2024-01-01 00:00:03", "2024-01-01 00:00:06"]
 UNEVEN = pd.DatetimeIndex([*FEW, "2024-01-03", "2026-07-01", "2031-01-01"])

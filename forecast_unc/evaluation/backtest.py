@@ -12,6 +12,7 @@ from joblib import Parallel, delayed
 from tqdm.auto import tqdm
 
 from forecast_unc._checks import check_whole
+from forecast_unc.distributions import scores
 from forecast_unc.evaluation import plot
 from forecast_unc.evaluation.contenders import (
     OWN_NAME,
@@ -31,11 +32,10 @@ from forecast_unc.evaluation.folds import (
     spaced_origins,
 )
 from forecast_unc.evaluation.significance import diebold_mariano
-from forecast_unc.forecasting import scores
-from forecast_unc.forecasting.calendar import season_of
-from forecast_unc.forecasting.exog import check_aligned
-from forecast_unc.forecasting.series import check_is_series
-from forecast_unc.forecasting.times import regular_index
+from forecast_unc.series.calendar import season_of
+from forecast_unc.series.exog import check_aligned
+from forecast_unc.series.times import regular_index
+from forecast_unc.series.values import check_is_series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

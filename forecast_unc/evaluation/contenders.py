@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 import pandas as pd
 
-from forecast_unc.forecasting.forecast import Forecast
+from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.recursion import PROPAGATIONS
 
 # The name of the backtested forecaster itself among those it is compared with.

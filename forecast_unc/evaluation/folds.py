@@ -13,10 +13,10 @@ from sklearn.base import clone
 
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
+from forecast_unc.distributions import scores
+from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.evaluation.contenders import BetweenFits, Capabilities, Contender
-from forecast_unc.forecasting import scores
-from forecast_unc.forecasting.forecast import Forecast
-from forecast_unc.forecasting.times import format_time
+from forecast_unc.series.times import format_time
 
 # Sample paths of the energy score, 12 ms a forecast of 24 steps. With other seeds its mean over 20
 # origins of El Nino moved by 0.6 %; between models it moves less, as all share the same draws.

@@ -17,7 +17,7 @@ import pandas as pd
 from scipy.stats import binom
 
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.axes import (
+from forecast_unc.distributions.axes import (
     check_times,
     current_axes,
     finish,
@@ -25,9 +25,9 @@ from forecast_unc.forecasting.axes import (
     plain,
     with_unit,
 )
-from forecast_unc.forecasting.fan import check_forecast, draw_history, fan, fill_band
-from forecast_unc.forecasting.forecast import Forecast
-from forecast_unc.forecasting.series import numeric_values
+from forecast_unc.distributions.fan import check_forecast, draw_history, fan, fill_band
+from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.series.values import numeric_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

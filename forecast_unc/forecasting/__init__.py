@@ -1,1 +1,1 @@
-"""The forecaster, its result, and the array maps between them."""
+"""The forecaster: specifications, fitted models and the recursion over the horizon."""

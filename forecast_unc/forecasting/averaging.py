@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.diverged import Diverged
-from forecast_unc.forecasting.forecast import Forecast
+from forecast_unc.distributions.diverged import Diverged
+from forecast_unc.distributions.forecast import Forecast
 
 Ask = Callable[[int], Forecast]
 """A model's forecast of the first so many steps."""

@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from forecast_unc._checks import check_whole
 from forecast_unc._typing import Array
+from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.averaging import Ask, Averaging
-from forecast_unc.forecasting.forecast import Forecast
 from forecast_unc.forecasting.persistence import save_model
 from forecast_unc.forecasting.recursion import Propagation
-from forecast_unc.forecasting.series import check_is_series
+from forecast_unc.series.values import check_is_series
 
 # Rolling-origin validation: so many origins, half a horizon apart.
 _N_ORIGINS = 3

@@ -10,12 +10,12 @@ from typing import Self, TypeVar
 import numpy as np
 
 from forecast_unc._typing import Array
+from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.averaging import Averaging
-from forecast_unc.forecasting.forecast import Forecast
-from forecast_unc.forecasting.history import Ahead, History
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.specification import Resolution, Specification
+from forecast_unc.series.history import Ahead, History
 
 T = TypeVar("T")
 

@@ -15,16 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 from forecast_unc._checks import check_whole
 from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
+from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.averaging import POWER
-from forecast_unc.forecasting.calendar import Calendar, seasonal_periods
 from forecast_unc.forecasting.ensemble import Ensemble, Refusal
-from forecast_unc.forecasting.forecast import Forecast
-from forecast_unc.forecasting.history import History
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.persistence import save_model
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method, Propagation
-from forecast_unc.forecasting.series import check_varies
 from forecast_unc.forecasting.specification import Arguments, is_auto, resolve
+from forecast_unc.series.calendar import Calendar, seasonal_periods
+from forecast_unc.series.history import History
+from forecast_unc.series.values import check_varies
 
 
 class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types

@@ -11,16 +11,16 @@ from sklearn.base import clone
 
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.calendar import calendar_inputs
+from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import complete_rows, lag_embedding
-from forecast_unc.forecasting.forecast import Forecast
-from forecast_unc.forecasting.history import Ahead, History
-from forecast_unc.forecasting.power import PowerTransform
 from forecast_unc.forecasting.propagation import propagate
 from forecast_unc.forecasting.recursion import Future, Method, OneStepModel, Past
 from forecast_unc.forecasting.specification import MIN_ROWS, Specification, check_length
 from forecast_unc.regression.regressor import KernelRegressor
+from forecast_unc.series.calendar import calendar_inputs
+from forecast_unc.series.history import Ahead, History
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,8 @@ from scipy.linalg import block_diag
 
 from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
+from forecast_unc.distributions.diverged import Diverged
 from forecast_unc.forecasting.differencing import Differencing
-from forecast_unc.forecasting.diverged import Diverged
 from forecast_unc.forecasting.function_error import FunctionError
 from forecast_unc.regression.posterior import Posterior, Unstable, check_positive_variance
 

@@ -6,6 +6,8 @@ from the last complete window to the origin are weighted by what was observed on
 resampled (a particle filter). So the function of a path is one that agrees with it.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,6 +29,8 @@ from forecast_unc.regression.posterior import Posterior, check_positive_variance
 _PATH_MEMORY, _PATH_STEPS = 1 << 27, 64
 # Paths are resampled where the effective number of them has fallen to this share.
 _LEAST_EFFECTIVE = 0.5
+# What a variable has of its own beside those before it, in its variance: below, it is roundoff.
+_ROUNDOFF = 1e-12
 
 
 def sample_paths(model: OneStepModel, past: Past, future: Future, method: Method) -> Array:
@@ -108,7 +112,7 @@ class _Paths:
         begin = np.tile(start.mean, (n, 1))
         if start.cov.any():
             normals = rng.standard_normal((n, len(start.mean)))
-            begin += scale * (normals @ symmetric_root(start.cov))
+            begin += scale * (normals @ lower_root(start.cov).T)
         self.trajectory = Trajectory(model, begin, self.steps)
         self.log_weights = np.zeros(n)
 
@@ -120,20 +124,19 @@ class _Paths:
                 self._pass(t)
         if self.start.now < len(self.past.levels):
             self._resample()
-        exog, h = self._regressors(), len(self.future.exog)
-        for step in range(h):
-            X = self.trajectory.inputs(exog[:, step])
+        scale, h = self.model.differencing.scale, len(self.future.exog)
+        observation_std = scale * np.sqrt(self.model.posterior.observation_var)
+        paths = np.empty((self.n, h))
+        for step, exog in enumerate(self._regressors()):
+            X = self.trajectory.inputs(exog)
             with at_step(step + 1):
                 mean, std = self.function.predict(X)
                 draws = self.rng.standard_normal(self.n)
                 self.function.keep(draws)
                 self.trajectory.append(mean + std * draws)
-        paths = self.trajectory.levels[:, -h:].copy()
-        observation_std = self.model.differencing.scale * np.sqrt(
-            self.model.posterior.observation_var
-        )
-        if observation_std > 0.0:
-            paths += observation_std * self.rng.standard_normal(paths.shape)
+            paths[:, step] = self.trajectory.levels[:, -1]
+            if observation_std > 0.0:
+                paths[:, step] += observation_std * self.rng.standard_normal(self.n)
         return paths
 
     def _pass(self, t: int) -> None:
@@ -186,16 +189,21 @@ class _Paths:
         self.function.take(paths)
         self.log_weights[:] = 0.0
 
-    def _regressors(self) -> Array:
-        """Draws of the regressors, (n, h, k), of which the first len(cov) / h columns vary."""
+    def _regressors(self) -> Iterator[Array]:
+        """Draws of each step's regressors, (n, k), of which the first len(cov) / h columns vary.
+
+        Step by step, so that the first draws do not depend on the horizon.
+        """
         exog, cov = self.future
-        drawn = np.tile(exog, (self.n, 1, 1))
-        if cov is not None:
-            uncertain = len(cov) // len(exog)
-            normals = self.rng.standard_normal((self.n, len(cov)))
-            errors = normals @ symmetric_root(cov)
-            drawn[:, :, :uncertain] += errors.reshape(self.n, len(exog), uncertain)
-        return drawn
+        root = np.zeros((0, 0)) if cov is None else lower_root(cov)
+        u = len(root) // len(exog)
+        normals = np.zeros((self.n, len(root)))
+        for step, row in enumerate(exog):
+            now, so_far = slice(step * u, (step + 1) * u), slice((step + 1) * u)
+            normals[:, now] = self.rng.standard_normal((self.n, u))
+            drawn = np.tile(row, (self.n, 1))
+            drawn[:, :u] += normals[:, so_far] @ root[now, so_far].T
+            yield drawn
 
 
 class _Function:
@@ -260,11 +268,11 @@ class _OneFunction(_Function):
         self.draws[: self.step] = self.draws[: self.step, paths]
 
 
-def symmetric_root(cov: Array) -> Array:
-    """Symmetric square root of a positive semi-definite matrix.
+def lower_root(cov: Array) -> Array:
+    """Lower triangular root of a positive semi-definite matrix.
 
-    Unlike a pivoted Cholesky factor it does not depend on how ties are broken, so that a seed
-    gives the same draws on every machine.
+    Without pivots: a seed gives the same draws on every machine, and the root of the first rows
+    and columns is the first block of the root.
 
     Parameters
     ----------
@@ -274,9 +282,13 @@ def symmetric_root(cov: Array) -> Array:
     Returns
     -------
     ndarray of shape (m, m)
+        Columns of less than 1e-12 of a variance are zero.
     """
     std = np.sqrt(np.diagonal(cov))
     unit = np.where(std > 0, std, 1.0)
-    values, vectors = np.linalg.eigh(cov / np.outer(unit, unit))
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    return np.asarray(root * unit)  # of the correlations: root' root = cov
+    left, root = cov / np.outer(unit, unit), np.zeros_like(cov)
+    for i in range(len(cov)):
+        if left[i, i] > _ROUNDOFF:
+            root[i:, i] = left[i:, i] / np.sqrt(left[i, i])
+            left -= np.outer(root[:, i], root[:, i])
+    return np.asarray(unit[:, None] * root)

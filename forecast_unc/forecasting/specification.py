@@ -13,18 +13,18 @@ from forecast_unc._checks import check_whole
 from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, Averaging
-from forecast_unc.forecasting.calendar import (
+from forecast_unc.forecasting.embedding import complete_rows
+from forecast_unc.forecasting.selection import Candidate, averaging, candidates, seasons_in
+from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.predictor import as_kernel_regressor
+from forecast_unc.regression.regressor import KernelRegressor
+from forecast_unc.series.calendar import (
     Calendar,
     calendar_inputs,
     check_calendar,
     seasonal_periods,
 )
-from forecast_unc.forecasting.embedding import complete_rows
-from forecast_unc.forecasting.history import History
-from forecast_unc.forecasting.selection import Candidate, averaging, candidates, seasons_in
-from forecast_unc.regression.gp import GPRegressor
-from forecast_unc.regression.predictor import as_kernel_regressor
-from forecast_unc.regression.regressor import KernelRegressor
+from forecast_unc.series.history import History
 
 # Fewer rows than this leave nothing to learn from.
 MIN_ROWS = 3
@@ -284,9 +284,10 @@ def _completed(
     )
     why = candidate.why
     own_parts = check_calendar(candidate.calendar)
-    if not as_chosen or parts != own_parts:
+    named = tuple(part if isinstance(part, str) else None for part in parts)  # holidays have none
+    if not as_chosen or named != own_parts:
         why += "; but for what was given"
-    if "fourier" in own_parts and "fourier" not in parts:
+    if "fourier" in own_parts and "fourier" not in named:
         why += ", which leaves out the Fourier terms of the season"
     return Specification(
         regressor=clone(as_kernel_regressor(regressor)),

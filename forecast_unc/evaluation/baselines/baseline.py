@@ -18,11 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 from forecast_unc._checks import check_whole
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.calendar import seasonal_periods
-from forecast_unc.forecasting.exog import check_exog
-from forecast_unc.forecasting.forecast import Forecast
-from forecast_unc.forecasting.series import check_follows, check_series, check_varies
-from forecast_unc.forecasting.times import extended_index, format_time, future_index
+from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.series.calendar import seasonal_periods
+from forecast_unc.series.exog import check_exog
+from forecast_unc.series.times import extended_index, format_time, future_index
+from forecast_unc.series.values import check_follows, check_series, check_varies
 
 
 class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.checked import frozen
+from forecast_unc.distributions.checked import frozen
 
 
 def group_weights(

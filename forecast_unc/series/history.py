@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.exog import check_exog, check_uncertainty
-from forecast_unc.forecasting.series import check_follows, check_series, check_y_std
-from forecast_unc.forecasting.times import (
+from forecast_unc.series.exog import check_exog, check_uncertainty
+from forecast_unc.series.times import (
     extended_index,
     format_time,
     future_index,
 )
+from forecast_unc.series.values import check_follows, check_series, check_y_std
 
 
 @dataclass(frozen=True, eq=False)

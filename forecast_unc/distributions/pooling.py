@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.checked import frozen, numbers
-from forecast_unc.forecasting.component import Component
-from forecast_unc.forecasting.marginals import Marginals
+from forecast_unc.distributions.checked import frozen, numbers
+from forecast_unc.distributions.component import Component
+from forecast_unc.distributions.marginals import Marginals
 
 
 class Member(NamedTuple):

@@ -13,18 +13,18 @@ from scipy.special import ndtri
 from forecast_unc._checks import check_whole
 from forecast_unc._random import generator
 from forecast_unc._typing import Array
-from forecast_unc.forecasting import scores
-from forecast_unc.forecasting.aggregation import aggregate
-from forecast_unc.forecasting.checked import check_positive, check_symmetric, frozen
-from forecast_unc.forecasting.component import Component
-from forecast_unc.forecasting.diverged import Diverged
-from forecast_unc.forecasting.export import nixtla_frame, summary_frame
-from forecast_unc.forecasting.fan import fan
-from forecast_unc.forecasting.grouping import group_weights
-from forecast_unc.forecasting.marginals import Marginals
-from forecast_unc.forecasting.pooling import Member, check_weights, pool, pool_part
-from forecast_unc.forecasting.power import PowerTransform
-from forecast_unc.forecasting.series import numeric_values
+from forecast_unc.distributions import scores
+from forecast_unc.distributions.aggregation import aggregate
+from forecast_unc.distributions.checked import check_positive, check_symmetric, frozen
+from forecast_unc.distributions.component import Component
+from forecast_unc.distributions.diverged import Diverged
+from forecast_unc.distributions.export import nixtla_frame, summary_frame
+from forecast_unc.distributions.fan import fan
+from forecast_unc.distributions.grouping import group_weights
+from forecast_unc.distributions.marginals import Marginals
+from forecast_unc.distributions.pooling import Member, check_weights, pool, pool_part
+from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.series.values import numeric_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

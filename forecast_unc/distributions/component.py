@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import erf, ndtr, roots_legendre
 
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.power import PowerTransform
+from forecast_unc.distributions.power import PowerTransform
 
 Positions = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from forecast_unc.forecasting import scores
-from forecast_unc.forecasting.axes import (
+from forecast_unc.distributions import scores
+from forecast_unc.distributions.axes import (
     check_times,
     current_axes,
     finish,
@@ -18,12 +18,12 @@ from forecast_unc.forecasting.axes import (
     plain,
     with_unit,
 )
-from forecast_unc.forecasting.series import numeric_values
+from forecast_unc.series.values import numeric_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from forecast_unc.forecasting.forecast import Forecast
+    from forecast_unc.distributions.forecast import Forecast
 
 _BAND_ALPHA = 0.2
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from forecast_unc.forecasting import scores
+from forecast_unc.distributions import scores
 
 if TYPE_CHECKING:
-    from forecast_unc.forecasting.forecast import Forecast
+    from forecast_unc.distributions.forecast import Forecast
 
 
 def summary_frame(forecast: Forecast, alpha: float) -> pd.DataFrame:

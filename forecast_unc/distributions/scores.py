@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.checked import numbers
+from forecast_unc.distributions.checked import numbers
 
 __all__ = [
     "coverage",

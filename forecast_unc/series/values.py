@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.times import format_time, future_index, regular_index
+from forecast_unc.series.times import format_time, future_index, regular_index
 
 # Sums of squares of some thousand such values are finite.
 _LARGEST = 1e150

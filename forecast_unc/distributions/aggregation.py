@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.component import Component
-from forecast_unc.forecasting.marginals import Flags, Marginals, bisect
+from forecast_unc.distributions.component import Component
+from forecast_unc.distributions.marginals import Flags, Marginals, bisect
 
 
 def aggregate(marginals: Marginals, cor: Array, matrix: Array) -> tuple[Marginals, Array]:

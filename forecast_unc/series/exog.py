@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.series import is_real
-from forecast_unc.forecasting.times import format_time
+from forecast_unc.series.times import format_time
+from forecast_unc.series.values import is_real
 
 
 def check_exog(exog: object, index: pd.Index, columns: pd.Index | None, when: str) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.component import REACH, Component, Positions, panels
+from forecast_unc.distributions.component import REACH, Component, Positions, panels
 
 Flags = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 

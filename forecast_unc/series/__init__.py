@@ -1,0 +1,1 @@
+"""The user's series: checked values, times, regressors and calendar."""

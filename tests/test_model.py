@@ -1,0 +1,128 @@
+"""A fitted model: one specification on one history, and its first steps."""
+
+import copy
+import dataclasses
+import functools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forecast_unc import Forecaster, GPRegressor, RVMRegressor
+from forecast_unc.forecasting import sampling
+from forecast_unc.forecasting.recursion import PROPAGATIONS, Method
+
+GP = GPRegressor(lengthscales=3.0)
+
+
+@pytest.fixture(scope="module")
+def y():
+    rng = np.random.default_rng(5)
+    t = np.arange(80)
+    values = 20 + np.sin(t / 3) + np.cumsum(0.2 * rng.standard_normal(80))
+    return pd.Series(values, pd.date_range("2024-01-01", periods=80, freq="D"), name="y")
+
+
+def assert_first_steps(longer, shorter, tolerance=1e-12):
+    """The first steps of a forecast are a shorter one, relative to its stds."""
+    k, std = len(shorter), shorter.std.to_numpy()
+    assert longer.index[:k].equals(shorter.index)
+    quantiles = [0.025, 0.3, 0.5, 0.9]
+    for a, b, unit in (
+        (longer.mean[:k], shorter.mean, std),
+        (longer.cov.iloc[:k, :k], shorter.cov, np.outer(std, std)),
+        (longer.quantile(quantiles)[:k], shorter.quantile(quantiles), std[:, None]),
+    ):
+        difference = np.abs(np.asarray(a) - np.asarray(b)) / unit
+        assert difference.max() <= tolerance, difference.max()
+
+
+SPECIFICATIONS = {
+    "gp": Forecaster(GP, lags=3),
+    "rvm": Forecaster(RVMRegressor(), lags=2),
+    "changes": Forecaster(GP, lags=2, differences=(1, 7)),
+    "log": Forecaster(GP, lags=2, transform="log"),
+    "boxcox": Forecaster(GP, lags=[1, 3], transform="boxcox", prior_mean="last"),
+    "calendar": Forecaster(GP, lags=1, calendar="day_of_week"),
+    "automatic": Forecaster(),
+}
+
+
+@functools.cache
+def fitted(name, gap):
+    rng = np.random.default_rng(5)
+    values = 20 + np.sin(np.arange(80) / 3) + np.cumsum(0.2 * rng.standard_normal(80))
+    y = pd.Series(values, pd.date_range("2024-01-01", periods=80, freq="D"), name="y")
+    if gap:
+        y.iloc[[30, 77]] = np.nan
+    return SPECIFICATIONS[name].fit(y)
+
+
+@pytest.mark.parametrize("kind", PROPAGATIONS)
+@pytest.mark.parametrize("name", SPECIFICATIONS)
+@given(
+    st.integers(1, 12),
+    st.integers(0, 20),
+    st.booleans(),
+    st.booleans(),
+)
+def test_first_steps_are_a_shorter_forecast(name, kind, k, more, gap, path_consistent):
+    options = {"propagation": kind, "path_consistent": path_consistent}
+    options |= {"n_samples": 20, "random_state": 3}
+    model = fitted(name, gap)
+    shorter, longer = (model.forecast(steps, **options) for steps in (k, k + more))
+    assert_first_steps(longer, shorter)
+
+
+@pytest.mark.parametrize("n_samples", [5, 25], ids=["one block", "several"])
+def test_first_steps_of_sample_paths_in_blocks(y, monkeypatch, n_samples):
+    model = Forecaster(GP, lags=2).fit(y)
+    size = 8 * model.models_[0].regressor.posterior_.path_size * sampling._PATH_STEPS
+    monkeypatch.setattr(sampling, "_PATH_MEMORY", 10 * size)
+    options = {"propagation": "monte_carlo", "n_samples": n_samples, "random_state": 1}
+    assert_first_steps(model.forecast(9, **options), model.forecast(4, **options))
+
+
+@pytest.mark.parametrize("kind", PROPAGATIONS)
+@pytest.mark.parametrize("name", ["gp", "changes", "log", "automatic"])
+@pytest.mark.parametrize("uncertain", [False, True], ids=["known", "uncertain"])
+def test_first_steps_with_regressors(y, name, kind, uncertain):
+    index = pd.date_range("2024-01-01", periods=90, freq="D")
+    exog = pd.DataFrame({"a": np.cos(np.arange(90.0)), "b": np.arange(90.0) % 5}, index)
+    model = SPECIFICATIONS[name].fit(y, exog[:80])
+    root = np.random.default_rng(0).standard_normal((20, 15))  # a singular covariance
+    cov = 0.01 * root @ root.T
+    options = {"propagation": kind, "n_samples": 30, "random_state": 2}
+    longer, shorter = (
+        model.forecast(
+            h, exog[80 : 80 + h], cov[: 2 * h, : 2 * h] if uncertain else None, **options
+        )
+        for h in (10, 4)
+    )
+    assert_first_steps(longer, shorter)
+
+
+@pytest.mark.parametrize("kind", PROPAGATIONS)
+def test_first_steps_with_errors_of_observation(y, kind):
+    (model,) = Forecaster(GP, lags=2, differences=1).fit(y).models_
+    regressor = copy.copy(model.regressor)
+    regressor.posterior_ = dataclasses.replace(regressor.posterior_, observation_var=0.3)
+    model = dataclasses.replace(model, regressor=regressor)
+    method = Method(kind, True, 20, 4)
+    longer, shorter = (model.forecast(model.history.future(h), method) for h in (9, 3))
+    assert_first_steps(longer, shorter)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 4, 6])
+def test_root_of_a_covariance_of_any_rank(rank):
+    factor = np.random.default_rng(rank).standard_normal((6, rank))
+    cov = np.diag([1.0, 1e6, 1.0, 0.0, 1.0, 1e-6]) @ (factor @ factor.T)
+    cov = cov @ np.diag([1.0, 1e6, 1.0, 0.0, 1.0, 1e-6])
+    root = sampling.lower_root(cov)
+    std = np.sqrt(np.diagonal(cov))
+    # what is dropped of a variance is below 1e-12 of it, and of a covariance below its root
+    assert (np.abs(root @ root.T - cov) <= 1e-6 * np.outer(std, std)).all()
+    assert not np.triu(root, 1).any()
+    np.testing.assert_array_equal(sampling.lower_root(cov[:4, :4]), root[:4, :4])

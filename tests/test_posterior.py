@@ -1,5 +1,6 @@
 """KernelPosterior and its factors against the definition with the matrix G written out."""
 
+import pickle
 from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
@@ -165,6 +166,17 @@ def test_error_of_the_observation_is_in_every_variance_and_in_no_covariance(post
     for method in ("moments", "taylor_moments"):
         a, b = (getattr(p, method)(X[0], 0.1 * np.eye(2)) for p in (posterior, both))
         assert b.var == pytest.approx(a.var + 0.2, rel=1e-12)
+
+
+def test_what_was_computed_is_no_part_of_a_pickle():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    posterior = GPRegressor(lengthscales=1.0).fit(X, np.sin(X[:, 0])).posterior_
+    before = len(pickle.dumps(posterior))
+    mean, cov = np.array([0.1, 0.3]), 0.1 * np.eye(2)
+    moments = posterior.moments(mean, cov)
+    assert len(pickle.dumps(posterior)) == before
+    again = pickle.loads(pickle.dumps(posterior)).moments(mean, cov)
+    np.testing.assert_allclose(again.var, moments.var, rtol=1e-12)
 
 
 def test_posterior_is_frozen():

@@ -20,7 +20,8 @@ from forecast_unc.regression.kernels import lower_tiles
 
 # exp overflows at 709; beyond this exponent the kernel values, which underflow there,
 # are multiplied in before exp.
-_LARGE_EXPONENT = 300.0
+LARGE_EXPONENT = 300.0
+_EPS = float(np.finfo(np.float64).eps)
 
 
 class Moments(NamedTuple):
@@ -37,6 +38,19 @@ class Departure(NamedTuple):
     mean: float  # E[w.phi(x)] - w.phi(m)
     second: float  # tr[(G + w w') (E[phi phi'] - phi(m) phi(m)')]
     slope: Array  # (d,), E[d w.phi / dx]
+    roundoff: float = 0.0  # estimate of that of `second`
+
+
+class MeanFeatures(NamedTuple):
+    """Mean kernel features q_i = E[k_i(x)] under N(m, S), in the letters of `departure`."""
+
+    log_kernel: Array  # (m,), log k_i(m)
+    kernel: Array  # (m,), k_i(m)
+    projected: Array  # (r, m), p_i = F' (c_i - m) / l
+    pulled: Array  # (r, m), (I + F'F)^-1 p_i
+    log_mean: Array  # (m,), log q_i
+    mean: Array  # (m,), q_i
+    change: Array  # (m,), q_i - k_i(m)
 
 
 def covariance_root(cov: Array) -> Array:
@@ -119,43 +133,66 @@ def departure(
     Quinonero-Candela, PhD thesis, DTU (2004). The departure form is ours.
     """
     m = scaled.shape[1]
-    log_kernel = -0.5 * np.einsum("ij,ij->j", scaled, scaled)
-    kernel = np.exp(log_kernel)
-    w_kernel, w_linear = weights[:m], weights[m:-1]
     kk, kl, ll = second_moment
     second = np.einsum("ar,br,ab->", root, root, ll[:-1, :-1])
     if not root.shape[1]:  # S = 0
-        return Departure(0.0, 0.0, scaled @ (w_kernel * kernel) / lengthscales + w_linear)
+        kernel = np.exp(-0.5 * np.einsum("ij,ij->j", scaled, scaled))
+        slope = scaled @ (weights[:m] * kernel) / lengthscales + weights[m:-1]
+        return Departure(0.0, 0.0, slope)
     if not m:
-        return Departure(0.0, float(second), w_linear.copy())
+        return Departure(0.0, float(second), weights[:-1].copy())
 
     F = root / lengthscales[:, None]  # (d, r)
-    gram = F.T @ F
-    p: Array = dgemm(1.0, F, scaled, trans_a=1)  # (r, m), F' (c_i - m) / l
+    features = mean_features(F, scaled)
+    kernel, change = features.kernel, features.change
+    delta = weights[:m] @ change
+    # slope: (S + L)^-1 (c - m) = D (I + F F')^-1 zeta, D = diag(1 / l)
+    wq = weights[:m] * features.mean
+    slope = dgemv(1.0, scaled, wq) - F @ dgemv(1.0, features.pulled, wq)
+    slope = slope / lengthscales + weights[m:-1]
 
+    # kernel-linear, twice by symmetry; B^-1 S nu_i = l F (I + F'F)^-1 p_i = root pulled_i
+    second += 2.0 * (kl @ np.append(mean, 1.0)) @ change
+    second += 2.0 * np.einsum("ir,ri,i->", kl[:, :-1] @ root, features.pulled, features.mean)
+
+    # kernel-kernel: E_ij = z_i . z_j + (|z_i|^2 + |z_j|^2) / 2 - log|R| / 2
+    chol, half_log_det = _cholesky_of_identity_plus(2.0 * F.T @ F)
+    z: Array = dtrsm(1.0, chol, features.projected, lower=1)
+    second += _weighted_expm1(kk, kernel, features.log_kernel, z, half_log_det)
+    # |W_ij D_ij| as for positive semi-definite W and D: an upper estimate, by up to a factor of
+    # 100, wherever the sum was compared with 80 digits
+    exponent = 2.0 * np.einsum("ij,ij->j", z, z) - half_log_det  # E_ii
+    spread = np.exp(2.0 * features.log_kernel + exponent) - kernel**2
+    roundoff = _EPS * np.sqrt(np.abs(np.diagonal(kk) * spread)).sum() ** 2
+    return Departure(float(delta), float(second), slope, float(roundoff))
+
+
+def mean_features(F: Array, scaled: Array) -> MeanFeatures:
+    """Mean kernel features and what they are made of.
+
+    Parameters
+    ----------
+    F : ndarray of shape (d, r)
+        Root of the input's covariance, in length-scales.
+    scaled : ndarray of shape (d, m)
+        (c_i - m) / l, one column a center.
+
+    Returns
+    -------
+    MeanFeatures
+    """
+    log_kernel = -0.5 * np.einsum("ij,ij->j", scaled, scaled)
+    kernel = np.exp(log_kernel)
+    p: Array = dgemm(1.0, F, scaled, trans_a=1)
     # e_i: nu' B^-1 S nu = |u_i|^2 with u_i = chol(I + F'F)^-1 p_i
-    chol, half_log_det = _cholesky_of_identity_plus(gram)
+    chol, half_log_det = _cholesky_of_identity_plus(F.T @ F)
     u: Array = dtrsm(1.0, chol, p, lower=1)
     e = 0.5 * np.einsum("ij,ij->j", u, u) - half_log_det
     # q_i = k_i exp(e_i) <= 1, though exp(e_i) alone may overflow far from the data
     q = np.exp(log_kernel + e)
-    change = np.where(e < _LARGE_EXPONENT, kernel * np.expm1(np.minimum(e, 700.0)), q - kernel)
-    delta = w_kernel @ change
-
-    # slope: (S + L)^-1 (c - m) = D (I + F F')^-1 zeta, D = diag(1 / l)
-    pulled: Array = dtrsm(1.0, chol, u, lower=1, trans_a=1)  # (I + F'F)^-1 p_i
-    wq = w_kernel * q
-    slope = (dgemv(1.0, scaled, wq) - F @ dgemv(1.0, pulled, wq)) / lengthscales + w_linear
-
-    # kernel-linear, twice by symmetry; B^-1 S nu_i = l F (I + F'F)^-1 p_i = root pulled_i
-    second += 2.0 * (kl @ np.append(mean, 1.0)) @ change
-    second += 2.0 * np.einsum("ir,ri,i->", kl[:, :-1] @ root, pulled, q)
-
-    # kernel-kernel: E_ij = z_i . z_j + (|z_i|^2 + |z_j|^2) / 2 - log|R| / 2
-    chol, half_log_det = _cholesky_of_identity_plus(2.0 * gram)
-    z: Array = dtrsm(1.0, chol, p, lower=1)
-    second += _weighted_expm1(kk, kernel, log_kernel, z, half_log_det)
-    return Departure(float(delta), float(second), slope)
+    change = np.where(e < LARGE_EXPONENT, kernel * np.expm1(np.minimum(e, 700.0)), q - kernel)
+    pulled: Array = dtrsm(1.0, chol, u, lower=1, trans_a=1)
+    return MeanFeatures(log_kernel, kernel, p, pulled, log_kernel + e, q, change)
 
 
 def _cholesky_of_identity_plus(gram: Array) -> tuple[Array, float]:
@@ -179,14 +216,14 @@ def _weighted_expm1(
     left[r] = half_norm - half_log_det
     right[r + 1] = half_norm
     left[r + 1] = right[r] = 1.0
-    overflows = 4.0 * half_norm.max() > _LARGE_EXPONENT  # E_ij <= |z_i|^2 + |z_j|^2
+    overflows = 4.0 * half_norm.max() > LARGE_EXPONENT  # E_ij <= |z_i|^2 + |z_j|^2
     total = 0.0
     for rows, columns in lower_tiles(m):
         # the exponents and then the products live in one tile: no other large array
         tile: Array = dgemm(1.0, left[:, rows], right[:, columns], trans_a=1)
         part = 0.0
         if overflows:
-            large = tile > _LARGE_EXPONENT
+            large = tile > LARGE_EXPONENT
             at, to = np.nonzero(large)
             at, to = at + rows.start, to + columns.start
             combined = np.exp(log_kernel[at] + log_kernel[to] + tile[large])

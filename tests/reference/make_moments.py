@@ -75,6 +75,47 @@ def moments(case):
     return {"mean": float(mean), "var": float(var), "input_output_cov": [float(c) for c in cov]}
 
 
+def contradicting():
+    """Cases whose rows contradict their noise: large weights that cancel, conditions to 7e11."""
+    logistic, cycle = [0.3], [1.0, 2.0, 3.0, 2.0] * 9
+    for _ in range(40):
+        logistic.append(3.9 * logistic[-1] * (1 - logistic[-1]))
+    common = {"linear_scale": [0.2, 0.2], "bias_scale": 0.3}
+    small = {"cov": [[2e-7, 1e-8], [1e-8, 1e-9]]}
+    wide = {"cov": [[4e-2, -1e-2], [-1e-2, 2e-2]]}
+    for name, series, parameters in (
+        ("logistic map", logistic, {"lengthscales": [0.6, 4.0], "amplitude": 1.3}),
+        ("cycle", cycle, {"lengthscales": [2.0, 2.0], "amplitude": 1.5}),
+    ):
+        y = np.append(series, [0.5] * 3)  # what no model of the rest expects
+        X = np.column_stack([y[1:-1], y[:-2]])
+        case = parameters | common | {"X": (X - X.mean(axis=0)).tolist()}
+        case["y"] = (y[2:] - y[2:].mean()).tolist()
+        case["mean"] = (X[-1] - X.mean(axis=0)).tolist()
+        yield f"{name}, small cov", case | small | {"noise_std": 1.5e-4}
+        yield f"{name}, wide cov", case | wide | {"noise_std": 1.5e-4}
+    rng = np.random.default_rng(6)
+    for d, noise_std, spread in ((1, 1e-4, 0.01), (2, 1e-5, 0.01), (2, 1e-5, 0.3), (4, 1e-5, 0.1)):
+        X, F = rng.uniform(-2, 2, size=(36, d)), spread * rng.normal(size=(d, d))
+        X[30:] = X[:6]
+        X -= X.mean(axis=0)
+        y = np.sin(1.5 * X[:, 0]) + 0.4 * X[:, -1] + 0.3 * rng.standard_normal(36) * (X[:, 0] > 0)
+        yield (
+            f"twins, {d} inputs, noise of {noise_std:g}, spread of {spread:g}",
+            {
+                "X": X.tolist(),
+                "y": y.tolist(),
+                "lengthscales": [1.3] * d,
+                "amplitude": 1.5,
+                "linear_scale": [0.5] * d,
+                "bias_scale": 1.0,
+                "mean": (X[3] + 0.1).tolist(),
+                "cov": (F @ F.T).tolist(),
+                "noise_std": noise_std,
+            },
+        )
+
+
 def main():
     rng = np.random.default_rng(4)
     X = rng.uniform(-2, 2, size=(40, 2))
@@ -105,6 +146,8 @@ def main():
     for case in cases.values():
         noise = case["noise_std"] * np.random.default_rng(5).standard_normal(len(y))
         case["y"] = (y + noise).tolist()
+    cases |= dict(contradicting())
+    for case in cases.values():
         case["answer"] = moments(case)
     path = Path(__file__).with_suffix("").with_name("moments.json")
     path.write_text(json.dumps(cases, indent=1) + "\n")

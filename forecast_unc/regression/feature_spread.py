@@ -1,0 +1,164 @@
+"""A factor R of the covariance of features under a Gaussian input, R R' = Cov[phi(x)].
+
+With it every term of a variance is a sum of squares: of L^-1 P R by a triangular solve, and of
+w'R. The explicit form tr[(G + w w') Cov] loses the digits of the condition of L L' and more where
+large weights cancel, which they do where rows contradict a small noise; sums of squares lose those
+of its root. For Gaussian processes of 36 contradicting rows, conditions 5e11 to 7e11, the explicit
+form was wrong by a factor of up to 5000, this one by 2.3e-4 at most, against 80 digits and with
+five kinds of BLAS kernels; at conditions up to 9e9 by 2e-7.
+"""
+
+import heapq
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from forecast_unc._typing import Array
+from forecast_unc.regression.moments import LARGE_EXPONENT, MeanFeatures, mean_features
+
+# Hermite columns at most, where they have not converged before: a choice, which bounds the cost
+# in many wide directions. In two directions of a tenth of a squared length-scale 64 were enough.
+_MOST_HERMITE = 512
+# Pivots are taken until what is left of the largest variance is this share, close to roundoff.
+_LEAST_SHARE = 1e-14
+# Columns that come at once.
+_BLOCK = 32
+
+
+class Spread(NamedTuple):
+    """The columns of R of first order, and what the others are made of; along the axes of F'F."""
+
+    linear: Array  # (d, r), rows of the inputs: a root of their covariance
+    kernel: Array  # (m, r), rows of the kernels
+    features: MeanFeatures
+    g: Array  # (r,), diagonal of F'F
+
+
+def feature_spread(root: Array, scaled: Array, lengthscales: Array) -> Spread:
+    r"""Columns of R of first order in the input, which are all of the linear part.
+
+    In directions in which F'F = diag(g), and with x = m + root xi, xi ~ N(0, I), each feature is a
+    series in products of normalized Hermite polynomials of xi. Their coefficients are the columns
+    of R: those of kernel i, with q_i = E[k_i] and mu = (I + F'F)^-1 p_i,
+
+    .. math::
+        R_{i\alpha} = q_i \textstyle\prod_r h_{\alpha_r}(\mu_{ir}), \quad
+        h_0 = 1, \; h_1 = \mu, \;
+        h_{n+1} = \bigl(\mu h_n - \tfrac{g}{1+g} \sqrt n\, h_{n-1}\bigr) / \sqrt{n+1} .
+
+    `beyond_first_order` gives the further ones.
+
+    Parameters
+    ----------
+    root : ndarray of shape (d, r)
+        Root of the input's covariance.
+    scaled : ndarray of shape (d, m)
+        (c_i - m) / l, one column a center.
+    lengthscales : ndarray of shape (d,)
+        Length-scales l.
+
+    Returns
+    -------
+    Spread
+    """
+    _, size, axes = np.linalg.svd(root / lengthscales[:, None], full_matrices=False)
+    root = root @ axes.T
+    features = mean_features(root / lengthscales[:, None], scaled)
+    return Spread(root, (features.mean * features.pulled).T, features, size**2)
+
+
+def beyond_first_order(spread: Spread) -> Iterator[Array]:
+    r"""Further columns of R, those of the kernels, some at a time.
+
+    Hermite columns, largest decay last, each right to its last digits; and if those are not
+    enough, a pivoted Cholesky factorization of what is left of
+
+    .. math::
+        \mathrm{Cov}[k_i, k_j] &= q_i q_j\, \mathrm{expm1}(\epsilon_{ij}), \\
+        \epsilon_{ij} &= \textstyle\sum_r \bigl[p_{ir} p_{jr}
+            - \tfrac12 (p_{ir}^2 + p_{jr}^2)\, g_r / (1+g_r)
+            \bigr] / (1+2g_r) - \tfrac12 \log[1 - g_r^2 / (1+g_r)^2],
+
+    whose columns gather roundoff as their pivots get small.
+
+    Parameters
+    ----------
+    spread : Spread
+        The columns of first order.
+
+    Yields
+    ------
+    ndarray of shape (m, k)
+    """
+    given = [spread.kernel]
+    for block in _hermite_columns(spread.features, spread.g):
+        given.append(block)
+        yield block
+    yield from _pivoted_columns(spread.features, spread.g, np.hstack(given))
+
+
+def _hermite_columns(features: MeanFeatures, g: Array) -> Iterator[Array]:
+    """Blocks (m, k) of Hermite columns of order two and more."""
+    mu, share = features.pulled.T, g / (1.0 + g)
+    tables = [np.ones_like(mu), mu]  # h_n of each center and direction, (m, r)
+    orders = islice(_by_decay(share), _MOST_HERMITE)
+    while block := list(islice(orders, _BLOCK)):
+        for n in range(len(tables) - 1, max(map(max, block))):
+            following = mu * tables[n] - share * np.sqrt(n) * tables[n - 1]
+            tables.append(following / np.sqrt(n + 1.0))
+        columns = np.empty((len(mu), len(block)), order="F")
+        for column, alpha in zip(columns.T, block, strict=True):
+            column[:] = features.mean
+            for direction, n in enumerate(alpha):
+                if n:
+                    column *= tables[n][:, direction]
+        yield columns
+
+
+def _by_decay(share: Array) -> Iterator[tuple[int, ...]]:
+    """Orders alpha, |alpha| >= 2, of each direction by falling product of share**alpha."""
+    cost = -np.log(np.maximum(share, 1e-300))
+    unit = np.eye(len(cost), dtype=np.intp)
+    heap = [(c, tuple(unit[j].tolist()), j) for j, c in enumerate(cost.tolist())]
+    heapq.heapify(heap)
+    while heap:
+        total, alpha, last = heapq.heappop(heap)
+        if sum(alpha) > 1:
+            yield alpha
+        for j in range(last, len(cost)):  # each alpha has one way to it: directions in turn
+            more = tuple(n + (i == j) for i, n in enumerate(alpha))
+            heapq.heappush(heap, (total + float(cost[j]), more, j))
+
+
+def _pivoted_columns(features: MeanFeatures, g: Array, given: Array) -> Iterator[Array]:
+    """Blocks (m, k) of a Cholesky factor of the kernels' covariance less given @ given.T."""
+    p = features.projected.T  # (m, r)
+    log_q, q = features.log_mean, features.mean
+    half = 0.5 * (p**2) @ (g / ((1.0 + g) * (1.0 + 2.0 * g)))
+    log_det = 0.5 * np.log1p(-((g / (1.0 + g)) ** 2)).sum()
+
+    def entries(j: slice | np.intp) -> Array:
+        """Covariances of all kernels with kernel j; with slice(None) their variances."""
+        exponent = (p * p[j]) @ (1.0 / (1.0 + 2.0 * g)) - half - half[j] - log_det
+        large = exponent > LARGE_EXPONENT
+        combined = np.exp(np.where(large, log_q + log_q[j] + exponent, 0.0))
+        plain = q * q[j] * np.expm1(np.where(large, 0.0, exponent))
+        return np.asarray(np.where(large, combined - q * q[j], plain))
+
+    m, start, left = len(p), given.shape[1], entries(slice(None))
+    least = _LEAST_SHARE * left.max()
+    left = left - (given**2).sum(axis=1)
+    out = np.asfortranarray(np.hstack([given, np.empty((m, m))]))
+    k = first = start
+    while k < start + m and left.max() > least:
+        pivot = np.argmax(left)
+        out[:, k] = (entries(pivot) - out[:, :k] @ out[pivot, :k]) / np.sqrt(left[pivot])
+        left -= out[:, k] ** 2
+        left[pivot] = 0.0  # but for roundoff
+        k += 1
+        if k - first == _BLOCK:
+            yield out[:, first:k]
+            first = k
+    yield out[:, first:k]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
 from forecast_unc.forecasting import sampling
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method
+from forecast_unc.regression.regressor import KernelRegressor
 
 GP = GPRegressor(lengthscales=3.0)
 
@@ -126,3 +127,73 @@ def test_root_of_a_covariance_of_any_rank(rank):
     assert (np.abs(root @ root.T - cov) <= 1e-6 * np.outer(std, std)).all()
     assert not np.triu(root, 1).any()
     np.testing.assert_array_equal(sampling.lower_root(cov[:4, :4]), root[:4, :4])
+
+
+# How many rows are too many
+
+
+@pytest.mark.parametrize("n", [4000, 100_000])
+@pytest.mark.parametrize("regressor", [None, RVMRegressor()], ids=["gp", "rvm"])
+def test_more_rows_than_a_regressor_can_have_are_an_error_before_any_work(
+    monkeypatch, n, regressor
+):
+    def unasked(self, X, y):
+        raise AssertionError("must not be fitted")
+
+    for kind in (GPRegressor, RVMRegressor):
+        monkeypatch.setattr(kind, "fit", unasked)
+    y = pd.Series(np.random.default_rng(0).standard_normal(n))
+    most = KernelRegressor.most_rows
+    message = f"max_train must be given for more than {most} training rows; got {n - 2}, of which "
+    with pytest.raises(ValueError, match=f"{message}.* Pass max_train={most} or fewer"):
+        Forecaster(regressor, lags=2).fit(y)
+    with pytest.raises(AssertionError, match="must not be fitted"):
+        Forecaster(regressor, lags=2, max_train=most).fit(y)
+
+
+def test_rows_are_counted_without_those_that_touch_missing_values(monkeypatch):
+    monkeypatch.setattr(GPRegressor, "most_rows", 40)
+    y = pd.Series(np.random.default_rng(0).standard_normal(60))
+    with pytest.raises(
+        ValueError, match=r"more than 40 training rows; got 58, of which GPRegresso"
+    ):
+        Forecaster(GP, lags=2).fit(y)
+    y.iloc[::6] = np.nan  # each leaves out three rows
+    assert Forecaster(GP, lags=2).fit(y).models_[0].n_rows < 40
+    monkeypatch.setattr(GPRegressor, "most_rows", None)
+    assert Forecaster(GP, lags=2).fit(y.dropna().reset_index(drop=True)).models_[0].n_rows == 48
+
+
+def test_what_is_taken_in_later_is_no_error(monkeypatch):
+    """An update costs O(n^2) a value."""
+    monkeypatch.setattr(GPRegressor, "most_rows", 40)
+    y = pd.Series(np.random.default_rng(0).standard_normal(60))
+    model = Forecaster(GP, lags=2).fit(y[:42]).update(y[42:])
+    assert model.models_[0].n_rows == 58
+
+
+# New ones only
+
+
+def test_a_fitted_model_makes_others(y):
+    (model,) = Forecaster(GP, lags=2).fit(y[:60]).models_
+    ahead, history = model.forecast(model.history.future(3)), model.history
+    longer = history.followed_by(y[60:])
+    extended, moved = model.extend(longer), model.at(longer)
+    assert (model.n_rows, extended.n_rows, moved.n_rows) == (58, 78, 58)
+    assert model.history is history
+    assert moved.regressor is model.regressor
+    assert extended.regressor is not model.regressor
+    again = model.forecast(history.future(3))
+    pd.testing.assert_frame_equal(again.cov, ahead.cov)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        model.n_rows = 3
+
+
+def test_rows_are_the_last_only_where_there_were_more(y):
+    both = [Forecaster(GP, lags=2, max_train=50).fit(part).models_[0] for part in (y, y[:40])]
+    assert [one.n_rows for one in both] == [50, 38]
+    assert str(both[0]).endswith(", last 50 rows")
+    assert str(both[1]).endswith(", 38 rows")
+    short = Forecaster().fit(y[:15])
+    assert not any("last" in str(one) for one in short.models_)

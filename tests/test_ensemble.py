@@ -1,0 +1,260 @@
+"""A weighted list of fitted models: its first steps, its weights, and that nothing changes it."""
+
+import copy
+import functools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+from sklearn.base import clone
+
+from forecast_unc import Combination, Forecast, Forecaster, GPRegressor, RVMRegressor, datasets
+from forecast_unc.forecasting.recursion import PROPAGATIONS, Method
+from tests.test_model import assert_first_steps
+
+
+def walk(n, seed, freq="D", level=100.0):
+    values = level + np.random.default_rng(seed).standard_normal(n).cumsum()
+    return pd.Series(values, pd.date_range("2020-01-01", periods=n, freq=freq), name="y")
+
+
+def season(n, period, freq, noise=0.1):
+    rng = np.random.default_rng(n)
+    values = 3 + np.sin(2 * np.pi * np.arange(n) / period) + noise * rng.standard_normal(n)
+    return pd.Series(values, pd.date_range("2020-01-01", periods=n, freq=freq))
+
+
+SERIES = {
+    "gdp": datasets.load_us_gdp,
+    "nile": datasets.load_nile,
+    "short": lambda: walk(15, 0),
+    "short, lognormal": lambda: np.exp(0.7 * walk(15, 1, "B", level=0.0).diff().dropna()),
+    "negative": lambda: walk(70, 2, level=0.0),
+    "months": lambda: season(100, 12, "MS"),
+    "months, log": lambda: np.exp(season(60, 12, "MS")),
+    "weeks": lambda: season(170, 52, "W"),
+    "a gap at the end": lambda: walk(70, 3).where(np.arange(70) != 68),
+}
+
+
+@functools.cache
+def fitted(name):
+    return Forecaster().fit(SERIES[name]())
+
+
+@pytest.mark.parametrize("name", SERIES)
+@settings(max_examples=8)
+@given(st.integers(1, 14), st.integers(1, 20))
+def test_first_steps_of_the_automatic_choice(name, k, more):
+    model = fitted(name)
+    assert_first_steps(model.forecast(k + more), model.forecast(k))
+
+
+@pytest.mark.parametrize("kind", PROPAGATIONS)
+@pytest.mark.parametrize("name", ["gdp", "short, lognormal", "a gap at the end"])
+@pytest.mark.parametrize("path_consistent", [True, False])
+def test_first_steps_of_the_automatic_choice_whatever_the_propagation(name, kind, path_consistent):
+    options = {"propagation": kind, "path_consistent": path_consistent}
+    options |= {"n_samples": 25, "random_state": 0}
+    model = fitted(name)
+    assert_first_steps(model.forecast(13, **options), model.forecast(2, **options))
+
+
+# The weights belong to the fitted model
+
+
+@pytest.mark.parametrize("kind", PROPAGATIONS)
+@pytest.mark.parametrize("name", ["gdp", "short", "months"])
+def test_weights_are_those_of_the_exact_forecasts(name, kind):
+    model, steps = fitted(name), 6
+    rule = model.ensemble_.averaging
+    horizon = max(steps, rule.look_ahead)
+    exact = [one.forecast(one.history.future(horizon)) for one in model.models_]
+    shares = rule.shares(exact, horizon, rule.look_ahead)[:, :steps]
+    method = Method(kind, True, 20, 0)
+    apart = [one.forecast(one.history.future(steps), method) for one in model.models_]
+    expected = Forecast.average(apart, shares)
+    ahead = model.forecast(steps, propagation=kind, n_samples=20, random_state=0)
+    np.testing.assert_allclose(ahead.mean, expected.mean, rtol=1e-12)
+    np.testing.assert_allclose(ahead.cov, expected.cov, rtol=1e-9)
+
+
+def test_naive_is_as_wide_as_exact_at_step_1_and_never_wider_on_gdp():
+    widths = {}
+    for kind in ("naive", "exact"):
+        band = fitted("gdp").forecast(24, propagation=kind).interval(0.95)
+        widths[kind] = (band["upper"] - band["lower"]).to_numpy()
+    assert widths["naive"][0] == pytest.approx(widths["exact"][0], rel=1e-9)
+    assert (widths["naive"][1:] < widths["exact"][1:]).all()
+
+
+# Nothing changes a fitted one
+
+
+def state(model):
+    """All that a forecaster rests on."""
+    history = model.ensemble_.history
+    posteriors = [one.regressor.posterior_ for one in model.models_]
+    return (
+        history.index,
+        history.y.tolist(),
+        [one.n_rows for one in model.models_],
+        [len(one.history.y) for one in model.models_],
+        [(p.centers.tolist(), p.weights.tolist()) for p in posteriors],
+        len(model.refused_),
+    )
+
+
+def assert_as_it_was(model, before, ahead):
+    assert before[0].equals(model.ensemble_.history.index)
+    assert state(model)[1:] == before[1:]
+    pd.testing.assert_frame_equal(model.forecast(4).cov, ahead.cov)
+    pd.testing.assert_series_equal(model.forecast(4).mean, ahead.mean)
+
+
+LOGISTIC = [0.1]
+for _ in range(82):
+    LOGISTIC.append(3.9 * LOGISTIC[-1] * (1 - LOGISTIC[-1]))
+
+
+@pytest.mark.parametrize(
+    "forecaster",
+    [
+        Forecaster(lags=2),
+        Forecaster(lags=3, differences=1),
+        Forecaster(lags=2, transform="log"),
+        Forecaster(lags=4, max_train=30),
+        Forecaster(RVMRegressor(), lags=2),
+        Forecaster(),
+    ],
+    ids=["lags", "changes", "log", "max_train", "rvm", "automatic"],
+)
+def test_an_update_that_fails_leaves_all_as_it_was(forecaster, monkeypatch):
+    y = pd.Series(LOGISTIC[:80], name="y")
+    model = clone(forecaster).fit(y)
+    before, ahead = state(model), model.forecast(4)
+    later = pd.RangeIndex(80, 83)
+    for values, error in (
+        ([0.3, 0.4, np.inf], ValueError),
+        (["a", "b", "c"], TypeError),
+        ([0.3, "b", 0.4], TypeError),
+    ):
+        with pytest.raises(error, match="y_new must be"):
+            model.update(pd.Series(values, later))
+        assert_as_it_was(model, before, ahead)
+    with pytest.raises(ValueError, match="y_new must follow"):  # a gap in the index
+        model.update(pd.Series([0.3, 0.4], pd.RangeIndex(81, 83)))
+    assert_as_it_was(model, before, ahead)
+    with pytest.raises(ValueError, match="y_new must follow"):
+        model.update(pd.Series([0.3, 0.4, 0.4], pd.Index([80, 81, 83])))
+    assert_as_it_was(model, before, ahead)
+
+    def refuses(self, X, y):
+        raise error
+
+    for error in (ValueError("the factor has lost its digits"), KeyboardInterrupt()):
+        monkeypatch.setattr(type(model.models_[0].regressor), "condition", refuses)
+        with pytest.raises(type(error)):
+            model.update(pd.Series([1e9, 1e9, 1e9], later))
+        assert_as_it_was(model, before, ahead)
+
+
+@pytest.mark.parametrize("forecaster", [Forecaster(lags=2), Forecaster()], ids=["lags", "auto"])
+def test_three_huge_values_are_taken_in_by_all_or_by_none(forecaster):
+    """Squares of 1e9 are beyond the digits of the posterior: some are refused."""
+    y = pd.Series(LOGISTIC[:80], name="y")
+    model = clone(forecaster).fit(y)
+    before, ahead = state(model), model.forecast(4)
+    try:
+        model.update(pd.Series([1e9] * 3, pd.RangeIndex(80, 83)))
+    except ValueError:
+        assert_as_it_was(model, before, ahead)
+        return
+    assert len(model.ensemble_.history.y) == 83
+    for one in model.models_:
+        assert len(one.history.y) == 83
+        assert one.n_rows == 83 - one.specification.depth
+
+
+def test_gaps_are_taken_in():
+    model = Forecaster(lags=2).fit(pd.Series(LOGISTIC[:80]))
+    model.update(pd.Series([np.nan, 0.4, np.nan], pd.RangeIndex(80, 83)))
+    assert len(model.ensemble_.history.y) == 83
+    assert model.models_[0].n_rows == 78
+
+
+class Interrupted(GPRegressor):
+    """Stops what it is asked to learn, from a number of rows on."""
+
+    def __init__(self, most=100):
+        super().__init__(lengthscales=3.0)
+        self.most = most
+
+    def fit(self, X, y):
+        if len(y) > self.most:
+            raise KeyboardInterrupt
+        return super().fit(X, y)
+
+    def condition(self, X, y):
+        if len(y) > self.most:
+            raise KeyboardInterrupt
+        return super().condition(X, y)
+
+
+@pytest.mark.parametrize("lags", [2, "auto"])
+def test_an_interrupt_leaves_an_earlier_fit(lags):
+    y = walk(90, 5)
+    model = Forecaster(Interrupted(60), lags=lags).fit(y[:60])
+    before, ahead = state(model), model.forecast(4)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(y)
+    assert_as_it_was(model, before, ahead)
+    with pytest.raises(KeyboardInterrupt):
+        model.update(y[60:])
+    assert_as_it_was(model, before, ahead)
+    both = Combination([model, Forecaster(lags=1)]).fit(y[:60])
+    cov = both.forecast(3).cov
+    for learn in (lambda: both.fit(y), lambda: both.update(y[60:])):
+        with pytest.raises(KeyboardInterrupt):
+            learn()
+        pd.testing.assert_frame_equal(both.forecast(3).cov, cov)
+
+
+def test_apply_and_update_leave_what_shares_the_model():
+    y = walk(80, 6)
+    model = Forecaster().fit(y[:70])
+    shared, applied = copy.copy(model), model.apply(y)
+    before, ahead = state(model), model.forecast(4)
+    assert applied.models_[0].regressor is model.models_[0].regressor  # nothing is learned
+    shared.update(y[70:])
+    assert_as_it_was(model, before, ahead)
+
+
+# Short lognormal series
+
+
+@pytest.mark.parametrize("seed", range(21))
+def test_the_mean_of_a_short_lognormal_series_means_something(seed):
+    """A member counts up to the step at which its mean is more than exp(2) = 7.4 medians.
+
+    That is a lognormal of log std 2, whose std is 54 medians and 4.2 times what its 95 % band says.
+    Mean and band of the average are the averages of the members', and its std is no more than the
+    average of theirs: what holds for each of them holds for it. The median of a normal member may
+    be negative: then its own is no measure of the others.
+    """
+    rng = np.random.default_rng(seed)
+    index = pd.date_range("2024-01-01", periods=15, freq="B")
+    model = Forecaster().fit(pd.Series(np.exp(0.6 * rng.standard_normal(15)), index))
+    ahead, limit = model.forecast(10), np.exp(2) * (1 + 1e-9)
+    medians = np.array([one.forecast(one.history.future(10)).median for one in model.models_])
+    assert (ahead.mean <= limit * medians.max(axis=0)).all()
+    positive = (medians > 0).all(axis=0)
+    assert (ahead.mean[positive] <= limit * ahead.median[positive]).all()
+    band, quantile = ahead.interval(0.95), norm.ppf(0.975)
+    largest = np.exp(2) * np.sqrt(np.expm1(4)) * quantile / np.sinh(2 * quantile)
+    assert 4 < largest < 4.3
+    said = (band["upper"] - band["lower"]) / (2 * quantile)
+    assert (ahead.std <= largest * said * (1 + 1e-9)).all()

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor, baselines
+from forecast_unc.distributions.diverged import Diverged
+from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.averaging import Averaging
-from forecast_unc.forecasting.diverged import Diverged
-from forecast_unc.forecasting.power import PowerTransform
 from tests.test_model import assert_first_steps
 
 BAND = 3.919927969080108  # width of the 95 % band of a unit std

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc.forecasting.history import History
+from forecast_unc.series.history import History
 
 INDEX = pd.date_range("2024-01-01", periods=6, freq="D")
 EXOG = pd.DataFrame({"a": np.arange(9.0), "b": 1.0}, pd.date_range("2024-01-01", periods=9))

@@ -84,7 +84,7 @@ def test_messages():
     with pytest.raises(
         ValueError, match=r"y must be positive for a log transform; got 0 at c\. Use no transform"
     ):
-        PowerTransform(0.0).check(y, list("abcd"))
+        PowerTransform(0.0).check(y, "abcd".__getitem__)
     with pytest.raises(
         ValueError, match=r"y must be nonnegative for a Box-Cox transform; got -1 at position 3\. "
     ):

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster, GPRegressor
-from forecast_unc.forecasting.history import History
 from forecast_unc.forecasting.specification import Arguments, as_lags, resolve
+from forecast_unc.series.history import History
 
 
 def arguments(**given):

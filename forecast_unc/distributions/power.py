@@ -1,8 +1,9 @@
 """Nonlinear transforms of the values: logarithm and Box-Cox."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -98,15 +99,15 @@ class PowerTransform:
         inner = float(minimize_scalar(loss, bounds=(0.0, 1.0), method="bounded").x)
         return cls(min((0.0, inner, 1.0), key=loss))  # the search never reaches an end
 
-    def check(self, y: Array, times: Any = None) -> None:
+    def check(self, y: Array, time: Callable[[int], str] | None = None) -> None:
         """Raise unless all values can be transformed.
 
         Parameters
         ----------
         y : ndarray of shape (n,)
             Values; NaN passes, as not observed.
-        times : sequence of length n, optional
-            What to call them in the message; by default their positions.
+        time : callable, optional
+            What to call a position in the message; by default a position.
 
         Raises
         ------
@@ -119,7 +120,7 @@ class PowerTransform:
         wrong = y <= 0 if self.power == 0 else y < 0
         if wrong.any():
             at = int(wrong.argmax())
-            place = f"position {at}" if times is None else times[at]
+            place = f"position {at}" if time is None else time(at)
             raise ValueError(
                 f"y must be {rule} for a {name} transform; got {y[at]:g} at {place}. "
                 "Use no transform, or add a constant to y."

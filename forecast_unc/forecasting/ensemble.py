@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self, TypeVar
@@ -92,14 +93,15 @@ class Ensemble:
         """
         steps, given = len(ahead.index), ahead.exog.shape[1] > 0
         if not given and len(self.models) > 1:
-            ahead = self.history.future(max(steps, self.averaging.look_ahead))
+            with suppress(ValueError):  # where the index cannot go on so far
+                ahead = self.history.future(max(steps, self.averaging.look_ahead))
         plain = method.propagation == "exact" and method.path_consistent
         return self.averaging.average(
             [partial(_first, model, ahead, method) for model in self.models],
             self.weights,
             steps,
             references=[] if plain else [partial(_first, m, ahead, None) for m in self.models],
-            can_look_ahead=not given,
+            can_look_ahead=not given and len(ahead.index) >= self.averaging.look_ahead,
         )
 
     def _each(self, history: History, move: Callable[[FittedModel], FittedModel]) -> Self:

@@ -79,7 +79,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     models_ : tuple of FittedModel
         The fitted models: each with its ``specification`` (lags, differences, ...), ``regressor``,
         ``transform`` (the nonlinear one), ``differencing`` (differences, shift and scale) and
-        ``n_rows``.
+        ``n_rows``. A regressor of scikit-learn is the ``estimator_`` of its ``regressor``.
     weights_ : ndarray of shape (k,)
         Their weights before the widths of a forecast are known; they add up to 1.
     refused_ : tuple of Refusal

@@ -195,7 +195,7 @@ class FittedModel:
         return _past(self.specification, self.transform, self.history)
 
     def _check_values(self, history: History) -> None:
-        self.transform.check(history.y, history.index)
+        self.transform.check(history.y, history.time)
 
 
 def _check_rows(specification: Specification, history: History) -> None:
@@ -233,7 +233,7 @@ def _power(kind: str | None, history: History) -> PowerTransform:
             )
         return PowerTransform.fit(values)
     transform = PowerTransform(0.0) if kind == "log" else PowerTransform()
-    transform.check(values, history.index)
+    transform.check(values, history.time)
     return transform
 
 

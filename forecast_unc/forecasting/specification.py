@@ -200,7 +200,7 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
         history.y, periods, arguments.transform is not None, history.exog.shape[1] > 0
     ):
         chosen = _completed(arguments, candidate, history, periods)
-        key = (f"{chosen.described()}, {chosen.max_train}", repr(chosen.regressor))
+        key = (f"{chosen.described()}, {chosen.max_train}", repr(chosen.regressor.get_params()))
         found.setdefault(key, chosen)
     by_width, widest = averaging(n_observed, bool(periods))
     look_ahead = int(np.clip(periods[0] if periods else 0, LOOK_AHEAD, MOST_AHEAD))

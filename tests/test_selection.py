@@ -214,7 +214,7 @@ def test_a_logarithm_needs_positive_values_and_leave(n, periods):
 @pytest.mark.parametrize(
     ("n", "seasonal", "expected"),
     [
-        (59, False, (False, 6.0)),
+        (59, False, (False, 8.0)),
         (60, False, (True, 4.0)),
         (30, True, (True, 4.0)),
     ],

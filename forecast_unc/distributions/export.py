@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from forecast_unc.distributions import scores
-
-if TYPE_CHECKING:
-    from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.bands import Bands
 
 
-def summary_frame(forecast: Forecast, alpha: float) -> pd.DataFrame:
+def summary_frame(forecast: Bands, alpha: float) -> pd.DataFrame:
     """Mean, standard error and interval, as :meth:`Forecast.summary_frame` returns them."""
     _check_number("alpha must be a number", alpha, "0.05")
     if not 0 < alpha < 1:
@@ -32,9 +29,7 @@ def summary_frame(forecast: Forecast, alpha: float) -> pd.DataFrame:
     )
 
 
-def nixtla_frame(
-    forecast: Forecast, levels: Sequence[float], unique_id: str | None
-) -> pd.DataFrame:
+def nixtla_frame(forecast: Bands, levels: Sequence[float], unique_id: str | None) -> pd.DataFrame:
     """Long table of one series, as :meth:`Forecast.to_nixtla` returns it."""
     levels = scores.check_several("levels", levels, "percentages", "(95,) for one")
     for level in levels:

@@ -18,18 +18,18 @@ from forecast_unc.distributions.axes import (
     plain,
     with_unit,
 )
+from forecast_unc.distributions.bands import Bands
 from forecast_unc.series.values import numeric_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from forecast_unc.distributions.forecast import Forecast
 
 _BAND_ALPHA = 0.2
 
 
 def fan(
-    forecast: Forecast,
+    forecast: Bands,
     coverage: Sequence[float] = (0.5, 0.8, 0.95),
     *,
     history: pd.Series[float] | None = None,
@@ -89,7 +89,7 @@ def fan(
     return finish(ax, forecast.index)
 
 
-def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Forecast) -> Axes:
+def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Bands) -> Axes:
     """Draw the values before a forecast, if given, and label the axis; return the axes."""
     if history is not None:
         values = numeric_values(history, "history")

@@ -5,7 +5,8 @@
 
 import copy
 import inspect
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -224,6 +225,22 @@ def test_two_kinds_of_noise_are_a_kalman_filter(missing, propagation):
     gain = np.linalg.solve(joint[np.ix_(seen, seen)], joint[np.ix_(seen, last)])
     cov = joint[np.ix_(last, last)] - joint[np.ix_(last, seen)] @ gain
     np.testing.assert_allclose(ahead.cov, differencing.scale**2 * cov, rtol=1e-8)
+
+
+@dataclass(frozen=True)
+class Apart(KernelPosterior):
+    """A posterior that says nothing of two inputs together, and has two kinds of noise."""
+
+    joint: ClassVar[bool] = False
+
+
+def test_naive_adds_an_observation_error_once_without_a_joint_covariance():
+    known = replace(linear_posterior(AR), observation_var=0.3)
+    apart = Apart(**vars(known))
+    answers = [
+        propagate(one, (1, 2), HISTORY, no_exog(4), propagation="naive") for one in (known, apart)
+    ]
+    np.testing.assert_allclose(answers[1].cov, answers[0].cov, rtol=1e-14)
 
 
 # A mixture of posteriors

@@ -434,3 +434,15 @@ def test_reduced_rank_takes_more_rows_than_a_gp(rng):
     with pytest.raises(ValueError, match="max_train must be given for more than 3000"):
         Forecaster(GPRegressor(), lags=2).fit(y)
     assert Forecaster(ReducedRankGP(), lags=2).fit(y).models_[0].n_rows == 3498
+
+
+def test_a_toy_is_sampled_as_well(rng):
+    X = rng.normal(size=(40, 2))
+    toy = ReducedRankGP(lengthscale=2.0).fit(X, np.sin(X[:, 0]))
+    mean, cov = np.zeros(2), 0.1 * np.eye(2)
+    exact = toy.predict_uncertain(mean, cov)
+    sampled = toy.predict_uncertain(mean, cov, "monte_carlo", n_samples=4000, random_state=0)
+    assert sampled.mean == pytest.approx(exact.mean, abs=5 * np.sqrt(exact.var / 4000))
+    assert sampled.var == pytest.approx(exact.var, rel=8 * np.sqrt(2 / 4000))
+    unseeded = toy.predict_uncertain(mean, cov, "monte_carlo", n_samples=4000)
+    assert unseeded.var == pytest.approx(exact.var, rel=8 * np.sqrt(2 / 4000))

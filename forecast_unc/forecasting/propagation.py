@@ -162,7 +162,7 @@ def _with_parts(
     inputs = np.column_stack([changes[times[:, None] - np.array(model.lags)], future.exog])
     noise_cov = function_part = None
     if not posterior.joint:
-        own = np.diag(posterior.predict(inputs)[1])
+        own = np.diag(posterior.predict(inputs)[1] - posterior.observation_var)
     else:
         function_cov = posterior.covariance(inputs)
         if not method.path_consistent:

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
 from forecast_unc.regression.differences import slope_by_differences, taylor_by_differences
 from forecast_unc.regression.moments import Moments
@@ -127,7 +126,6 @@ class ScikitLearnRegressor(KernelRegressor):
     """
 
     posterior_: PredictorPosterior
-    random_state: RandomState = None
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator

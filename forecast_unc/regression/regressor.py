@@ -23,7 +23,7 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
 
     most_rows: ClassVar[int | None] = 3000
     posterior_: Posterior
-    random_state: RandomState
+    random_state: RandomState = None
 
     @abstractmethod
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:

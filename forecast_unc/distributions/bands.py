@@ -10,6 +10,8 @@ import pandas as pd
 class Bands(Protocol):
     """Times, moments and central intervals of the steps; `Forecast` has them."""
 
+    def __len__(self) -> int: ...
+
     @property
     def index(self) -> pd.Index[Any]:
         """Times of the steps."""

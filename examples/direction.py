@@ -1,14 +1,14 @@
 """Will the next value be higher? Probabilities of a rise, from lags, by a relevance vector machine.
 
-One step ahead, rolling origin: the machine learns from the first half of a series, gives the
-probability of a rise for the next ten values (lags always observed), learns again, and so on.
+One step ahead, rolling origin: the machine is trained on the first half of a series, predicts the
+probability of a rise for the next ten values (lags always observed), is refitted, and so on.
 It is compared with the base rate of rises so far, with the rate after a rise and after a fall,
-with logistic regression on the same lags, and with the probability that a Gaussian process's
-forecast, trained on the values themselves, gives to a rise.
+with logistic regression on the same lags, and with the probability of a rise under the forecast of
+a Gaussian process trained on the values themselves.
 
-Sunspots are shown, the series with most to learn. There the machine beats the rates by far, equals
-logistic regression, and falls a little behind the Gaussian process, which learns from the values
-and not only from their direction. On the other series it is near the base rate, or worse.
+Sunspots are shown, the most predictable series. There the machine is far better than the rates,
+equal to logistic regression, and a little worse than the Gaussian process, which learns from the
+values and not only from their direction. On the other series it is near the base rate, or worse.
 
     python examples/direction.py --output DIR
     python examples/direction.py --output DIR --quick    # sunspots alone, two refits
@@ -36,7 +36,7 @@ RVM, GP, BASE = "RVM classifier", "GP on the values", "base rate"
 
 
 def others():
-    """Series that have no yearly cycle of their own, or are freed from it without looking ahead."""
+    """Series without a yearly cycle, or with it removed by a difference over a year."""
     gdp, elnino, co2 = datasets.load_us_gdp(), datasets.load_elnino(), datasets.load_co2()
     return {
         "Nile, flow": datasets.load_nile(),
@@ -54,7 +54,7 @@ def lagged(series):
 
 
 def probabilities(series, refits=None, everything=True):
-    """Probability of a rise by each method, and whether it came, for the second half."""
+    """Probability of a rise by each method, and whether it occurred, for the second half."""
     X, y, index = lagged(series)
     rise, rose = y > X[:, 0], X[:, 0] > X[:, 1]
     first = len(y) // 2
@@ -90,7 +90,7 @@ def comparison(frame):
     """Scores of every method; lower is better."""
     rise = frame["rise"].to_numpy()
     lines = [
-        "|  | Brier score | gain on the base rate (± standard error) | log score (nats) | right |",
+        "|  | Brier score | gain on the base rate (± standard error) | log score (nats) | hits |",
         "|---|---:|---:|---:|---:|",
     ]
     for name in frame.columns.drop("rise"):
@@ -135,13 +135,13 @@ def draw(series, frame, path):
     top.plot(series[time[0] :], color="0.75", lw=1, zorder=1)
     points = top.scatter(time, series[time], c=p, cmap="coolwarm", vmin=0, vmax=1, s=18)
     figure.colorbar(points, ax=top, label="forecast prob. of a rise", pad=0.01)
-    top.set(ylabel="sunspot number", title="Values, and how probable a rise to them was")
+    top.set(ylabel="sunspot number", title="Values, colored by the forecast probability of a rise")
 
     below.axhspan(0.5, 1.0, color="0.95", zorder=0)
     below.plot(time, p, color="0.6", lw=1, zorder=1)
     for came, marker, color, label in (
-        (True, "^", "C3", "a rise came"),
-        (False, "v", "C0", "a fall came"),
+        (True, "^", "C3", "rise observed"),
+        (False, "v", "C0", "fall observed"),
     ):
         below.plot(time[rise == came], p[rise == came], marker, color=color, ms=4, label=label)
     below.plot(time, frame[BASE], "k--", lw=1, label="base rate")

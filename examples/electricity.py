@@ -3,8 +3,8 @@
 A model learns demand from its lags and the measured temperature. For tomorrow there is only a
 forecast of the temperature. Here its errors are simulated, added to the measured temperature: an
 AR(1) process whose std grows from 0.7 K in the first hour to 2.5 K in the last. The same fitted
-model then forecasts with the temperature known exactly, with its forecast taken for the truth, and
-with the forecast and the covariance of its errors (`exog_cov`), or their stds alone.
+model then forecasts with the temperature known exactly, with its forecast treated as known, and
+with the forecast and the covariance of its errors (`exog_cov`), or their stds alone (`exog_std`).
 
 The data are not part of the package: pass a CSV with the columns Time (UTC), Demand (MW),
 Temperature (C) and Holiday, half-hourly; "vic_elec" of the R package tsibbledata is such a table.
@@ -29,8 +29,8 @@ from forecast_unc import Combination, Forecaster, GPRegressor, plot, scores
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "vic_electricity_halfhourly.csv.gz"
 STEPS = 24
-# Three models, each too sure of itself in a way of its own: hour by hour with yesterday and a week
-# ago, hour by hour from the regressors, and the whole day at once.
+# Three models, each overconfident in a different way: hour by hour with yesterday and a week ago,
+# hour by hour from the regressors, and the whole day at once.
 LAGS = ((1, 2, 3, 24, 25, 48, 168), (1, 2), (24, 25, 48, 168))
 KNOWN, AS_KNOWN = "temperature known", "forecast taken as known"
 WITH_STD, WITH_COV = "forecast with stds", "forecast with exog_cov"
@@ -77,13 +77,13 @@ def forecasts(model, exog, error):
     return {
         KNOWN: model.forecast(STEPS, exog),
         AS_KNOWN: model.forecast(STEPS, forecast),
-        WITH_STD: model.forecast(STEPS, forecast, std),
-        WITH_COV: model.forecast(STEPS, forecast, cov),
+        WITH_STD: model.forecast(STEPS, forecast, exog_std=std),
+        WITH_COV: model.forecast(STEPS, forecast, exog_cov=cov),
     }
 
 
 def day_ahead(demand, exog, day, window, max_train, seed):
-    """Forecasts of a day by name, made at its midnight; and what happened."""
+    """Forecasts of a day by name, made at its midnight; and the observations."""
     start = demand.index.get_loc(day)
     past, ahead = slice(start - window, start), slice(start, start + STEPS)
     model = Combination(

@@ -1,12 +1,12 @@
-"""Mackey-Glass series, 100 steps ahead: a reconstruction of Girard et al. 2003 with our figures.
+"""Mackey-Glass series, 100 steps ahead: a reconstruction of Girard et al. (2003).
 
 Girard, Rasmussen, Quinonero-Candela and Murray-Smith (NIPS 15, 2003) iterate a Gaussian process on
-lagged values of the Mackey-Glass series; here relevance vector machines do, too, on the same pairs
-and from the same origins: RVM, RVM* (variance="augmented", which has no exact propagation) and an
-RVM with adapted length-scales. The setting: tau = 17, one value a unit of time, 16 lags,
+lagged values of the Mackey-Glass series; relevance vector machines are added here, on the same
+pairs and from the same origins: RVM, RVM* (variance="augmented", which has no exact propagation)
+and an RVM with adapted length-scales. The setting: tau = 17, one value a unit of time, 16 lags,
 100 training pairs drawn at random, noise of variance 0.001 on the series normalized to mean 0 and
-variance 1, horizon 100. The stretches, the seeds, the pairs and the kernel (with a linear term) are
-ours, so that no figure it prints is one of the paper.
+variance 1, horizon 100. The sections of the series, the seeds, the pairs and the kernel (with a
+linear term) are not those of the paper, and neither are the figures.
 
     python examples/mackey_glass.py --output DIR              # 10 seeds, 25 origins each
     python examples/mackey_glass.py --output DIR --quick      # a small version, in seconds
@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor, datasets, plot, scores
 
 LAGS, PAIRS, STEPS, NOISE_VAR = 16, 100, 100, 0.001
-TRAIN, TEST = 2000, 2000  # values of the stretch the pairs are drawn from, and of the test stretch
+TRAIN, TEST = 2000, 2000  # values that the pairs are drawn from, and that are forecast
 SHOWN = [1, 10, 50, 100]
 
 # name: propagation, path_consistent
@@ -113,7 +113,7 @@ def one_seed(seed, clean, n_origins, n_samples, pairs):
                 except ValueError as error:
                     if propagation != "taylor" or "variance" not in str(error):
                         raise
-                    refused.append(method)  # the expansion gave a negative variance
+                    refused.append(method)  # the expansion has a negative variance
                     continue
                 by_step.append(score(method, seed, ahead, actual))
                 average = ahead.aggregate("mean")

@@ -1,10 +1,10 @@
-"""Missing values: left missing, or interpolated, before the fit; forecasts and bands of both.
+"""Missing values: left missing, or interpolated before the fit; forecasts and bands of both.
 
 From each of many origins in a bundled series 10 % of the history is removed at random, and a block
 of 20 values: just before the origin, or ending 4 values before it. The next 12 values are
 forecast from three histories: the complete one, the one with its missing values left missing (NaN:
-nothing is filled), and the one with them interpolated linearly, which carries the last
-value on where nothing was observed after it. Two models: 3 lags and a calendar, and all automatic.
+nothing is filled), and the one with them interpolated linearly, which repeats the last value
+where nothing was observed after it. Two models: 3 lags and a calendar, and the automatic choice.
 
     python examples/missing.py --output DIR                  # 39 origins in the El Nino series
     python examples/missing.py --output DIR --series co2     # 30 in the carbon dioxide of the air
@@ -28,7 +28,7 @@ STEPS, BLOCK, SHARE = 12, 20, 0.1
 SPACING = 11  # months between origins, so that they fall into all months
 SERIES = {"elnino": (datasets.load_elnino, 300), "co2": (datasets.load_co2, 120)}
 GAPS = {"up to the origin": 0, "up to 4 values before the origin": 4}
-# Each missing value costs one row more than there are lags, so few lags: a year as calendar.
+# Each missing value removes one row more than there are lags: few lags, the year as a calendar.
 FEW = Forecaster(lags=3, seasonal_period=12, calendar="fourier", max_train=400)
 MODELS = {"3 lags and calendar": FEW, "automatic": Forecaster()}
 COMPLETE, MISSING, INTERPOLATED = "complete", "left missing", "interpolated"
@@ -91,7 +91,7 @@ def markdown(frame, unit):
 
 
 def bridge(holed, after):
-    """The law of the values in the block: forecast through it, given what was observed after it."""
+    """Distribution of the missing block: a forecast through it, given the observations after it."""
     before = holed.iloc[: len(holed) - after - BLOCK]
     through = FEW.fit(holed).apply(before).forecast(BLOCK + after)
     return through.condition(holed.iloc[len(holed) - after :]) if after else through
@@ -115,7 +115,7 @@ def draw(y, origin, path):
         holed = with_gaps(past, after, np.random.default_rng([origin, after]))
         filled = holed.interpolate()
         recent = past.index[-BLOCK - max(GAPS.values()) - 18 :]
-        draw_bands(left, bridge(holed, after), "0.5", "the missing block, with bands")
+        draw_bands(left, bridge(holed, after), "0.5", "missing block: mean, 80 % and 95 %")
         right.plot(recent, filled[recent], ":", color="0.4", label="interpolated")
         for ax, history, color in ((left, holed, plot.COLORS[1]), (right, filled, plot.COLORS[0])):
             ahead = FEW.fit(history).forecast(STEPS)
@@ -123,7 +123,7 @@ def draw(y, origin, path):
             draw_bands(ax, ahead, color, f"forecast, {name}: mean, 80 % and 95 %")
             ax.plot(recent, holed[recent], "o-", color="black", ms=3, lw=1, label="observed")
             unseen = pd.concat([past[recent][holed[recent].isna()], actual])
-            ax.plot(unseen.index, unseen, "x", color="black", ms=4, label="removed, or to come")
+            ax.plot(unseen.index, unseen, "x", color="black", ms=4, label="removed or future")
             ax.axvline(past.index[-1], color="0.6", lw=0.8)
             ax.set_title(f"{name}; block {gap}", fontsize="medium")
         left.set_ylabel(f"{y.name}, {y.attrs['unit']}")

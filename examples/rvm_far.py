@@ -1,7 +1,7 @@
-"""Far from its data a plain RVM is more certain, not less: RVM, RVM* and GP, before and after data.
+"""Far from its data a plain RVM is overconfident: prior and posterior of RVM, RVM* and GP.
 
-60 noisy values of sin(x) / x on [-8, 8], and what three models say beyond: the functions that each
-thinks possible before it sees the values, its band after, and the standard deviation.
+60 noisy values of sin(x) / x on [-8, 8], and three models far beyond them: functions drawn from the
+prior of each, its predictive band given the values, and its standard deviation.
 
     python examples/rvm_far.py --output DIR
     python examples/rvm_far.py --output DIR --quick    # a coarser grid
@@ -29,14 +29,14 @@ def fitted(x, y):
     settings = {
         "RVM": RVMRegressor(lengthscales=LENGTHSCALE),
         "RVM*": RVMRegressor(lengthscales=LENGTHSCALE, variance="augmented"),
-        # the others return to the mean of y: no linear term
+        # no linear term: the others, too, return to the mean of y
         "GP": GPRegressor(linear=False),
     }
     return {name: model.fit(x[:, None], y) for name, model in settings.items()}
 
 
 def prior_cov(model, x, y, grid):
-    """Covariance on the grid of the functions that a fitted model thought possible before y."""
+    """Prior covariance of the function on the grid, with the fitted hyper-parameters."""
 
     def kernel(centers):
         return np.exp(-0.5 * ((grid[:, None] - centers) / model.lengthscales_) ** 2)
@@ -110,8 +110,8 @@ def draw(models, x, y, grid, path):
         below.plot(grid, std(model, grid)[1], color=color, ls=("-", "--", "-.")[column], label=name)
         for axis in (top, middle):
             axis.tick_params(labelleft=column == 0)
-    first[0].set_ylabel("before: functions, ± 2 std")
-    first[1].set_ylabel("after: values, ± 2 std")
+    first[0].set_ylabel("prior: function, ± 2 std")
+    first[1].set_ylabel("posterior: y, ± 2 std")
     below.axvspan(x.min(), x.max(), color="0.93", zorder=0)
     below.axhline(NOISE_STD, color="black", lw=0.8, ls=":")
     below.text(0, 1.1 * NOISE_STD, "noise", ha="center", fontsize=9)

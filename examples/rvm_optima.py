@@ -4,7 +4,7 @@ Yearly sunspot numbers on 9 lags: 200 rows to learn from, the 100 that follow to
 ahead. Every trainer starts 100 times from the same random precisions and noise. The lower panels
 are those of Bishop's Fig. 7.11: sparsity s and quality q of all candidate bases; adding one with
 q^2 > s would raise the evidence. Left, the end of the worst MacKay start: bases above the line were
-pruned on the way and cannot come back. Right, the end of the best sequential one.
+pruned and cannot be added again. Right, the end of the best sequential start.
 
     python examples/rvm_optima.py --output DIR
     python examples/rvm_optima.py --output DIR --quick    # 5 starts

@@ -33,7 +33,7 @@ def read(path):
 
 
 def forecasts(model, steps, n_samples):
-    """Forecast, or the reason for none, by name of the method."""
+    """Forecast by name of the method, or the message of the error."""
     methods = {
         "naive": {"propagation": "naive"},
         "Taylor": {"propagation": "taylor"},
@@ -113,7 +113,7 @@ def main():
     past, actual = read(args.data)
     if args.quick:
         past, actual, args.samples = past[-300:], actual[:30], 50
-    # The laser is bounded, so that far from the data a return to the mean is right: no linear term.
+    # The laser is bounded: far from the data the mean function should return to the mean.
     model = Forecaster(GPRegressor(linear=args.linear), lags=LAGS).fit(past)
     ahead = forecasts(model, len(actual), args.samples)
     text = (

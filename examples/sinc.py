@@ -1,11 +1,11 @@
-"""The sinc toy of the thesis: what one unknown noise draw can and cannot tell.
+"""The sinc toy of the thesis: the distribution of its figures over draws of the noise.
 
 20 values of sin(x) / x with noise of variance 0.01, inputs on [-10, 10], a Gaussian basis of width
-1 at each; the test inputs are 1000 points on [-12, 12], the test error that against the function
-itself. The thesis prints figures of one draw of the noise: a mean squared test error of 0.066 for
+1 at each; the test inputs are 1000 points on [-12, 12], the test error is against the noise-free
+function. The thesis prints figures of one draw of the noise: a mean squared test error of 0.066 for
 least squares and 0.033 for ridge regression with lambda = 1, and the evidence of the one-precision
 model highest at a weight variance of 0.0633 and a noise variance of 0.0067. Here are 200 draws, for
-four readings of what the text leaves open: inputs even or random, width 1 with or without the 2 in
+the four readings that the text allows: inputs even or random, width 1 with or without the 2 in
 exp(-(x - x')^2 / 2).
 
     python examples/sinc.py --output DIR

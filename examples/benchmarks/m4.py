@@ -66,7 +66,10 @@ def evaluate(rows: pd.DataFrame) -> dict[str, object]:
     """Scores of the default forecaster and of seasonal naive on one series, and its seconds."""
     y, actual = split(rows)
     _, period = FREQUENCIES[rows["freq"].iloc[0]]
-    naive = scored(actual, y, baselines.SeasonalNaive(period).fit(y).forecast(len(actual)), period)
+    naive = dict.fromkeys(("smape", "mase", "msis", "coverage"), np.nan)
+    if len(y) >= max(10, 2 * period):  # fewer are not enough for a baseline's errors
+        rival = baselines.SeasonalNaive(period).fit(y).forecast(len(actual))
+        naive = scored(actual, y, rival, period)
     started = time.process_time()
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")

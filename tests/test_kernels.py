@@ -14,6 +14,14 @@ def test_kernel_is_its_definition(rng):
     )
 
 
+def test_kernel_of_far_inputs_is_at_most_one(rng):
+    # squared distances of 4e16 +- 10, expanded
+    X = 1e7 + rng.normal(size=(40, 3))
+    lengthscales = np.full(3, 0.05)
+    np.testing.assert_array_equal(np.diagonal(squared_exponential(X, X, lengthscales)), 1.0)
+    assert squared_exponential(X, X.copy(), lengthscales).max() <= 1.0
+
+
 @pytest.mark.parametrize(("n1", "n2"), [(0, 4), (3, 0), (0, 0)])
 def test_kernel_of_no_inputs_is_empty(n1, n2):
     assert squared_exponential(np.ones((n1, 2)), np.ones((n2, 2)), np.ones(2)).shape == (n1, n2)

@@ -211,6 +211,20 @@ def test_a_regressor_without_a_std_is_refused_at_the_fit(y, regressor):
         Forecaster(regressor, lags=2).fit(y)
 
 
+class Unfitted(Lasso):
+    def fit(self, X, y, sample_weight=None):
+        raise AssertionError("fitted")
+
+
+@pytest.mark.parametrize("pipeline", [False, True])
+def test_a_regressor_whose_signature_has_no_std_is_refused_before_the_fit(y, pipeline):
+    regressor = make_pipeline(StandardScaler(), Unfitted()) if pipeline else Unfitted()
+    with pytest.raises(TypeError, match=r"regressor must predict a standard deviation"):
+        Forecaster(regressor, lags=2).fit(y)
+    with pytest.raises(TypeError, match=r"regressor must predict a standard deviation"):
+        ScikitLearnRegressor(regressor).fit(np.eye(3), np.arange(3))
+
+
 class Deaf(Lasso):
     """Takes any keyword, and does nothing with it."""
 

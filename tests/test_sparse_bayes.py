@@ -242,7 +242,8 @@ def test_joint_maximum_deletes_what_does_not_help(rng):
     found = maximize(Evidence.of(Phi, y), np.ones(4), -3.0, NOISE, 1e-8)
     assert 1 in found.kept
     alone = maximize(Evidence.of(Phi[:, [1]], y), np.ones(1), -3.0, NOISE, 1e-8)
-    assert found.objective >= alone.objective
+    # two searches, each to 1e-8: equal bases reached on two ways differ in the last digits
+    assert found.objective >= alone.objective - 1e-8 * abs(alone.objective)
 
 
 def test_noise_without_signal_leaves_noise_alone(rng):

@@ -2,10 +2,10 @@
 
 import copy
 from functools import partial
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dgemv
 from scipy.linalg.lapack import dpotrf, dpotrs
@@ -20,7 +20,7 @@ from forecast_unc.regression.cholesky import move
 from forecast_unc.regression.evidence import GaussianProcessEvidence, covariance_matrix
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
-from forecast_unc.regression.regressor import KernelRegressor
+from forecast_unc.regression.regressor import KernelRegressor, check_rows_in_memory
 from forecast_unc.regression.standardize import (
     Lengthscales,
     check_lengthscales,
@@ -43,13 +43,17 @@ _AKAIKE = 2.0
 # few hundred rows is no longer positive definite in double precision.
 _LENGTHSCALE_BOUNDS = (1e-2, 1e4)
 _SCALE_BOUNDS = ((1e-3, 1e2), (1e-4, 1e1), (1e-4, 1e1))
-# Least noise std in amplitudes. The exact moments use K^-1, whose digits are those of
-# eps n (a / s)^2: at a ratio of 1e-6 (noise-free logistic map, amplitude 60) variances
-# were 2 % wrong, at 1e-4 they keep three to five digits.
+# Least noise std in amplitudes. Predictions keep the digits of eps n (a / s)^2: at a ratio of
+# 1e-6 (noise-free logistic map, amplitude 60) variances were 2 % wrong, at 1e-4 they keep five
+# digits or more.
 _LEAST_NOISE_RATIO = 1e-4
 # One row in so many is the most to drop by an update: 64 of 800 took 10 ms where the complete
 # factorization took 8, 64 of 2000 took 60 of 93 ms.
 _DROPS = 16
+
+
+# (n, n) arrays held at once: covariance, kernel part and a factor or inverse.
+_MATRICES = 3
 
 
 class _Optimum(NamedTuple):
@@ -57,6 +61,16 @@ class _Optimum(NamedTuple):
     log_evidence: float  # of the standardized targets
     converged: bool
     n_iter: int
+
+
+class _SearchSpace(NamedTuple):
+    """Of log [l, a, tau, s] on standardized data, each (d + 2 + g,)."""
+
+    start: Array  # given values, and medians where they are learned
+    free: NDArray[np.bool_]
+    median: Array
+    log_std: Array  # of the prior; infinite without
+    bounds: Array  # (d + 2 + g, 2)
 
 
 class GPRegressor(KernelRegressor):
@@ -147,6 +161,10 @@ class GPRegressor(KernelRegressor):
     True
     """
 
+    # A fit of 1000 rows took 2.9 s and one of 2000 rows 16 s on one thread (6 inputs, 80
+    # iterations); by n^3 one of 3000 takes 55 s. Memory is 3 (n, n) arrays: 220 MB at 3000 rows.
+    most_rows: ClassVar[int | None] = 3000
+
     posterior_: KernelPosterior
 
     def __init__(
@@ -195,6 +213,7 @@ class GPRegressor(KernelRegressor):
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
         self._check_parameters(X.shape[1])
+        check_rows_in_memory(len(X), _MATRICES)
         n, d = X.shape
         groups = np.zeros(d, dtype=np.intp) if self.groups is None else np.asarray(self.groups)
         center = self.bias == "free" or not self.linear
@@ -277,7 +296,7 @@ class GPRegressor(KernelRegressor):
                     f"groups must number the group of each of the {d} inputs, from 0, or -1 "
                     f"for no linear weight; got {self.groups!r}. Use None for one group."
                 )
-        if not 0.0 < self.tol < 1.0:
+        if not isinstance(self.tol, (int, float, np.number)) or not 0.0 < self.tol < 1.0:
             raise ValueError(
                 f"tol must lie strictly between 0 and 1; got {self.tol!r}. 1e-6 is a loose one."
             )
@@ -297,25 +316,10 @@ class GPRegressor(KernelRegressor):
         self, evidence: GaussianProcessEvidence, input_scale: Array, output_scale: float
     ) -> _Optimum:
         """Best of the searches over log [l, a, tau, s], on standardized data."""
-        d, n_groups = len(input_scale), max(1, int(evidence.groups.max()) + 1)
-        amplitude, linear_scale, noise_std = _PRIORS[self.prior]
-        others = [_PRIORS["weak" if self.prior else None][1]] * (n_groups - 1)
-        length = (2.0 * np.sqrt(d), _LOG_STD if self.prior else np.inf)
-        prior = np.array([length] * d + [amplitude, linear_scale, *others, noise_std])
-        median = np.log(prior[:, 0])
-        scales = [_SCALE_BOUNDS[0], *[_SCALE_BOUNDS[1]] * n_groups, _SCALE_BOUNDS[2]]
-        bounds = np.log([_LENGTHSCALE_BOUNDS] * d + scales)
-        free = np.ones(len(median), dtype=bool)
-        theta = median.copy()
-        if self.lengthscales is not None:
-            theta[:d], free[:d] = np.log(np.asarray(self.lengthscales) / input_scale), False
-        if self.noise_std is not None:
-            theta[-1], free[-1] = np.log(self.noise_std / output_scale), False
-            # the amplitude gives way to the noise here; where both are learned, the noise does
-            least = np.log(_LEAST_NOISE_RATIO)
-            bounds[d, 1] = np.clip(theta[-1] - least, bounds[d, 0] + 1.0, bounds[d, 1])
-        free[d + 1 : -1] &= self.linear
-        precision = prior[free, 1] ** -2
+        space = self._search_space(evidence, input_scale, output_scale)
+        d, theta, free = len(input_scale), space.start.copy(), space.free
+        median, bounds = space.median[free], space.bounds[free]
+        precision = space.log_std[free] ** -2
 
         def noise(theta: Array) -> tuple[float, float]:
             """Noise std, no less than its least ratio to the amplitude, and s's share of it."""
@@ -325,7 +329,7 @@ class GPRegressor(KernelRegressor):
             return float(np.sqrt(own + least)), float(own / (own + least))
 
         def log_prior(x: Array) -> float:
-            return float(-0.5 * precision @ (x - median[free]) ** 2)
+            return float(-0.5 * precision @ (x - median) ** 2)
 
         def objective(x: Array) -> tuple[float, Array]:
             theta[free] = x
@@ -334,16 +338,16 @@ class GPRegressor(KernelRegressor):
             value, gradient = evidence(scales[:d], scales[d], scales[d + 1 : -1], noise_std)
             gradient[d] += (1.0 - share) * gradient[-1]
             gradient[-1] *= share
-            return value - log_prior(x), gradient[free] + precision * (x - median[free])
+            return value - log_prior(x), gradient[free] + precision * (x - median)
 
         rng = generator(self.random_state)
-        starts = [median[free]]
+        starts = [median]
         for _ in range(self.n_restarts):
-            draw = median[free] + _LOG_STD * rng.standard_normal(free.sum())
-            starts.append(np.clip(draw, *bounds[free].T))
+            draw = median + _LOG_STD * rng.standard_normal(len(median))
+            starts.append(np.clip(draw, *bounds.T))
         options: Any = {"maxiter": 500, "ftol": self.tol, "gtol": 1e-4}
         search: Any = partial(
-            minimize, objective, jac=True, method="L-BFGS-B", bounds=bounds[free], options=options
+            minimize, objective, jac=True, method="L-BFGS-B", bounds=bounds, options=options
         )
         best = min(map(search, starts), key=lambda result: float(result.fun))
         if not np.isfinite(best.fun):
@@ -356,6 +360,30 @@ class GPRegressor(KernelRegressor):
         log_evidence = -float(best.fun) - log_prior(best.x)
         theta[-1] = np.log(noise(theta)[0])
         return _Optimum(theta, log_evidence, bool(best.success), int(best.nit))
+
+    def _search_space(
+        self, evidence: GaussianProcessEvidence, input_scale: Array, output_scale: float
+    ) -> _SearchSpace:
+        """Priors and bounds of the log hyper-parameters, and which of them are free."""
+        d, n_groups = len(input_scale), max(1, int(evidence.groups.max()) + 1)
+        amplitude, linear_scale, noise_std = _PRIORS[self.prior]
+        others = [_PRIORS["weak" if self.prior else None][1]] * (n_groups - 1)
+        length = (2.0 * np.sqrt(d), _LOG_STD if self.prior else np.inf)
+        prior = np.array([length] * d + [amplitude, linear_scale, *others, noise_std])
+        median = np.log(prior[:, 0])
+        scales = [_SCALE_BOUNDS[0], *[_SCALE_BOUNDS[1]] * n_groups, _SCALE_BOUNDS[2]]
+        bounds = np.log([_LENGTHSCALE_BOUNDS] * d + scales)
+        free = np.ones(len(median), dtype=bool)
+        start = median.copy()
+        if self.lengthscales is not None:
+            start[:d], free[:d] = np.log(np.asarray(self.lengthscales) / input_scale), False
+        if self.noise_std is not None:
+            start[-1], free[-1] = np.log(self.noise_std / output_scale), False
+            # the amplitude gives way to the noise here; where both are learned, the noise does
+            least = np.log(_LEAST_NOISE_RATIO)
+            bounds[d, 1] = np.clip(start[-1] - least, bounds[d, 0] + 1.0, bounds[d, 1])
+        free[d + 1 : -1] &= self.linear
+        return _SearchSpace(start, free, median, prior[:, 1], bounds)
 
     def _factor(self, X: Array) -> Array:
         """Cholesky factor of the covariance of the rows; X is measured from `_input_offset`."""
@@ -377,7 +405,7 @@ class GPRegressor(KernelRegressor):
         return np.asarray(chol)
 
     def _moved_factor(self, X: Array) -> Array | None:
-        """Cholesky factor of the rows X from the present one, if they go on from its rows."""
+        """Cholesky factor of the rows X from the present one, if they continue its rows."""
         held = self.posterior_.centers
         for dropped in np.flatnonzero((held[: len(held) // _DROPS + 1] == X[0]).all(axis=1)):
             kept = len(held) - int(dropped)
@@ -420,7 +448,7 @@ class GPRegressor(KernelRegressor):
         """Variance of Student's t with n - 1 degrees of freedom, for the shrunk prior.
 
         A common scale of all variances, integrated out under 1 / scale, makes the prediction
-        a t process; the Gaussian of its mean and variance goes on.
+        a t process; it is replaced by the Gaussian of its mean and variance.
         """
         widened = self.prior == "shrunk" and self.noise_std is None and n > 3
         return (n - 1.0) / (n - 3.0) if widened else 1.0

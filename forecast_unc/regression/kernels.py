@@ -31,13 +31,18 @@ def squared_exponential(X1: Array, X2: Array, lengthscales: Array) -> Array:
     Returns
     -------
     ndarray of shape (n1, n2)
+        At most 1, and exactly 1 on the diagonal if X1 is X2.
     """
     if not (len(X1) and len(X2)):
         return np.zeros((len(X1), len(X2)), order="F")
     left, _ = exponent_factors((X1 / lengthscales).T)
     _, right = exponent_factors((X2 / lengthscales).T)
     kernel: Array = dgemm(1.0, left, right, trans_a=1)
-    return np.exp(kernel, out=kernel)
+    np.minimum(kernel, 0.0, out=kernel)  # of the largest 1 in spite of roundoff
+    np.exp(kernel, out=kernel)
+    if X1 is X2:
+        np.fill_diagonal(kernel, 1.0)
+    return kernel
 
 
 def exponent_factors(Z: Array) -> tuple[Array, Array]:

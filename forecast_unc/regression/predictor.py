@@ -1,12 +1,14 @@
 """Regressors of scikit-learn in the place of a kernel model: all they tell is mean and std."""
 
 import copy
+import inspect
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._typing import Array
@@ -18,6 +20,11 @@ from forecast_unc.regression.standardize import column_scale
 # The scale of numerical derivatives, in standard deviations of an input. On a GP whose
 # length-scale was a tenth of that, slopes and Taylor's variances kept five digits.
 _SCALE = 0.25
+_NO_STD = (
+    "regressor must predict a standard deviation, by predict(X, return_std=True); got {!r}. Use "
+    "one that does, such as BayesianRidge() or GaussianProcessRegressor(), or the package's "
+    "GPRegressor()."
+)
 
 
 @dataclass(frozen=True)
@@ -149,6 +156,7 @@ class ScikitLearnRegressor(KernelRegressor):
         TypeError
             If the estimator predicts no standard deviation.
         """
+        check_takes_return_std(self.estimator)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         inputs: Array = np.asarray(X)
         self.estimator_ = clone(self.estimator).fit(inputs, y)
@@ -175,6 +183,27 @@ class ScikitLearnRegressor(KernelRegressor):
         return copy.copy(self).fit(X, y)
 
 
+def check_takes_return_std(estimator: Any) -> None:
+    """Raise if the signature of `predict` tells that a regressor has no std, before any fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Regressor or pipeline; need not be fitted. What a regressor of other regressors does with
+        `return_std` is known once it is fitted.
+    """
+    last = estimator
+    while isinstance(last, Pipeline):
+        last = last.steps[-1][1]
+    try:
+        parameters = inspect.signature(last.predict).parameters
+    except (AttributeError, TypeError, ValueError):  # none, or one that does not tell
+        return
+    any_name = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    if "return_std" not in parameters and not any_name:
+        raise TypeError(_NO_STD.format(estimator))
+
+
 def check_predicts_std(estimator: Any, X: Array) -> None:
     """Raise unless a fitted regressor predicts a mean and a std.
 
@@ -192,11 +221,7 @@ def check_predicts_std(estimator: Any, X: Array) -> None:
         cause = error
     pair = isinstance(predicted, tuple) and len(predicted) == 2
     if not pair or any(np.shape(part) != (len(X),) for part in predicted):  # type: ignore[union-attr]
-        raise TypeError(
-            "regressor must predict a standard deviation, by predict(X, return_std=True); got "
-            f"{estimator!r}. Use one that does, such as BayesianRidge() or "
-            "GaussianProcessRegressor(), or the package's GPRegressor()."
-        ) from cause
+        raise TypeError(_NO_STD.format(estimator)) from cause
 
 
 def as_kernel_regressor(regressor: Any) -> KernelRegressor:
@@ -214,7 +239,7 @@ def as_kernel_regressor(regressor: Any) -> KernelRegressor:
     Raises
     ------
     TypeError
-        If it is no regressor. Whether it predicts a std is known once it is fitted.
+        If it is no regressor, or its signature tells that it predicts no std.
     """
     if isinstance(regressor, KernelRegressor):
         return regressor
@@ -225,4 +250,5 @@ def as_kernel_regressor(regressor: Any) -> KernelRegressor:
             f"scikit-learn's that predicts a std, such as BayesianRidge(); got {regressor!r}. Use "
             "None for the default."
         )
+    check_takes_return_std(regressor)
     return ScikitLearnRegressor(regressor)

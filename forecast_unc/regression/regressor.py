@@ -1,17 +1,18 @@
 """What every kernel regressor shares: predictions from its posterior."""
 
+import os
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import eigvalsh
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._checks import check_whole
 from forecast_unc._random import RandomState, generator
 from forecast_unc._typing import Array
+from forecast_unc.regression.covariance import check_covariance
 from forecast_unc.regression.moments import Moments, covariance_root
 from forecast_unc.regression.posterior import Posterior, check_positive_variance
 
@@ -21,7 +22,9 @@ Method = Literal["exact", "taylor", "monte_carlo"]
 class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
     """Base of the regressors: a subclass's `fit` has only to set `posterior_`."""
 
-    most_rows: ClassVar[int | None] = 3000
+    # Rows above which a Forecaster asks for `max_train`; None for no such number.
+    most_rows: ClassVar[int | None] = None
+
     posterior_: Posterior
     random_state: RandomState = None
 
@@ -185,21 +188,32 @@ def check_gaussian_input(mean: ArrayLike, cov: ArrayLike, d: int) -> tuple[Array
             "mean and cov must be finite; got NaN or infinity. A missing input is one with a "
             "large variance, not NaN."
         )
-    var = np.diagonal(S)
-    # Of the correlations, so that what is roundoff does not depend on the inputs' units; a
-    # zero variance leaves its covariances as they are, which then have to be zero too.
-    unit = np.sqrt(np.where(var > 0, var, 1.0))
-    correlation = S / np.outer(unit, unit)
-    apart = np.abs(correlation - correlation.T).max()
-    if apart > 1e-10:
-        raise ValueError(
-            f"cov must be symmetric; got correlations that differ by {apart:.3g}. "
-            "Pass (cov + cov.T) / 2 if the difference is roundoff."
-        )
-    lowest = eigvalsh(correlation)[0]
-    if lowest < -1e-10:
-        raise ValueError(
-            f"cov must be positive semi-definite; got correlations with an eigenvalue of "
-            f"{lowest:.3g}. Variances and covariances must belong together."
-        )
+    check_covariance("cov", S)
     return m, S
+
+
+def check_rows_in_memory(n: int, n_matrices: int) -> None:
+    """Raise if the (n, n) matrices of a fit take more than the machine's memory.
+
+    Parameters
+    ----------
+    n : int
+        Rows.
+    n_matrices : int
+        Matrices of double precision held at once.
+    """
+    needed = 8.0 * n_matrices * float(n) ** 2
+    if needed > physical_memory():
+        raise ValueError(
+            f"X must have rows whose {n_matrices} matrices of shape (rows, rows) fit into memory; "
+            f"got {n} rows, which need {needed / 2**30:.3g} GiB. Use fewer rows: the last ones, by "
+            "Forecaster(max_train=...), or a sample."
+        )
+
+
+def physical_memory() -> float:
+    """Bytes of memory of this machine; infinity where the system does not tell."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):  # not POSIX
+        return float("inf")

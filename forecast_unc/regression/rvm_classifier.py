@@ -1,4 +1,4 @@
-"""Relevance vector machine for classes: sparse kernel logistic regression with honest doubt."""
+"""Relevance vector machine for classes: sparse kernel logistic regression."""
 
 from typing import Literal, NamedTuple, Self
 
@@ -32,11 +32,14 @@ from forecast_unc.regression.standardize import (
 )
 
 _ALGORITHMS = ("sequential", "mackay")
+# Choices without a measurement on record; they trade the cost of a fit against its variance.
+# Length-scales that are compared, in multiples of the typical one, on how many folds and rows.
 _MULTIPLES = (0.5, 1.0, 2.0, 4.0)
 _FOLDS, _REPEATS = 5, 3
-_MOST_ROWS = 500  # of the cross-validation
+_MOST_ROWS = 500
+# Columns a search starts from, and steps of MacKay's iteration that thin them out.
 _START_COLUMNS, _START_COLUMNS_OF_FOLD = 500, 100
-_START_STEPS = 10  # of MacKay's iteration, to thin a start out
+_START_STEPS = 10
 
 
 class Machine(NamedTuple):
@@ -225,7 +228,7 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: ArrayLike) -> Array:
-        r"""Log-odds of the second class, or of each class against the rest, doubt included.
+        r"""Log-odds of the second class, or of each class, moderated by the weights' uncertainty.
 
         .. math:: \mu / \sqrt{1 + \pi v / 8}
 

@@ -21,10 +21,12 @@ from forecast_unc.regression.sparse_bayes.model import Indices, NoisePrior, Spar
 
 # A column leaves when the data determine its weight to less than this share (gamma): its alpha
 # then grows without bound. EM approaches infinity like the number of iterations, so it needs a
-# generous one, and the sign of q^2 - s to be sure.
+# generous one, and the sign of q^2 - s to confirm it. Both shares are choices, which guard
+# against columns that leave too early and never come back.
 _PRUNED = 1e-6
 _PRUNED_EM = 1e-2
-_TOLERANCE = 1e-6  # nats an iteration
+# Nats that an iteration has to gain; a choice, small beside the 0.01 to 1 between local optima.
+_TOLERANCE = 1e-6
 
 Step = Callable[[Array, float, EvidenceTerms, NoisePrior, int], tuple[Array, float]]
 

@@ -34,15 +34,19 @@ from forecast_unc.regression.sparse_bayes.newton import maximize
 # Largest gain, in nats, that a single change of one alpha may still offer at the end; in terms of
 # the conditions, q^2 < (1 + 2.1e-3) s outside the model.
 GAIN_TOLERANCE = 1e-6
-# Length of the last Newton step, in prior standard deviations of the weights.
+# Length of the last Newton step, in prior standard deviations of the weights. A choice: Newton's
+# method converges quadratically, and the gradient of the evidence assumes the mode.
 _MODE_TOLERANCE = 1e-10
 # MacKay's iteration: a column leaves when the data determine its weight to less than this share,
-# and the iteration ends when no log alpha moves by more than the tolerance.
+# and the iteration ends when no log alpha moves by more than the tolerance. Choices: a hundred
+# times those of regression, since each iteration costs a mode.
 _PRUNED = 1e-4
 _MACKAY_TOLERANCE = 1e-4
-# A candidate with less than this share of its weighted squared norm outside the model is none.
+# A candidate with less than this share of its weighted squared norm outside the model is none: its
+# s and q are roundoff.
 _SPAN_TOLERANCE = 1e-9
-# Actions without a higher Laplace evidence after which the rules are chasing each other.
+# Actions without a higher Laplace evidence after which the search ends: the mode moves with each,
+# so that two rules may undo each other for ever. A choice.
 _PATIENCE = 50
 _UNIT_NOISE = NoisePrior(median=1.0, log_std=1.0, floor=1.0, ceiling=1.0)
 

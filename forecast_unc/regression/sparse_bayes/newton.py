@@ -10,7 +10,7 @@ from forecast_unc.regression.sparse_bayes.evidence import Evidence, EvidenceTerm
 from forecast_unc.regression.sparse_bayes.model import Indices, NoisePrior
 
 # Below this share of its weight determined by the data a column is as good as gone: several of
-# them leave at once.
+# them leave at once. A choice, for speed: those that were still of use are added again.
 _NEARLY_OUT = 1e-3
 
 

@@ -10,7 +10,7 @@ creep along ridges that one joint step crosses. Here
   list, so that no two columns claim the same gain;
 * when no addition gains, every exchange of an active column for another is priced in closed form;
 * when no exchange gains, the search is kicked: the model and random columns beside it start anew
-  with equal shares, a few EM or MacKay steps thin them out, and the search goes on from there.
+  with equal shares, a few EM or MacKay steps thin them out, and the search continues from there.
   Greedy growth from nothing explains the signal by noise at first, and its early choices stay;
   kicks come from the side of a full model. The best optimum is kept.
 
@@ -35,15 +35,22 @@ GAIN_TOLERANCE = 1e-5
 # A candidate this close to the span of the model (share of its squared norm that is left) is not
 # a candidate: its s and q are roundoff.
 SPAN_TOLERANCE = 1e-9
-# An exchange must gain this much, and half of what the formula promises, to be worth a refit.
+# The following are choices without a measurement on record. They guard the cost of a search: what
+# they leave out for now is priced again after the next refit.
+# An exchange must gain this many nats, and half of what the formula promises, to be worth a refit.
 _LEAST_EXCHANGE = 1e-2
 # Additions of a batch must gain this share of the first: the rest is better judged after a refit.
 _BATCH_SHARE = 0.3
+# Candidates whose gains are followed through a batch by rank-1 updates.
 _SHORT_LIST = 64
+# Exchanges tried at once, before the best one alone.
 _EXCHANGES = 8
+# Columns of the pool at the start: its Gram matrix has to stay small beside the design.
 _POOL = 320
+# Candidates from outside that enter the pool at a time.
 _ENTRANTS = 48
-_LARGE = 100  # columns in a model
+# Columns in a model above which kicks are not limited by the size of the design.
+_LARGE = 100
 
 
 class _State(NamedTuple):
@@ -123,6 +130,8 @@ class SequentialTrainer:
         best = self._complete(self._search(self._start(start)))
         fruitless = 0
         size, most = len(best.active), self.n_kicks
+        # 20 kicks, 12 without a gain of 0.01 nats, fewer from 150 columns or 6e6 entries of the
+        # design on: choices, by which the kicks cost about as much as the search before them
         if most is None:  # that of a large model costs no more than its growth, whatever n is
             most = 20 if size > _LARGE else min(20, 1 + 6_000_000 // self.Phi.size)
         # a kick costs the cube of the model's size

@@ -1,6 +1,14 @@
 """Checks of arguments that any module may need."""
 
 import numpy as np
+from scipy.linalg import eigvalsh
+
+from forecast_unc._typing import Array
+
+# Correlations may differ from their transpose, and their eigenvalues lie below zero, by no more:
+# a covariance written with nine digits passes, and what is neglected is a std of 1e-4 of an
+# input's own.
+_TOLERANCE = 1e-8
 
 
 def check_whole(name: str, value: object, lowest: int, remedy: str) -> None:
@@ -21,4 +29,34 @@ def check_whole(name: str, value: object, lowest: int, remedy: str) -> None:
     if not whole or value < lowest:  # type: ignore[operator]
         raise ValueError(
             f"{name} must be a whole number, at least {lowest}; got {value!r}. {remedy}"
+        )
+
+
+def check_covariance(name: str, cov: Array) -> None:
+    """Raise unless a matrix is symmetric and positive semi-definite.
+
+    Of the correlations, so that what is roundoff does not depend on units; a zero variance leaves
+    its covariances as they are, which then have to be zero too.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument.
+    cov : ndarray of shape (n, n)
+        Finite; of any rank.
+    """
+    var = np.diagonal(cov)
+    unit = np.sqrt(np.where(var > 0, var, 1.0))
+    correlation = cov / np.outer(unit, unit)
+    apart = float(np.abs(correlation - correlation.T).max(initial=0.0))
+    if apart > _TOLERANCE:
+        raise ValueError(
+            f"{name} must be symmetric; got correlations that differ by {apart:.3g}. "
+            f"Pass ({name} + {name}.T) / 2 if the difference is roundoff."
+        )
+    lowest = float(eigvalsh(correlation)[0]) if len(cov) else 0.0
+    if lowest < -_TOLERANCE:
+        raise ValueError(
+            f"{name} must be positive semi-definite; got correlations with an eigenvalue of "
+            f"{lowest:.3g}. Estimate it from data, or give variances alone."
         )

@@ -128,14 +128,14 @@ BAD_COVARIANCES = {
     "nan": (with_entry(2, 2, np.nan), ValueError, "must be finite; got nan. Give 0"),
     "text": (pd.DataFrame(np.eye(6)).astype(str), TypeError, "must be numeric; got other values"),
     "complex": (np.eye(6) * 1j, TypeError, "must be numeric; got other values. Encode"),
-    "lopsided": (np.eye(6) + np.eye(6, k=1) / 2, ValueError, "must be symmetric; got a matrix th"),
+    "lopsided": (np.eye(6) + np.eye(6, k=1) / 2, ValueError, "must be symmetric; got correlations that differ by"),
     "indefinite": (
         with_entry(0, 1, 1.5),
         ValueError,
-        "must be positive semidefinite; got a smallest eigenvalue of -0.5, rows and columns in",
+        "must be positive semi-definite; got correlations with an eigenvalue of -0.5",
     ),
     "no variance": (with_entry(0, 1, 1.0) - np.eye(6), ValueError, "must be positive .* of -1"),
-    "negative": (-np.eye(6), ValueError, "must be positive semidefinite; got .* of -1"),
+    "negative": (-np.eye(6), ValueError, "must be positive semi-definite; got .* of -1"),
 }
 
 

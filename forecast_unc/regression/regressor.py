@@ -9,10 +9,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forecast_unc._checks import check_whole
+from forecast_unc._checks import check_covariance, check_whole
 from forecast_unc._random import RandomState, generator
 from forecast_unc._typing import Array
-from forecast_unc.regression.covariance import check_covariance
 from forecast_unc.regression.moments import Moments, covariance_root
 from forecast_unc.regression.posterior import Posterior, check_positive_variance
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from forecast_unc._checks import check_covariance
 from forecast_unc._typing import Array
 from forecast_unc.series.times import format_time
 from forecast_unc.series.values import is_real
@@ -153,7 +154,7 @@ def check_uncertainty(
         cov = np.diag(_check_stds(name, given, exog).ravel() ** 2)
     else:
         cov = _finite(name, given)
-        _check_covariance(name, cov)
+        check_covariance(name, cov)
     return cov if cov.any() else None
 
 
@@ -215,21 +216,3 @@ def _finite(name: str, given: pd.DataFrame | np.ndarray) -> Array:
             "regressor that is known."
         )
     return values
-
-
-def _check_covariance(name: str, cov: Array) -> None:
-    """Raise unless a matrix is symmetric and positive semidefinite."""
-    # of the correlations, so that the units of the regressors do not matter
-    std = np.sqrt(np.maximum(np.diagonal(cov), 0.0))
-    unit = np.where(std > 0, std, 1.0)
-    correlation = cov / np.outer(unit, unit)
-    if np.abs(correlation - correlation.T).max() > 1e-8:
-        raise ValueError(
-            f"{name} must be symmetric; got a matrix that is not. Check the order of its rows."
-        )
-    lowest = np.linalg.eigvalsh(correlation)[0]
-    if lowest < -1e-8:
-        raise ValueError(
-            f"{name} must be positive semidefinite; got a smallest eigenvalue of {lowest:.2g}, "
-            "rows and columns in units of their stds. Estimate it from data, or give stds."
-        )

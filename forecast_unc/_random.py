@@ -1,8 +1,13 @@
-"""Seeds and generators of random numbers."""
+"""Seeds and generators of random numbers, and roots of covariances for draws."""
 
 import numpy as np
 
+from forecast_unc._typing import Array
+
 RandomState = int | np.random.Generator | None
+
+# What a variable has of its own beside those before it, in its variance: below, it is roundoff.
+_ROUNDOFF = 1e-12
 
 
 def generator(random_state: RandomState) -> np.random.Generator:
@@ -29,3 +34,29 @@ def generator(random_state: RandomState) -> np.random.Generator:
             "random_state must be a whole number, not negative, a numpy Generator or None; got "
             f"{random_state!r}. Pass 0 for the same numbers every time."
         ) from error
+
+
+def lower_root(cov: Array) -> Array:
+    """Lower triangular root of a positive semi-definite matrix.
+
+    Without pivots: a seed gives the same draws on every machine, and the root of the first rows
+    and columns is the first block of the root.
+
+    Parameters
+    ----------
+    cov : ndarray of shape (m, m)
+        A covariance, of any rank.
+
+    Returns
+    -------
+    ndarray of shape (m, m)
+        Columns of less than 1e-12 of a variance are zero.
+    """
+    std = np.sqrt(np.diagonal(cov))
+    unit = np.where(std > 0, std, 1.0)
+    left, root = cov / np.outer(unit, unit), np.zeros_like(cov)
+    for i in range(len(cov)):
+        if left[i, i] > _ROUNDOFF:
+            root[i:, i] = left[i:, i] / np.sqrt(left[i, i])
+            left -= np.outer(root[:, i], root[:, i])
+    return np.asarray(unit[:, None] * root)

@@ -128,7 +128,11 @@ BAD_COVARIANCES = {
     "nan": (with_entry(2, 2, np.nan), ValueError, "must be finite; got nan. Give 0"),
     "text": (pd.DataFrame(np.eye(6)).astype(str), TypeError, "must be numeric; got other values"),
     "complex": (np.eye(6) * 1j, TypeError, "must be numeric; got other values. Encode"),
-    "lopsided": (np.eye(6) + np.eye(6, k=1) / 2, ValueError, "must be symmetric; got correlations that differ by"),
+    "lopsided": (
+        np.eye(6) + np.eye(6, k=1) / 2,
+        ValueError,
+        "must be symmetric; got correlations that differ by",
+    ),
     "indefinite": (
         with_entry(0, 1, 1.5),
         ValueError,

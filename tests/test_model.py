@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
+from forecast_unc._random import lower_root
 from forecast_unc.forecasting import sampling
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method
 from forecast_unc.regression.regressor import KernelRegressor
@@ -121,12 +122,12 @@ def test_root_of_a_covariance_of_any_rank(rank):
     factor = np.random.default_rng(rank).standard_normal((6, rank))
     cov = np.diag([1.0, 1e6, 1.0, 0.0, 1.0, 1e-6]) @ (factor @ factor.T)
     cov = cov @ np.diag([1.0, 1e6, 1.0, 0.0, 1.0, 1e-6])
-    root = sampling.lower_root(cov)
+    root = lower_root(cov)
     std = np.sqrt(np.diagonal(cov))
     # what is dropped of a variance is below 1e-12 of it, and of a covariance below its root
     assert (np.abs(root @ root.T - cov) <= 1e-6 * np.outer(std, std)).all()
     assert not np.triu(root, 1).any()
-    np.testing.assert_array_equal(sampling.lower_root(cov[:4, :4]), root[:4, :4])
+    np.testing.assert_array_equal(lower_root(cov[:4, :4]), root[:4, :4])
 
 
 # How many rows are too many

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from forecast_unc._random import generator
+from forecast_unc._random import generator, lower_root
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.filtering import RunIn, run_in
 from forecast_unc.forecasting.recursion import (
@@ -29,8 +29,6 @@ from forecast_unc.regression.posterior import Posterior, check_positive_variance
 _PATH_MEMORY, _PATH_STEPS = 1 << 27, 64
 # Paths are resampled where the effective number of them has fallen to this share.
 _LEAST_EFFECTIVE = 0.5
-# What a variable has of its own beside those before it, in its variance: below, it is roundoff.
-_ROUNDOFF = 1e-12
 
 
 def sample_paths(model: OneStepModel, past: Past, future: Future, method: Method) -> Array:
@@ -266,29 +264,3 @@ class _OneFunction(_Function):
         self.path.take(paths)
         self.chol[: self.step] = self.chol[: self.step, :, paths]
         self.draws[: self.step] = self.draws[: self.step, paths]
-
-
-def lower_root(cov: Array) -> Array:
-    """Lower triangular root of a positive semi-definite matrix.
-
-    Without pivots: a seed gives the same draws on every machine, and the root of the first rows
-    and columns is the first block of the root.
-
-    Parameters
-    ----------
-    cov : ndarray of shape (m, m)
-        A covariance, of any rank.
-
-    Returns
-    -------
-    ndarray of shape (m, m)
-        Columns of less than 1e-12 of a variance are zero.
-    """
-    std = np.sqrt(np.diagonal(cov))
-    unit = np.where(std > 0, std, 1.0)
-    left, root = cov / np.outer(unit, unit), np.zeros_like(cov)
-    for i in range(len(cov)):
-        if left[i, i] > _ROUNDOFF:
-            root[i:, i] = left[i:, i] / np.sqrt(left[i, i])
-            left -= np.outer(root[:, i], root[:, i])
-    return np.asarray(unit[:, None] * root)

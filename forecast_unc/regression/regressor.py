@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._checks import check_covariance, check_whole
-from forecast_unc._random import RandomState, generator
+from forecast_unc._random import RandomState, generator, lower_root
 from forecast_unc._typing import Array
-from forecast_unc.regression.moments import Moments, covariance_root
+from forecast_unc.regression.moments import Moments
 from forecast_unc.regression.posterior import Posterior, check_positive_variance
 
 Method = Literal["exact", "taylor", "monte_carlo"]
@@ -141,7 +141,7 @@ def sampled_moments(
     -------
     Moments
     """
-    root = covariance_root(cov)
+    root = lower_root(cov)
     draws = generator(random_state).standard_normal((n_samples, root.shape[1]))
     means, total, slope = [], 0.0, np.zeros(len(mean))
     for block in np.array_split(draws, max(1, n_samples // 1000)):

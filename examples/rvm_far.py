@@ -93,7 +93,7 @@ def draw(models, x, y, grid, path):
         first = first if column else [top, middle]
         cov = prior_cov(model, x, y, grid)
         band = 2 * np.sqrt(np.maximum(np.diagonal(cov), 0.0))
-        center = model.posterior_.output_offset
+        center = y.mean()  # of both priors
         top.fill_between(grid, center - band, center + band, color=color, alpha=0.15, lw=0)
         paths = center + samples(cov, 4, np.random.default_rng(SEED))
         top.plot(grid, paths, color=color, lw=0.9)

@@ -203,7 +203,8 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
         key = (f"{chosen.described()}, {chosen.max_train}", repr(chosen.regressor.get_params()))
         found.setdefault(key, chosen)
     by_width, widest = averaging(n_observed, bool(periods))
-    look_ahead = int(np.clip(periods[0] if periods else 0, LOOK_AHEAD, MOST_AHEAD))
+    season = periods[0] if periods else 0
+    look_ahead = int(np.clip(3 * season // 2, LOOK_AHEAD, MOST_AHEAD))
     rule = Averaging(by_width, widest, look_ahead)
     return Resolution(tuple(found.values()), rule, periods)
 

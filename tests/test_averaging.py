@@ -107,12 +107,13 @@ def test_without_the_narrowest_the_next_is_what_others_are_wide_beside():
     np.testing.assert_allclose(found, [[0.5], [1], [0.5]], atol=1e-12)
 
 
-def test_guards_see_recent_widths_each_half_of_the_next():
-    """1, 10: (0.5 * 1 + 10) / 1.5 = 7; then (0.25 + 5 + 1) / 1.75 = 3.571."""
-    found = shares(Averaging(False, 7.0), [1.0] * 3, [1.0, 10.0, 1.0])
-    np.testing.assert_allclose(found[1], [1, 0.5, 1], atol=1e-12)
-    found = shares(Averaging(False, 6.25 / 1.75), [1.0] * 3, [1.0, 10.0, 1.0])
-    np.testing.assert_allclose(found[1], [1, 0, 0.5], atol=1e-12)
+def test_guards_see_the_widths_that_weights_see():
+    """Over the last two steps: 1, 5.5, 5.5, 1; looked ahead for 5.5 at the first, too."""
+    ones, jump = [1.0] * 4, [1.0, 10.0, 1.0, 1.0]
+    found = shares(Averaging(False, 5.5, 2), ones, jump)
+    np.testing.assert_allclose(found[1], [1, 0.5, 0.5, 1], atol=1e-12)
+    found = shares(Averaging(False, 5.5, 2), ones, jump, ahead=2)
+    np.testing.assert_allclose(found[1], [0.5, 0.5, 0.5, 1], atol=1e-12)
 
 
 def test_a_mean_of_a_tail_drops_a_member_for_good():
@@ -268,3 +269,15 @@ def test_a_member_of_ones_own_is_asked_as_it_is(y):
     alone = Combination([Fixed(until=2)], "inverse_width", widest=4.0).fit(y)
     expected = clone(alone.forecasters[0]).fit(y).forecast(2)
     pd.testing.assert_frame_equal(alone.forecast(2).cov, expected.cov)
+
+
+def test_a_shorter_forecast_that_fails_earlier_is_asked_for_again():
+    """Of three steps the third diverges, of two the second, for another reason."""
+
+    def ask(steps):
+        if steps > 1:
+            raise Diverged("steps must stay where the forecast is stable; got one", steps)
+        return normal([1.0])
+
+    both = Averaging(False, 4.0, 1).average([ask, lambda h: normal([2.0] * h)], np.ones(2), 3)
+    np.testing.assert_allclose(both.std, np.array([1.5, 2.0, 2.0]) / BAND, rtol=1e-12)

@@ -14,7 +14,6 @@ from forecast_unc import Forecaster, GPRegressor, RVMRegressor
 from forecast_unc._random import lower_root
 from forecast_unc.forecasting import sampling
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method
-from forecast_unc.regression.regressor import KernelRegressor
 
 GP = GPRegressor(lengthscales=3.0)
 
@@ -144,7 +143,7 @@ def test_more_rows_than_a_regressor_can_have_are_an_error_before_any_work(
     for kind in (GPRegressor, RVMRegressor):
         monkeypatch.setattr(kind, "fit", unasked)
     y = pd.Series(np.random.default_rng(0).standard_normal(n))
-    most = KernelRegressor.most_rows
+    most = (regressor or GPRegressor()).most_rows
     message = f"max_train must be given for more than {most} training rows; got {n - 2}, of which "
     with pytest.raises(ValueError, match=f"{message}.* Pass max_train={most} or fewer"):
         Forecaster(regressor, lags=2).fit(y)

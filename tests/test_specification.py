@@ -99,9 +99,9 @@ def test_without_a_season_no_terms_are_left_out():
 
 
 @pytest.mark.parametrize(
-    ("period", "n", "freq", "ahead"), [(4, 40, "QS", 8), (12, 72, "MS", 12), (52, 160, "W", 24)]
+    ("period", "n", "freq", "ahead"), [(4, 40, "QS", 6), (12, 72, "MS", 18), (52, 160, "W", 18)]
 )
-def test_a_season_is_looked_ahead_for_from_8_to_24_steps(period, n, freq, ahead):
+def test_a_season_and_a_half_is_looked_ahead_for_up_to_18_steps(period, n, freq, ahead):
     found = resolve(arguments(), history(n, period, freq))
     assert found.periods == (period,)
     assert found.averaging.look_ahead == ahead

@@ -165,15 +165,16 @@ class Averaging:
         found: list[Forecast | None] = []
         errors: list[ValueError] = []
         for ask in asks:
-            forecast = None
-            try:
-                forecast = ask(steps)
-            except ValueError as error:
-                if self.widest is None:
-                    raise
-                errors.append(error)
-                if isinstance(error, Diverged) and error.step > 1:
-                    forecast = ask(error.step - 1)
+            forecast, reach = None, steps
+            while forecast is None and reach:
+                try:
+                    forecast = ask(reach)
+                except ValueError as error:
+                    if self.widest is None:
+                        raise
+                    errors += [error] if reach == steps else []
+                    # a shorter one may fail at an earlier step, for another reason
+                    reach = min(reach, error.step) - 1 if isinstance(error, Diverged) else 0
             found.append(forecast)
         return found, errors
 

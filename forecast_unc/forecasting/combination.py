@@ -61,7 +61,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         will do.
     weights : sequence of float, "inverse_width", "validation" or None, default=None
         Weight of each member; only the ratios count. "inverse_width" weights by 1 / width^1.5 at
-        each step, with the mean width of the 95 % band over the 8 steps up to it, or the first 8:
+        each step, with the mean width of the 95 % band over the 4 steps up to it, or the first 4:
         narrow bands count more, a little less than in an inverse-variance average, since some are
         overconfident.
         "validation" weights by 1 / CRPS^2 over three origins near the end of the series, with

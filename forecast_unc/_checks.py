@@ -5,6 +5,8 @@ from scipy.linalg import eigvalsh
 
 from forecast_unc._typing import Array
 
+# Sums of squares of some thousand such values are finite.
+LARGEST = 1e150
 # Correlations may differ from their transpose, and their eigenvalues lie below zero, by no more:
 # a covariance written with nine digits passes, and what is neglected is a std of 1e-4 of an
 # input's own.

@@ -36,6 +36,23 @@ def generator(random_state: RandomState) -> np.random.Generator:
         ) from error
 
 
+def one_seed(random_state: RandomState) -> int | None:
+    """A seed that can be used several times, each time for the same numbers.
+
+    Parameters
+    ----------
+    random_state : int, Generator or None
+        A generator goes on by one number; None stays None.
+
+    Returns
+    -------
+    int or None
+    """
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    return random_state
+
+
 def lower_root(cov: Array) -> Array:
     """Lower triangular root of a positive semi-definite matrix.
 

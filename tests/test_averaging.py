@@ -281,3 +281,51 @@ def test_a_shorter_forecast_that_fails_earlier_is_asked_for_again():
 
     both = Averaging(False, 4.0, 1).average([ask, lambda h: normal([2.0] * h)], np.ones(2), 3)
     np.testing.assert_allclose(both.std, np.array([1.5, 2.0, 2.0]) / BAND, rtol=1e-12)
+
+
+def until(step, width):
+    """A forecast of a width that diverges at a step."""
+
+    def ask(steps):
+        if steps >= step:
+            raise Diverged(f"steps must stay where the forecast is stable; got {step}", step)
+        return normal([width] * steps)
+
+    return ask
+
+
+def test_members_that_all_diverge_early_are_judged_by_their_own_steps():
+    rule = Averaging(True, 4.0, 8)
+    found = rule.shares([until(4, 1.0)(3), until(8, 1.0)(7)], 8, 8)
+    np.testing.assert_allclose(found[1, :7], 1.0)  # it alone gets farthest
+    assert not found[0].any()
+    found = rule.shares([until(8, 1.0)(7), until(8, 2.0)(7)], 8, 8)
+    np.testing.assert_allclose(found[1, :7], 2**-1.5, rtol=1e-12)
+
+
+def test_what_diverges_beyond_the_steps_asked_for_is_no_error():
+    asks = [until(5, 1.0), lambda steps: normal([2.0] * steps)]
+    ahead = Averaging(True, None, 8).average(asks, np.ones(2), 3)
+    np.testing.assert_allclose(ahead.std * BAND, 2.0)  # the one that gets through the look-ahead
+    with pytest.raises(Diverged, match="got 5"):
+        Averaging(True, None, 8).average(asks, np.ones(2), 6)
+
+
+def test_the_error_of_all_is_that_of_the_one_that_gets_farthest():
+    with pytest.raises(Diverged, match="got 6") as raised:
+        Averaging(False, 4.0, 1).average([until(3, 1.0), until(6, 1.0)], np.ones(2), 9)
+    assert raised.value.step == 6
+
+
+def test_a_generator_gives_the_same_first_steps_whatever_the_horizon():
+    y = pd.Series(np.random.default_rng(0).standard_normal(70).cumsum())
+    model = Forecaster().fit(y)
+    assert len(model.models_) > 1
+    short, long = (
+        model.forecast(
+            h, propagation="monte_carlo", n_samples=20, random_state=np.random.default_rng(5)
+        )
+        for h in (3, 10)
+    )
+    np.testing.assert_allclose(short.mean, long.mean.iloc[:3], rtol=1e-12)
+    np.testing.assert_allclose(short.cov, long.cov.iloc[:3, :3], rtol=1e-10)

@@ -164,3 +164,11 @@ def test_uncertainty_needs_means(name):
         ValueError, match=f"{name} must be None without exog; got one. Give the regressors' means"
     ):
         check_uncertainty(**given, exog=None)
+
+
+def test_regressors_whose_squares_overflow_are_refused():
+    index = pd.date_range("2024-01-01", periods=3, freq="D")
+    frame = pd.DataFrame({"a": [0.0, 1e160, 0.0]}, index)
+    message = r"exog must be within 1e\+150 of 0; got 1e\+160 at 2024-01-02 in column 'a'. Divide"
+    with pytest.raises(ValueError, match=message):
+        check_exog(frame, index, None, "y")

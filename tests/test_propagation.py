@@ -9,6 +9,7 @@ from scipy.linalg import toeplitz
 from statsmodels.tsa.arima_process import arma2ma
 
 from forecast_unc import GPRegressor
+from forecast_unc.distributions.diverged import Diverged
 from forecast_unc.forecasting import sampling
 from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import lag_embedding
@@ -729,3 +730,13 @@ def test_uncertain_regressors_beside_known_ones(path_consistent, differences):
     np.testing.assert_allclose(exact.cov / scale, sampled.cov / scale, atol=0.06)
     known = propagate(*args, **given)
     assert (np.diagonal(exact.cov) > 1.02 * np.diagonal(known.cov)).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_says_at_which_step_it_diverges(method):
+    """An autoregression of 2 from 1 doubles at each step, and its limit is 1e6."""
+    history = np.array([0.0, 1.0])
+    with pytest.raises(Diverged, match=r"diverges at step (19|20)\.") as raised:
+        propagate(linear_posterior([2.0]), (1,), history, no_exog(30), propagation=method)
+    assert raised.value.step in (19, 20)
+    propagate(linear_posterior([2.0]), (1,), history, no_exog(18), propagation=method)

@@ -159,7 +159,8 @@ class Marginals:
                 total = sum((pair(cor) for pair in pairs), np.zeros_like(cor))
                 if series is not None:
                     total = np.where(both, total, series(cor))
-            return np.asarray(0.5 * (total + total.T))  # symmetric but for roundoff
+                # symmetric but for roundoff; not finite where it is too large for a float
+                return np.asarray(0.5 * (total + total.T))
 
         return covariance
 

@@ -102,18 +102,19 @@ class Averaging:
         members = [int(i) for i in np.flatnonzero(weights > 0)]
         if len(members) == 1:
             return asks[members[0]](steps)
-        forecasts, errors = self._as_far_as_they_go([asks[i] for i in members], steps)
+        forecasts, errors = _as_far_as_they_go([asks[i] for i in members], steps)
         reach = np.array([0 if f is None else len(f) for f in forecasts])
+        if errors and self.widest is None:
+            raise next(iter(errors.values()))  # of the simplest
         if reach.max() < steps:
-            # of the simplest, or of the step that none gets beyond
-            raise errors[0] if not reach.any() else Diverged(str(errors[0]), int(reach.max()) + 1)
+            raise errors[int(reach.argmax())]  # of the step that none gets beyond
         shares = weights[members, None] * (np.arange(steps) < reach[:, None])
         if self.by_width or self.widest is not None:
             judged, ahead = forecasts, self.look_ahead if can_look_ahead else 1
             horizon = max(steps, ahead)
             if references or horizon > steps:
                 source = references or asks
-                judged, _ = self._as_far_as_they_go([source[i] for i in members], horizon)
+                judged, _ = _as_far_as_they_go([source[i] for i in members], horizon)
             judged_shares = shares * self.shares(judged, horizon, ahead)[:, :steps]
             # a step that none of those asked for and judged gets to has the plain weights
             shares = np.where(judged_shares.any(axis=0), judged_shares, shares)
@@ -145,9 +146,8 @@ class Averaging:
                 width[:h] = band[:, 1] - band[:, 0]
                 median = forecast.median.to_numpy()
                 tail[:h] = (forecast.mean.to_numpy() > _TAIL * median) & (median > 0)
-        enough = reach >= min(ahead, horizon)
-        counts = np.arange(horizon) < reach[:, None]
-        counts = counts & enough[:, None] if enough.any() else counts
+        ahead = min(ahead, int(reach.max()))  # if none gets there, as far as one does
+        counts = (np.arange(horizon) < reach[:, None]) & (reach >= ahead)[:, None]
         shares = counts.astype(np.float64)
         means = _trailing_means(widths, self.look_ahead, ahead)
         if self.widest is not None:
@@ -158,25 +158,24 @@ class Averaging:
             shares *= np.divide(least, means, out=np.ones_like(means), where=wider) ** POWER
         return shares
 
-    def _as_far_as_they_go(
-        self, asks: Sequence[Ask], steps: int
-    ) -> tuple[list[Forecast | None], list[ValueError]]:
-        """Each forecast up to the step at which it diverges, and what was said of the others."""
-        found: list[Forecast | None] = []
-        errors: list[ValueError] = []
-        for ask in asks:
-            forecast, reach = None, steps
-            while forecast is None and reach:
-                try:
-                    forecast = ask(reach)
-                except ValueError as error:
-                    if self.widest is None:
-                        raise
-                    errors += [error] if reach == steps else []
-                    # a shorter one may fail at an earlier step, for another reason
-                    reach = min(reach, error.step) - 1 if isinstance(error, Diverged) else 0
-            found.append(forecast)
-        return found, errors
+
+def _as_far_as_they_go(
+    asks: Sequence[Ask], steps: int
+) -> tuple[list[Forecast | None], dict[int, ValueError]]:
+    """Each forecast up to the step at which it diverges, and why others end there, by place."""
+    found: list[Forecast | None] = []
+    errors: dict[int, ValueError] = {}
+    for place, ask in enumerate(asks):
+        forecast, reach = None, steps
+        while forecast is None and reach:
+            try:
+                forecast = ask(reach)
+            except ValueError as error:
+                errors[place] = error
+                # a shorter one may fail at an earlier step, for another reason
+                reach = min(reach, error.step) - 1 if isinstance(error, Diverged) else 0
+        found.append(forecast)
+    return found, errors
 
 
 def _trailing_means(widths: Array, window: int, ahead: int) -> Array:

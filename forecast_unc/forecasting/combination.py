@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from forecast_unc._checks import check_whole
+from forecast_unc._random import one_seed
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.averaging import Ask, Averaging
@@ -68,10 +69,10 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         each member fitted once, before them; for long series, whose members differ. None weights
         all alike.
     widest : float, optional
-        Drop a member from the step of a forecast on at which its 95 % bands are on average more
-        than so many times as wide as the narrowest member's, its mean is that of a tail (more than
-        7.4 medians) or it diverges; and the narrowest of three or more where it is narrower than
-        a quarter of the next. Refuse one that cannot take in what is observed later, such as
+        Drop a member at the steps at which it is more than so many times as wide as the narrowest
+        member, and from the step on at which its mean is that of a tail (more than 7.4 medians) or
+        it diverges; and the narrowest of three or more where it is narrower than a quarter of the
+        next. Refuse one that cannot take in what is observed later, such as
         a logarithm a zero. By default none is dropped, and its error is that of the combination.
 
     Attributes
@@ -210,6 +211,8 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         check_whole("steps", steps, 1, "1 is the next value.")
         if propagation != "exact":
             options["propagation"] = propagation
+        if "random_state" in options:  # one generator for all would depend on the horizon
+            options["random_state"] = one_seed(options["random_state"])
         given = _given(exog=exog, exog_cov=exog_cov, exog_std=options.pop("exog_std", None))
 
         def asks(**options: Any) -> list[Ask]:

@@ -10,6 +10,7 @@ from typing import Self, TypeVar
 
 import numpy as np
 
+from forecast_unc._random import one_seed
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.averaging import Averaging
@@ -92,9 +93,12 @@ class Ensemble:
         Forecast
         """
         steps, given = len(ahead.index), ahead.exog.shape[1] > 0
-        if not given and len(self.models) > 1:
+        if len(self.models) > 1:
             with suppress(ValueError):  # where the index cannot go on so far
-                ahead = self.history.future(max(steps, self.averaging.look_ahead))
+                longer = max(steps, self.averaging.look_ahead)
+                ahead = ahead if given else self.history.future(longer)
+            # one generator for all would have its numbers depend on the horizon
+            method = method._replace(random_state=one_seed(method.random_state))
         plain = method.propagation == "exact" and method.path_consistent
         return self.averaging.average(
             [partial(_first, model, ahead, method) for model in self.models],

@@ -21,6 +21,7 @@ from forecast_unc.forecasting.recursion import (
     Past,
     Trajectory,
     at_step,
+    check_stable,
 )
 from forecast_unc.forecasting.sampling import sample_paths
 from forecast_unc.regression.posterior import check_positive_variance
@@ -132,7 +133,9 @@ def _naive(model: OneStepModel, state: State, future: Future, method: Method) ->
     for step in range(h):
         x = trajectory.inputs(future.exog[step])
         with at_step(step + 1):
-            trajectory.append(posterior.mean(x[None])[0])
+            change = float(posterior.mean(x[None])[0])
+            check_stable(change, 0.0, state.limit)
+            trajectory.append(change)
     joint = _with_parts(model, state.mean, future, method, trajectory.levels[maps.depth :])
     # T y = changes + constants, T the Toeplitz matrix of the difference polynomial
     column = np.zeros(h + maps.depth)

@@ -260,11 +260,7 @@ class MomentMatching:
             cross += shared
             mean += error.mean
             var += 2.0 * float(weights @ shared[at]) - error.learned
-        if not abs(mean) + np.sqrt(abs(var)) < self.limit:
-            raise Unstable(
-                "steps must stay where the forecast is stable; got one that diverges. Ask for "
-                "fewer steps, take differences, or use other lags."
-            )
+        check_stable(mean, float(np.sqrt(abs(var))), self.limit)
         check_positive_variance(np.array([var]), posterior, self.method)
         own = levels[len(levels) - maps.own]
         taken = maps.carried @ before[own]  # Cov(carried . levels, z), of y = change - that
@@ -282,6 +278,27 @@ class MomentMatching:
         input_cov[:r][known] = 0.0
         input_cov[:, :r][:, known] = 0.0
         return input_cov
+
+
+def check_stable(mean: float, std: float, limit: float) -> None:
+    """Raise if the next standardized change is beyond what the history has seen.
+
+    Parameters
+    ----------
+    mean, std : float
+        Of the change.
+    limit : float
+        See `OneStepModel.limit`.
+
+    Raises
+    ------
+    Unstable
+    """
+    if not abs(mean) + std < limit:
+        raise Unstable(
+            "steps must stay where the forecast is stable; got one that diverges. Ask for "
+            "fewer steps, take differences, or use other lags."
+        )
 
 
 @contextmanager

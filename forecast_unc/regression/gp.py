@@ -109,10 +109,12 @@ class GPRegressor(KernelRegressor):
         them where they are and takes tau_0^2 = max(0, mean(y)^2 - 2 var(y) / n): a drift as
         large as the data support, and none if it is not worth its parameter. None has none.
     lengthscales : float or array-like of shape (d,), optional
-        Length-scales in units of the inputs, kept fixed. By default they are learned.
+        Length-scales in units of the inputs, kept fixed. By default they are learned. In a
+        `Forecaster` inputs and targets are standardized differences of the transformed series.
     noise_std : float, optional
-        Noise standard deviation in units of y, kept fixed. Give it when it is known, for
-        instance for simulated data.
+        Noise standard deviation in units of y as given to `fit`, kept fixed. Give it when it is
+        known, for instance for simulated data. In a `Forecaster` y is standardized: give stds of
+        the measurement error in units of the series as its `y_std`.
     n_restarts : int, default=0
         Further starting points, drawn at random. The best optimum is kept; each restart
         costs as much as the first fit.

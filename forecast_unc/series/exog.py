@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from forecast_unc._checks import check_covariance
+from forecast_unc._checks import LARGEST, check_covariance
 from forecast_unc._typing import Array
 from forecast_unc.series.times import format_time
 from forecast_unc.series.values import is_real
@@ -40,12 +40,15 @@ def check_exog(exog: object, index: pd.Index, columns: pd.Index | None, when: st
     _check_columns(frame, columns)
     # contiguous, so that sums do not depend on the memory layout of the frame
     values: Array = np.array(frame.to_numpy(dtype=np.float64, na_value=np.nan), order="C")
-    bad = ~np.isfinite(values)
+    bad = ~(np.abs(values) <= LARGEST)
     if bad.any():
         row, column = np.argwhere(bad)[0]
+        rule, remedy = "finite", "Fill or drop it knowingly"
+        if np.isfinite(values[row, column]):
+            rule, remedy = f"within {LARGEST:g} of 0", "Divide the column by a constant"
         raise ValueError(
-            f"exog must be finite; got {values[row, column]} at {format_time(index, int(row))} in "
-            f"column {frame.columns[column]!r}. Fill or drop it knowingly."
+            f"exog must be {rule}; got {values[row, column]} at {format_time(index, int(row))} in "
+            f"column {frame.columns[column]!r}. {remedy}."
         )
     return values
 

@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from forecast_unc._checks import LARGEST
 from forecast_unc._typing import Array
 from forecast_unc.series.times import format_time, future_index, regular_index
-
-# Sums of squares of some thousand such values are finite.
-_LARGEST = 1e150
 
 
 def check_series(y: object, name: str = "y", all_missing: bool = False) -> tuple[Array, pd.Index]:
@@ -54,11 +52,11 @@ def check_series(y: object, name: str = "y", all_missing: bool = False) -> tuple
             f"{name} must be finite or missing; got {infinite.sum()} infinite value(s), first at "
             f"{first}. Replace or remove them first."
         )
-    huge = np.abs(values) > _LARGEST
+    huge = np.abs(values) > LARGEST
     if huge.any():
         at = int(huge.argmax())
         raise ValueError(
-            f"{name} must lie within {_LARGEST:g} of 0, so that squares are finite; got "
+            f"{name} must lie within {LARGEST:g} of 0, so that squares are finite; got "
             f"{values[at]:g} at {format_time(index, at)}. Divide the series by a constant."
         )
     return values, index

@@ -112,8 +112,9 @@ class Marginals:
         .. math:: \operatorname{Cov}[y_t, y_u] = \sum_{n \ge 1} \rho^n c_n(t) c_n(u)
 
         What the N = 100 terms leave of the variance is taken for one more term, so that the
-        diagonal is the variance whatever N is. That is nothing unless y = 0 has a probability; at
-        worst (power 1, 16 % at zero, correlation 0.99) the covariance is off by 6e-5 variances.
+        diagonal is the variance whatever N is. That is nothing unless y = 0 has a probability; then
+        the covariance is off by 1e-4 of the product of the stds at correlations of .99 in absolute
+        value, by a few more beyond, and by 3e-3 if nearly all the probability is at zero.
 
         Parameters
         ----------

@@ -93,12 +93,11 @@ class Ensemble:
         Forecast
         """
         steps, given = len(ahead.index), ahead.exog.shape[1] > 0
-        if len(self.models) > 1:
+        if not given:
             with suppress(ValueError):  # where the index cannot go on so far
-                longer = max(steps, self.averaging.look_ahead)
-                ahead = ahead if given else self.history.future(longer)
-            # one generator for all would have its numbers depend on the horizon
-            method = method._replace(random_state=one_seed(method.random_state))
+                ahead = self.history.future(max(steps, self.averaging.look_ahead))
+        # one generator for all would have its numbers depend on the horizon
+        method = method._replace(random_state=one_seed(method.random_state))
         plain = method.propagation == "exact" and method.path_consistent
         return self.averaging.average(
             [partial(_first, model, ahead, method) for model in self.models],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -99,7 +99,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
 
     def __init__(
         self,
-        regressor: Any = None,
+        regressor: BaseEstimator | None = None,
         lags: Literal["auto"] | int | Sequence[int] = "auto",
         *,
         differences: Literal["auto"] | int | Sequence[int] = "auto",

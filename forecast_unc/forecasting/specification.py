@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from forecast_unc._checks import check_whole
 from forecast_unc._random import RandomState
@@ -41,7 +41,7 @@ Auto = Literal["auto"]
 class Arguments:
     """What a `Forecaster` was given, "auto" where it is left open; see there."""
 
-    regressor: Any  # one of the package's or of scikit-learn's, or None
+    regressor: BaseEstimator | None  # one of the package's or of scikit-learn's
     lags: Auto | int | Sequence[int]
     differences: Auto | int | Sequence[int]
     seasonal_period: Auto | int | Sequence[int] | None

@@ -26,7 +26,8 @@ from forecast_unc.regression.posterior import Posterior, Unstable, check_positiv
 Propagation = Literal["exact", "taylor", "monte_carlo", "naive"]
 PROPAGATIONS: tuple[str, ...] = get_args(Propagation)
 
-# A mean or std beyond this many times the largest change of the history is no forecast.
+# A mean or std beyond this many times the largest change of the history is no forecast (a choice:
+# what diverges gets there in some steps, and digits are left to say so).
 _DIVERGED = 1e6
 # A variance of an input below this share of those of the levels it is made of is roundoff.
 _ROUNDOFF = 1e-13

@@ -31,7 +31,7 @@ _PATH_MEMORY, _PATH_STEPS = 1 << 27, 64
 # Paths of a block, if they have to be resampled: with 30 the std after a gap was 1.4 % too large,
 # with 5 it was 19 %.
 _LEAST_PARTICLES = 100
-# Paths are resampled where the effective number of them has fallen to this share.
+# Paths are resampled where the effective number of them has fallen to this share (the usual one).
 _LEAST_EFFECTIVE = 0.5
 
 

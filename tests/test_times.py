@@ -93,8 +93,8 @@ def test_few_stretches_of_a_long_index_are_looked_at(monkeypatch, rng):
 
 @pytest.mark.parametrize("freq", ["D", "MS", "ME", "B", "W-SUN", "QE-DEC", "h"])
 def test_a_frequency_is_found_where_most_times_are_missing(freq, rng):
-    full = pd.date_range("1970-01-01", periods=3000, freq=freq, tz="Europe/Berlin")
-    kept = np.sort(rng.choice(np.arange(1, 3000), 900, replace=False))
+    full = pd.date_range("1970-01-01", periods=1100, freq=freq, tz="Europe/Berlin")
+    kept = np.sort(rng.choice(np.arange(1, 1100), 330, replace=False))
     # a few in a row at the start say the frequency; the rest lie anywhere on it
     kept = np.union1d([0, 1, 2, 3, 4, 5], kept)
     index = pd.DatetimeIndex(full[kept], freq=None)
@@ -188,4 +188,5 @@ def test_dates_that_pandas_cannot_hold_are_refused(freq):
         future_index(index, 9999)
     with pytest.raises(ValueError, match=message):
         extended_index(index, 9999)
-    assert future_index(index.as_unit("s"), 9999)[-1] > pd.Timestamp.max
+    steps = 900 if freq == "YE" else 9999  # pandas 2.2 has no year 12261
+    assert future_index(index.as_unit("s"), steps)[-1] > pd.Timestamp.max

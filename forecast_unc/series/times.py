@@ -233,7 +233,9 @@ def extended_index(index: pd.Index, steps: int) -> pd.Index:
 def _dates(index: pd.DatetimeIndex, start: int, periods: int) -> pd.DatetimeIndex:
     """Dates at the frequency of an index from its time at `start`."""
     try:
-        return pd.date_range(index[start], periods=periods, freq=index.freq, name=index.name)
+        return pd.date_range(
+            index[start], periods=periods, freq=index.freq, name=index.name, unit=index.unit
+        )
     except (OutOfBoundsDatetime, OutOfBoundsTimedelta, OverflowError) as error:
         steps = periods - len(range(len(index))[start:])
         raise ValueError(

@@ -7,9 +7,9 @@ from threading import Lock
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-# Rows from which on all threads are used. With 1000 rows two threads saved nothing on an idle
-# machine (3.5 s a fit against 3.4). Beside other processes on two cores they took 9 to 380 times
-# as long as one with 250 rows, 4 to 35 with 1000, 2 to 12 with 2000 (docs/machines.md).
+# Rows from which on all threads are used. Two threads on two idle cores took 1.2, .7 and .6 of the
+# time of one with 250, 1000 and 2000 rows; beside one busy process 1.1, 2.1 and 1.8, beside many
+# others 9 to 380, 4 to 35 and 2 to 12 times (docs/machines.md).
 MANY_ROWS = 2000
 
 _limit_held = Lock()

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
@@ -63,6 +63,7 @@ def fitted(name, gap):
 
 @pytest.mark.parametrize("kind", PROPAGATIONS)
 @pytest.mark.parametrize("name", SPECIFICATIONS)
+@settings(max_examples=10)
 @given(
     st.integers(1, 12),
     st.integers(0, 20),

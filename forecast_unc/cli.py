@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 import pandas as pd
 
 from forecast_unc._checks import check_whole
@@ -176,7 +177,11 @@ def _forecast(arguments: argparse.Namespace) -> None:
     )
     table = _table(ahead, arguments.coverage)
     if arguments.output is None:
-        print(table.to_csv(float_format="%.6g"), end="")
+        # six digits, and more where the level is large beside the std: three of the least std
+        std = float(table["std"].min())
+        largest = float(np.abs(table.to_numpy()).max())
+        digits = max(6, 3 + int(np.ceil(np.log10(largest / std))))
+        print(table.to_csv(float_format=f"%.{digits}g"), end="")
     else:
         table.to_csv(arguments.output)
     if arguments.plot is not None:

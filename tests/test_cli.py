@@ -1,3 +1,4 @@
+import io
 import subprocess
 import sys
 
@@ -341,3 +342,17 @@ def test_demo_checks_its_folder_before_the_work(tmp_path, capsys, monkeypatch, f
     assert err.startswith("forecast-unc: ")
     assert err.count("\n") == 1
     assert "file" in err
+
+
+def test_printed_digits_tell_the_interval_at_a_large_level(tmp_path, capsys):
+    """A std of about 1 at a level of 1e9: six digits made all bounds 1e+09."""
+    y = 1e9 + np.random.default_rng(0).standard_normal(60).cumsum()
+    times = pd.date_range("2020-01-01", periods=60, freq="MS")
+    pd.DataFrame({"ds": times, "y": y}).to_csv(tmp_path / "y.csv", index=False)
+    arguments = [str(tmp_path / "y.csv"), "--time", "ds", "--target", "y", "--steps", "3"]
+    assert main(["forecast", *arguments, "--output", str(tmp_path / "f.csv")]) == 0
+    capsys.readouterr()
+    assert main(["forecast", *arguments]) == 0
+    printed = pd.read_csv(io.StringIO(capsys.readouterr().out), index_col=0)
+    written = pd.read_csv(tmp_path / "f.csv", index_col=0)
+    np.testing.assert_allclose(printed, written, rtol=0, atol=0.01 * written["std"].min())

@@ -14,6 +14,7 @@ from forecast_unc import Forecaster, GPRegressor, RVMRegressor
 from forecast_unc._random import lower_root
 from forecast_unc.forecasting import sampling
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method
+from forecast_unc.regression.cholesky import inverse
 
 GP = GPRegressor(lengthscales=3.0)
 
@@ -198,3 +199,20 @@ def test_rows_are_the_last_only_where_there_were_more(y):
     assert str(both[1]).endswith(", 38 rows")
     short = Forecaster().fit(y[:15])
     assert not any("last" in str(one) for one in short.models_)
+
+
+@pytest.mark.parametrize("prior_mean", ["zero", "last"])
+def test_what_exact_moments_need_is_made_once(y, monkeypatch, prior_mean):
+    """The inverse of a factor, O(n^3), by the first forecast; later ones and `apply` share it."""
+    calls = []
+
+    def counted(chol, overwrite=False):
+        calls.append(len(chol))
+        return inverse(chol, overwrite)
+
+    model = Forecaster(GP, lags=2, prior_mean=prior_mean).fit(y)
+    monkeypatch.setattr("forecast_unc.regression.kernel_posterior.inverse", counted)
+    first = model.forecast(4)
+    pd.testing.assert_frame_equal(model.forecast(4).cov, first.cov)
+    model.apply(y.iloc[:-3]).forecast(4)
+    assert calls == [model.models_[0].n_rows]

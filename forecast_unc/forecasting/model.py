@@ -41,6 +41,11 @@ class FittedModel:
         The fitted one-step model.
     n_rows : int
         Rows that its posterior rests on.
+    past : Past
+        The history on the scale of the levels.
+    one_step : OneStepModel
+        The posterior, of levels with the prior mean. Kept, as it caches what exact moments need: to
+        make it anew cost O(n^3) a forecast.
     """
 
     specification: Specification
@@ -49,6 +54,8 @@ class FittedModel:
     differencing: Differencing
     regressor: KernelRegressor
     n_rows: int
+    past: Past
+    one_step: OneStepModel
 
     @classmethod
     def fit(cls, specification: Specification, history: History) -> Self:
@@ -72,20 +79,22 @@ class FittedModel:
         """
         _check_rows(specification, history)
         transform = _power(specification.transform, history)
-        levels = transform.forward(history.y)
-        differencing = Differencing.fit(levels, specification.differences)
-        if differencing.scale <= 1e-12 * np.nanmax(np.abs(levels)):
+        past = _past(specification, transform, history)
+        differencing = Differencing.fit(past.levels, specification.differences)
+        if differencing.scale <= 1e-12 * np.nanmax(np.abs(past.levels)):
             raise ValueError(
                 "differences must leave some variation; got a constant series after differencing "
                 f"at lags {specification.differences}. Take fewer differences."
             )
         if not specification.centered:
             differencing = replace(differencing, shift=0.0)
-        X, target = _rows(specification, differencing, _past(specification, transform, history))
+        X, target = _rows(specification, differencing, past)
         regressor = clone(specification.regressor).fit(X, target)
-        model = cls(specification, history, transform, differencing, regressor, len(target))
-        model._one_step()  # says so if the regressor cannot have the prior mean
-        return model
+        one_step = _one_step(specification, differencing, regressor)
+        n_rows = len(target)
+        return cls(
+            specification, history, transform, differencing, regressor, n_rows, past, one_step
+        )
 
     def extend(self, history: History) -> Self:
         """The same hyper-parameters with the posterior of a longer history.
@@ -105,11 +114,11 @@ class FittedModel:
         ValueError
             If the values that came cannot be transformed or learned from.
         """
-        self._check_values(history)
-        past = _past(self.specification, self.transform, history)
-        X, target = _rows(self.specification, self.differencing, past)
+        moved = self._with_history(history)
+        X, target = _rows(self.specification, self.differencing, moved.past)
         regressor = self.regressor.condition(X, target)
-        return replace(self, history=history, regressor=regressor, n_rows=len(target))
+        one_step = _one_step(self.specification, self.differencing, regressor)
+        return replace(moved, regressor=regressor, n_rows=len(target), one_step=one_step)
 
     def at(self, history: History) -> Self:
         """The same model at the end of another history, with nothing learned.
@@ -129,14 +138,14 @@ class FittedModel:
         ValueError
             If the series is too short for a step, or cannot be transformed.
         """
-        self._check_values(history)
+        moved = self._with_history(history)
         spec, n = self.specification, len(history.y)
         if n < spec.depth:
             raise ValueError(
                 f"y must have at least {spec.depth} values for lags up to {max(spec.lags)} and "
                 f"differences {spec.differences}; got {n}. Give more history."
             )
-        return replace(self, history=history)
+        return moved
 
     def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
         """Joint forecast of the next values.
@@ -163,7 +172,7 @@ class FittedModel:
             method = Method("exact" if self.regressor.posterior_.closed_form else "taylor")
         future = Future(_inputs(spec, ahead.exog, index), ahead.exog_cov)
         with blas_threads(self.n_rows):
-            joint = propagate(self._one_step(), self._past(), future, method)
+            joint = propagate(self.one_step, self.past, future, method)
         return Forecast(
             index,
             joint.mean,
@@ -185,17 +194,22 @@ class FittedModel:
         found = ((name, getattr(self.regressor, name, None)) for name in names)
         return {name: value for name, value in found if value is not None}
 
-    def _one_step(self) -> OneStepModel:
-        posterior, anchor = self.regressor.posterior_, self.specification.anchor
-        if anchor is not None:
-            posterior = posterior.plus_input(anchor)
-        return OneStepModel(posterior, self.specification.lags, self.differencing)
-
-    def _past(self) -> Past:
-        return _past(self.specification, self.transform, self.history)
-
-    def _check_values(self, history: History) -> None:
+    def _with_history(self, history: History) -> Self:
+        """The same model before another history, whose values are checked."""
         self.transform.check(history.y, history.time)
+        return replace(
+            self, history=history, past=_past(self.specification, self.transform, history)
+        )
+
+
+def _one_step(
+    specification: Specification, differencing: Differencing, regressor: KernelRegressor
+) -> OneStepModel:
+    """The one-step model of a fitted regressor; an error if it cannot have the prior mean."""
+    posterior = regressor.posterior_
+    if specification.anchor is not None:
+        posterior = posterior.plus_input(specification.anchor)
+    return OneStepModel(posterior, specification.lags, differencing)
 
 
 def _check_rows(specification: Specification, history: History) -> None:

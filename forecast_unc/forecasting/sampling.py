@@ -175,7 +175,7 @@ class _Paths:
         function.keep(change / std)
         level = self.trajectory.levels[:, -1] + self.model.differencing.scale * change
         self.trajectory.revise(level[:, None] if not start.known[t] else np.full((self.n, 1), y))
-        weights = np.exp(self.log_weights - self.log_weights.max())
+        weights = self._weights()
         if weights.sum() ** 2 < _LEAST_EFFECTIVE * self.n * (weights**2).sum():
             self._resample()
 
@@ -184,10 +184,13 @@ class _Paths:
         maps = self.model.maps
         return bool(self.start.known[t - np.append(maps.lagged, maps.own)].all())
 
+    def _weights(self) -> Array:
+        """Weights of the paths, (n,), the largest 1."""
+        return np.asarray(np.exp(self.log_weights - self.log_weights.max()))
+
     def _resample(self) -> None:
         """Paths in proportion to their weights, systematically; then all weigh the same."""
-        weights = np.exp(self.log_weights - self.log_weights.max())
-        cumulative = np.cumsum(weights)
+        cumulative = np.cumsum(self._weights())
         points = (np.arange(self.n) + self.rng.random()) / self.n * cumulative[-1]
         paths = np.minimum(np.searchsorted(cumulative, points), self.n - 1)
         self.trajectory.take(paths)

@@ -7,13 +7,15 @@ import numpy as np
 from forecast_unc._typing import Array
 from forecast_unc.distributions.component import Component
 from forecast_unc.distributions.marginals import Flags, Marginals, bisect
+from forecast_unc.distributions.tail import StudentTail
 
 
 def aggregate(marginals: Marginals, cor: Array, matrix: Array) -> tuple[Marginals, Array]:
     r"""Distributions of ``matrix @ y`` and the correlations of their normal scores.
 
     Each component is aggregated on its own, to that of the same transform, mean and variance: of
-    logs a lognormal (Fenton-Wilkinson), of identities the exact distribution. The widths of an
+    logs a lognormal (Fenton-Wilkinson), of identities the exact distribution, or with heavy tails
+    that of the same degrees of freedom. The widths of an
     average are then scaled so that its variance is exact, and the correlations are those that
     give the exact covariance of the aggregates. Rows of a single step need no approximation.
 
@@ -85,7 +87,10 @@ def _matched(component: Component, cor: Array, matrix: Array) -> Component:
     var = (own @ Marginals([alone]).covariance(cor) @ own.T).diagonal()
     mean = own @ alone.expectation()
     # Where there is no weight, any moments do.
-    group = replace(component, weight=np.ones(len(matrix)))
+    tail = component.tail
+    if tail is not None:
+        tail = StudentTail.of(tail.dof, len(matrix))
+    group = replace(component, weight=np.ones(len(matrix)), tail=tail)
     group = _of_moments(group, np.where(used, mean, 1.0), np.where(used, var, 1.0))
     return replace(group, weight=weight)
 
@@ -94,7 +99,8 @@ def _of_moments(component: Component, mean: Array, var: Array) -> Component:
     """Component on the same scale with the given mean and variance of y, (h,) each."""
     power = component.transform.power
     if power is None:
-        return component.like(mean, np.sqrt(var))
+        unit = 1.0 if component.tail is None else component.tail.var
+        return component.like(mean, np.sqrt(var / unit))
     ratio = (np.sqrt(var) / mean) ** 2  # the square of the mean can overflow
     if power == 0:
         log_var = np.log1p(ratio)

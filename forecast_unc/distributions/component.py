@@ -1,7 +1,7 @@
 """A normal forecast on a transformed scale: its values, moments and partial moments in units of y.
 
-Those of identity and log are closed forms; those of Box-Cox come from Gauss-Legendre quadrature
-over the normal score z, from the point on where y is positive.
+Those of identity and log are closed forms; those of Box-Cox and of heavy tails come from
+Gauss-Legendre quadrature over the normal score z, from the point on where y is positive.
 """
 
 from dataclasses import dataclass, replace
@@ -12,8 +12,7 @@ from scipy.special import erf, ndtr, roots_legendre
 
 from forecast_unc._typing import Array
 from forecast_unc.distributions.power import PowerTransform
-
-Positions = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
+from forecast_unc.distributions.tail import Positions, StudentTail
 
 N_NODES = 200  # Gauss-Legendre, on each panel
 REACH = 12.0  # z beyond this from where the integrand peaks does not count: exp(-72) = 5e-32
@@ -30,34 +29,43 @@ class Component:
     transform : PowerTransform
         The scale.
     mean, std : ndarray of shape (h,)
-        Mean and standard deviation of each step on that scale.
+        Mean and standard deviation of each step on that scale; with a tail, what T is
+        multiplied by and added to.
+    tail : StudentTail, optional
+        Heavy tails of an identity: T(z) takes the place of z. Not after a transform, where the
+        mean of y would be infinite.
     """
 
     weight: Array  # (h,)
     transform: PowerTransform
     mean: Array  # (h,)
     std: Array  # (h,)
+    tail: StudentTail | None = None
 
     @property
     def closed(self) -> bool:
         """Whether moments need no quadrature."""
-        return not self.transform.power
+        return not self.transform.power and self.tail is None
 
     def quantile(self, z: Array) -> Array:
         """Values at normal scores z, (h or 1, n); the same for all steps if of one row."""
-        return self.transform.inverse(self.mean[:, None] + self.std[:, None] * z)
+        x = z if self.tail is None else self.tail.forward(z)
+        return self.transform.inverse(self.mean[:, None] + self.std[:, None] * x)
 
     def slope(self, z: Array) -> Array:
         """Derivative of :meth:`quantile` in z, (h, n)."""
+        if self.tail is not None:
+            return self.std[:, None] * self.tail.slope(z)
         return self.std[:, None] * self.transform.slope(self.mean[:, None] + self.std[:, None] * z)
 
     def normal_score(self, y: Array) -> Array:
         """Inverse of :meth:`quantile` at one y a step, (h,); -inf below all values."""
-        return (self.transform.forward(y) - self.mean) / self.std
+        x = (self.transform.forward(y) - self.mean) / self.std
+        return x if self.tail is None else self.tail.inverse(x)
 
     def partial_mean(self, z: Array) -> Array:
         """E[y; z_t <= z], the part of the mean that comes from below z, (h,)."""
-        if self.transform.power is None:
+        if self.transform.power is None and self.tail is None:
             density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
             return np.asarray(self.mean * ndtr(z) - self.std * density)
         if self.transform.power == 0:
@@ -72,7 +80,7 @@ class Component:
 
     def mean_difference(self) -> Array:
         """Half the mean distance of two independent draws, E[y (2 Phi(z) - 1)], (h,)."""
-        if self.transform.power is None:
+        if self.transform.power is None and self.tail is None:
             return np.asarray(self.std / np.sqrt(np.pi))
         if self.transform.power == 0:
             return np.asarray(self.expectation() * erf(0.5 * self.std))
@@ -92,11 +100,21 @@ class Component:
 
     def picked(self, at: Positions) -> "Component":
         """Component of the steps at the given positions."""
-        return Component(self.weight[at], self.transform, self.mean[at], self.std[at])
+        tail = None if self.tail is None else self.tail.picked(at)
+        return Component(self.weight[at], self.transform, self.mean[at], self.std[at], tail)
 
     def conditioned(self, mean: Array, std: Array) -> "Component":
         """Component of ``mean + std * z`` in place of z."""
+        if self.tail is not None:
+            return replace(self, tail=self.tail.conditioned(mean, std))
         return self.like(self.mean + self.std * mean, self.std * std)
+
+    def widened(self, factor: Array, dof: float | None) -> "Component":
+        """Component of ``factor`` (h,) times the std on its scale; an identity with tails of t."""
+        tail = self.tail
+        if dof is not None and tail is None and self.transform.power is None:
+            tail = StudentTail.of(dof, len(self.mean))
+        return replace(self, std=factor * self.std, tail=tail)
 
     def bounds(self) -> tuple[Array, Array]:
         """Where y begins to be positive, and where y^2 exp(-z^2 / 2) peaks, as z, (h,)."""

@@ -5,19 +5,21 @@ All steps hang on one normal vector z ~ N(0, R), a Gaussian copula, through incr
 .. math:: y_t = q_t(z_t) = \sum_k w_{kt}\, g_k^{-1}(\mu_{kt} + \sigma_{kt} z_t)
 
 in which component k is a normal forecast on its own scale, g_k the identity, log or Box-Cox, and
-the weights of each step add up to 1; a weight may be 0 at some steps. The quantile of y_t at
-probability p is q_t at the normal quantile of p. Moments and scores of identity and log are closed
-forms; those of Box-Cox come from Gauss-Legendre quadrature over z and from Mehler's series over the
-steps.
+the weights of each step add up to 1; a weight may be 0 at some steps. An identity may have the
+tails of Student's t, T(z_t) in the place of z_t. The quantile of y_t at probability p is q_t at the
+normal quantile of p. Moments and scores of identity and log are closed forms; those of Box-Cox and
+of heavy tails come from Gauss-Legendre quadrature over z and from Mehler's series over the steps.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from forecast_unc._typing import Array
-from forecast_unc.distributions.component import REACH, Component, Positions, panels
+from forecast_unc.distributions.component import REACH, Component, panels
+from forecast_unc.distributions.tail import Positions
 
 Flags = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
@@ -31,9 +33,9 @@ class Marginals:
     Parameters
     ----------
     components : sequence of Component
-        What is averaged, some of it at each step. Identities are merged into one, which loses
-        nothing; the weights of each step are scaled to add up to 1; and what has no weight at a
-        step is replaced there, whatever it was.
+        What is averaged, some of it at each step. Identities without heavy tails are merged into
+        one, which loses nothing; the weights of each step are scaled to add up to 1; and what has
+        no weight at a step is replaced there, whatever it was.
     """
 
     __slots__ = ("components",)
@@ -41,8 +43,8 @@ class Marginals:
     def __init__(self, components: Sequence[Component]) -> None:
         total = sum(c.weight for c in components)
         used = [_known(c, c.weight / total) for c in components if c.weight.any()]
-        plain = [c for c in used if c.transform.power is None]
-        others = [c for c in used if c.transform.power is not None]
+        plain = [c for c in used if c.transform.power is None and c.tail is None]
+        others = [c for c in used if c.transform.power is not None or c.tail is not None]
         if len(plain) > 1:
             weight = np.asarray(sum(c.weight for c in plain))
             shares = [c.weight / np.where(weight > 0, weight, 1.0) for c in plain]
@@ -57,7 +59,8 @@ class Marginals:
     @property
     def normal(self) -> bool:
         """Whether every step is normal."""
-        return len(self.components) == 1 and self.components[0].transform.power is None
+        only = self.components[0]
+        return len(self.components) == 1 and only.transform.power is None and only.tail is None
 
     @property
     def closed(self) -> Flags:
@@ -217,6 +220,10 @@ class Marginals:
         """Distributions once z is ``mean + std`` times a standard normal, (h,) each."""
         return Marginals([c.conditioned(mean, std) for c in self.components])
 
+    def widened(self, factor: Array, dof: float | None) -> "Marginals":
+        """Distributions of ``factor`` (h,) times the stds; identities with tails of t."""
+        return Marginals([c.widened(factor, dof) for c in self.components])
+
     def _average(self, part: Callable[[Component], Array]) -> Array:
         """Weighted average over the components of ``part``, (h,) or (h, n)."""
         values = [part(c) for c in self.components]
@@ -284,7 +291,7 @@ def _known(component: Component, weight: Array) -> Component:
     """Component of another weight, with a standard normal in place of what has none."""
     used = weight > 0
     mean, std = np.where(used, component.mean, 0.0), np.where(used, component.std, 1.0)
-    return Component(weight, component.transform, mean, std)
+    return replace(component, weight=weight, mean=mean, std=std)
 
 
 def bisect(

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from forecast_unc._threads import blas_threads
@@ -88,7 +89,7 @@ class FittedModel:
             )
         if not specification.centered:
             differencing = replace(differencing, shift=0.0)
-        X, target = _rows(specification, differencing, past)
+        _, X, target = _rows(specification, differencing, past)
         regressor = clone(specification.regressor).fit(X, target)
         one_step = _one_step(specification, differencing, regressor)
         n_rows = len(target)
@@ -115,7 +116,7 @@ class FittedModel:
             If the values that came cannot be transformed or learned from.
         """
         moved = self._with_history(history)
-        X, target = _rows(self.specification, self.differencing, moved.past)
+        _, X, target = _rows(self.specification, self.differencing, moved.past)
         regressor = self.regressor.condition(X, target)
         one_step = _one_step(self.specification, self.differencing, regressor)
         return replace(moved, regressor=regressor, n_rows=len(target), one_step=one_step)
@@ -187,6 +188,13 @@ class FittedModel:
         last = "last " if self.n_rows == self.specification.max_train else ""
         power = self.transform.power if self.specification.transform == "boxcox" else None
         return f"{self.specification.described(power)}, {last}{self.n_rows} rows"
+
+    def training_rows(self) -> tuple[NDArray[np.intp], Array, Array]:
+        """Times (n,) of the targets, inputs (n, d) and targets (n,) that this has learned from.
+
+        They are those of its own history: not after :meth:`at`.
+        """
+        return _rows(self.specification, self.differencing, self.past)
 
     def learned(self) -> dict[str, Any]:
         """What the regressor learned: its noise, evidence and search, where it has them."""
@@ -271,8 +279,8 @@ def _inputs(specification: Specification, exog: Array, index: pd.Index[Any]) -> 
 
 def _rows(
     specification: Specification, differencing: Differencing, past: Past
-) -> tuple[Array, Array]:
-    """Training rows and targets: the last complete ones."""
+) -> tuple[NDArray[np.intp], Array, Array]:
+    """Times of the targets, training rows and targets: the last complete ones."""
     z = differencing.forward(past.levels)
     X, target = lag_embedding(z, specification.lags, past.exog[len(past.levels) - len(z) :])
     rows = np.flatnonzero(~(np.isnan(X).any(axis=1) | np.isnan(target)))
@@ -280,4 +288,5 @@ def _rows(
         rows = rows[-specification.max_train :]
     X, target = X[rows], target[rows]
     anchor = specification.anchor
-    return X, target if anchor is None else target - X[:, anchor]
+    times = len(past.levels) - len(z) + max(specification.lags) + rows
+    return times, X, target if anchor is None else target - X[:, anchor]

@@ -1,13 +1,14 @@
 """Gaussian process regression: hyper-parameters by the evidence."""
 
 import copy
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError
-from scipy.linalg.blas import dgemv
+from scipy.linalg.blas import dgemm, dgemv, dtrsv
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import minimize
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -20,7 +21,11 @@ from forecast_unc.regression.cholesky import move
 from forecast_unc.regression.evidence import GaussianProcessEvidence, covariance_matrix
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
-from forecast_unc.regression.regressor import KernelRegressor, check_rows_in_memory
+from forecast_unc.regression.regressor import (
+    KernelRegressor,
+    LeadingMeans,
+    check_rows_in_memory,
+)
 from forecast_unc.regression.standardize import (
     Lengthscales,
     check_lengthscales,
@@ -275,6 +280,31 @@ class GPRegressor(KernelRegressor):
         conditioned = copy.copy(self)
         conditioned.posterior_ = self._posterior(inputs, np.asarray(y, dtype=np.float64), chol)
         return conditioned
+
+    def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
+        """See `KernelRegressor`; O(n^2) a count, and O(n d) a mean.
+
+        The factor of the first rows is the first block of that of all: with K = L L' and
+        r = L^-1 y, the weights of the first m rows are those of L_m' b = r_m.
+        """
+        posterior = self.posterior_
+        chol = posterior.factors[0].chol
+        residual = dtrsv(chol, y - self._output_offset, lower=1)
+        weights = np.zeros((len(y), len(counts)), order="F")
+        for column, m in zip(weights.T, counts, strict=True):
+            column[:m] = dtrsv(np.asfortranarray(chol[:m, :m]), residual[:m], lower=1, trans=1)
+        basis = np.column_stack([posterior.centers, np.ones(len(y))])
+        slopes = dgemm(1.0, np.asfortranarray(basis * self._linear_std**2), weights, trans_a=1)
+
+        def means(inputs: Array) -> Array:
+            centered = inputs - self._input_offset
+            kernel = squared_exponential(posterior.centers, centered, self.lengthscales_)
+            kernel *= weights
+            smooth = self.amplitude_**2 * kernel.sum(axis=0)
+            linear = np.einsum("kd,dk->k", centered, slopes[:-1]) + slopes[-1]
+            return np.asarray(self._output_offset + smooth + linear)
+
+        return means
 
     def _check_parameters(self, d: int) -> None:
         for name, value, allowed, remedy in (

@@ -2,6 +2,7 @@
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from forecast_unc.regression.moments import Moments
 from forecast_unc.regression.posterior import Posterior, check_positive_variance
 
 Method = Literal["exact", "taylor", "monte_carlo"]
+LeadingMeans = Callable[[Array], Array]
 
 
 class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
@@ -34,6 +36,31 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
     @abstractmethod
     def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
         """A new one with the same hyper-parameters and other data; this one stays as it is."""
+
+    def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
+        """Predictive means given the first rows alone, with the hyper-parameters of all.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            The rows that this was fitted on.
+        y : ndarray of shape (n,)
+            Their targets.
+        counts : sequence of int
+            How many of the first rows each mean rests on, from 2.
+
+        Returns
+        -------
+        callable
+            From one input for each of the counts, (k, d), to the k means, (k,).
+        """
+        posteriors = [self.condition(X[:n], y[:n]).posterior_ for n in counts]
+
+        def means(inputs: Array) -> Array:
+            pairs = zip(posteriors, inputs, strict=True)
+            return np.array([posterior.mean(x[None])[0] for posterior, x in pairs])
+
+        return means
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Mean, and the standard deviation if asked for, of a new observation.

@@ -1,0 +1,94 @@
+"""Forecasts from origins inside the training part: what the data say of a model's errors.
+
+The posterior of each origin is that of the rows before it, with the hyper-parameters and the scale
+of all; plug-in means suffice. Origins are in the last part of the rows, so that each has at least
+some of them to learn from.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forecast_unc._threads import blas_threads
+from forecast_unc._typing import Array
+from forecast_unc.forecasting.model import FittedModel
+from forecast_unc.forecasting.recursion import Trajectory
+
+# Origins, at most: their errors over many steps overlap, and with 24 the figures were the same.
+MOST_ORIGINS = 32
+# The last part of the rows of a model that holds them: a posterior needs rows before.
+_PART = 0.6
+
+
+class RollingForecasts(NamedTuple):
+    """Values forecast from k origins, and the local scale of the transform there."""
+
+    value: Array  # (k, h), in units of y; NaN beyond the data, or where it diverges
+    slope: Array  # (k, h), of y in the level
+
+
+def rolling_origins(models: tuple[FittedModel, ...]) -> NDArray[np.intp]:
+    """Numbers of values before the origins, (k,): evenly spaced, the last before the last value.
+
+    Parameters
+    ----------
+    models : tuple of FittedModel
+        Of one history. Each has learned from at least 0.4 of its rows at all origins.
+
+    Returns
+    -------
+    ndarray of int of shape (k,)
+        Increasing; empty if the series is too short.
+    """
+    n = len(models[0].past.levels)
+    first = max(max(m.one_step.depth + 2, int(n - _PART * m.n_rows)) for m in models)
+    if first >= n:
+        return np.zeros(0, dtype=np.intp)
+    return np.unique(np.linspace(first, n - 1, min(MOST_ORIGINS, n - first)).astype(np.intp))
+
+
+def rolling_forecasts(
+    model: FittedModel, origins: NDArray[np.intp], steps: int
+) -> RollingForecasts:
+    """Plug-in forecasts of a model from origins inside its own history.
+
+    Missing values before an origin are interpolated.
+
+    Parameters
+    ----------
+    model : FittedModel
+        At the end of the history that it has learned from.
+    origins : ndarray of int of shape (k,)
+        Numbers of values before them.
+    steps : int
+        Steps h from each.
+
+    Returns
+    -------
+    RollingForecasts
+    """
+    levels, exog, n = _interpolated(model.past.levels), model.past.exog, len(model.past.levels)
+    one_step, anchor = model.one_step, model.specification.anchor
+    times, X, target = model.training_rows()
+    counts = np.searchsorted(times, origins)
+    start = levels[origins[:, None] + np.arange(-one_step.depth, 0)]
+    trajectory = Trajectory(one_step, start, steps)
+    with blas_threads(len(target)), np.errstate(over="ignore", invalid="ignore"):
+        means = model.regressor.leading_means(X, target, [int(count) for count in counts])
+        for step in range(steps):
+            inputs = trajectory.inputs(exog[np.minimum(origins + step, n - 1)])
+            known = np.isfinite(inputs).all(axis=1)
+            change = means(np.where(known[:, None], inputs, 0.0))
+            if anchor is not None:
+                change = change + inputs[:, anchor]
+            trajectory.append(np.where(known, change, np.nan))
+        ahead = trajectory.levels[:, one_step.depth :]
+        ahead = np.where(origins[:, None] + np.arange(steps) < n, ahead, np.nan)
+        return RollingForecasts(model.transform.inverse(ahead), model.transform.slope(ahead))
+
+
+def _interpolated(levels: Array) -> Array:
+    """Levels with straight lines over what is missing, and the nearest value at the ends."""
+    known = np.flatnonzero(~np.isnan(levels))
+    return np.interp(np.arange(len(levels)), known, levels[known])

@@ -35,7 +35,6 @@ from forecast_unc.forecasting.recursion import (
 from forecast_unc.forecasting.sampling import sample_paths
 from forecast_unc.regression.posterior import check_positive_variance
 
-
 # Paths that the mean slopes of "monte_carlo" are taken from, for its parts: so few cost little.
 _SLOPE_PATHS = 64
 

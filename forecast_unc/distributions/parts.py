@@ -30,7 +30,7 @@ REST = "inputs_nonlinear"
 class Deferred(Mapping[str, Array]):
     """Parts made when they are first read: few forecasts are decomposed.
 
-    At once they cost 6 % of a forecast of 24 steps by 100 rows, and 10 % of an average of five.
+    At once they would cost 1 % of a forecast of 24 steps by 100 rows, 3 % of an average of four.
 
     Parameters
     ----------

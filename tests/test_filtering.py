@@ -395,7 +395,7 @@ def test_an_observation_error_is_added_once_and_never_fed_back():
     exact = propagate_model(model, past, future, Method())
     np.testing.assert_allclose(exact.mean, theirs.predicted_mean, rtol=1e-6)
     np.testing.assert_allclose(np.diagonal(exact.cov), theirs.var_pred_mean, rtol=1e-6)
-    np.testing.assert_allclose(exact.noise_cov, (NOISE_VAR + error_var) * np.eye(6))
+    np.testing.assert_allclose(exact.parts["noise"], (NOISE_VAR + error_var) * np.eye(6))
     paths = particles(model, past, future, Method("monte_carlo", True, 20_000, 0))
     std = np.sqrt(np.diagonal(exact.cov))
     np.testing.assert_array_less(np.abs(paths.mean(axis=0) - exact.mean) / std, 0.05)

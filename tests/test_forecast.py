@@ -10,6 +10,7 @@ from scipy import stats
 
 from forecast_unc.distributions import scores
 from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.parts import PARTS
 from forecast_unc.distributions.power import PowerTransform
 
 H = 6
@@ -32,8 +33,7 @@ def make(index, *, seed=0, parts=True, name="load"):
         index,
         rng.normal(5, 2, size=h),
         root @ root.T + model + noise,
-        noise_cov=noise if parts else None,
-        model_cov=model if parts else None,
+        parts={"noise": noise, "function_own": model} if parts else None,
         name=name,
     )
 
@@ -118,7 +118,7 @@ def test_repr_of_one_step():
 def test_forecasts_do_not_change():
     index = pd.date_range("2024-01-01", periods=2, name="time")
     mean, cov, noise = np.array([1.0, 2.0]), np.eye(2), 0.5 * np.eye(2)
-    forecast = Forecast(index, mean, cov, noise_cov=noise, model_cov=noise, name="y")
+    forecast = Forecast(index, mean, cov, parts={"noise": noise, "function_own": noise}, name="y")
     for array in (mean, cov, noise):
         array[0] = 99.0
     handed_out_mean, handed_out_cov = forecast.mean, forecast.cov
@@ -359,8 +359,11 @@ def test_parts_add_up_after_aggregation(forecast):
         forecast.aggregate([1, -1, 0, 0, 2, 0]),
     ):
         parts = each.decompose()
-        assert list(parts.columns) == ["noise", "model", "inputs"]
-        np.testing.assert_allclose(parts.sum(axis=1), each.var, rtol=1e-13)
+        assert list(parts.columns) == list(PARTS)
+        kinds = each.decompose(by_kind=True)
+        assert list(kinds.columns) == ["noise", "function", "inputs", "members", "calibration"]
+        for each_way in (parts, kinds):
+            np.testing.assert_allclose(each_way.sum(axis=1), each.var, rtol=1e-13)
 
 
 def test_parts_follow_the_weights():
@@ -482,8 +485,7 @@ def test_extreme_units_neither_overflow_nor_vanish(scale):
         old.index,
         scale * old.mean,
         scale**2 * old.cov,
-        noise_cov=scale**2 * np.diag(parts["noise"]),
-        model_cov=scale**2 * np.diag(parts["model"]),
+        parts={part: scale**2 * np.diag(parts[part]) for part in ("noise", "function_own")},
     )
     np.testing.assert_allclose(new.sample(3, 0) / scale, old.sample(3, 0), rtol=1e-9)
     np.testing.assert_allclose(
@@ -612,12 +614,16 @@ def test_covariance_must_be_one():
         Forecast(index, [0.0, 0.0], np.diag([1.0, -1e-12]))
     with pytest.raises(ValueError, match=r"cov must be symmetric; got entries that differ by 0\.5"):
         Forecast(index, [0.0, 0.0], [[1.0, 0.5], [0.0, 1.0]])
-    with pytest.raises(ValueError, match=r"noise_cov must be symmetric; "):
-        Forecast(index, [0.0, 0.0], np.eye(2), noise_cov=[[1.0, 0.5], [0.0, 1.0]])
+    with pytest.raises(ValueError, match=r"parts\['noise'\] must be symmetric; "):
+        Forecast(index, [0.0, 0.0], np.eye(2), parts={"noise": [[1.0, 0.5], [0.0, 1.0]]})
     with pytest.raises(ValueError, match=r"cov must have shape \(2, 2\); got \(3, 3\)\. "):
         Forecast(index, [0.0, 0.0], np.eye(3))
-    with pytest.raises(ValueError, match=r"model_cov must have shape \(2, 2\); got \(2,\)\. "):
-        Forecast(index, [0.0, 0.0], np.eye(2), model_cov=[0.1, 0.1])
+    with pytest.raises(ValueError, match=r"parts\['noise'\] must have shape \(2, 2\); got \(2,\)"):
+        Forecast(index, [0.0, 0.0], np.eye(2), parts={"noise": [0.1, 0.1]})
+    with pytest.raises(
+        ValueError, match=r"parts must have names among noise, function_own, .*; got 'inputs_nonl"
+    ):
+        Forecast(index, [0.0, 0.0], np.eye(2), parts={"inputs_nonlinear": np.eye(2)})
     with pytest.raises(ValueError, match=r"mean must have shape \(2,\); got \(2, 1\)\. "):
         Forecast(index, [[0.0], [0.0]], np.eye(2))
     with pytest.raises(ValueError, match=r"mean must be finite; got inf at step 2\. "):

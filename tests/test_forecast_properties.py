@@ -9,17 +9,19 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 
 from forecast_unc.distributions import scores
 from forecast_unc.distributions.diverged import Diverged
 from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.marginals import Marginals
 from forecast_unc.distributions.pooling import Member, pool
 from forecast_unc.distributions.power import PowerTransform
 
 H = 4
 INDEX = pd.date_range("2023-11-30", periods=H, freq="ME")
 LOG, ROOT = PowerTransform(0.0), PowerTransform(0.5)
+GRID = np.linspace(-8.0, 8.0, 4001)  # normal scores
 
 
 def make(transform=None, *, seed=0, level=1.0, size=0.3, index=INDEX, parts=True):
@@ -31,8 +33,7 @@ def make(transform=None, *, seed=0, level=1.0, size=0.3, index=INDEX, parts=True
         index,
         rng.normal(level, 0.3, size=H),
         root @ root.T + model + noise,
-        noise_cov=noise if parts else None,
-        model_cov=model if parts else None,
+        parts={"noise": noise, "function_own": model} if parts else None,
         name="load",
         transform=transform,
     )
@@ -276,16 +277,16 @@ def first_steps(forecast, k):
     std = component.std[:k]
     # Parts in units of y, as the constructor takes them on the scale of the transform.
     ratio = std / forecast.std.to_numpy()[:k]
-    parts = [
-        None if part is None else np.outer(ratio, ratio) * part[:k, :k]
-        for part in (forecast._noise_cov, forecast._model_cov)
-    ]
+    parts = None
+    if forecast._parts is not None:
+        parts = {
+            name: np.outer(ratio, ratio) * part[:k, :k] for name, part in forecast._parts.items()
+        }
     return Forecast(
         forecast.index[:k],
         component.mean[:k],
         np.outer(std, std) * forecast._cor[:k, :k],
-        noise_cov=parts[0],
-        model_cov=parts[1],
+        parts=parts,
         name=forecast.name,
         transform=component.transform,
     )
@@ -366,11 +367,10 @@ def test_each_step_has_the_average_of_its_own_weights():
     )
     std = np.sqrt(within.diagonal())
     np.testing.assert_allclose(average._cor, within / np.outer(std, std), rtol=1e-12)
-    stds = np.array([m.std for m in members]) * share
-    for part in ("noise", "model"):
-        own = np.array([m.decompose()[part] / m.var for m in members])
+    for part in ("noise", "function_own", "inputs_nonlinear"):
+        own = np.array([m.decompose()[part] for m in members])
         np.testing.assert_allclose(
-            average.decompose()[part] / average.var, (own * stds).sum(axis=0) / stds.sum(axis=0)
+            average.decompose()[part], (share * own).sum(axis=0), rtol=1e-10, atol=1e-12
         )
 
 
@@ -438,32 +438,29 @@ def test_a_huge_member_without_weight_does_not_move_a_step():
 @pytest.mark.parametrize("scale", [1e-150, 1e-81, 1e77, 1e150])
 def test_averages_of_extreme_units_are_those_of_plain_ones(scale):
     def scaled(forecast, factor):
-        parts = [factor**2 * p for p in (forecast._noise_cov, forecast._model_cov)]
         return Forecast(
             INDEX,
             factor * forecast.mean,
             factor**2 * forecast.cov,
-            noise_cov=parts[0],
-            model_cov=parts[1],
+            parts={name: factor**2 * part for name, part in forecast._parts.items()},
         )
 
     members = [make(), make(seed=1, level=3.0)]
     log = make(LOG, seed=2)
     (c,) = log._marginals.components
+    parts = {"noise": 0.1 * np.diag(c.std**2), "function_own": 0.2 * np.diag(c.std**2)}
     moved = Forecast(
         INDEX,
         c.mean + np.log(scale),
         np.outer(c.std, c.std) * log._cor,
-        noise_cov=0.1 * np.diag(c.std**2),
-        model_cov=0.2 * np.diag(c.std**2),
+        parts=parts,
         transform=LOG,
     )
     plain = Forecast(
         INDEX,
         c.mean,
         np.outer(c.std, c.std) * log._cor,
-        noise_cov=0.1 * np.diag(c.std**2),
-        model_cov=0.2 * np.diag(c.std**2),
+        parts=parts,
         transform=LOG,
     )
     for one, other in ((members, []), (members[:1], [plain])):
@@ -560,7 +557,7 @@ def test_aggregates_have_the_exact_moments(forecast, how):
         assert (by_year.quantile(1e-6) >= 0).all() or forecast.quantile(1e-6).min() < 0
         total, at_once = by_year.aggregate("sum"), forecast.aggregate(weights.sum(axis=0))
         assert total.std.item() == pytest.approx(at_once.std.item(), rel=1e-7)
-    np.testing.assert_allclose(by_year.decompose().sum(axis=1), by_year.var, rtol=1e-9)
+    np.testing.assert_allclose(by_year.decompose().sum(axis=1), by_year.var, rtol=1e-10)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FORECASTS if kind != "root with zeros"])
@@ -627,14 +624,53 @@ def test_parts_keep_their_shares_of_the_variance():
     np.testing.assert_allclose(log.decompose().div(log.var, axis=0), shares, rtol=1e-10)
 
 
-def test_parts_of_an_average_are_weighted_by_the_widths():
+def test_parts_of_an_average_are_the_average_parts():
     a, b = make(LOG), make(seed=1, size=2.0)
     average = Forecast.average([a, b], [0.25, 0.75])
-    weight = 0.25 * a.std / (0.25 * a.std + 0.75 * b.std)
-    expected = a.decompose().div(a.var, axis=0).mul(weight, axis=0) + b.decompose().div(
-        b.var, axis=0
-    ).mul(1 - weight, axis=0)
-    np.testing.assert_allclose(average.decompose().div(average.var, axis=0), expected, rtol=1e-10)
+    expected = 0.25 * a.decompose() + 0.75 * b.decompose()
+    parts = average.decompose()
+    np.testing.assert_allclose(parts.drop(columns="members"), expected.drop(columns="members"))
+    # Minus the variance of the members' distance from the average, by quadrature over z.
+    levels = special.ndtr(GRID)
+    apart = [m.quantile(levels).sub(m.mean, axis=0).to_numpy() for m in (a, b, average)]
+    spread = 0.25 * (apart[0] - apart[2]) ** 2 + 0.75 * (apart[1] - apart[2]) ** 2
+    density = np.exp(-0.5 * GRID**2) / np.sqrt(2 * np.pi)
+    np.testing.assert_allclose(
+        parts["members"], -np.trapezoid(spread * density, GRID, axis=1), rtol=1e-6
+    )
+
+
+def test_members_of_one_width_add_nothing_wherever_they_lie():
+    a = make()
+    far = Forecast(INDEX, a.mean + 100.0, a.cov, parts=a._parts)
+    both = Forecast.average([a, far, far])
+    np.testing.assert_allclose(both.decompose(), a.decompose(), rtol=1e-10, atol=1e-10)
+
+
+def test_the_parts_of_an_average_of_averages_are_those_of_the_one_average():
+    a, b, c = (make(seed=seed, size=0.3 + 0.2 * seed) for seed in range(3))
+    nested = Forecast.average([Forecast.average([a, b], [1, 3]), c], [4, 1]).decompose()
+    flat = Forecast.average([a, b, c], [1, 3, 1]).decompose()
+    np.testing.assert_allclose(nested, flat, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", FORECASTS)
+def test_what_rescaling_adds_is_calibration(kind):
+    before, factor = FORECASTS[kind](), np.array([1.2, 0.8, 1.0, 1.5])
+    components = [c.like(c.mean, factor * c.std) for c in before._marginals.components]
+    after = Forecast._of(INDEX, Marginals(components), 0.9 * before._cor + 0.1 * np.eye(H), "load")
+    after = after._with_change("calibration", before)
+    parts, old = after.decompose(), before.decompose()
+    np.testing.assert_allclose(parts["calibration"], after.var - before.var, rtol=1e-12)
+    np.testing.assert_allclose(
+        parts.drop(columns="calibration"), old.drop(columns="calibration"), rtol=0, atol=1e-12
+    )
+    total = after.aggregate("sum")
+    added = after.cov.to_numpy().sum() - before.cov.to_numpy().sum()
+    assert total.decompose()["calibration"].item() == pytest.approx(added, rel=1e-10)
+    np.testing.assert_allclose(total.decompose().sum(axis=1), total.var, rtol=1e-10)
+    again = after._with_change("calibration", after)
+    np.testing.assert_allclose(again.decompose(), parts, rtol=0, atol=1e-12)
 
 
 def test_parts_are_unknown_if_those_of_a_member_are():

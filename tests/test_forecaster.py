@@ -129,12 +129,19 @@ def test_decomposition_adds_up_and_means_what_it_says(y, kind, path_consistent, 
     np.testing.assert_allclose(parts.sum(axis=1), ahead.var, rtol=1e-12)
     scale = model.models_[0].differencing.scale * model.models_[0].regressor.noise_std_
     np.testing.assert_allclose(parts["noise"], scale**2, rtol=1e-10)
-    assert (parts["model"] > 0).all()
+    assert (parts["function_own"] > 0).all()
+    if not path_consistent or (kind == "naive" and not differences):
+        assert (parts["function_shared"] == 0.0).all()
+    absent = ["inputs_missing", "inputs_regressors", "members", "calibration"]
+    assert (parts[absent] == 0.0).all(axis=None)
+    if kind == "naive":
+        np.testing.assert_allclose(parts["inputs_nonlinear"] / ahead.var, 0.0, atol=1e-10)
+    propagated = parts["inputs_propagated"] / ahead.var
+    assert propagated.iloc[0] == pytest.approx(0.0, abs=1e-10)
     if kind == "naive" and not differences:
-        np.testing.assert_allclose(parts["inputs"] / ahead.var, 0.0, atol=1e-10)
+        np.testing.assert_allclose(propagated, 0.0, atol=1e-10)
     else:
-        assert (parts["inputs"].iloc[1:] > 0).all()
-        assert parts["inputs"].iloc[0] == pytest.approx(0.0, abs=0.3 * ahead.var.iloc[0])
+        assert (propagated.iloc[1:] > 0).all()
 
 
 def test_exogenous_regressors_are_used(regressor):
@@ -603,7 +610,8 @@ def test_forecasts_from_missing_and_noisy_values(y, kind, path_consistent):
             np.testing.assert_allclose(ahead.var, known.var, rtol=0.5)
         else:
             assert (ahead.var.iloc[:2] > 1.2 * known.var.iloc[:2]).all()
-            assert ahead.decompose()["inputs"].iloc[0] > 0.1 * ahead.var.iloc[0]
+            assert ahead.decompose()["inputs_missing"].iloc[0] > 0.1 * ahead.var.iloc[0]
+            assert abs(ahead.decompose()["inputs_propagated"].iloc[0]) < 1e-9 * ahead.var.iloc[0]
         assert abs(ahead.mean.iloc[0] - known.mean.iloc[0]) > 0.01
 
 
@@ -685,7 +693,10 @@ def test_uncertain_regressors_of_a_linear_model(path_consistent):
     np.testing.assert_allclose(sampled.cov, ahead.cov, atol=0.04 * ahead.var.max())
     parts = ahead.decompose()
     np.testing.assert_allclose(parts.sum(axis=1), ahead.var, rtol=1e-12)
-    assert (parts["inputs"] > known.decompose()["inputs"]).all()
+    # of the function's mean slope
+    np.testing.assert_allclose(parts["inputs_regressors"], np.diagonal(M @ cov @ M.T), rtol=0.05)
+    others = ["noise", "function_own", "inputs_propagated"]
+    np.testing.assert_allclose(parts[others], known.decompose()[others], rtol=0.05)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -22,9 +22,9 @@ WAYS_IN = 5  # cli, sktime, datasets, and the package itself
 
 ARRAYS_ONLY = re.compile(
     r"forecast_unc\.(_typing|regression(\..+)?"
-    r"|distributions\.(power|component|marginals|aggregation|pooling|scores)"
+    r"|distributions\.(power|component|marginals|aggregation|parts|pooling|scores)"
     r"|forecasting\.(differencing|embedding|filtering|propagation|recursion|function_error"
-    r"|sampling|selection))"
+    r"|linear_recursion|sampling|selection))"
 )
 
 PUBLIC = [

@@ -239,6 +239,44 @@ def test_forecast_plots_itself(index):
     np.testing.assert_allclose(lower, forecast.interval(0.9)["lower"])
 
 
+def with_parts(index, name="load"):
+    """Parts of which one changes its sign and some are not there; 10 to 17 in all."""
+    h = len(index)
+    variances = {
+        "noise": np.full(h, 3.0),
+        "function_shared": np.linspace(1.0, -1.0, h),
+        "inputs_propagated": np.linspace(7.0, 18.0, h),
+        "members": np.linspace(-1.0, -3.0, h),
+    }
+    parts = {part: np.diag(values) for part, values in variances.items()}
+    return Forecast(index, np.zeros(h), sum(parts.values()), parts=parts, name=name)
+
+
+def test_parts_are_stacked_from_zero_and_the_line_is_their_sum(index):
+    forecast = with_parts(index[40:])
+    axes = plot.decomposition(forecast)
+    total = forecast.var.to_numpy()
+    (line,) = (line for line in axes.lines if line.get_label() == "variance")
+    np.testing.assert_allclose(line.get_ydata(), total)
+    parts = forecast.decompose().to_numpy()
+    ends = [extents(band)[1:] for band in axes.collections]
+    bottom, top = np.min([low for low, _ in ends], axis=0), np.max([up for _, up in ends], axis=0)
+    np.testing.assert_allclose(top, parts.clip(min=0.0).sum(axis=1))
+    np.testing.assert_allclose(bottom, parts.clip(max=0.0).sum(axis=1))
+    np.testing.assert_allclose(top + bottom, total)
+    assert axes.get_legend_handles_labels()[1] == [
+        *("noise", "function: shared", "inputs: propagated", "members", "variance")
+    ]
+    assert axes.get_ylabel() == "variance of load"
+
+
+def test_parts_of_a_single_step_are_bars():
+    axes = plot.decomposition(with_parts(pd.RangeIndex(1), name=None))
+    ends = [bar.get_segments()[0][:, 1] for bar in axes.collections]
+    np.testing.assert_allclose(ends, [[0, 3], [3, 4], [4, 11], [0, -1]])
+    assert axes.get_ylabel() == "variance"
+
+
 def test_without_axes_the_current_ones_are_used():
     current = plt.figure().subplots()
     assert ahead(INDEXES["range"]).plot() is current
@@ -383,6 +421,7 @@ def test_times_of_the_same_kind_need_not_be_the_same():
         (lambda f: plot.fan(3), r"forecast must be a Forecast; got int\. Pass what .* returns\."),
         (lambda f: plot.fan(f, 0.9), r"coverage must be a sequence of fractions; got 0\.9\. "),
         (lambda f: plot.fan(f, history=[1.0]), r"history must be a pandas Series; got list\. "),
+        (lambda f: plot.decomposition(3), r"forecast must be a Forecast; got int\. Pass what"),
         (lambda f: plot.compare([f]), r"forecasts must be a mapping of names to forecasts; got l"),
         (lambda f: plot.compare(f), r"forecasts must be a mapping of names .*; got Forecast\. Pas"),
         (lambda f: plot.compare({"a": 3}), r"forecasts\['a'\] must be a Forecast; got int\. "),
@@ -402,9 +441,15 @@ def test_a_fan_needs_an_interval():
 
 
 def test_the_module_lists_pictures_alone():
-    pictures = ["COLORS", "calibration", "compare", "fan", "pit"]
+    pictures = ["COLORS", "calibration", "compare", "decomposition", "fan", "pit"]
     pictures += ["scores_by_origin", "scores_by_step"]
     assert [name for name in dir(plot) if name[0] != "_"] == pictures
+
+
+def test_a_decomposition_needs_the_parts():
+    with pytest.raises(ValueError, match=r"decompose must be called on a forecast that knows its"):
+        plot.decomposition(ahead(INDEXES["dates"]))
+    assert not plt.get_fignums()
 
 
 def test_compare_needs_a_forecast():

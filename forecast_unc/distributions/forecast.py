@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
@@ -22,7 +24,18 @@ from forecast_unc.distributions.export import nixtla_frame, summary_frame
 from forecast_unc.distributions.fan import fan
 from forecast_unc.distributions.grouping import group_weights
 from forecast_unc.distributions.marginals import Marginals
-from forecast_unc.distributions.pooling import Member, check_weights, pool, pool_part
+from forecast_unc.distributions.parts import (
+    Deferred,
+    check_parts,
+    mapped,
+    mapped_parts,
+    of_kinds,
+    pool_parts,
+    stretched,
+    variances,
+    with_change,
+)
+from forecast_unc.distributions.pooling import Member, check_weights, pool
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.series.values import numeric_values
 
@@ -52,9 +65,9 @@ class Forecast:
         Mean, in units of y; with a ``transform``, that of the transformed y.
     cov : array_like of shape (h, h)
         Joint covariance, in squared units of y; with a ``transform``, that of the transformed y.
-    noise_cov, model_cov : array_like of shape (h, h), optional
-        The parts of ``cov`` due to observation noise and to the posterior variance of the
-        function; the rest is due to uncertain inputs. Needed by :meth:`decompose` alone.
+    parts : mapping of str to array_like of shape (h, h), optional
+        What ``cov`` is the sum of, by the names of the columns of :meth:`decompose`, which alone
+        needs them. Those left out are zero; what they do not add up to is ``inputs_nonlinear``.
     name : hashable, optional
         Name of the series.
     transform : PowerTransform, optional
@@ -91,9 +104,8 @@ class Forecast:
         "_index",
         "_marginals",
         "_mean",
-        "_model_cov",
         "_name",
-        "_noise_cov",
+        "_parts",
     )
 
     def __init__(
@@ -102,8 +114,7 @@ class Forecast:
         mean: ArrayLike,
         cov: ArrayLike,
         *,
-        noise_cov: ArrayLike | None = None,
-        model_cov: ArrayLike | None = None,
+        parts: Mapping[str, ArrayLike] | None = None,
         name: Any = None,
         transform: PowerTransform | None = None,
     ) -> None:
@@ -130,11 +141,9 @@ class Forecast:
         std = np.sqrt(spread.diagonal())
         scale = np.outer(std, std)  # the product of variances can overflow
         check_symmetric("cov", spread, scale)
-        parts: list[Array | None] = []
-        for part, value in (("noise_cov", noise_cov), ("model_cov", model_cov)):
-            parts.append(None if value is None else frozen(part, value, (h, h)))
-            if parts[-1] is not None:
-                check_symmetric(part, parts[-1], scale)
+        checked: Mapping[str, Array] | None = None
+        if parts is not None:
+            checked = parts if isinstance(parts, Deferred) else check_parts(parts, scale)
         if transform is None:
             transform = PowerTransform()
         elif not isinstance(transform, PowerTransform):
@@ -144,11 +153,11 @@ class Forecast:
             )
         marginals = Marginals([Component(np.ones(h), transform, center, std)])
         self._settle(marginals, spread / scale, spread if marginals.normal else None)
-        if not marginals.normal:
+        if checked is not None and not marginals.normal:
             # The same shares of the variance in units of y.
             stretch = np.outer(self._std / std, self._std / std)
-            parts = [None if part is None else stretch * part for part in parts]
-        self._noise_cov, self._model_cov = parts
+            checked = Deferred(partial(stretched, checked, stretch))
+        self._parts = checked
 
     @classmethod
     def average(cls, forecasts: Sequence[Forecast], weights: ArrayLike | None = None) -> Forecast:
@@ -174,8 +183,7 @@ class Forecast:
             As many steps as the longest; the first k steps of an average are the average of the
             first k steps. The correlations of its normal scores are those of the weighted sum of
             the covariances std R std of its members, with the std in units of y and the
-            correlations R of the normal scores. :meth:`decompose` averages the members' shares,
-            weighted by their part in the average std.
+            correlations R of the normal scores. :meth:`decompose` averages the members' parts.
 
         Raises
         ------
@@ -217,11 +225,10 @@ class Forecast:
         pooled = [Member(m._marginals, m._cor, m._std) for _, m in used]
         name = longest._name if all(m._name == longest._name for m in members) else None
         result = cls._of(longest._index, *pool(pooled, shares), name)
-        for part in ("_noise_cov", "_model_cov"):
-            parts = [getattr(m, part) for _, m in used]
-            if all(p is not None for p in parts):
-                stds = [m.std for m in pooled]
-                setattr(result, part, pool_part(parts, stds, shares, result._std))
+        parts = [m._parts for _, m in used if m._parts is not None]
+        if len(parts) == len(used):
+            covs = [m._cov for _, m in used]
+            result._parts = Deferred(partial(pool_parts, parts, covs, shares, result._cov))
         return result
 
     def __len__(self) -> int:
@@ -412,7 +419,7 @@ class Forecast:
         """
         labels, matrix = group_weights(self._index, how, freq)
         with np.errstate(over="ignore", invalid="ignore"):
-            sums = matrix @ self._mean, _mapped(matrix, self._cov).diagonal()
+            sums = matrix @ self._mean, mapped(matrix, self._cov).diagonal()
         wrong = ~np.isfinite(sums).all(axis=0)
         if wrong.any():
             at = int(wrong.argmax())
@@ -424,8 +431,7 @@ class Forecast:
             return self._map(matrix, labels)
         marginals, cor = aggregate(self._marginals, self._cor, matrix)
         result = self._of(labels, marginals, cor, self._name)
-        result._noise_cov = _mapped(matrix, self._noise_cov)
-        result._model_cov = _mapped(matrix, self._model_cov)
+        result._parts = self._mapped_parts(matrix)
         return result
 
     def condition(self, observed: pd.Series[float]) -> Forecast:
@@ -437,7 +443,7 @@ class Forecast:
         normal steps z is (y - mean) / std.
 
         The model is not refitted: this is what the forecast itself implies. How much of the
-        variance that is left comes from noise, model or inputs is not defined, so the result has
+        variance that is left comes from noise, function or inputs is not defined, so the result has
         no :meth:`decompose`.
 
         Parameters
@@ -505,34 +511,59 @@ class Forecast:
         marginals = self._marginals.picked(rest).conditioned(gain @ z, std)
         return self._of(index, marginals, left / np.outer(std, std), self._name)
 
-    def decompose(self) -> pd.DataFrame:
-        """Return where the variance of each step comes from.
+    def decompose(self, *, by_kind: bool = False) -> pd.DataFrame:
+        r"""Return where the variance of each step comes from.
 
-        After a transform the parts have the shares that they have of the variance on its scale; an
-        average has those of its members, each weighted by its part in the average std.
+        Each value is :math:`y_t = a_t \cdot z + e_t + \varepsilon_t`, to first order: its inputs z
+        (earlier values and regressors) passed on by the mean slope of the function, the error e of
+        the function at the mean inputs, and noise. The parts of its variance are
+
+        - ``noise``: :math:`\mathrm{Var}\,\varepsilon_t`, the observation noise of the step itself;
+        - ``function_own``: :math:`\mathrm{Var}\,e_t`, the posterior variance of the function;
+        - ``function_shared``: :math:`2\,\mathrm{Cov}(e_t, a_t \cdot z)`, as it is one and the same
+          function that brought the inputs about; negative if the errors compensate;
+        - ``inputs_propagated``: of :math:`a_t \cdot z`, what noise and function of earlier steps
+          brought into it;
+        - ``inputs_missing``: of missing or noisy values before the first step, through all steps;
+        - ``inputs_regressors``: of uncertain regressors, through all steps;
+        - ``inputs_nonlinear``: the rest, by which the step's variance differs from that of this
+          linear recursion, as the function and its variance change over the uncertain inputs; may
+          be negative;
+        - ``members``: of an average, what its variance is less than the average variance of its
+          members. Averaging quantiles averages stds: never positive, and 0 if the members are
+          equally wide, wherever they lie;
+        - ``calibration``: what rescaling added.
+
+        After a transform the parts have the shares that they have of the variance on its scale; in
+        a sum over such steps the curvature of the transform is in ``inputs_nonlinear``. Parts of
+        a sum contain the covariances between its steps: of ``function_shared`` that of the error at
+        a step with the earlier values, of ``inputs_propagated`` that of the inputs with these.
+
+        Parameters
+        ----------
+        by_kind : bool, default=False
+            Add up the parts of a kind: columns ``noise``, ``function``, ``inputs``, ``members``
+            and ``calibration``.
 
         Returns
         -------
         DataFrame
-            Columns ``noise`` (observation noise of the step itself), ``model`` (posterior
-            variance of the function) and ``inputs`` (the rest: uncertain inputs, earlier forecasts
-            among them, and their interaction with the other two). They add up to the variance, in
-            squared units of y.
+            One column a part, in squared units of y, those that do not apply zero. They add up
+            to the variance.
 
         Raises
         ------
         ValueError
             If the forecast was made without its parts, or by :meth:`condition`.
         """
-        if self._noise_cov is None or self._model_cov is None:
+        if self._parts is None:
             raise ValueError(
                 "decompose must be called on a forecast that knows its parts; got none. "
-                "Build it with noise_cov and model_cov; a forecast by a regressor that predicts "
+                "Build it with parts; a forecast by a regressor that predicts "
                 "a std alone, or what is left after `condition` has no such split."
             )
-        noise, model = self._noise_cov.diagonal(), self._model_cov.diagonal()
-        rest = self._cov.diagonal() - noise - model
-        return pd.DataFrame({"noise": noise, "model": model, "inputs": rest}, index=self.index)
+        parts = variances(self._parts, self._cov)
+        return pd.DataFrame(of_kinds(parts) if by_kind else parts, index=self.index)
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return mean, standard error and interval, named as statsmodels names them.
@@ -722,7 +753,7 @@ class Forecast:
         """Forecast of given marginals and correlations of their normal scores, without parts."""
         forecast = cls.__new__(cls)
         forecast._index, forecast._name = index.copy(), name
-        forecast._noise_cov = forecast._model_cov = None
+        forecast._parts = None
         forecast._settle(marginals, cor, None)
         return forecast
 
@@ -753,24 +784,23 @@ class Forecast:
         return Forecast(
             index,
             matrix @ self._mean,
-            _mapped(matrix, self._cov),
-            noise_cov=_mapped(matrix, self._noise_cov),
-            model_cov=_mapped(matrix, self._model_cov),
+            mapped(matrix, self._cov),
+            parts=self._mapped_parts(matrix),
             name=self._name,
         )
+
+    def _mapped_parts(self, matrix: Array) -> Mapping[str, Array] | None:
+        """Parts of ``matrix @ y``, if those of y are known."""
+        return None if self._parts is None else Deferred(partial(mapped_parts, self._parts, matrix))
+
+    def _with_change(self, part: str, before: Forecast) -> Self:
+        """Return it with the parts of another, and as one more what its covariance adds to that."""
+        changed = copy(self)
+        if before._parts is not None:
+            make = partial(with_change, before._parts, part, before._cov, self._cov)
+            changed._parts = Deferred(make)
+        return changed
 
 
 def _label(index: pd.Index[Any], position: int) -> str:
     return str(index.astype(str)[position])
-
-
-@overload
-def _mapped(matrix: Array, cov: Array) -> Array: ...
-@overload
-def _mapped(matrix: Array, cov: None) -> None: ...
-def _mapped(matrix: Array, cov: Array | None) -> Array | None:
-    """Covariance of ``matrix @ y``, if that of y is known."""
-    if cov is None:
-        return None
-    mapped = matrix @ cov @ matrix.T
-    return np.asarray(0.5 * (mapped + mapped.T))  # the product is symmetric but for roundoff

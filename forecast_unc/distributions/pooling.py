@@ -1,4 +1,4 @@
-"""The average of several forecasts, step by step: quantiles, correlations and parts."""
+"""The average of several forecasts, step by step: quantiles and correlations."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -107,37 +107,12 @@ def pool(members: Sequence[Member], weights: Array) -> tuple[Marginals, Array]:
     stds = _used(weights, [m.std for m in members])
     roots = np.sqrt(weights) * (stds / stds.max(axis=0))
     roots = roots / np.sqrt((roots**2).sum(axis=0))
-    cor = _joint(roots, [m.cor for m in members])
+    cor = joined(roots, [m.cor for m in members])
     np.fill_diagonal(cor, 1.0)
     return Marginals(components), cor
 
 
-def pool_part(parts: Sequence[Array], stds: Sequence[Array], weights: Array, std: Array) -> Array:
-    """Part of the covariance of the average: the members' shares, by their parts in its std.
-
-    Parameters
-    ----------
-    parts : sequence of ndarray of shape (n, n)
-        Noise or model covariance of each member, in squared units of y.
-    stds : sequence of ndarray of shape (n,)
-        Standard deviation of each member, in units of y.
-    weights : ndarray of shape (k, h)
-        As for :func:`pool`.
-    std : ndarray of shape (h,)
-        Standard deviation of the average, in units of y.
-
-    Returns
-    -------
-    ndarray of shape (h, h)
-        In squared units of y.
-    """
-    shares = weights * _used(weights, stds)
-    shares = shares / shares.sum(axis=0)
-    correlated = [part / np.outer(s, s) for part, s in zip(parts, stds, strict=True)]
-    return _joint(np.sqrt(shares) * std, correlated)
-
-
-def _joint(roots: Array, matrices: Sequence[Array]) -> Array:
+def joined(roots: Array, matrices: Sequence[Array]) -> Array:
     """Sum over k of ``outer(roots[k], roots[k]) * matrices[k]``, (h, h), each of n <= h steps."""
     total = np.zeros((roots.shape[1], roots.shape[1]))
     for root, matrix in zip(roots, matrices, strict=True):

@@ -32,11 +32,34 @@ from forecast_unc.series.values import numeric_values
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COLORS", "calibration", "compare", "fan", "pit", "scores_by_origin", "scores_by_step"]
+__all__ = [
+    "COLORS",
+    "calibration",
+    "compare",
+    "decomposition",
+    "fan",
+    "pit",
+    "scores_by_origin",
+    "scores_by_step",
+]
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 _MARKERS = "os^Dvp<"
+# One hue a kind of part, so that a kind reads as one.
+_PART_COLORS = {
+    "noise": "0.75",
+    "function_own": "#0072B2",
+    "function_shared": "#8CC4E6",
+    "inputs_propagated": "#E69F00",
+    "inputs_missing": "#D55E00",
+    "inputs_regressors": "#F3D08A",
+    "inputs_nonlinear": "#8A4B00",
+    "members": "#CC79A7",
+    "calibration": "#009E73",
+}
+_BAR = 40  # width of a single step
+_NO_PART = 1e-9  # a part below this share of the variance everywhere is roundoff
 _BINS = 10  # of the histogram of pit
 _IN_UNITS_OF_Y = {"MAE", "RMSE", "CRPS", "energy"}
 
@@ -156,6 +179,58 @@ def _check_compared(forecasts: Mapping[str, Forecast], actual: pd.Series[float] 
         numeric_values(actual, "actual")
         check_times("actual", actual.index, first.index)
     return first
+
+
+def decomposition(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
+    """Draw where the variance of each step comes from, as stacked bands.
+
+    What widens the forecast is stacked from zero up, what narrows it from zero down, and the line
+    is their sum, the variance. Parts that are zero at all steps are left out.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        Its :meth:`Forecast.decompose` is drawn; of a single step, the parts are bars.
+    ax : Axes, optional
+        Where to draw; by default the current axes.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no Forecast, or one that does not know its parts.
+    """
+    if not isinstance(forecast, Forecast):
+        raise TypeError(
+            f"forecast must be a Forecast; got {type(forecast).__name__}. "
+            "Pass what Forecaster.forecast returns."
+        )
+    parts, total = forecast.decompose(), forecast.var
+    kept = (parts.abs() > _NO_PART * total.to_numpy()[:, None]).any()
+    ax = current_axes(ax)
+    times = places(ax, forecast.index)
+    top, bottom = np.zeros(len(total)), np.zeros(len(total))
+    for name in parts.columns[kept]:
+        values = parts[name].to_numpy()
+        label = name.replace("_", ": ")
+        style: dict[str, Any] = {"facecolor": _PART_COLORS[name], "alpha": 1.0, "lw": 0}
+        for base, share in ((top, values.clip(min=0.0)), (bottom, values.clip(max=0.0))):
+            if share.any():
+                edges = pd.DataFrame({"lower": base, "upper": base + share}, index=forecast.index)
+                fill_band(ax, times, edges, _BAR, **style)
+                base += share
+        ax.fill([], [], label=label, **style)
+    marker = "o" if len(forecast) == 1 else None
+    ax.plot(times, total, color="black", lw=1.5, marker=marker, label="variance")
+    ax.axhline(0.0, color="0.3", lw=0.8)
+    if not ax.get_ylabel():
+        name = forecast.name
+        ax.set_ylabel("variance" if name is None else plain(f"variance of {name}"))
+    return finish(ax, forecast.index)
 
 
 def scores_by_step(backtest: _Scored, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:

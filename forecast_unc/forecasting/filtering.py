@@ -161,7 +161,8 @@ def state_at_origin(model: OneStepModel, past: Past, method: Method) -> State:
             x = trajectory.inputs(past.exog[t])
             with at_step(0, where):
                 learned_from = start.learned_from(model, t)
-                trajectory.append(matching.step(cov, p, x, lagged, levels, learned_from))
+                step = matching.step(cov, p, x, lagged, levels, learned_from)
+                trajectory.append(step.mean)
         if start.observed[t] and cov[p, p] > 0.0:
             mean = trajectory.levels[-p - 1 :].copy()
             innovation = past.levels[t] - mean[-1]

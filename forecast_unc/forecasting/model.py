@@ -178,8 +178,7 @@ class FittedModel:
             index,
             joint.mean,
             joint.cov,
-            noise_cov=joint.noise_cov,
-            model_cov=joint.function_cov,
+            parts=joint.parts,
             name=self.history.name,
             transform=None if self.transform.power is None else self.transform,
         )

@@ -6,13 +6,22 @@ future regressors, earlier forecasts. The methods differ in what they keep of it
 joint mean and covariance of the next h observations.
 """
 
+from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular, toeplitz
+from scipy.linalg import block_diag
 
 from forecast_unc._typing import Array
+from forecast_unc.distributions.parts import Deferred
 from forecast_unc.forecasting.filtering import State, moment_method, state_at_origin
+from forecast_unc.forecasting.linear_recursion import (
+    Scales,
+    along_means,
+    parts_of_matching,
+    parts_of_paths,
+)
 from forecast_unc.forecasting.recursion import (
     Future,
     Method,
@@ -26,14 +35,18 @@ from forecast_unc.forecasting.recursion import (
 from forecast_unc.forecasting.sampling import sample_paths
 from forecast_unc.regression.posterior import check_positive_variance
 
+# Paths that the mean slopes of "monte_carlo" are taken from, for its parts: so few cost little.
+_SLOPE_PATHS = 64
+
 
 class Joint(NamedTuple):
-    """Mean and covariance of the next h observations, and what of it enters at each step anew."""
+    """Mean and covariance of the next h observations, and what the covariance is made of."""
 
     mean: Array  # (h,)
     cov: Array  # (h, h)
-    noise_cov: Array | None  # (h, h), of the noise; None if it is not told from the function
-    function_cov: Array | None  # (h, h), of the function at the mean inputs
+    parts: Mapping[str, Array] | None
+    """(h, h) each, see `LinearRecursion.parts`; what they do not add up to is not linear in the
+    inputs. None if the noise is not told from the function."""
 
 
 def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -> Joint:
@@ -66,8 +79,11 @@ def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -
         return propagate_from(model, state, future, method)
     paths = sample_paths(model, past, future, method)
     mean, cov = paths.mean(axis=0), np.atleast_2d(np.cov(paths, rowvar=False))
-    start = state_at_origin(model, past, method._replace(path_consistent=False)).mean
-    return _with_parts(model, start, future, method, mean, cov)
+    if not model.posterior.joint:
+        return Joint(mean, cov, None)
+    state = state_at_origin(model, past, method._replace(path_consistent=False))
+    parts = _parts_of_paths(model, state, future, method, paths)
+    return Joint(mean, cov, parts)
 
 
 def propagate_from(model: OneStepModel, state: State, future: Future, method: Method) -> Joint:
@@ -111,77 +127,89 @@ def _gaussian(model: OneStepModel, state: State, future: Future, method: Method)
     function = None if state.function is None else state.function.with_room(h)
     before = 0 if function is None else function.step
     matching = MomentMatching(model, moment_method(model, method), state.limit, function, uncertain)
-    trajectory = Trajectory(model, state.mean, h)
+    trajectory, inputs, steps = Trajectory(model, state.mean, h), [], []
     for step in range(h):
         t, x = p + step, trajectory.inputs(future.exog[step])
         at = np.concatenate([coordinate[t - maps.lagged], regressors[step]])
         with at_step(step + 1):
-            trajectory.append(matching.step(cov, first + step, x, at, coordinate[:t]))
+            steps.append(matching.step(cov, first + step, x, at, coordinate[:t]))
+        trajectory.append(steps[-1].mean)
+        inputs.append(x)
+    parts = None
+    if model.posterior.joint:
+        if function is None:
+            function_cov = model.posterior.covariance(np.array(inputs))
+        else:
+            function_cov = function.covariance[before:, before:]
+        function_var, start_cov = np.diagonal(function_cov).copy(), cov[:first, :first].copy()
+        scales = Scales.of(model)
+        parts = Deferred(partial(parts_of_matching, maps, scales, steps, function_var, start_cov))
     mean, cov = trajectory.levels[p:].copy(), scale**2 * cov[first:, first:]
     cov[np.diag_indices(h)] += scale**2 * model.posterior.observation_var
-    if function is None:
-        return _with_parts(model, state.mean, future, method, mean, cov)
-    lower = np.tril(function.covariance[before : before + h, before : before + h])
-    return Joint(mean, cov, _noise(model, h), scale**2 * (lower + np.tril(lower, -1).T))
+    return Joint(mean, cov, parts)
 
 
 def _naive(model: OneStepModel, state: State, future: Future, method: Method) -> Joint:
     """Plug each mean in as if it had been observed."""
-    maps, h, scale = model.maps, len(future.exog), model.differencing.scale
-    posterior = model.posterior
-    trajectory = Trajectory(model, state.mean, h)
+    maps, posterior, h, scales = model.maps, model.posterior, len(future.exog), Scales.of(model)
+    trajectory, inputs = Trajectory(model, state.mean, h), []
     for step in range(h):
         x = trajectory.inputs(future.exog[step])
         with at_step(step + 1):
             change = float(posterior.mean(x[None])[0])
             check_stable(change, 0.0, state.limit)
             trajectory.append(change)
-    joint = _with_parts(model, state.mean, future, method, trajectory.levels[maps.depth :])
-    # T y = changes + constants, T the Toeplitz matrix of the difference polynomial
-    column = np.zeros(h + maps.depth)
-    column[0] = 1.0
-    column[maps.own] = maps.carried
-    root = solve_triangular(
-        toeplitz(column[:h], np.zeros(h)), np.eye(h), lower=True, unit_diagonal=True
+        inputs.append(x)
+    if posterior.joint:
+        function_cov = _function_cov(model, method, np.array(inputs))
+    else:  # with the noise, from which it is not told
+        var = posterior.predict(np.array(inputs))[1] - scales.observation_var
+        function_cov, scales = np.diag(var), scales._replace(noise_var=0.0)
+    total = np.diagonal(function_cov) + scales.noise_var
+    step = int((~(total > 0)).argmax())
+    with at_step(step + 1):
+        check_positive_variance(total[step : step + 1], posterior)
+    weights, known = np.zeros((h, len(maps.lagged))), np.zeros((maps.depth, maps.depth))
+    recursion = along_means(maps, scales, function_cov, known, weights)
+    parts = Deferred(recursion.parts) if posterior.joint else None
+    return Joint(trajectory.levels[maps.depth :].copy(), recursion.covariance(), parts)
+
+
+def _parts_of_paths(
+    model: OneStepModel, state: State, future: Future, method: Method, paths: Array
+) -> Deferred:
+    """Parts of the covariance of sample paths: of a linear recursion with their mean slopes."""
+    maps, scales, h = model.maps, Scales.of(model), len(future.exog)
+    mean_inputs = _inputs(model, state.mean, future.exog, paths.mean(axis=0)[None])[0]
+    some = _inputs(model, state.mean, future.exog, paths[:_SLOPE_PATHS])
+    slopes = np.array([model.posterior.gradient(some[:, t]).mean(axis=0) for t in range(h)])
+    uncertain = 0 if future.exog_cov is None else len(future.exog_cov) // h
+    combine = block_diag(maps.combine, np.eye(uncertain))
+    levels = np.zeros((maps.depth, maps.depth))
+    if state.cov is not None:
+        levels = state.cov / scales.scale**2
+    make = partial(
+        parts_of_paths,
+        maps,
+        scales,
+        _function_cov(model, method, mean_inputs),
+        levels if future.exog_cov is None else block_diag(levels, future.exog_cov),
+        slopes[:, : len(combine)] @ combine,
+        paths.var(axis=0, ddof=1),
     )
-    cov = root @ joint.cov @ root.T
-    cov[np.diag_indices(h)] += scale**2 * posterior.observation_var
-    return joint._replace(cov=cov)
+    return Deferred(make)
 
 
-def _with_parts(
-    model: OneStepModel,
-    start: Array,
-    future: Future,
-    method: Method,
-    mean: Array,
-    cov: Array | None = None,
-) -> Joint:
-    """The joint with its parts at the mean inputs; without `cov`, of their sum."""
-    h, scale, posterior = len(mean), model.differencing.scale, model.posterior
-    levels = np.concatenate([start, mean])
-    changes = model.differencing.forward(levels)
-    times = len(changes) - h + np.arange(h)
-    inputs = np.column_stack([changes[times[:, None] - np.array(model.lags)], future.exog])
-    noise_cov = function_part = None
-    if not posterior.joint:
-        own = np.diag(posterior.predict(inputs)[1] - posterior.observation_var)
-    else:
-        function_cov = posterior.covariance(inputs)
-        if not method.path_consistent:
-            function_cov = np.diag(np.diagonal(function_cov))
-        own = function_cov + posterior.noise_var * np.eye(h)
-        noise_cov, function_part = _noise(model, h), scale**2 * function_cov
-    if cov is None:
-        var = np.diagonal(own)
-        step = int((~(var > 0)).argmax())
-        with at_step(step + 1):
-            check_positive_variance(var[step : step + 1], posterior)
-        cov = scale**2 * own
-    return Joint(mean, cov, noise_cov, function_part)
+def _inputs(model: OneStepModel, start: Array, exog: Array, paths: Array) -> Array:
+    """Inputs of the steps of each path, (n, h, d), after known levels."""
+    n, h = paths.shape
+    changes = model.differencing.forward(np.hstack([np.tile(start, (n, 1)), paths]))
+    times = changes.shape[1] - h + np.arange(h)
+    lagged = changes[:, times[:, None] - np.array(model.lags)]
+    return np.concatenate([lagged, np.broadcast_to(exog, (n, *exog.shape))], axis=2)
 
 
-def _noise(model: OneStepModel, h: int) -> Array:
-    """Covariance of what noise enters at each step, (h, h)."""
-    var = model.posterior.noise_var + model.posterior.observation_var
-    return model.differencing.scale**2 * var * np.eye(h)
+def _function_cov(model: OneStepModel, method: Method, inputs: Array) -> Array:
+    """Covariance of the function at the mean inputs, (h, h); diagonal if it is drawn afresh."""
+    function_cov = model.posterior.covariance(inputs)
+    return function_cov if method.path_consistent else np.diag(np.diagonal(function_cov))

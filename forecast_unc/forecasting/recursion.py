@@ -59,6 +59,15 @@ class Future(NamedTuple):
     )
 
 
+class Step(NamedTuple):
+    """A step of moment matching: its standardized change, and what its variance is made of."""
+
+    mean: float
+    weights: Array  # (q,), on the coordinates of its inputs
+    shared: Array | None  # (n,), covariance of the function's error with the coordinates so far
+    learned: float  # of the function's variance, what observations on the way took away
+
+
 class LevelMap:
     """The sparse linear maps between levels, inputs and changes.
 
@@ -211,8 +220,8 @@ class MomentMatching:
         at: NDArray[np.intp],
         levels: NDArray[np.intp],
         learned_from: bool = False,
-    ) -> float:
-        """Enter the next level as a coordinate, and return its standardized change's mean.
+    ) -> Step:
+        """Enter the next level as a coordinate, and return what was found of its change.
 
         Parameters
         ----------
@@ -231,7 +240,7 @@ class MomentMatching:
 
         Returns
         -------
-        float
+        Step
 
         Raises
         ------
@@ -246,6 +255,7 @@ class MomentMatching:
         weights = slope[: len(self.combine)] @ self.combine
         # Stein: Cov(z, y) = Cov(z, x) E[dy/dx], so no inverse of a singular Cov(x).
         cross = weights @ before[at]
+        shared, learned = None, 0.0
         if self.function is not None:
             now = self.function.depth + self.function.step
             error = self.function.next_step(
@@ -259,15 +269,15 @@ class MomentMatching:
             shared[levels] = error.cross[-len(levels) :]
             shared[np.diagonal(before) == 0.0] = 0.0
             cross += shared
-            mean += error.mean
-            var += 2.0 * float(weights @ shared[at]) - error.learned
+            mean, learned = mean + error.mean, error.learned
+            var += 2.0 * float(weights @ shared[at]) - learned
         check_stable(mean, float(np.sqrt(abs(var))), self.limit)
         check_positive_variance(np.array([var]), posterior, self.method)
         own = levels[len(levels) - maps.own]
         taken = maps.carried @ before[own]  # Cov(carried . levels, z), of y = change - that
         cov[n, :n] = cov[:n, n] = cross - taken
         cov[n, n] = var - 2.0 * maps.carried @ cross[own] + taken[own] @ maps.carried
-        return mean
+        return Step(mean, weights, shared, learned)
 
     def _input_cov(self, d: int, at: NDArray[np.intp], cov: Array) -> Array:
         """Covariance (d, d) of an input that is linear in coordinates."""

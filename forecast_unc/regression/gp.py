@@ -103,12 +103,10 @@ class GPRegressor(KernelRegressor):
         0.5 for a and tau, 0.1 for s, 2 sqrt(d) for the length-scales; std 1.5), which keep the
         search away from degenerate optima. Where least squares on the linear part leaves a std r
         below 0.1, the medians of a and s are 5 r and r, and the std of log a goes to 0.7 with r.
-        "shrunk" is for few rows: both parts are expected
-        to be small beside the noise (median 0.1 for a and the tau of the first group, std
-        0.7; 0.7 for s, std 1), and variances are those of Student's t with n - 1 degrees of
-        freedom, since their scale too is learned from n numbers (not with a given
-        `noise_std`). None maximizes the evidence
-        alone.
+        "shrunk" is for few rows: both parts are expected to be small beside the noise (median
+        0.1 for a and the tau of the first group, std 0.7; 0.7 for s, std 1), and variances are
+        those of Student's t with n - 1 degrees of freedom, since their scale too is learned from
+        n numbers (not with a given `noise_std`). None maximizes the evidence alone.
     groups : array-like of int of shape (d,), optional
         Group of each input, from 0: those of one group share the prior std tau of their
         linear weights, and prior "shrunk" shrinks that of group 0 alone. Those of group -1 have

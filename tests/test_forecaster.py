@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from forecast_unc import Forecaster, GPRegressor, RVMRegressor, load_model
+from forecast_unc import Forecaster, GPRegressor, RVMRegressor, datasets, load_model
 from forecast_unc.forecasting.embedding import lag_embedding
 from tests import oracles
 from tests.recursions import propagate
@@ -507,6 +507,20 @@ def test_series_without_noise_are_forecast(values, kind):
     np.testing.assert_allclose(ahead.mean, future, atol=0.03 * np.ptp(values))
     assert (ahead.std < 0.1 * np.ptp(values)).all()
     assert np.isfinite(ahead.sample(3, random_state=0).to_numpy()).all()
+
+
+@pytest.mark.parametrize("origin", [290, 770, 810])
+@pytest.mark.parametrize("path_consistent", [True, False])
+def test_the_mean_of_a_bounded_series_without_noise_does_not_run_away(origin, path_consistent):
+    """The linear part, undone by the nonlinear one at the data alone, made means of 800 to 5000."""
+    y = datasets.make_mackey_glass(900)
+    known, future = y[origin - 208 : origin], y[origin : origin + 100]
+    model = Forecaster(GPRegressor(), lags=8).fit(known)
+    ahead = model.forecast(100, path_consistent=path_consistent)
+    room = 0.1 * np.ptp(y)
+    assert ahead.mean.between(y.min() - room, y.max() + room).all()
+    assert np.sqrt(np.mean((ahead.mean - future) ** 2)) < 1.25 * y.std()
+    assert (ahead.std < 2.0 * np.ptp(y)).all()
 
 
 def test_a_diverging_forecast_says_so():

@@ -435,6 +435,38 @@ def test_shrunk_prior_is_what_the_documentation_says():
     assert np.abs(oracles.finite_difference(objective, at, 1e-4)).max() < 2e-2
 
 
+def test_weak_prior_expects_no_more_than_the_linear_part_leaves(rng):
+    """With a tenth of .1 std left: medians of a tenth, and a log-std of a between both priors'."""
+    X = rng.normal(size=(60, 2))
+    y = X @ [1.0, -0.5] + 0.01 * np.sin(2 * X[:, 0]) + 0.003 * rng.standard_normal(60)
+    gp = GPRegressor().fit(X, y)
+    scale, unit = X.std(axis=0), y.std()
+    Z, t = (X - X.mean(axis=0)) / scale, (y - y.mean()) / unit
+    rest = t - Z @ np.linalg.solve(Z.T @ Z, Z.T @ t)
+    share = np.sqrt(rest @ rest / (60 - 3)) / 0.1
+    assert 0.03 < share < 0.3
+    tau = gp.linear_scale_[0] * scale[0] / unit
+    at = np.log([*(gp.lengthscales_ / scale), gp.amplitude_ / unit, tau, gp.noise_std_ / unit])
+    median = np.log([2 * np.sqrt(2)] * 2 + [0.5 * share, 0.5, 0.1 * share])
+    std = np.array([1.5] * 2 + [0.7 + 0.8 * share, 1.5, 1.5])
+
+    def objective(log_theta):
+        theta = np.exp(log_theta)
+        K = oracles.gp_kernel(Z, Z, theta[:2], theta[2], np.full(2, theta[3]), 1.0)
+        evidence = oracles.gp_log_evidence(t, K + theta[4] ** 2 * np.eye(60))
+        return 0.5 * np.sum(((log_theta - median) / std) ** 2) - evidence
+
+    assert np.abs(oracles.finite_difference(objective, at, 1e-4)).max() < 2e-2
+
+
+def test_weak_prior_with_nothing_left_by_the_linear_part_is_finite(rng):
+    X = rng.normal(size=(20, 3))
+    gp = GPRegressor().fit(X, X @ [1.0, 2.0, 3.0])
+    np.testing.assert_allclose(gp.predict([[1.0, 1.0, 1.0]]), 6.0, rtol=1e-3)
+    few = GPRegressor().fit(X[:3], X[:3, 0])  # no residual to tell from
+    assert np.isfinite(few.predict(X)).all()
+
+
 @pytest.mark.parametrize(("mean", "counts"), [(0.0, False), (0.1, False), (2.0, True)])
 def test_drift_is_as_large_as_the_data_support(rng, mean, counts):
     X = rng.normal(size=(50, 1))

@@ -7,7 +7,6 @@ import numpy as np
 from forecast_unc._typing import Array
 from forecast_unc.distributions.component import Component
 from forecast_unc.distributions.marginals import Flags, Marginals, bisect
-from forecast_unc.distributions.tail import StudentTail
 
 
 def aggregate(marginals: Marginals, cor: Array, matrix: Array) -> tuple[Marginals, Array]:
@@ -87,9 +86,7 @@ def _matched(component: Component, cor: Array, matrix: Array) -> Component:
     var = (own @ Marginals([alone]).covariance(cor) @ own.T).diagonal()
     mean = own @ alone.expectation()
     # Where there is no weight, any moments do.
-    tail = component.tail
-    if tail is not None:
-        tail = StudentTail.of(tail.dof, len(matrix))
+    tail = None if component.tail is None else component.tail.of_groups(len(matrix))
     group = replace(component, weight=np.ones(len(matrix)), tail=tail)
     group = _of_moments(group, np.where(used, mean, 1.0), np.where(used, var, 1.0))
     return replace(group, weight=weight)

@@ -12,7 +12,7 @@ from scipy.special import erf, ndtr, roots_legendre
 
 from forecast_unc._typing import Array
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.distributions.tail import Positions, StudentTail
+from forecast_unc.distributions.tail import Positions, Tail
 
 N_NODES = 200  # Gauss-Legendre, on each panel
 REACH = 12.0  # z beyond this from where the integrand peaks does not count: exp(-72) = 5e-32
@@ -31,16 +31,16 @@ class Component:
     mean, std : ndarray of shape (h,)
         Mean and standard deviation of each step on that scale; with a tail, what T is
         multiplied by and added to.
-    tail : StudentTail, optional
-        Heavy tails of an identity: T(z) takes the place of z. Not after a transform, where the
-        mean of y would be infinite.
+    tail : Tail, optional
+        A shape that is not normal: T(z) takes the place of z. After a transform not that of
+        Student's t, with which the mean of y would be infinite.
     """
 
     weight: Array  # (h,)
     transform: PowerTransform
     mean: Array  # (h,)
     std: Array  # (h,)
-    tail: StudentTail | None = None
+    tail: Tail | None = None
 
     @property
     def closed(self) -> bool:
@@ -54,9 +54,9 @@ class Component:
 
     def slope(self, z: Array) -> Array:
         """Derivative of :meth:`quantile` in z, (h, n)."""
-        if self.tail is not None:
-            return self.std[:, None] * self.tail.slope(z)
-        return self.std[:, None] * self.transform.slope(self.mean[:, None] + self.std[:, None] * z)
+        x, steep = (z, 1.0) if self.tail is None else (self.tail.forward(z), self.tail.slope(z))
+        x = self.mean[:, None] + self.std[:, None] * x
+        return np.asarray(self.std[:, None] * steep * self.transform.slope(x))
 
     def normal_score(self, y: Array) -> Array:
         """Inverse of :meth:`quantile` at one y a step, (h,); -inf below all values."""
@@ -68,7 +68,7 @@ class Component:
         if self.transform.power is None and self.tail is None:
             density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
             return np.asarray(self.mean * ndtr(z) - self.std * density)
-        if self.transform.power == 0:
+        if self.transform.power == 0 and self.tail is None:
             return np.asarray(np.exp(self.mean + 0.5 * self.std**2) * ndtr(z - self.std))
         start, end = self._range()
         nodes, weights = panels(np.column_stack([start, np.clip(z, start, end)]))
@@ -82,7 +82,7 @@ class Component:
         """Half the mean distance of two independent draws, E[y (2 Phi(z) - 1)], (h,)."""
         if self.transform.power is None and self.tail is None:
             return np.asarray(self.std / np.sqrt(np.pi))
-        if self.transform.power == 0:
+        if self.transform.power == 0 and self.tail is None:
             return np.asarray(self.expectation() * erf(0.5 * self.std))
         nodes, weights = panels(np.column_stack(self._range()))
         return np.asarray((weights * self.quantile(nodes) * (2 * ndtr(nodes) - 1)).sum(axis=1))
@@ -109,25 +109,28 @@ class Component:
             return replace(self, tail=self.tail.conditioned(mean, std))
         return self.like(self.mean + self.std * mean, self.std * std)
 
-    def widened(self, factor: Array, dof: float | None) -> "Component":
-        """Component of ``factor`` (h,) times the std on its scale; an identity with tails of t."""
-        tail = self.tail
-        if dof is not None and tail is None and self.transform.power is None:
-            tail = StudentTail.of(dof, len(self.mean))
-        return replace(self, std=factor * self.std, tail=tail)
+    def widened(self, factor: Array) -> "Component":
+        """Component of ``factor`` (h,) times the std on its scale."""
+        return replace(self, std=factor * self.std)
+
+    def shaped(self, tail: Tail) -> "Component":
+        """Component with T(z) in the place of z."""
+        return replace(self, tail=tail)
 
     def bounds(self) -> tuple[Array, Array]:
         """Where y begins to be positive, and where y^2 exp(-z^2 / 2) peaks, as z, (h,)."""
         h = len(self.mean)
         if self.transform.power is None:
             return np.full(h, -np.inf), np.zeros(h)
+        std = self.std if self.tail is None else self.std * self.tail.growth
         if self.transform.power == 0:
-            return np.full(h, -np.inf), 2 * self.std
-        a, b = self.transform.power * self.std, self.transform.power * self.mean + 1
-        root = np.sqrt(b**2 + 8 * a * self.std)
+            return np.full(h, -np.inf), 2 * std
+        a, b = self.transform.power * std, self.transform.power * self.mean + 1
+        root = np.sqrt(b**2 + 8 * a * std)
         # The root of a z^2 + b z = 2 std, in the form that does not cancel.
-        peak = np.where(b > 0, 4 * self.std / (root + np.abs(b)), (root - b) / (2 * a))
-        return -b / a, peak
+        peak = np.where(b > 0, 4 * std / (root + np.abs(b)), (root - b) / (2 * a))
+        start = -b / (self.transform.power * self.std)
+        return start if self.tail is None else self.tail.inverse(start), peak
 
     def _range(self) -> tuple[Array, Array]:
         start, peak = self.bounds()

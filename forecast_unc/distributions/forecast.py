@@ -17,7 +17,7 @@ from forecast_unc._random import generator
 from forecast_unc._typing import Array
 from forecast_unc.distributions import scores
 from forecast_unc.distributions.aggregation import aggregate
-from forecast_unc.distributions.checked import check_positive, check_symmetric, frozen
+from forecast_unc.distributions.checked import check_positive, check_symmetric, frozen, numbers
 from forecast_unc.distributions.component import Component
 from forecast_unc.distributions.diverged import Diverged
 from forecast_unc.distributions.export import nixtla_frame, summary_frame
@@ -37,6 +37,7 @@ from forecast_unc.distributions.parts import (
 )
 from forecast_unc.distributions.pooling import Member, check_weights, pool
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.distributions.tail import LEAST_DOF, EmpiricalTail
 from forecast_unc.series.values import numeric_values
 
 if TYPE_CHECKING:
@@ -382,6 +383,122 @@ class Forecast:
         factor = (vectors * root) @ vectors.T
         normals = generator(random_state).standard_normal((len(self), n))
         return pd.DataFrame(self._marginals.quantile(factor @ normals), index=self.index)
+
+    def first(self, n: int) -> Forecast:
+        """Return the forecast of the first steps.
+
+        Parameters
+        ----------
+        n : int
+            Number of steps; more than there are leaves them as they are.
+
+        Returns
+        -------
+        Forecast
+
+        Raises
+        ------
+        ValueError
+            If ``n`` is not a whole number from 1.
+        """
+        check_whole("n", n, 1, "It is the number of steps to keep.")
+        if n >= len(self):
+            return self
+        at = np.arange(n)
+        marginals, matrix = self._marginals.picked(at), np.eye(n, len(self))
+        result = self._of(self._index[:n], marginals, self._cor[:n, :n], self._name)
+        result._parts = self._mapped_parts(matrix)
+        return result
+
+    def recalibrated(
+        self, factor: ArrayLike, *, dof: float | None = None, correlation: float = 0.0
+    ) -> Forecast:
+        r"""Return the forecast with wider or narrower bands, and other correlations.
+
+        .. math::
+
+            \mu + c \sigma T(z), \qquad
+            R' = (1 - |r|) R + |r|\,(I \text{ if } r < 0, \; 1 1' \text{ otherwise})
+
+        for each component of mean mu and std sigma on its scale: medians stay as they are.
+
+        Parameters
+        ----------
+        factor : array_like of shape (h,)
+            What to multiply the widths of the bands by, c, on the scale of a ``transform``.
+        dof : float, optional
+            Degrees of freedom, from 3, of Student's t in the place of the normal distribution
+            wherever there is no transform; the 80 % interval stays where it is. None changes no
+            shape.
+        correlation : float, default=0.0
+            r, from -1 for independent steps to 1 for steps that move as one.
+
+        Returns
+        -------
+        Forecast
+            :meth:`decompose` shows what changed as its part ``calibration``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a factor is not positive, or an argument outside its range.
+        """
+        factors = frozen("factor", factor, (len(self),))
+        if not (factors > 0).all():
+            raise ValueError(
+                f"factor must be positive; got {factors.min():g}. 1 leaves a step as it is."
+            )
+        if dof is not None and not LEAST_DOF <= dof < np.inf:
+            raise ValueError(
+                f"dof must be None or a number from {LEAST_DOF:g}; got {dof!r}. None leaves the "
+                "shape as it is."
+            )
+        if not -1.0 <= correlation <= 1.0:
+            raise ValueError(
+                f"correlation must lie between -1 and 1; got {correlation!r}. 0 leaves the "
+                "correlations as they are."
+            )
+        target = np.eye(len(self)) if correlation < 0 else np.ones_like(self._cor)
+        cor = (1.0 - abs(correlation)) * self._cor + abs(correlation) * target
+        marginals = self._marginals.widened(factors)
+        marginals = marginals if dof is None else marginals.with_dof(dof)
+        return self._of(self._index, marginals, cor, self._name)._with_change("calibration", self)
+
+    def conformal(self, sizes: ArrayLike) -> Forecast:
+        """Return the forecast whose bands are those of errors seen before.
+
+        Half the central interval of coverage i / (k + 1) is the i-th smallest of the k sizes of a
+        step, in between by straight lines in the normal score, and beyond the largest as for a
+        normal distribution that has that quantile. If the next error is exchangeable with those,
+        the interval of a step holds it with that probability, whatever the distribution. That
+        says nothing of steps together: the correlations are those of the model.
+
+        Parameters
+        ----------
+        sizes : array_like of shape (h, k)
+            Sizes of errors at each step, in units of half the forecast's 68 % band; positive, in
+            any order.
+
+        Returns
+        -------
+        Forecast
+            :meth:`decompose` shows what changed as its part ``calibration``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there are not as many rows as steps, or a size is not positive.
+        """
+        given = numbers("sizes", sizes)
+        k = given.shape[-1] if given.ndim == 2 else 1
+        checked = np.sort(frozen("sizes", given, (len(self), k)), axis=1)
+        if not (checked > 0).all():
+            raise ValueError(
+                f"sizes must be positive; got {checked.min():g}. Leave out errors of 0."
+            )
+        marginals = self._marginals.shaped(EmpiricalTail.of(checked))
+        changed = self._of(self._index, marginals, self._cor, self._name)
+        return changed._with_change("calibration", self)
 
     def aggregate(self, how: str | ArrayLike = "sum", freq: str | None = None) -> Forecast:
         """Return the forecast of a sum, mean or weighted sum of the steps.

@@ -19,7 +19,7 @@ from scipy.special import log_ndtr, ndtr
 
 from forecast_unc._typing import Array
 from forecast_unc.distributions.component import REACH, Component, panels
-from forecast_unc.distributions.tail import Positions
+from forecast_unc.distributions.tail import Positions, StudentTail, Tail
 
 Flags = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
@@ -220,9 +220,20 @@ class Marginals:
         """Distributions once z is ``mean + std`` times a standard normal, (h,) each."""
         return Marginals([c.conditioned(mean, std) for c in self.components])
 
-    def widened(self, factor: Array, dof: float | None) -> "Marginals":
-        """Distributions of ``factor`` (h,) times the stds; identities with tails of t."""
-        return Marginals([c.widened(factor, dof) for c in self.components])
+    def widened(self, factor: Array) -> "Marginals":
+        """Distributions of ``factor`` (h,) times the stds."""
+        return Marginals([c.widened(factor) for c in self.components])
+
+    def with_dof(self, dof: float) -> "Marginals":
+        """Distributions with tails of Student's t in the place of what is normal."""
+        tail = StudentTail.of(dof, len(self))
+        normal = [c.transform.power is None and c.tail is None for c in self.components]
+        pairs = zip(self.components, normal, strict=True)
+        return Marginals([c.shaped(tail) if plain else c for c, plain in pairs])
+
+    def shaped(self, tail: Tail) -> "Marginals":
+        """Distributions with T(z) in the place of z."""
+        return Marginals([c.shaped(tail) for c in self.components])
 
     def _average(self, part: Callable[[Component], Array]) -> Array:
         """Weighted average over the components of ``part``, (h,) or (h, n)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +73,7 @@ class Averaging:
         *,
         references: Sequence[Ask] = (),
         can_look_ahead: bool = True,
-    ) -> Forecast:
+    ) -> Averaged:
         """The averaged forecast.
 
         Parameters
@@ -92,34 +93,38 @@ class Averaging:
 
         Returns
         -------
-        Forecast
+        Averaged
 
         Raises
         ------
         ValueError
             If no member can forecast, or with `widest` of None one cannot.
         """
-        members = [int(i) for i in np.flatnonzero(weights > 0)]
-        if len(members) == 1:
-            return asks[members[0]](steps)
-        forecasts, errors = _as_far_as_they_go([asks[i] for i in members], steps)
+        numbers = [int(i) for i in np.flatnonzero(weights > 0)]
+        ahead = self.look_ahead if can_look_ahead else 1
+        horizon = max(steps, ahead)
+        source = references or asks
+        judged, errors = as_far_as_they_go([source[i] for i in numbers], horizon)
+        forecasts = [None if f is None else f.first(steps) for f in judged]
+        if references:
+            forecasts, errors = as_far_as_they_go([asks[i] for i in numbers], steps)
         reach = np.array([0 if f is None else len(f) for f in forecasts])
-        if errors and self.widest is None:
-            raise next(iter(errors.values()))  # of the simplest
+        if self.widest is None and reach.min() < steps:
+            raise errors[int((reach < steps).argmax())]  # of the simplest
         if reach.max() < steps:
             raise errors[int(reach.argmax())]  # of the step that none gets beyond
-        shares = weights[members, None] * (np.arange(steps) < reach[:, None])
-        if self.by_width or self.widest is not None:
-            judged, ahead = forecasts, self.look_ahead if can_look_ahead else 1
-            horizon = max(steps, ahead)
-            if references or horizon > steps:
-                source = references or asks
-                judged, _ = _as_far_as_they_go([source[i] for i in members], horizon)
-            judged_shares = shares * self.shares(judged, horizon, ahead)[:, :steps]
-            # a step that none of those asked for and judged gets to has the plain weights
-            shares = np.where(judged_shares.any(axis=0), judged_shares, shares)
-        kept = [(f, share) for f, share in zip(forecasts, shares, strict=True) if f is not None]
-        return Forecast.average([f for f, _ in kept], np.array([share for _, share in kept]))
+        given = np.repeat(weights[numbers, None], horizon, axis=1)
+        shares = given * _within(judged, horizon)
+        if len(numbers) > 1 and (self.by_width or self.widest is not None):
+            shares *= self.shares(judged, horizon, ahead)
+        within = _within(forecasts, steps)
+        used = shares[:, :steps] * within
+        # a step that none of those asked for and judged gets to has the plain weights
+        used = np.where(used.any(axis=0), used, given[:, :steps] * within)
+        forecast = _pooled(forecasts, used)
+        shares = shares[:, : int(shares.any(axis=0).sum())]
+        exact = _pooled(judged, shares) if references or horizon > steps else forecast
+        return Averaged(forecast, exact, judged, shares, numbers)
 
     def shares(self, forecasts: Sequence[Forecast | None], horizon: int, ahead: int) -> Array:
         """Factor of each member's weight at each step.
@@ -159,7 +164,30 @@ class Averaging:
         return shares
 
 
-def _as_far_as_they_go(
+class Averaged(NamedTuple):
+    """An averaged forecast, and what its weights were taken from."""
+
+    forecast: Forecast  # of the steps asked for
+    reference: Forecast  # the average of the members' exact forecasts, with the steps looked ahead
+    members: list[Forecast | None]  # those exact forecasts, as far as they go
+    shares: Array  # (k, h), their weights in the reference
+    numbers: list[int]  # places of the members with weight
+
+
+def _pooled(forecasts: Sequence[Forecast | None], shares: Array) -> Forecast:
+    """The average, with shares (k, h) that are 0 beyond the end of a forecast."""
+    h = shares.shape[1]
+    kept = [(f.first(h), w) for f, w in zip(forecasts, shares, strict=True) if f is not None]
+    return Forecast.average([f for f, _ in kept], np.array([w for _, w in kept]))
+
+
+def _within(forecasts: Sequence[Forecast | None], steps: int) -> NDArray[np.bool_]:
+    """Which of the steps each forecast has, (k, steps)."""
+    reach = np.array([0 if f is None else len(f) for f in forecasts])
+    return np.asarray(np.arange(steps) < reach[:, None])
+
+
+def as_far_as_they_go(
     asks: Sequence[Ask], steps: int
 ) -> tuple[list[Forecast | None], dict[int, ValueError]]:
     """Each forecast up to the step at which it diverges, and why others end there, by place."""

@@ -229,7 +229,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
             steps,
             references=references,
             can_look_ahead=not given,
-        )
+        ).forecast
 
     @property
     def numbers_(self) -> list[int]:

@@ -45,3 +45,9 @@ def complete_rows(
     changes = difference(values, differences)
     X, target = lag_embedding(changes, lags, np.empty((len(changes), 0)))
     return ~(np.isnan(X).any(axis=1) | np.isnan(target))
+
+
+def interpolated(levels: Array) -> Array:
+    """Levels with straight lines over what is missing, and the nearest value at the ends."""
+    known = np.flatnonzero(~np.isnan(levels))
+    return np.interp(np.arange(len(levels)), known, levels[known])

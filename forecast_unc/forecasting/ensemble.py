@@ -13,13 +13,15 @@ import numpy as np
 from forecast_unc._random import one_seed
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.forecasting.averaging import Averaging
+from forecast_unc.forecasting.averaging import Averaged, Averaging, as_far_as_they_go
+from forecast_unc.forecasting.calibration import Errors, calibration, conformal, rolling_errors
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.recursion import Method
-from forecast_unc.forecasting.specification import Resolution, Specification
+from forecast_unc.forecasting.specification import Calibrate, Resolution, Specification
 from forecast_unc.series.history import Ahead, History
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +48,10 @@ class Ensemble:
         What was dropped, with the reasons.
     periods : tuple of int
         Seasonal periods.
+    calibrate : {False, True, "conformal"}
+        Whether bands are as wide as errors inside the training part say.
+    trained : tuple of FittedModel
+        The same models at the end of what they have learned from: those errors' source.
     """
 
     history: History
@@ -53,6 +59,8 @@ class Ensemble:
     averaging: Averaging
     refused: tuple[Refusal, ...]
     periods: tuple[int, ...]
+    calibrate: Calibrate
+    trained: tuple[FittedModel, ...]
 
     @classmethod
     def fit(cls, resolution: Resolution, history: History) -> Self:
@@ -60,7 +68,8 @@ class Ensemble:
         models, refused = _those_that_can(
             resolution.specifications, lambda one: FittedModel.fit(one, history), lambda one: one
         )
-        return cls(history, models, resolution.averaging, refused, resolution.periods)
+        averaging, periods = resolution.averaging, resolution.periods
+        return cls(history, models, averaging, refused, periods, resolution.calibrate, models)
 
     @property
     def weights(self) -> Array:
@@ -69,7 +78,8 @@ class Ensemble:
 
     def extend(self, history: History) -> Self:
         """The models with the posteriors of a longer history; see `FittedModel.extend`."""
-        return self._each(history, lambda model: model.extend(history))
+        longer = self._each(history, lambda model: model.extend(history))
+        return replace(longer, trained=longer.models)
 
     def at(self, history: History) -> Self:
         """The models at the end of another history, with nothing learned."""
@@ -78,8 +88,8 @@ class Ensemble:
     def forecast(self, ahead: Ahead, method: Method) -> Forecast:
         """The averaged forecast.
 
-        The weights are those of the exact forecasts whatever the method, so that methods can be
-        compared.
+        The weights and the calibration are those of the exact forecasts whatever the method, so
+        that methods can be compared.
 
         Parameters
         ----------
@@ -99,17 +109,48 @@ class Ensemble:
         # one generator for all would have its numbers depend on the horizon
         method = method._replace(random_state=one_seed(method.random_state))
         plain = method.propagation == "exact" and method.path_consistent
-        return self.averaging.average(
+        needed = len(self.models) > 1 or bool(self.calibrate)
+        averaged = self.averaging.average(
             [partial(_first, model, ahead, method) for model in self.models],
             self.weights,
             steps,
             references=[] if plain else [partial(_first, m, ahead, None) for m in self.models],
-            can_look_ahead=not given and len(ahead.index) >= self.averaging.look_ahead,
+            can_look_ahead=needed and not given and len(ahead.index) >= self.averaging.look_ahead,
         )
+        if not self.calibrate:
+            return averaged.forecast
+        errors = self._rolling_errors(averaged, ahead)
+        if self.calibrate == "conformal":
+            return conformal(averaged.forecast, errors)
+        look_ahead = self.averaging.look_ahead
+        return calibration(errors, averaged.reference, look_ahead).of(averaged.forecast)
+
+    def _rolling_errors(self, averaged: Averaged, ahead: Ahead) -> Errors:
+        """Errors inside the training part, in units of bands that start from what is known.
+
+        At the origin the bands may be wider, for missing or noisy values and uncertain regressors,
+        or because it is that of another series: that says nothing of the errors before.
+        """
+        trained = tuple(self.trained[i] for i in averaged.numbers)
+        members = averaged.members
+        same = all(
+            self.models[i] is model for i, model in zip(averaged.numbers, trained, strict=True)
+        )
+        if not (same and ahead.exog_cov is None and all(m.starts_known for m in trained)):
+            horizon = averaged.shares.shape[1]
+            asks = [partial(_first, m.from_known(), ahead.known(), None) for m in trained]
+            members, _ = as_far_as_they_go(asks, horizon)
+        return rolling_errors(trained, members, averaged.shares)
 
     def _each(self, history: History, move: Callable[[FittedModel], FittedModel]) -> Self:
-        models, refused = _those_that_can(self.models, move, lambda model: model.specification)
-        return replace(self, history=history, models=models, refused=self.refused + refused)
+        pairs, refused = _those_that_can(
+            tuple(zip(self.models, self.trained, strict=True)),
+            lambda pair: (move(pair[0]), pair[1]),
+            lambda pair: pair[0].specification,
+        )
+        models, trained = zip(*pairs, strict=True)
+        refused = self.refused + refused
+        return replace(self, history=history, models=models, trained=trained, refused=refused)
 
 
 def _first(model: FittedModel, ahead: Ahead, method: Method | None, steps: int) -> Forecast:
@@ -119,10 +160,10 @@ def _first(model: FittedModel, ahead: Ahead, method: Method | None, steps: int) 
 
 def _those_that_can(
     items: tuple[T, ...],
-    make: Callable[[T], FittedModel],
+    make: Callable[[T], R],
     named: Callable[[T], Specification],
-) -> tuple[tuple[FittedModel, ...], tuple[Refusal, ...]]:
-    """Models made of the items, and why others could not be; the first's error if none could."""
+) -> tuple[tuple[R, ...], tuple[Refusal, ...]]:
+    """What is made of the items, and why others could not be; the first's error if none could."""
     models, errors = [], []
     for item in items:
         try:

@@ -69,6 +69,12 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     max_train : int, optional
         Learn from the last rows only; the cost of a GP grows with the cube of the rows. None
         takes all; where lags are "auto", the last 800 or fewer, see `choices_`.
+    calibrate : {"auto", False, True, "conformal"}, default="auto"
+        Whether errors from origins inside the training part make the bands wider or narrower: True
+        by factors of the width and of the correlations that are shrunk, with tails of Student's t;
+        "conformal" takes the quantiles of the errors themselves, without an assumption on their
+        distribution, for each step by itself. Medians stay as they are. "auto" is True where lags
+        are "auto", else False.
     random_state : int, numpy.random.Generator or None
         Seed of "monte_carlo" forecasts and of the default regressor's restarts.
 
@@ -108,6 +114,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         prior_mean: Literal["auto", "zero", "last", "seasonal"] = "auto",
         calendar: Calendar = "auto",
         max_train: int | None = None,
+        calibrate: Literal["auto", "conformal"] | bool = "auto",
         random_state: RandomState = None,
     ) -> None:
         self.regressor = regressor
@@ -118,6 +125,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         self.prior_mean = prior_mean
         self.calendar = calendar
         self.max_train = max_train
+        self.calibrate = calibrate
         self.random_state = random_state
 
     def fit(

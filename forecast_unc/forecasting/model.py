@@ -15,7 +15,7 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.differencing import Differencing
-from forecast_unc.forecasting.embedding import complete_rows, lag_embedding
+from forecast_unc.forecasting.embedding import complete_rows, interpolated, lag_embedding
 from forecast_unc.forecasting.propagation import propagate
 from forecast_unc.forecasting.recursion import Future, Method, OneStepModel, Past
 from forecast_unc.forecasting.specification import MIN_ROWS, Specification, check_length
@@ -187,6 +187,19 @@ class FittedModel:
         last = "last " if self.n_rows == self.specification.max_train else ""
         power = self.transform.power if self.specification.transform == "boxcox" else None
         return f"{self.specification.described(power)}, {last}{self.n_rows} rows"
+
+    @property
+    def starts_known(self) -> bool:
+        """Whether the values that the next step looks back at were observed without error."""
+        last = slice(len(self.past.levels) - self.one_step.depth, None)
+        return not (np.isnan(self.past.levels[last]).any() or self.past.stds[last].any())
+
+    def from_known(self) -> Self:
+        """The same model with missing values interpolated, and all taken for exact."""
+        past = self.past._replace(
+            levels=interpolated(self.past.levels), stds=np.zeros_like(self.past.stds)
+        )
+        return replace(self, past=past)
 
     def training_rows(self) -> tuple[NDArray[np.intp], Array, Array]:
         """Times (n,) of the targets, inputs (n, d) and targets (n,) that this has learned from.

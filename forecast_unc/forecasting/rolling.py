@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
+from forecast_unc.forecasting.embedding import interpolated
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.recursion import Trajectory
 
@@ -19,6 +20,7 @@ from forecast_unc.forecasting.recursion import Trajectory
 MOST_ORIGINS = 32
 # The last part of the rows of a model that holds them: a posterior needs rows before.
 _PART = 0.6
+_LEAST_ROWS = 2  # that a posterior rests on
 
 
 class RollingForecasts(NamedTuple):
@@ -68,27 +70,23 @@ def rolling_forecasts(
     -------
     RollingForecasts
     """
-    levels, exog, n = _interpolated(model.past.levels), model.past.exog, len(model.past.levels)
+    levels, exog, n = interpolated(model.past.levels), model.past.exog, len(model.past.levels)
     one_step, anchor = model.one_step, model.specification.anchor
     times, X, target = model.training_rows()
     counts = np.searchsorted(times, origins)
+    enough = counts >= _LEAST_ROWS
+    counts = np.where(enough, counts, _LEAST_ROWS)
     start = levels[origins[:, None] + np.arange(-one_step.depth, 0)]
     trajectory = Trajectory(one_step, start, steps)
     with blas_threads(len(target)), np.errstate(over="ignore", invalid="ignore"):
         means = model.regressor.leading_means(X, target, [int(count) for count in counts])
         for step in range(steps):
             inputs = trajectory.inputs(exog[np.minimum(origins + step, n - 1)])
-            known = np.isfinite(inputs).all(axis=1)
+            known = np.asarray(np.isfinite(inputs).all(axis=1))
             change = means(np.where(known[:, None], inputs, 0.0))
             if anchor is not None:
                 change = change + inputs[:, anchor]
             trajectory.append(np.where(known, change, np.nan))
         ahead = trajectory.levels[:, one_step.depth :]
-        ahead = np.where(origins[:, None] + np.arange(steps) < n, ahead, np.nan)
+        ahead = np.where(enough[:, None] & (origins[:, None] + np.arange(steps) < n), ahead, np.nan)
         return RollingForecasts(model.transform.inverse(ahead), model.transform.slope(ahead))
-
-
-def _interpolated(levels: Array) -> Array:
-    """Levels with straight lines over what is missing, and the nearest value at the ends."""
-    known = np.flatnonzero(~np.isnan(levels))
-    return np.interp(np.arange(len(levels)), known, levels[known])

@@ -35,6 +35,7 @@ _TOLERANCE, _LOOSE = 1e-6, 1e-5
 _LAG_GROUP = {"shrunk": 0, "free": 1, None: -1}
 
 Auto = Literal["auto"]
+Calibrate = bool | Literal["conformal"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,7 @@ class Arguments:
     prior_mean: Literal["auto", "zero", "last", "seasonal"]
     calendar: Calendar
     max_train: int | None
+    calibrate: Auto | Calibrate
     random_state: RandomState
 
     def check(self) -> None:
@@ -67,6 +69,7 @@ class Arguments:
         for name, value, allowed in (
             ("transform", self.transform, ("auto", None, "log", "boxcox")),
             ("prior_mean", self.prior_mean, ("auto", "zero", "last", "seasonal")),
+            ("calibrate", self.calibrate, ("auto", False, True, "conformal")),
         ):
             if not any(value is item or value == item for item in allowed):
                 raise ValueError(
@@ -170,6 +173,7 @@ class Resolution:
     specifications: tuple[Specification, ...]
     averaging: Averaging
     periods: tuple[int, ...]
+    calibrate: Calibrate
 
 
 def resolve(arguments: Arguments, history: History) -> Resolution:
@@ -193,7 +197,10 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
     """
     periods = arguments.periods(history)
     if not is_auto(arguments.lags):
-        return Resolution((_given(arguments, history, periods),), Averaging(), periods)
+        specification = _given(arguments, history, periods)
+        return Resolution(
+            (specification,), Averaging(), periods, _plain(arguments.calibrate, False)
+        )
     n_observed = int((~np.isnan(history.y)).sum())
     found: dict[tuple[str, str], Specification] = {}
     for candidate in candidates(
@@ -206,7 +213,7 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
     season = periods[0] if periods else 0
     look_ahead = int(np.clip(3 * season // 2, LOOK_AHEAD, MOST_AHEAD))
     rule = Averaging(by_width, widest, look_ahead)
-    return Resolution(tuple(found.values()), rule, periods)
+    return Resolution(tuple(found.values()), rule, periods, _plain(arguments.calibrate, True))
 
 
 def check_length(n: int, deepest: int, differences: tuple[int, ...]) -> None:

@@ -36,6 +36,10 @@ class Ahead:
     exog: Array
     exog_cov: Array | None
 
+    def known(self) -> Self:
+        """The same with its regressors known."""
+        return replace(self, exog_cov=None)
+
     def first(self, steps: int) -> Self:
         """The first steps alone."""
         size = steps * self.exog.shape[1]

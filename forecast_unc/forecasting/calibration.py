@@ -1,0 +1,251 @@
+r"""Bands made as wide as rolling origins inside the training part found them to be needed.
+
+With z the errors of the averaged forecast from k origins, in units of half the width of its 68 %
+band s_h, the bands of step h are widened by
+
+.. math::
+
+    \log c_h^2 = \beta_0 + \beta_1 \left[2 \log \tfrac{\overline{|z|}}{\sqrt{2/\pi}}\right]
+    + \beta_2 \left[\log \tfrac{\mathrm{Var}\,y}{s_h^2}\right] + \frac{\beta_3}{\sqrt{1 + k}}
+
+with the mean of |z| over the steps from h/2 to h, and what is in brackets between -1 and 1. So the
+errors count for what they are worth: in-sample hyper-parameters make them too small, a few origins
+make them uncertain, and bands that are narrow beside the series' own spread are too narrow more
+often than others.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from forecast_unc._typing import Array
+from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.forecasting.model import FittedModel
+from forecast_unc.forecasting.rolling import rolling_forecasts, rolling_origins
+
+# By maximum likelihood of what followed half of some 1,500 real and 1,800 simulated series; the
+# figures of the other half are in examples/benchmarks/README.md.
+_BETA = (-0.75, 0.62, 0.32, 2.44)
+_HALF_WIDTH = 0.6826894921370859  # coverage of mean +- std
+_MEAN_ABS = float(np.sqrt(2.0 / np.pi))  # E|z| of a standard normal
+_MOST_Z = 6.0  # an error counts for no more stds: a single one would decide
+# Correlations of so many neighbouring steps, and the share of what they show that is believed.
+_NEIGHBOURS, _BELIEVED = 3, 0.6
+# The prior of the degrees of freedom: log(dof - 2) ~ N(log 5, 1), on a grid.
+_DOF = np.array([3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 14.0, 20.0, 30.0])
+_LOG_PRIOR = -0.5 * (np.log(_DOF - 2.0) - np.log(5.0)) ** 2
+# Share of the weights that an origin needs: with less another forecast would be judged.
+_LEAST_WEIGHT = 0.3
+# Fewer origins than so many count as so many, fewer errors of one step tell of no tails.
+_FEWEST = 4
+# An error of 0 throughout says that the bands are too wide, not that they are infinitely so.
+_LEAST_SIZE = 1e-3
+_EM_STEPS = 20
+_FEWEST_CONFORMAL = 8
+
+
+class Errors(NamedTuple):
+    """Errors of an averaged forecast from origins inside the training part."""
+
+    z: Array  # (k, h), in units of half its 68 % band there; NaN where nothing was observed
+    level: Array  # (h,), log of the variance of the series over the square of that unit
+
+
+class Calibration(NamedTuple):
+    """How bands and correlations change; see `Forecast.recalibrated`."""
+
+    factor: Array  # (h,)
+    dof: float
+    correlation: float
+
+    def of(self, forecast: Forecast) -> Forecast:
+        """The forecast with other bands and correlations.
+
+        Parameters
+        ----------
+        forecast : Forecast
+            Of some steps; beyond the last factor that one counts.
+
+        Returns
+        -------
+        Forecast
+        """
+        beyond = max(len(forecast) - len(self.factor), 0)
+        factor = np.pad(self.factor, (0, beyond), mode="edge")[: len(forecast)]
+        return forecast.recalibrated(factor, dof=self.dof, correlation=self.correlation)
+
+
+def rolling_errors(
+    models: tuple[FittedModel, ...], members: list[Forecast | None], shares: Array
+) -> Errors:
+    """Errors of the average of some models from origins inside their history.
+
+    Parameters
+    ----------
+    models : tuple of FittedModel
+        At the end of the history that they have learned from.
+    members : list of Forecast or None
+        Their forecasts, as far as they go; their widths are taken for those at all origins, but for
+        the slope of the transform.
+    shares : ndarray of shape (k, h)
+        Their weights at each step.
+
+    Returns
+    -------
+    Errors
+        Of no origins if the series is too short for any.
+    """
+    origins, y, h = rolling_origins(models), models[0].history.y, shares.shape[1]
+    center, unit, weight = (np.zeros((len(origins), h)) for _ in range(3))
+    total = np.zeros(h)
+    for model, member, share in zip(models, members, shares, strict=True):
+        if member is None:
+            continue
+        n = min(len(member), h)
+        band = member.first(n).interval(_HALF_WIDTH).to_numpy()
+        width = np.zeros(h)
+        width[:n] = 0.5 * (band[:, 1] - band[:, 0])
+        total += share * width
+        if not len(origins):
+            continue
+        now = np.ones(h)
+        now[:n] = model.transform.slope(model.transform.forward(member.median.to_numpy()[:n]))
+        value, slope = rolling_forecasts(model, origins, h)
+        good = np.isfinite(value) & (share > 0)
+        center += np.where(good, share * value, 0.0)
+        unit += np.where(good, share * slope * np.divide(width, now), 0.0)
+        weight += np.where(good, share, 0.0)
+    times = origins[:, None] + np.arange(h)
+    actual = np.where(times < len(y), y[np.minimum(times, len(y) - 1)], np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = (actual - center / weight) / (unit / weight)
+        level = np.log(np.nanvar(y)) - 2.0 * np.log(total / shares.sum(axis=0))
+    return Errors(np.where(weight > _LEAST_WEIGHT * shares.sum(axis=0), z, np.nan), level)
+
+
+def calibration(errors: Errors, reference: Forecast, look_ahead: int) -> Calibration:
+    """Factors of the widths, degrees of freedom and change of the correlations.
+
+    Parameters
+    ----------
+    errors : Errors
+        Of h steps.
+    reference : Forecast
+        The forecast whose bands they are measured in, of at least h steps.
+    look_ahead : int
+        Steps that the correlations are taken from, so that they do not depend on the horizon.
+
+    Returns
+    -------
+    Calibration
+    """
+    k = max(_FEWEST, int(np.isfinite(errors.z).any(axis=1).sum()))
+    spread = 2.0 * np.log(_mean_sizes(errors.z) / _MEAN_ABS)
+    log_var = _BETA[0] + _BETA[1] * np.clip(spread, -1.0, 1.0)
+    log_var += _BETA[2] * np.clip(errors.level, -1.0, 1.0) + _BETA[3] / np.sqrt(1.0 + k)
+    correlation = _correlation(errors.z[:, :look_ahead], reference.first(look_ahead))
+    return Calibration(np.exp(0.5 * log_var), _degrees_of_freedom(errors.z[:, 0]), correlation)
+
+
+def conformal(forecast: Forecast, errors: Errors) -> Forecast:
+    """The forecast with the bands of the errors themselves.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        What to change.
+    errors : Errors
+        From origins inside the training part. A step with fewer than 8 takes those of the last
+        step that has so many.
+
+    Returns
+    -------
+    Forecast
+
+    Raises
+    ------
+    ValueError
+        If there are not 8 of the first step.
+    """
+    sizes: list[NDArray[np.floating[Any]]] = []
+    for z in errors.z.T[: len(forecast)]:
+        own = np.abs(z[np.isfinite(z)])
+        if len(own) < _FEWEST_CONFORMAL and not sizes:
+            raise ValueError(
+                f"calibrate must not be 'conformal' with fewer than {_FEWEST_CONFORMAL} errors; "
+                f"got {len(own)} from origins inside the series. Use True, or give more history."
+            )
+        sizes.append(own if len(own) >= _FEWEST_CONFORMAL else sizes[-1])
+    sizes += [sizes[-1]] * (len(forecast) - len(sizes))
+    most = max(map(len, sizes))
+    grid: Array = np.arange(1.0, most + 1.0) / (most + 1.0)
+    return forecast.conformal([_quantiles(own, grid) for own in sizes])
+
+
+def _quantiles(sizes: NDArray[np.floating[Any]], grid: Array) -> Array:
+    """Quantiles of sizes of which the i-th smallest of k has the probability i / (k + 1)."""
+    k = len(sizes)
+    own = np.pad(np.maximum(np.sort(sizes), _LEAST_SIZE), (1, 0))
+    return np.asarray(np.interp(grid, np.arange(k + 1) / (k + 1.0), own))
+
+
+def _mean_sizes(z: Array) -> Array:
+    """Mean of |z| over the steps from h/2 to h, (h,); where there is none, of the steps before."""
+    size = np.minimum(np.abs(z), _MOST_Z)
+    sums = np.concatenate([[0.0], np.cumsum(np.nansum(size, axis=0))])
+    counts = np.concatenate([[0], np.cumsum(np.isfinite(size).sum(axis=0))])
+    end = np.arange(1, z.shape[1] + 1)
+    start = np.maximum(end // 2, 1) - 1
+    total, number = sums[end] - sums[start], counts[end] - counts[start]
+    means, last = np.empty(len(end)), _MEAN_ABS
+    for step, (one, n) in enumerate(zip(total, number, strict=True)):
+        last = max(one / n, _LEAST_SIZE) if n else last
+        means[step] = last
+    return means
+
+
+def _correlation(z: Array, reference: Forecast) -> float:
+    """Change of the correlations, from those of neighbouring steps' errors; -1 to 1.
+
+    Of the difference between what the errors show and what the forecast says a share is believed.
+    """
+    h = len(reference)
+    std = reference.std.to_numpy()
+    own = reference.cov.to_numpy() / np.outer(std, std)
+    z = np.clip(z[:, :h], -_MOST_Z, _MOST_Z)
+    product, size, said = 0.0, 0.0, []
+    for lag in range(1, min(_NEIGHBOURS, h - 1) + 1):
+        both, squares = z[:, lag:] * z[:, :-lag], 0.5 * (z[:, lag:] ** 2 + z[:, :-lag] ** 2)
+        product, size = product + np.nansum(both), size + np.nansum(squares)
+        said.append(np.diagonal(own, lag))
+    if not size > 0.0:
+        return 0.0
+    before = float(np.concatenate(said).mean())
+    after = max(before + _BELIEVED * (product / size - before), 0.0)
+    if after < before:
+        return after / before - 1.0
+    return float(1.0 - (1.0 - after) / (1.0 - before)) if 0.0 <= before < 1.0 else 0.0
+
+
+def _degrees_of_freedom(z: Array) -> float:
+    """Degrees of freedom of Student's t for the errors of one step, of unknown scale.
+
+    The posterior mean of log(dof - 2) on a grid, with the scale of maximum likelihood.
+    """
+    z = z[np.isfinite(z)]
+    log_p = _LOG_PRIOR.copy()
+    if len(z) >= _FEWEST and z.any():
+        for i, dof in enumerate(_DOF):
+            scale2 = np.mean(z**2)
+            for _ in range(_EM_STEPS):
+                scale2 = np.mean((dof + 1.0) * z**2 / (dof + z**2 / scale2))
+            log_p[i] += np.sum(
+                gammaln(0.5 * (dof + 1.0))
+                - gammaln(0.5 * dof)
+                - 0.5 * np.log(dof * np.pi * scale2)
+                - 0.5 * (dof + 1.0) * np.log1p(z**2 / (dof * scale2))
+            )
+    weights = np.exp(log_p - log_p.max())
+    return float(2.0 + np.exp(weights @ np.log(_DOF - 2.0) / weights.sum()))

@@ -34,6 +34,7 @@ class Joint(NamedTuple):
     cov: Array  # (h, h)
     noise_cov: Array | None  # (h, h), of the noise; None if it is not told from the function
     function_cov: Array | None  # (h, h), of the function at the mean inputs
+    paths: Array | None = None  # (h, n), whose moments these are, if they were sampled
 
 
 def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -> Joint:
@@ -67,7 +68,7 @@ def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -
     paths = sample_paths(model, past, future, method)
     mean, cov = paths.mean(axis=0), np.atleast_2d(np.cov(paths, rowvar=False))
     start = state_at_origin(model, past, method._replace(path_consistent=False)).mean
-    return _with_parts(model, start, future, method, mean, cov)
+    return _with_parts(model, start, future, method, mean, cov)._replace(paths=paths.T)
 
 
 def propagate_from(model: OneStepModel, state: State, future: Future, method: Method) -> Joint:

@@ -170,7 +170,6 @@ class KernelFunctionSample:
                 np.exp(kernel, out=kernel)
                 out[group] += np.einsum("mk,mk->k", kernel, self.kernel_weights[:, group])
         if self.prior is not None:
-            Z32 = np.asfortranarray(Z, dtype=np.float32)
             for i, group in enumerate(self.groups):
-                out[group] += self.prior_std * self.prior.along(Z32[:, group], i)
+                out[group] += self.prior_std * self.prior.along(Z[:, group], i)
         return np.asarray(out)

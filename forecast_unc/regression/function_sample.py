@@ -166,7 +166,6 @@ class KernelFunctionSample:
             right = exponent_factors(Z)[1]
             for group in self.groups:
                 kernel = dgemm(1.0, self.centers, right[:, group], trans_a=1)  # (m, k)
-                np.minimum(kernel, 0.0, out=kernel)  # as `squared_exponential` does
                 np.exp(kernel, out=kernel)
                 out[group] += np.einsum("mk,mk->k", kernel, self.kernel_weights[:, group])
         if self.prior is not None:

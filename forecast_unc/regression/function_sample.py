@@ -13,11 +13,11 @@ from forecast_unc._typing import Array
 from forecast_unc.regression.kernels import exponent_factors
 
 # Frequencies of a draw. At 200 to 1000 rows and 8 to 16 inputs one set of them gives the posterior
-# variance of the function within 2 to 6 % (one std), 512 plain random ones within 6 to 10 %; with
-# one or two inputs and noise of 1e-4 amplitudes within 0.1 to 4 %, plain ones 27 to 150 %.
+# variance of the function to 3 to 6 % (one std) at worst, 512 plain random ones to 4 to 7 %; with
+# one or two inputs and noise of 1e-4 amplitudes to 0.1 to 4 %, plain ones to 30 to 160 %.
 _FREQUENCIES = 512
-# Draws that share their frequencies, and stay in the cache together. Their common error is part
-# of the Monte Carlo error of all, and small beside it: 32 / 512 of its square where it counts most.
+# Draws that share their frequencies, and stay in the cache together. A common error of 6 % is small
+# beside the Monte Carlo error of the variance of so many draws, 25 %.
 _ABREAST = 32
 # Half of the frequencies are wider than the kernel's by 1 + 2 / sqrt(d), d inputs.
 _WIDENING = 2.0

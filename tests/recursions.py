@@ -1,5 +1,6 @@
 """The recursion called with arrays: a posterior, its lags, a history and future regressors."""
 
+from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +14,20 @@ from forecast_unc.forecasting.propagation import propagate_from
 from forecast_unc.forecasting.recursion import Future, Method, OneStepModel, Past
 from forecast_unc.forecasting.sampling import sample_paths as _sample_paths
 from forecast_unc.forecasting.sampling import sample_paths_from
+from forecast_unc.regression.kernel_posterior import KernelPosterior
 
 IDENTITY = Differencing((), 0.0, 1.0)
+
+
+class Conditioned(KernelPosterior):
+    """A posterior whose paths condition the function on their own past; exact, and slow."""
+
+    def function_sample(self, n_paths, rng):
+        return None
+
+
+def conditioned(posterior):
+    return Conditioned(**{one.name: getattr(posterior, one.name) for one in fields(posterior)})
 
 
 class MeanAndCov(NamedTuple):

@@ -549,6 +549,21 @@ def test_energy_is_the_score_of_paths_over_the_scored_steps(y):
     assert "energy" not in result.scores(by="step")
 
 
+def test_energy_is_that_of_few_sampled_paths(y):
+    class Sampled(LastValue):
+        def forecast(self, steps):
+            plain = super().forecast(steps)
+            paths = plain.sample(40, random_state=0)
+            return Forecast(plain.index, plain.mean, plain.cov, paths=paths)
+
+    energy = backtest(Sampled(), y, 3, n_origins=2).joint["energy"]
+    model = Sampled()
+    for found, position in zip(energy, (83, 86), strict=True):
+        model.fit(y.iloc[: position + 1])
+        actual = y.iloc[position + 1 : position + 4]
+        assert found == pytest.approx(scores.energy_score(actual, model.forecast(3).paths.T))
+
+
 def test_of_one_step_energy_is_the_crps(y):
     table = backtest(LastValue(), y, 1, n_origins=40).scores()
     assert table["energy"].item() == pytest.approx(table["CRPS"].item(), rel=0.03)

@@ -210,6 +210,78 @@ def test_roundoff_in_the_covariance_is_forgiven_but_not_more():
         with_correlation(1.01).sample(10)
 
 
+# Paths of the model
+
+
+@pytest.fixture
+def sampled():
+    """Skewed paths, and the forecast that has them and their moments."""
+    rng = np.random.default_rng(6)
+    paths = rng.standard_exponential((H, 200)).cumsum(axis=0)
+    index = INDEXES["daily"]
+    return paths, Forecast(index, paths.mean(axis=1), np.cov(paths), paths=paths, name="load")
+
+
+def test_a_forecast_returns_its_paths_each_once(sampled):
+    paths, forecast = sampled
+    np.testing.assert_array_equal(forecast.paths, paths)
+    everything = forecast.sample(200, random_state=0)
+    assert everything.index.equals(forecast.index)
+    order = np.argsort(everything.to_numpy()[0])
+    np.testing.assert_array_equal(everything.to_numpy()[:, order], paths[:, np.argsort(paths[0])])
+    assert (everything.to_numpy() != paths).any()
+    pd.testing.assert_frame_equal(forecast.sample(30, random_state=0), everything[range(30)])
+    assert not forecast.sample(200, random_state=1).equals(everything)
+    with pytest.raises(
+        ValueError,
+        match="n must be at most the number of the forecast's paths, 200; got 201. Forecast with",
+    ):
+        forecast.sample(201)
+    with pytest.raises(ValueError, match=r"paths must have shape \(6, 3\); got \(2, 3\)"):
+        Forecast(forecast.index, forecast.mean, forecast.cov, paths=np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="paths must be finite; got nan at step 1"):
+        Forecast(forecast.index, forecast.mean, forecast.cov, paths=np.full((H, 3), np.nan))
+
+
+def test_paths_are_the_forecast_s_own(sampled):
+    paths, forecast = sampled
+    before = paths.copy()
+    frame = forecast.paths
+    frame.iloc[0] = 0.0
+    paths[0] = 1.0
+    np.testing.assert_array_equal(forecast.paths, before)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(forecast)).paths, before)
+
+
+@pytest.mark.parametrize("transform", [None, PowerTransform(0.0)], ids=["normal", "log"])
+def test_aggregates_add_up_each_path(sampled, transform):
+    paths, forecast = sampled
+    if transform is not None:
+        logs = np.log(paths)
+        moments = logs.mean(axis=1), np.cov(logs)
+        forecast = Forecast(forecast.index, *moments, transform=transform, paths=paths)
+    total = forecast.aggregate("sum")
+    np.testing.assert_allclose(total.paths.to_numpy()[0], paths.sum(axis=0), rtol=1e-12)
+    change = forecast.aggregate([-1.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+    np.testing.assert_allclose(change.paths.to_numpy()[0], paths[2] - paths[0], rtol=1e-10)
+
+
+def test_paths_are_dropped_where_they_would_not_fit(sampled):
+    _, forecast = sampled
+    assert forecast.condition(forecast.mean[:1]).paths is None
+    assert Forecast.average([forecast, forecast]).paths is None
+    assert Forecast.average([forecast]).paths is not None
+    assert make(INDEXES["daily"]).paths is None
+
+
+def test_the_energy_score_is_that_of_the_paths(sampled):
+    paths, forecast = sampled
+    actual = pd.Series(np.arange(6.0), forecast.index)
+    expected = scores.energy_score(actual, paths.T)
+    for n in (200, 1000):  # all of them, in whatever order
+        assert forecast.energy_score(actual, n, random_state=0) == pytest.approx(expected)
+
+
 # Aggregates
 
 

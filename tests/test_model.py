@@ -9,10 +9,14 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import boxcox
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
 from forecast_unc._random import lower_root
+from forecast_unc.distributions.diverged import Diverged
+from forecast_unc.forecasting import model as model_module
 from forecast_unc.forecasting import sampling
+from forecast_unc.forecasting.propagation import Joint
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method
 from forecast_unc.regression.cholesky import inverse
 
@@ -86,6 +90,41 @@ def test_first_steps_of_sample_paths_in_blocks(y, monkeypatch, n_samples):
     monkeypatch.setattr(sampling, "_PATH_MEMORY", 10 * size)
     options = {"propagation": "monte_carlo", "n_samples": n_samples, "random_state": 1}
     assert_first_steps(model.forecast(9, **options), model.forecast(4, **options))
+
+
+@pytest.mark.parametrize("name", ["gp", "changes", "log", "boxcox"])
+def test_sampled_paths_are_kept_in_units_of_y(name):
+    model = fitted(name, gap=False)
+    ahead = model.forecast(5, propagation="monte_carlo", n_samples=300, random_state=0)
+    paths = ahead.paths.to_numpy()
+    assert paths.shape == (5, 300)
+    power = model.models_[0].transform.power
+    z = paths if power is None else boxcox(paths, power)
+    if power is None:
+        np.testing.assert_allclose(ahead.mean, z.mean(axis=1), rtol=1e-12)
+        np.testing.assert_allclose(ahead.cov, np.cov(z), rtol=1e-10)
+    else:  # the quantiles are those of the same mean and variance, transformed
+        np.testing.assert_allclose(boxcox(ahead.median, power), z.mean(axis=1), rtol=1e-10)
+    one = model.forecast(3, propagation="monte_carlo", n_samples=300, random_state=0)
+    np.testing.assert_allclose(one.paths, paths[:3], rtol=1e-9)
+    assert model.forecast(5).paths is None
+
+
+def test_an_average_of_several_keeps_no_paths():
+    ahead = fitted("automatic", gap=False)
+    assert len(ahead.models_) > 1
+    assert ahead.forecast(2, propagation="monte_carlo", n_samples=20, random_state=0).paths is None
+
+
+def test_a_path_beyond_a_float_has_diverged(monkeypatch, y):
+    (model,) = fitted("log", gap=False).models_
+    drawn = model.forecast(model.history.future(4), Method("monte_carlo", True, 20, 0))
+    levels = np.log(drawn.paths.to_numpy())
+    joint = Joint(levels.mean(axis=1), np.cov(levels), None, None, levels)
+    levels[2, 7] = 800.0
+    monkeypatch.setattr(model_module, "propagate", lambda *_: joint)
+    with pytest.raises(Diverged, match="paths must be finite in units of y; got inf at step 3"):
+        model.forecast(model.history.future(4), Method("monte_carlo"))
 
 
 @pytest.mark.parametrize("kind", PROPAGATIONS)

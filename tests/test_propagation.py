@@ -15,7 +15,7 @@ from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import lag_embedding
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from tests import oracles
-from tests.recursions import propagate, sample_paths, step_inputs
+from tests.recursions import conditioned, propagate, sample_paths, step_inputs
 from tests.test_moments import built_by_hand
 
 AR, NOISE_VAR, STEPS = np.array([0.6, 0.25]), 0.5, 8
@@ -279,7 +279,7 @@ def test_path_is_the_cholesky_factor_of_its_joint_times_the_draws():
     inputs = np.array([y[[40 + t - 5, 40 + t - 6]] for t in range(h)])
     bias = target.std()
     mean, cov = oracles.fitted_gp_joint(gp, X, target, inputs, bias)
-    paths = sample_paths(gp.posterior_, lags, y, no_exog(h), n, True, 0)
+    paths = sample_paths(conditioned(gp.posterior_), lags, y, no_exog(h), n, True, 0)
     draws = np.random.default_rng(0).standard_normal((h, n))
     np.testing.assert_allclose(paths, mean + (np.linalg.cholesky(cov) @ draws).T, rtol=1e-8)
 
@@ -293,13 +293,14 @@ def uncertain_function():
     return gp.fit(*lag_embedding(y, (1,), np.empty((10, 0)))), np.append(y, 1.2 * y.max())
 
 
-def test_sampled_paths_keep_their_function():
+@pytest.mark.parametrize(("kind", "n"), [(conditioned, 200_000), (dataclasses.replace, 40_000)])
+def test_sampled_paths_keep_their_function(kind, n):
     gp, y = uncertain_function()
     mean, var, cross = oracles.second_step_of_one_function(
         predict_of(gp), gp.posterior_.covariance, gp.noise_std_**2, (1,), y
     )
     (m1,), (std1,) = gp.predict([[y[-1]]], return_std=True)
-    paths = sample_paths(gp.posterior_, (1,), y, no_exog(2), 200_000, True, 5)
+    paths = sample_paths(kind(gp.posterior_), (1,), y, no_exog(2), n, True, 5)
     assert_close_in_errors(paths, [m1, mean], np.array([[std1**2, cross], [cross, var]]))
 
 
@@ -399,7 +400,7 @@ def test_monte_carlo_reports_the_moments_of_its_paths():
     root, draws = np.linalg.cholesky(cov), np.random.default_rng(4).standard_normal((h, n))
     away = draws - draws.sum(axis=1, keepdims=True) / n
     options = {"propagation": "monte_carlo", "random_state": 4}
-    args = gp.posterior_, lags, y
+    args = conditioned(gp.posterior_), lags, y
     sampled = propagate(*args, no_exog(h), n_samples=n, **options)
     np.testing.assert_allclose(sampled.mean, mean + root @ draws.sum(axis=1) / n, rtol=1e-8)
     expected = root @ away @ away.T @ root.T / (n - 1)

@@ -2,9 +2,10 @@
 
 A Gaussian process on 16 lags of 1000 values of a noisy Mackey-Glass series. The classic recursion
 takes the function's error as new at every step; the path-consistent one, the default, keeps one
-function for the whole horizon. Both in closed form and by Monte Carlo, in one process in turns of
-random order. The closed form pays for its inverse of K in every repeat, though a model keeps it
-between forecasts.
+function for the whole horizon. Both in closed form and by Monte Carlo, the latter with functions
+drawn as a whole and with paths that condition on their own past, in one process in turns of random
+order. The closed form pays for its inverse of K in every repeat, though a model keeps it between
+forecasts. At the end the moments of the two kinds of paths, in their Monte Carlo errors.
 
     python examples/benchmarks/forecast.py
     python examples/benchmarks/forecast.py --quick   # a small version
@@ -13,18 +14,27 @@ between forecasts.
 import argparse
 import sys
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from forecast_unc import GPRegressor
 from forecast_unc.datasets import make_mackey_glass
+from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import lag_embedding
 from forecast_unc.forecasting.propagation import propagate
+from forecast_unc.forecasting.recursion import Future, Method, OneStepModel, Past
+from forecast_unc.regression.kernel_posterior import KernelPosterior
 
 LAGS = tuple(range(1, 17))
-THREADS = 2
+
+
+class Conditioned(KernelPosterior):
+    """A posterior that draws no functions: paths condition on their own past."""
+
+    def function_sample(self, n_paths, rng):
+        return None
 
 
 def problem(n):
@@ -55,11 +65,42 @@ def table(seconds, paths):
         f"| | exact, s | {paths} paths, s | paths over exact, medians | minima |",
         "|---|---:|---:|---:|---:|",
     ]
-    for name in ("classic", "path-consistent"):
-        exact, sampled = seconds[f"{name}, exact"], seconds[f"{name}, Monte Carlo"]
+    for name, kind in (
+        ("classic", "Monte Carlo"),
+        ("path-consistent", "functions drawn"),
+        ("path-consistent", "conditioned"),
+    ):
+        exact, sampled = seconds[f"{name}, exact"], seconds[f"{name}, {kind}"]
         lines.append(
-            f"| {name} | {np.median(exact):.3f} | {np.median(sampled):.2f} | "
+            f"| {name}, {kind} | {np.median(exact):.3f} | {np.median(sampled):.2f} | "
             f"{np.median(sampled) / np.median(exact):.1f} | {sampled.min() / exact.min():.1f} |"
+        )
+    slow, fast = (
+        seconds[f"path-consistent, {kind}"] for kind in ("conditioned", "functions drawn")
+    )
+    ratios = np.median(slow) / np.median(fast), slow.min() / fast.min()
+    lines.append("\nconditioned over drawn: {:.1f} (medians), {:.1f} (minima)".format(*ratios))
+    return "\n".join(lines)
+
+
+def moments(paths):
+    """Mean, log std and their errors of every step, and of the sum of all; each (h + 1,)."""
+    values = np.vstack([paths, paths.sum(axis=0)])
+    n, mean, std = values.shape[1], values.mean(axis=1), values.std(axis=1)
+    kurtosis = (((values.T - mean) / std) ** 4).mean(axis=0)
+    return mean, np.log(std), std / np.sqrt(n), 0.5 * np.sqrt((kurtosis - 1.0) / n)
+
+
+def agreement(drawn, conditioned):
+    """How far the moments of two sets of paths lie apart, in Monte Carlo errors of both."""
+    ours, theirs = moments(drawn), moments(conditioned)
+    lines = []
+    for name, i in (("mean", 0), ("std", 1)):
+        away = (ours[i] - theirs[i]) / np.hypot(ours[i + 2], theirs[i + 2])
+        rms = np.sqrt(np.mean(away[:-1] ** 2))
+        lines.append(
+            f"{name}: {rms:.2f} errors (rms over the steps), {np.abs(away[:-1]).max():.1f} at "
+            f"most, {away[-1]:+.1f} for the sum"
         )
     return "\n".join(lines)
 
@@ -70,36 +111,38 @@ def main():
     )
     parser.add_argument("--quick", action="store_true", help="n = 200, 10 steps, two repeats")
     parser.add_argument("--repeats", type=int, default=5, help="turns of each contender")
+    parser.add_argument("--threads", type=int, default=2, help="BLAS threads")
     arguments = parser.parse_args()
     n, steps, paths, repeats = 1000, 100, 1000, arguments.repeats
     if arguments.quick:
         n, steps, paths, repeats = 200, 10, 200, 2
-    print(f"{steps} steps, n = {n}, {len(LAGS)} lags, {THREADS} threads, {repeats} repeats\n")
-    with threadpool_limits(THREADS):
+    threads = arguments.threads
+    print(f"{steps} steps, n = {n}, {len(LAGS)} lags, {threads} threads, {repeats} repeats\n")
+    with threadpool_limits(threads):
         posterior, history = problem(n)
+        conditioned = Conditioned(**{f.name: getattr(posterior, f.name) for f in fields(posterior)})
+        past = Past(history, np.zeros(len(history)), np.empty((len(history), 0)))
 
-        def run(propagation, path_consistent):
-            return propagate(
-                replace(posterior),  # a copy, without the inverse of K that an earlier one kept
-                LAGS,
-                history,
-                np.empty((steps, 0)),
-                propagation=propagation,
-                path_consistent=path_consistent,
-                n_samples=paths,
-                random_state=0,
-            )
+        def run(propagation, path_consistent, posterior=posterior, seed=0):
+            # a copy, without the inverse of K that an earlier one kept
+            model = OneStepModel(replace(posterior), LAGS, Differencing((), 0.0, 1.0))
+            method = Method(propagation, path_consistent, paths, seed)
+            return propagate(model, past, Future(np.empty((steps, 0))), method)
 
         seconds = timed(
             {
                 "classic, exact": lambda: run("exact", False),
                 "classic, Monte Carlo": lambda: run("monte_carlo", False),
                 "path-consistent, exact": lambda: run("exact", True),
-                "path-consistent, Monte Carlo": lambda: run("monte_carlo", True),
+                "path-consistent, functions drawn": lambda: run("monte_carlo", True),
+                "path-consistent, conditioned": lambda: run("monte_carlo", True, conditioned),
             },
             repeats,
         )
+        drawn = run("monte_carlo", True, seed=1).paths
+        others = run("monte_carlo", True, conditioned, seed=2).paths
     print(table(seconds, paths))
+    print(agreement(drawn, others))
     return 0
 
 

@@ -74,6 +74,10 @@ class Forecast:
     transform : PowerTransform, optional
         The scale on which the steps are jointly normal: log or Box-Cox, whose values are never
         negative. By default that of y itself.
+    paths : array_like of shape (h, n), optional
+        Sample paths of the model, in units of y, of which ``mean`` and ``cov`` are the moments.
+        They are what :meth:`sample` returns and :meth:`aggregate` adds up; all else is of the
+        joint normal distribution.
 
     Raises
     ------
@@ -107,6 +111,7 @@ class Forecast:
         "_mean",
         "_name",
         "_parts",
+        "_paths",
     )
 
     def __init__(
@@ -118,6 +123,7 @@ class Forecast:
         parts: Mapping[str, ArrayLike] | None = None,
         name: Any = None,
         transform: PowerTransform | None = None,
+        paths: ArrayLike | None = None,
     ) -> None:
         if not isinstance(index, pd.Index):
             raise TypeError(
@@ -159,6 +165,9 @@ class Forecast:
             stretch = np.outer(self._std / std, self._std / std)
             checked = Deferred(partial(stretched, checked, stretch))
         self._parts = checked
+        if paths is not None:
+            paths = frozen("paths", paths, (h, *np.shape(paths)[-1:]))
+        self._paths: Array | None = paths
 
     @classmethod
     def average(cls, forecasts: Sequence[Forecast], weights: ArrayLike | None = None) -> Forecast:
@@ -184,7 +193,8 @@ class Forecast:
             As many steps as the longest; the first k steps of an average are the average of the
             first k steps. The correlations of its normal scores are those of the weighted sum of
             the covariances std R std of its members, with the std in units of y and the
-            correlations R of the normal scores. :meth:`decompose` averages the members' parts.
+            correlations R of the normal scores. :meth:`decompose` averages the members' parts. Of
+            several members no :attr:`paths` are kept.
 
         Raises
         ------
@@ -274,6 +284,14 @@ class Forecast:
         """Joint covariance, steps by steps, in squared units of y."""
         return pd.DataFrame(self._cov.copy(), index=self.index, columns=self.index)
 
+    @property
+    def paths(self) -> pd.DataFrame | None:
+        """Sample paths of the model, steps by paths, in units of y; None if it drew none.
+
+        A forecast by ``propagation="monte_carlo"`` has them.
+        """
+        return None if self._paths is None else pd.DataFrame(self._paths.copy(), index=self.index)
+
     def interval(self, coverage: float = 0.9) -> pd.DataFrame:
         """Return the central interval of each step.
 
@@ -346,10 +364,13 @@ class Forecast:
     def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> pd.DataFrame:
         """Draw paths from the joint distribution.
 
+        A forecast with :attr:`paths` returns some of these, each once, in random order: they have
+        the shape of the model's distribution and not only its first two moments.
+
         Parameters
         ----------
         n : int
-            Number of paths.
+            Number of paths; at most as many as there are :attr:`paths`.
         random_state : int, Generator or None, optional
             An int gives the same paths every time.
 
@@ -361,8 +382,8 @@ class Forecast:
         Raises
         ------
         ValueError
-            If ``n`` is not a whole number from 1, or the covariance has an eigenvalue that is
-            negative beyond roundoff.
+            If ``n`` is not a whole number from 1, or more than there are :attr:`paths`, or the
+            covariance has an eigenvalue that is negative beyond roundoff.
 
         Notes
         -----
@@ -371,6 +392,8 @@ class Forecast:
         roundoff and counts as zero, which is what numerical rank means; beyond that it raises.
         """
         check_whole("n", n, 1, "It is the number of paths to draw.")
+        if self._paths is not None:
+            return pd.DataFrame(_picked(self._paths, n, random_state), index=self.index)
         values, vectors = np.linalg.eigh(self._cor)
         if values[0] < -RANK_TOLERANCE * values[-1]:
             raise ValueError(
@@ -407,7 +430,7 @@ class Forecast:
         at = np.arange(n)
         marginals, matrix = self._marginals.picked(at), np.eye(n, len(self))
         result = self._of(self._index[:n], marginals, self._cor[:n, :n], self._name)
-        result._parts = self._mapped_parts(matrix)
+        result._parts, result._paths = self._mapped_parts(matrix), self._mapped_paths(matrix)
         return result
 
     def recalibrated(
@@ -436,7 +459,8 @@ class Forecast:
         Returns
         -------
         Forecast
-            :meth:`decompose` shows what changed as its part ``calibration``.
+            :meth:`decompose` shows what changed as its part ``calibration``. :attr:`paths` are not
+            kept: they are those of the bands before.
 
         Raises
         ------
@@ -505,6 +529,7 @@ class Forecast:
 
         The joint covariance is used. Adding up the variances instead would take the steps for
         independent, and adding up the ends of intervals would take them for one and the same.
+        :attr:`paths` are added up one by one.
 
         Of normal steps the aggregate is normal. Otherwise its mean and variance are exact and its
         shape is an approximation: that of the same transform with those moments (of logs, the
@@ -549,6 +574,7 @@ class Forecast:
         marginals, cor = aggregate(self._marginals, self._cor, matrix)
         result = self._of(labels, marginals, cor, self._name)
         result._parts = self._mapped_parts(matrix)
+        result._paths = self._mapped_paths(matrix)
         return result
 
     def condition(self, observed: pd.Series[float]) -> Forecast:
@@ -561,7 +587,7 @@ class Forecast:
 
         The model is not refitted: this is what the forecast itself implies. How much of the
         variance that is left comes from noise, function or inputs is not defined, so the result has
-        no :meth:`decompose`.
+        no :meth:`decompose`; nor has it :attr:`paths`, since none goes through the values.
 
         Parameters
         ----------
@@ -787,7 +813,7 @@ class Forecast:
         actual : Series
             What happened, in units of y, at the forecast's times and perhaps others.
         n_samples : int, default=1000
-            Paths drawn; the time grows with their square.
+            Paths drawn, or all :attr:`paths` if there are fewer; the time grows with their square.
         random_state : int, Generator or None, optional
             An int gives the same paths, hence the same score, every time.
 
@@ -806,6 +832,8 @@ class Forecast:
             drawn.
         """
         check_whole("n_samples", n_samples, 2, "1000 is a good start.")
+        if self._paths is not None:
+            n_samples = min(n_samples, self._paths.shape[1])
         y = self._observed(actual)
         return scores.energy_score(y, self.sample(n_samples, random_state).to_numpy().T)
 
@@ -870,7 +898,7 @@ class Forecast:
         """Forecast of given marginals and correlations of their normal scores, without parts."""
         forecast = cls.__new__(cls)
         forecast._index, forecast._name = index.copy(), name
-        forecast._parts = None
+        forecast._parts = forecast._paths = None
         forecast._settle(marginals, cor, None)
         return forecast
 
@@ -904,6 +932,7 @@ class Forecast:
             mapped(matrix, self._cov),
             parts=self._mapped_parts(matrix),
             name=self._name,
+            paths=self._mapped_paths(matrix),
         )
 
     def _mapped_parts(self, matrix: Array) -> Mapping[str, Array] | None:
@@ -917,6 +946,10 @@ class Forecast:
             make = partial(with_change, before._parts, part, before._cov, self._cov)
             changed._parts = Deferred(make)
         return changed
+
+    def _mapped_paths(self, matrix: Array) -> Array | None:
+        """Paths of ``matrix @ y``, if those of y are kept."""
+        return None if self._paths is None else matrix @ self._paths
 
 
 def _label(index: pd.Index[Any], position: int) -> str:

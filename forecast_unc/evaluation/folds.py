@@ -212,8 +212,9 @@ def _energy(forecast: Forecast, actual: Array, gap: int, seed: int) -> float:
     scored[:gap] = False
     if not scored.any():
         return np.nan
+    n_paths = _N_PATHS if forecast.paths is None else min(_N_PATHS, forecast.paths.shape[1])
     try:
-        paths = forecast.sample(_N_PATHS, random_state=seed).to_numpy()
+        paths = forecast.sample(n_paths, random_state=seed).to_numpy()
     except ValueError:  # a covariance with a negative eigenvalue; the scores by step need none
         return np.nan
     return scores.energy_score(actual[scored], paths[scored].T)

@@ -273,7 +273,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             same function at all of them. False is the classic recursion, whose intervals
             for sums and late steps are too narrow.
         n_samples : int, default=1000
-            Sample paths of "monte_carlo".
+            Sample paths of "monte_carlo"; a forecast of one model keeps them, `Forecast.paths`.
         random_state : int, Generator or None
             Seed of "monte_carlo"; None takes the forecaster's own.
 

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
+from forecast_unc.distributions.diverged import Diverged
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.differencing import Differencing
@@ -181,7 +182,21 @@ class FittedModel:
             parts=joint.parts,
             name=self.history.name,
             transform=None if self.transform.power is None else self.transform,
+            paths=None if joint.paths is None else self._paths(joint.paths),
         )
+
+    def _paths(self, levels: Array) -> Array:
+        """Sample paths (h, n) in units of y; an error if one is beyond a float."""
+        paths = self.transform.inverse(levels)
+        wrong = ~np.isfinite(paths).all(axis=1)
+        if wrong.any():
+            step = int(wrong.argmax()) + 1
+            raise Diverged(
+                f"paths must be finite in units of y; got inf at step {step}. The transformed "
+                "forecast diverges: ask for fewer steps, or use no transform.",
+                step=step,
+            )
+        return paths
 
     def __str__(self) -> str:
         last = "last " if self.n_rows == self.specification.max_train else ""

@@ -47,6 +47,7 @@ class Joint(NamedTuple):
     parts: Mapping[str, Array] | None
     """(h, h) each, see `LinearRecursion.parts`; what they do not add up to is not linear in the
     inputs. None if the noise is not told from the function."""
+    paths: Array | None = None  # (h, n), whose moments these are, if they were sampled
 
 
 def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -> Joint:
@@ -80,10 +81,10 @@ def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -
     paths = sample_paths(model, past, future, method)
     mean, cov = paths.mean(axis=0), np.atleast_2d(np.cov(paths, rowvar=False))
     if not model.posterior.joint:
-        return Joint(mean, cov, None)
+        return Joint(mean, cov, None, paths.T)
     state = state_at_origin(model, past, method._replace(path_consistent=False))
     parts = _parts_of_paths(model, state, future, method, paths)
-    return Joint(mean, cov, parts)
+    return Joint(mean, cov, parts, paths.T)
 
 
 def propagate_from(model: OneStepModel, state: State, future: Future, method: Method) -> Joint:

@@ -1,9 +1,11 @@
 """Sample paths: the distribution that the closed forms approximate.
 
-With `path_consistent` every path has one function, drawn by conditioning on the path's own
-earlier observations. What is missing or noisy before the origin is sampled too: paths that run
-from the last complete window to the origin are weighted by what was observed on the way, and
-resampled (a particle filter). So the function of a path is one that agrees with it.
+With `path_consistent` every path has one function: drawn as a whole where the posterior can, or by
+conditioning on the path's own earlier observations. What is missing or noisy before the origin is
+sampled too: paths that run from the last complete window to the origin are weighted by what was
+observed on the way, and resampled (a particle filter). So the function of a path is one that agrees
+with it. There functions are always conditioned: of whole ones, drawn before the observations, few
+would be left after some resampling.
 """
 
 from collections.abc import Iterator
@@ -23,7 +25,7 @@ from forecast_unc.forecasting.recursion import (
     at_step,
     check_stable,
 )
-from forecast_unc.regression.posterior import Posterior, check_positive_variance
+from forecast_unc.regression.posterior import FunctionSample, Posterior, check_positive_variance
 
 # Bytes of what a block of sample paths keeps of its functions in so many steps. The size of a block
 # must not depend on the horizon: the draws of the first steps would.
@@ -106,10 +108,9 @@ class _Paths:
         self.model, self.start, self.past, self.future = model, start, past, future
         self.n, self.rng, self.limit = n, rng, model.limit(past.levels)
         self.steps = len(past.levels) - start.now + len(future.exog)
-        self.function: _Function = (
-            _OneFunction(model.posterior, n, self.steps)
-            if path_consistent and model.posterior.joint
-            else _Function(model.posterior)
+        observed_on_the_way = bool(start.observed[start.now :].any())
+        self.function = _function(
+            model.posterior, n, self.steps, path_consistent, observed_on_the_way, rng
         )
         scale = model.differencing.scale
         begin = np.tile(start.mean, (n, 1))
@@ -125,7 +126,7 @@ class _Paths:
             where = f"on its way to the origin, {len(self.past.levels) - t} steps before it"
             with at_step(0, where):
                 self._pass(t)
-        if self.start.now < len(self.past.levels):
+        if self.log_weights.any():
             self._resample()
         scale, h = self.model.differencing.scale, len(self.future.exog)
         observation_std = scale * np.sqrt(self.model.posterior.observation_var)
@@ -232,6 +233,36 @@ class _Function:
 
     def take(self, paths: NDArray[np.intp]) -> None:
         """Keep these paths."""
+
+
+def _function(
+    posterior: Posterior,
+    n: int,
+    steps: int,
+    path_consistent: bool,
+    observed_on_the_way: bool,
+    rng: np.random.Generator,
+) -> _Function:
+    """The functions of n paths of so many steps."""
+    if not (path_consistent and posterior.joint):
+        return _Function(posterior)
+    if not observed_on_the_way:
+        sample = posterior.function_sample(n, rng)
+        if sample is not None:
+            return _DrawnFunction(posterior, sample)
+    return _OneFunction(posterior, n, steps)
+
+
+class _DrawnFunction(_Function):
+    """One function a path, drawn as a whole before its first step; paths are not resampled."""
+
+    def __init__(self, posterior: Posterior, sample: FunctionSample) -> None:
+        super().__init__(posterior)
+        self.sample = sample
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Values of the functions at the inputs X (n, d), one a path, and the std of the noise."""
+        return self.sample(X), np.full(len(X), np.sqrt(self.posterior.noise_var))
 
 
 class _OneFunction(_Function):

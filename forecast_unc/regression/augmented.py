@@ -97,6 +97,9 @@ class AugmentedPosterior:
         """An empty path with room for so many inputs, or several abreast."""
         return KernelFunctionPath(self.plain, self._added_std, n_steps, n_paths)
 
+    def function_sample(self, n_paths: int, rng: np.random.Generator) -> None:
+        """None: the added basis moves with the input, so there is no function to draw."""
+
     def plus_input(self, column: int) -> Self:
         """The posterior of y + x_column."""
         return replace(self, plain=self.plain.plus_input(column))

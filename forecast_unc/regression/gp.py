@@ -480,7 +480,9 @@ class GPRegressor(KernelRegressor):
             centers=X,
             lengthscales=self.lengthscales_,
             weights=np.concatenate([self.amplitude_**2 * b, dgemv(1.0, projection, b, trans=1)]),
-            factors=(Factor(-1, chol, unit * self.amplitude_**2, unit * projection),),
+            factors=(
+                Factor(-1, chol, unit * self.amplitude_**2, unit * projection, self.noise_std_**2),
+            ),
             linear_var=widening * self._linear_std**2,
             kernel_var=widening * self.amplitude_**2,
             noise_var=widening * self.noise_std_**2,

@@ -9,10 +9,16 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dgemv, dtrsm
+from scipy.linalg.lapack import dpotrs, dtrtrs
 
 from forecast_unc._typing import Array
 from forecast_unc.regression.cholesky import inverse
 from forecast_unc.regression.feature_spread import beyond_first_order, feature_spread
+from forecast_unc.regression.function_sample import (
+    LEAST_ERROR_RATIO,
+    KernelFunctionSample,
+    PriorDraws,
+)
 from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.moments import (
     Moments,
@@ -48,12 +54,17 @@ class Factor:
         P = [scale * I, linear]: the kernel part, padded with zero rows where r > m.
     linear : ndarray of shape (r, d + 1)
         The part of P on [x; 1].
+    error_var : float, optional
+        Of a factor of sign -1, whose L L' is the covariance of data on the function: the variance
+        of the independent errors in it, in the units of L L'. Without it, and in the presence of
+        more than one such factor, no functions are drawn.
     """
 
     sign: Literal[-1, 1]
     chol: Array
     scale: float
     linear: Array
+    error_var: float | None = None
 
     def project(self, kernel: Array, linear: Array) -> Array:
         """P times features: kernel part (m, k) and linear part (d + 1, k) to (r, k)."""
@@ -169,6 +180,66 @@ class KernelPosterior:
         """An empty path with room for so many inputs, or several abreast."""
         std = float(np.sqrt(self.kernel_var))
         return KernelFunctionPath(self, lambda X: np.full(len(X), std), n_steps, n_paths)
+
+    def function_sample(
+        self, n_paths: int, rng: np.random.Generator
+    ) -> KernelFunctionSample | None:
+        r"""Functions drawn from the posterior; None if a factor does not say of what data it is.
+
+        Weights of the features are drawn once. With data on a prior outside their span,
+
+        .. math:: f(x) = f_0(x) + \phi(x)' w - \phi(x)' P' (L L')^{-1} (f_0(X) + e)
+
+        where f_0 is drawn from the prior by random features and its linear part exactly, and the
+        errors e, of `Factor.error_var`, exactly. The features are unbiased, hence so are mean and
+        covariance of f at any inputs, and what f learned of the rows is as sharp as the noise is
+        small; see `frequencies`.
+
+        Parameters
+        ----------
+        n_paths : int
+            Number of functions.
+        rng : Generator
+            Their draws.
+
+        Returns
+        -------
+        KernelFunctionSample or None
+            A call with inputs (n_paths, d) gives the value of each function at its own.
+        """
+        down = [factor for factor in self.factors if factor.sign < 0]
+        if len(down) > 1 or not all(self._states_errors(factor) for factor in down):
+            return None
+        m, d = self.centers.shape
+        std, prior = float(np.sqrt(self.kernel_var)), None
+        if self.kernel_var > 0.0:
+            prior = PriorDraws(n_paths, d, rng)
+        linear = np.sqrt(self.linear_var)[:, None] * rng.standard_normal((d + 1, n_paths))
+        weights = np.repeat(self.weights[:, None], n_paths, axis=1)
+        weights[m:] += linear
+        for factor in self.factors:
+            draws = rng.standard_normal((len(factor.chol), n_paths))
+            if factor.sign > 0:
+                shift, _ = dtrtrs(factor.chol, draws, lower=1, trans=1)
+            else:
+                draws *= -np.sqrt(factor.error_var or 0.0)
+                if prior is not None:
+                    Z = (self.centers / self.lengthscales).T
+                    draws[:m] -= factor.scale / std * prior.at(Z)
+                known = np.where(self.linear_var > 0.0, self.linear_var, np.inf)
+                draws -= factor.linear / known @ linear
+                shift, _ = dpotrs(factor.chol, draws, lower=1)
+            weights[:m] += factor.scale * shift[:m]
+            weights[m:] += dgemm(1.0, factor.linear, shift, trans_a=1)
+        kernel = self.centers, self.lengthscales, self.input_offset
+        return KernelFunctionSample(*kernel, weights, self.output_offset, prior, std)
+
+    def _states_errors(self, factor: Factor) -> bool:
+        """Whether a factor states its data's errors, and they are not too small to draw with."""
+        if factor.error_var is None:
+            return False
+        amplitude_var = factor.scale**2 / self.kernel_var if self.kernel_var > 0.0 else 0.0
+        return factor.error_var >= LEAST_ERROR_RATIO**2 * amplitude_var
 
     def gradient(self, X: Array) -> Array:
         """Gradient of the predictive mean in x at the rows of X, of shape (n, d)."""

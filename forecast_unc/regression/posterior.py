@@ -51,6 +51,14 @@ class FunctionPath(Protocol):
         ...
 
 
+class FunctionSample(Protocol):
+    """Functions drawn from a posterior, one a path."""
+
+    def __call__(self, X: Array) -> Array:
+        """Values (n_paths,), without noise, at the rows of X (n_paths, d), an input a path."""
+        ...
+
+
 class Posterior(Protocol):
     """Predictions of a fitted model; a class has to have these members and inherits nothing.
 
@@ -121,6 +129,10 @@ class Posterior(Protocol):
 
     def function_path(self, n_steps: int, n_paths: int = 1) -> FunctionPath:
         """An empty path with room for so many inputs, or several abreast."""
+        ...
+
+    def function_sample(self, n_paths: int, rng: np.random.Generator) -> FunctionSample | None:
+        """Functions drawn once and for all, or None: then paths condition by `function_path`."""
         ...
 
 

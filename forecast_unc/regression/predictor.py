@@ -95,6 +95,9 @@ class PredictorPosterior:
         """Raise: as for `covariance`."""
         self.covariance(np.zeros((0, len(self.scale))))
 
+    def function_sample(self, n_paths: int, rng: np.random.Generator) -> None:
+        """None: the function is not told apart from the noise."""
+
     def plus_input(self, column: int) -> NoReturn:
         """Raise: a regressor of scikit-learn has no prior mean."""
         raise ValueError(

@@ -256,10 +256,11 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         exog_std : DataFrame or ndarray, optional
             Standard deviations of independent errors of `exog` instead, of its shape; 0 for a
             known value.
-        propagation : {"exact", "taylor", "monte_carlo", "naive"}, default="exact"
+        propagation : {"exact", "taylor", "mixture", "monte_carlo", "naive"}, default="exact"
             How the uncertainty of one step enters the next: exact moment matching; moments to
-            first order in the variance; sample paths; or not at all. Of several models the weights
-            are those of the exact forecasts in any case.
+            first order in the variance; a mixture of 256 pieces, without a seed, where the
+            distribution bends too much for one Gaussian; sample paths; or not at all. Of several
+            models the weights are those of the exact forecasts in any case.
         path_consistent : bool, default=True
             Share the function uncertainty between the steps, since it is one and the
             same function at all of them. False is the classic recursion, whose intervals

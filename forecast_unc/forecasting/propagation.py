@@ -13,6 +13,7 @@ from scipy.linalg import solve_triangular, toeplitz
 
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.filtering import State, moment_method, state_at_origin
+from forecast_unc.forecasting.mixture import mixture_moments
 from forecast_unc.forecasting.recursion import (
     Future,
     Method,
@@ -48,7 +49,7 @@ def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -
     future : Future
         Regressors of the h future steps.
     method : Method
-        How the uncertainty is propagated. "naive" knows no uncertain inputs. Without
+        How the uncertainty is propagated; not "auto". "naive" knows no uncertain inputs. Without
         `path_consistent` the function's error is drawn afresh at each step, as in the recursion of
         Girard et al. 2003; so it is with a posterior that says nothing of two inputs together.
 
@@ -61,11 +62,14 @@ def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -
     Diverged
         If a step has a variance that is not positive, or the forecast runs away; with the step.
     """
-    if method.propagation != "monte_carlo":
+    if method.propagation == "mixture":
+        mean, cov = mixture_moments(model, past, future, method)
+    elif method.propagation == "monte_carlo":
+        paths = sample_paths(model, past, future, method)
+        mean, cov = paths.mean(axis=0), np.atleast_2d(np.cov(paths, rowvar=False))
+    else:
         state = state_at_origin(model, past, method)
         return propagate_from(model, state, future, method)
-    paths = sample_paths(model, past, future, method)
-    mean, cov = paths.mean(axis=0), np.atleast_2d(np.cov(paths, rowvar=False))
     start = state_at_origin(model, past, method._replace(path_consistent=False)).mean
     return _with_parts(model, start, future, method, mean, cov)
 

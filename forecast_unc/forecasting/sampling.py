@@ -7,6 +7,7 @@ resampled (a particle filter). So the function of a path is one that agrees with
 """
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,9 +63,7 @@ def sample_paths_from(
 ) -> Array:
     """Sample paths, (n_samples, h), from a run-in; see `sample_paths`."""
     rng, n = generator(method.random_state), method.n_samples
-    numbers = model.posterior.path_size + _PATH_STEPS  # of a path and step
-    most = max(_LEAST_PARTICLES, _PATH_MEMORY // (8 * numbers * _PATH_STEPS))
-    sizes = [len(part) for part in np.array_split(np.arange(n), -(-n // most))]
+    sizes = block_sizes(model.posterior, n)
     rngs = [rng]  # each block its own: the next one's draws must not depend on the horizon
     if len(sizes) > 1:
         rngs = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(sizes))]
@@ -74,6 +73,38 @@ def sample_paths_from(
             for size, own in zip(sizes, rngs, strict=True)
         ]
     )
+
+
+class Normals(Protocol):
+    """What paths draw: a numpy Generator, or points that stand for draws."""
+
+    def standard_normal(self, size: int | tuple[int, int], /) -> Array:
+        """Standard normals, (n,) or (n, k), one row a path."""
+        ...
+
+    def random(self) -> float:
+        """A number from 0 to 1."""
+        ...
+
+
+def block_sizes(posterior: Posterior, n: int) -> list[int]:
+    """Sizes of the blocks in which n paths are sampled."""
+    numbers = posterior.path_size + _PATH_STEPS  # of a path and step
+    most = max(_LEAST_PARTICLES, _PATH_MEMORY // (8 * numbers * _PATH_STEPS))
+    return [len(part) for part in np.array_split(np.arange(n), -(-n // most))]
+
+
+def paths_from_normals(
+    model: OneStepModel,
+    start: RunIn,
+    past: Past,
+    future: Future,
+    n: int,
+    path_consistent: bool,
+    rng: Normals,
+) -> Array:
+    """Paths (n, h) in one block from given normals; see `sample_paths`."""
+    return _Paths(model, start, past, future, n, path_consistent, rng).draw()
 
 
 class _Paths:
@@ -89,7 +120,7 @@ class _Paths:
         Number of paths.
     path_consistent : bool
         Whether a path keeps its function.
-    rng : Generator
+    rng : Normals
         Their draws.
     """
 
@@ -101,7 +132,7 @@ class _Paths:
         future: Future,
         n: int,
         path_consistent: bool,
-        rng: np.random.Generator,
+        rng: Normals,
     ) -> None:
         self.model, self.start, self.past, self.future = model, start, past, future
         self.n, self.rng, self.limit = n, rng, model.limit(past.levels)

@@ -78,7 +78,7 @@ def test_known_linear_models_are_exact(path_consistent, differences):
 
 
 def test_an_unknown_intercept_is_one_and_the_same_at_all_steps():
-    mean, cov = propagate(
+    _, cov = propagate(
         linear_posterior(AR, bias_var=0.4),
         (1, 2),
         np.array([0.3, 1.0]),

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
 from forecast_unc._random import lower_root
 from forecast_unc.forecasting import sampling
-from forecast_unc.forecasting.recursion import PROPAGATIONS, Method
+from forecast_unc.forecasting.recursion import Method
 from forecast_unc.regression.cholesky import inverse
+from tests.recursions import NAMED
 
 GP = GPRegressor(lengthscales=3.0)
 
@@ -62,7 +63,7 @@ def fitted(name, gap):
     return SPECIFICATIONS[name].fit(y)
 
 
-@pytest.mark.parametrize("kind", PROPAGATIONS)
+@pytest.mark.parametrize("kind", NAMED)
 @pytest.mark.parametrize("name", SPECIFICATIONS)
 @settings(max_examples=10)
 @given(
@@ -88,7 +89,7 @@ def test_first_steps_of_sample_paths_in_blocks(y, monkeypatch, n_samples):
     assert_first_steps(model.forecast(9, **options), model.forecast(4, **options))
 
 
-@pytest.mark.parametrize("kind", PROPAGATIONS)
+@pytest.mark.parametrize("kind", NAMED)
 @pytest.mark.parametrize("name", ["gp", "changes", "log", "automatic"])
 @pytest.mark.parametrize("uncertain", [False, True], ids=["known", "uncertain"])
 def test_first_steps_with_regressors(y, name, kind, uncertain):
@@ -107,7 +108,7 @@ def test_first_steps_with_regressors(y, name, kind, uncertain):
     assert_first_steps(longer, shorter)
 
 
-@pytest.mark.parametrize("kind", PROPAGATIONS)
+@pytest.mark.parametrize("kind", NAMED)
 def test_first_steps_with_errors_of_observation(y, kind):
     (model,) = Forecaster(GP, lags=2, differences=1).fit(y).models_
     regressor = copy.copy(model.regressor)

@@ -96,8 +96,8 @@ class Forecast:
         "_model_cov",
         "_name",
         "_noise_cov",
-        "_paths",
         "_propagation",
+        "_sampler",
     )
 
     def __init__(
@@ -436,7 +436,7 @@ class Forecast:
                 "how must give a mean and a variance that fit a float; got a variance of "
                 f"{sums[1][at]:g} at {_label(labels, at)}. Divide the series by a constant."
             )
-        paths = None if self._paths is None else MappedPaths(self._paths, matrix)
+        paths = None if self._sampler is None else MappedPaths(self._sampler, matrix)
         if self._marginals.normal or (matrix < 0).any():
             return self._map(matrix, labels)._made(self._propagation, paths)
         marginals, cor = aggregate(self._marginals, self._cor, matrix)
@@ -738,7 +738,7 @@ class Forecast:
 
     def _made(self, propagation: str | tuple[str, ...] | None, paths: Paths | None) -> Self:
         """Note how it was made, before anyone else sees it."""
-        self._propagation, self._paths = propagation, paths
+        self._propagation, self._sampler = propagation, paths
         self._averaged: tuple[tuple[Forecast, Array], ...] = ()
         return self
 
@@ -747,14 +747,14 @@ class Forecast:
         labels = [self._label(at) for at in range(len(self))]
         if self._averaged:
             return self._checked_average(labels, n_samples, seed)
-        if self._paths is None:
+        if self._sampler is None:
             raise ValueError(
                 "check must be called on a forecast that knows its model; got one that does not. "
                 "Check what Forecaster.forecast returns: a forecast built by hand, what is left "
                 "after `condition`, or the aggregate of an average have no sample paths."
             )
         (component,) = self._marginals.components
-        scores = component.normal_score(self._paths(n_samples, seed))
+        scores = component.normal_score(self._sampler(n_samples, seed))
         check = from_scores(labels, scores, component.std, self._cor, _one_name(self._propagation))
         std = scores.std(axis=0)
         marginals = self._marginals.conditioned(scores.mean(axis=0), std)

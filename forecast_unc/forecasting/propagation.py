@@ -62,15 +62,15 @@ def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -
     Diverged
         If a step has a variance that is not positive, or the forecast runs away; with the step.
     """
-    if method.propagation == "mixture":
-        mean, cov = mixture_moments(model, past, future, method)
-    elif method.propagation == "monte_carlo":
-        paths = sample_paths(model, past, future, method)
-        mean, cov = paths.mean(axis=0), np.atleast_2d(np.cov(paths, rowvar=False))
-    else:
+    if method.propagation not in ("mixture", "monte_carlo"):
         state = state_at_origin(model, past, method)
         return propagate_from(model, state, future, method)
     start = state_at_origin(model, past, method._replace(path_consistent=False)).mean
+    if method.propagation == "mixture":
+        mean, cov = mixture_moments(model, past, future, method)
+        return _with_parts(model, start, future, method, mean, cov)
+    paths = sample_paths(model, past, future, method)
+    mean, cov = paths.mean(axis=0), np.atleast_2d(np.cov(paths, rowvar=False))
     return _with_parts(model, start, future, method, mean, cov)
 
 

@@ -146,9 +146,9 @@ def test_it_flags_where_the_function_bends(name):
     check = fitted(name).forecast(24).check(random_state=0)
     assert check.verdict in ("mixture", "monte_carlo")
     assert check.frame.loc["sum", "std_ratio"] < 0.85
-    assert fitted(name).forecast(24, propagation="mixture").check(random_state=0).frame.loc[
-        "sum", "std_ratio"
-    ] == pytest.approx(1.0, abs=0.15)  # three errors of 500 paths and of 256 pieces
+    merged = fitted(name).forecast(24, propagation="mixture").check(1500, random_state=0)
+    # three errors of 1500 paths of excess kurtosis 8, .04, and of 256 pieces, .05
+    assert merged.frame.loc["sum", "std_ratio"] == pytest.approx(1.0, abs=0.2)
 
 
 # Averages, aggregates

@@ -160,7 +160,9 @@ def _add_series_arguments(parser: argparse.ArgumentParser) -> None:
         default=list(_COVERAGE),
         help="coverages of the intervals, in (0, 1) (default: 0.8 0.95)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of monte_carlo (default: 0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of monte_carlo and auto (default: 0)"
+    )
 
 
 def _demo(arguments: argparse.Namespace) -> None:

@@ -11,11 +11,13 @@ from forecast_unc.forecasting.filtering import state_at_origin as _state_at_orig
 from forecast_unc.forecasting.function_error import FunctionError
 from forecast_unc.forecasting.propagation import propagate as _propagate
 from forecast_unc.forecasting.propagation import propagate_from
-from forecast_unc.forecasting.recursion import Future, Method, OneStepModel, Past
+from forecast_unc.forecasting.recursion import PROPAGATIONS, Future, Method, OneStepModel, Past
 from forecast_unc.forecasting.sampling import sample_paths as _sample_paths
 from forecast_unc.forecasting.sampling import sample_paths_from
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 
+# "auto" is one of the others, by the steps asked for.
+NAMED = [name for name in PROPAGATIONS if name != "auto"]
 IDENTITY = Differencing((), 0.0, 1.0)
 
 

@@ -12,7 +12,8 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor, RVMRegressor, datasets
-from forecast_unc.forecasting.recursion import PROPAGATIONS, Method
+from forecast_unc.forecasting.recursion import Method
+from tests.recursions import NAMED
 from tests.test_model import assert_first_steps
 
 
@@ -53,7 +54,7 @@ def test_first_steps_of_the_automatic_choice(name, k, more):
     assert_first_steps(model.forecast(k + more), model.forecast(k))
 
 
-@pytest.mark.parametrize("kind", PROPAGATIONS)
+@pytest.mark.parametrize("kind", NAMED)
 @pytest.mark.parametrize("name", ["gdp", "short, lognormal", "a gap at the end"])
 @pytest.mark.parametrize("path_consistent", [True, False])
 def test_first_steps_of_the_automatic_choice_whatever_the_propagation(name, kind, path_consistent):
@@ -66,7 +67,7 @@ def test_first_steps_of_the_automatic_choice_whatever_the_propagation(name, kind
 # The weights belong to the fitted model
 
 
-@pytest.mark.parametrize("kind", PROPAGATIONS)
+@pytest.mark.parametrize("kind", NAMED)
 @pytest.mark.parametrize("name", ["gdp", "short", "months"])
 def test_weights_are_those_of_the_exact_forecasts(name, kind):
     model, steps = fitted(name), 6

@@ -657,9 +657,7 @@ def test_the_parts_of_an_average_of_averages_are_those_of_the_one_average():
 @pytest.mark.parametrize("kind", FORECASTS)
 def test_what_rescaling_adds_is_calibration(kind):
     before, factor = FORECASTS[kind](), np.array([1.2, 0.8, 1.0, 1.5])
-    components = [c.like(c.mean, factor * c.std) for c in before._marginals.components]
-    after = Forecast._of(INDEX, Marginals(components), 0.9 * before._cor + 0.1 * np.eye(H), "load")
-    after = after._with_change("calibration", before)
+    after = before.recalibrated(factor, correlation=-0.1)
     parts, old = after.decompose(), before.decompose()
     np.testing.assert_allclose(parts["calibration"], after.var - before.var, rtol=1e-12)
     np.testing.assert_allclose(
@@ -669,7 +667,7 @@ def test_what_rescaling_adds_is_calibration(kind):
     added = after.cov.to_numpy().sum() - before.cov.to_numpy().sum()
     assert total.decompose()["calibration"].item() == pytest.approx(added, rel=1e-10)
     np.testing.assert_allclose(total.decompose().sum(axis=1), total.var, rtol=1e-10)
-    again = after._with_change("calibration", after)
+    again = after.recalibrated(np.ones(H))
     np.testing.assert_allclose(again.decompose(), parts, rtol=0, atol=1e-12)
 
 

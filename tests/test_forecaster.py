@@ -300,7 +300,7 @@ def test_constant_series(y):
         ({"steps": "3"}, "steps must be a whole number, at least 1; got '3'"),
         ({"steps": True}, "steps must be a whole number, at least 1; got True"),
         ({"steps": 2, "n_samples": 1}, "n_samples must be a whole number, at least 2; got 1"),
-        ({"steps": 2, "propagation": "magic"}, "propagation must be one of exact, taylor, monte"),
+        ({"steps": 2, "propagation": "magic"}, "propagation must be one of exact, taylor, mixture"),
     ],
 )
 def test_bad_forecast_arguments(y, regressor, arguments, message):

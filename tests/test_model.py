@@ -17,8 +17,9 @@ from forecast_unc.distributions.diverged import Diverged
 from forecast_unc.forecasting import model as model_module
 from forecast_unc.forecasting import sampling
 from forecast_unc.forecasting.propagation import Joint
-from forecast_unc.forecasting.recursion import PROPAGATIONS, Method
+from forecast_unc.forecasting.recursion import Method
 from forecast_unc.regression.cholesky import inverse
+from tests.recursions import NAMED
 
 GP = GPRegressor(lengthscales=3.0)
 
@@ -66,7 +67,7 @@ def fitted(name, gap):
     return SPECIFICATIONS[name].fit(y)
 
 
-@pytest.mark.parametrize("kind", PROPAGATIONS)
+@pytest.mark.parametrize("kind", NAMED)
 @pytest.mark.parametrize("name", SPECIFICATIONS)
 @settings(max_examples=10)
 @given(
@@ -127,7 +128,7 @@ def test_a_path_beyond_a_float_has_diverged(monkeypatch, y):
         model.forecast(model.history.future(4), Method("monte_carlo"))
 
 
-@pytest.mark.parametrize("kind", PROPAGATIONS)
+@pytest.mark.parametrize("kind", NAMED)
 @pytest.mark.parametrize("name", ["gp", "changes", "log", "automatic"])
 @pytest.mark.parametrize("uncertain", [False, True], ids=["known", "uncertain"])
 def test_first_steps_with_regressors(y, name, kind, uncertain):
@@ -146,7 +147,7 @@ def test_first_steps_with_regressors(y, name, kind, uncertain):
     assert_first_steps(longer, shorter)
 
 
-@pytest.mark.parametrize("kind", PROPAGATIONS)
+@pytest.mark.parametrize("kind", NAMED)
 def test_first_steps_with_errors_of_observation(y, kind):
     (model,) = Forecaster(GP, lags=2, differences=1).fit(y).models_
     regressor = copy.copy(model.regressor)

@@ -19,14 +19,13 @@ from statsmodels.tsa.arima_process import arma_acovf
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 from forecast_unc import Forecaster, GPRegressor, load_model
-from forecast_unc.forecasting.recursion import PROPAGATIONS
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.moments import Moments
 from forecast_unc.regression.predictor import ScikitLearnRegressor
 from forecast_unc.regression.regressor import KernelRegressor
 from tests import oracles
-from tests.recursions import conditioned, propagate
+from tests.recursions import NAMED, conditioned, propagate
 from tests.test_propagation import AR, HISTORY, NOISE_VAR, linear_posterior, no_exog
 
 # Added to the diagonal of a kernel matrix, whose smallest eigenvalues are roundoff.
@@ -312,7 +311,7 @@ def test_a_mixture_has_the_total_covariance_along_every_path(gps, mixture, rng):
 
 
 @pytest.mark.parametrize("path_consistent", [True, False])
-@pytest.mark.parametrize("propagation", PROPAGATIONS)
+@pytest.mark.parametrize("propagation", NAMED)
 def test_a_mixture_of_intercepts_is_an_unknown_intercept(propagation, path_consistent):
     """Linear models: two intercepts have the first two moments of one that is known up to a var."""
     p, intercepts = np.array([0.25, 0.75]), np.array([1.0, -0.6])
@@ -332,7 +331,7 @@ def test_a_mixture_of_intercepts_is_an_unknown_intercept(propagation, path_consi
 
 
 @pytest.mark.parametrize("path_consistent", [True, False])
-@pytest.mark.parametrize("propagation", PROPAGATIONS)
+@pytest.mark.parametrize("propagation", NAMED)
 def test_a_mixture_of_twice_the_same_is_the_same(gps, propagation, path_consistent):
     history = 1.5 * np.sin(1.3 * np.arange(40))
     history[[30, 37]] = np.nan

@@ -477,7 +477,7 @@ def test_bad_n_samples_is_refused(n_samples):
 def test_unknown_propagation_is_refused(propagation):
     with pytest.raises(
         ValueError,
-        match=r"propagation must be one of exact, taylor, monte_carlo, naive; got .*Use 'exact'",
+        match=r"propagation must be one of exact, .*mixture.*, auto; got .*Use 'exact'",
     ):
         MODEL.fit(normal()).forecast(3, propagation=propagation)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from copy import copy
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -13,10 +12,11 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from forecast_unc._checks import check_whole
-from forecast_unc._random import generator
+from forecast_unc._random import RandomState, generator, one_seed
 from forecast_unc._typing import Array
 from forecast_unc.distributions import scores
 from forecast_unc.distributions.aggregation import aggregate
+from forecast_unc.distributions.check import Check, MappedPaths, Paths, from_moments, from_scores
 from forecast_unc.distributions.checked import check_positive, check_symmetric, frozen, numbers
 from forecast_unc.distributions.component import Component
 from forecast_unc.distributions.diverged import Diverged
@@ -104,6 +104,8 @@ class Forecast:
     """
 
     __slots__ = (
+        "_averaged",
+        "_before",
         "_cor",
         "_cov",
         "_index",
@@ -112,6 +114,8 @@ class Forecast:
         "_name",
         "_parts",
         "_paths",
+        "_propagation",
+        "_sampler",
     )
 
     def __init__(
@@ -168,6 +172,7 @@ class Forecast:
         if paths is not None:
             paths = frozen("paths", paths, (h, *np.shape(paths)[-1:]))
         self._paths: Array | None = paths
+        self._made(None, None)
 
     @classmethod
     def average(cls, forecasts: Sequence[Forecast], weights: ArrayLike | None = None) -> Forecast:
@@ -240,6 +245,9 @@ class Forecast:
         if len(parts) == len(used):
             covs = [m._cov for _, m in used]
             result._parts = Deferred(partial(pool_parts, parts, covs, shares, result._cov))
+        result._averaged = tuple((m, w) for w, m in used)
+        kinds = {m._propagation for _, m in used}
+        result._propagation = kinds.pop() if len(kinds) == 1 else _flat(m for _, m in used)
         return result
 
     def __len__(self) -> int:
@@ -258,6 +266,14 @@ class Forecast:
     def name(self) -> Any:
         """Name of the series."""
         return self._name
+
+    @property
+    def propagation(self) -> str | tuple[str, ...] | None:
+        """How uncertainty was propagated: of an average a tuple, one a member, if not all alike.
+
+        None if the forecast was not made by a model of this package.
+        """
+        return self._propagation
 
     @property
     def mean(self) -> pd.Series[float]:
@@ -431,6 +447,10 @@ class Forecast:
         marginals, matrix = self._marginals.picked(at), np.eye(n, len(self))
         result = self._of(self._index[:n], marginals, self._cor[:n, :n], self._name)
         result._parts, result._paths = self._mapped_parts(matrix), self._mapped_paths(matrix)
+        sampler = None if self._sampler is None else MappedPaths(self._sampler, matrix)
+        result._made(self._propagation, sampler)
+        result._averaged = tuple((m.first(n), weight[:n]) for m, weight in self._averaged)
+        result._before = None if self._before is None else self._before.first(n)
         return result
 
     def recalibrated(
@@ -486,7 +506,7 @@ class Forecast:
         cor = (1.0 - abs(correlation)) * self._cor + abs(correlation) * target
         marginals = self._marginals.widened(factors)
         marginals = marginals if dof is None else marginals.with_dof(dof)
-        return self._of(self._index, marginals, cor, self._name)._with_change("calibration", self)
+        return self._calibrated(marginals, cor)
 
     def conformal(self, sizes: ArrayLike) -> Forecast:
         """Return the forecast whose bands are those of errors seen before.
@@ -521,8 +541,7 @@ class Forecast:
                 f"sizes must be positive; got {checked.min():g}. Leave out errors of 0."
             )
         marginals = self._marginals.shaped(EmpiricalTail.of(checked))
-        changed = self._of(self._index, marginals, self._cor, self._name)
-        return changed._with_change("calibration", self)
+        return self._calibrated(marginals, self._cor)
 
     def aggregate(self, how: str | ArrayLike = "sum", freq: str | None = None) -> Forecast:
         """Return the forecast of a sum, mean or weighted sum of the steps.
@@ -569,13 +588,14 @@ class Forecast:
                 "how must give a mean and a variance that fit a float; got a variance of "
                 f"{sums[1][at]:g} at {_label(labels, at)}. Divide the series by a constant."
             )
+        paths = None if self._sampler is None else MappedPaths(self._sampler, matrix)
         if self._marginals.normal or (matrix < 0).any():
-            return self._map(matrix, labels)
+            return self._map(matrix, labels)._made(self._propagation, paths)
         marginals, cor = aggregate(self._marginals, self._cor, matrix)
         result = self._of(labels, marginals, cor, self._name)
         result._parts = self._mapped_parts(matrix)
         result._paths = self._mapped_paths(matrix)
-        return result
+        return result._made(self._propagation, paths)
 
     def condition(self, observed: pd.Series[float]) -> Forecast:
         r"""Return the forecast of the remaining steps once some values are known.
@@ -707,6 +727,37 @@ class Forecast:
             )
         parts = variances(self._parts, self._cov)
         return pd.DataFrame(of_kinds(parts) if by_kind else parts, index=self.index)
+
+    def check(self, n_samples: int = 500, random_state: RandomState = None) -> Check:
+        """Compare with sample paths of the same model, each of one function.
+
+        The paths are those of ``propagation="monte_carlo"`` with ``path_consistent=True``: free of
+        the joint Gaussian that closed forms keep to, up to their sampling error.
+
+        Parameters
+        ----------
+        n_samples : int, default=500
+            Paths, from 100. More find smaller errors, and take longer: 500 see 20 % of a std.
+        random_state : int, Generator or None, optional
+            An int gives the same paths, hence the same verdict, every time.
+
+        Returns
+        -------
+        Check
+            Errors of mean and std in Monte Carlo errors, the shape of the paths and a verdict. An
+            average is compared with that of its members, each with the moments of its own paths,
+            and lists their verdicts; its shape is the weighted one of theirs. Of a calibrated
+            forecast it is that of the bands before.
+
+        Raises
+        ------
+        ValueError
+            If ``n_samples`` is not a whole number from 100, the forecast does not know its model
+            (one built by hand, after :meth:`condition`, or an aggregate of an average), or a path
+            diverges.
+        """
+        check_whole("n_samples", n_samples, 100, "500 is a good start.")
+        return self._checked(n_samples, one_seed(random_state))[0]
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return mean, standard error and interval, named as statsmodels names them.
@@ -865,6 +916,56 @@ class Forecast:
         """
         return fan(self, coverage, history=history, ax=ax)
 
+    def _made(self, propagation: str | tuple[str, ...] | None, paths: Paths | None) -> Self:
+        """Note how it was made, before anyone else sees it."""
+        self._propagation, self._sampler = propagation, paths
+        self._averaged: tuple[tuple[Forecast, Array], ...] = ()
+        self._before: Forecast | None = None
+        return self
+
+    def _checked(self, n_samples: int, seed: int | None) -> tuple[Check, Forecast]:
+        """The check, and this forecast with the moments of its paths."""
+        if self._before is not None:
+            return self._before._checked(n_samples, seed)
+        labels = [self._label(at) for at in range(len(self))]
+        if self._averaged:
+            return self._checked_average(labels, n_samples, seed)
+        if self._sampler is None:
+            raise ValueError(
+                "check must be called on a forecast that knows its model; got one that does not. "
+                "Check what Forecaster.forecast returns: a forecast built by hand, what is left "
+                "after `condition`, or the aggregate of an average have no sample paths."
+            )
+        (component,) = self._marginals.components
+        scores = component.normal_score(self._sampler(n_samples, seed))
+        check = from_scores(labels, scores, component.std, self._cor, _one_name(self._propagation))
+        std = scores.std(axis=0)
+        marginals = self._marginals.conditioned(scores.mean(axis=0), std)
+        cor = np.atleast_2d(np.cov(scores, rowvar=False, bias=True)) / np.outer(std, std)
+        return check, self._of(self._index, marginals, cor, self._name)
+
+    def _checked_average(
+        self, labels: list[str], n_samples: int, seed: int | None
+    ) -> tuple[Check, Forecast]:
+        """The same of an average: that of its members, with the moments of their paths."""
+        checks, sampled = zip(
+            *(member._checked(n_samples, seed) for member, _ in self._averaged), strict=True
+        )
+        weights = np.array([w for _, w in self._averaged])
+        average = Forecast.average(sampled, weights)
+        shares = np.zeros_like(weights)
+        for row, (member, weight) in zip(shares, self._averaged, strict=True):
+            row[: len(member)] = weight[: len(member)] * member._spread()[1]
+        shares /= shares.sum(axis=0)
+        kind = _one_name(self._propagation)
+        both = (*self._spread(), self._cor), (*average._spread(), average._cor)
+        return from_moments(labels, *both, checks, shares, kind), average
+
+    def _spread(self) -> tuple[Array, Array]:
+        """Median and half the distance of the quantiles at z = -1 and 1, (h,); std if normal."""
+        low, center, high = self._quantile(np.array([-1.0, 0.0, 1.0])).T
+        return center, 0.5 * (high - low)
+
     @property
     def _std(self) -> Array:
         return np.sqrt(self._cov.diagonal())
@@ -900,7 +1001,7 @@ class Forecast:
         forecast._index, forecast._name = index.copy(), name
         forecast._parts = forecast._paths = None
         forecast._settle(marginals, cor, None)
-        return forecast
+        return forecast._made(None, None)
 
     def _settle(self, marginals: Marginals, cor: Array, cov: Array | None) -> None:
         """Set the marginals of the steps and their moments; ``cov`` if it is known already."""
@@ -939,11 +1040,12 @@ class Forecast:
         """Parts of ``matrix @ y``, if those of y are known."""
         return None if self._parts is None else Deferred(partial(mapped_parts, self._parts, matrix))
 
-    def _with_change(self, part: str, before: Forecast) -> Self:
-        """Return it with the parts of another, and as one more what its covariance adds to that."""
-        changed = copy(self)
-        if before._parts is not None:
-            make = partial(with_change, before._parts, part, before._cov, self._cov)
+    def _calibrated(self, marginals: Marginals, cor: Array) -> Self:
+        """Return it with other distributions; what its covariance gains is one more part."""
+        changed = self._of(self._index, marginals, cor, self._name)._made(self._propagation, None)
+        changed._before = self
+        if self._parts is not None:
+            make = partial(with_change, self._parts, "calibration", self._cov, changed._cov)
             changed._parts = Deferred(make)
         return changed
 
@@ -952,5 +1054,31 @@ class Forecast:
         return None if self._paths is None else matrix @ self._paths
 
 
+def _flat(members: Iterable[Forecast]) -> tuple[str, ...]:
+    """How the members were made."""
+    names: list[str] = []
+    for member in members:
+        kind = member._propagation
+        names.extend(kind if isinstance(kind, tuple) else [str(kind)])
+    return tuple(names)
+
+
+def _one_name(propagation: str | tuple[str, ...] | None) -> str:
+    """The name for a verdict; of several, that of the most costly."""
+    names = propagation if isinstance(propagation, tuple) else (propagation or "exact",)
+    costly = [name for name in ("monte_carlo", "mixture") if name in names]
+    return costly[0] if costly else names[0]
+
+
 def _label(index: pd.Index[Any], position: int) -> str:
     return str(index.astype(str)[position])
+
+
+def _picked(paths: Array, n: int, random_state: RandomState) -> Array:
+    """So many of the paths (h, n_paths), each once, in random order."""
+    if n > paths.shape[1]:
+        raise ValueError(
+            f"n must be at most the number of the forecast's paths, {paths.shape[1]}; got {n}. "
+            f"Forecast with n_samples={n}."
+        )
+    return np.asarray(paths[:, generator(random_state).permutation(paths.shape[1])[:n]])

@@ -361,8 +361,8 @@ def backtest(
         Steps after the origin that are forecast but not scored, for data that arrive late.
     compare : mapping of str to Model or str, optional
         Further models by name, on the same folds: anything with ``fit`` and ``forecast``, or
-        names of a propagation ("naive", "taylor", "monte_carlo", "exact") of the same fitted
-        forecaster. A model that takes no regressors is given none.
+        names of a propagation ("naive", "taylor", "mixture", "monte_carlo", "exact", "auto") of
+        the same fitted forecaster. A model that takes no regressors is given none.
     seasonal_period : int, optional
         Seasonal period m of the scale in MASE and MSIS. By default that of the M4 competition,
         if the first training window is longer: a day of data by the hour or finer, 12 for

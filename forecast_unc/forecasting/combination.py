@@ -191,7 +191,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         ----------
         steps, exog, exog_cov
             As in `Forecaster.forecast`.
-        propagation : {"exact", "taylor", "monte_carlo", "naive"}, default="exact"
+        propagation : {"exact", "taylor", "mixture", "monte_carlo", "naive", "auto"}
             As in `Forecaster.forecast`; members that are none have "exact" alone.
         **options
             Its other keywords, for every member.

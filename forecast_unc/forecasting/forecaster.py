@@ -76,7 +76,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         distribution, for each step by itself. Medians stay as they are. "auto" is True where lags
         are "auto", else False.
     random_state : int, numpy.random.Generator or None
-        Seed of "monte_carlo" forecasts and of the default regressor's restarts.
+        Seed of "monte_carlo" and "auto" forecasts and of the default regressor's restarts.
 
     Attributes
     ----------
@@ -264,18 +264,22 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         exog_std : DataFrame or ndarray, optional
             Standard deviations of independent errors of `exog` instead, of its shape; 0 for a
             known value.
-        propagation : {"exact", "taylor", "monte_carlo", "naive"}, default="exact"
+        propagation : {"exact", "taylor", "mixture", "monte_carlo", "naive", "auto"}
             How the uncertainty of one step enters the next: exact moment matching; moments to
-            first order in the variance; sample paths; or not at all. Of several models the weights
-            are those of the exact forecasts in any case.
+            first order in the variance; a mixture of 256 pieces, without a seed, where the
+            distribution bends too much for one Gaussian; sample paths; or not at all. "exact" by
+            default. "auto" takes exact, mixture or Monte Carlo, each model by its `Forecast.check`
+            over the steps asked for; `Forecast.propagation` says which. Of several models the
+            weights are those of the exact forecasts in any case.
         path_consistent : bool, default=True
             Share the function uncertainty between the steps, since it is one and the
             same function at all of them. False is the classic recursion, whose intervals
             for sums and late steps are too narrow.
         n_samples : int, default=1000
-            Sample paths of "monte_carlo"; a forecast of one model keeps them, `Forecast.paths`.
+            Sample paths of "monte_carlo", of which a forecast of one model keeps them
+            (`Forecast.paths`), and of the check of "auto", there at least 500.
         random_state : int, Generator or None
-            Seed of "monte_carlo"; None takes the forecaster's own.
+            Seed of "monte_carlo" and "auto"; None takes the forecaster's own.
 
         Returns
         -------
@@ -298,6 +302,11 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             raise ValueError(
                 f"propagation must be one of {', '.join(PROPAGATIONS)}; got {propagation!r}. "
                 "Use 'exact' unless you compare methods."
+            )
+        if propagation == "auto" and not path_consistent:
+            raise ValueError(
+                "path_consistent must be True for propagation='auto', which compares with paths of "
+                "one function each; got False. Name the propagation."
             )
         ahead = ensemble.history.future(steps, exog, exog_std, exog_cov)
         seed = self.random_state if random_state is None else random_state

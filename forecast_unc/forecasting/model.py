@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from forecast_unc._random import RandomState, one_seed
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions.diverged import Diverged
@@ -18,11 +19,15 @@ from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import complete_rows, interpolated, lag_embedding
 from forecast_unc.forecasting.propagation import propagate
-from forecast_unc.forecasting.recursion import Future, Method, OneStepModel, Past
+from forecast_unc.forecasting.recursion import Future, Method, OneStepModel, Past, Propagation
+from forecast_unc.forecasting.sampling import sample_paths
 from forecast_unc.forecasting.specification import MIN_ROWS, Specification, check_length
 from forecast_unc.regression.regressor import KernelRegressor
 from forecast_unc.series.calendar import calendar_inputs
 from forecast_unc.series.history import Ahead, History
+
+# Least paths of the check that "auto" goes by.
+_CHECK_SAMPLES = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +163,8 @@ class FittedModel:
             The steps and their regressors, of `History.future`.
         method : Method, optional
             How uncertainty is propagated; by default exactly, or if the regressor has no closed
-            form by "taylor".
+            form by "taylor". "auto" takes that default, "mixture" or "monte_carlo", whichever
+            the check of the default says; the forecast says which.
 
         Returns
         -------
@@ -170,12 +176,15 @@ class FittedModel:
             If the forecast diverges, with the step at which it does.
         """
         spec, index = self.specification, ahead.index
+        closed = Method("exact" if self.regressor.posterior_.closed_form else "taylor")
         if method is None:
-            method = Method("exact" if self.regressor.posterior_.closed_form else "taylor")
+            method = closed
+        elif method.propagation == "auto":
+            return self._by_check(ahead, method, closed)
         future = Future(_inputs(spec, ahead.exog, index), ahead.exog_cov)
         with blas_threads(self.n_rows):
             joint = propagate(self.one_step, self.past, future, method)
-        return Forecast(
+        forecast = Forecast(
             index,
             joint.mean,
             joint.cov,
@@ -184,6 +193,25 @@ class FittedModel:
             transform=None if self.transform.power is None else self.transform,
             paths=None if joint.paths is None else self._paths(joint.paths),
         )
+        return forecast._made(method.propagation, ModelPaths(self, ahead))
+
+    def _by_check(self, ahead: Ahead, method: Method, closed: Method) -> Forecast:
+        """The closed form's forecast if its check is silent, or by what its verdict says."""
+        seed = one_seed(method.random_state)
+        forecast = self.forecast(ahead, closed)
+        verdict = forecast.check(max(method.n_samples, _CHECK_SAMPLES), seed).verdict
+        if verdict == forecast.propagation:
+            return forecast
+        kind: Propagation = "mixture" if verdict == "mixture" else "monte_carlo"
+        return self.forecast(ahead, method._replace(propagation=kind, random_state=seed))
+
+    def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
+        """Sample paths (n_samples, h) in units of y, each of one function."""
+        future = Future(_inputs(self.specification, ahead.exog, ahead.index), ahead.exog_cov)
+        method = Method("monte_carlo", True, n_samples, random_state)
+        with blas_threads(self.n_rows):
+            paths = sample_paths(self.one_step, self.past, future, method)
+        return self.transform.inverse(paths)
 
     def _paths(self, levels: Array) -> Array:
         """Sample paths (h, n) in units of y; an error if one is beyond a float."""
@@ -235,6 +263,26 @@ class FittedModel:
         return replace(
             self, history=history, past=_past(self.specification, self.transform, history)
         )
+
+
+@dataclass(frozen=True, eq=False)
+class ModelPaths:
+    """Sample paths of a fitted model: what its forecasts are checked against.
+
+    Parameters
+    ----------
+    model : FittedModel
+        The model.
+    ahead : Ahead
+        The steps and their regressors.
+    """
+
+    model: FittedModel
+    ahead: Ahead
+
+    def __call__(self, n_samples: int, random_state: RandomState) -> Array:
+        """Paths (n_samples, h); see `FittedModel.sample_paths`."""
+        return self.model.sample_paths(self.ahead, n_samples, random_state)
 
 
 def _one_step(

@@ -22,6 +22,7 @@ from forecast_unc.forecasting.linear_recursion import (
     parts_of_matching,
     parts_of_paths,
 )
+from forecast_unc.forecasting.mixture import pieces
 from forecast_unc.forecasting.recursion import (
     Future,
     Method,
@@ -62,7 +63,7 @@ def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -
     future : Future
         Regressors of the h future steps.
     method : Method
-        How the uncertainty is propagated. "naive" knows no uncertain inputs. Without
+        How the uncertainty is propagated; not "auto". "naive" knows no uncertain inputs. Without
         `path_consistent` the function's error is drawn afresh at each step, as in the recursion of
         Girard et al. 2003; so it is with a posterior that says nothing of two inputs together.
 
@@ -75,16 +76,19 @@ def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -
     Diverged
         If a step has a variance that is not positive, or the forecast runs away; with the step.
     """
-    if method.propagation != "monte_carlo":
+    if method.propagation not in ("mixture", "monte_carlo"):
         state = state_at_origin(model, past, method)
         return propagate_from(model, state, future, method)
-    paths = sample_paths(model, past, future, method)
-    mean, cov = paths.mean(axis=0), np.atleast_2d(np.cov(paths, rowvar=False))
+    if method.propagation == "mixture":
+        paths, ddof = pieces(model, past, future, method), 0
+    else:
+        paths, ddof = sample_paths(model, past, future, method), 1
+    mean, cov = paths.mean(axis=0), np.atleast_2d(np.cov(paths, rowvar=False, ddof=ddof))
+    kept = paths.T if method.propagation == "monte_carlo" else None
     if not model.posterior.joint:
-        return Joint(mean, cov, None, paths.T)
+        return Joint(mean, cov, None, kept)
     state = state_at_origin(model, past, method._replace(path_consistent=False))
-    parts = _parts_of_paths(model, state, future, method, paths)
-    return Joint(mean, cov, parts, paths.T)
+    return Joint(mean, cov, _parts_of_paths(model, state, future, method, paths), kept)
 
 
 def propagate_from(model: OneStepModel, state: State, future: Future, method: Method) -> Joint:

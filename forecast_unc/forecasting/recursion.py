@@ -23,7 +23,7 @@ from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.function_error import FunctionError
 from forecast_unc.regression.posterior import Posterior, Unstable, check_positive_variance
 
-Propagation = Literal["exact", "taylor", "monte_carlo", "naive"]
+Propagation = Literal["exact", "taylor", "mixture", "monte_carlo", "naive", "auto"]
 PROPAGATIONS: tuple[str, ...] = get_args(Propagation)
 
 # A mean or std beyond this many times the largest change of the history is no forecast (a choice:

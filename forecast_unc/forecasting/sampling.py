@@ -9,6 +9,7 @@ would be left after some resampling.
 """
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,9 +65,7 @@ def sample_paths_from(
 ) -> Array:
     """Sample paths, (n_samples, h), from a run-in; see `sample_paths`."""
     rng, n = generator(method.random_state), method.n_samples
-    numbers = model.posterior.path_size + _PATH_STEPS  # of a path and step
-    most = max(_LEAST_PARTICLES, _PATH_MEMORY // (8 * numbers * _PATH_STEPS))
-    sizes = [len(part) for part in np.array_split(np.arange(n), -(-n // most))]
+    sizes = block_sizes(model.posterior, n)
     rngs = [rng]  # each block its own: the next one's draws must not depend on the horizon
     if len(sizes) > 1:
         rngs = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(sizes))]
@@ -76,6 +75,38 @@ def sample_paths_from(
             for size, own in zip(sizes, rngs, strict=True)
         ]
     )
+
+
+class Normals(Protocol):
+    """What paths draw: a numpy Generator, or points that stand for draws."""
+
+    def standard_normal(self, size: int | tuple[int, int], /) -> Array:
+        """Standard normals, (n,) or (n, k), one row a path."""
+        ...
+
+    def random(self) -> float:
+        """A number from 0 to 1."""
+        ...
+
+
+def block_sizes(posterior: Posterior, n: int) -> list[int]:
+    """Sizes of the blocks in which n paths are sampled."""
+    numbers = posterior.path_size + _PATH_STEPS  # of a path and step
+    most = max(_LEAST_PARTICLES, _PATH_MEMORY // (8 * numbers * _PATH_STEPS))
+    return [len(part) for part in np.array_split(np.arange(n), -(-n // most))]
+
+
+def paths_from_normals(
+    model: OneStepModel,
+    start: RunIn,
+    past: Past,
+    future: Future,
+    n: int,
+    path_consistent: bool,
+    rng: Normals,
+) -> Array:
+    """Paths (n, h) in one block from given normals; see `sample_paths`."""
+    return _Paths(model, start, past, future, n, path_consistent, rng).draw()
 
 
 class _Paths:
@@ -91,7 +122,7 @@ class _Paths:
         Number of paths.
     path_consistent : bool
         Whether a path keeps its function.
-    rng : Generator
+    rng : Normals
         Their draws.
     """
 
@@ -103,15 +134,15 @@ class _Paths:
         future: Future,
         n: int,
         path_consistent: bool,
-        rng: np.random.Generator,
+        rng: Normals,
     ) -> None:
         self.model, self.start, self.past, self.future = model, start, past, future
         self.n, self.rng, self.limit = n, rng, model.limit(past.levels)
         self.steps = len(past.levels) - start.now + len(future.exog)
-        observed_on_the_way = bool(start.observed[start.now :].any())
-        self.function = _function(
-            model.posterior, n, self.steps, path_consistent, observed_on_the_way, rng
-        )
+        # points in the place of draws are those of innovations, given what a path has seen
+        conditioned = not isinstance(rng, np.random.Generator)
+        conditioned |= bool(start.observed[start.now :].any())
+        self.function = _function(model.posterior, n, self.steps, path_consistent, conditioned, rng)
         scale = model.differencing.scale
         begin = np.tile(start.mean, (n, 1))
         if start.cov.any():
@@ -240,13 +271,13 @@ def _function(
     n: int,
     steps: int,
     path_consistent: bool,
-    observed_on_the_way: bool,
-    rng: np.random.Generator,
+    conditioned: bool,
+    rng: Normals,
 ) -> _Function:
     """The functions of n paths of so many steps."""
     if not (path_consistent and posterior.joint):
         return _Function(posterior)
-    if not observed_on_the_way:
+    if not conditioned and isinstance(rng, np.random.Generator):
         sample = posterior.function_sample(n, rng)
         if sample is not None:
             return _DrawnFunction(posterior, sample)

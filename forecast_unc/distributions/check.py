@@ -1,0 +1,320 @@
+"""A forecast against sample paths of the same model: whether its joint distribution holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+import pandas as pd
+from scipy.stats import kurtosis, skew
+
+from forecast_unc._random import RandomState
+from forecast_unc._typing import Array
+from forecast_unc.distributions.axes import current_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# What matters, beyond two Monte Carlo errors. A std 10 % off costs a 95 % interval 1.6 to 2.2
+# points of coverage, and a mean .15 stds off .5; both are a KL divergence of .01.
+_STD_OFF, _MEAN_OFF, _ERRORS = 0.10, 0.15, 2.0
+# That of an exponential distribution; and Sarle's coefficient of a uniform one, where 1/3 is normal
+# and 1 is two points. Monte Carlo is advised if more than this share of the steps, or the sum, has
+# such a shape.
+_SKEWED, _BIMODAL, _ODD_STEPS = 2.0, 5.0 / 9.0, 0.1
+
+
+class Paths(Protocol):
+    """Sample paths of the model that a forecast was made by."""
+
+    def __call__(self, n_samples: int, random_state: RandomState) -> Array:
+        """Paths (n_samples, h) in units of y, each of one function."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class MappedPaths:
+    """Linear combinations of the steps of sample paths.
+
+    Parameters
+    ----------
+    paths : Paths
+        Of h steps.
+    matrix : ndarray of shape (g, h)
+        The combinations.
+    """
+
+    paths: Paths
+    matrix: Array
+
+    def __call__(self, n_samples: int, random_state: RandomState) -> Array:
+        """Their paths, (n_samples, g)."""
+        return np.asarray(self.paths(n_samples, random_state) @ self.matrix.T)
+
+
+class Shape(NamedTuple):
+    """Skewness and excess kurtosis of the sampled steps and of their sum, (h + 1,) each."""
+
+    skewness: Array
+    kurtosis: Array
+
+    @classmethod
+    def of(cls, columns: Array) -> Shape:
+        """That of sampled columns, (n, h + 1); none of those that do not vary."""
+        varies = columns.std(axis=0) > 0
+        safe = np.where(varies, columns, np.arange(len(columns))[:, None])
+        return cls(np.where(varies, skew(safe), 0.0), np.where(varies, kurtosis(safe), 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """A forecast compared with sample paths of the same model; of `Forecast.check`.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        One row a step and one for their sum, "sum". ``mean_error`` and ``std_error`` are those of
+        the forecast in Monte Carlo errors (those of the std in its logarithm), ``std_ratio`` is
+        its std over that of the paths, ``skewness`` and ``excess_kurtosis`` are those of the paths,
+        ``bimodal`` whether Sarle's coefficient exceeds 5/9, that of a uniform distribution, and
+        ``kl`` is the Kullback-Leibler divergence of the normal distribution with the moments of
+        the paths from that of the forecast. After a transform all are those of the transformed
+        steps, which the forecast takes for normal.
+    verdict : str
+        The propagation to use. That of the forecast itself, unless the std of a step or of the sum
+        is off by more than 10 %, or a mean by .15 stds, both by more than two Monte Carlo errors;
+        then "mixture". "monte_carlo" where that is no help: a mixture that is off, and more than
+        a tenth of the steps, or the sum, bimodal or as skewed as an exponential distribution.
+    reasons : tuple of str
+        What was found.
+    n_samples : int
+        Sample paths.
+    members : tuple of Check
+        Of an average, the checks of its members.
+    """
+
+    frame: pd.DataFrame
+    verdict: str
+    reasons: tuple[str, ...]
+    n_samples: int
+    members: tuple[Check, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f'use "{self.verdict}" ({self.n_samples} sample paths)', *self.reasons]
+        lines += [f"member {i}: use {m.verdict!r}" for i, m in enumerate(self.members, start=1)]
+        return "\n".join([*lines, self.frame.round(3).to_string()])
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the errors of mean and std by step, in stds, with two Monte Carlo errors.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; by default the current axes.
+
+        Returns
+        -------
+        Axes
+            The shaded band is what is tolerated of the std; squares at the lower edge are steps
+            that are skewed or bimodal; the points on the right belong to the sum.
+        """
+        ax = current_axes(ax)
+        shift, log_ratio, error = _errors(self.frame, self.n_samples)
+        h = len(self.frame) - 1
+        at = np.append(np.arange(1.0, h + 1), h + 1.0 + 0.05 * h)
+        ax.axhspan(-_STD_OFF, _STD_OFF, color="0.92", lw=0)
+        ax.axhline(0.0, color="0.5", lw=0.8)
+        for name, values, half, side in (
+            ("mean", shift, np.full(h + 1, _ERRORS / np.sqrt(self.n_samples)), -1.0),
+            ("std", np.expm1(log_ratio), _ERRORS * error * np.exp(log_ratio), 1.0),
+        ):
+            (line,) = ax.plot(at[:h], values[:h], marker="." if h == 1 else None, label=name)
+            color = line.get_color()
+            ax.fill_between(
+                at[:h], (values - half)[:h], (values + half)[:h], color=color, alpha=0.2, lw=0
+            )
+            beside = at[h] + side * 0.01 * h
+            ax.errorbar(beside, values[h], half[h], color=color, marker="o", ms=4)
+        odd = _odd(self.frame, self.n_samples)
+        if odd.any():
+            ax.plot(
+                at[odd],
+                np.full(odd.sum(), 0.02),
+                "s",
+                color="0.3",
+                ms=4,
+                label="skewed or bimodal",
+                transform=ax.get_xaxis_transform(),
+            )
+        steps = [int(t) for t in ax.get_xticks() if 1 <= t <= h and t == int(t)]
+        steps = [t for t in steps if t <= 0.92 * h] or [1]
+        ax.set_xticks([*steps, at[h]], [*map(str, steps), "sum"])
+        ax.set_xlabel("step")
+        ax.set_ylabel("error / std of the sample paths")
+        ax.set_title(f'use "{self.verdict}"', loc="left")
+        # above the axes, where it hides nothing
+        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
+        return ax
+
+
+def from_scores(
+    labels: Sequence[str], scores: Array, std: Array, cor: Array, propagation: str
+) -> Check:
+    """Check of a forecast by the normal scores of sample paths in it.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Names of the steps.
+    scores : ndarray of shape (n, h)
+        Normal scores z of the paths: of steps of mean 0, std 1 and correlations `cor`, if the
+        forecast holds.
+    std : ndarray of shape (h,)
+        Stds of the steps on the scale on which they are normal: the sum is that of std z.
+    cor : ndarray of shape (h, h)
+        The forecast's correlations.
+    propagation : str
+        How the forecast was made.
+
+    Returns
+    -------
+    Check
+    """
+    weights = std / np.sqrt(std @ cor @ std)
+    columns = np.column_stack([scores, scores @ weights])
+    center, spread = columns.mean(axis=0), columns.std(axis=0)
+    frame = _frame(labels, -center / spread, 1.0 / spread, Shape.of(columns), len(scores))
+    return _judged(frame, propagation, len(scores))
+
+
+def from_moments(
+    labels: Sequence[str],
+    own: tuple[Array, Array, Array],
+    sampled: tuple[Array, Array, Array],
+    members: Sequence[Check],
+    shares: Array,
+    propagation: str,
+) -> Check:
+    """Check of an average by that of its members' sample paths.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Names of the steps.
+    own, sampled : tuple of ndarray of shape (h,), (h,) and (h, h)
+        Center, spread and correlations of the forecast, and of the average of its members once
+        each of these has the moments of its paths.
+    members : sequence of Check
+        Those of the k members.
+    shares : ndarray of shape (k, h)
+        Their parts in the spread of each step, which weight the shapes.
+    propagation : str
+        How the forecast was made.
+
+    Returns
+    -------
+    Check
+    """
+    moments = []
+    for center, spread, cor in (own, sampled):
+        total = np.sqrt(spread @ cor @ spread)
+        moments.append((np.append(center, center.sum()), np.append(spread, total)))
+    (center, spread), (center_mc, spread_mc) = moments
+    n, h = members[0].n_samples, len(labels)
+    weights = np.column_stack([shares, shares.mean(axis=1)])
+    shape = []
+    for column in ("skewness", "excess_kurtosis"):
+        values = np.zeros_like(weights)
+        for row, member in zip(values, members, strict=True):
+            of_member = member.frame[column].to_numpy()
+            row[: len(of_member) - 1], row[h] = of_member[:-1], of_member[-1]
+        shape.append((weights * values).sum(axis=0))
+    shift, ratio = (center - center_mc) / spread_mc, spread / spread_mc
+    frame = _frame(labels, shift, ratio, Shape(*shape), n)
+    verdict = _judged(frame, propagation, n)
+    return Check(frame, verdict.verdict, verdict.reasons, n, tuple(members))
+
+
+def _frame(labels: Sequence[str], shift: Array, ratio: Array, shape: Shape, n: int) -> pd.DataFrame:
+    """The table: shifts of the mean in stds of the paths, and ratios of the stds, (h + 1,)."""
+    # Sarle's coefficient, with the kurtosis of n normal values
+    normal = 3.0 * (n - 1) ** 2 / ((n - 2) * (n - 3))
+    sarle = (shape.skewness**2 + 1.0) / (shape.kurtosis + normal)
+    return pd.DataFrame(
+        {
+            "mean_error": shift * np.sqrt(n),
+            "std_error": np.log(ratio) / _log_error(shape.kurtosis, n),
+            "std_ratio": ratio,
+            "skewness": shape.skewness,
+            "excess_kurtosis": shape.kurtosis,
+            "bimodal": sarle > _BIMODAL,
+            "kl": 0.5 * ((1.0 + shift**2) / ratio**2 - 1.0) + np.log(ratio),
+        },
+        index=pd.Index([*labels, "sum"], name="step"),
+    )
+
+
+def _log_error(excess: Array, n: int) -> Array:
+    """Standard error of the log of the std of n values of this excess kurtosis."""
+    return np.asarray(np.sqrt((excess + 2.0) / (4.0 * n)))
+
+
+def _errors(frame: pd.DataFrame, n: int) -> tuple[Array, Array, Array]:
+    """Shift of the mean in stds, log of the ratio of the stds, and the error of that."""
+    shift = frame["mean_error"].to_numpy() / np.sqrt(n)
+    error = _log_error(frame["excess_kurtosis"].to_numpy(), n)
+    return shift, np.log(frame["std_ratio"].to_numpy()), error
+
+
+def _odd(frame: pd.DataFrame, n: int) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Which rows are far from normal; sqrt(6 / n) is the error of a normal skewness."""
+    skewed = frame["skewness"].abs().to_numpy() - _ERRORS * np.sqrt(6.0 / n) > _SKEWED
+    return np.asarray(skewed | frame["bimodal"].to_numpy())
+
+
+def _judged(frame: pd.DataFrame, propagation: str, n: int) -> Check:
+    """The verdict on a table, and why."""
+    shift, log_ratio, error = _errors(frame, n)
+    wide = np.abs(log_ratio) - _ERRORS * error > np.log1p(_STD_OFF)
+    moved = np.abs(shift) - _ERRORS / np.sqrt(n) > _MEAN_OFF
+    odd = _odd(frame, n)
+    reasons = []
+    if wide.any():
+        at = int(np.where(wide, np.abs(log_ratio), 0.0).argmax())
+        reasons.append(
+            f"{_rows(wide)}: the std is off by more than 10 %; at worst {np.exp(log_ratio[at]):.2f}"
+            f" of the paths', {_place(frame, at)}"
+        )
+    if moved.any():
+        at = int(np.where(moved, np.abs(shift), 0.0).argmax())
+        reasons.append(
+            f"{_rows(moved)}: the mean is off by more than {_MEAN_OFF} stds; at worst "
+            f"{shift[at]:+.2f}, {_place(frame, at)}"
+        )
+    if odd.any():
+        at = int(odd.argmax())
+        reasons.append(
+            f"{_rows(odd)}: skewed or bimodal, as no normal distribution is; first "
+            f"{_place(frame, at)}"
+        )
+    verdict, off = propagation, bool(wide.any() or moved.any())
+    odd_enough = odd[-1] or odd[:-1].mean() > _ODD_STEPS
+    if odd_enough or (off and propagation in ("mixture", "monte_carlo")):
+        verdict = "monte_carlo"
+    elif off:
+        verdict = "mixture"
+    return Check(frame, verdict, tuple(reasons), n)
+
+
+def _rows(which: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> str:
+    """How many steps, and whether the sum."""
+    steps = int(which[:-1].sum())
+    words = [f"{steps} of {len(which) - 1} steps"] if steps else []
+    return " and ".join([*words, *(["the sum"] if which[-1] else [])])
+
+
+def _place(frame: pd.DataFrame, at: int) -> str:
+    label = str(frame.index[at])
+    return "the sum" if at == len(frame) - 1 else f"at {label}"

@@ -1,0 +1,188 @@
+"""The mixture: exact where the model is linear, and where it bends near the paths themselves."""
+
+import functools
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.linalg import toeplitz
+from sklearn.linear_model import BayesianRidge
+
+from forecast_unc import Forecaster, GPRegressor
+from forecast_unc.forecasting import sampling
+from forecast_unc.forecasting.differencing import Differencing
+from forecast_unc.forecasting.embedding import lag_embedding
+from forecast_unc.forecasting.mixture import PIECES, Points
+from tests import oracles
+from tests.recursions import propagate, sample_paths
+from tests.test_propagation import AR, NOISE_VAR, linear_posterior, no_exog, random_cov
+
+STEPS = 12
+
+
+def gaussian_kl(paths, mean, cov):
+    """KL divergence of normal distributions with the moments of paths from those given, (h + 1,).
+
+    Of each step, and of the sum of all.
+    """
+    paths = np.column_stack([paths, paths.sum(axis=1)])
+    mean = np.append(mean, mean.sum())
+    var = np.append(np.diagonal(cov), cov.sum())
+    ratio = paths.var(axis=0) / var
+    return 0.5 * (ratio + (paths.mean(axis=0) - mean) ** 2 / var - 1.0 - np.log(ratio))
+
+
+def test_points_are_an_orthogonal_latin_hypercube():
+    columns = Points(slice(None)).standard_normal((PIECES, 100))
+    np.testing.assert_allclose(columns.T @ columns, PIECES * np.eye(100), atol=1e-9 * PIECES)
+    products = np.einsum("ni,nj,nk->ijk", *[columns[:, :8]] * 3)
+    np.testing.assert_allclose(products, 0.0, atol=1e-9 * PIECES)
+    first = np.sort(columns[:, 0])
+    assert (np.diff(first) > -1e-12).all()
+    assert len(np.unique(first.round(9))) == PIECES // 2  # symmetric quantiles: the halves agree
+
+
+def test_points_come_column_by_column_and_block_by_block():
+    whole = Points(slice(None)).standard_normal((PIECES, 130))
+    points = Points(slice(None))
+    np.testing.assert_array_equal([points.standard_normal(PIECES) for _ in range(130)], whole.T)
+    block = Points(slice(100, 140)).standard_normal((40, 130))
+    np.testing.assert_array_equal(block, whole[100:140])
+    assert Points(slice(None)).standard_normal((PIECES, 0)).shape == (PIECES, 0)
+
+
+@pytest.mark.parametrize("path_consistent", [True, False])
+@pytest.mark.parametrize("differences", [(), (1,)], ids=str)
+def test_known_linear_models_are_exact(path_consistent, differences):
+    transform = Differencing(differences, 0.3, 2.0)
+    history = np.array([0.3, 1.0, -0.5, 0.2])
+    mean, cov = propagate(
+        linear_posterior(AR),
+        (1, 2),
+        history,
+        no_exog(60),
+        transform=transform,
+        propagation="mixture",
+        path_consistent=path_consistent,
+    )
+    psi = oracles.arma_psi_weights(AR, 60)
+    T = toeplitz(np.cumsum(psi) if differences else psi, np.zeros(60))
+    np.testing.assert_allclose(cov, 4.0 * NOISE_VAR * T @ T.T, rtol=1e-9)
+    changes = list((np.diff(history) if differences else history) / 2.0 - 0.15)
+    for _ in range(60):
+        changes.append(AR @ changes[:-3:-1])
+    path = 2.0 * np.array(changes[-60:]) + 0.3
+    if differences:
+        path = history[-1] + np.cumsum(path)
+    np.testing.assert_allclose(mean, path, rtol=1e-9, atol=1e-9)
+
+
+def test_an_unknown_intercept_is_one_and_the_same_at_all_steps():
+    _, cov = propagate(
+        linear_posterior(AR, bias_var=0.4),
+        (1, 2),
+        np.array([0.3, 1.0]),
+        no_exog(STEPS),
+        propagation="mixture",
+    )
+    psi = oracles.arma_psi_weights(AR, STEPS)
+    T = toeplitz(psi, np.zeros(STEPS))
+    shared = 0.4 * np.outer(np.cumsum(psi), np.cumsum(psi))
+    np.testing.assert_allclose(cov, NOISE_VAR * T @ T.T + shared, rtol=1e-9)
+
+
+def test_uncertain_regressors_of_a_known_linear_model(rng):
+    ar, by_exog = AR, np.array([0.7])
+    exog, exog_cov = rng.normal(size=(STEPS, 1)), random_cov(rng, STEPS, STEPS)
+    _, cov = propagate(
+        linear_posterior(np.append(ar, by_exog)),
+        (1, 2),
+        np.array([0.3, 1.0]),
+        exog,
+        exog_cov=exog_cov,
+        propagation="mixture",
+    )
+    T = toeplitz(oracles.arma_psi_weights(ar, STEPS), np.zeros(STEPS))
+    expected = T @ (NOISE_VAR * np.eye(STEPS) + 0.49 * exog_cov) @ T.T
+    np.testing.assert_allclose(cov, expected, rtol=1e-9, atol=1e-9)
+
+
+@functools.cache
+def bent():
+    """A GP on a few values of a series far from its mean, and 4000 paths of its own functions."""
+    rng = np.random.default_rng(5)
+    y = np.zeros(60)
+    for t in range(2, 60):
+        y[t] = 2.0 * np.sin(1.3 * y[t - 1]) - 0.3 * y[t - 2] + 0.3 * rng.standard_normal()
+    gp = GPRegressor().fit(*lag_embedding(y, (1, 2), no_exog(60)))
+    paths = sample_paths(gp.posterior_, (1, 2), y, no_exog(STEPS), 4000, True, 1)
+    return gp.posterior_, y, paths
+
+
+def test_where_the_function_bends_it_is_near_the_paths_and_exact_is_not():
+    posterior, y, paths = bent()
+    kl = {
+        kind: gaussian_kl(paths, *propagate(posterior, (1, 2), y, no_exog(STEPS), propagation=kind))
+        for kind in ("exact", "mixture")
+    }
+    # of 4000 paths themselves: 1 / n on average, for a mean and a variance
+    noise = 1.0 / len(paths)
+    assert kl["exact"].max() > 40 * noise
+    assert kl["mixture"].mean() < kl["exact"].mean() / 4
+    assert kl["mixture"].max() < kl["exact"].max() / 4
+
+
+def test_classic_mixture_is_near_classic_paths():
+    posterior, y, _ = bent()
+    paths = sample_paths(posterior, (1, 2), y, no_exog(STEPS), 4000, False, 1)
+    method = {"propagation": "mixture", "path_consistent": False}
+    kl = gaussian_kl(paths, *propagate(posterior, (1, 2), y, no_exog(STEPS), **method))
+    # 256 independent paths would have 1/256 + 1/4000 on average
+    assert kl.mean() < 1 / PIECES + 1 / len(paths)
+
+
+def test_no_seed_is_needed_and_nothing_is_modified():
+    posterior, y, _ = bent()
+    before = y.copy()
+    for_all = {"propagation": "mixture"}
+    first = propagate(posterior, (1, 2), y, no_exog(STEPS), **for_all)
+    np.random.default_rng().normal()
+    again = propagate(posterior, (1, 2), y, no_exog(STEPS), **for_all, random_state=3)
+    np.testing.assert_array_equal(first.cov, again.cov)
+    np.testing.assert_array_equal(y, before)
+
+
+def test_blocks_change_nothing(monkeypatch):
+    posterior, y, _ = bent()
+    whole = propagate(posterior, (1, 2), y, no_exog(STEPS), propagation="mixture")
+    monkeypatch.setattr(sampling, "_PATH_MEMORY", 1)
+    monkeypatch.setattr(sampling, "_LEAST_PARTICLES", 60)
+    blocks = propagate(posterior, (1, 2), y, no_exog(STEPS), propagation="mixture")
+    np.testing.assert_allclose(blocks.cov, whole.cov, rtol=1e-6)
+
+
+def test_missing_and_noisy_values_before_the_origin():
+    rng = np.random.default_rng(2)
+    y = oracles.autoregression([0.8], 80, rng)
+    y[[-2, -4, -5]] = np.nan
+    times = pd.period_range("2000-01", periods=80, freq="M")
+    model = Forecaster(lags=1).fit(pd.Series(y, times), y_std=pd.Series(0.3, times))
+    merged = model.forecast(8, propagation="mixture")
+    n = 4000
+    paths = model.forecast(8, propagation="monte_carlo", n_samples=n, random_state=0)
+    # the particles that are left of 256 count for half as many at least
+    error = np.sqrt(1 / n + 2 / PIECES)
+    assert (abs(merged.mean - paths.mean) < 4 * error * paths.std).all()
+    np.testing.assert_allclose(merged.std, paths.std, rtol=4 * error / np.sqrt(2))
+
+
+def test_a_regressor_without_closed_form_and_a_logarithm():
+    rng = np.random.default_rng(4)
+    times = pd.period_range("2000-01", periods=120, freq="M")
+    y = pd.Series(np.exp(0.5 * oracles.autoregression([0.7], 120, rng)), times)
+    model = Forecaster(BayesianRidge(), lags=2, transform="log").fit(y)
+    merged = model.forecast(6, propagation="mixture")
+    by_taylor = model.forecast(6, propagation="taylor")  # nearly linear: nothing is left out
+    np.testing.assert_allclose(merged.median, by_taylor.median, rtol=0.02)
+    np.testing.assert_allclose(merged.std, by_taylor.std, rtol=0.1)
+    assert (merged.interval(0.95)["lower"] > 0).all()

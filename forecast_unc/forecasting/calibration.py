@@ -27,7 +27,7 @@ from forecast_unc.forecasting.rolling import rolling_forecasts, rolling_origins
 
 # By maximum likelihood of what followed half of some 1,500 real and 1,800 simulated series; the
 # figures of the other half are in examples/benchmarks/README.md.
-_BETA = (-0.75, 0.62, 0.32, 2.44)
+_BETA = (-0.58, 0.65, 0.33, 2.35)
 _HALF_WIDTH = 0.6826894921370859  # coverage of mean +- std
 _MEAN_ABS = float(np.sqrt(2.0 / np.pi))  # E|z| of a standard normal
 _MOST_Z = 6.0  # an error counts for no more stds: a single one would decide

@@ -17,6 +17,7 @@ from forecast_unc.forecasting.averaging import Averaged, Averaging, as_far_as_th
 from forecast_unc.forecasting.calibration import Errors, calibration, conformal, rolling_errors
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.recursion import Method
+from forecast_unc.forecasting.rolling import rolling_origins
 from forecast_unc.forecasting.specification import Calibrate, Resolution, Specification
 from forecast_unc.series.history import Ahead, History
 
@@ -124,6 +125,13 @@ class Ensemble:
             return conformal(averaged.forecast, errors)
         look_ahead = self.averaging.look_ahead
         return calibration(errors, averaged.reference, look_ahead).of(averaged.forecast)
+
+    def bands(self) -> list[str]:
+        """How bands are calibrated, a line if they are."""
+        if not self.calibrate:
+            return []
+        kind = "conformal" if self.calibrate == "conformal" else "calibrated"
+        return [f"bands: {kind}, by errors from {len(rolling_origins(self.trained))} origins"]
 
     def _rolling_errors(self, averaged: Averaged, ahead: Ahead) -> Errors:
         """Errors inside the training part, in units of bands that start from what is known.

@@ -341,7 +341,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             suggested = seasonal_periods(ensemble.history.index)
             origin = f"of {', '.join(map(str, suggested)) or 'none'} that the index suggests"
         seen = ", ".join(map(str, ensemble.periods)) or "none"
-        lines = [f"seasonal period {seen}: {origin}"]
+        lines = [f"seasonal period {seen}: {origin}", *ensemble.bands()]
         for model, weight in zip(ensemble.models, ensemble.weights, strict=True):
             by_width = ensemble.averaging.by_width and len(ensemble.models) > 1
             label = f"1 / width^{POWER:g}" if by_width else f"{weight:.2f}"

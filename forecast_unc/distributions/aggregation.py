@@ -60,20 +60,39 @@ def aggregate(marginals: Marginals, cor: Array, matrix: Array) -> tuple[Marginal
         factor = bisect(too_narrow, np.full(len(var), 1e-6), np.full(len(var), 2.0))
         parts = [_stretched(c, factor) for c in parts]
     result = Marginals(parts)
-    coupling = result.coupling()
-    one = np.ones_like(exact)
+    return result, score_correlations(result, exact)
+
+
+def score_correlations(marginals: Marginals, cov: Array) -> Array:
+    """Correlations of the normal scores that give the steps a covariance.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        Distributions of the h steps, with the variances of the diagonal.
+    cov : ndarray of shape (h, h)
+        Covariance of the steps.
+
+    Returns
+    -------
+    ndarray of shape (h, h)
+        The nearest where none gives it; where they do not form a positive semidefinite matrix
+        they are mixed with the correlations of the steps until they do.
+    """
+    coupling = marginals.coupling()
+    one = np.ones_like(cov)
     # The covariance of two increasing functions increases with the correlation.
-    joint = bisect(lambda rho: coupling(rho) <= exact, -one, one)
+    joint = bisect(lambda rho: coupling(rho) <= cov, -one, one)
     np.fill_diagonal(joint, 1.0)
     lowest = float(np.linalg.eigvalsh(joint)[0])
     if lowest < 0:
-        std = np.sqrt(var)
-        plain = exact / np.outer(std, std)  # the product of variances can overflow
+        std = np.sqrt(cov.diagonal())
+        plain = cov / np.outer(std, std)  # the product of variances can overflow
         # The lowest eigenvalue is concave: the mixture's is at least the mixture of the two.
         share = lowest / (lowest - max(float(np.linalg.eigvalsh(plain)[0]), 0.0))
         joint = (1 - share) * joint + share * plain
         np.fill_diagonal(joint, 1.0)
-    return result, joint
+    return joint
 
 
 def _matched(component: Component, cor: Array, matrix: Array) -> Component:

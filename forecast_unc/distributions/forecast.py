@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -15,7 +16,7 @@ from forecast_unc._checks import check_whole
 from forecast_unc._random import RandomState, generator, one_seed
 from forecast_unc._typing import Array
 from forecast_unc.distributions import scores
-from forecast_unc.distributions.aggregation import aggregate
+from forecast_unc.distributions.aggregation import aggregate, score_correlations
 from forecast_unc.distributions.check import Check, MappedPaths, Paths, from_moments, from_scores
 from forecast_unc.distributions.checked import check_positive, check_symmetric, frozen, numbers
 from forecast_unc.distributions.component import Component
@@ -24,6 +25,7 @@ from forecast_unc.distributions.export import nixtla_frame, summary_frame
 from forecast_unc.distributions.fan import fan
 from forecast_unc.distributions.grouping import group_weights
 from forecast_unc.distributions.marginals import Marginals
+from forecast_unc.distributions.normal_mixture import NormalMixture
 from forecast_unc.distributions.parts import (
     Deferred,
     check_parts,
@@ -78,6 +80,10 @@ class Forecast:
         Sample paths of the model, in units of y, of which ``mean`` and ``cov`` are the moments.
         They are what :meth:`sample` returns and :meth:`aggregate` adds up; all else is of the
         joint normal distribution.
+    mixture : NormalMixture, optional
+        Joint normal distributions of which one is right, of which ``mean`` and ``cov`` are the
+        moments. Quantiles of steps, and of sums of steps without a transform, are those of the
+        mixture; paths of :meth:`sample` have its steps and its covariance.
 
     Raises
     ------
@@ -111,6 +117,7 @@ class Forecast:
         "_index",
         "_marginals",
         "_mean",
+        "_mixture",
         "_name",
         "_parts",
         "_paths",
@@ -128,6 +135,7 @@ class Forecast:
         name: Any = None,
         transform: PowerTransform | None = None,
         paths: ArrayLike | None = None,
+        mixture: NormalMixture | None = None,
     ) -> None:
         if not isinstance(index, pd.Index):
             raise TypeError(
@@ -162,9 +170,17 @@ class Forecast:
                 f"transform must be a PowerTransform or None; got {transform!r}. "
                 "For a logarithm pass PowerTransform(0.0)."
             )
-        marginals = Marginals([Component(np.ones(h), transform, center, std)])
-        self._settle(marginals, spread / scale, spread if marginals.normal else None)
-        if checked is not None and not marginals.normal:
+        plain = transform.power is None
+        component, cor = Component(np.ones(h), transform, center, std), spread / scale
+        if mixture is not None:
+            component = Component(component.weight, transform, *mixture.shape())
+            cor = score_correlations(
+                Marginals([replace(component, transform=PowerTransform())]), spread
+            )
+        marginals = Marginals([component])
+        self._settle(marginals, cor, (center, spread) if plain else None)
+        self._mixture = mixture if plain else None
+        if checked is not None and not plain:
             # The same shares of the variance in units of y.
             stretch = np.outer(self._std / std, self._std / std)
             checked = Deferred(partial(stretched, checked, stretch))
@@ -447,6 +463,7 @@ class Forecast:
         marginals, matrix = self._marginals.picked(at), np.eye(n, len(self))
         result = self._of(self._index[:n], marginals, self._cor[:n, :n], self._name)
         result._parts, result._paths = self._mapped_parts(matrix), self._mapped_paths(matrix)
+        result._mixture = None if self._mixture is None else self._mixture.mapped(matrix)
         sampler = None if self._sampler is None else MappedPaths(self._sampler, matrix)
         result._made(self._propagation, sampler)
         result._averaged = tuple((m.first(n), weight[:n]) for m, weight in self._averaged)
@@ -589,7 +606,7 @@ class Forecast:
                 f"{sums[1][at]:g} at {_label(labels, at)}. Divide the series by a constant."
             )
         paths = None if self._sampler is None else MappedPaths(self._sampler, matrix)
-        if self._marginals.normal or (matrix < 0).any():
+        if self._marginals.normal or self._mixture is not None or (matrix < 0).any():
             return self._map(matrix, labels)._made(self._propagation, paths)
         marginals, cor = aggregate(self._marginals, self._cor, matrix)
         result = self._of(labels, marginals, cor, self._name)
@@ -669,6 +686,11 @@ class Forecast:
         left = self._cor[np.ix_(rest, rest)] - gain @ cross.T
         left = 0.5 * (left + left.T)  # the product is symmetric but for roundoff
         index = self._index.delete(np.sort(at))
+        if self._mixture is not None:
+            known_now = self._mixture.conditioned(at, values, rest)
+            return Forecast(
+                index, known_now.mean, known_now.cov, name=self._name, mixture=known_now
+            )
         check_positive(left, lambda at: _label(index, at))
         std = np.sqrt(left.diagonal())
         marginals = self._marginals.picked(rest).conditioned(gain @ z, std)
@@ -692,6 +714,8 @@ class Forecast:
         - ``inputs_nonlinear``: the rest, by which the step's variance differs from that of this
           linear recursion, as the function and its variance change over the uncertain inputs; may
           be negative;
+        - ``hyperparameters``: of a mixture over hyper-parameters that are not known, the variance
+          of its means; the other parts are averaged over it;
         - ``members``: of an average, what its variance is less than the average variance of its
           members. Averaging quantiles averages stds: never positive, and 0 if the members are
           equally wide, wherever they lie;
@@ -705,8 +729,8 @@ class Forecast:
         Parameters
         ----------
         by_kind : bool, default=False
-            Add up the parts of a kind: columns ``noise``, ``function``, ``inputs``, ``members``
-            and ``calibration``.
+            Add up the parts of a kind: columns ``noise``, ``function``, ``inputs``,
+            ``hyperparameters``, ``members`` and ``calibration``.
 
         Returns
         -------
@@ -999,15 +1023,16 @@ class Forecast:
         """Forecast of given marginals and correlations of their normal scores, without parts."""
         forecast = cls.__new__(cls)
         forecast._index, forecast._name = index.copy(), name
-        forecast._parts = forecast._paths = None
+        forecast._parts = forecast._paths = forecast._mixture = None
         forecast._settle(marginals, cor, None)
         return forecast._made(None, None)
 
-    def _settle(self, marginals: Marginals, cor: Array, cov: Array | None) -> None:
-        """Set the marginals of the steps and their moments; ``cov`` if it is known already."""
+    def _settle(
+        self, marginals: Marginals, cor: Array, moments: tuple[Array, Array] | None
+    ) -> None:
+        """Set the marginals of the steps and their moments, which may be known already."""
         self._marginals, self._cor = marginals, cor
-        self._mean = marginals.mean()
-        self._cov = marginals.covariance(cor) if cov is None else cov
+        self._mean, self._cov = moments or (marginals.mean(), marginals.covariance(cor))
         # Up to the diagonal: a step is not to blame for the covariance with a later one.
         finite = np.isfinite(self._mean) & np.isfinite(np.tril(self._cov)).all(axis=1)
         fails = ~finite | (self._cov.diagonal() <= 0)
@@ -1034,6 +1059,7 @@ class Forecast:
             parts=self._mapped_parts(matrix),
             name=self._name,
             paths=self._mapped_paths(matrix),
+            mixture=None if self._mixture is None else self._mixture.mapped(matrix),
         )
 
     def _mapped_parts(self, matrix: Array) -> Mapping[str, Array] | None:

@@ -18,6 +18,7 @@ PARTS = (
     "inputs_missing",
     "inputs_regressors",
     "inputs_nonlinear",
+    "hyperparameters",
     "members",
     "calibration",
 )
@@ -152,6 +153,31 @@ def pool_parts(
     between = cov - joined(roots, covs)
     pooled["members"] = pooled.get("members", 0.0) + between
     return pooled
+
+
+def mixed_parts(
+    parts: Sequence[Mapping[str, Array]], p: Array, between: Array
+) -> dict[str, Array]:
+    """Parts of a mixture: the average of those of each, and the covariance of their means.
+
+    Parameters
+    ----------
+    parts : sequence of mapping of str to ndarray of shape (h, h)
+        Of each of the k.
+    p : ndarray of shape (k,)
+        Their probabilities.
+    between : ndarray of shape (h, h)
+        Covariance of the means.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (h, h)
+    """
+    mixed = {"hyperparameters": between}
+    for name in dict.fromkeys(name for each in parts for name in each):
+        terms = [share * each[name] for share, each in zip(p, parts, strict=True) if name in each]
+        mixed[name] = np.sum(terms, axis=0)
+    return mixed
 
 
 def variances(parts: Mapping[str, Array], cov: Array) -> dict[str, Array]:

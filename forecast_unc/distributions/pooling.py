@@ -98,7 +98,12 @@ def pool(members: Sequence[Member], weights: Array) -> tuple[Marginals, Array]:
     h = weights.shape[1]
     components = [
         Component(
-            w * _extended(c.weight, h), c.transform, _extended(c.mean, h), _extended(c.std, h)
+            w * _extended(c.weight, h),
+            c.transform,
+            _extended(c.mean, h),
+            _extended(c.std, h),
+            # beyond a member's end anything: it has no weight there
+            c.tail and c.tail.picked(np.minimum(np.arange(h), len(member.std) - 1)),
         )
         for w, member in zip(weights, members, strict=True)
         for c in member.marginals.components

@@ -55,6 +55,7 @@ _PART_COLORS = {
     "inputs_missing": "#D55E00",
     "inputs_regressors": "#F3D08A",
     "inputs_nonlinear": "#8A4B00",
+    "hyperparameters": "#56B4E9",
     "members": "#CC79A7",
     "calibration": "#009E73",
 }

@@ -192,6 +192,7 @@ class FittedModel:
             name=self.history.name,
             transform=None if self.transform.power is None else self.transform,
             paths=None if joint.paths is None else self._paths(joint.paths),
+            mixture=joint.mixture,
         )
         return forecast._made(method.propagation, ModelPaths(self, ahead))
 

@@ -3,10 +3,12 @@
 The input of each step is made of lagged values, observed or forecast, and of regressors.
 What is uncertain of them is a coordinate of one joint Gaussian: noisy or missing history,
 future regressors, earlier forecasts. The methods differ in what they keep of it; all return the
-joint mean and covariance of the next h observations.
+joint mean and covariance of the next h observations. Where one of several posteriors is right, the
+recursion goes through each by itself, as the same one is right at all steps, and the horizon is a
+mixture of theirs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -14,8 +16,9 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from forecast_unc._typing import Array
-from forecast_unc.distributions.parts import Deferred
-from forecast_unc.forecasting.filtering import State, moment_method, state_at_origin
+from forecast_unc.distributions.normal_mixture import NormalMixture
+from forecast_unc.distributions.parts import Deferred, mixed_parts
+from forecast_unc.forecasting.filtering import State, moment_method, run_in, state_at_origin
 from forecast_unc.forecasting.linear_recursion import (
     Scales,
     along_means,
@@ -33,7 +36,7 @@ from forecast_unc.forecasting.recursion import (
     at_step,
     check_stable,
 )
-from forecast_unc.forecasting.sampling import sample_paths
+from forecast_unc.forecasting.sampling import by_alternative, sample_paths_from
 from forecast_unc.regression.posterior import check_positive_variance
 
 # Paths that the mean slopes of "monte_carlo" are taken from, for its parts: so few cost little.
@@ -49,6 +52,7 @@ class Joint(NamedTuple):
     """(h, h) each, see `LinearRecursion.parts`; what they do not add up to is not linear in the
     inputs. None if the noise is not told from the function."""
     paths: Array | None = None  # (h, n), whose moments these are, if they were sampled
+    mixture: NormalMixture | None = None  # whose moments these are, of several posteriors
 
 
 def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -> Joint:
@@ -65,7 +69,8 @@ def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -
     method : Method
         How the uncertainty is propagated; not "auto". "naive" knows no uncertain inputs. Without
         `path_consistent` the function's error is drawn afresh at each step, as in the recursion of
-        Girard et al. 2003; so it is with a posterior that says nothing of two inputs together.
+        Girard et al. 2003; so it is with a posterior that says nothing of two inputs together. Then
+        which of several posteriors is right is drawn afresh, too.
 
     Returns
     -------
@@ -76,19 +81,41 @@ def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -
     Diverged
         If a step has a variance that is not positive, or the forecast runs away; with the step.
     """
+    found = by_alternative(model, method)
+    joints = [_propagate(one, past, future, own) for _, one, own in found]
+    return joints[0] if len(found) == 1 else _mixed(np.array([p for p, *_ in found]), joints)
+
+
+def _propagate(model: OneStepModel, past: Past, future: Future, method: Method) -> Joint:
+    """The joint of a single posterior."""
     if method.propagation not in ("mixture", "monte_carlo"):
         state = state_at_origin(model, past, method)
         return propagate_from(model, state, future, method)
     if method.propagation == "mixture":
         paths, ddof = pieces(model, past, future, method), 0
     else:
-        paths, ddof = sample_paths(model, past, future, method), 1
+        start = run_in(model, past)
+        paths, ddof = sample_paths_from(model, start, past, future, method), 1
     mean, cov = paths.mean(axis=0), np.atleast_2d(np.cov(paths, rowvar=False, ddof=ddof))
     kept = paths.T if method.propagation == "monte_carlo" else None
     if not model.posterior.joint:
         return Joint(mean, cov, None, kept)
     state = state_at_origin(model, past, method._replace(path_consistent=False))
     return Joint(mean, cov, _parts_of_paths(model, state, future, method, paths), kept)
+
+
+def _mixed(p: Array, joints: Sequence[Joint]) -> Joint:
+    """The joint of several posteriors of which one is right, by the rule of total covariance."""
+    mixture = NormalMixture(p, np.array([j.mean for j in joints]), np.array([j.cov for j in joints]))
+    parts = [joint.parts for joint in joints if joint.parts is not None]
+    merged = None
+    if len(parts) == len(joints):
+        merged = Deferred(partial(mixed_parts, parts, p, mixture.between))
+    sampled = [joint.paths for joint in joints if joint.paths is not None]
+    if sampled:
+        paths = np.hstack(sampled)
+        return Joint(paths.mean(axis=1), np.atleast_2d(np.cov(paths)), merged, paths)
+    return Joint(mixture.mean, mixture.cov, merged, None, mixture)
 
 
 def propagate_from(model: OneStepModel, state: State, future: Future, method: Method) -> Joint:

@@ -8,9 +8,9 @@ covariance along.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,6 +117,14 @@ class OneStepModel:
     def maps(self) -> LevelMap:
         """What inputs and levels are made of."""
         return LevelMap(self.lags, self.differencing)
+
+    @cached_property
+    def alternatives(self) -> tuple[tuple[float, Self], ...]:
+        """Models of which one is right at all steps, with their probabilities; or itself."""
+        found = self.posterior.alternatives
+        if len(found) == 1:
+            return ((1.0, self),)
+        return tuple((p, replace(self, posterior=one)) for p, one in found)
 
     @property
     def depth(self) -> int:

@@ -54,6 +54,11 @@ class AugmentedPosterior:
     augmented_precision: float
 
     @property
+    def alternatives(self) -> tuple[tuple[float, Self], ...]:
+        """Itself, with certainty."""
+        return ((1.0, self),)
+
+    @property
     def noise_var(self) -> float:
         """Variance of the noise that is part of the series."""
         return self.plain.noise_var

@@ -136,6 +136,11 @@ class KernelPosterior:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @property
+    def alternatives(self) -> tuple[tuple[float, Self], ...]:
+        """Itself, with certainty."""
+        return ((1.0, self),)
+
+    @property
     def signal_var(self) -> float:
         """Prior variance of the function outside the span of the features."""
         return self.kernel_var

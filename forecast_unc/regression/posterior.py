@@ -80,6 +80,11 @@ class Posterior(Protocol):
         ...
 
     @property
+    def alternatives(self) -> "tuple[tuple[float, Posterior], ...]":
+        """Posteriors of which one is right at all inputs, with their probabilities; or itself."""
+        ...
+
+    @property
     def noise_var(self) -> float:
         """Variance of the noise that is part of the series and is fed back, in squares of y."""
         ...

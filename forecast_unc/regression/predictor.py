@@ -52,6 +52,11 @@ class PredictorPosterior:
     predictor: Any
     scale: Array
 
+    @property
+    def alternatives(self) -> tuple[tuple[float, Self], ...]:
+        """Itself, with certainty."""
+        return ((1.0, self),)
+
     def mean(self, X: Array) -> Array:
         """Predictive mean at the rows of X, of shape (n,)."""
         return np.asarray(self.predictor.predict(X), dtype=np.float64)

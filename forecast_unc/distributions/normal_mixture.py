@@ -1,0 +1,201 @@
+r"""Steps of which one of several joint normal distributions is right: a mixture.
+
+.. math::
+
+    p(y) = \sum_k p_k\, \mathcal N(y \mid \mu_k, \Sigma_k), \qquad
+    \mathrm E[y] = \sum_k p_k \mu_k = \mu, \qquad
+    \mathrm{Cov}[y] = \sum_k p_k \bigl[\Sigma_k + (\mu_k - \mu)(\mu_k - \mu)'\bigr].
+
+A step by itself is a mixture of normals, too, and its quantiles have no closed form: they are the
+roots of its distribution function, found to the last digits. So is every linear combination of
+steps, and what is left once some of them are known.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from scipy.special import log_ndtr, logsumexp, ndtri_exp
+
+from forecast_unc._typing import Array
+from forecast_unc.distributions.tail import Positions
+
+# Newton's steps, safeguarded by bisection: of 7 nodes whose stds differ by up to 3 it takes 5 to 8.
+_MOST_ITERATIONS = 100
+_PRECISION = 4.0 * np.finfo(np.float64).eps
+
+
+@dataclass(frozen=True, eq=False)
+class NormalMixture:
+    """Joint normal distributions of h steps, of which one is right.
+
+    Parameters
+    ----------
+    p : ndarray of shape (k,)
+        Probability of each; they add up to 1.
+    means : ndarray of shape (k, h)
+        Their means.
+    covs : ndarray of shape (k, h, h)
+        Their covariances.
+    """
+
+    p: Array
+    means: Array
+    covs: Array
+
+    @cached_property
+    def mean(self) -> Array:
+        """Mean of each step, (h,)."""
+        return np.asarray(self.p @ self.means)
+
+    @cached_property
+    def between(self) -> Array:
+        """Covariance of the means, (h, h)."""
+        away = self.means - self.mean
+        return np.asarray((self.p * away.T) @ away)
+
+    @cached_property
+    def cov(self) -> Array:
+        """Joint covariance of the steps, (h, h)."""
+        return np.asarray(np.tensordot(self.p, self.covs, 1) + self.between)
+
+    def mapped(self, matrix: Array) -> "NormalMixture":
+        """The mixture of ``matrix @ y``, of the same probabilities."""
+        return NormalMixture(self.p, self.means @ matrix.T, matrix @ self.covs @ matrix.T)
+
+    def conditioned(self, at: Positions, values: Array, rest: Positions) -> "NormalMixture":
+        r"""The mixture of the other steps once some are known.
+
+        Each normal is conditioned, and its probability is in proportion to
+        :math:`p_k\, \mathcal N(y_o \mid \mu_{ko}, \Sigma_{koo})`.
+
+        Parameters
+        ----------
+        at : ndarray of int of shape (n,)
+            The steps that are known.
+        values : ndarray of shape (n,)
+            Their values.
+        rest : ndarray of int of shape (m,)
+            The steps to return.
+
+        Returns
+        -------
+        NormalMixture
+        """
+        log_p, means, covs = np.log(self.p), [], []
+        for k, (mean, cov) in enumerate(zip(self.means, self.covs, strict=True)):
+            chol = np.linalg.cholesky(cov[np.ix_(at, at)])
+            away = np.linalg.solve(chol, values - mean[at])
+            cross = np.linalg.solve(chol, cov[np.ix_(at, rest)])
+            log_p[k] -= 0.5 * away @ away + np.log(np.diagonal(chol)).sum()
+            means.append(mean[rest] + cross.T @ away)
+            covs.append(cov[np.ix_(rest, rest)] - cross.T @ cross)
+        p = np.exp(log_p - logsumexp(log_p))
+        return NormalMixture(p, np.array(means), np.array(covs))
+
+    def shape(self) -> "tuple[Array, Array, MixtureTail]":
+        """Median (h,), std (h,) and, in units of it, the shape of each step."""
+        std = np.sqrt(self.cov.diagonal())
+        h, used = len(std), self.p > 0.0
+        stds = np.sqrt(self.covs[used].diagonal(axis1=1, axis2=2))
+        tail = MixtureTail(
+            np.log(self.p[used]), self.means[used] / std, stds / std, np.zeros(h), np.ones(h)
+        )
+        center = tail.forward(np.zeros((1, 1)))[:, 0]
+        tail = MixtureTail(tail.log_p, tail.means - center, tail.stds, tail.mean, tail.std)
+        return std * center, std, tail
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureTail:
+    r"""The function T with :math:`\sum_k p_k \Phi((T(z) - m_k) / s_k) = \Phi(z)` at each step.
+
+    Parameters
+    ----------
+    log_p : ndarray of shape (k,)
+        Logarithms of the probabilities.
+    means, stds : ndarray of shape (k, h)
+        Means m and stds s of the normals, in units of the std of the mixture and from its median.
+    mean, std : ndarray of shape (h,)
+        0 and 1, unless some of the steps are known by now.
+    """
+
+    log_p: Array
+    means: Array
+    stds: Array
+    mean: Array
+    std: Array
+
+    @property
+    def var(self) -> Array:
+        """Variance of T(z), z a standard normal, (h,)."""
+        p = np.exp(self.log_p)
+        return np.asarray(p @ (self.stds**2 + (self.means - p @ self.means) ** 2))
+
+    @property
+    def growth(self) -> Array:
+        """Slope far out, (h,): the std of the widest."""
+        return np.asarray(self.stds.max(axis=0))
+
+    def forward(self, z: Array) -> Array:
+        """T at scores z, (h or 1, n), by Newton's method between bounds that close in."""
+        x = self.mean[:, None] + self.std[:, None] * z
+        means, stds = self.means[:, :, None], self.stds[:, :, None]
+        each = means + stds * x  # the quantiles of the normals enclose that of the mixture
+        low, high = each.min(axis=0), each.max(axis=0)
+        t = np.tensordot(np.exp(self.log_p), each, 1)
+        t = np.clip(t, low, high)
+        for _ in range(_MOST_ITERATIONS):
+            score = self._score(t, means, stds)
+            low, high = np.where(score <= x, t, low), np.where(score >= x, t, high)
+            new = t - (score - x) / self._steepness(t, score, means, stds)
+            new = np.where((new > low) & (new < high), new, 0.5 * (low + high))
+            done = np.abs(new - t) <= _PRECISION * (1.0 + np.abs(t))
+            t = new
+            if done.all():
+                break
+        return t
+
+    def slope(self, z: Array) -> Array:
+        """Derivative of :meth:`forward` in z, (h, n)."""
+        means, stds = self.means[:, :, None], self.stds[:, :, None]
+        t = self.forward(z)
+        score = self.mean[:, None] + self.std[:, None] * z
+        return np.asarray(self.std[:, None] / self._steepness(t, score, means, stds))
+
+    def inverse(self, t: Array) -> Array:
+        """The z of one value of T a step, (h,) or (n, h)."""
+        axes = (-1, *(1,) * (t.ndim - 1), t.shape[-1])
+        score = self._score(t, self.means.reshape(axes), self.stds.reshape(axes))
+        return np.asarray((score - self.mean) / self.std)
+
+    def picked(self, at: Positions) -> Self:
+        """The tail of the steps at the given positions."""
+        means, stds = self.means[:, at], self.stds[:, at]
+        return type(self)(self.log_p, means, stds, self.mean[at], self.std[at])
+
+    def conditioned(self, mean: Array, std: Array) -> Self:
+        """The tail of ``mean + std * z`` in place of z."""
+        means = self.mean + self.std * mean, self.std * std
+        return type(self)(self.log_p, self.means, self.stds, *means)
+
+    def of_groups(self, n: int) -> None:
+        """None: what sums of steps are is not known from the steps by themselves."""
+
+    def _score(self, t: Array, means: Array, stds: Array) -> Array:
+        """The z with Phi(z) = F(t), from the nearer tail for its digits."""
+        log_p = self._log_p(t)
+        u = (t - means) / stds
+        below = logsumexp(log_p + log_ndtr(u), axis=0)
+        above = logsumexp(log_p + log_ndtr(-u), axis=0)
+        return np.where(below < above, ndtri_exp(below), -ndtri_exp(above))
+
+    def _steepness(self, t: Array, score: Array, means: Array, stds: Array) -> Array:
+        """Derivative of :meth:`_score` in t, f(t) / phi(z)."""
+        u = (t - means) / stds
+        log_density = logsumexp(self._log_p(t) - 0.5 * u**2 - np.log(stds), axis=0)
+        return np.asarray(np.exp(log_density + 0.5 * score**2))
+
+    def _log_p(self, t: Array) -> Array:
+        return self.log_p.reshape(-1, *(1,) * t.ndim)

@@ -189,7 +189,7 @@ class MixtureTail:
         u = (t - means) / stds
         below = logsumexp(log_p + log_ndtr(u), axis=0)
         above = logsumexp(log_p + log_ndtr(-u), axis=0)
-        return np.where(below < above, ndtri_exp(below), -ndtri_exp(above))
+        return np.asarray(np.where(below < above, ndtri_exp(below), -ndtri_exp(above)))
 
     def _steepness(self, t: Array, score: Array, means: Array, stds: Array) -> Array:
         """Derivative of :meth:`_score` in t, f(t) / phi(z)."""

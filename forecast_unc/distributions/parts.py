@@ -155,9 +155,7 @@ def pool_parts(
     return pooled
 
 
-def mixed_parts(
-    parts: Sequence[Mapping[str, Array]], p: Array, between: Array
-) -> dict[str, Array]:
+def mixed_parts(parts: Sequence[Mapping[str, Array]], p: Array, between: Array) -> dict[str, Array]:
     """Parts of a mixture: the average of those of each, and the covariance of their means.
 
     Parameters

@@ -106,7 +106,9 @@ def _propagate(model: OneStepModel, past: Past, future: Future, method: Method) 
 
 def _mixed(p: Array, joints: Sequence[Joint]) -> Joint:
     """The joint of several posteriors of which one is right, by the rule of total covariance."""
-    mixture = NormalMixture(p, np.array([j.mean for j in joints]), np.array([j.cov for j in joints]))
+    mixture = NormalMixture(
+        p, np.array([j.mean for j in joints]), np.array([j.cov for j in joints])
+    )
     parts = [joint.parts for joint in joints if joint.parts is not None]
     merged = None
     if len(parts) == len(joints):

@@ -70,9 +70,7 @@ def sample_paths(model: OneStepModel, past: Past, future: Future, method: Method
     )
 
 
-def by_alternative(
-    model: OneStepModel, method: Method
-) -> list[tuple[float, OneStepModel, Method]]:
+def by_alternative(model: OneStepModel, method: Method) -> list[tuple[float, OneStepModel, Method]]:
     """Each model of which one is right, with its probability and the method for it.
 
     Of sample paths each gets its share, by rounding, and draws of its own. One that would get

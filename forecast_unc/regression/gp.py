@@ -1,9 +1,9 @@
 """Gaussian process regression: hyper-parameters by the evidence."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,8 +19,10 @@ from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.regression.cholesky import move
 from forecast_unc.regression.evidence import GaussianProcessEvidence, covariance_matrix
+from forecast_unc.regression.hyperposterior import Design, design
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
+from forecast_unc.regression.posterior_mixture import PosteriorMixture
 from forecast_unc.regression.regressor import (
     KernelRegressor,
     LeadingMeans,
@@ -59,6 +61,10 @@ _SCALE_BOUNDS = ((1e-3, 1e2), (1e-4, 1e1), (1e-4, 1e1))
 # 1e-6 (noise-free logistic map, amplitude 60) variances were 2 % wrong, at 1e-4 they keep five
 # digits or more.
 _LEAST_NOISE_RATIO = 1e-4
+# Rows, evenly spaced and the last one with them, at which an effect of hyper-parameters counts; and
+# the widest std of a log hyper-parameter, where there is no prior.
+_EFFECT_ROWS = 12
+_WIDEST_LOG_STD = 2.0 * _LOG_STD
 # One row in so many is the most to drop by an update: 64 of 800 took 10 ms where the complete
 # factorization took 8, 64 of 2000 took 60 of 93 ms.
 _DROPS = 16
@@ -69,7 +75,7 @@ _MATRICES = 3
 
 
 class _Optimum(NamedTuple):
-    log_hyperparameters: Array  # (d + 2 + g,), log [l, a, tau, s] on standardized data
+    log_hyperparameters: Array  # (q,), the free ones of log [l, a, tau, s], standardized
     log_evidence: float  # of the standardized targets
     converged: bool
     n_iter: int
@@ -83,6 +89,58 @@ class _SearchSpace(NamedTuple):
     median: Array
     log_std: Array  # of the prior; infinite without
     bounds: Array  # (d + 2 + g, 2)
+
+
+class _Objective:
+    """-log(evidence prior) of the free log hyper-parameters x, and its gradient.
+
+    Parameters
+    ----------
+    evidence : GaussianProcessEvidence
+        Of standardized data.
+    space : _SearchSpace
+        What is free, and its prior.
+    least_ratio : float
+        The noise is no less than so many amplitudes.
+    """
+
+    def __init__(
+        self, evidence: GaussianProcessEvidence, space: _SearchSpace, least_ratio: float
+    ) -> None:
+        self._evidence, self._space, self._least_ratio = evidence, space, least_ratio
+        self._d, free = len(evidence.X), space.free
+        self._median, self._precision = space.median[free], space.log_std[free] ** -2
+
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        theta, d = self._with_given(x), self._d
+        scales = np.exp(theta)
+        noise_std, share = self._noise(theta)
+        value, gradient = self._evidence(scales[:d], scales[d], scales[d + 1 : -1], noise_std)
+        gradient[d] += (1.0 - share) * gradient[-1]
+        gradient[-1] *= share
+        away = self._precision * (x - self._median)
+        return value - self.log_prior(x), gradient[self._space.free] + away
+
+    def log_prior(self, x: Array) -> float:
+        """Log prior, up to a constant."""
+        return float(-0.5 * self._precision @ (x - self._median) ** 2)
+
+    def theta(self, x: Array) -> Array:
+        """All log [l, a, tau, s], (d + 2 + g,), the noise as it is used."""
+        theta = self._with_given(x)
+        theta[-1] = np.log(self._noise(theta)[0])
+        return theta
+
+    def _with_given(self, x: Array) -> Array:
+        theta = self._space.start.copy()
+        theta[self._space.free] = x
+        return theta
+
+    def _noise(self, theta: Array) -> tuple[float, float]:
+        """Noise std, no less than its least ratio to the amplitude, and s's share of it."""
+        own = np.exp(2.0 * theta[-1])
+        least = (self._least_ratio * np.exp(theta[self._d])) ** 2
+        return float(np.sqrt(own + least)), float(own / (own + least))
 
 
 class GPRegressor(KernelRegressor):
@@ -127,6 +185,12 @@ class GPRegressor(KernelRegressor):
         Noise standard deviation in units of y as given to `fit`, kept fixed. Give it when it is
         known, for instance for simulated data. In a `Forecaster` y is standardized: give stds of
         the measurement error in units of the series as its `y_std`.
+    hyperparameters : {"mode", "integrated"}, default="mode"
+        "mode" takes the most probable hyper-parameters for the true ones. "integrated" averages over
+        their posterior, by up to 10 nodes along the directions that move predictions most: for few
+        rows, where they are not well known. Each node keeps a factorization of its own, so that
+        `condition` and forecasts take 10 times as long, and `fit` some 100 evidences longer.
+        Attributes named after a hyper-parameter are those of the mode.
     n_restarts : int, default=0
         Further starting points, drawn at random. The best optimum is kept; each restart
         costs as much as the first fit.
@@ -138,8 +202,12 @@ class GPRegressor(KernelRegressor):
 
     Attributes
     ----------
-    posterior_ : KernelPosterior
-        The posterior, from which all predictions are made.
+    posterior_ : KernelPosterior or PosteriorMixture
+        The posterior, from which all predictions are made: a mixture if integrated.
+    nodes_ : tuple of GPRegressor
+        Regressors, one a node, if integrated; else empty.
+    node_weights_ : ndarray of shape (k,)
+        Their weights, which add up to 1.
     lengthscales_ : ndarray of shape (d,)
         In units of the inputs; a large one means an input without nonlinear influence.
     amplitude_ : float
@@ -179,7 +247,9 @@ class GPRegressor(KernelRegressor):
     # iterations); by n^3 one of 3000 takes 55 s. Memory is 3 (n, n) arrays: 220 MB at 3000 rows.
     most_rows: ClassVar[int | None] = 3000
 
-    posterior_: KernelPosterior
+    posterior_: KernelPosterior | PosteriorMixture
+    nodes_: tuple["GPRegressor", ...]
+    node_weights_: Array
 
     def __init__(
         self,
@@ -190,6 +260,7 @@ class GPRegressor(KernelRegressor):
         bias: Literal["free", "shrunk"] | None = "free",
         lengthscales: Lengthscales = None,
         noise_std: float | None = None,
+        hyperparameters: Literal["mode", "integrated"] = "mode",
         n_restarts: int = 0,
         tol: float = 1e-10,
         random_state: RandomState = None,
@@ -200,6 +271,7 @@ class GPRegressor(KernelRegressor):
         self.bias = bias
         self.lengthscales = lengthscales
         self.noise_std = noise_std
+        self.hyperparameters = hyperparameters
         self.n_restarts = n_restarts
         self.tol = tol
         self.random_state = random_state
@@ -227,6 +299,7 @@ class GPRegressor(KernelRegressor):
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
         self._check_parameters(X.shape[1])
+        self.nodes_, self.node_weights_ = (), np.zeros(0)
         check_rows_in_memory(len(X), _MATRICES)
         n, d = X.shape
         groups = np.zeros(d, dtype=np.intp) if self.groups is None else np.asarray(self.groups)
@@ -239,25 +312,32 @@ class GPRegressor(KernelRegressor):
         evidence = GaussianProcessEvidence(
             (X - self._input_offset) / input_scale, standardized, self.linear, groups, bias_scale
         )
-        with blas_threads(n):
-            best = self._maximize(evidence, input_scale, output_scale)
-        theta = np.exp(best.log_hyperparameters)
-        self.lengthscales_ = theta[:d] * input_scale
-        self.amplitude_ = float(theta[d]) * output_scale
-        self.noise_std_ = float(theta[-1]) * output_scale
-        self.linear_scale_ = (
-            np.where(groups < 0, 0.0, np.append(theta[d + 1 : -1], 0.0)[groups])
-            * output_scale
-            * self.linear
-            / input_scale
-        )
+        space = self._search_space(evidence, input_scale, output_scale)
+        least_ratio = _LEAST_NOISE_RATIO if self.noise_std is None else 0.0
+        objective = _Objective(evidence, space, least_ratio)
         self._bias_scale = bias_scale * output_scale * self.linear
-        self._linear_std = np.append(self.linear_scale_, self._bias_scale)
+        inputs: Array = X - self._input_offset
+
+        def at(x: Array) -> GPRegressor:
+            node = copy.copy(self)
+            node.hyperparameters = "mode"
+            node._set_hyperparameters(objective.theta(x), groups, input_scale, output_scale)
+            node.posterior_ = node._posterior(inputs, y, node._factor(inputs))
+            return node
+
+        with blas_threads(n):
+            best = self._maximize(objective, space)
+            theta = objective.theta(best.log_hyperparameters)
+            self._set_hyperparameters(theta, groups, input_scale, output_scale)
+            if self.hyperparameters == "integrated":
+                rows = X[np.linspace(0, n - 1, min(n, _EFFECT_ROWS)).astype(np.intp)]
+                found = self._design(objective, space, best.log_hyperparameters, at, rows)
+                self.nodes_, self.node_weights_ = tuple(map(at, found.nodes)), found.p
+                self._mix()
+            else:
+                self.posterior_ = self._posterior(inputs, y, self._factor(inputs))
         self.log_evidence_ = best.log_evidence - n * float(np.log(output_scale))
         self.converged_, self.n_iter_ = best.converged, best.n_iter
-        inputs: Array = X - self._input_offset
-        with blas_threads(n):
-            self.posterior_ = self._posterior(inputs, y, self._factor(inputs))
         return self
 
     def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -281,10 +361,14 @@ class GPRegressor(KernelRegressor):
         """
         check_is_fitted(self)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
+        conditioned = copy.copy(self)
+        if self.nodes_:
+            conditioned.nodes_ = tuple(node.condition(X, y) for node in self.nodes_)
+            conditioned._mix()
+            return conditioned
         inputs: Array = np.asarray(X) - self._input_offset
         chol = self._moved_factor(inputs)
         chol = self._factor(inputs) if chol is None else chol
-        conditioned = copy.copy(self)
         conditioned.posterior_ = self._posterior(inputs, np.asarray(y, dtype=np.float64), chol)
         return conditioned
 
@@ -294,7 +378,10 @@ class GPRegressor(KernelRegressor):
         The factor of the first rows is the first block of that of all: with K = L L' and
         r = L^-1 y, the weights of the first m rows are those of L_m' b = r_m.
         """
-        posterior = self.posterior_
+        if self.nodes_:
+            each = [node.leading_means(X, y, counts) for node in self.nodes_]
+            return lambda inputs: np.asarray(self.node_weights_ @ [one(inputs) for one in each])
+        posterior = self._kernel_posterior
         chol = posterior.factors[0].chol
         residual = dtrsv(chol, y - self._output_offset, lower=1)
         weights = np.zeros((len(y), len(counts)), order="F")
@@ -339,6 +426,11 @@ class GPRegressor(KernelRegressor):
             raise ValueError(
                 f"tol must lie strictly between 0 and 1; got {self.tol!r}. 1e-6 is a loose one."
             )
+        if self.hyperparameters not in ("mode", "integrated"):
+            raise ValueError(
+                "hyperparameters must be 'mode' or 'integrated'; got "
+                f"{self.hyperparameters!r}. 'mode' takes the most probable ones."
+            )
         check_lengthscales(self.lengthscales, d, "learn them")
         check_noise_std(self.noise_std)
         check_whole("n_restarts", self.n_restarts, 0, "0 is one search from the standard start.")
@@ -351,36 +443,11 @@ class GPRegressor(KernelRegressor):
             return 0.0
         return float(np.sqrt(max(0.0, y.mean() ** 2 - _AKAIKE * y.var() / len(y))))
 
-    def _maximize(
-        self, evidence: GaussianProcessEvidence, input_scale: Array, output_scale: float
-    ) -> _Optimum:
+    def _maximize(self, objective: _Objective, space: _SearchSpace) -> _Optimum:
         """Best of the searches over log [l, a, tau, s], on standardized data."""
-        space = self._search_space(evidence, input_scale, output_scale)
-        d, theta, free = len(input_scale), space.start.copy(), space.free
-        median, bounds = space.median[free], space.bounds[free]
-        precision = space.log_std[free] ** -2
-
-        def noise(theta: Array) -> tuple[float, float]:
-            """Noise std, no less than its least ratio to the amplitude, and s's share of it."""
-            own, least = np.exp(2.0 * theta[-1]), (_LEAST_NOISE_RATIO * np.exp(theta[d])) ** 2
-            if self.noise_std is not None:
-                least = 0.0
-            return float(np.sqrt(own + least)), float(own / (own + least))
-
-        def log_prior(x: Array) -> float:
-            return float(-0.5 * precision @ (x - median) ** 2)
-
-        def objective(x: Array) -> tuple[float, Array]:
-            theta[free] = x
-            scales = np.exp(theta)
-            noise_std, share = noise(theta)
-            value, gradient = evidence(scales[:d], scales[d], scales[d + 1 : -1], noise_std)
-            gradient[d] += (1.0 - share) * gradient[-1]
-            gradient[-1] *= share
-            return value - log_prior(x), gradient[free] + precision * (x - median)
-
+        median, bounds = space.median[space.free], space.bounds[space.free]
         rng = generator(self.random_state)
-        starts = [space.start[free]]
+        starts = [space.start[space.free]]
         for _ in range(self.n_restarts):
             draw = median + _LOG_STD * rng.standard_normal(len(median))
             starts.append(np.clip(draw, *bounds.T))
@@ -395,10 +462,53 @@ class GPRegressor(KernelRegressor):
                 f"factorization that fails with noise_std={self.noise_std!r}, "
                 f"lengthscales={self.lengthscales!r}. Give a larger noise_std, or learn both."
             )
-        theta[free] = best.x
-        log_evidence = -float(best.fun) - log_prior(best.x)
-        theta[-1] = np.log(noise(theta)[0])
-        return _Optimum(theta, log_evidence, bool(best.success), int(best.nit))
+        log_evidence = -float(best.fun) - objective.log_prior(best.x)
+        return _Optimum(best.x, log_evidence, bool(best.success), int(best.nit))
+
+    def _set_hyperparameters(
+        self, theta: Array, groups: NDArray[np.intp], input_scale: Array, output_scale: float
+    ) -> None:
+        """Take exp(theta), of standardized data, in the units of the data."""
+        d, scales = len(input_scale), np.exp(theta)
+        self.lengthscales_ = scales[:d] * input_scale
+        self.amplitude_ = float(scales[d]) * output_scale
+        self.noise_std_ = float(scales[-1]) * output_scale
+        self.linear_scale_ = (
+            np.where(groups < 0, 0.0, np.append(scales[d + 1 : -1], 0.0)[groups])
+            * output_scale
+            * self.linear
+            / input_scale
+        )
+        self._linear_std = np.append(self.linear_scale_, self._bias_scale)
+
+    def _design(
+        self,
+        objective: _Objective,
+        space: _SearchSpace,
+        mode: Array,
+        at: Callable[[Array], "GPRegressor"],
+        rows: Array,
+    ) -> Design:
+        """Log hyper-parameters that stand for their posterior, by their effect at some rows."""
+        center, var = at(mode).posterior_.predict(rows)
+
+        def effect(x: Array) -> Array:
+            mean, other = at(x).posterior_.predict(rows)
+            return np.concatenate([(mean - center) / np.sqrt(var), 0.5 * np.log(other / var)])
+
+        log_std = np.minimum(space.log_std[space.free], _WIDEST_LOG_STD)
+        return design(objective, effect, mode, log_std, space.bounds[space.free])
+
+    @property
+    def _kernel_posterior(self) -> KernelPosterior:
+        """The posterior of one set of hyper-parameters."""
+        return cast(KernelPosterior, self.posterior_)
+
+    def _mix(self) -> None:
+        """Make the posterior that of the nodes."""
+        self.posterior_ = PosteriorMixture(
+            tuple(node.posterior_ for node in self.nodes_), self.node_weights_
+        )
 
     def _search_space(
         self, evidence: GaussianProcessEvidence, input_scale: Array, output_scale: float
@@ -450,7 +560,7 @@ class GPRegressor(KernelRegressor):
 
     def _moved_factor(self, X: Array) -> Array | None:
         """Cholesky factor of the rows X from the present one, if they continue its rows."""
-        held = self.posterior_.centers
+        held = self._kernel_posterior.centers
         for dropped in np.flatnonzero((held[: len(held) // _DROPS + 1] == X[0]).all(axis=1)):
             kept = len(held) - int(dropped)
             if np.array_equal(held[dropped:], X[:kept]):
@@ -458,7 +568,7 @@ class GPRegressor(KernelRegressor):
                 cross, block = self._covariance(X[:kept], new), self._covariance(new, new)
                 block += self.noise_std_**2 * np.eye(len(new))
                 try:
-                    return move(self.posterior_.factors[0].chol, int(dropped), cross, block)
+                    return move(self._kernel_posterior.factors[0].chol, int(dropped), cross, block)
                 except LinAlgError:  # which a fresh factorization puts in terms of the noise
                     return None
         return None

@@ -433,7 +433,14 @@ def test_parts_add_up_after_aggregation(forecast):
         parts = each.decompose()
         assert list(parts.columns) == list(PARTS)
         kinds = each.decompose(by_kind=True)
-        assert list(kinds.columns) == ["noise", "function", "inputs", "members", "calibration"]
+        assert list(kinds.columns) == [
+            "noise",
+            "function",
+            "inputs",
+            "hyperparameters",
+            "members",
+            "calibration",
+        ]
         for each_way in (parts, kinds):
             np.testing.assert_allclose(each_way.sum(axis=1), each.var, rtol=1e-13)
 

@@ -20,6 +20,8 @@ from tests import oracles
         GPRegressor(),
         GPRegressor(linear=False, n_restarts=1, random_state=0),
         GPRegressor(prior="shrunk", bias="shrunk", tol=1e-6),
+        GPRegressor(hyperparameters="integrated"),
+        GPRegressor(hyperparameters="integrated", prior="shrunk", linear=False),
     ]
 )
 def test_follows_the_scikit_learn_contract(estimator, check):

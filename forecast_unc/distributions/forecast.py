@@ -461,7 +461,8 @@ class Forecast:
             return self
         at = np.arange(n)
         marginals, matrix = self._marginals.picked(at), np.eye(n, len(self))
-        result = self._of(self._index[:n], marginals, self._cor[:n, :n], self._name)
+        moments = None if self._mixture is None else (self._mean[:n], self._cov[:n, :n])
+        result = self._of(self._index[:n], marginals, self._cor[:n, :n], self._name, moments)
         result._parts, result._paths = self._mapped_parts(matrix), self._mapped_paths(matrix)
         result._mixture = None if self._mixture is None else self._mixture.mapped(matrix)
         sampler = None if self._sampler is None else MappedPaths(self._sampler, matrix)
@@ -1019,12 +1020,19 @@ class Forecast:
         return np.asarray(values[at])
 
     @classmethod
-    def _of(cls, index: pd.Index[Any], marginals: Marginals, cor: Array, name: Any) -> Self:
+    def _of(
+        cls,
+        index: pd.Index[Any],
+        marginals: Marginals,
+        cor: Array,
+        name: Any,
+        moments: tuple[Array, Array] | None = None,
+    ) -> Self:
         """Forecast of given marginals and correlations of their normal scores, without parts."""
         forecast = cls.__new__(cls)
         forecast._index, forecast._name = index.copy(), name
         forecast._parts = forecast._paths = forecast._mixture = None
-        forecast._settle(marginals, cor, None)
+        forecast._settle(marginals, cor, moments)
         return forecast._made(None, None)
 
     def _settle(

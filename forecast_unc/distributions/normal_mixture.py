@@ -155,7 +155,7 @@ class MixtureTail:
             t = new
             if done.all():
                 break
-        return t
+        return np.asarray(t)
 
     def slope(self, z: Array) -> Array:
         """Derivative of :meth:`forward` in z, (h, n)."""

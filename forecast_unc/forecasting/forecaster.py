@@ -369,6 +369,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         for number, model in enumerate(self.models_, start=1):
             learned = model.learned()
             parts = [f"{words[key]} {value:.4g}" for key, value in learned.items() if key in words]
+            if learned.get("nodes_"):
+                parts.append(f"hyper-parameters integrated over {len(learned['nodes_'])} nodes")
             if not learned.get("converged_", True):
                 parts.append("not converged")
             lines.append(f"model {number}: {', '.join(parts) or repr(model.regressor)}")

@@ -254,7 +254,7 @@ class FittedModel:
 
     def learned(self) -> dict[str, Any]:
         """What the regressor learned: its noise, evidence and search, where it has them."""
-        names = ("noise_std_", "log_evidence_", "n_iter_", "converged_")
+        names = ("noise_std_", "log_evidence_", "n_iter_", "converged_", "nodes_")
         found = ((name, getattr(self.regressor, name, None)) for name in names)
         return {name: value for name, value in found if value is not None}
 

@@ -61,10 +61,8 @@ _SCALE_BOUNDS = ((1e-3, 1e2), (1e-4, 1e1), (1e-4, 1e1))
 # 1e-6 (noise-free logistic map, amplitude 60) variances were 2 % wrong, at 1e-4 they keep five
 # digits or more.
 _LEAST_NOISE_RATIO = 1e-4
-# Rows, evenly spaced and the last one with them, at which an effect of hyper-parameters counts; and
-# the widest std of a log hyper-parameter, where there is no prior.
+# Rows, evenly spaced and the last one with them, at which an effect of hyper-parameters counts.
 _EFFECT_ROWS = 12
-_WIDEST_LOG_STD = 2.0 * _LOG_STD
 # One row in so many is the most to drop by an update: 64 of 800 took 10 ms where the complete
 # factorization took 8, 64 of 2000 took 60 of 93 ms.
 _DROPS = 16
@@ -186,11 +184,11 @@ class GPRegressor(KernelRegressor):
         known, for instance for simulated data. In a `Forecaster` y is standardized: give stds of
         the measurement error in units of the series as its `y_std`.
     hyperparameters : {"mode", "integrated"}, default="mode"
-        "mode" takes the most probable hyper-parameters for the true ones. "integrated" averages over
-        their posterior, by up to 10 nodes along the directions that move predictions most: for few
-        rows, where they are not well known. Each node keeps a factorization of its own, so that
-        `condition` and forecasts take 10 times as long, and `fit` some 100 evidences longer.
-        Attributes named after a hyper-parameter are those of the mode.
+        "mode" takes the most probable hyper-parameters for the true ones. "integrated" averages
+        over their posterior, by up to 10 nodes along the directions that move predictions most:
+        for few rows, where they are not well known. It needs a prior. Each node has a
+        factorization of its own, so that `condition` and forecasts take 10 times as long; `fit`
+        about 3 times. Attributes named after a hyper-parameter are those of the mode.
     n_restarts : int, default=0
         Further starting points, drawn at random. The best optimum is kept; each restart
         costs as much as the first fit.
@@ -431,6 +429,11 @@ class GPRegressor(KernelRegressor):
                 "hyperparameters must be 'mode' or 'integrated'; got "
                 f"{self.hyperparameters!r}. 'mode' takes the most probable ones."
             )
+        if self.hyperparameters == "integrated" and self.prior is None:
+            raise ValueError(
+                "prior must be 'weak' or 'shrunk' for hyperparameters='integrated'; got None. "
+                "Without one their posterior may have no mean: use 'weak'."
+            )
         check_lengthscales(self.lengthscales, d, "learn them")
         check_noise_std(self.noise_std)
         check_whole("n_restarts", self.n_restarts, 0, "0 is one search from the standard start.")
@@ -496,8 +499,8 @@ class GPRegressor(KernelRegressor):
             mean, other = at(x).posterior_.predict(rows)
             return np.concatenate([(mean - center) / np.sqrt(var), 0.5 * np.log(other / var)])
 
-        log_std = np.minimum(space.log_std[space.free], _WIDEST_LOG_STD)
-        return design(objective, effect, mode, log_std, space.bounds[space.free])
+        free = space.free
+        return design(objective, effect, mode, space.log_std[free], space.bounds[free])
 
     @property
     def _kernel_posterior(self) -> KernelPosterior:

@@ -1,0 +1,259 @@
+"""Hyper-parameters that are not known: the design, and a GP integrated over them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from forecast_unc import Forecaster, GPRegressor, load_model
+from forecast_unc.regression.hyperposterior import curvature, derivative, design
+from tests import oracles
+
+FAR = np.tile([-50.0, 50.0], (3, 1))
+UNIT = np.ones(3)
+ROOT = np.array([[0.6, 0.0, 0.0], [0.2, 0.5, 0.0], [-0.1, 0.3, 0.4]])
+
+
+def normal(x):
+    """-log density of N(1, R R') and its gradient."""
+    away = np.linalg.solve(ROOT @ ROOT.T, x - 1.0)
+    return 0.5 * float((x - 1.0) @ away), away
+
+
+def test_of_a_normal_posterior_moments_to_degree_three_are_exact():
+    found = design(normal, lambda x: x, UNIT, 10.0 * UNIT, FAR)
+    assert len(found.p) == 6  # the mode has no weight
+    np.testing.assert_allclose(found.p.sum(), 1.0, rtol=1e-14)
+    mean = found.p @ found.nodes
+    # the search for a side's std ends within 1 %
+    np.testing.assert_allclose(mean, 1.0, atol=0.01)
+    away = found.nodes - 1.0
+    np.testing.assert_allclose((found.p * away.T) @ away, ROOT @ ROOT.T, atol=0.02 * 0.36)
+
+
+def test_only_directions_that_move_predictions_get_nodes():
+    found = design(normal, lambda x: np.array([x[0] - 0.5 * x[1]]), UNIT, 10.0 * UNIT, FAR)
+    assert len(found.p) == 3
+    np.testing.assert_allclose(found.nodes[0], 1.0)
+    np.testing.assert_allclose(found.p, [2 / 3, 1 / 6, 1 / 6], rtol=1e-12)
+    # along the direction that moves it, in units of its posterior: the effect has its variance
+    slope = np.array([1.0, -0.5, 0.0])
+    var = found.p @ ((found.nodes - 1.0) @ slope) ** 2
+    np.testing.assert_allclose(var, slope @ ROOT @ ROOT.T @ slope, rtol=0.02)
+    alone = design(normal, lambda x: np.zeros(2), UNIT, 10.0 * UNIT, FAR)
+    np.testing.assert_array_equal(alone.nodes, UNIT[None])
+    np.testing.assert_array_equal(alone.p, [1.0])
+
+
+def test_a_side_has_the_mass_of_half_a_normal_of_its_own_std():
+    stds = 0.4, 1.2
+
+    def split(x):
+        std = stds[int(x[0] > 0.0)]
+        return 0.5 * float(x[0] / std) ** 2, x / std**2
+
+    found = design(split, lambda x: x, np.zeros(1), np.array([2.0]), FAR[:1])
+    np.testing.assert_allclose(found.p[1:], np.array([0.4, 1.2]) / (3 * 1.6), rtol=0.02)
+    np.testing.assert_allclose(found.nodes[1:, 0], np.sqrt(3) * np.array([-0.4, 1.2]), rtol=0.02)
+
+
+def test_nodes_lie_within_the_bounds_and_the_prior():
+    def flat(x):
+        return -1e-3 * float(x @ x), -2e-3 * x  # a maximum of the objective, not a minimum
+
+    bounds = np.array([[-0.3, 4.0], [0.0, 0.7]])
+    found = design(flat, lambda x: x, np.zeros(2), np.array([1.0, 2.0]), bounds)
+    assert (found.nodes >= bounds[:, 0]).all()
+    assert (found.nodes <= bounds[:, 1]).all()
+    assert (found.p > 0.0).all()
+
+
+def test_the_curvature_is_the_second_difference_of_the_value():
+    def value(x):
+        return float(np.exp(x[0]) + np.cos(x[1] * x[0]) + x[2] ** 4)
+
+    def gradient(x):
+        return oracles.finite_difference(value, x, 1e-6)
+
+    at = np.array([0.3, -0.4, 0.8])
+    hessian = np.array(
+        [
+            [np.exp(at[0]) - at[1] ** 2 * np.cos(at[0] * at[1]), 0.0, 0.0],
+            [0.0, -(at[0] ** 2) * np.cos(at[0] * at[1]), 0.0],
+            [0.0, 0.0, 12 * at[2] ** 2],
+        ]
+    )
+    mixed = -np.sin(at[0] * at[1]) - at[0] * at[1] * np.cos(at[0] * at[1])
+    hessian[0, 1] = hessian[1, 0] = mixed
+    np.testing.assert_allclose(curvature(gradient, at, FAR), hessian, atol=3e-3)
+    # at a bound by a one-sided difference
+    ends = np.column_stack([at, at + 1.0])
+    np.testing.assert_allclose(derivative(lambda x: x**2, at, ends), np.diag(2 * at), atol=0.03)
+
+
+# A GP
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-2, 2, size=(15, 1))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(15)
+
+
+def test_a_single_hyperparameter_is_integrated_like_by_quadrature(data):
+    """The amplitude alone: its posterior is a curve."""
+    X, y = data
+    fixed = {"linear": False, "lengthscales": 0.8, "noise_std": 0.3}
+    gp = GPRegressor(hyperparameters="integrated", **fixed).fit(X, y)
+    centered, scale = y - y.mean(), y.std()
+    at = np.linspace(-3, 3, 7)[:, None]
+    grid = np.linspace(np.log(1e-3), np.log(1e2), 2000)
+    log_p, means, variances = [], [], []
+    for log_amplitude in grid:
+        a = np.exp(log_amplitude) * scale
+        K = a**2 * oracles.squared_exponential(X, X, np.array([0.8])) + 0.09 * np.eye(15)
+        k = a**2 * oracles.squared_exponential(X, at, np.array([0.8]))
+        evidence = oracles.gp_log_evidence(centered, K)
+        log_p.append(evidence + norm.logpdf(log_amplitude, np.log(0.5), 1.5))
+        means.append(y.mean() + k.T @ np.linalg.solve(K, centered))
+        variances.append(a**2 + 0.09 - np.einsum("ij,ij->j", k, np.linalg.solve(K, k)))
+    p = np.exp(np.array(log_p) - np.max(log_p))
+    p /= p.sum()
+    mean = p @ means
+    var = p @ (variances + (means - mean) ** 2)
+    ours, std = gp.predict(at, return_std=True)
+    np.testing.assert_allclose((ours - mean) / np.sqrt(var), 0.0, atol=0.03)
+    np.testing.assert_allclose(std, np.sqrt(var), rtol=0.03)
+    mode = GPRegressor(**fixed).fit(X, y).predict(at, return_std=True)
+    assert np.abs(std / np.sqrt(var) - 1).max() < 0.3 * np.abs(mode[1] / np.sqrt(var) - 1).max()
+
+
+def test_predictions_are_the_mixture_of_the_nodes(data):
+    X, y = data
+    gp = GPRegressor(hyperparameters="integrated").fit(X, y)
+    mode = GPRegressor().fit(X, y)
+    assert gp.noise_std_ == mode.noise_std_
+    assert gp.log_evidence_ == mode.log_evidence_
+    np.testing.assert_allclose(gp.node_weights_.sum(), 1.0, rtol=1e-14)
+    at, p = np.array([[0.3], [5.0]]), gp.node_weights_
+    each = np.array([node.predict(at, return_std=True) for node in gp.nodes_])
+    mean = p @ each[:, 0]
+    var = p @ (each[:, 1] ** 2 + (each[:, 0] - mean) ** 2)
+    ours, std = gp.predict(at, return_std=True)
+    np.testing.assert_allclose(ours, mean, rtol=1e-12)
+    np.testing.assert_allclose(std, np.sqrt(var), rtol=1e-12)
+    found = gp.predict_uncertain([0.3], [[0.2]])
+    moments = [node.predict_uncertain([0.3], [[0.2]]) for node in gp.nodes_]
+    np.testing.assert_allclose(found.mean, p @ [m.mean for m in moments], rtol=1e-12)
+    np.testing.assert_allclose(
+        found.var, p @ [m.var + (m.mean - found.mean) ** 2 for m in moments], rtol=1e-12
+    )
+    counts = [5, 9]
+    means = gp.leading_means(X, y, counts)(at)
+    again = [
+        gp.condition(X[:n], y[:n]).predict(x[None])[0] for n, x in zip(counts, at, strict=True)
+    ]
+    np.testing.assert_allclose(means, again, rtol=1e-9)
+
+
+def test_a_change_of_units_changes_nothing(data):
+    X, y = data
+    gp = GPRegressor(hyperparameters="integrated").fit(X, y)
+    other = GPRegressor(hyperparameters="integrated").fit(100.0 * X, 5.0 + 0.01 * y)
+    at = np.array([[0.3], [3.0]])
+    mean, std = gp.predict(at, return_std=True)
+    theirs, theirs_std = other.predict(100.0 * at, return_std=True)
+    np.testing.assert_allclose((theirs - 5.0) / 0.01, mean, rtol=1e-4)
+    np.testing.assert_allclose(theirs_std / 0.01, std, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"hyperparameters": "mcmc"}, "hyperparameters must be 'mode' or 'integrated'; got 'mcmc'"),
+        ({"hyperparameters": "integrated", "prior": None}, "prior must be 'weak' or 'shrunk' for"),
+    ],
+)
+def test_says_what_it_refuses(data, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        GPRegressor(**parameters).fit(*data)
+
+
+# A forecast
+
+
+@pytest.fixture(scope="module")
+def series():
+    return pd.Series(oracles.autoregression([0.8], 40, np.random.default_rng(5)))
+
+
+@pytest.fixture(scope="module")
+def model(series):
+    return Forecaster(GPRegressor(hyperparameters="integrated"), lags=2).fit(series)
+
+
+def node_forecasts(model, series, steps, **options):
+    """A forecaster for each node, of the same rows."""
+    found = []
+    for node in model.models_[0].regressor.nodes_:
+        one = Forecaster(GPRegressor(), lags=2).fit(series)
+        fitted = one.models_[0]
+        step = type(fitted.one_step)(node.posterior_, fitted.one_step.lags, fitted.differencing)
+        object.__setattr__(fitted, "one_step", step)
+        found.append(one.forecast(steps, **options))
+    return found
+
+
+def test_the_horizon_is_the_mixture_of_the_horizons_of_the_nodes(model, series):
+    ahead, p = model.forecast(6), model.models_[0].regressor.node_weights_
+    each = node_forecasts(model, series, 6)
+    means = np.array([one.mean for one in each])
+    away = means - p @ means
+    cov = np.tensordot(p, [one.cov for one in each], 1) + (p * away.T) @ away
+    np.testing.assert_allclose(ahead.mean, p @ means, rtol=1e-12)
+    np.testing.assert_allclose(ahead.cov, cov, rtol=1e-12)
+    value = ahead.quantile(0.95).iloc[-1]
+    below = [norm.cdf(value, one.mean.iloc[-1], one.std.iloc[-1]) for one in each]
+    assert p @ below == pytest.approx(0.95, abs=1e-12)
+    parts = ahead.decompose()
+    np.testing.assert_allclose(parts.sum(axis=1), ahead.var, rtol=1e-12)
+    np.testing.assert_allclose(parts["hyperparameters"], p @ away**2, rtol=1e-10)
+    noise = p @ [one.decompose()["noise"] for one in each]
+    np.testing.assert_allclose(parts["noise"], noise, rtol=1e-12)
+    assert f"{len(p)} nodes" in model.summary()
+
+
+def test_sample_paths_follow_one_node_each(model):
+    exact = model.forecast(6)
+    paths = model.forecast(6, propagation="monte_carlo", n_samples=4000, random_state=0)
+    assert paths.paths.shape == (6, 4000)
+    error = exact.std / np.sqrt(4000)
+    np.testing.assert_array_less(np.abs(paths.mean - exact.mean), 6 * error + 0.05 * exact.std)
+    np.testing.assert_allclose(paths.std, exact.std, rtol=0.12)
+    parts = paths.decompose()
+    np.testing.assert_allclose(parts.sum(axis=1), paths.var, rtol=1e-12)
+    longer = model.forecast(9, propagation="monte_carlo", n_samples=4000, random_state=0)
+    np.testing.assert_allclose(longer.mean[:6], paths.mean, rtol=1e-12)
+    few = model.forecast(2, propagation="monte_carlo", n_samples=7, random_state=0)
+    assert few.paths.shape == (2, 7)
+    assert (few.decompose()["noise"] > 0).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"transform": "log"}, {"calibrate": True}], ids=str)
+def test_update_apply_and_a_file_keep_the_nodes(series, options, tmp_path):
+    y = np.exp(0.2 * series)
+    model = Forecaster(GPRegressor(hyperparameters="integrated"), lags=2, **options).fit(y[:36])
+    weights = model.models_[0].regressor.node_weights_
+    before = model.forecast(3)
+    elsewhere = model.apply(y[10:30]).forecast(3)
+    model.update(y[36:])
+    after = model.forecast(3)
+    fresh = Forecaster(GPRegressor(), lags=2, **options).fit(y)
+    assert not np.allclose(before.mean, after.mean)
+    assert np.isfinite(elsewhere.std).all()
+    np.testing.assert_array_equal(model.models_[0].regressor.node_weights_, weights)
+    assert model.models_[0].n_rows == fresh.models_[0].n_rows
+    model.save(tmp_path / "model.pkl")
+    again = load_model(tmp_path / "model.pkl").forecast(3)
+    np.testing.assert_allclose(again.interval(), after.interval(), rtol=1e-12)

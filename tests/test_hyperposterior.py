@@ -1,11 +1,18 @@
 """Hyper-parameters that are not known: the design, and a GP integrated over them."""
 
+import copy
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from forecast_unc import Forecaster, GPRegressor, load_model
+from forecast_unc import Forecaster, GPRegressor, datasets, load_model
+from forecast_unc.distributions.normal_mixture import NormalMixture
+from forecast_unc.forecasting.propagation import propagate
+from forecast_unc.forecasting.recursion import Future, Method
+from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.hyperposterior import curvature, derivative, design
 from tests import oracles
 
@@ -257,3 +264,95 @@ def test_update_apply_and_a_file_keep_the_nodes(series, options, tmp_path):
     model.save(tmp_path / "model.pkl")
     again = load_model(tmp_path / "model.pkl").forecast(3)
     np.testing.assert_allclose(again.interval(), after.interval(), rtol=1e-12)
+
+
+# A long Markov chain
+
+
+def log_posterior(X, y):
+    """-log posterior of log [l, a, tau, s] on standardized data, written out, and its gradient."""
+    d = X.shape[1]
+    evidence = GaussianProcessEvidence(X, y, linear=True)
+    median = np.log([*[2 * np.sqrt(d)] * d, 0.5, 0.5, 0.1])
+    bounds = np.log([*[(1e-2, 1e4)] * d, (1e-3, 1e2), (1e-4, 1e1), (1e-4, 1e1)])
+
+    def energy(x):
+        if not ((x > bounds[:, 0]) & (x < bounds[:, 1])).all():
+            return np.inf, np.zeros(len(x))
+        theta = np.exp(x)
+        value, gradient = evidence(theta[:d], theta[d], theta[d + 1], theta[-1])
+        away = (x - median) / 1.5**2
+        return value + 0.5 * float(away @ (x - median)), gradient + away
+
+    return energy
+
+
+def hamiltonian(energy, start, scale, n, rng):
+    """Hamiltonian Monte Carlo: (n, q) draws, with a mass from given stds."""
+    x, (value, gradient) = start, energy(start)
+    draws = np.empty((n, len(start)))
+    for i in range(n):
+        momentum = rng.standard_normal(len(start))
+        new, new_gradient = x.copy(), gradient
+        new_momentum, step = momentum.copy(), rng.uniform(0.15, 0.45)
+        for _ in range(rng.integers(4, 9)):
+            new_momentum = new_momentum - 0.5 * step * scale * new_gradient
+            new = new + step * scale * new_momentum
+            new_value, new_gradient = energy(new)
+            new_momentum = new_momentum - 0.5 * step * scale * new_gradient
+        before, after = (
+            value + 0.5 * momentum @ momentum,
+            new_value + 0.5 * new_momentum @ new_momentum,
+        )
+        if np.isfinite(after) and np.log(rng.random()) < before - after:
+            x, value, gradient = new, new_value, new_gradient
+        draws[i] = x
+    return draws
+
+
+def short_series(name):
+    rng = np.random.default_rng(11)
+    if name == "sunspots":
+        return datasets.load_sunspots()[-45:].reset_index(drop=True)
+    if name == "threshold":
+        z = np.zeros(80)
+        for t in range(1, 80):
+            z[t] = 1.5 * np.tanh(1.2 * z[t - 1]) - 0.5 * z[t - 2] + 0.4 * rng.standard_normal()
+        return pd.Series(z[-45:])
+    coefficients = {"slow": [0.8], "white": [0.2], "waves": [1.2, -0.6]}[name]
+    return pd.Series(oracles.autoregression(coefficients, 45, rng))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["slow", "white", "waves", "threshold", "sunspots"])
+def test_forecasts_are_those_of_a_long_markov_chain(name):
+    y, steps = short_series(name), 10
+    model = Forecaster(GPRegressor(hyperparameters="integrated"), lags=2, differences=()).fit(y)
+    fitted = model.models_[0]
+    _, X, target = fitted.training_rows()
+    scale, unit = X.std(axis=0), target.std()
+    energy = log_posterior((X - X.mean(axis=0)) / scale, (target - target.mean()) / unit)
+    gp = fitted.regressor
+    mode = [*gp.lengthscales_ / scale, gp.amplitude_ / unit]
+    mode = np.log([*mode, gp.linear_scale_[0] * scale[0] / unit, gp.noise_std_ / unit])
+    rng = np.random.default_rng(0)
+    first = hamiltonian(energy, mode, 0.3 * np.ones(5), 1500, rng)[300:]
+    draws = hamiltonian(energy, first[-1], first.std(axis=0), 12000, rng)
+    means, covs = [], []
+    for x in draws[::40]:
+        theta = np.exp(x)
+        node = copy.copy(gp.nodes_[0])
+        node._set_hyperparameters(x, np.zeros(2, dtype=np.intp), scale, unit)
+        assert node.noise_std_ == pytest.approx(theta[-1] * unit)
+        rows = X - X.mean(axis=0)
+        posterior = node._posterior(rows, target, node._factor(rows))
+        one = replace(fitted.one_step, posterior=posterior)
+        joint = propagate(one, fitted.past, Future(np.empty((steps, 0))), Method())
+        means.append(joint.mean)
+        covs.append(joint.cov)
+    chain = NormalMixture(np.full(len(means), 1 / len(means)), np.array(means), np.array(covs))
+    ahead = model.forecast(steps)
+    std = np.sqrt(np.diagonal(chain.cov))
+    np.testing.assert_allclose((ahead.mean - chain.mean) / std, 0.0, atol=0.05)
+    np.testing.assert_allclose(ahead.std, std, rtol=0.05)
+    np.testing.assert_allclose(ahead.aggregate().std, np.sqrt(chain.cov.sum()), rtol=0.05)

@@ -187,8 +187,8 @@ class GPRegressor(KernelRegressor):
         "mode" takes the most probable hyper-parameters for the true ones. "integrated" averages
         over their posterior, by up to 10 nodes along the directions that move predictions most:
         for few rows, where they are not well known. It needs a prior. Each node has a
-        factorization of its own, so that `condition` and forecasts take 10 times as long; `fit`
-        about 3 times. Attributes named after a hyper-parameter are those of the mode.
+        factorization of its own, so that `condition` and forecasts take 10 to 20 times as long,
+        and `fit` twice. Attributes named after a hyper-parameter are those of the mode.
     n_restarts : int, default=0
         Further starting points, drawn at random. The best optimum is kept; each restart
         costs as much as the first fit.

@@ -13,7 +13,12 @@ from forecast_unc.distributions.normal_mixture import NormalMixture
 from forecast_unc.forecasting.propagation import propagate
 from forecast_unc.forecasting.recursion import Future, Method
 from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.hyperposterior import curvature, derivative, design
+from forecast_unc.regression.hyperposterior import (
+    curvature,
+    design,
+    kronecker_normals,
+    weighted_points,
+)
 from tests import oracles
 
 FAR = np.tile([-50.0, 50.0], (3, 1))
@@ -22,57 +27,81 @@ ROOT = np.array([[0.6, 0.0, 0.0], [0.2, 0.5, 0.0], [-0.1, 0.3, 0.4]])
 
 
 def normal(x):
-    """-log density of N(1, R R') and its gradient."""
-    away = np.linalg.solve(ROOT @ ROOT.T, x - 1.0)
-    return 0.5 * float((x - 1.0) @ away), away
+    """-log density of N(1, R R')."""
+    return 0.5 * float((x - 1.0) @ np.linalg.solve(ROOT @ ROOT.T, x - 1.0))
 
 
-def test_of_a_normal_posterior_moments_to_degree_three_are_exact():
-    found = design(normal, lambda x: x, UNIT, 10.0 * UNIT, FAR)
-    assert len(found.p) == 6  # the mode has no weight
-    np.testing.assert_allclose(found.p.sum(), 1.0, rtol=1e-14)
-    mean = found.p @ found.nodes
-    # the search for a side's std ends within 1 %
-    np.testing.assert_allclose(mean, 1.0, atol=0.01)
-    away = found.nodes - 1.0
-    np.testing.assert_allclose((found.p * away.T) @ away, ROOT @ ROOT.T, atol=0.02 * 0.36)
+def slope(x):
+    return np.linalg.solve(ROOT @ ROOT.T, x - 1.0)
 
 
-def test_only_directions_that_move_predictions_get_nodes():
-    found = design(normal, lambda x: np.array([x[0] - 0.5 * x[1]]), UNIT, 10.0 * UNIT, FAR)
-    assert len(found.p) == 3
-    np.testing.assert_allclose(found.nodes[0], 1.0)
-    np.testing.assert_allclose(found.p, [2 / 3, 1 / 6, 1 / 6], rtol=1e-12)
-    # along the direction that moves it, in units of its posterior: the effect has its variance
-    slope = np.array([1.0, -0.5, 0.0])
-    var = found.p @ ((found.nodes - 1.0) @ slope) ** 2
-    np.testing.assert_allclose(var, slope @ ROOT @ ROOT.T @ slope, rtol=0.02)
-    alone = design(normal, lambda x: np.zeros(2), UNIT, 10.0 * UNIT, FAR)
-    np.testing.assert_array_equal(alone.nodes, UNIT[None])
-    np.testing.assert_array_equal(alone.p, [1.0])
+def test_points_have_the_moments_of_a_normal_posterior():
+    x, w = weighted_points(normal, slope, UNIT, 10.0 * UNIT, FAR)
+    np.testing.assert_allclose(w.sum(), 1.0, rtol=1e-12)
+    std = np.sqrt(np.diagonal(ROOT @ ROOT.T))
+    # 700 points spread evenly, of which the last .005 of the weight is cut off
+    np.testing.assert_allclose((w @ x - 1.0) / std, 0.0, atol=0.03)
+    cov = (w * (x - 1.0).T) @ (x - 1.0) / np.outer(std, std)
+    np.testing.assert_allclose(cov, ROOT @ ROOT.T / np.outer(std, std), atol=0.1)
 
 
-def test_a_side_has_the_mass_of_half_a_normal_of_its_own_std():
-    stds = 0.4, 1.2
+def test_points_find_the_mass_beside_a_narrow_peak():
+    """A peak of height 3 that holds less than half of the mass, and a hill to the right of it."""
 
-    def split(x):
-        std = stds[int(x[0] > 0.0)]
-        return 0.5 * float(x[0] / std) ** 2, x / std**2
+    def value(x):
+        peak = 3.0 * np.exp(-0.5 * float((x / 0.3) @ (x / 0.3)))
+        return -float(np.log(peak + np.exp(-0.5 * float((x - 2.5) @ (x - 2.5)))))
 
-    found = design(split, lambda x: x, np.zeros(1), np.array([2.0]), FAR[:1])
-    np.testing.assert_allclose(found.p[1:], np.array([0.4, 1.2]) / (3 * 1.6), rtol=0.02)
-    np.testing.assert_allclose(found.nodes[1:, 0], np.sqrt(3) * np.array([-0.4, 1.2]), rtol=0.02)
+    def gradient(x):
+        return oracles.finite_difference(value, x, 1e-5)
+
+    x, w = weighted_points(value, gradient, np.zeros(1), np.array([3.0]), np.array([[-9.0, 9.0]]))
+    share = 0.9 / 1.9
+    mean, second = (1 - share) * 2.5, share * 0.09 + (1 - share) * 7.25
+    np.testing.assert_allclose(w @ x[:, 0], mean, atol=0.05)
+    np.testing.assert_allclose(w @ x[:, 0] ** 2, second, rtol=0.05)
 
 
-def test_nodes_lie_within_the_bounds_and_the_prior():
-    def flat(x):
-        return -1e-3 * float(x @ x), -2e-3 * x  # a maximum of the objective, not a minimum
-
+def test_points_lie_within_the_bounds_and_the_prior():
     bounds = np.array([[-0.3, 4.0], [0.0, 0.7]])
-    found = design(flat, lambda x: x, np.zeros(2), np.array([1.0, 2.0]), bounds)
-    assert (found.nodes >= bounds[:, 0]).all()
-    assert (found.nodes <= bounds[:, 1]).all()
-    assert (found.p > 0.0).all()
+    # a maximum of the value, not a minimum: as wide as the prior
+    x, w = weighted_points(
+        lambda x: -1e-3 * float(x @ x), lambda x: -2e-3 * x, np.zeros(2), np.ones(2), bounds
+    )
+    assert (x >= bounds[:, 0]).all()
+    assert (x <= bounds[:, 1]).all()
+    np.testing.assert_allclose(w @ x, [1.85, 0.35], rtol=0.05)
+
+
+def test_points_of_the_sequence_are_normal():
+    z = kronecker_normals(7, 600, 3)
+    np.testing.assert_array_equal(z[100:], kronecker_normals(107, 500, 3))
+    np.testing.assert_allclose(z.mean(axis=0), 0.0, atol=0.04)
+    np.testing.assert_allclose(z.T @ z / 600, np.eye(3), atol=0.04)
+
+
+def test_nodes_keep_the_moments_of_predictions():
+    def effect(x):
+        return np.array([0.2 * x[0], 0.1 * x[1] - x[0] ** 2 / 50]), np.exp(0.3 * x[:2] * x[2])
+
+    x, w = weighted_points(normal, slope, UNIT, 10.0 * UNIT, FAR)
+    found = design(normal, slope, effect, UNIT, 10.0 * UNIT, FAR)
+    assert len(found.p) == 10
+    np.testing.assert_allclose(found.p.sum(), 1.0, rtol=1e-12)
+
+    def moments(points, weights):
+        means, variances = (np.array(each) for each in zip(*map(effect, points), strict=True))
+        mean = weights @ means
+        return mean, weights @ (variances + (means - mean) ** 2)
+
+    (mean, var), (all_mean, all_var) = moments(found.nodes, found.p), moments(x, w)
+    np.testing.assert_allclose((mean - all_mean) / np.sqrt(all_var), 0.0, atol=0.01)
+    np.testing.assert_allclose(var, all_var, rtol=0.03)
+
+
+def test_without_an_effect_there_is_one_node():
+    found = design(normal, slope, lambda x: (np.zeros(2), UNIT[:2]), UNIT, 10.0 * UNIT, FAR)
+    np.testing.assert_array_equal(found.p, [1.0])
 
 
 def test_the_curvature_is_the_second_difference_of_the_value():
@@ -93,9 +122,9 @@ def test_the_curvature_is_the_second_difference_of_the_value():
     mixed = -np.sin(at[0] * at[1]) - at[0] * at[1] * np.cos(at[0] * at[1])
     hessian[0, 1] = hessian[1, 0] = mixed
     np.testing.assert_allclose(curvature(gradient, at, FAR), hessian, atol=3e-3)
-    # at a bound by a one-sided difference
+    # at bounds by one-sided differences
     ends = np.column_stack([at, at + 1.0])
-    np.testing.assert_allclose(derivative(lambda x: x**2, at, ends), np.diag(2 * at), atol=0.03)
+    np.testing.assert_allclose(curvature(lambda x: x**2, at, ends), np.diag(2 * at), atol=0.03)
 
 
 # A GP

@@ -139,17 +139,11 @@ class GaussianProcessEvidence:
         gradient : ndarray of shape (d + 2 + g,)
             With respect to log l, log a, log tau, log s.
         """
-        n, d = len(self.y), len(lengthscales)
+        d, tau = len(lengthscales), np.atleast_1d(linear_scale)
         Z = self.X / lengthscales[:, None]
-        tau = np.atleast_1d(linear_scale)
-        scales = np.append(np.where(self.groups < 0, 0.0, tau[self.groups]), self.bias_scale)
-        U = np.asfortranarray(scales[: len(self.basis), None] * self.basis)
-        covariance_matrix(Z, amplitude, noise_std, U, self._covariance, self._kernel)
-        chol, info = dpotrf(self._covariance, lower=1, clean=0, overwrite_a=1)
-        if info:
+        value, chol, b = self._factored(Z, amplitude, tau, noise_std)
+        if not np.isfinite(value):
             return np.inf, np.zeros(d + 2 + len(tau))
-        b, _ = dpotrs(chol, self.y, lower=1)
-        value = 0.5 * self.y @ b + np.log(np.diagonal(chol)).sum() + 0.5 * n * np.log(2.0 * np.pi)
 
         precision = inverse(chol, overwrite=True)
         gradient = np.zeros(d + 2 + len(tau))
@@ -163,6 +157,27 @@ class GaussianProcessEvidence:
         gradient[:d] = (Z**2) @ row_sums - np.einsum("ij,ij->i", Z, MZ)
         gradient[d] = row_sums.sum()
         return float(value), gradient
+
+    def value(
+        self, lengthscales: Array, amplitude: float, linear_scale: Array | float, noise_std: float
+    ) -> float:
+        """Negative log evidence alone, at a third of the cost; see :meth:`__call__`."""
+        Z, tau = self.X / lengthscales[:, None], np.atleast_1d(linear_scale)
+        return self._factored(Z, amplitude, tau, noise_std)[0]
+
+    def _factored(
+        self, Z: Array, amplitude: float, tau: Array, noise_std: float
+    ) -> tuple[float, Array, Array]:
+        """Negative log evidence, Cholesky factor of K, and b; infinite if there is none."""
+        scales = np.append(np.where(self.groups < 0, 0.0, tau[self.groups]), self.bias_scale)
+        U = np.asfortranarray(scales[: len(self.basis), None] * self.basis)
+        covariance_matrix(Z, amplitude, noise_std, U, self._covariance, self._kernel)
+        chol, info = dpotrf(self._covariance, lower=1, clean=0, overwrite_a=1)
+        if info:
+            return np.inf, chol, self.y
+        b, _ = dpotrs(chol, self.y, lower=1)
+        value = 0.5 * self.y @ b + np.log(np.diagonal(chol)).sum()
+        return float(value + 0.5 * len(self.y) * np.log(2.0 * np.pi)), chol, b
 
     def _products(self, precision: Array, b: Array, Z: Array) -> tuple[Array, Array]:
         """Row sums r of M = (K^-1 - b b') o a^2 K_se and M Z, from lower triangles."""

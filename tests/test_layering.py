@@ -22,7 +22,7 @@ WAYS_IN = 5  # cli, sktime, datasets, and the package itself
 
 ARRAYS_ONLY = re.compile(
     r"forecast_unc\.(_typing|regression(\..+)?"
-    r"|distributions\.(power|component|marginals|aggregation|parts|pooling|scores)"
+    r"|distributions\.(power|component|tail|marginals|normal_mixture|aggregation|parts|pooling|scores)"
     r"|forecasting\.(differencing|embedding|filtering|propagation|recursion|function_error"
     r"|linear_recursion|mixture|sampling|selection))"
 )

@@ -379,7 +379,7 @@ class GPRegressor(KernelRegressor):
         return conditioned
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
-        """See `KernelRegressor`; O(n^2) a count, and O(n d) a mean.
+        """See `KernelRegressor`; O(n^2) for each of the counts, and O(n d) a mean.
 
         The factor of the first rows is the first block of that of all: with K = L L' and
         r = L^-1 y, the weights of the first m rows are those of L_m' b = r_m.

@@ -280,7 +280,7 @@ def test_a_shorter_forecast_that_fails_earlier_is_asked_for_again():
         return normal([1.0])
 
     both = Averaging(False, 4.0, 1).average([ask, lambda h: normal([2.0] * h)], np.ones(2), 3)
-    np.testing.assert_allclose(both.std, np.array([1.5, 2.0, 2.0]) / BAND, rtol=1e-12)
+    np.testing.assert_allclose(both.forecast.std, np.array([1.5, 2.0, 2.0]) / BAND, rtol=1e-12)
 
 
 def until(step, width):
@@ -306,7 +306,8 @@ def test_members_that_all_diverge_early_are_judged_by_their_own_steps():
 def test_what_diverges_beyond_the_steps_asked_for_is_no_error():
     asks = [until(5, 1.0), lambda steps: normal([2.0] * steps)]
     ahead = Averaging(True, None, 8).average(asks, np.ones(2), 3)
-    np.testing.assert_allclose(ahead.std * BAND, 2.0)  # the one that gets through the look-ahead
+    # the one that gets through the look-ahead
+    np.testing.assert_allclose(ahead.forecast.std * BAND, 2.0)
     with pytest.raises(Diverged, match="got 5"):
         Averaging(True, None, 8).average(asks, np.ones(2), 6)
 

@@ -14,7 +14,6 @@ from scipy import special, stats
 from forecast_unc.distributions import scores
 from forecast_unc.distributions.diverged import Diverged
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.distributions.marginals import Marginals
 from forecast_unc.distributions.pooling import Member, pool
 from forecast_unc.distributions.power import PowerTransform
 

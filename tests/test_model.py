@@ -121,7 +121,7 @@ def test_a_path_beyond_a_float_has_diverged(monkeypatch, y):
     (model,) = fitted("log", gap=False).models_
     drawn = model.forecast(model.history.future(4), Method("monte_carlo", True, 20, 0))
     levels = np.log(drawn.paths.to_numpy())
-    joint = Joint(levels.mean(axis=1), np.cov(levels), None, None, levels)
+    joint = Joint(levels.mean(axis=1), np.cov(levels), None, levels)
     levels[2, 7] = 800.0
     monkeypatch.setattr(model_module, "propagate", lambda *_: joint)
     with pytest.raises(Diverged, match="paths must be finite in units of y; got inf at step 3"):

@@ -449,7 +449,8 @@ class Forecast:
         result._parts, result._paths = self._mapped_parts(matrix), self._mapped_paths(matrix)
         sampler = None if self._sampler is None else MappedPaths(self._sampler, matrix)
         result._made(self._propagation, sampler)
-        result._averaged = tuple((m.first(n), weight[:n]) for m, weight in self._averaged)
+        kept = ((m, weight[:n]) for m, weight in self._averaged if weight[:n].any())
+        result._averaged = tuple((m.first(n), weight) for m, weight in kept)
         result._before = None if self._before is None else self._before.first(n)
         return result
 
@@ -925,8 +926,9 @@ class Forecast:
 
     def _checked(self, n_samples: int, seed: int | None) -> tuple[Check, Forecast]:
         """The check, and this forecast with the moments of its paths."""
-        if self._before is not None:
-            return self._before._checked(n_samples, seed)
+        before = self._uncalibrated()
+        if before is not self:
+            return before._checked(n_samples, seed)
         labels = [self._label(at) for at in range(len(self))]
         if self._averaged:
             return self._checked_average(labels, n_samples, seed)
@@ -943,6 +945,15 @@ class Forecast:
         marginals = self._marginals.conditioned(scores.mean(axis=0), std)
         cor = np.atleast_2d(np.cov(scores, rowvar=False, bias=True)) / np.outer(std, std)
         return check, self._of(self._index, marginals, cor, self._name)
+
+    def _uncalibrated(self) -> Forecast:
+        """The forecast of the bands before, of an average of calibrated ones that of those."""
+        if self._before is not None:
+            return self._before._uncalibrated()
+        members = [member._uncalibrated() for member, _ in self._averaged]
+        if all(own is m for own, (m, _) in zip(members, self._averaged, strict=True)):
+            return self
+        return Forecast.average(members, np.array([weight for _, weight in self._averaged]))
 
     def _checked_average(
         self, labels: list[str], n_samples: int, seed: int | None

@@ -110,20 +110,22 @@ class Ensemble:
         method = method._replace(random_state=one_seed(method.random_state))
         plain = method.propagation == "exact" and method.path_consistent
         needed = len(self.models) > 1 or bool(self.calibrate)
+        looks_ahead = not given and len(ahead.index) >= self.averaging.look_ahead
         averaged = self.averaging.average(
             [partial(_first, model, ahead, method) for model in self.models],
             self.weights,
             steps,
             references=[] if plain else [partial(_first, m, ahead, None) for m in self.models],
-            can_look_ahead=needed and not given and len(ahead.index) >= self.averaging.look_ahead,
+            can_look_ahead=needed and looks_ahead,
         )
         if not self.calibrate:
             return averaged.forecast
         errors = self._rolling_errors(averaged, ahead)
         if self.calibrate == "conformal":
             return conformal(averaged.forecast, errors)
-        look_ahead = self.averaging.look_ahead
-        return calibration(errors, averaged.reference, look_ahead).of(averaged.forecast)
+        # Two steps have a correlation; more of a forecast of two are not known everywhere.
+        known = self.averaging.look_ahead if looks_ahead else 2
+        return calibration(errors, averaged.reference, known).of(averaged.forecast)
 
     def _rolling_errors(self, averaged: Averaged, ahead: Ahead) -> Errors:
         """Errors inside the training part, in units of bands that start from what is known.

@@ -222,7 +222,7 @@ def test_values_after_an_origin_change_nothing_but_the_scale():
     spoiled = model.past.levels.copy()
     spoiled[origin:] = 1e3
     other = replace(model, past=model.past._replace(levels=spoiled))
-    times, X, target = model.training_rows()
+    times, X, _ = model.training_rows()
     late = times >= origin
     _, X_other, _ = other.training_rows()
     np.testing.assert_array_equal(X_other[~late], X[~late])

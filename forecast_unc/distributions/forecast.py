@@ -532,11 +532,16 @@ class Forecast:
         Raises
         ------
         TypeError, ValueError
-            If there are not as many rows as steps, or a size is not positive.
+            If there are not as many rows as steps, no size, or one that is not positive.
         """
         given = numbers("sizes", sizes)
         k = given.shape[-1] if given.ndim == 2 else 1
         checked = np.sort(frozen("sizes", given, (len(self), k)), axis=1)
+        if not k:
+            raise ValueError(
+                "sizes must hold an error or more of each step; got none. Leave the forecast as it "
+                "is without."
+            )
         if not (checked > 0).all():
             raise ValueError(
                 f"sizes must be positive; got {checked.min():g}. Leave out errors of 0."

@@ -13,7 +13,12 @@ import numpy as np
 from forecast_unc._random import one_seed
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.forecasting.averaging import Averaged, Averaging, as_far_as_they_go
+from forecast_unc.forecasting.averaging import (
+    Averaged,
+    Averaging,
+    as_far_as_they_go,
+    pooled_as_far_as_they_go,
+)
 from forecast_unc.forecasting.calibration import Errors, calibration, conformal, rolling_errors
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.recursion import Method
@@ -120,21 +125,22 @@ class Ensemble:
         )
         if not self.calibrate:
             return averaged.forecast
-        errors = self._rolling_errors(averaged, ahead)
+        errors, reference = self._rolling_errors(averaged, ahead)
         if self.calibrate == "conformal":
             return conformal(averaged.forecast, errors)
         # Two steps have a correlation; more of a forecast of two are not known everywhere.
         known = self.averaging.look_ahead if looks_ahead else 2
-        return calibration(errors, averaged.reference, known).of(averaged.forecast)
+        return calibration(errors, reference, known).of(averaged.forecast)
 
-    def _rolling_errors(self, averaged: Averaged, ahead: Ahead) -> Errors:
-        """Errors inside the training part, in units of bands that start from what is known.
+    def _rolling_errors(self, averaged: Averaged, ahead: Ahead) -> tuple[Errors, Forecast]:
+        """Errors inside the training part, and a forecast from what is known, their unit.
 
-        At the origin the bands may be wider, for missing or noisy values and uncertain regressors,
-        or because it is that of another series: that says nothing of the errors before.
+        At the origin the bands may be wider, and steps go together more, for missing or noisy
+        values and uncertain regressors, or because it is that of another series: that says nothing
+        of the errors before.
         """
         trained = tuple(self.trained[i] for i in averaged.numbers)
-        members = averaged.members
+        members, reference = averaged.members, averaged.reference
         same = all(
             self.models[i] is model for i, model in zip(averaged.numbers, trained, strict=True)
         )
@@ -142,7 +148,8 @@ class Ensemble:
             horizon = averaged.shares.shape[1]
             asks = [partial(_first, m.from_known(), ahead.known(), None) for m in trained]
             members, _ = as_far_as_they_go(asks, horizon)
-        return rolling_errors(trained, members, averaged.shares)
+            reference = pooled_as_far_as_they_go(members, averaged.shares) or reference
+        return rolling_errors(trained, members, averaged.shares), reference
 
     def _each(self, history: History, move: Callable[[FittedModel], FittedModel]) -> Self:
         pairs, refused = _those_that_can(

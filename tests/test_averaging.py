@@ -330,3 +330,26 @@ def test_a_generator_gives_the_same_first_steps_whatever_the_horizon():
     )
     np.testing.assert_allclose(short.mean, long.mean.iloc[:3], rtol=1e-12)
     np.testing.assert_allclose(short.cov, long.cov.iloc[:3, :3], rtol=1e-10)
+
+
+def test_what_weights_were_taken_from_is_known():
+    """Members without weight are not asked; widths of those asked for more steps, as far as one."""
+    asks = [until(9, 1.0), until(1, 5.0), until(9, 3.0), until(6, 2.0)]
+    rule = Averaging(True, None, 8)
+    found = rule.average(asks, np.array([1.0, 0.0, 1.0, 1.0]), 3)
+    assert found.numbers == [0, 2, 3]
+    assert [len(member) for member in found.members] == [8, 8, 5]
+    expected = rule.shares(found.members, 8, 8)
+    np.testing.assert_allclose(found.shares, expected, rtol=1e-12)
+    assert len(found.reference) == 8
+    assert_first_steps(found.reference, found.forecast)
+    np.testing.assert_allclose(
+        found.reference.std * BAND, expected.T @ [1.0, 3.0, 2.0] / expected.sum(axis=0), rtol=1e-12
+    )
+    # of others the weights and the reference are those of the widths that decide
+    other = rule.average([until(9, 7.0)] * 4, np.array([1.0, 0.0, 1.0, 1.0]), 3, references=asks)
+    np.testing.assert_allclose(other.forecast.std * BAND, 7.0)
+    pd.testing.assert_frame_equal(other.reference.cov, found.reference.cov)
+    # without a look ahead the reference is what was asked for
+    plain = rule.average(asks[:1], np.ones(1), 3, can_look_ahead=False)
+    assert plain.reference is plain.forecast

@@ -17,7 +17,6 @@ from forecast_unc import (
     Forecaster,
     GPRegressor,
     RVMRegressor,
-    backtest,
     load_model,
 )
 from forecast_unc.distributions.power import PowerTransform
@@ -259,6 +258,16 @@ def test_conformal_steps_with_fewer_errors():
     last = np.sort(np.abs(z[:, 3]))
     whole = found.interval(8 / 16).to_numpy()[:, 1]
     np.testing.assert_allclose(whole[3:], last[7], rtol=1e-9)
+
+
+def test_conformal_bands_of_a_step_do_not_depend_on_those_after_it(rng):
+    """Not even where more errors of these were observed."""
+    z = rng.standard_normal((15, 3))
+    z[:4, 0] = np.nan
+    plain, q = reference(3), np.linspace(0.05, 0.95, 7)
+    for n in (1, 2):
+        fewer = conformal(plain.first(n), errors(z[:, :n])).quantile(q)
+        np.testing.assert_allclose(conformal(plain, errors(z)).quantile(q)[:n], fewer, rtol=1e-12)
 
 
 def test_conformal_sizes_of_zero_are_small():
@@ -601,21 +610,6 @@ def test_a_series_too_short_for_origins_is_calibrated_without():
     ahead, before = model.forecast(3), uncalibrated(model).forecast(3)
     assert np.isfinite(ahead.std).all()
     np.testing.assert_allclose(ahead.median, before.median)
-
-
-@pytest.mark.parametrize("between", ["apply", "update"])
-def test_backtests_of_calibrated_models_do_not_read_the_future(kind, between):
-    y = series()
-    model = Forecaster(GP, lags=2, calibrate=kind)
-    origins = y.index[[59, 63, 67]]
-    clean = backtest(model, y, 4, origins=origins, refit=2, between_fits=between).frame
-    columns = ["mean", "median", "std", "lower_80", "upper_95"]
-    assert np.isfinite(clean[columns]).all(axis=None)
-    for poison in (1e30, np.nan):
-        late = y.where(np.arange(N) <= 63, poison)
-        spoiled = backtest(model, late, 4, origins=origins[:2], refit=2, between_fits=between).frame
-        expected = clean[clean["origin"] <= origins[1]].reset_index(drop=True)
-        pd.testing.assert_frame_equal(spoiled[columns], expected[columns], check_exact=True)
 
 
 def test_a_change_of_units_changes_the_units(name, kind):

@@ -435,6 +435,17 @@ def test_an_average_of_calibrated_forecasts_is_checked_as_it_was_before():
     pd.testing.assert_frame_equal(again.frame, members[0].check(400, 2).frame)
 
 
+@pytest.mark.parametrize("weights", ["sum", [1.0, 0.0, -1.0, 0.0]], ids=str)
+def test_a_sum_of_calibrated_steps_is_checked_as_it_was_before(models, weights):
+    ahead, before = models["calibrated"].forecast(4), models["calibrated"].forecast(4)._before
+    found = ahead.aggregate(weights).check(200, 3)
+    pd.testing.assert_frame_equal(found.frame, before.aggregate(weights).check(200, 3).frame)
+    again = ahead.recalibrated(np.full(4, 2.0)).aggregate(weights).check(200, 3)
+    pd.testing.assert_frame_equal(found.frame, again.frame)
+    with pytest.raises(ValueError, match="the aggregate of an average have no sample paths"):
+        models["automatic"].forecast(4).aggregate("sum").check()
+
+
 def test_paths_are_not_kept(models):
     drawn = models["levels"].forecast(3, propagation="monte_carlo", n_samples=40, random_state=0)
     changed = drawn.recalibrated(np.ones(3))

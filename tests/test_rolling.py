@@ -97,6 +97,11 @@ def test_origins_suit_all_of_the_models():
     short, deep = (Forecaster(GP, lags=p).fit(series()).models_[0] for p in (2, 30))
     origins = rolling_origins((short, deep))
     assert origins[0] == rolling_origins((deep,))[0] > rolling_origins((short,))[0]
+    (window,) = Forecaster(GP, lags=2, max_train=20).fit(series()).models_
+    origins = rolling_origins((short, window))
+    assert origins[0] == N - 12  # 0.6 of the last 20 rows
+    check(short, origins[:1])
+    check(window, origins[:1])
 
 
 def test_a_series_too_short_has_none():

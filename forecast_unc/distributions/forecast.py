@@ -487,6 +487,17 @@ class Forecast:
         ------
         TypeError, ValueError
             If a factor is not positive, or an argument outside its range.
+
+        Examples
+        --------
+        >>> two = Forecast(pd.RangeIndex(2), [5.0, 5.0], [[1.0, 0.5], [0.5, 1.0]])
+        >>> wider = two.recalibrated([2.0, 2.0], correlation=-1.0)
+        >>> wider.std.tolist(), round(wider.aggregate("sum").std.item(), 6)
+        ([2.0, 2.0], 2.828427)
+        >>> two.recalibrated([1.0, 1.0], dof=4).interval(0.99).iloc[0].round(2).tolist()
+        [1.15, 8.85]
+        >>> two.interval(0.99).iloc[0].round(2).tolist()
+        [2.42, 7.58]
         """
         factors = frozen("factor", factor, (len(self),))
         if not (factors > 0).all():
@@ -533,6 +544,15 @@ class Forecast:
         ------
         TypeError, ValueError
             If there are not as many rows as steps, no size, or one that is not positive.
+
+        Examples
+        --------
+        >>> one = Forecast(pd.RangeIndex(1), [5.0], [[4.0]])
+        >>> bands = one.conformal([[0.5, 3.0, 1.0]])
+        >>> bands.interval(0.25), bands.interval(0.75)
+        (   lower  upper
+        0    4.0    6.0,    lower  upper
+        0   -1.0   11.0)
         """
         given = numbers("sizes", sizes)
         k = given.shape[-1] if given.ndim == 2 else 1
@@ -594,6 +614,14 @@ class Forecast:
                 "how must give a mean and a variance that fit a float; got a variance of "
                 f"{sums[1][at]:g} at {_label(labels, at)}. Divide the series by a constant."
             )
+        result = self._aggregated(matrix, labels)
+        before = None if self._before is None else self._before._uncalibrated()
+        if before is not None and before._sampler is not None:
+            result._before = before._aggregated(matrix, labels)
+        return result
+
+    def _aggregated(self, matrix: Array, labels: pd.Index[Any]) -> Forecast:
+        """Forecast of ``matrix @ y``; see `aggregate`."""
         paths = None if self._sampler is None else MappedPaths(self._sampler, matrix)
         if self._marginals.normal or (matrix < 0).any():
             return self._map(matrix, labels)._made(self._propagation, paths)

@@ -449,7 +449,8 @@ class Forecast:
         result._parts, result._paths = self._mapped_parts(matrix), self._mapped_paths(matrix)
         sampler = None if self._sampler is None else MappedPaths(self._sampler, matrix)
         result._made(self._propagation, sampler)
-        result._averaged = tuple((m.first(n), weight[:n]) for m, weight in self._averaged)
+        kept = ((m, weight[:n]) for m, weight in self._averaged if weight[:n].any())
+        result._averaged = tuple((m.first(n), weight) for m, weight in kept)
         result._before = None if self._before is None else self._before.first(n)
         return result
 
@@ -486,6 +487,17 @@ class Forecast:
         ------
         TypeError, ValueError
             If a factor is not positive, or an argument outside its range.
+
+        Examples
+        --------
+        >>> two = Forecast(pd.RangeIndex(2), [5.0, 5.0], [[1.0, 0.5], [0.5, 1.0]])
+        >>> wider = two.recalibrated([2.0, 2.0], correlation=-1.0)
+        >>> wider.std.tolist(), round(wider.aggregate("sum").std.item(), 6)
+        ([2.0, 2.0], 2.828427)
+        >>> two.recalibrated([1.0, 1.0], dof=4).interval(0.99).iloc[0].round(2).tolist()
+        [1.15, 8.85]
+        >>> two.interval(0.99).iloc[0].round(2).tolist()
+        [2.42, 7.58]
         """
         factors = frozen("factor", factor, (len(self),))
         if not (factors > 0).all():
@@ -531,11 +543,25 @@ class Forecast:
         Raises
         ------
         TypeError, ValueError
-            If there are not as many rows as steps, or a size is not positive.
+            If there are not as many rows as steps, no size, or one that is not positive.
+
+        Examples
+        --------
+        >>> one = Forecast(pd.RangeIndex(1), [5.0], [[4.0]])
+        >>> bands = one.conformal([[0.5, 3.0, 1.0]])
+        >>> bands.interval(0.25), bands.interval(0.75)
+        (   lower  upper
+        0    4.0    6.0,    lower  upper
+        0   -1.0   11.0)
         """
         given = numbers("sizes", sizes)
         k = given.shape[-1] if given.ndim == 2 else 1
         checked = np.sort(frozen("sizes", given, (len(self), k)), axis=1)
+        if not k:
+            raise ValueError(
+                "sizes must hold an error or more of each step; got none. Leave the forecast as it "
+                "is without."
+            )
         if not (checked > 0).all():
             raise ValueError(
                 f"sizes must be positive; got {checked.min():g}. Leave out errors of 0."
@@ -588,6 +614,14 @@ class Forecast:
                 "how must give a mean and a variance that fit a float; got a variance of "
                 f"{sums[1][at]:g} at {_label(labels, at)}. Divide the series by a constant."
             )
+        result = self._aggregated(matrix, labels)
+        before = None if self._before is None else self._before._uncalibrated()
+        if before is not None and before._sampler is not None:
+            result._before = before._aggregated(matrix, labels)
+        return result
+
+    def _aggregated(self, matrix: Array, labels: pd.Index[Any]) -> Forecast:
+        """Forecast of ``matrix @ y``; see `aggregate`."""
         paths = None if self._sampler is None else MappedPaths(self._sampler, matrix)
         if self._marginals.normal or (matrix < 0).any():
             return self._map(matrix, labels)._made(self._propagation, paths)
@@ -925,8 +959,9 @@ class Forecast:
 
     def _checked(self, n_samples: int, seed: int | None) -> tuple[Check, Forecast]:
         """The check, and this forecast with the moments of its paths."""
-        if self._before is not None:
-            return self._before._checked(n_samples, seed)
+        before = self._uncalibrated()
+        if before is not self:
+            return before._checked(n_samples, seed)
         labels = [self._label(at) for at in range(len(self))]
         if self._averaged:
             return self._checked_average(labels, n_samples, seed)
@@ -943,6 +978,15 @@ class Forecast:
         marginals = self._marginals.conditioned(scores.mean(axis=0), std)
         cor = np.atleast_2d(np.cov(scores, rowvar=False, bias=True)) / np.outer(std, std)
         return check, self._of(self._index, marginals, cor, self._name)
+
+    def _uncalibrated(self) -> Forecast:
+        """The forecast of the bands before, of an average of calibrated ones that of those."""
+        if self._before is not None:
+            return self._before._uncalibrated()
+        members = [member._uncalibrated() for member, _ in self._averaged]
+        if all(own is m for own, (m, _) in zip(members, self._averaged, strict=True)):
+            return self
+        return Forecast.average(members, np.array([weight for _, weight in self._averaged]))
 
     def _checked_average(
         self, labels: list[str], n_samples: int, seed: int | None

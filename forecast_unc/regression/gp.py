@@ -289,10 +289,25 @@ class GPRegressor(KernelRegressor):
         return conditioned
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
-        """See `KernelRegressor`; O(n^2) a count, and O(n d) a mean.
+        """Means given the first rows alone, with the hyper-parameters of all.
 
         The factor of the first rows is the first block of that of all: with K = L L' and
-        r = L^-1 y, the weights of the first m rows are those of L_m' b = r_m.
+        r = L^-1 y, the weights of the first m rows are those of L_m' b = r_m. O(n^2) a count, and
+        O(n d) a mean.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            The rows that this was fitted or conditioned on.
+        y : ndarray of shape (n,)
+            Their targets.
+        counts : sequence of int
+            How many of the first rows each mean rests on.
+
+        Returns
+        -------
+        callable
+            From one input for each of the counts, (k, d), to the k means, (k,).
         """
         posterior = self.posterior_
         chol = posterior.factors[0].chol

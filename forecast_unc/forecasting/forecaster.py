@@ -44,8 +44,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     ----------
     regressor : KernelRegressor or scikit-learn regressor, optional
         Model of the next value; cloned, never modified. ``GPRegressor()`` by default, with
-        priors that suit the specification where that is chosen here. One of scikit-learn's has
-        to predict a std (``BayesianRidge()``), and cannot do "exact".
+        priors that suit the specification where that is chosen here. Where a series has next to
+        no noise and the linear part of a GP runs away, it is learned anew without that part, or
+        with the one of least squares, and `choices_` says so; not with ``prior=None``. One of
+        scikit-learn's has to predict a std (``BayesianRidge()``), and cannot do "exact".
     lags : "auto", int or sequence of int, default="auto"
         Past values used as inputs; an int p means 1 to p, and 1 is the previous value. More
         lags see longer cycles but need more data.

@@ -18,6 +18,7 @@ from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import complete_rows, interpolated, lag_embedding
+from forecast_unc.forecasting.explosive import Training, bounded
 from forecast_unc.forecasting.propagation import propagate
 from forecast_unc.forecasting.recursion import Future, Method, OneStepModel, Past, Propagation
 from forecast_unc.forecasting.sampling import sample_paths
@@ -78,6 +79,8 @@ class FittedModel:
         Returns
         -------
         FittedModel
+            Its specification has another linear part than the one given, and says so, if that
+            would run away; see `explosive.bounded`.
 
         Raises
         ------
@@ -95,8 +98,13 @@ class FittedModel:
             )
         if not specification.centered:
             differencing = replace(differencing, shift=0.0)
-        _, X, target = _rows(specification, differencing, past)
-        regressor = clone(specification.regressor).fit(X, target)
+        times, X, target = _rows(specification, differencing, past)
+        training = _training(specification, differencing, past, times, X, target)
+        regressor, why = bounded(clone(specification.regressor).fit(X, target), training)
+        if why:
+            specification = replace(
+                specification, regressor=clone(regressor), why=f"{specification.why}; {why}"
+            )
         one_step = _one_step(specification, differencing, regressor)
         n_rows = len(target)
         return cls(
@@ -365,3 +373,18 @@ def _rows(
     anchor = specification.anchor
     times = len(past.levels) - len(z) + max(specification.lags) + rows
     return times, X, target if anchor is None else target - X[:, anchor]
+
+
+def _training(
+    specification: Specification,
+    differencing: Differencing,
+    past: Past,
+    times: NDArray[np.intp],
+    X: Array,
+    target: Array,
+) -> Training:
+    """The training rows and the changes that they are made of."""
+    first = times[0] - max(specification.lags)
+    changes = differencing.forward(past.levels)[first - len(past.levels) :]
+    exog = past.exog[first:]
+    return Training(X, target, changes, exog, specification.lags, specification.anchor)

@@ -100,9 +100,11 @@ class GPRegressor(KernelRegressor):
 
     Parameters
     ----------
-    linear : bool, default=True
+    linear : bool or array-like of shape (d,), default=True
         Include the linear term and a bias. With them the forecast far from the data follows
-        a linear autoregression; without, it returns to the mean.
+        a linear autoregression; without, it returns to the mean. Numbers are the weights of
+        a linear prior mean, in units of y per unit of the inputs: they are kept, nothing is
+        learned of them, and far from the data the forecast returns to that mean.
     prior : {"weak", "shrunk", None}, default="weak"
         Normal priors on the logarithms of the hyper-parameters (on standardized data: median
         0.5 for a and tau, 0.1 for s, 2 sqrt(d) for the length-scales; std 1.5), which keep the
@@ -184,7 +186,7 @@ class GPRegressor(KernelRegressor):
     def __init__(
         self,
         *,
-        linear: bool = True,
+        linear: bool | ArrayLike = True,
         prior: Literal["weak", "shrunk"] | None = "weak",
         groups: ArrayLike | None = None,
         bias: Literal["free", "shrunk"] | None = "free",
@@ -230,14 +232,19 @@ class GPRegressor(KernelRegressor):
         check_rows_in_memory(len(X), _MATRICES)
         n, d = X.shape
         groups = np.zeros(d, dtype=np.intp) if self.groups is None else np.asarray(self.groups)
-        center = self.bias == "free" or not self.linear
+        learned = self._learns_linear
+        center = self.bias == "free" or not learned
         self._input_offset, self._output_offset = X.mean(axis=0), float(y.mean()) if center else 0.0
+        given = np.zeros(d) if isinstance(self.linear, (bool, np.bool_)) else self.linear
+        self._mean_weights = np.array(given, dtype=np.float64)
+        inputs: Array = X - self._input_offset
+        rest = y - self._output_offset - inputs @ self._mean_weights
         input_scale = column_scale(X)
-        output_scale = float(column_scale(y[:, None])[0])
-        standardized = (y - self._output_offset) / output_scale
+        output_scale = float(column_scale(rest[:, None])[0])
+        standardized = rest / output_scale
         bias_scale = self._prior_bias_std(standardized)
         evidence = GaussianProcessEvidence(
-            (X - self._input_offset) / input_scale, standardized, self.linear, groups, bias_scale
+            inputs / input_scale, standardized, learned, groups, bias_scale
         )
         with blas_threads(n):
             best = self._maximize(evidence, input_scale, output_scale)
@@ -248,14 +255,13 @@ class GPRegressor(KernelRegressor):
         self.linear_scale_ = (
             np.where(groups < 0, 0.0, np.append(theta[d + 1 : -1], 0.0)[groups])
             * output_scale
-            * self.linear
+            * learned
             / input_scale
         )
-        self._bias_scale = bias_scale * output_scale * self.linear
+        self._bias_scale = bias_scale * output_scale * learned
         self._linear_std = np.append(self.linear_scale_, self._bias_scale)
         self.log_evidence_ = best.log_evidence - n * float(np.log(output_scale))
         self.converged_, self.n_iter_ = best.converged, best.n_iter
-        inputs: Array = X - self._input_offset
         with blas_threads(n):
             self.posterior_ = self._posterior(inputs, y, self._factor(inputs))
         return self
@@ -311,12 +317,14 @@ class GPRegressor(KernelRegressor):
         """
         posterior = self.posterior_
         chol = posterior.factors[0].chol
-        residual = dtrsv(chol, y - self._output_offset, lower=1)
+        rest = y - self._output_offset - posterior.centers @ self._mean_weights
+        residual = dtrsv(chol, rest, lower=1)
         weights = np.zeros((len(y), len(counts)), order="F")
         for column, m in zip(weights.T, counts, strict=True):
             column[:m] = dtrsv(np.asfortranarray(chol[:m, :m]), residual[:m], lower=1, trans=1)
         basis = np.column_stack([posterior.centers, np.ones(len(y))])
         slopes = dgemm(1.0, np.asfortranarray(basis * self._linear_std**2), weights, trans_a=1)
+        slopes[:-1] += self._mean_weights[:, None]
 
         def means(inputs: Array) -> Array:
             centered = inputs - self._input_offset
@@ -327,6 +335,11 @@ class GPRegressor(KernelRegressor):
             return np.asarray(self._output_offset + smooth + linear)
 
         return means
+
+    @property
+    def _learns_linear(self) -> bool:
+        """Whether there are linear weights to learn."""
+        return isinstance(self.linear, (bool, np.bool_)) and bool(self.linear)
 
     def _check_parameters(self, d: int) -> None:
         for name, value, allowed, remedy in (
@@ -349,6 +362,17 @@ class GPRegressor(KernelRegressor):
                 raise ValueError(
                     f"groups must number the group of each of the {d} inputs, from 0, or -1 "
                     f"for no linear weight; got {self.groups!r}. Use None for one group."
+                )
+        if not isinstance(self.linear, (bool, np.bool_)):
+            weights = np.asarray(self.linear)
+            if (
+                weights.shape != (d,)
+                or not np.issubdtype(weights.dtype, np.number)
+                or not np.isfinite(weights).all()
+            ):
+                raise ValueError(
+                    f"linear must be True, False or {d} finite weights of a linear prior mean; got "
+                    f"{self.linear!r}. True learns them."
                 )
         if not isinstance(self.tol, (int, float, np.number)) or not 0.0 < self.tol < 1.0:
             raise ValueError(
@@ -441,7 +465,7 @@ class GPRegressor(KernelRegressor):
             # the amplitude gives way to the noise here; where both are learned, the noise does
             least = np.log(_LEAST_NOISE_RATIO)
             bounds[d, 1] = np.clip(start[-1] - least, bounds[d, 0] + 1.0, bounds[d, 1])
-        free[d + 1 : -1] &= self.linear
+        free[d + 1 : -1] &= evidence.linear
         return _SearchSpace(start, free, median, log_std, bounds)
 
     def _factor(self, X: Array) -> Array:
@@ -452,7 +476,7 @@ class GPRegressor(KernelRegressor):
             (X / self.lengthscales_).T,
             self.amplitude_,
             self.noise_std_,
-            np.asfortranarray(basis.T if self.linear else basis.T[:0]),
+            np.asfortranarray(basis.T if self._learns_linear else basis.T[:0]),
             chol,
         )
         chol, info = dpotrf(chol, lower=1, clean=1, overwrite_a=1)
@@ -485,16 +509,21 @@ class GPRegressor(KernelRegressor):
         return np.asarray(self.amplitude_**2 * kernel + (A * var[:-1]) @ B.T + var[-1])
 
     def _posterior(self, X: Array, y: Array, chol: Array) -> KernelPosterior:
-        """w = P' K^-1 y and G = diag(0, A) - P' K^-1 P, with k(X, x) = P phi(x), K = L L'."""
-        b, _ = dpotrs(chol, y - self._output_offset, lower=1)
+        """w = P' K^-1 y and G = diag(0, A) - P' K^-1 P, with k(X, x) = P phi(x), K = L L'.
+
+        The weights of a linear prior mean are taken from y and added to w.
+        """
+        b, _ = dpotrs(chol, y - self._output_offset - X @ self._mean_weights, lower=1)
         basis = np.column_stack([X, np.ones(len(y))])
         projection = np.asfortranarray(basis * self._linear_std**2)  # Xt A
+        slopes = dgemv(1.0, projection, b, trans=1)
+        slopes[:-1] += self._mean_weights
         widening = self._widening(len(y))
         unit = np.sqrt(widening)
         return KernelPosterior(
             centers=X,
             lengthscales=self.lengthscales_,
-            weights=np.concatenate([self.amplitude_**2 * b, dgemv(1.0, projection, b, trans=1)]),
+            weights=np.concatenate([self.amplitude_**2 * b, slopes]),
             factors=(
                 Factor(-1, chol, unit * self.amplitude_**2, unit * projection, self.noise_std_**2),
             ),

@@ -89,8 +89,9 @@ def test_choices_are_sentences():
     relative = "lags 1-13, differences (1,), transform log, prior mean zero, calendar fourier"
     levels = "lags 1-13, differences none, transform log, prior mean zero, calendar fourier"
     zero = "y must be positive for a log transform; got 0 at 2021-01-01"
-    season, *averaged, no_changes, no_levels = model.choices_
+    season, bands, *averaged, no_changes, no_levels = model.choices_
     assert season == "seasonal period 12: given"
+    assert bands == "bands: calibrated, by errors from 32 origins"
     assert averaged == [
         "weight 1 / width^1.5: lags 1, differences (1,), transform none, prior mean zero, calendar "
         "fourier, 71 rows: a random walk on the season, with a drift as large as the data support",
@@ -109,16 +110,16 @@ def test_choices_are_sentences():
 
 
 def test_choices_are_made_of_what_was_chosen(fitted):
-    assert len(fitted.choices_) == 5
-    for line, model in zip(fitted.choices_[1:], fitted.models_, strict=True):
+    assert len(fitted.choices_) == 6
+    for line, model in zip(fitted.choices_[2:], fitted.models_, strict=True):
         assert str(model) in line
         assert line.endswith(model.specification.why)
 
 
 def test_summary_lists_choices_and_what_was_learned(fitted):
     lines = fitted.summary().splitlines()
-    assert lines[:5] == fitted.choices_
-    assert len(lines) == 9
+    assert lines[:6] == fitted.choices_
+    assert len(lines) == 10
     noise = fitted.models_[3].regressor.noise_std_
     assert lines[-1].startswith(f"model 4: noise std {noise:.4g}, log evidence ")
     one = Forecaster(lags=(1, 2, 5), differences=1, transform="boxcox").fit(monthly())

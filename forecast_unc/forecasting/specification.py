@@ -95,6 +95,12 @@ class Arguments:
                 f"noise must be 'process' for {type(self.regressor).__name__}; got "
                 f"{self.noise!r}. Only GPRegressor() tells two kinds of noise apart."
             )
+        if self.regressor is not None and self.regressor.noise_std is not None:
+            raise ValueError(
+                f"noise must be 'process' for GPRegressor(noise_std={self.regressor.noise_std!r}), "
+                f"which is all the noise there is; got {self.noise!r}. Give known errors of the "
+                "observations as y_std."
+            )
         if not is_auto(self.calibrate) and self.calibrate:
             raise ValueError(
                 f"noise must be 'process' for calibrate={self.calibrate!r}, whose errors start "

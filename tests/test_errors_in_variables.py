@@ -1,4 +1,4 @@
-"""Two kinds of noise: what rows of lagged values share, against dense Gaussians and Kalman filters."""
+"""Two kinds of noise: what rows of lagged values share, by dense Gaussians and Kalman filters."""
 
 import numpy as np
 import pandas as pd
@@ -9,8 +9,9 @@ from forecast_unc import Forecaster, GPRegressor, RVMRegressor, backtest, datase
 from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.model import _noisy_rows
 from forecast_unc.forecasting.recursion import Past
-from forecast_unc.regression.errors_in_variables import ErrorsInVariablesGP, SharedErrors
+from forecast_unc.regression.errors_in_variables import ErrorsInVariablesGP
 from forecast_unc.regression.evidence import GaussianProcessEvidence
+from forecast_unc.regression.shared_errors import SharedErrors
 from tests import oracles
 
 GP = GPRegressor(tol=1e-6)
@@ -135,9 +136,7 @@ def test_what_was_learned_is_a_gaussian_process_with_dense_covariance(kind, seri
     found, var = gp.posterior_.predict(at + X.mean(axis=0))
     np.testing.assert_allclose(found, mean + cross @ np.linalg.solve(K, y - mean), rtol=1e-7)
     latent = np.diagonal(prior - cross @ np.linalg.solve(K, cross.T))
-    np.testing.assert_allclose(
-        var, latent + gp.noise_std_**2 + gp.observation_std_**2, rtol=1e-7
-    )
+    np.testing.assert_allclose(var, latent + gp.noise_std_**2 + gp.observation_std_**2, rtol=1e-7)
     share = gp.noise_std_ / gp.observation_std_
     assert share == pytest.approx(0.1, rel=1e-3) if kind == "observation" else share != 0.1
 
@@ -155,9 +154,7 @@ def test_the_search_ends_where_the_evidence_is_stationary(fitted):
         K = oracles.gp_kernel(
             inputs, inputs, gp.lengthscales_, gp.amplitude_, gp.linear_scale_, gp._bias_scale
         )
-        return -oracles.gp_log_evidence(
-            y, K + noise**2 * np.eye(len(y)) + error**2 * B @ B.T
-        )
+        return -oracles.gp_log_evidence(y, K + noise**2 * np.eye(len(y)) + error**2 * B @ B.T)
 
     gradient = oracles.finite_difference(loss, np.log([gp.noise_std_, gp.observation_std_]))
     # what the weak prior of std 1.5 pulls with, at most 3 of its stds away
@@ -189,9 +186,9 @@ def test_an_autoregression_with_noise_is_that_of_maximum_likelihood(rng):
     # the forecast is the filter's with these parameters, but for the function's uncertainty
     params = [slope, (scale * gp.observation_std_) ** 2, (scale * gp.noise_std_) ** 2]
     ahead = model.forecast(8)
-    filtered = SARIMAX(
-        (y - y.mean()).to_numpy(), order=(1, 0, 0), measurement_error=True
-    ).filter(params)
+    filtered = SARIMAX((y - y.mean()).to_numpy(), order=(1, 0, 0), measurement_error=True).filter(
+        params
+    )
     found = filtered.get_forecast(8)
     np.testing.assert_allclose(
         (ahead.mean - y.mean() - found.predicted_mean) / ahead.std, 0.0, atol=0.05
@@ -233,14 +230,16 @@ def test_the_state_is_that_of_the_errors_given_all_rows(rng):
 
 
 def test_less_density_is_lost_over_many_steps():
-    clean, y = noisy_mackey_glass(900, 0.01)
+    y = noisy_mackey_glass(900, 0.01)[1]
     train, steps = y[:216], 60
     losses = {}
     for noise in ("process", "observation", "both"):
         model = Forecaster(GP, lags=16, noise=noise).fit(train)
         losses[noise] = np.mean(
             [
-                model.apply(y[origin - 140 : origin]).forecast(steps).score(y[origin : origin + steps])["nlpd"]
+                model.apply(y[origin - 140 : origin])
+                .forecast(steps)
+                .score(y[origin : origin + steps])["nlpd"]
                 for origin in (400, 600, 800)
             ]
         )

@@ -111,7 +111,15 @@ class FittedModel:
         one_step = _one_step(specification, differencing, regressor)
         n_rows = len(rows.y)
         return cls(
-            specification, history, transform, differencing, regressor, n_rows, past, one_step, noise
+            specification,
+            history,
+            transform,
+            differencing,
+            regressor,
+            n_rows,
+            past,
+            one_step,
+            noise,
         )
 
     def extend(self, history: History) -> Self:
@@ -363,9 +371,7 @@ def _inputs(specification: Specification, exog: Array, index: pd.Index[Any]) -> 
     return np.hstack([exog, calendar])
 
 
-def _noisy_rows(
-    specification: Specification, differencing: Differencing, past: Past
-) -> NoisyRows:
+def _noisy_rows(specification: Specification, differencing: Differencing, past: Past) -> NoisyRows:
     """Training rows with the errors that they share."""
     times, X, target = _rows(specification, differencing, past)
     maps, stds = LevelMap(specification.lags, differencing), past.stds / differencing.scale

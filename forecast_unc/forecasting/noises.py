@@ -13,10 +13,10 @@ from forecast_unc.forecasting.recursion import LevelMap
 from forecast_unc.regression.errors_in_variables import (
     ErrorKind,
     ErrorsInVariablesGP,
-    SharedErrors,
 )
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.regressor import KernelRegressor
+from forecast_unc.regression.shared_errors import SharedErrors
 
 Noise = Literal["process", "observation", "both", "auto"]
 NOISES: tuple[str, ...] = get_args(Noise)
@@ -88,7 +88,9 @@ class NoisyRows:
             stds[touched] ** 2,
         )
 
-    def learn(self, regressor: KernelRegressor, noise: Noise) -> tuple[KernelRegressor, NoiseChoice]:
+    def learn(
+        self, regressor: KernelRegressor, noise: Noise
+    ) -> tuple[KernelRegressor, NoiseChoice]:
         """Fit a regressor with the noise that is asked for, or that the evidence shows.
 
         Parameters

@@ -19,7 +19,7 @@ in 8 rounds, and a band of 100 steps that is useless). Inputs given what came be
 better and drift, too.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, NoReturn, Self
 
@@ -27,13 +27,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dpotrf
 from scipy.optimize import minimize
-from scipy.sparse import csr_array, tril
 
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
-from forecast_unc.regression.evidence import CorrelatedErrors, GaussianProcessEvidence
+from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.gp import GPRegressor
-from forecast_unc.regression.kernel_posterior import KernelPosterior
+from forecast_unc.regression.shared_errors import SharedErrors
 from forecast_unc.regression.standardize import column_scale
 
 ErrorKind = Literal["observation", "both"]
@@ -51,48 +50,6 @@ _SMALL = 0.05
 _STILL = 0.01
 _MOST_LOSS = 1.0
 _MOST_ROUNDS = 20
-
-
-@dataclass(frozen=True, eq=False)
-class SharedErrors:
-    """Errors of n rows as linear maps of independent ones, N in all.
-
-    Parameters
-    ----------
-    targets : ndarray of int of shape (n, k)
-        Which of the errors each target has.
-    target_weights : ndarray of shape (k,)
-        Their weights there.
-    inputs : ndarray of int of shape (n, m)
-        Which of them the inputs of each row have.
-    input_weights : ndarray of shape (q, m)
-        Their weights in the first q <= d inputs; the others are known.
-    known_var : ndarray of shape (N,)
-        Their variances besides the one that is learned, in squares of the target's unit.
-    """
-
-    targets: NDArray[np.intp]
-    target_weights: Array
-    inputs: NDArray[np.intp]
-    input_weights: Array
-    known_var: Array
-
-    def in_rows(self, slopes: Array) -> csr_array:
-        """The matrix B of shape (n, N), with the slopes (n, d) of the function at the rows."""
-        through = -slopes[:, : len(self.input_weights)] @ self.input_weights
-        own = np.broadcast_to(self.target_weights, self.targets.shape)
-        values, columns = np.hstack([own, through]), np.hstack([self.targets, self.inputs])
-        n, k = columns.shape
-        shape = (n, len(self.known_var))
-        return csr_array((values.ravel(), columns.ravel(), np.arange(0, n * k + 1, k)), shape)
-
-    def covariance(self, slopes: Array, unit: float = 1.0) -> CorrelatedErrors:
-        """Their covariance in the rows, with the variances in squares of a unit."""
-        B = self.in_rows(slopes)
-        lower = tril(B @ B.T, format="coo")
-        known = ((B * (self.known_var / unit**2)) @ B.T).tocsr()
-        i, j = lower.coords
-        return CorrelatedErrors(i, j, lower.data, np.asarray(known[i, j]).ravel())
 
 
 class _Search(NamedTuple):
@@ -200,7 +157,7 @@ class ErrorsInVariablesGP(GPRegressor):
 
     def _copy(self) -> Self:
         new = type(self)(**self.get_params(deep=False))
-        vars(new).update(vars(self))
+        new.__dict__.update(self.__dict__)
         return new
 
     @classmethod
@@ -209,7 +166,7 @@ class ErrorsInVariablesGP(GPRegressor):
     ) -> Self:
         """Maximize the evidence with the slopes of an earlier fit."""
         self = cls(**before.get_params(deep=False))
-        vars(self).update(vars(before))
+        self.__dict__.update(before.__dict__)
         self._slopes_of = replace(before.posterior_, factors=())  # no more than its mean
         input_scale, output_scale = column_scale(X), float(column_scale(y[:, None])[0])
         groups = np.zeros(X.shape[1], dtype=np.intp) if self.groups is None else self.groups
@@ -251,7 +208,7 @@ class ErrorsInVariablesGP(GPRegressor):
         if hasattr(self, "observation_std_"):
             starts.append(np.append(found, np.log(self.observation_std_ / output_scale)))
         else:
-            for small in ((-2, -1) if kind == "both" else (-2,)):
+            for small in (-2, -1) if kind == "both" else (-2,):
                 start = found[again]
                 start[small] += np.log(_SMALL)
                 starts.append(start)
@@ -296,7 +253,7 @@ class ErrorsInVariablesGP(GPRegressor):
             gradient[-2] *= share
             gradient[-1] += gradient[-2] if tied else 0.0
             away = x - median
-            return value + 0.5 * precision @ away**2, gradient[free] + precision * away
+            return value + float(0.5 * precision @ away**2), gradient[free] + precision * away
 
         options: Any = {"maxiter": 500, "ftol": self.tol, "gtol": 1e-4}
         found = []

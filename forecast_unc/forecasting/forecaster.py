@@ -74,8 +74,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         What the noise is. That of the process is part of the series: it is in the values that the
         next ones are made of. An error of the observation is not: it blurs lagged values, and is
         added once to each forecast. "observation" learns such an error and keeps the noise of the
-        process at a tenth of it, "both" learns both, "auto" takes what has the most evidence, and
-        another than "process" if it has 4 nats more. For ``GPRegressor``; monte_carlo costs more.
+        process at a tenth of it, for dynamics that are all but deterministic; "both" learns both;
+        "auto" takes what has the most evidence, and another than "process" if it has 4 nats more.
+        For ``GPRegressor``; "monte_carlo" then costs O(n^2) a path and step.
     calibrate : {"auto", False, True, "conformal"}, default="auto"
         Whether errors from origins inside the training part make the bands wider or narrower: True
         by factors of the width and of the correlations that are shrunk, with tails of Student's t;
@@ -203,7 +204,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             Itself, with the posterior of all rows, or of the last `max_train`. A GP's costs O(n^2)
             for each that came or went. A regressor of scikit-learn is fitted anew. Of several
             models one that cannot take in the values, such as a logarithm a zero, is refused from
-            then on; `choices_` says so.
+            then on; `choices_` says so. Two kinds of noise (`noise`) cost O(n^3).
 
         Raises
         ------

@@ -37,7 +37,8 @@ from forecast_unc.regression.standardize import column_scale
 
 ErrorKind = Literal["observation", "both"]
 
-# "observation" keeps s_w at this share of s_e: some noise is left for what f cannot follow.
+# "observation" keeps s_w at this share of s_e: some noise is left for what f cannot follow. At .2
+# the NLPD of 100 steps of Mackey-Glass is .1 higher with errors of variance .001, .1 lower with .05.
 _SHARE = 0.1
 # Least s_w in amplitudes, as in GPRegressor.
 _LEAST_RATIO = 1e-4

@@ -38,7 +38,7 @@ from forecast_unc.regression.standardize import column_scale
 ErrorKind = Literal["observation", "both"]
 
 # "observation" keeps s_w at this share of s_e: some noise is left for what f cannot follow. At .2
-# the NLPD of 100 steps of Mackey-Glass is .1 higher with errors of variance .001, .1 lower with .05.
+# the NLPD of 100 steps of Mackey-Glass is .1 higher with errors of variance .001, with .05 lower.
 _SHARE = 0.1
 # Least s_w in amplitudes, as in GPRegressor.
 _LEAST_RATIO = 1e-4
@@ -268,20 +268,27 @@ class ErrorsInVariablesGP(GPRegressor):
         if not np.isfinite(value):
             raise ValueError(
                 "noise must be 'process' for these rows; got a covariance that is not positive "
-                f"definite with {kind!r}. Give GPRegressor a noise_std."
+                f"definite with {kind!r}. Leave noise out."
             )
-        scales = np.exp(theta)
-        self.lengthscales_ = scales[:d] * input_scale
-        self.amplitude_ = float(scales[d]) * output_scale
-        tau = np.append(scales[d + 1 : -2], 0.0)
-        tau = np.where(evidence.groups < 0, 0.0, tau[evidence.groups]) * self.linear
-        self.linear_scale_ = tau * output_scale / input_scale
-        self._linear_std = np.append(self.linear_scale_, self._bias_scale)
-        self.noise_std_ = noise(theta)[0] * output_scale
-        self.observation_std_ = float(scales[-1]) * output_scale
+        theta[-2] = np.log(noise(theta)[0])
+        self._take(np.exp(theta), evidence.groups, input_scale, output_scale)
         log_prior = -0.5 * float(precision @ (result.x - median) ** 2)
         self.log_evidence_ = -value - log_prior - len(evidence.y) * float(np.log(output_scale))
         self.converged_, self.n_iter_ = bool(result.success), int(result.nit)
+
+    def _take(
+        self, scales: Array, groups: NDArray[np.intp], input_scale: Array, output_scale: float
+    ) -> None:
+        """Set the hyper-parameters [l, a, tau, s_w, s_e] of standardized data."""
+        d = len(input_scale)
+        self.lengthscales_ = scales[:d] * input_scale
+        self.amplitude_ = float(scales[d]) * output_scale
+        tau = np.append(scales[d + 1 : -2], 0.0)
+        tau = np.where(groups < 0, 0.0, tau[groups]) * self.linear
+        self.linear_scale_ = tau * output_scale / input_scale
+        self._linear_std = np.append(self.linear_scale_, self._bias_scale)
+        self.noise_std_ = float(scales[-2]) * output_scale
+        self.observation_std_ = float(scales[-1]) * output_scale
 
     def _set_posterior(self, X: Array, y: Array, errors: SharedErrors) -> None:
         """The posterior of rows, with the slopes as they were when the noises were learned."""
@@ -293,7 +300,7 @@ class ErrorsInVariablesGP(GPRegressor):
         if info:
             raise ValueError(
                 "noise must be 'process' for these rows; got a covariance that is not positive "
-                f"definite at row {info}. Give GPRegressor a noise_std."
+                f"definite at row {info}. Leave noise out."
             )
         posterior = self._posterior(inputs, y, chol)
         # The errors of its data are not independent: functions are not drawn as a whole.

@@ -715,7 +715,8 @@ class Forecast:
         (earlier values and regressors) passed on by the mean slope of the function, the error e of
         the function at the mean inputs, and noise. The parts of its variance are
 
-        - ``noise``: :math:`\mathrm{Var}\,\varepsilon_t`, the observation noise of the step itself;
+        - ``noise``: :math:`\mathrm{Var}\,\varepsilon_t`, the noise of the step itself;
+        - ``noise_observation``: of the error of its observation, which no later step has;
         - ``function_own``: :math:`\mathrm{Var}\,e_t`, the posterior variance of the function;
         - ``function_shared``: :math:`2\,\mathrm{Cov}(e_t, a_t \cdot z)`, as it is one and the same
           function that brought the inputs about; negative if the errors compensate;

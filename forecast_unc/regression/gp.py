@@ -21,6 +21,15 @@ from forecast_unc.regression.cholesky import move
 from forecast_unc.regression.evidence import GaussianProcessEvidence, covariance_matrix
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
+from forecast_unc.regression.noisy_inputs.evidence import BlurredEvidence, RowEvidence
+from forecast_unc.regression.noisy_inputs.learn import (
+    NoisyRows,
+    check_input_cov,
+    linearized_rows,
+    train,
+)
+from forecast_unc.regression.noisy_inputs.posterior import BlurredRows, Hyperparameters
+from forecast_unc.regression.noisy_inputs.search import Learned, Problem, Round
 from forecast_unc.regression.regressor import (
     KernelRegressor,
     LeadingMeans,
@@ -190,6 +199,7 @@ class GPRegressor(KernelRegressor):
         bias: Literal["free", "shrunk"] | None = "free",
         lengthscales: Lengthscales = None,
         noise_std: float | None = None,
+        noisy_inputs: Literal["nigp", "annealed", "stochastic_em"] | None = None,
         n_restarts: int = 0,
         tol: float = 1e-10,
         random_state: RandomState = None,
@@ -200,11 +210,12 @@ class GPRegressor(KernelRegressor):
         self.bias = bias
         self.lengthscales = lengthscales
         self.noise_std = noise_std
+        self.noisy_inputs = noisy_inputs
         self.n_restarts = n_restarts
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> Self:
         """Maximize the evidence and compute the posterior.
 
         Parameters
@@ -213,6 +224,10 @@ class GPRegressor(KernelRegressor):
             Inputs.
         y : array-like of shape (n,)
             Targets.
+        input_cov : array-like of shape (d,), (d, d) or (n, d, d), optional
+            Known noise of the inputs, in their squared units: variances, a covariance, or one for
+            each row. It is learned without, or taken as none with `noisy_inputs=None`, which takes
+            variances alone.
 
         Returns
         -------
@@ -221,7 +236,7 @@ class GPRegressor(KernelRegressor):
         Raises
         ------
         ValueError
-            If a fixed hyper-parameter is not positive or has the wrong shape, or the
+            If `input_cov` has the wrong shape or is no covariance; if a fixed hyper-parameter is not positive or has the wrong shape, or the
             covariance with the fixed values is not positive definite.
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
@@ -239,8 +254,17 @@ class GPRegressor(KernelRegressor):
         evidence = GaussianProcessEvidence(
             (X - self._input_offset) / input_scale, standardized, self.linear, groups, bias_scale
         )
+        input_noise = None
+        if input_cov is not None:
+            input_noise = check_input_cov(input_cov, n, d, self.noisy_inputs is None)
+            input_noise = input_noise / np.outer(input_scale, input_scale)
+            if self.noisy_inputs is None:
+                evidence = BlurredEvidence(evidence, np.diagonal(input_noise))
         with blas_threads(n):
             best = self._maximize(evidence, input_scale, output_scale)
+            learned = None
+            if self.noisy_inputs is not None:
+                best, learned = self._train(best, evidence, input_noise, input_scale, output_scale)
         theta = np.exp(best.log_hyperparameters)
         self.lengthscales_ = theta[:d] * input_scale
         self.amplitude_ = float(theta[d]) * output_scale
@@ -257,15 +281,20 @@ class GPRegressor(KernelRegressor):
         self.converged_, self.n_iter_ = best.converged, best.n_iter
         inputs: Array = X - self._input_offset
         with blas_threads(n):
-            self.posterior_ = self._posterior(inputs, y, self._factor(inputs))
+            if learned is None and input_noise is None:
+                self._rows: NoisyRows | None = None
+                self.posterior_ = self._posterior(inputs, y, self._factor(inputs))
+            else:
+                self._rows = self._noisy_rows(X, y, input_noise, learned, input_scale, output_scale)
+                self.posterior_ = self._rows.posterior(X, y)
         return self
 
-    def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def condition(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> Self:
         """A new regressor with the same hyper-parameters and other data; this one is unchanged.
 
         Inputs that continue those it holds, all of them or all but a few at the front, cost
         O(n^2) for each row that came or went: the Cholesky factor is updated, and equals
-        a fresh one to roundoff. Others cost O(n^3).
+        a fresh one to roundoff. Others cost O(n^3), and so do all whose inputs are noisy.
 
         Parameters
         ----------
@@ -273,6 +302,8 @@ class GPRegressor(KernelRegressor):
             Inputs.
         y : array-like of shape (n,)
             Targets.
+        input_cov : array-like of shape (d,), (d, d) or (n, d, d), optional
+            Noise of these inputs; by default that of `fit`, learned or given for all rows.
 
         Returns
         -------
@@ -281,10 +312,16 @@ class GPRegressor(KernelRegressor):
         """
         check_is_fitted(self)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
+        conditioned = copy.copy(self)
+        if self._rows is not None:
+            X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
+            diagonal = self.noisy_inputs is None
+            S = None if input_cov is None else check_input_cov(input_cov, *X.shape, diagonal)
+            conditioned.posterior_ = self._rows.posterior(X, y, S)
+            return conditioned
         inputs: Array = np.asarray(X) - self._input_offset
         chol = self._moved_factor(inputs)
         chol = self._factor(inputs) if chol is None else chol
-        conditioned = copy.copy(self)
         conditioned.posterior_ = self._posterior(inputs, np.asarray(y, dtype=np.float64), chol)
         return conditioned
 
@@ -292,8 +329,11 @@ class GPRegressor(KernelRegressor):
         """See `KernelRegressor`; O(n^2) a count, and O(n d) a mean.
 
         The factor of the first rows is the first block of that of all: with K = L L' and
-        r = L^-1 y, the weights of the first m rows are those of L_m' b = r_m.
+        r = L^-1 y, the weights of the first m rows are those of L_m' b = r_m. With noisy inputs,
+        O(n^3) a count.
         """
+        if self._rows is not None:
+            return super().leading_means(X, y, counts)
         posterior = self.posterior_
         chol = posterior.factors[0].chol
         residual = dtrsv(chol, y - self._output_offset, lower=1)
@@ -317,6 +357,12 @@ class GPRegressor(KernelRegressor):
         for name, value, allowed, remedy in (
             ("prior", self.prior, ("weak", "shrunk", None), "Use None to switch it off."),
             ("bias", self.bias, ("free", "shrunk", None), "Use None for none."),
+            (
+                "noisy_inputs",
+                self.noisy_inputs,
+                ("nigp", "annealed", "stochastic_em", None),
+                "Use None for inputs without noise, or with noise that is known.",
+            ),
         ):
             if value not in allowed:
                 raise ValueError(
@@ -428,6 +474,54 @@ class GPRegressor(KernelRegressor):
             bounds[d, 1] = np.clip(start[-1] - least, bounds[d, 0] + 1.0, bounds[d, 1])
         free[d + 1 : -1] &= self.linear
         return _SearchSpace(start, free, median, log_std, bounds)
+
+    def _train(
+        self,
+        plain: _Optimum,
+        evidence: GaussianProcessEvidence,
+        input_cov: Array | None,
+        input_scale: Array,
+        output_scale: float,
+    ) -> tuple[_Optimum, Learned]:
+        """What a trainer for noisy inputs finds, from the fit without noise."""
+        assert self.noisy_inputs is not None
+        rows = RowEvidence(evidence.y, self.linear, evidence.groups, evidence.bias_scale)
+        space = self._search_space(evidence, input_scale, output_scale)
+        inputs = evidence.X.T.copy()
+        start = plain.log_hyperparameters
+        problem = Problem(inputs, rows, space, start, input_cov, _LEAST_NOISE_RATIO)
+        found = train(self.noisy_inputs, problem, self.random_state, self.tol)
+        theta = found.log_hyper.copy()
+        theta[-1] = 0.5 * np.log(problem.scales(theta)[-1])
+        self.rounds_ = [
+            Round(r.noise_std * output_scale, r.input_std * input_scale, r.score)
+            for r in found.rounds
+        ]
+        return _Optimum(theta, 0.0, found.converged, plain.n_iter + found.n_iter), found
+
+    def _noisy_rows(
+        self,
+        X: Array,
+        y: Array,
+        input_cov: Array | None,
+        learned: Learned | None,
+        input_scale: Array,
+        output_scale: float,
+    ) -> NoisyRows:
+        hyper = Hyperparameters(
+            self.lengthscales_,
+            self.amplitude_,
+            self._linear_std,
+            self.noise_std_,
+            self._input_offset,
+            self._output_offset,
+            self._widening(len(y)),
+        )
+        if learned is None:
+            assert input_cov is not None
+            return BlurredRows(hyper, np.diagonal(input_cov) * input_scale**2)
+        scale = np.append(input_scale, output_scale)
+        return linearized_rows(learned, hyper, X, y, scale, self.noisy_inputs != "nigp")
 
     def _factor(self, X: Array) -> Array:
         """Cholesky factor of the covariance of the rows; X is measured from `_input_offset`."""

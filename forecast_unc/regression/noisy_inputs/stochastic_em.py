@@ -19,13 +19,13 @@ from forecast_unc.regression.noisy_inputs.search import (
 )
 from forecast_unc.regression.kernels import squared_exponential
 
-# Sweeps through the rows in a round, and iterations of its search.
-_SWEEPS = 2
+# Samples of the inputs in a round, a sweep through the rows each, and iterations of its search.
+_SAMPLES = 8
 _SEARCH = 10
 # Rounds to begin with, added while the second half has not settled, and at most.
-_ROUNDS = 60
-_MORE = 30
-_MOST_ROUNDS = 240
+_ROUNDS = 24
+_MORE = 12
+_MOST_ROUNDS = 96
 # Settled: the two quarters of the second half agree in the log stds of both noises to this or to
 # three of its standard errors.
 _APART = 0.1
@@ -58,6 +58,15 @@ class InputChain:
     def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
         self.problem, self.rng = problem, rng
         self.shift = np.zeros_like(problem.X)  # delta
+
+    def sweeps(self, theta: Array, S: Array, k: int) -> Array:
+        """k draws (k, n, d) of the noise of all inputs; S (d, d) or (n, d, d)."""
+        roots = np.broadcast_to(symmetric_roots(S), (*self.shift.shape, self.shift.shape[1]))
+        out = []
+        for _ in range(k):
+            self.sweep(theta, roots)
+            out.append(self.shift.copy())
+        return np.array(out)
 
     def sweep(self, theta: Array, roots: Array) -> None:
         """Draw every row's input once; roots (n, d, d) of the covariances of the input noise."""
@@ -143,31 +152,36 @@ def learn_stochastic_em(
     thetas, shifts, slopes, stds = [], [], [], []
     n_rounds, n_iter, converged = _ROUNDS, 0, False
     while len(rounds) < n_rounds:
-        roots = np.broadcast_to(symmetric_roots(S), (n, d, d))
-        for _ in range(_SWEEPS):
-            chain.sweep(theta, roots)
-        sample = X + chain.shift
+        samples = chain.sweeps(theta, S, _SAMPLES)  # of the noise
 
         def objective(x: Array) -> tuple[float, Array]:
             at = theta.copy()
             at[free] = x
-            value, gradient, _ = problem(at, sample)
-            return value, gradient[free]
+            each = [problem(at, X + shift)[:2] for shift in samples]
+            return float(np.mean([e[0] for e in each])), np.mean([e[1] for e in each], axis=0)[free]
 
         best = search(objective, theta[free], problem.space.bounds[free], tol, _SEARCH)
         theta = theta.copy()
         theta[free] = best.x
         n_iter += int(best.nit)
         if problem.input_cov is None:
-            S = _fitted_cov(chain.shift, problem.weak)
-        _, _, terms = problem(theta, sample)
-        noise_std = float(np.sqrt(problem.scales(theta)[-1]))
-        rounds.append(Round(noise_std, input_std(S), -terms.value))
+            S = _fitted_cov(samples, problem.weak)
+        l, a, tau, noise_var = problem.scales(theta)
+        terms = [problem(theta, X + shift)[2] for shift in samples]
+        slopes.append(
+            np.mean(
+                [
+                    problem.evidence.slopes(X + shift, l, a, tau, t.weights)
+                    for shift, t in zip(samples, terms, strict=True)
+                ],
+                axis=0,
+            )
+        )
+        noise_std = float(np.sqrt(noise_var))
+        rounds.append(Round(noise_std, input_std(S), -float(np.mean([t.value for t in terms]))))
         thetas.append(theta)
-        shifts.append(chain.shift.copy())
+        shifts.append(samples.mean(axis=0))
         stds.append(np.append(noise_std, input_std(S)))
-        l, a, tau, _ = problem.scales(theta)
-        slopes.append(problem.evidence.slopes(sample, l, a, tau, terms.weights))
         if len(rounds) == n_rounds:
             converged = _settled(np.log(stds))
             if not converged and n_rounds < _MOST_ROUNDS:
@@ -188,8 +202,8 @@ def learn_stochastic_em(
 
 def _fitted_cov(shift: Array, weak: bool) -> Array:
     """Variances of sampled noise, a step towards the mode with the log-normal prior of the stds."""
-    n = len(shift)
-    log_std = 0.5 * np.log((shift**2).mean(axis=0) + 1e-300)
+    n = shift.shape[1]
+    log_std = 0.5 * np.log((shift**2).mean(axis=(0, 1)) + 1e-300)
     if weak:  # information on a log std: 2 n from the rows
         precision = INPUT_STD_LOG_STD**-2.0
         log_std = (2.0 * n * log_std + precision * np.log(INPUT_STD_MEDIAN)) / (2.0 * n + precision)
@@ -200,6 +214,6 @@ def _settled(log_stds: Array) -> bool:
     """Whether the last two quarters of the rounds agree."""
     quarter = len(log_stds) // 4
     late, last = log_stds[-2 * quarter : -quarter], log_stds[-quarter:]
-    # batches of five rounds count as independent
-    error = np.sqrt((late.var(axis=0) + last.var(axis=0)) / (quarter / 5.0))
+    # two rounds in a row count as one
+    error = np.sqrt((late.var(axis=0) + last.var(axis=0)) / (0.5 * quarter))
     return bool((np.abs(late.mean(axis=0) - last.mean(axis=0)) < np.maximum(_APART, 3.0 * error)).all())

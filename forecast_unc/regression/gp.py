@@ -21,15 +21,19 @@ from forecast_unc.regression.cholesky import move
 from forecast_unc.regression.evidence import GaussianProcessEvidence, covariance_matrix
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
-from forecast_unc.regression.noisy_inputs.evidence import BlurredEvidence, RowEvidence
+from forecast_unc.regression.noisy_inputs.evidence import BlurredEvidence
 from forecast_unc.regression.noisy_inputs.learn import (
     NoisyRows,
     check_input_cov,
-    linearized_rows,
+    in_units,
+    noisy_rows,
     train,
 )
-from forecast_unc.regression.noisy_inputs.posterior import BlurredRows, Hyperparameters
-from forecast_unc.regression.noisy_inputs.search import Learned, Problem, Round
+from forecast_unc.regression.noisy_inputs.posterior import (
+    BlurredRows,
+    Hyperparameters,
+)
+from forecast_unc.regression.noisy_inputs.search import Learned
 from forecast_unc.regression.regressor import (
     KernelRegressor,
     LeadingMeans,
@@ -136,6 +140,14 @@ class GPRegressor(KernelRegressor):
         Noise standard deviation in units of y as given to `fit`, kept fixed. Give it when it is
         known, for instance for simulated data. In a `Forecaster` y is standardized: give stds of
         the measurement error in units of the series as its `y_std`.
+    noisy_inputs : {"nigp", "annealed", "stochastic_em"}, optional
+        How to learn where the inputs of the rows were observed with noise. "nigp" refers it to the
+        output by the squared slope of the function, at a few times the cost of a fit; take it
+        first. "annealed" maximizes over the true inputs, too, and "stochastic_em" samples them, at
+        some 20 and 80 times the cost: better where the function bends within the noise. The std
+        of each input's noise is learned unless `fit` gets an `input_cov`. By default inputs are
+        exact, or have the noise that `fit` is told of. Predictions are at inputs that are known:
+        for noisy ones, `predict_uncertain(x, input_cov_)`.
     n_restarts : int, default=0
         Further starting points, drawn at random. The best optimum is kept; each restart
         costs as much as the first fit.
@@ -143,7 +155,7 @@ class GPRegressor(KernelRegressor):
         The search ends when a step gains less than this share of the objective; 1e-6 is enough
         for forecasts and takes about half the time.
     random_state : int, numpy.random.Generator or None
-        Seed of the restarts and of "monte_carlo" predictions.
+        Seed of the restarts, of "stochastic_em" and of "monte_carlo" predictions.
 
     Attributes
     ----------
@@ -156,10 +168,15 @@ class GPRegressor(KernelRegressor):
     linear_scale_ : ndarray of shape (d,)
         Prior std of each linear coefficient, in units of y per unit of the input.
     noise_std_ : float
-        Std of the observation noise, in units of y.
+        Std of the observation noise, in units of y; without what noise of the inputs adds to it.
     log_evidence_ : float
         log N(y | mean(y), K), in nats, of uncentered targets (`bias`) log N(y | 0, K); without the
-        prior.
+        prior. With `noisy_inputs` that of the rows as linearized.
+    input_cov_ : ndarray of shape (d, d) or (n, d, d)
+        Covariance of the input noise, learned or given; where there is one.
+    rounds_ : list of Round
+        With `noisy_inputs`: noise stds and score of each round. The score is the log evidence of
+        the standardized rows, of "annealed" the held-out log density of a target at each level.
     converged_ : bool
         Whether the kept search ended at a stationary point or at a bound.
     n_iter_ : int
@@ -171,6 +188,7 @@ class GPRegressor(KernelRegressor):
     ----------
     Rasmussen & Williams, Gaussian Processes for Machine Learning (2006), ch. 2 and 5.
     Quinonero-Candela, PhD thesis, DTU (2004).
+    McHutchon & Rasmussen, NIPS 24 (2011).
 
     Examples
     --------
@@ -236,8 +254,8 @@ class GPRegressor(KernelRegressor):
         Raises
         ------
         ValueError
-            If `input_cov` has the wrong shape or is no covariance; if a fixed hyper-parameter is not positive or has the wrong shape, or the
-            covariance with the fixed values is not positive definite.
+            If a fixed hyper-parameter is not positive or has the wrong shape, the covariance with
+            the fixed values is not positive definite, or `input_cov` is no covariance.
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
@@ -254,17 +272,20 @@ class GPRegressor(KernelRegressor):
         evidence = GaussianProcessEvidence(
             (X - self._input_offset) / input_scale, standardized, self.linear, groups, bias_scale
         )
-        input_noise = None
-        if input_cov is not None:
-            input_noise = check_input_cov(input_cov, n, d, self.noisy_inputs is None)
-            input_noise = input_noise / np.outer(input_scale, input_scale)
+        S = check_input_cov(input_cov, X.shape, self.noisy_inputs is None)
+        if S is not None:
+            S = S / np.outer(input_scale, input_scale)
             if self.noisy_inputs is None:
-                evidence = BlurredEvidence(evidence, np.diagonal(input_noise))
+                evidence = BlurredEvidence(evidence, np.diagonal(S))
+        found = None
         with blas_threads(n):
             best = self._maximize(evidence, input_scale, output_scale)
-            learned = None
             if self.noisy_inputs is not None:
-                best, learned = self._train(best, evidence, input_noise, input_scale, output_scale)
+                space = self._search_space(evidence, input_scale, output_scale)
+                start, seed = best.log_hyperparameters, self.random_state
+                found = train(self.noisy_inputs, evidence, space, start, S, seed, self.tol)
+                n_iter = best.n_iter + found.n_iter
+                best = _Optimum(found.log_hyper, np.nan, found.converged, n_iter)
         theta = np.exp(best.log_hyperparameters)
         self.lengthscales_ = theta[:d] * input_scale
         self.amplitude_ = float(theta[d]) * output_scale
@@ -281,13 +302,30 @@ class GPRegressor(KernelRegressor):
         self.converged_, self.n_iter_ = best.converged, best.n_iter
         inputs: Array = X - self._input_offset
         with blas_threads(n):
-            if learned is None and input_noise is None:
+            if S is None and found is None:
                 self._rows: NoisyRows | None = None
                 self.posterior_ = self._posterior(inputs, y, self._factor(inputs))
             else:
-                self._rows = self._noisy_rows(X, y, input_noise, learned, input_scale, output_scale)
-                self.posterior_ = self._rows.posterior(X, y)
+                self._fit_noisy(X, y, S, found, np.append(input_scale, output_scale))
         return self
+
+    def _fit_noisy(
+        self, X: Array, y: Array, S: Array | None, found: Learned | None, scale: Array
+    ) -> None:
+        """Set what only rows with noisy inputs have, and their posterior; S in units of `scale`."""
+        scales = self.lengthscales_, self.amplitude_, self._linear_std, self.noise_std_
+        offsets = self._input_offset, self._output_offset
+        hyper = Hyperparameters(*scales, *offsets, self._widening(len(y)))
+        if found is not None:
+            self.rounds_ = in_units(found.rounds, scale)
+            rows = noisy_rows(found, hyper, X, y, scale, self.noisy_inputs != "nigp")
+            self._rows, self.posterior_ = rows, rows.posterior(X, y)
+            self.log_evidence_ = rows.log_evidence(X, y, self.posterior_)
+        elif S is not None:
+            self._rows = BlurredRows(hyper, np.diagonal(S) * scale[:-1] ** 2)
+            self.posterior_ = self._rows.posterior(X, y)
+        if self._rows is not None:
+            self.input_cov_ = self._rows.input_cov
 
     def condition(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> Self:
         """A new regressor with the same hyper-parameters and other data; this one is unchanged.
@@ -315,10 +353,14 @@ class GPRegressor(KernelRegressor):
         conditioned = copy.copy(self)
         if self._rows is not None:
             X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
-            diagonal = self.noisy_inputs is None
-            S = None if input_cov is None else check_input_cov(input_cov, *X.shape, diagonal)
+            S = check_input_cov(input_cov, X.shape, self.noisy_inputs is None)
             conditioned.posterior_ = self._rows.posterior(X, y, S)
             return conditioned
+        if input_cov is not None:
+            raise ValueError(
+                "input_cov must be None after a fit without input noise; got one. Pass "
+                "fit(X, y, input_cov=...), or noisy_inputs='nigp'."
+            )
         inputs: Array = np.asarray(X) - self._input_offset
         chol = self._moved_factor(inputs)
         chol = self._factor(inputs) if chol is None else chol
@@ -475,54 +517,6 @@ class GPRegressor(KernelRegressor):
         free[d + 1 : -1] &= self.linear
         return _SearchSpace(start, free, median, log_std, bounds)
 
-    def _train(
-        self,
-        plain: _Optimum,
-        evidence: GaussianProcessEvidence,
-        input_cov: Array | None,
-        input_scale: Array,
-        output_scale: float,
-    ) -> tuple[_Optimum, Learned]:
-        """What a trainer for noisy inputs finds, from the fit without noise."""
-        assert self.noisy_inputs is not None
-        rows = RowEvidence(evidence.y, self.linear, evidence.groups, evidence.bias_scale)
-        space = self._search_space(evidence, input_scale, output_scale)
-        inputs = evidence.X.T.copy()
-        start = plain.log_hyperparameters
-        problem = Problem(inputs, rows, space, start, input_cov, _LEAST_NOISE_RATIO)
-        found = train(self.noisy_inputs, problem, self.random_state, self.tol)
-        theta = found.log_hyper.copy()
-        theta[-1] = 0.5 * np.log(problem.scales(theta)[-1])
-        self.rounds_ = [
-            Round(r.noise_std * output_scale, r.input_std * input_scale, r.score)
-            for r in found.rounds
-        ]
-        return _Optimum(theta, 0.0, found.converged, plain.n_iter + found.n_iter), found
-
-    def _noisy_rows(
-        self,
-        X: Array,
-        y: Array,
-        input_cov: Array | None,
-        learned: Learned | None,
-        input_scale: Array,
-        output_scale: float,
-    ) -> NoisyRows:
-        hyper = Hyperparameters(
-            self.lengthscales_,
-            self.amplitude_,
-            self._linear_std,
-            self.noise_std_,
-            self._input_offset,
-            self._output_offset,
-            self._widening(len(y)),
-        )
-        if learned is None:
-            assert input_cov is not None
-            return BlurredRows(hyper, np.diagonal(input_cov) * input_scale**2)
-        scale = np.append(input_scale, output_scale)
-        return linearized_rows(learned, hyper, X, y, scale, self.noisy_inputs != "nigp")
-
     def _factor(self, X: Array) -> Array:
         """Cholesky factor of the covariance of the rows; X is measured from `_input_offset`."""
         chol = np.empty((len(X), len(X)), order="F")
@@ -583,15 +577,6 @@ class GPRegressor(KernelRegressor):
             input_offset=self._input_offset,
             output_offset=self._output_offset,
         )
-
-    def _widening(self, n: int) -> float:
-        """Variance of Student's t with n - 1 degrees of freedom, for the shrunk prior.
-
-        A common scale of all variances, integrated out under 1 / scale, makes the prediction
-        a t process; it is replaced by the Gaussian of its mean and variance.
-        """
-        widened = self.prior == "shrunk" and self.noise_std is None and n > 3
-        return (n - 1.0) / (n - 3.0) if widened else 1.0
 
 
 def _share_left(evidence: GaussianProcessEvidence) -> float:

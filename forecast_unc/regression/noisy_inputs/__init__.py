@@ -1,1 +1,1 @@
-"""Learning from inputs that are themselves observed with noise: the mathematics of three trainers."""
+"""Learning from inputs that were observed with noise: the mathematics of three trainers."""

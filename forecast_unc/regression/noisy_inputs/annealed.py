@@ -26,15 +26,20 @@ _LEAST_ROWS = 10
 
 
 def joint_maximum(
-    problem: Problem, theta: Array, shift: Array, S: Array, tol: float, fixed_noise: bool = True
+    problem: Problem,
+    theta: Array,
+    shift: Array,
+    roots: Array,
+    tol: float,
+    learn_noise: bool = False,
 ) -> tuple[Array, Array, int]:
     r"""True inputs and hyper-parameters that maximize their joint density, from a start.
 
     .. math:: \log \mathcal N(y \mid 0, K(X) + s^2 I) + \log p(\theta)
         - \tfrac12 \textstyle\sum_i (x_i - u_i)' S_i^{-1} (x_i - u_i)
 
-    in c with x_i = u_i + S_i^(1/2) c_i, so that S may be singular. With s learned
-    (`fixed_noise=False`) the inputs move until they explain the targets, and s falls to its bound.
+    in c with x_i = u_i + S_i^(1/2) c_i, so that S may be singular. If s is learned, too, the inputs
+    move until they explain the targets, and s falls to its bound.
 
     Parameters
     ----------
@@ -44,12 +49,12 @@ def joint_maximum(
         Log hyper-parameters to start from.
     shift : ndarray of shape (n, d)
         c to start from.
-    S : ndarray of shape (n, d, d)
+    roots : ndarray of shape (n, d, d)
         Roots of the covariances of the input noise.
     tol : float
         Of the search.
-    fixed_noise : bool
-        Whether s stays.
+    learn_noise : bool, default=False
+        Whether s is learned instead of kept.
 
     Returns
     -------
@@ -58,60 +63,65 @@ def joint_maximum(
     n_iter : int
     """
     free = problem.space.free.copy()
-    free[-1] &= not fixed_noise
+    free[-1] &= learn_noise
     n_free = int(free.sum())
 
     def objective(x: Array) -> tuple[float, Array]:
         at = theta.copy()
         at[free] = x[:n_free]
         c = x[n_free:].reshape(shift.shape)
-        X = problem.X + np.einsum("nde,ne->nd", S, c)
+        X = problem.X + np.einsum("nde,ne->nd", roots, c)
         value, gradient, terms = problem(at, X)
-        change = np.einsum("nde,nd->ne", S, terms.inputs) + c
+        change = np.einsum("nde,nd->ne", roots, terms.inputs) + c
         return value + 0.5 * float(np.sum(c**2)), np.append(gradient[free], change.ravel())
 
     bounds = [*problem.space.bounds[free], *[(None, None)] * shift.size]
     best = search(objective, np.append(theta[free], shift.ravel()), bounds, tol, _SEARCH)
-    theta = theta.copy()
-    theta[free] = best.x[:n_free]
-    return theta, best.x[n_free:].reshape(shift.shape), int(best.nit)
+    found = theta.copy()
+    found[free] = best.x[:n_free]
+    return found, np.asarray(best.x[n_free:]).reshape(shift.shape), int(best.nit)
 
 
-class _Descent:
-    """The joint maximum on some rows, followed from one output noise to the next."""
+class Descent:
+    """The joint maximum on some rows, followed from one output noise to the next.
 
-    def __init__(self, problem: Problem, rows: NDArray[np.intp], theta: Array, S: Array) -> None:
-        evidence = problem.evidence
-        own = RowEvidence(evidence.y[rows], evidence.linear, evidence.groups, evidence.bias_scale)
-        self.problem = Problem(
-            problem.X[rows], own, problem.space, theta, S[rows], problem.least_ratio
-        )
+    Parameters
+    ----------
+    problem : Problem
+        All rows.
+    rows : ndarray of int
+        Those to learn from.
+    S : ndarray of shape (n, d, d)
+        Covariances of the input noise of all rows.
+    """
+
+    def __init__(self, problem: Problem, rows: NDArray[np.intp], S: Array) -> None:
+        whole = problem.evidence
+        own = RowEvidence(whole.y[rows], whole.linear, whole.groups, whole.bias_scale)
+        X, ratio = problem.X[rows], problem.least_ratio
+        self.problem = Problem(X, own, problem.space, problem.start, S[rows], ratio)
         self.S, self.roots = S[rows], symmetric_roots(S[rows])
-        self.theta, self.shift, self.n_iter = theta, np.zeros_like(self.problem.X), 0
-
-    @property
-    def inputs(self) -> Array:
-        return self.problem.X + np.einsum("nde,ne->nd", self.roots, self.shift)
+        self.theta, self.shift, self.n_iter = problem.start, np.zeros_like(X), 0
 
     def to(self, log_noise: float, tol: float) -> None:
         """Go on at another output noise."""
         theta = np.append(self.theta[:-1], log_noise)
-        self.theta, self.shift, n_iter = joint_maximum(
-            self.problem, theta, self.shift, self.roots, tol
-        )
-        self.n_iter += n_iter
+        found = joint_maximum(self.problem, theta, self.shift, self.roots, tol)
+        self.theta, self.shift = found[:2]
+        self.n_iter += found[2]
 
-    def slopes(self) -> Array:
-        """Of the posterior mean at the inputs."""
-        return self.problem.slopes(self.theta, self.inputs, 0.0)
+    def linearized(self) -> tuple[Array, Array]:
+        """The inputs of the maximum and the slopes of the posterior mean there, each (n, d)."""
+        inputs = self.problem.X + np.einsum("nde,ne->nd", self.roots, self.shift)
+        weights = self.problem(self.theta, inputs)[2].weights
+        return inputs, self.problem.slopes(self.theta, inputs, weights)
 
     def density(self, X: Array, y: Array, S: Array) -> float:
         """Sum of the log densities of targets given their inputs as observed."""
-        problem, inputs, slope = self.problem, self.inputs, self.slopes()
+        problem, (inputs, slope) = self.problem, self.linearized()
         l, a, tau, noise_var = problem.scales(self.theta)
-        hyper = Hyperparameters(
-            l, a, problem.evidence.linear_std(tau), noise_var**0.5, np.zeros(len(l)), 0.0
-        )
+        linear_std = problem.evidence.linear_std(tau)
+        hyper = Hyperparameters(l, a, linear_std, noise_var**0.5, np.zeros(len(l)), 0.0)
         targets = problem.evidence.y - np.einsum("nd,nd->n", slope, problem.X - inputs)
         posterior = hyper.posterior(inputs, targets, noise_var + referred(slope, self.S))
         moments = [posterior.moments(x, s) for x, s in zip(X, S, strict=True)]
@@ -122,10 +132,10 @@ class _Descent:
 def learn_annealed(problem: Problem, start: Learned, tol: float) -> Learned:
     """The joint maximum at the output noise that predicts held-out rows best, reached from above.
 
-    From the noise of the fit that ignores input noise, the output noise falls level by level, and the
-    maximum is followed. What is learned of it is where to stop: at the level of the highest density
-    of held-out targets given their inputs as observed, over five folds of every fifth row. A given
-    noise std is the last level, and nothing is held out.
+    From that of the fit that ignores input noise the output noise falls, and the maximum is
+    followed. What is learned is where to stop: at the level of the highest density of held-out
+    targets given their inputs as observed, over five folds of every fifth row. A given noise std
+    is the only level, and nothing is held out, as with fewer than ten rows.
 
     Parameters
     ----------
@@ -139,34 +149,40 @@ def learn_annealed(problem: Problem, start: Learned, tol: float) -> Learned:
     Returns
     -------
     Learned
-        Its rounds are the levels; converged says that the density fell after the one kept.
+        The score of its rounds, the levels, is the mean held-out log density of a target. It
+        converged if a level below the one kept was worse.
     """
-    X, y, n = problem.X, problem.evidence.y, len(problem.X)
+    n, free = len(problem.X), problem.space.free[-1]
     S = np.broadcast_to(start.input_cov, (n, *start.input_cov.shape[-2:]))
-    rows = np.arange(n)
-    first = 0.5 * np.log(problem.scales(problem.start)[-1])
-    given = not problem.space.free[-1]
-    full = _Descent(problem, rows, problem.start, S)
-    if given or n < _LEAST_ROWS:
-        full.to(float(first), tol)
-        last = Round(float(np.exp(first)), input_std(S), np.nan)
-        return Learned(full.theta, start.input_cov, full.inputs, full.slopes(), [last], given, full.n_iter)
+    first = 0.5 * float(np.log(problem.scales(problem.start)[-1]))
+    levels = first + np.log(_FACTOR) * np.arange(_LEVELS if free and n >= _LEAST_ROWS else 1)
+    scores = held_out_densities(problem, S, levels, tol) if len(levels) > 1 else [np.nan]
+    best = int(np.argmax(scores))
+    whole = Descent(problem, np.arange(n), S)
+    for level in levels[: best + 1]:
+        whole.to(float(level), tol)
+    rounds = [
+        Round(float(np.exp(level)), input_std(S), score)
+        for level, score in zip(levels, scores, strict=False)
+    ]
+    converged = best < len(scores) - 1 or not free
+    return Learned(
+        whole.theta, start.input_cov, *whole.linearized(), rounds, converged, whole.n_iter
+    )
+
+
+def held_out_densities(problem: Problem, S: Array, levels: Array, tol: float) -> list[float]:
+    """Mean log density of a held-out target at the log noises, until it has fallen for a while."""
+    rows = np.arange(len(problem.X))
     folds = [rows[rows % _FOLDS == k] for k in range(_FOLDS)]
-    descents = [_Descent(problem, np.setdiff1d(rows, fold), problem.start, S) for fold in folds]
-    rounds: list[Round] = []
-    best = 0
-    for level in range(_LEVELS):
-        log_noise = float(first + level * np.log(_FACTOR))
+    descents = [Descent(problem, np.setdiff1d(rows, fold), S) for fold in folds]
+    scores: list[float] = []
+    for level in levels:
         total = 0.0
         for fold, descent in zip(folds, descents, strict=True):
-            descent.to(log_noise, tol)
-            total += descent.density(X[fold], y[fold], S[fold])
-        rounds.append(Round(float(np.exp(log_noise)), input_std(S), total / n))
-        best = max(range(level + 1), key=lambda k: rounds[k].score)
-        if level - best >= _PATIENCE:
+            descent.to(float(level), tol)
+            total += descent.density(problem.X[fold], problem.evidence.y[fold], S[fold])
+        scores.append(total / len(rows))
+        if len(scores) - 1 - int(np.argmax(scores)) >= _PATIENCE:
             break
-    for level in range(best + 1):
-        full.to(float(first + level * np.log(_FACTOR)), tol)
-    return Learned(
-        full.theta, start.input_cov, full.inputs, full.slopes(), rounds, best < len(rounds) - 1, full.n_iter
-    )
+    return scores

@@ -31,9 +31,9 @@ class RowEvidence:
     With W = (K + diag(v))^-1 - b b', M = W o a^2 K_se, r = M 1 and Z = X / l,
 
     .. math::
-        \frac{\partial}{\partial v_i} = \tfrac12 W_{ii}, \qquad
-        \frac{\partial}{\partial X} = \bigl(M Z - \mathrm{diag}(r) Z\bigr) / l + W X A, \qquad
-        \frac{\partial}{\partial \log l_j} = \textstyle\sum_i r_i Z_{ij}^2 - \sum_i Z_{ij} (M Z)_{ij} .
+        \frac{\partial}{\partial v_i} &= \tfrac12 W_{ii}, \qquad
+        \frac{\partial}{\partial X} = \bigl(M Z - \mathrm{diag}(r) Z\bigr) / l + W X A, \\
+        \frac{\partial}{\partial \log l_j} &= \textstyle\sum_i r_i Z_{ij}^2 - \sum_i Z_{ij} (MZ)_{ij} .
 
     All from one factorization and one inverse.
 
@@ -49,9 +49,7 @@ class RowEvidence:
         Prior std tau_0 of the bias.
     """
 
-    def __init__(
-        self, y: Array, linear: bool, groups: NDArray[np.intp], bias_scale: float
-    ) -> None:
+    def __init__(self, y: Array, linear: bool, groups: NDArray[np.intp], bias_scale: float) -> None:
         self.y, self.linear, self.groups, self.bias_scale = y, linear, groups, bias_scale
 
     def linear_std(self, tau: Array) -> Array:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.blas import dgemm, dgemv
+from scipy.linalg.blas import dgemm, dgemv, dtrsv
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from forecast_unc._typing import Array
@@ -11,8 +11,9 @@ from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.noisy_inputs.evidence import blurred
 
-# Gauss-Newton steps of the smoothed inputs; five were enough on 30 samples of a sinc.
-_STEPS = 50
+# Gauss-Newton steps of the smoothed inputs at most, and the gain in squared stds that ends them.
+_STEPS = 100
+_LEAST_GAIN = 1e-9
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,11 @@ class Hyperparameters:
         With a blur v, the inputs X are known up to noise of variances v, of the rows alone: then
         the rows' covariance is that of `BlurredEvidence`, and with an input x that is known
 
-        .. math:: \mathrm E[k(x_i, x)] = A_1^2 e^{-\frac12 |u_i - x|_{L_1}^2} + u_i' T x + \tau_0^2 ,
+        .. math::
+            \mathrm E[k(x_i, x)] = A_1^2 e^{-\frac12 |u_i - x|_{L_1}^2} + u_i' T x + \tau_0^2 ,
 
-        with L_1 and A_1 of `blurred` at v. Mean and variance are those of the best linear predictor,
-        exact; y given its inputs' distribution is not normal.
+        with L_1 and A_1 of `blurred` at v. Mean and variance are those of the best linear
+        predictor, exactly; y given its inputs' distribution is not normal.
 
         Parameters
         ----------
@@ -74,7 +76,7 @@ class Hyperparameters:
         KernelPosterior
         """
         n, centered = len(X), X - self.input_offset
-        l_one, a_one, l_two, a_two = self.lengthscales, self.amplitude, self.lengthscales, self.amplitude
+        (l_one, a_one), (l_two, a_two) = [(self.lengthscales, self.amplitude)] * 2
         if blur is not None:
             l_one, a_one = blurred(self.lengthscales, self.amplitude, blur)
             l_two, a_two = blurred(self.lengthscales, self.amplitude, 2.0 * blur)
@@ -84,12 +86,7 @@ class Hyperparameters:
         K = a_two**2 * squared_exponential(centered, centered, l_two)
         K = dgemm(1.0, U, U, trans_b=1, beta=1.0, c=K, overwrite_c=1)
         K.ravel(order="K")[:: n + 1] += row_var
-        chol, info = dpotrf(K, lower=1, clean=1, overwrite_a=1)
-        if info:
-            raise ValueError(
-                "noise_std must keep the covariance positive definite; got a factorization that "
-                f"fails at row {info} with {self.noise_std:.3g}. Give a larger noise_std."
-            )
+        chol = factor(K, self.noise_std)
         b, _ = dpotrs(chol, y - self.output_offset, lower=1)
         projection = np.asfortranarray(basis * self.linear_std**2)
         unit = np.sqrt(self.widening)
@@ -110,10 +107,15 @@ class Hyperparameters:
 
 @dataclass(frozen=True)
 class BlurredRows:
-    """Rows whose inputs have known noise, by the kernel's own expectation; see `Hyperparameters`."""
+    """Rows whose inputs have known noise, by the kernel's expectation; see `Hyperparameters`."""
 
     hyper: Hyperparameters
     blur: Array  # (d,), variances
+
+    @property
+    def input_cov(self) -> Array:
+        """Covariance of the input noise, (d, d)."""
+        return np.diag(self.blur)
 
     def posterior(self, X: Array, y: Array, input_cov: Array | None = None) -> KernelPosterior:
         """Given inputs as observed and targets."""
@@ -136,8 +138,8 @@ class LinearizedRows:
 
     .. math:: \frac{(y - m(\bar x))^2}{s^2} + (u - \bar x)' S^{-1} (u - \bar x)
 
-    is least (orthogonal distance regression). m is part of what was learned: it stays what it was at
-    the fit, so that a row always means the same.
+    is least (orthogonal distance regression). m is part of what was learned: it stays what it was
+    at the fit, so that a row always means the same.
 
     Parameters
     ----------
@@ -165,27 +167,53 @@ class LinearizedRows:
                 f"{'none' if input_cov is None else S.shape}, and each of the {len(S)} rows of the "
                 "fit had its own. Pass condition(X, y, input_cov=...)."
             )
+        at, targets, row_var = self._rows(X, y, S)
+        return self.hyper.posterior(at, targets, row_var)
+
+    def log_evidence(self, X: Array, y: Array, posterior: KernelPosterior) -> float:
+        """log N of the targets of the rows of the fit as linearized, given their posterior."""
+        chol = posterior.factors[0].chol
+        targets = self._rows(X, y, self.input_cov)[1] - self.hyper.output_offset
+        whitened = dtrsv(chol, targets, lower=1)
+        log_det = 2.0 * np.log(np.diagonal(chol)).sum()
+        return -0.5 * float(whitened @ whitened + log_det + len(y) * np.log(2.0 * np.pi))
+
+    def _rows(self, X: Array, y: Array, S: Array) -> tuple[Array, Array, Array]:
+        """Inputs x-bar, targets there, and their variances."""
         noise_var = self.hyper.noise_std**2
         at = smoothed_inputs(self.curve, X, y, S, noise_var) if self.smoothed else X
         slope = self.curve.gradient(at)
         targets = y - np.einsum("nd,nd->n", slope, X - at)
-        return self.hyper.posterior(at, targets, noise_var + referred(slope, S))
+        return at, targets, noise_var + referred(slope, S)
 
 
 def referred(slope: Array, input_cov: Array) -> Array:
     """Variance g' S g that input noise has at the output, (n,), for slopes (n, d)."""
-    through = slope @ input_cov if input_cov.ndim == 2 else np.einsum("nd,nde->ne", slope, input_cov)
+    through = (
+        slope @ input_cov if input_cov.ndim == 2 else np.einsum("nd,nde->ne", slope, input_cov)
+    )
     return np.asarray(np.einsum("nd,nd->n", through, slope))
+
+
+def factor(K: Array, noise_std: float) -> Array:
+    """Lower Cholesky factor of a covariance, which it overwrites, or an error about the noise."""
+    chol, info = dpotrf(K, lower=1, clean=1, overwrite_a=1)
+    if info:
+        raise ValueError(
+            "noise_std must keep the covariance positive definite; got a factorization that "
+            f"fails at row {info} with {noise_std:.3g}. Give a larger noise_std."
+        )
+    return np.asarray(chol)
 
 
 def smoothed_inputs(
     curve: KernelPosterior, X: Array, y: Array, input_cov: Array, noise_var: float
 ) -> Array:
-    r"""The most probable true inputs given a curve; Gauss-Newton steps, halved until they gain.
+    r"""The most probable true inputs given a curve, by Gauss-Newton steps from the observed ones.
 
     .. math:: \bar x \leftarrow u + S g\, \frac{y - m(\bar x) - g \cdot (u - \bar x)}{s^2 + g' S g}
 
-    The steps stay in the span of S, and x - u = S c keeps the penalty c' S c free of an inverse.
+    A step that does not gain is halved. With x = u + S c the penalty is c' S c, without an inverse.
 
     Parameters
     ----------
@@ -205,28 +233,25 @@ def smoothed_inputs(
     ndarray of shape (n, d)
     """
     S = np.broadcast_to(input_cov, (len(X), *input_cov.shape[-2:]))
-    c = np.zeros_like(X)  # x - u = S c
-    x, residual = X, y - curve.mean(X)
-    loss = residual**2 / noise_var
+
+    def loss(c: Array) -> tuple[Array, Array, Array]:
+        """Of each row, with its residual and input."""
+        shift = np.einsum("nde,ne->nd", S, c)
+        residual = y - curve.mean(X + shift)
+        return residual**2 / noise_var + np.einsum("nd,nd->n", c, shift), residual, X + shift
+
+    c, size = np.zeros_like(X), np.ones(len(X))
+    least, residual, x = loss(c)
     for _ in range(_STEPS):
         slope = curve.gradient(x)
-        gain = residual - np.einsum("nd,nd->n", slope, X - x)
-        step = slope * (gain / (noise_var + referred(slope, S)))[:, None] - c
-        size = np.ones(len(X))
-        for _ in range(10):
-            c_new = c + size[:, None] * step
-            shift = np.einsum("nde,ne->nd", S, c_new)
-            r_new = y - curve.mean(X + shift)
-            new = r_new**2 / noise_var + np.einsum("nd,nd->n", c_new, shift)
-            worse = new > loss + 1e-12
-            if not worse.any():
-                break
-            size = np.where(worse, 0.5 * size, size)
-        keep = ~worse
-        moved = float(np.abs(np.where(keep, loss - new, 0.0)).max())
-        c = np.where(keep[:, None], c_new, c)
-        x = X + np.einsum("nde,ne->nd", S, c)
-        residual, loss = np.where(keep, r_new, residual), np.where(keep, new, loss)
-        if moved < 1e-9:
+        innovation = residual - np.einsum("nd,nd->n", slope, X - x)
+        target = slope * (innovation / (noise_var + referred(slope, S)))[:, None]
+        moved = c + size[:, None] * (target - c)
+        now = loss(moved)
+        gains = now[0] < least
+        if float(np.max(np.abs(now[0] - least))) < _LEAST_GAIN:
             break
+        c = np.where(gains[:, None], moved, c)
+        x, residual = np.where(gains[:, None], now[2], x), np.where(gains, now[1], residual)
+        least, size = np.where(gains, now[0], least), np.where(gains, 1.0, 0.5 * size)
     return np.asarray(x)

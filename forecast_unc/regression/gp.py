@@ -33,7 +33,7 @@ from forecast_unc.regression.noisy_inputs.posterior import (
     BlurredRows,
     Hyperparameters,
 )
-from forecast_unc.regression.noisy_inputs.search import Learned
+from forecast_unc.regression.noisy_inputs.search import Learned, Round
 from forecast_unc.regression.regressor import (
     KernelRegressor,
     LeadingMeans,
@@ -173,10 +173,11 @@ class GPRegressor(KernelRegressor):
         log N(y | mean(y), K), in nats, of uncentered targets (`bias`) log N(y | 0, K); without the
         prior. With `noisy_inputs` that of the rows as linearized.
     input_cov_ : ndarray of shape (d, d) or (n, d, d)
-        Covariance of the input noise, learned or given; where there is one.
+        Covariance of the input noise, learned or given; zeros where there is none.
     rounds_ : list of Round
-        With `noisy_inputs`: noise stds and score of each round. The score is the log evidence of
-        the standardized rows, of "annealed" the held-out log density of a target at each level.
+        Of the trainer for `noisy_inputs`: noise stds and score of each round. The score is the log
+        evidence of the standardized rows; of "annealed", the held-out log density of a target at
+        each level.
     converged_ : bool
         Whether the kept search ended at a stationary point or at a bound.
     n_iter_ : int
@@ -301,9 +302,10 @@ class GPRegressor(KernelRegressor):
         self.log_evidence_ = best.log_evidence - n * float(np.log(output_scale))
         self.converged_, self.n_iter_ = best.converged, best.n_iter
         inputs: Array = X - self._input_offset
+        self._rows: NoisyRows | None = None
+        self.input_cov_, self.rounds_ = np.zeros((d, d)), list[Round]()
         with blas_threads(n):
             if S is None and found is None:
-                self._rows: NoisyRows | None = None
                 self.posterior_ = self._posterior(inputs, y, self._factor(inputs))
             else:
                 self._fit_noisy(X, y, S, found, np.append(input_scale, output_scale))
@@ -321,11 +323,11 @@ class GPRegressor(KernelRegressor):
             rows = noisy_rows(found, hyper, X, y, scale, self.noisy_inputs != "nigp")
             self._rows, self.posterior_ = rows, rows.posterior(X, y)
             self.log_evidence_ = rows.log_evidence(X, y, self.posterior_)
+            self.input_cov_ = rows.input_cov
         elif S is not None:
-            self._rows = BlurredRows(hyper, np.diagonal(S) * scale[:-1] ** 2)
-            self.posterior_ = self._rows.posterior(X, y)
-        if self._rows is not None:
-            self.input_cov_ = self._rows.input_cov
+            blurred = BlurredRows(hyper, np.diagonal(S) * scale[:-1] ** 2)
+            self._rows, self.posterior_ = blurred, blurred.posterior(X, y)
+            self.input_cov_ = blurred.input_cov
 
     def condition(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> Self:
         """A new regressor with the same hyper-parameters and other data; this one is unchanged.
@@ -368,7 +370,7 @@ class GPRegressor(KernelRegressor):
         return conditioned
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
-        """See `KernelRegressor`; O(n^2) a count, and O(n d) a mean.
+        """See `KernelRegressor`; O(n^2) for each of the counts, and O(n d) a mean.
 
         The factor of the first rows is the first block of that of all: with K = L L' and
         r = L^-1 y, the weights of the first m rows are those of L_m' b = r_m. With noisy inputs,
@@ -577,6 +579,15 @@ class GPRegressor(KernelRegressor):
             input_offset=self._input_offset,
             output_offset=self._output_offset,
         )
+
+    def _widening(self, n: int) -> float:
+        """Variance of Student's t with n - 1 degrees of freedom, for the shrunk prior.
+
+        A common scale of all variances, integrated out under 1 / scale, makes the prediction
+        a t process; it is replaced by the Gaussian of its mean and variance.
+        """
+        widened = self.prior == "shrunk" and self.noise_std is None and n > 3
+        return (n - 1.0) / (n - 3.0) if widened else 1.0
 
 
 def _share_left(evidence: GaussianProcessEvidence) -> float:

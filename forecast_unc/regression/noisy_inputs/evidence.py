@@ -33,7 +33,8 @@ class RowEvidence:
     .. math::
         \frac{\partial}{\partial v_i} &= \tfrac12 W_{ii}, \qquad
         \frac{\partial}{\partial X} = \bigl(M Z - \mathrm{diag}(r) Z\bigr) / l + W X A, \\
-        \frac{\partial}{\partial \log l_j} &= \textstyle\sum_i r_i Z_{ij}^2 - \sum_i Z_{ij} (MZ)_{ij} .
+        \frac{\partial}{\partial \log l_j}
+            &= \textstyle\sum_i r_i Z_{ij}^2 - \sum_i Z_{ij} (M Z)_{ij} .
 
     All from one factorization and one inverse.
 

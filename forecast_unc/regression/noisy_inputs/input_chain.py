@@ -11,6 +11,11 @@ from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.noisy_inputs.posterior import factor
 from forecast_unc.regression.noisy_inputs.search import Problem
 
+# Least noise variance in the largest prior variance, and the roundoff of a row's prediction beyond
+# which the inverse is computed afresh.
+_LEAST_NOISE = 1e-8
+_MOST_ROUNDOFF = 1e-3
+
 
 class InputChain:
     r"""Elliptical slice sampling of one row's true input at a time, the function integrated out.
@@ -50,24 +55,26 @@ class InputChain:
         roots : ndarray of shape (n, d, d)
             Of the covariances of the input noise.
         """
-        U, y = self.problem.X, self.problem.evidence.y
+        U = self.problem.X
         rows = _Rows(self.problem, theta, U + self.shift)
         draws = np.einsum("nde,ne->nd", roots, self.rng.standard_normal(U.shape))
         for i in range(len(U)):
-            rows.take_out(i)
-            found, self.shift[i] = self._slice(rows, i, self.shift[i], draws[i])
-            rows.put_in(i, found, y[i])
+            now = rows.take_out(i)
+            found, self.shift[i] = self._slice(rows, i, now, draws[i])
+            rows.put_in(i, found)
         return self.shift.copy()
 
-    def _slice(self, rows: "_Rows", i: int, old: Array, draw: Array) -> tuple["_Candidate", Array]:
-        """A point of the ellipse through `old` and `draw` above a random density."""
-        u, y, rng = self.problem.X[i], self.problem.evidence.y[i], self.rng
-        least = rows.at(i, u + old).density(y) + np.log(1.0 - rng.random())
+    def _slice(
+        self, rows: "_Rows", i: int, now: "_Candidate", draw: Array
+    ) -> tuple["_Candidate", Array]:
+        """A point of the ellipse through the present one and `draw`, above a random density."""
+        u, y, rng, old = self.problem.X[i], self.problem.evidence.y[i], self.rng, self.shift[i]
+        least = now.density(y) + np.log(1.0 - rng.random())
         angle = 2.0 * np.pi * rng.random()
         low, high = angle - 2.0 * np.pi, angle
         while True:
             new = old * np.cos(angle) + draw * np.sin(angle)
-            candidate = rows.at(i, u + new)
+            candidate = rows.candidate(i, u + new)
             # an interval of no width is `old` itself, but for roundoff
             if candidate.density(y) >= least or high - low < 1e-12:
                 return candidate, new
@@ -93,38 +100,53 @@ class _Rows:
     """The inverse covariance P of rows, and b = P y; a row that is out has zeros there."""
 
     def __init__(self, problem: Problem, theta: Array, X: Array) -> None:
-        self.lengthscales, self.amplitude, tau, self.noise_var = problem.scales(theta)
-        self.linear_std = problem.evidence.linear_std(tau)
+        self.lengthscales, self.amplitude, tau, noise_var = problem.scales(theta)
+        self.linear_std, self.y = problem.evidence.linear_std(tau), problem.evidence.y
         self.Z = X / self.lengthscales
         self.C = np.column_stack([X, np.ones(len(X))]) * self.linear_std
-        kernel = squared_exponential(X, X, self.lengthscales)
+        largest = self.amplitude**2 + float(np.einsum("nd,nd->n", self.C, self.C).max())
+        self.noise_var = max(noise_var, _LEAST_NOISE * largest)
+        self._invert()
+
+    def _invert(self) -> None:
+        kernel = squared_exponential(self.Z, self.Z, np.ones(self.Z.shape[1]))
         K = np.asfortranarray(self.amplitude**2 * kernel + self.C @ self.C.T)
-        K.ravel(order="K")[:: len(X) + 1] += self.noise_var
+        K.ravel(order="K")[:: len(K) + 1] += self.noise_var
         P = np.tril(inverse(factor(K, float(np.sqrt(self.noise_var))), overwrite=True))
         self.P = np.asfortranarray(P + np.tril(P, -1).T)
-        self.b = dgemv(1.0, self.P, problem.evidence.y)
+        self.b = dgemv(1.0, self.P, self.y)
 
-    def take_out(self, i: int) -> None:
-        """P - p p' / p_i and b - p b_i / p_i with p the column of row i."""
-        p = self.P[:, i].copy()
-        self.b -= p * (self.b[i] / p[i])
-        self.P = dger(-1.0 / p[i], p, p, a=self.P, overwrite_a=1)
+    def take_out(self, i: int) -> _Candidate:
+        """P - p p' / p_i and b - p b_i / p_i with p the column of row i; its prediction."""
+        for _ in range(2):
+            p, b = self.P[:, i].copy(), float(self.b[i])
+            self.b -= p * (b / p[i])
+            self.P = dger(-1.0 / p[i], p, p, a=self.P, overwrite_a=1)
+            old = self.at(self.Z[i], self.C[i], i)
+            # both are this variance; roundoff of small noise grows from row to row
+            if abs(old.var * p[i] - 1.0) < _MOST_ROUNDOFF:
+                break
+            self._invert()
+        return old
 
-    def at(self, i: int, x: Array) -> _Candidate:
+    def candidate(self, i: int, x: Array) -> _Candidate:
         """Prediction of row i, which is out, at an input."""
-        z, c = x / self.lengthscales, np.append(x, 1.0) * self.linear_std
+        return self.at(x / self.lengthscales, np.append(x, 1.0) * self.linear_std, i)
+
+    def at(self, z: Array, c: Array, i: int) -> _Candidate:
+        """The same at an input that is already scaled."""
         away = self.Z - z
         k = self.amplitude**2 * np.exp(-0.5 * np.einsum("nd,nd->n", away, away)) + self.C @ c
         k[i] = 0.0
         solved: Array = dgemv(1.0, self.P, k)
-        var = self.amplitude**2 + c @ c - k @ solved
+        var = self.amplitude**2 + float(c @ c) - float(k @ solved)
         # less than nothing only by roundoff
-        return _Candidate(z, c, solved, float(k @ self.b), self.noise_var + max(float(var), 0.0))
+        return _Candidate(z, c, solved, float(k @ self.b), self.noise_var + max(var, 0.0))
 
-    def put_in(self, i: int, found: _Candidate, y: float) -> None:
+    def put_in(self, i: int, found: _Candidate) -> None:
         """P + t t' / var and b + t (y - mean) / var, t = e_i - P k."""
         self.Z[i], self.C[i] = found.scaled, found.linear
         t = -found.solved
         t[i] = 1.0
         self.P = dger(1.0 / found.var, t, t, a=self.P, overwrite_a=1)
-        self.b += t * ((y - found.mean) / found.var)
+        self.b += t * ((self.y[i] - found.mean) / found.var)

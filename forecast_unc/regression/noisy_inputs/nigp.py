@@ -27,7 +27,7 @@ def learn_nigp(problem: Problem, tol: float) -> Learned:
         g_i = \nabla m(u_i), \quad S = \mathrm{diag}(\sigma_1^2, \dots, \sigma_d^2) .
 
     In a round the slopes g stay; then they become those of the new posterior mean m, half way from
-    the second round on, since full steps may go to and fro. Known covariances S stay.
+    the second round on, since full steps may alternate between two states. Known S stay.
 
     Parameters
     ----------

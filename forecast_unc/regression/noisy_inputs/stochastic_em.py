@@ -32,7 +32,8 @@ def learn_stochastic_em(
     A round draws the inputs eight times (`InputChain`), then searches some steps for the
     hyper-parameters of the highest log evidence, averaged over the samples. Where the input noise
     is not known, its variances become the mean squares of the sampled noise (with the prior of its
-    std). The first half of the rounds is the burn-in and dropped. There are more rounds until the two quarters of the other half agree in both noises, which `converged` says.
+    std). The first half of the rounds is the burn-in and dropped. There are more rounds until the
+    two quarters of the other half agree in both noises, which `converged` says.
 
     Parameters
     ----------

@@ -144,7 +144,7 @@ class GPRegressor(KernelRegressor):
         How to learn where the inputs of the rows were observed with noise. "nigp" refers it to the
         output by the squared slope of the function, at a few times the cost of a fit; take it
         first. "annealed" maximizes over the true inputs, too, and "stochastic_em" samples them, at
-        some 20 and 80 times the cost: better where the function bends within the noise. The std
+        some 20 and 70 times the cost: better where the function bends within the noise. The std
         of each input's noise is learned unless `fit` gets an `input_cov`. By default inputs are
         exact, or have the noise that `fit` is told of. Predictions are at inputs that are known:
         for noisy ones, `predict_uncertain(x, input_cov_)`.

@@ -142,12 +142,12 @@ class GPRegressor(KernelRegressor):
         the measurement error in units of the series as its `y_std`.
     noisy_inputs : {"nigp", "annealed", "stochastic_em"}, optional
         How to learn where the inputs of the rows were observed with noise. "nigp" refers it to the
-        output by the squared slope of the function, at a few times the cost of a fit; take it
+        output by the squared slope of the function, at some 4 times the cost of a fit; take it
         first. "annealed" maximizes over the true inputs, too, and "stochastic_em" samples them, at
-        some 20 and 70 times the cost: better where the function bends within the noise. The std
-        of each input's noise is learned unless `fit` gets an `input_cov`. By default inputs are
-        exact, or have the noise that `fit` is told of. Predictions are at inputs that are known:
-        for noisy ones, `predict_uncertain(x, input_cov_)`.
+        some 60 and 200 times the cost: for functions that bend within the noise. The std of each
+        input's noise is learned unless `fit` gets an `input_cov`. By default inputs are exact, or
+        have the noise that `fit` is told of. Predictions are at inputs that are known: for noisy
+        ones, `predict_uncertain(x, input_cov_)`.
     n_restarts : int, default=0
         Further starting points, drawn at random. The best optimum is kept; each restart
         costs as much as the first fit.

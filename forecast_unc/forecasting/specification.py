@@ -101,6 +101,13 @@ class Arguments:
                 f"which is all the noise there is; got {self.noise!r}. Give known errors of the "
                 "observations as y_std."
             )
+        if self.regressor is not None and (
+            self.regressor.noisy_inputs is not None or not isinstance(self.regressor.linear, bool)
+        ):
+            raise ValueError(
+                f"noise must be 'process' for {self.regressor!r}; got {self.noise!r}. Use "
+                "GPRegressor(), without noisy_inputs and weights of one's own."
+            )
         if not is_auto(self.calibrate) and self.calibrate:
             raise ValueError(
                 f"noise must be 'process' for calibrate={self.calibrate!r}, whose errors start "

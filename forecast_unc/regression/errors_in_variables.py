@@ -148,7 +148,7 @@ class ErrorsInVariablesGP(GPRegressor):
             conditioned._set_posterior(X, y, errors)
         return conditioned
 
-    def condition(self, X: ArrayLike, y: ArrayLike) -> NoReturn:
+    def condition(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> NoReturn:
         """Raise: rows alone do not say what errors they share."""
         raise TypeError("condition must be given the errors of the rows. Call condition_errors.")
 
@@ -174,9 +174,9 @@ class ErrorsInVariablesGP(GPRegressor):
         evidence = GaussianProcessEvidence(
             (X - self._input_offset) / input_scale,
             (y - self._output_offset) / output_scale,
-            self.linear,
+            self._learns_linear,
             np.asarray(groups),
-            self._bias_scale / output_scale if self.linear else 1.0,
+            self._bias_scale / output_scale if self._learns_linear else 1.0,
             errors.covariance(self._slopes_of.gradient(X), output_scale),
         )
         search = self._error_search(evidence, input_scale, output_scale, kind)
@@ -284,7 +284,7 @@ class ErrorsInVariablesGP(GPRegressor):
         self.lengthscales_ = scales[:d] * input_scale
         self.amplitude_ = float(scales[d]) * output_scale
         tau = np.append(scales[d + 1 : -2], 0.0)
-        tau = np.where(groups < 0, 0.0, tau[groups]) * self.linear
+        tau = np.where(groups < 0, 0.0, tau[groups]) * float(self._learns_linear)
         self.linear_scale_ = tau * output_scale / input_scale
         self._linear_std = np.append(self.linear_scale_, self._bias_scale)
         self.noise_std_ = float(scales[-2]) * output_scale

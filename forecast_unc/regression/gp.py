@@ -21,6 +21,19 @@ from forecast_unc.regression.cholesky import move
 from forecast_unc.regression.evidence import GaussianProcessEvidence, covariance_matrix
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
+from forecast_unc.regression.noisy_inputs.evidence import BlurredEvidence
+from forecast_unc.regression.noisy_inputs.learn import (
+    NoisyRows,
+    check_input_cov,
+    in_units,
+    noisy_rows,
+    train,
+)
+from forecast_unc.regression.noisy_inputs.posterior import (
+    BlurredRows,
+    Hyperparameters,
+)
+from forecast_unc.regression.noisy_inputs.search import Learned, Round
 from forecast_unc.regression.regressor import (
     KernelRegressor,
     LeadingMeans,
@@ -129,6 +142,14 @@ class GPRegressor(KernelRegressor):
         Noise standard deviation in units of y as given to `fit`, kept fixed. Give it when it is
         known, for instance for simulated data. In a `Forecaster` y is standardized: give stds of
         the measurement error in units of the series as its `y_std`.
+    noisy_inputs : {"nigp", "annealed", "stochastic_em"}, optional
+        How to learn where the inputs of the rows were observed with noise. "nigp" refers it to the
+        output by the squared slope of the function, at some 4 times the cost of a fit; take it
+        first. "annealed" maximizes over the true inputs, too, and "stochastic_em" samples them, at
+        some 60 and 200 times the cost: for functions that bend within the noise. The std of each
+        input's noise is learned unless `fit` gets an `input_cov`. By default inputs are exact, or
+        have the noise that `fit` is told of. Predictions are at inputs that are known: for noisy
+        ones, `predict_uncertain(x, input_cov_)`.
     n_restarts : int, default=0
         Further starting points, drawn at random. The best optimum is kept; each restart
         costs as much as the first fit.
@@ -136,7 +157,7 @@ class GPRegressor(KernelRegressor):
         The search ends when a step gains less than this share of the objective; 1e-6 is enough
         for forecasts and takes about half the time.
     random_state : int, numpy.random.Generator or None
-        Seed of the restarts and of "monte_carlo" predictions.
+        Seed of the restarts, of "stochastic_em" and of "monte_carlo" predictions.
 
     Attributes
     ----------
@@ -149,10 +170,16 @@ class GPRegressor(KernelRegressor):
     linear_scale_ : ndarray of shape (d,)
         Prior std of each linear coefficient, in units of y per unit of the input.
     noise_std_ : float
-        Std of the observation noise, in units of y.
+        Std of the observation noise, in units of y; without what noise of the inputs adds to it.
     log_evidence_ : float
         log N(y | mean(y), K), in nats, of uncentered targets (`bias`) log N(y | 0, K); without the
-        prior.
+        prior. With `noisy_inputs` that of the rows as linearized.
+    input_cov_ : ndarray of shape (d, d) or (n, d, d)
+        Covariance of the input noise, learned or given; zeros where there is none.
+    rounds_ : list of Round
+        Of the trainer for `noisy_inputs`: noise stds and score of each round. The score is the log
+        evidence of the standardized rows; of "annealed", the held-out log density of a target at
+        each level.
     converged_ : bool
         Whether the kept search ended at a stationary point or at a bound.
     n_iter_ : int
@@ -164,6 +191,7 @@ class GPRegressor(KernelRegressor):
     ----------
     Rasmussen & Williams, Gaussian Processes for Machine Learning (2006), ch. 2 and 5.
     Quinonero-Candela, PhD thesis, DTU (2004).
+    McHutchon & Rasmussen, NIPS 24 (2011).
 
     Examples
     --------
@@ -192,6 +220,7 @@ class GPRegressor(KernelRegressor):
         bias: Literal["free", "shrunk"] | None = "free",
         lengthscales: Lengthscales = None,
         noise_std: float | None = None,
+        noisy_inputs: Literal["nigp", "annealed", "stochastic_em"] | None = None,
         n_restarts: int = 0,
         tol: float = 1e-10,
         random_state: RandomState = None,
@@ -202,11 +231,12 @@ class GPRegressor(KernelRegressor):
         self.bias = bias
         self.lengthscales = lengthscales
         self.noise_std = noise_std
+        self.noisy_inputs = noisy_inputs
         self.n_restarts = n_restarts
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> Self:
         """Maximize the evidence and compute the posterior.
 
         Parameters
@@ -215,6 +245,10 @@ class GPRegressor(KernelRegressor):
             Inputs.
         y : array-like of shape (n,)
             Targets.
+        input_cov : array-like of shape (d,), (d, d) or (n, d, d), optional
+            Known noise of the inputs, in their squared units: variances, a covariance, or one for
+            each row. It is learned without, or taken as none with `noisy_inputs=None`, which takes
+            variances alone.
 
         Returns
         -------
@@ -223,8 +257,8 @@ class GPRegressor(KernelRegressor):
         Raises
         ------
         ValueError
-            If a fixed hyper-parameter is not positive or has the wrong shape, or the
-            covariance with the fixed values is not positive definite.
+            If a fixed hyper-parameter is not positive or has the wrong shape, the covariance with
+            the fixed values is not positive definite, or `input_cov` is no covariance.
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
@@ -246,8 +280,25 @@ class GPRegressor(KernelRegressor):
         evidence = GaussianProcessEvidence(
             inputs / input_scale, standardized, learned, groups, bias_scale
         )
+        S = check_input_cov(input_cov, X.shape, self.noisy_inputs is None)
+        if S is not None and self._mean_weights.any():
+            raise ValueError(
+                "input_cov must be None with weights of a linear prior mean; got one. Use "
+                "linear=True."
+            )
+        if S is not None:
+            S = S / np.outer(input_scale, input_scale)
+            if self.noisy_inputs is None:
+                evidence = BlurredEvidence(evidence, np.diagonal(S))
+        found = None
         with blas_threads(n):
             best = self._maximize(evidence, input_scale, output_scale)
+            if self.noisy_inputs is not None:
+                space = self._search_space(evidence, input_scale, output_scale)
+                start, seed = best.log_hyperparameters, self.random_state
+                found = train(self.noisy_inputs, evidence, space, start, S, seed, self.tol)
+                n_iter = best.n_iter + found.n_iter
+                best = _Optimum(found.log_hyper, np.nan, found.converged, n_iter)
         theta = np.exp(best.log_hyperparameters)
         self.lengthscales_ = theta[:d] * input_scale
         self.amplitude_ = float(theta[d]) * output_scale
@@ -262,16 +313,39 @@ class GPRegressor(KernelRegressor):
         self._linear_std = np.append(self.linear_scale_, self._bias_scale)
         self.log_evidence_ = best.log_evidence - n * float(np.log(output_scale))
         self.converged_, self.n_iter_ = best.converged, best.n_iter
+        self._rows: NoisyRows | None = None
+        self.input_cov_, self.rounds_ = np.zeros((d, d)), list[Round]()
         with blas_threads(n):
-            self.posterior_ = self._posterior(inputs, y, self._factor(inputs))
+            if S is None and found is None:
+                self.posterior_ = self._posterior(inputs, y, self._factor(inputs))
+            else:
+                self._fit_noisy(X, y, S, found, np.append(input_scale, output_scale))
         return self
 
-    def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def _fit_noisy(
+        self, X: Array, y: Array, S: Array | None, found: Learned | None, scale: Array
+    ) -> None:
+        """Set what only rows with noisy inputs have, and their posterior; S in units of `scale`."""
+        scales = self.lengthscales_, self.amplitude_, self._linear_std, self.noise_std_
+        offsets = self._input_offset, self._output_offset
+        hyper = Hyperparameters(*scales, *offsets, self._widening(len(y)))
+        if found is not None:
+            self.rounds_ = in_units(found.rounds, scale)
+            rows = noisy_rows(found, hyper, X, y, scale, self.noisy_inputs != "nigp")
+            self._rows, self.posterior_ = rows, rows.posterior(X, y)
+            self.log_evidence_ = rows.log_evidence(X, y, self.posterior_)
+            self.input_cov_ = rows.input_cov
+        elif S is not None:
+            blurred = BlurredRows(hyper, np.diagonal(S) * scale[:-1] ** 2)
+            self._rows, self.posterior_ = blurred, blurred.posterior(X, y)
+            self.input_cov_ = blurred.input_cov
+
+    def condition(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> Self:
         """A new regressor with the same hyper-parameters and other data; this one is unchanged.
 
         Inputs that continue those it holds, all of them or all but a few at the front, cost
         O(n^2) for each row that came or went: the Cholesky factor is updated, and equals
-        a fresh one to roundoff. Others cost O(n^3).
+        a fresh one to roundoff. Others cost O(n^3), and so do all whose inputs are noisy.
 
         Parameters
         ----------
@@ -279,6 +353,8 @@ class GPRegressor(KernelRegressor):
             Inputs.
         y : array-like of shape (n,)
             Targets.
+        input_cov : array-like of shape (d,), (d, d) or (n, d, d), optional
+            Noise of these inputs; by default that of `fit`, learned or given for all rows.
 
         Returns
         -------
@@ -287,10 +363,20 @@ class GPRegressor(KernelRegressor):
         """
         check_is_fitted(self)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
+        conditioned = copy.copy(self)
+        if self._rows is not None:
+            X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
+            S = check_input_cov(input_cov, X.shape, self.noisy_inputs is None)
+            conditioned.posterior_ = self._rows.posterior(X, y, S)
+            return conditioned
+        if input_cov is not None:
+            raise ValueError(
+                "input_cov must be None after a fit without input noise; got one. Pass "
+                "fit(X, y, input_cov=...), or noisy_inputs='nigp'."
+            )
         inputs: Array = np.asarray(X) - self._input_offset
         chol = self._moved_factor(inputs)
         chol = self._factor(inputs) if chol is None else chol
-        conditioned = copy.copy(self)
         conditioned.posterior_ = self._posterior(inputs, np.asarray(y, dtype=np.float64), chol)
         return conditioned
 
@@ -299,7 +385,7 @@ class GPRegressor(KernelRegressor):
 
         The factor of the first rows is the first block of that of all: with K = L L' and
         r = L^-1 y, the weights of the first m rows are those of L_m' b = r_m. O(n^2) a count, and
-        O(n d) a mean.
+        O(n d) a mean; with noisy inputs O(n^3) a count.
 
         Parameters
         ----------
@@ -315,6 +401,8 @@ class GPRegressor(KernelRegressor):
         callable
             From one input for each of the counts, (k, d), to the k means, (k,).
         """
+        if self._rows is not None:
+            return super().leading_means(X, y, counts)
         posterior = self.posterior_
         chol = posterior.factors[0].chol
         rest = y - self._output_offset - posterior.centers @ self._mean_weights
@@ -345,6 +433,12 @@ class GPRegressor(KernelRegressor):
         for name, value, allowed, remedy in (
             ("prior", self.prior, ("weak", "shrunk", None), "Use None to switch it off."),
             ("bias", self.bias, ("free", "shrunk", None), "Use None for none."),
+            (
+                "noisy_inputs",
+                self.noisy_inputs,
+                ("nigp", "annealed", "stochastic_em", None),
+                "Use None for inputs without noise, or with noise that is known.",
+            ),
         ):
             if value not in allowed:
                 raise ValueError(
@@ -373,6 +467,11 @@ class GPRegressor(KernelRegressor):
                 raise ValueError(
                     f"linear must be True, False or {d} finite weights of a linear prior mean; got "
                     f"{self.linear!r}. True learns them."
+                )
+            if self.noisy_inputs is not None:
+                raise ValueError(
+                    "linear must be True or False with noisy_inputs; got weights. Their slopes "
+                    "would be noise of the output: take the linear part off y beforehand."
                 )
         if not isinstance(self.tol, (int, float, np.number)) or not 0.0 < self.tol < 1.0:
             raise ValueError(

@@ -100,6 +100,7 @@ def main():
     parser.add_argument("--output", type=Path, default=Path("output"), metavar="DIR")
     parser.add_argument("--quick", action="store_true", help="the last 300 values, 30 steps")
     parser.add_argument("--linear", action="store_true", help="the regressor's default linear term")
+    parser.add_argument("--noise", default="process", help="as Forecaster takes it")
     parser.add_argument("--samples", type=int, default=1000, help="Monte Carlo paths, 0 for none")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
@@ -114,7 +115,7 @@ def main():
     if args.quick:
         past, actual, args.samples = past[-300:], actual[:30], 50
     # The laser is bounded: far from the data the mean function should return to the mean.
-    model = Forecaster(GPRegressor(linear=args.linear), lags=LAGS).fit(past)
+    model = Forecaster(GPRegressor(linear=args.linear), lags=LAGS, noise=args.noise).fit(past)
     ahead = forecasts(model, len(actual), args.samples)
     text = (
         f"{len(past)} values, the next {len(actual)}, {LAGS} lags; "

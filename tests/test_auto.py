@@ -74,11 +74,11 @@ def test_it_averages_a_few_specifications(fitted):
 @pytest.mark.parametrize("y", [monthly(), series(40), series(90)], ids=["months", "few", "many"])
 def test_the_members_can_be_fitted_by_hand(y):
     """Each as a Forecaster of its own, averaged over the season that is looked ahead for."""
-    model = Forecaster().fit(y)
+    model = Forecaster(calibrate=False).fit(y)
     asks = [by_hand(m.specification).fit(y).forecast for m in model.models_]
     rule = {72: Averaging(True, 4.0, 18), 40: Averaging(False, 8.0), 90: Averaging(True, 4.0, 10)}
     expected = rule[len(y)].average(asks, model.weights_, 6)
-    same(model.forecast(6), expected)
+    same(model.forecast(6), expected.forecast)
 
 
 def test_choices_are_sentences():
@@ -89,8 +89,9 @@ def test_choices_are_sentences():
     relative = "lags 1-13, differences (1,), transform log, prior mean zero, calendar fourier"
     levels = "lags 1-13, differences none, transform log, prior mean zero, calendar fourier"
     zero = "y must be positive for a log transform; got 0 at 2021-01-01"
-    season, *averaged, no_changes, no_levels = model.choices_
+    season, bands, *averaged, no_changes, no_levels = model.choices_
     assert season == "seasonal period 12: given"
+    assert bands == "bands: calibrated, by errors from 32 origins"
     assert averaged == [
         "weight 1 / width^1.5: lags 1, differences (1,), transform none, prior mean zero, calendar "
         "fourier, 71 rows: a random walk on the season, with a drift as large as the data support",
@@ -109,16 +110,16 @@ def test_choices_are_sentences():
 
 
 def test_choices_are_made_of_what_was_chosen(fitted):
-    assert len(fitted.choices_) == 5
-    for line, model in zip(fitted.choices_[1:], fitted.models_, strict=True):
+    assert len(fitted.choices_) == 6
+    for line, model in zip(fitted.choices_[2:], fitted.models_, strict=True):
         assert str(model) in line
         assert line.endswith(model.specification.why)
 
 
 def test_summary_lists_choices_and_what_was_learned(fitted):
     lines = fitted.summary().splitlines()
-    assert lines[:5] == fitted.choices_
-    assert len(lines) == 9
+    assert lines[:6] == fitted.choices_
+    assert len(lines) == 10
     noise = fitted.models_[3].regressor.noise_std_
     assert lines[-1].startswith(f"model 4: noise std {noise:.4g}, log evidence ")
     one = Forecaster(lags=(1, 2, 5), differences=1, transform="boxcox").fit(monthly())

@@ -280,7 +280,7 @@ def test_a_shorter_forecast_that_fails_earlier_is_asked_for_again():
         return normal([1.0])
 
     both = Averaging(False, 4.0, 1).average([ask, lambda h: normal([2.0] * h)], np.ones(2), 3)
-    np.testing.assert_allclose(both.std, np.array([1.5, 2.0, 2.0]) / BAND, rtol=1e-12)
+    np.testing.assert_allclose(both.forecast.std, np.array([1.5, 2.0, 2.0]) / BAND, rtol=1e-12)
 
 
 def until(step, width):
@@ -306,7 +306,8 @@ def test_members_that_all_diverge_early_are_judged_by_their_own_steps():
 def test_what_diverges_beyond_the_steps_asked_for_is_no_error():
     asks = [until(5, 1.0), lambda steps: normal([2.0] * steps)]
     ahead = Averaging(True, None, 8).average(asks, np.ones(2), 3)
-    np.testing.assert_allclose(ahead.std * BAND, 2.0)  # the one that gets through the look-ahead
+    # the one that gets through the look-ahead
+    np.testing.assert_allclose(ahead.forecast.std * BAND, 2.0)
     with pytest.raises(Diverged, match="got 5"):
         Averaging(True, None, 8).average(asks, np.ones(2), 6)
 
@@ -329,3 +330,26 @@ def test_a_generator_gives_the_same_first_steps_whatever_the_horizon():
     )
     np.testing.assert_allclose(short.mean, long.mean.iloc[:3], rtol=1e-12)
     np.testing.assert_allclose(short.cov, long.cov.iloc[:3, :3], rtol=1e-10)
+
+
+def test_what_weights_were_taken_from_is_known():
+    """Members without weight are not asked; widths of those asked for more steps, as far as one."""
+    asks = [until(9, 1.0), until(1, 5.0), until(9, 3.0), until(6, 2.0)]
+    rule = Averaging(True, None, 8)
+    found = rule.average(asks, np.array([1.0, 0.0, 1.0, 1.0]), 3)
+    assert found.numbers == [0, 2, 3]
+    assert [len(member) for member in found.members] == [8, 8, 5]
+    expected = rule.shares(found.members, 8, 8)
+    np.testing.assert_allclose(found.shares, expected, rtol=1e-12)
+    assert len(found.reference) == 8
+    assert_first_steps(found.reference, found.forecast)
+    np.testing.assert_allclose(
+        found.reference.std * BAND, expected.T @ [1.0, 3.0, 2.0] / expected.sum(axis=0), rtol=1e-12
+    )
+    # of others the weights and the reference are those of the widths that decide
+    other = rule.average([until(9, 7.0)] * 4, np.array([1.0, 0.0, 1.0, 1.0]), 3, references=asks)
+    np.testing.assert_allclose(other.forecast.std * BAND, 7.0)
+    pd.testing.assert_frame_equal(other.reference.cov, found.reference.cov)
+    # without a look ahead the reference is what was asked for
+    plain = rule.average(asks[:1], np.ones(1), 3, can_look_ahead=False)
+    assert plain.reference is plain.forecast

@@ -183,9 +183,9 @@ def test_bands_that_forget_what_is_carried_over_are_found():
         ("autoregression", False, 100, 300, 0.03, 1.1),
         ("autoregression", False, 250, 100, 0.0, 1.1),
         ("airline", False, 120, 200, 0.03, 1.4),
-        ("walk", True, 100, 100, 0.0, 1.1),
-        ("drift", True, 100, 100, 0.0, 1.25),
-        ("autoregression", True, 100, 200, 0.13, 1.15),
+        ("walk", True, 100, 100, 0.0, 1.2),
+        ("drift", True, 100, 100, 0.0, 1.35),
+        ("autoregression", True, 100, 200, 0.03, 1.25),
         ("airline", True, 120, 50, 0.0, 1.3),
     ],
 )

@@ -1,7 +1,8 @@
 import numpy as np
+import pandas as pd
 import pytest
 
-from forecast_unc.forecasting.embedding import lag_embedding
+from forecast_unc.forecasting.embedding import interpolated, lag_embedding
 
 
 @pytest.mark.parametrize("lags", [(1,), (1, 2, 3), (3, 1), (2, 7)], ids=str)
@@ -22,3 +23,17 @@ def test_rows_do_not_alias_the_series(rng):
     before = y.copy()
     X[:], target[:] = 0.0, 0.0
     np.testing.assert_array_equal(y, before)
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [[3, 4, 5, 8], [0, 1, 10, 11], [], list(range(1, 12))],
+    ids=["inside", "ends", "none", "all but one"],
+)
+def test_what_is_missing_is_interpolated_as_pandas_does(rng, missing):
+    y = pd.Series(rng.normal(size=12))
+    y[missing] = np.nan
+    before = y.copy()
+    expected = y.interpolate(limit_direction="both")
+    np.testing.assert_allclose(interpolated(y.to_numpy()), expected, rtol=1e-12)
+    pd.testing.assert_series_equal(y, before)

@@ -700,7 +700,7 @@ def test_covariance_must_be_one():
     with pytest.raises(ValueError, match=r"parts\['noise'\] must have shape \(2, 2\); got \(2,\)"):
         Forecast(index, [0.0, 0.0], np.eye(2), parts={"noise": [0.1, 0.1]})
     with pytest.raises(
-        ValueError, match=r"parts must have names among noise, function_own, .*; got 'inputs_nonl"
+        ValueError, match=r"parts must have names among noise, noise_o.*; got 'inputs_nonl"
     ):
         Forecast(index, [0.0, 0.0], np.eye(2), parts={"inputs_nonlinear": np.eye(2)})
     with pytest.raises(ValueError, match=r"mean must have shape \(2,\); got \(2, 1\)\. "):

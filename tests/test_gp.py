@@ -673,3 +673,29 @@ def test_a_given_noise_is_not_widened():
     X = rng.standard_normal((12, 1))
     gp = GPRegressor(prior="shrunk", noise_std=0.1).fit(X, X[:, 0] + 0.1 * rng.standard_normal(12))
     assert gp.posterior_.noise_var == pytest.approx(0.01, rel=1e-12)
+
+
+def test_a_linear_prior_mean_is_taken_from_the_targets_and_given_back(rng):
+    X, w = rng.normal(size=(40, 3)), np.array([1.0, -2.0, 0.5])
+    y = 3.0 + X @ w + np.sin(X[:, 0]) + 0.1 * rng.standard_normal(40)
+    ahead = rng.normal(size=(5, 3))
+    gp = GPRegressor(linear=w).fit(X, y)
+    rest = GPRegressor(linear=False).fit(X, y - X @ w)
+    mean, std = gp.predict(ahead, return_std=True)
+    of_rest, same_std = rest.predict(ahead, return_std=True)
+    np.testing.assert_allclose(mean, of_rest + ahead @ w, rtol=1e-5)
+    np.testing.assert_allclose(std, same_std, rtol=1e-5)
+    np.testing.assert_allclose(gp.log_evidence_, rest.log_evidence_, rtol=1e-6)
+    shorter = gp.condition(X[:30], y[:30]).predict(ahead)
+    of_rest = rest.condition(X[:30], y[:30] - X[:30] @ w).predict(ahead)
+    np.testing.assert_allclose(shorter, of_rest + ahead @ w, rtol=1e-5)
+    leading = gp.leading_means(X, y, [30, 40])(ahead[[0, 0]])
+    np.testing.assert_allclose(leading, [shorter[0], mean[0]], rtol=1e-9)
+    far = gp.predict(1e3 * ahead)
+    np.testing.assert_allclose(far - gp.predict(2e3 * ahead), -1e3 * ahead @ w, rtol=1e-9)
+
+
+@pytest.mark.parametrize("linear", [[1.0, 2.0], [np.nan, 1.0, 1.0], "both", 1.0])
+def test_weights_of_the_prior_mean_are_checked(rng, linear):
+    with pytest.raises(ValueError, match="linear must be True, False or 3 finite weights"):
+        GPRegressor(linear=linear).fit(rng.normal(size=(9, 3)), rng.normal(size=9))

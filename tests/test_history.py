@@ -115,3 +115,13 @@ def test_the_first_steps_of_what_is_ahead(y):
 def test_what_is_ahead_needs_its_regressors(y):
     with pytest.raises(ValueError, match="exog must be given for the 3 steps after the origin"):
         History.checked(y, EXOG[:6]).future(3)
+
+
+def test_known_regressors_are_their_means(y):
+    cov = np.diag(np.arange(1.0, 7.0))
+    ahead = History.checked(y, EXOG[:6]).future(3, EXOG[6:], exog_cov=cov)
+    known = ahead.known()
+    assert known.exog_cov is None
+    np.testing.assert_array_equal(known.exog, EXOG[6:])
+    assert known.index.equals(ahead.index)
+    np.testing.assert_array_equal(ahead.exog_cov, cov)

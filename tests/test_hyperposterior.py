@@ -209,11 +209,40 @@ def test_a_change_of_units_changes_nothing(data):
     [
         ({"hyperparameters": "mcmc"}, "hyperparameters must be 'mode' or 'integrated'; got 'mcmc'"),
         ({"hyperparameters": "integrated", "prior": None}, "prior must be 'weak' or 'shrunk' for"),
+        (
+            {"hyperparameters": "integrated", "noisy_inputs": "nigp"},
+            "noisy_inputs must be None with hyperparameters='integrated'; got 'nigp'. Use 'mode'",
+        ),
+        (
+            {"hyperparameters": "integrated", "linear": [0.5]},
+            "linear must be True or False with hyperparameters='integrated'; got weights. Use 'mo",
+        ),
     ],
 )
 def test_says_what_it_refuses(data, parameters, message):
     with pytest.raises(ValueError, match=message):
         GPRegressor(**parameters).fit(*data)
+
+
+def test_says_that_inputs_have_no_noise(data):
+    message = "input_cov must be None with hyperparameters='integrated'; got one. Use 'mode'"
+    with pytest.raises(ValueError, match=message):
+        GPRegressor(hyperparameters="integrated").fit(*data, input_cov=[0.01])
+    with pytest.raises(ValueError, match="input_cov must be None after a fit without input noise"):
+        GPRegressor(hyperparameters="integrated").fit(*data).condition(*data, input_cov=[0.01])
+
+
+@pytest.mark.parametrize("noise", ["observation", "both", "auto"])
+def test_says_that_a_forecaster_has_one_kind_of_noise(series, noise):
+    message = rf"noise must be 'process' for GPRegressor\(hyperparameters='integrated'\); .*{noise}"
+    with pytest.raises(ValueError, match=message):
+        Forecaster(GPRegressor(hyperparameters="integrated"), lags=2, noise=noise).fit(series)
+
+
+def test_a_linear_part_that_explodes_is_left_to_the_mixture():
+    y = pd.Series(np.sin(np.arange(40.0)))  # next to no noise
+    model = Forecaster(GPRegressor(hyperparameters="integrated"), lags=2).fit(y)
+    assert model.models_[0].regressor.nodes_
 
 
 # A forecast

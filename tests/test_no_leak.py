@@ -51,7 +51,7 @@ class WithErrors:
         self.y_std = y_std
 
     def fit(self, y):
-        self.forecaster_ = Forecaster(GP, lags=3).fit(y, y_std=self.y_std[y.index])
+        self.forecaster_ = Forecaster(GP, lags=3, calibrate=True).fit(y, y_std=self.y_std[y.index])
 
     def apply(self, y):
         applied = copy.copy(self)
@@ -126,6 +126,8 @@ MODELS = {
     "last rows": Forecaster(GP, lags=3, max_train=40),
     "learned length-scales": Forecaster(GPRegressor(n_restarts=1, random_state=0), lags=2),
     "shrunk": Forecaster(GPRegressor(prior="shrunk", bias="shrunk"), lags=2, differences=1),
+    "calibrated": Forecaster(GP, lags=3, differences=1, calibrate=True),
+    "conformal": Forecaster(GP, lags=3, calibrate="conformal"),
     "rvm": Forecaster(RVMRegressor(lengthscales=3.0), lags=3),
     "rvm, adaptive": Forecaster(RVMRegressor(adapt_lengthscales=True, budget=5), lags=2),
     "rvm*": Taylor(RVMRegressor(lengthscales=3.0, variance="augmented"), lags=2),
@@ -150,12 +152,15 @@ def test_the_future_of_the_series_is_not_read(model):
     check(model, series(), 2)
 
 
-@pytest.mark.parametrize("name", ["two differences", "a season found", "combination", "ETS"])
+APPLIED = ["two differences", "a season found", "calibrated", "conformal", "combination", "ETS"]
+
+
+@pytest.mark.parametrize("name", APPLIED)
 def test_nor_where_the_fit_is_applied(name):
     check(MODELS[name], series(), 2, between_fits="apply")
 
 
-@pytest.mark.parametrize("name", ["two differences", "a season found", "combination", "AutoReg"])
+@pytest.mark.parametrize("name", ["two differences", "calibrated", "combination", "AutoReg"])
 def test_nor_with_a_fit_at_every_origin(name):
     check(MODELS[name], series(), True)
 
@@ -178,7 +183,9 @@ def test_nor_with_another_window_or_a_gap(gap, window):
 
 @pytest.mark.parametrize("refit", [True, 2])
 @pytest.mark.parametrize("options", [{}, {"differences": 1, "transform": "log"}], ids=str)
-def test_nor_with_gaps_in_the_history(options, refit):
+@pytest.mark.parametrize("calibrate", [False, True, "conformal"])
+def test_nor_with_gaps_in_the_history(calibrate, options, refit):
+    options = {**options, "calibrate": calibrate}
     check(Forecaster(GP, lags=2, **options), gappy(), refit)
 
 

@@ -15,6 +15,9 @@ from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.tail import Positions, Tail
 
 N_NODES = 200  # Gauss-Legendre, on each panel
+# Panels between the corners of a tail, with so many nodes each, and so many panels besides. With
+# corners inside panels of 200 nodes variances were 1 % wrong.
+FEW_NODES, N_PANELS = 12, 40
 REACH = 12.0  # z beyond this from where the integrand peaks does not count: exp(-72) = 5e-32
 
 
@@ -71,7 +74,7 @@ class Component:
         if self.transform.power == 0 and self.tail is None:
             return np.asarray(np.exp(self.mean + 0.5 * self.std**2) * ndtr(z - self.std))
         start, end = self._range()
-        nodes, weights = panels(np.column_stack([start, np.clip(z, start, end)]))
+        nodes, weights = self._panels(start, np.clip(z, start, end))
         return np.asarray((weights * self.quantile(nodes)).sum(axis=1))
 
     def expectation(self) -> Array:
@@ -84,7 +87,7 @@ class Component:
             return np.asarray(self.std / np.sqrt(np.pi))
         if self.transform.power == 0 and self.tail is None:
             return np.asarray(self.expectation() * erf(0.5 * self.std))
-        nodes, weights = panels(np.column_stack(self._range()))
+        nodes, weights = self._panels(*self._range())
         return np.asarray((weights * self.quantile(nodes) * (2 * ndtr(nodes) - 1)).sum(axis=1))
 
     def gradient(self) -> Array:
@@ -98,6 +101,14 @@ class Component:
         shift = 0.0 if power is None else self.transform.forward(factor)
         return self.like(slope * self.mean + shift, slope * self.std)
 
+    def extended(self, weight: Array) -> "Component":
+        """Component of h steps of which these are the first, with weights (h,), 0 beyond them."""
+        more = (0, len(weight) - len(self.mean))
+        mean, std = np.pad(self.mean, more), np.pad(self.std, more)
+        tail = None if self.tail is None else self.tail.extended(len(weight))
+        own = np.pad(self.weight, more)
+        return Component(weight * own, self.transform, mean, std, tail)
+
     def picked(self, at: Positions) -> "Component":
         """Component of the steps at the given positions."""
         tail = None if self.tail is None else self.tail.picked(at)
@@ -110,12 +121,20 @@ class Component:
         return self.like(self.mean + self.std * mean, self.std * std)
 
     def widened(self, factor: Array) -> "Component":
-        """Component of ``factor`` (h,) times the std on its scale."""
-        return replace(self, std=factor * self.std)
+        """Component of ``factor`` (h,) times the std on its scale, and the same median."""
+        if self.tail is None:
+            return replace(self, std=factor * self.std)
+        median = self.tail.forward(np.zeros((1, 1)))[:, 0]  # not 0 once some steps are known
+        mean = self.mean + (1.0 - factor) * self.std * median
+        return replace(self, mean=mean, std=factor * self.std)
 
     def shaped(self, tail: Tail) -> "Component":
-        """Component with T(z) in the place of z."""
-        return replace(self, tail=tail)
+        """Component with T(z) in the place of z, of the same median and in units of its 68 %."""
+        if self.tail is None:
+            return replace(self, tail=tail)
+        low, median, high = self.tail.forward(np.array([[-1.0, 0.0, 1.0]])).T
+        mean, std = self.mean + self.std * median, 0.5 * (high - low) * self.std
+        return replace(self, mean=mean, std=std, tail=tail)
 
     def bounds(self) -> tuple[Array, Array]:
         """Where y begins to be positive, and where y^2 exp(-z^2 / 2) peaks, as z, (h,)."""
@@ -132,6 +151,13 @@ class Component:
         start = -b / (self.transform.power * self.std)
         return start if self.tail is None else self.tail.inverse(start), peak
 
+    def _panels(self, start: Array, end: Array) -> tuple[Array, Array]:
+        """Nodes and weights (h, n) of the integral over N(0, 1) between two z, (h,) each."""
+        corners = None if self.tail is None else self.tail.corners()
+        if corners is None:
+            return panels(np.column_stack([start, end]))
+        return panels(divided(start, end, corners), FEW_NODES)
+
     def _range(self) -> tuple[Array, Array]:
         start, peak = self.bounds()
         return np.maximum(start, -REACH), peak + REACH
@@ -141,9 +167,16 @@ class Component:
         return replace(self, mean=mean, std=std)
 
 
-def panels(breaks: Array) -> tuple[Array, Array]:
+def divided(start: Array, end: Array, corners: Array) -> Array:
+    """Breaks (h, p + 1) from start (h,) to end: corners, and so many that all panels are narrow."""
+    edges = np.linspace(start, end, N_PANELS + 1, axis=1)
+    between = np.clip(corners, start[:, None], end[:, None])
+    return np.sort(np.column_stack([edges, between]), axis=1)
+
+
+def panels(breaks: Array, n_nodes: int = N_NODES) -> tuple[Array, Array]:
     """Nodes and weights (h, p n) of the integral over N(0, 1) between breaks (h, p + 1)."""
-    points, weights = _legendre()
+    points, weights = _legendre(n_nodes)
     half = 0.5 * np.diff(breaks, axis=1)[:, :, None]
     nodes = breaks[:, :-1, None] + half * (1 + points)
     density = np.exp(-0.5 * nodes**2) / np.sqrt(2 * np.pi)
@@ -151,7 +184,7 @@ def panels(breaks: Array) -> tuple[Array, Array]:
     return nodes.reshape(h, -1), (half * weights * density).reshape(h, -1)
 
 
-@lru_cache(maxsize=1)
-def _legendre() -> tuple[Array, Array]:
-    points, weights = roots_legendre(N_NODES)
+@lru_cache(maxsize=2)
+def _legendre(n_nodes: int) -> tuple[Array, Array]:
+    points, weights = roots_legendre(n_nodes)
     return points, weights

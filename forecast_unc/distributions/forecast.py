@@ -467,7 +467,8 @@ class Forecast:
         result._mixture = None if self._mixture is None else self._mixture.mapped(matrix)
         sampler = None if self._sampler is None else MappedPaths(self._sampler, matrix)
         result._made(self._propagation, sampler)
-        result._averaged = tuple((m.first(n), weight[:n]) for m, weight in self._averaged)
+        kept = ((m, weight[:n]) for m, weight in self._averaged if weight[:n].any())
+        result._averaged = tuple((m.first(n), weight) for m, weight in kept)
         result._before = None if self._before is None else self._before.first(n)
         return result
 
@@ -504,6 +505,17 @@ class Forecast:
         ------
         TypeError, ValueError
             If a factor is not positive, or an argument outside its range.
+
+        Examples
+        --------
+        >>> two = Forecast(pd.RangeIndex(2), [5.0, 5.0], [[1.0, 0.5], [0.5, 1.0]])
+        >>> wider = two.recalibrated([2.0, 2.0], correlation=-1.0)
+        >>> wider.std.tolist(), round(wider.aggregate("sum").std.item(), 6)
+        ([2.0, 2.0], 2.828427)
+        >>> two.recalibrated([1.0, 1.0], dof=4).interval(0.99).iloc[0].round(2).tolist()
+        [1.15, 8.85]
+        >>> two.interval(0.99).iloc[0].round(2).tolist()
+        [2.42, 7.58]
         """
         factors = frozen("factor", factor, (len(self),))
         if not (factors > 0).all():
@@ -549,11 +561,25 @@ class Forecast:
         Raises
         ------
         TypeError, ValueError
-            If there are not as many rows as steps, or a size is not positive.
+            If there are not as many rows as steps, no size, or one that is not positive.
+
+        Examples
+        --------
+        >>> one = Forecast(pd.RangeIndex(1), [5.0], [[4.0]])
+        >>> bands = one.conformal([[0.5, 3.0, 1.0]])
+        >>> bands.interval(0.25), bands.interval(0.75)
+        (   lower  upper
+        0    4.0    6.0,    lower  upper
+        0   -1.0   11.0)
         """
         given = numbers("sizes", sizes)
         k = given.shape[-1] if given.ndim == 2 else 1
         checked = np.sort(frozen("sizes", given, (len(self), k)), axis=1)
+        if not k:
+            raise ValueError(
+                "sizes must hold an error or more of each step; got none. Leave the forecast as it "
+                "is without."
+            )
         if not (checked > 0).all():
             raise ValueError(
                 f"sizes must be positive; got {checked.min():g}. Leave out errors of 0."
@@ -606,6 +632,14 @@ class Forecast:
                 "how must give a mean and a variance that fit a float; got a variance of "
                 f"{sums[1][at]:g} at {_label(labels, at)}. Divide the series by a constant."
             )
+        result = self._aggregated(matrix, labels)
+        before = None if self._before is None else self._before._uncalibrated()
+        if before is not None and before._sampler is not None:
+            result._before = before._aggregated(matrix, labels)
+        return result
+
+    def _aggregated(self, matrix: Array, labels: pd.Index[Any]) -> Forecast:
+        """Forecast of ``matrix @ y``; see `aggregate`."""
         paths = None if self._sampler is None else MappedPaths(self._sampler, matrix)
         if self._marginals.normal or self._mixture is not None or (matrix < 0).any():
             return self._map(matrix, labels)._made(self._propagation, paths)
@@ -704,7 +738,8 @@ class Forecast:
         (earlier values and regressors) passed on by the mean slope of the function, the error e of
         the function at the mean inputs, and noise. The parts of its variance are
 
-        - ``noise``: :math:`\mathrm{Var}\,\varepsilon_t`, the observation noise of the step itself;
+        - ``noise``: :math:`\mathrm{Var}\,\varepsilon_t`, the noise of the step itself;
+        - ``noise_observation``: of the error of its observation, which no later step has;
         - ``function_own``: :math:`\mathrm{Var}\,e_t`, the posterior variance of the function;
         - ``function_shared``: :math:`2\,\mathrm{Cov}(e_t, a_t \cdot z)`, as it is one and the same
           function that brought the inputs about; negative if the errors compensate;
@@ -950,8 +985,9 @@ class Forecast:
 
     def _checked(self, n_samples: int, seed: int | None) -> tuple[Check, Forecast]:
         """The check, and this forecast with the moments of its paths."""
-        if self._before is not None:
-            return self._before._checked(n_samples, seed)
+        before = self._uncalibrated()
+        if before is not self:
+            return before._checked(n_samples, seed)
         labels = [self._label(at) for at in range(len(self))]
         if self._averaged:
             return self._checked_average(labels, n_samples, seed)
@@ -968,6 +1004,15 @@ class Forecast:
         marginals = self._marginals.conditioned(scores.mean(axis=0), std)
         cor = np.atleast_2d(np.cov(scores, rowvar=False, bias=True)) / np.outer(std, std)
         return check, self._of(self._index, marginals, cor, self._name)
+
+    def _uncalibrated(self) -> Forecast:
+        """The forecast of the bands before, of an average of calibrated ones that of those."""
+        if self._before is not None:
+            return self._before._uncalibrated()
+        members = [member._uncalibrated() for member, _ in self._averaged]
+        if all(own is m for own, (m, _) in zip(members, self._averaged, strict=True)):
+            return self
+        return Forecast.average(members, np.array([weight for _, weight in self._averaged]))
 
     def _checked_average(
         self, labels: list[str], n_samples: int, seed: int | None

@@ -18,7 +18,13 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from forecast_unc._typing import Array
-from forecast_unc.distributions.component import REACH, Component, panels
+from forecast_unc.distributions.component import (
+    FEW_NODES,
+    REACH,
+    Component,
+    divided,
+    panels,
+)
 from forecast_unc.distributions.tail import Positions, StudentTail, Tail
 
 Flags = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
@@ -268,8 +274,14 @@ class Marginals:
         used = np.array([c.weight > 0 for c in self.components])
         starts, peaks = np.where(used, starts, -np.inf), np.where(used, peaks, -np.inf)
         end = peaks.max(axis=0) + REACH
-        kinks = np.sort(np.clip(starts, -REACH, end), axis=0)
-        nodes, weights = panels(np.vstack([np.full_like(end, -REACH)[None], kinks, end[None]]).T)
+        kinks, start = np.sort(np.clip(starts, -REACH, end), axis=0).T, np.full_like(end, -REACH)
+        corners = [c.tail.corners() for c in self.components if c.tail is not None]
+        jumps = [each for each in corners if each is not None]
+        if jumps:
+            breaks = divided(start, end, np.column_stack([kinks, *jumps]))
+            nodes, weights = panels(breaks, FEW_NODES)
+        else:
+            nodes, weights = panels(np.column_stack([start, kinks, end]))
         deviation = self.quantile(nodes) - self.mean()[:, None]
         return nodes, weights * deviation, deviation
 

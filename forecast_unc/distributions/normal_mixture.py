@@ -170,10 +170,17 @@ class MixtureTail:
         score = self._score(t, self.means.reshape(axes), self.stds.reshape(axes))
         return np.asarray((score - self.mean) / self.std)
 
+    def corners(self) -> None:
+        """None: T is smooth."""
+
     def picked(self, at: Positions) -> Self:
         """The tail of the steps at the given positions."""
         means, stds = self.means[:, at], self.stds[:, at]
         return type(self)(self.log_p, means, stds, self.mean[at], self.std[at])
+
+    def extended(self, h: int) -> Self:
+        """The tail of h steps of which these are the first, with the last one's beyond."""
+        return self.picked(np.minimum(np.arange(h), len(self.mean) - 1))
 
     def conditioned(self, mean: Array, std: Array) -> Self:
         """The tail of ``mean + std * z`` in place of z."""

@@ -12,6 +12,7 @@ from forecast_unc.distributions.pooling import joined
 
 PARTS = (
     "noise",
+    "noise_observation",
     "function_own",
     "function_shared",
     "inputs_propagated",

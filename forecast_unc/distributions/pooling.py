@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 
 from forecast_unc._typing import Array
 from forecast_unc.distributions.checked import frozen, numbers
-from forecast_unc.distributions.component import Component
 from forecast_unc.distributions.marginals import Marginals
 
 
@@ -95,16 +94,8 @@ def pool(members: Sequence[Member], weights: Array) -> tuple[Marginals, Array]:
     cor : ndarray of shape (h, h)
         The correlations.
     """
-    h = weights.shape[1]
     components = [
-        Component(
-            w * _extended(c.weight, h),
-            c.transform,
-            _extended(c.mean, h),
-            _extended(c.std, h),
-            # beyond a member's end anything: it has no weight there
-            c.tail and c.tail.picked(np.minimum(np.arange(h), len(member.std) - 1)),
-        )
+        c.extended(w)
         for w, member in zip(weights, members, strict=True)
         for c in member.marginals.components
     ]

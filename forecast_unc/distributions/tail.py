@@ -11,7 +11,7 @@ whose scale leaves the central 80 % interval where it was; and the shape of sort
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, Self
+from typing import Literal, Protocol, Self
 
 import numpy as np
 from scipy.special import gammaln, ndtr, ndtri, stdtr, stdtrit
@@ -46,8 +46,16 @@ class Tail(Protocol):
         """The z of one value of T a step, (h,)."""
         ...
 
+    def corners(self) -> Array | None:
+        """The z at which the slope of T jumps, (h, p); None if it is smooth."""
+        ...
+
     def picked(self, at: Positions) -> Self:
         """The tail of the steps at the given positions."""
+        ...
+
+    def extended(self, h: int) -> Self:
+        """The tail of h steps of which these are the first; any for the others."""
         ...
 
     def conditioned(self, mean: Array, std: Array) -> Self:
@@ -120,9 +128,18 @@ class StudentTail:
         x = -np.sign(t) * ndtri(stdtr(self.dof, -np.abs(t) / self.scale))
         return np.asarray((np.where(t == 0.0, 0.0, x) - self.mean) / self.std)
 
+    def corners(self) -> None:
+        """None: T is smooth."""
+
     def picked(self, at: Positions) -> Self:
         """The tail of the steps at the given positions."""
         return type(self)(self.dof, self.mean[at], self.std[at])
+
+    def extended(self, h: int) -> Self:
+        """The tail of h steps of which these are the first; a new one for the others."""
+        more = (0, h - len(self.mean))
+        mean, std = np.pad(self.mean, more), np.pad(self.std, more, constant_values=1.0)
+        return type(self)(self.dof, mean, std)
 
     def conditioned(self, mean: Array, std: Array) -> Self:
         """The tail of ``mean + std * z`` in place of z."""
@@ -135,7 +152,7 @@ class StudentTail:
 
 @dataclass(frozen=True, eq=False)
 class EmpiricalTail:
-    """Straight lines between sorted sizes of errors, beyond the last one as steep as up to it.
+    """Straight lines between sorted sizes of errors, beyond the last one that from 0 to it.
 
     Half the width of the central interval of coverage i / (k + 1) is the i-th smallest of k sizes:
     the interval holds the next of k + 1 exchangeable errors with that probability.
@@ -143,7 +160,7 @@ class EmpiricalTail:
     Parameters
     ----------
     sizes : ndarray of shape (h, k)
-        Sizes of the errors, sorted, increasing and positive.
+        Sizes of the errors, sorted and positive.
     mean, std : ndarray of shape (h,)
         0 and 1, unless some of the steps are known by now.
 
@@ -208,16 +225,28 @@ class EmpiricalTail:
         return np.asarray(self.std[:, None] * np.take_along_axis(self.slopes, at, axis=1))
 
     def inverse(self, t: Array) -> Array:
-        """The z of one value of T a step, (h,)."""
+        """The z of one value of T a step, (h,); the largest if equal sizes leave a choice."""
         x = np.empty_like(t)
         for step, (size, values) in enumerate(zip(np.abs(t), self.values, strict=True)):
-            at = int(np.searchsorted(values, size, side="right")) - 1 if size == size else 0
+            side: Literal["left", "right"] = "left" if t[step] < 0.0 else "right"
+            at = int(np.searchsorted(values, size, side=side)) - 1 if size == size else 0
             x[step] = self.nodes[at] + (size - values[at]) / self.slopes[step, at]
         return np.asarray((np.sign(t) * x - self.mean) / self.std)
+
+    def corners(self) -> Array:
+        """The z of the sizes, negative and positive, and of 0, (h, 2 k + 1)."""
+        x = np.concatenate([-self.nodes[:0:-1], self.nodes])
+        return np.asarray((x - self.mean[:, None]) / self.std[:, None])
 
     def picked(self, at: Positions) -> Self:
         """The tail of the steps at the given positions."""
         return type(self)(self.sizes[at], self.mean[at], self.std[at])
+
+    def extended(self, h: int) -> Self:
+        """The tail of h steps of which these are the first, with the last one's sizes beyond."""
+        more = (0, h - len(self.mean))
+        mean, std = np.pad(self.mean, more), np.pad(self.std, more, constant_values=1.0)
+        return type(self)(np.pad(self.sizes, (more, (0, 0)), mode="edge"), mean, std)
 
     def conditioned(self, mean: Array, std: Array) -> Self:
         """The tail of ``mean + std * z`` in place of z."""

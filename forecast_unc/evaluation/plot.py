@@ -49,6 +49,7 @@ _MARKERS = "os^Dvp<"
 # One hue a kind of part, so that a kind reads as one.
 _PART_COLORS = {
     "noise": "0.75",
+    "noise_observation": "0.88",
     "function_own": "#0072B2",
     "function_shared": "#8CC4E6",
     "inputs_propagated": "#E69F00",

@@ -181,6 +181,15 @@ def _pooled(forecasts: Sequence[Forecast | None], shares: Array) -> Forecast:
     return Forecast.average([f for f, _ in kept], np.array([w for _, w in kept]))
 
 
+def pooled_as_far_as_they_go(
+    forecasts: Sequence[Forecast | None], shares: Array
+) -> Forecast | None:
+    """The average with shares (k, h) up to the end of the longest forecast, if there is any."""
+    used = shares * _within(forecasts, shares.shape[1])
+    steps = int(used.any(axis=0).sum())
+    return _pooled(forecasts, used[:, :steps]) if steps else None
+
+
 def _within(forecasts: Sequence[Forecast | None], steps: int) -> NDArray[np.bool_]:
     """Which of the steps each forecast has, (k, steps)."""
     reach = np.array([0 if f is None else len(f) for f in forecasts])

@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import gammaln, ndtri
 
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.tail import EmpiricalTail
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.rolling import rolling_forecasts, rolling_origins
 
@@ -99,29 +100,33 @@ def rolling_errors(
     """
     origins, y, h = rolling_origins(models), models[0].history.y, shares.shape[1]
     center, unit, weight = (np.zeros((len(origins), h)) for _ in range(3))
-    total = np.zeros(h)
+    total, counted = np.zeros(h), np.zeros(h)
     for model, member, share in zip(models, members, shares, strict=True):
         if member is None:
             continue
         n = min(len(member), h)
+        share = np.where(np.arange(h) < n, share, 0.0)
         band = member.first(n).interval(_HALF_WIDTH).to_numpy()
         width = np.zeros(h)
         width[:n] = 0.5 * (band[:, 1] - band[:, 0])
-        total += share * width
+        total, counted = total + share * width, counted + share
         if not len(origins):
             continue
         now = np.ones(h)
         now[:n] = model.transform.slope(model.transform.forward(member.median.to_numpy()[:n]))
         value, slope = rolling_forecasts(model, origins, h)
-        good = np.isfinite(value) & (share > 0)
+        # No scale where Box-Cox ends, at y = 0.
+        scale = slope * np.divide(width, now, out=np.zeros(h), where=now > 0.0)
+        good = np.isfinite(value) & (share > 0) & (scale > 0.0) & np.isfinite(scale)
         center += np.where(good, share * value, 0.0)
-        unit += np.where(good, share * slope * np.divide(width, now), 0.0)
+        unit += np.where(good, share * scale, 0.0)
         weight += np.where(good, share, 0.0)
     times = origins[:, None] + np.arange(h)
     actual = np.where(times < len(y), y[np.minimum(times, len(y) - 1)], np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = (actual - center / weight) / (unit / weight)
-        level = np.log(np.nanvar(y)) - 2.0 * np.log(total / shares.sum(axis=0))
+        level = np.log(np.nanvar(y)) - 2.0 * np.log(total / counted)
+    level = np.where(counted > 0.0, level, 0.0)
     return Errors(np.where(weight > _LEAST_WEIGHT * shares.sum(axis=0), z, np.nan), level)
 
 
@@ -141,7 +146,7 @@ def calibration(errors: Errors, reference: Forecast, look_ahead: int) -> Calibra
     -------
     Calibration
     """
-    k = max(_FEWEST, int(np.isfinite(errors.z).any(axis=1).sum()))
+    k = max(_FEWEST, int(np.isfinite(errors.z[:, 0]).sum()))  # whatever the horizon
     spread = 2.0 * np.log(_mean_sizes(errors.z) / _MEAN_ABS)
     log_var = _BETA[0] + _BETA[1] * np.clip(spread, -1.0, 1.0)
     log_var += _BETA[2] * np.clip(errors.level, -1.0, 1.0) + _BETA[3] / np.sqrt(1.0 + k)
@@ -179,16 +184,15 @@ def conformal(forecast: Forecast, errors: Errors) -> Forecast:
             )
         sizes.append(own if len(own) >= _FEWEST_CONFORMAL else sizes[-1])
     sizes += [sizes[-1]] * (len(forecast) - len(sizes))
-    most = max(map(len, sizes))
-    grid: Array = np.arange(1.0, most + 1.0) / (most + 1.0)
-    return forecast.conformal([_quantiles(own, grid) for own in sizes])
+    most = len(errors.z)  # of any step, whatever the horizon
+    scores = ndtri(0.5 + 0.5 * np.arange(1.0, most + 1.0) / (most + 1.0))
+    return forecast.conformal([_sizes_at(scores, own) for own in sizes])
 
 
-def _quantiles(sizes: NDArray[np.floating[Any]], grid: Array) -> Array:
-    """Quantiles of sizes of which the i-th smallest of k has the probability i / (k + 1)."""
-    k = len(sizes)
-    own = np.pad(np.maximum(np.sort(sizes), _LEAST_SIZE), (1, 0))
-    return np.asarray(np.interp(grid, np.arange(k + 1) / (k + 1.0), own))
+def _sizes_at(scores: Array, sizes: NDArray[np.floating[Any]]) -> Array:
+    """Half widths of the central intervals at positive normal scores, from fewer sizes."""
+    own = EmpiricalTail.of(np.maximum(np.sort(sizes), _LEAST_SIZE)[None])
+    return np.asarray(own.forward(scores[None])[0])
 
 
 def _mean_sizes(z: Array) -> Array:

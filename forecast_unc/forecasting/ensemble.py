@@ -13,7 +13,12 @@ import numpy as np
 from forecast_unc._random import one_seed
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.forecasting.averaging import Averaged, Averaging, as_far_as_they_go
+from forecast_unc.forecasting.averaging import (
+    Averaged,
+    Averaging,
+    as_far_as_they_go,
+    pooled_as_far_as_they_go,
+)
 from forecast_unc.forecasting.calibration import Errors, calibration, conformal, rolling_errors
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.recursion import Method
@@ -111,20 +116,22 @@ class Ensemble:
         method = method._replace(random_state=one_seed(method.random_state))
         plain = method.propagation == "exact" and method.path_consistent
         needed = len(self.models) > 1 or bool(self.calibrate)
+        looks_ahead = not given and len(ahead.index) >= self.averaging.look_ahead
         averaged = self.averaging.average(
             [partial(_first, model, ahead, method) for model in self.models],
             self.weights,
             steps,
             references=[] if plain else [partial(_first, m, ahead, None) for m in self.models],
-            can_look_ahead=needed and not given and len(ahead.index) >= self.averaging.look_ahead,
+            can_look_ahead=needed and looks_ahead,
         )
         if not self.calibrate:
             return averaged.forecast
-        errors = self._rolling_errors(averaged, ahead)
+        errors, reference = self._rolling_errors(averaged, ahead)
         if self.calibrate == "conformal":
             return conformal(averaged.forecast, errors)
-        look_ahead = self.averaging.look_ahead
-        return calibration(errors, averaged.reference, look_ahead).of(averaged.forecast)
+        # Two steps have a correlation; more of a forecast of two are not known everywhere.
+        known = self.averaging.look_ahead if looks_ahead else 2
+        return calibration(errors, reference, known).of(averaged.forecast)
 
     def bands(self) -> list[str]:
         """How bands are calibrated, a line if they are."""
@@ -133,14 +140,15 @@ class Ensemble:
         kind = "conformal" if self.calibrate == "conformal" else "calibrated"
         return [f"bands: {kind}, by errors from {len(rolling_origins(self.trained))} origins"]
 
-    def _rolling_errors(self, averaged: Averaged, ahead: Ahead) -> Errors:
-        """Errors inside the training part, in units of bands that start from what is known.
+    def _rolling_errors(self, averaged: Averaged, ahead: Ahead) -> tuple[Errors, Forecast]:
+        """Errors inside the training part, and a forecast from what is known, their unit.
 
-        At the origin the bands may be wider, for missing or noisy values and uncertain regressors,
-        or because it is that of another series: that says nothing of the errors before.
+        At the origin the bands may be wider, and steps go together more, for missing or noisy
+        values and uncertain regressors, or because it is that of another series: that says nothing
+        of the errors before.
         """
         trained = tuple(self.trained[i] for i in averaged.numbers)
-        members = averaged.members
+        members, reference = averaged.members, averaged.reference
         same = all(
             self.models[i] is model for i, model in zip(averaged.numbers, trained, strict=True)
         )
@@ -148,7 +156,8 @@ class Ensemble:
             horizon = averaged.shares.shape[1]
             asks = [partial(_first, m.from_known(), ahead.known(), None) for m in trained]
             members, _ = as_far_as_they_go(asks, horizon)
-        return rolling_errors(trained, members, averaged.shares)
+            reference = pooled_as_far_as_they_go(members, averaged.shares) or reference
+        return rolling_errors(trained, members, averaged.shares), reference
 
     def _each(self, history: History, move: Callable[[FittedModel], FittedModel]) -> Self:
         pairs, refused = _those_that_can(

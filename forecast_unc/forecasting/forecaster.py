@@ -19,6 +19,7 @@ from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.averaging import POWER
 from forecast_unc.forecasting.ensemble import Ensemble, Refusal
 from forecast_unc.forecasting.model import FittedModel
+from forecast_unc.forecasting.noises import Noise
 from forecast_unc.forecasting.persistence import save_model
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method, Propagation
 from forecast_unc.forecasting.specification import Arguments, is_auto, resolve
@@ -44,8 +45,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     ----------
     regressor : KernelRegressor or scikit-learn regressor, optional
         Model of the next value; cloned, never modified. ``GPRegressor()`` by default, with
-        priors that suit the specification where that is chosen here. One of scikit-learn's has
-        to predict a std (``BayesianRidge()``), and cannot do "exact".
+        priors that suit the specification where that is chosen here. Where a series has next to
+        no noise and the linear part of a GP runs away, it is learned anew without that part, or
+        with the one of least squares, and `choices_` says so; not with ``prior=None``. One of
+        scikit-learn's has to predict a std (``BayesianRidge()``), and cannot do "exact".
     lags : "auto", int or sequence of int, default="auto"
         Past values used as inputs; an int p means 1 to p, and 1 is the previous value. More
         lags see longer cycles but need more data.
@@ -69,12 +72,19 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     max_train : int, optional
         Learn from the last rows only; the cost of a GP grows with the cube of the rows. None
         takes all; where lags are "auto", the last 800 or fewer, see `choices_`.
+    noise : {"process", "observation", "both", "auto"}, default="process"
+        What the noise is. That of the process is part of the series: it is in the values that the
+        next ones are made of. An error of the observation is not: it blurs lagged values, and is
+        added once to each forecast. "observation" learns such an error and keeps the noise of the
+        process at a tenth of it, for dynamics that are all but deterministic; "both" learns both;
+        "auto" takes what has the most evidence, and another than "process" if it has 4 nats more.
+        For ``GPRegressor``; "monte_carlo" then costs O(n^2) a path and step.
     calibrate : {"auto", False, True, "conformal"}, default="auto"
         Whether errors from origins inside the training part make the bands wider or narrower: True
         by factors of the width and of the correlations that are shrunk, with tails of Student's t;
         "conformal" takes the quantiles of the errors themselves, without an assumption on their
         distribution, for each step by itself. Medians stay as they are. "auto" is True where lags
-        are "auto", else False.
+        are "auto" and `noise` is "process", else False.
     random_state : int, numpy.random.Generator or None
         Seed of "monte_carlo" and "auto" forecasts and of the default regressor's restarts.
 
@@ -114,6 +124,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         prior_mean: Literal["auto", "zero", "last", "seasonal"] = "auto",
         calendar: Calendar = "auto",
         max_train: int | None = None,
+        noise: Noise = "process",
         calibrate: Literal["auto", "conformal"] | bool = "auto",
         random_state: RandomState = None,
     ) -> None:
@@ -125,6 +136,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         self.prior_mean = prior_mean
         self.calendar = calendar
         self.max_train = max_train
+        self.noise = noise
         self.calibrate = calibrate
         self.random_state = random_state
 
@@ -149,8 +161,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             differenced.
         y_std : Series, optional
             Std of the measurement error of each value of y, in its units and with its index;
-            0 is exact. The forecast then starts from uncertain values. It does not enter the
-            learning: what the noise of these values does to the fit is not undone.
+            0 is exact. The forecast then starts from uncertain values. With `noise` "process" it
+            does not enter the learning: what the noise of these values does to the fit is not
+            undone. Otherwise it does, and the error that is learned comes on top.
 
         Returns
         -------
@@ -193,7 +206,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             Itself, with the posterior of all rows, or of the last `max_train`. A GP's costs O(n^2)
             for each that came or went. A regressor of scikit-learn is fitted anew. Of several
             models one that cannot take in the values, such as a logarithm a zero, is refused from
-            then on; `choices_` says so.
+            then on; `choices_` says so. Two kinds of noise (`noise`) cost O(n^3).
 
         Raises
         ------
@@ -346,6 +359,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             by_width = ensemble.averaging.by_width and len(ensemble.models) > 1
             label = f"1 / width^{POWER:g}" if by_width else f"{weight:.2f}"
             lines.append(f"weight {label}: {model}: {model.specification.why}")
+            if self.noise != "process":
+                lines.append(f"noise {model.noise}")
         return [
             *lines,
             *(f"refused: {one.specification.described()}; {one.reason}" for one in self.refused_),
@@ -363,6 +378,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         lines = self.choices_
         words = {
             "noise_std_": "noise std",
+            "observation_std_": "observation noise std",
             "log_evidence_": "log evidence",
             "n_iter_": "iterations",
         }

@@ -60,7 +60,8 @@ class LinearRecursion(NamedTuple):
     def parts(self) -> dict[str, Array]:
         r"""Parts of the covariance of the next observations, (h, h) each; those left out are zero.
 
-        - `noise`: :math:`s^2 I`, with the error of the observations;
+        - `noise`: :math:`s^2 I`, of what is part of the series;
+        - `noise_observation`: of the errors of the observations, which are added once;
         - `function_own`: the diagonal of :math:`\mathrm{Var}\,e_t`;
         - `function_shared`: :math:`2 a_t \cdot C_t` at a step, :math:`C_{tu}` between it and an
           earlier one;
@@ -74,7 +75,9 @@ class LinearRecursion(NamedTuple):
         response, own = self.response(), np.diag(self.function_var)
         propagated = self._covariance(response)
         propagated.flat[:: h + 1] -= self.function_var + noise_var
-        parts = {"noise": (noise_var + observation_var) * np.eye(h), "function_own": own}
+        parts = {"noise": noise_var * np.eye(h), "function_own": own}
+        if observation_var > 0.0:
+            parts["noise_observation"] = observation_var * np.eye(h)
         if self.shared.any():
             lower = np.tril(self.shared[:, b:], -1)
             shared = lower + lower.T

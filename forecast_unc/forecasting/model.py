@@ -18,8 +18,17 @@ from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import complete_rows, interpolated, lag_embedding
+from forecast_unc.forecasting.explosive import Training, bounded
+from forecast_unc.forecasting.noises import NoiseChoice, NoisyRows
 from forecast_unc.forecasting.propagation import propagate
-from forecast_unc.forecasting.recursion import Future, Method, OneStepModel, Past, Propagation
+from forecast_unc.forecasting.recursion import (
+    Future,
+    LevelMap,
+    Method,
+    OneStepModel,
+    Past,
+    Propagation,
+)
 from forecast_unc.forecasting.sampling import sample_paths
 from forecast_unc.forecasting.specification import MIN_ROWS, Specification, check_length
 from forecast_unc.regression.regressor import KernelRegressor
@@ -53,6 +62,8 @@ class FittedModel:
     one_step : OneStepModel
         The posterior, of levels with the prior mean. Kept, as it caches what exact moments need: to
         make it anew cost O(n^3) a forecast.
+    noise : NoiseChoice
+        Which kinds of noise it has.
     """
 
     specification: Specification
@@ -63,6 +74,7 @@ class FittedModel:
     n_rows: int
     past: Past
     one_step: OneStepModel
+    noise: NoiseChoice
 
     @classmethod
     def fit(cls, specification: Specification, history: History) -> Self:
@@ -78,6 +90,8 @@ class FittedModel:
         Returns
         -------
         FittedModel
+            Its specification has another linear part than the one given, and says so, if that
+            would run away; see `explosive.bounded`.
 
         Raises
         ------
@@ -95,12 +109,26 @@ class FittedModel:
             )
         if not specification.centered:
             differencing = replace(differencing, shift=0.0)
-        _, X, target = _rows(specification, differencing, past)
-        regressor = clone(specification.regressor).fit(X, target)
+        rows = _noisy_rows(specification, differencing, past)
+        regressor, noise = rows.learn(clone(specification.regressor), specification.noise)
+        if specification.noise == "process":
+            regressor, why = bounded(regressor, _training(specification, differencing, past))
+            if why:
+                specification = replace(
+                    specification, regressor=clone(regressor), why=f"{specification.why}; {why}"
+                )
         one_step = _one_step(specification, differencing, regressor)
-        n_rows = len(target)
+        n_rows = len(rows.y)
         return cls(
-            specification, history, transform, differencing, regressor, n_rows, past, one_step
+            specification,
+            history,
+            transform,
+            differencing,
+            regressor,
+            n_rows,
+            past,
+            one_step,
+            noise,
         )
 
     def extend(self, history: History) -> Self:
@@ -122,10 +150,10 @@ class FittedModel:
             If the values that came cannot be transformed or learned from.
         """
         moved = self._with_history(history)
-        _, X, target = _rows(self.specification, self.differencing, moved.past)
-        regressor = self.regressor.condition(X, target)
+        rows = _noisy_rows(self.specification, self.differencing, moved.past)
+        regressor = rows.condition(self.regressor)
         one_step = _one_step(self.specification, self.differencing, regressor)
-        return replace(moved, regressor=regressor, n_rows=len(target), one_step=one_step)
+        return replace(moved, regressor=regressor, n_rows=len(rows.y), one_step=one_step)
 
     def at(self, history: History) -> Self:
         """The same model at the end of another history, with nothing learned.
@@ -254,7 +282,14 @@ class FittedModel:
 
     def learned(self) -> dict[str, Any]:
         """What the regressor learned: its noise, evidence and search, where it has them."""
-        names = ("noise_std_", "log_evidence_", "n_iter_", "converged_", "nodes_")
+        names = (
+            "noise_std_",
+            "observation_std_",
+            "log_evidence_",
+            "n_iter_",
+            "converged_",
+            "nodes_",
+        )
         found = ((name, getattr(self.regressor, name, None)) for name in names)
         return {name: value for name, value in found if value is not None}
 
@@ -353,6 +388,13 @@ def _inputs(specification: Specification, exog: Array, index: pd.Index[Any]) -> 
     return np.hstack([exog, calendar])
 
 
+def _noisy_rows(specification: Specification, differencing: Differencing, past: Past) -> NoisyRows:
+    """Training rows with the errors that they share."""
+    times, X, target = _rows(specification, differencing, past)
+    maps, stds = LevelMap(specification.lags, differencing), past.stds / differencing.scale
+    return NoisyRows(X, target, times, maps, specification.anchor, stds)
+
+
 def _rows(
     specification: Specification, differencing: Differencing, past: Past
 ) -> tuple[NDArray[np.intp], Array, Array]:
@@ -366,3 +408,12 @@ def _rows(
     anchor = specification.anchor
     times = len(past.levels) - len(z) + max(specification.lags) + rows
     return times, X, target if anchor is None else target - X[:, anchor]
+
+
+def _training(specification: Specification, differencing: Differencing, past: Past) -> Training:
+    """The training rows and the changes that they are made of."""
+    times, X, target = _rows(specification, differencing, past)
+    first = times[0] - max(specification.lags)
+    changes = differencing.forward(past.levels)[first - len(past.levels) :]
+    exog = past.exog[first:]
+    return Training(X, target, changes, exog, specification.lags, specification.anchor)

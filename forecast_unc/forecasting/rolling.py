@@ -55,7 +55,8 @@ def rolling_forecasts(
 ) -> RollingForecasts:
     """Plug-in forecasts of a model from origins inside its own history.
 
-    Missing values before an origin are interpolated.
+    Missing values are interpolated between those observed before an origin. What looks back at a
+    gap that lasts until the origin is NaN: to interpolate it would take what comes after.
 
     Parameters
     ----------
@@ -70,13 +71,15 @@ def rolling_forecasts(
     -------
     RollingForecasts
     """
-    levels, exog, n = interpolated(model.past.levels), model.past.exog, len(model.past.levels)
+    levels, exog, n = model.past.levels, model.past.exog, len(model.past.levels)
     one_step, anchor = model.one_step, model.specification.anchor
     times, X, target = model.training_rows()
     counts = np.searchsorted(times, origins)
     enough = counts >= _LEAST_ROWS
     counts = np.where(enough, counts, _LEAST_ROWS)
-    start = levels[origins[:, None] + np.arange(-one_step.depth, 0)]
+    back = origins[:, None] + np.arange(-one_step.depth, 0)
+    observed = np.maximum.accumulate(np.where(np.isnan(levels), -1, np.arange(n)))  # the last one
+    start = np.where(back <= observed[origins - 1, None], interpolated(levels)[back], np.nan)
     trajectory = Trajectory(one_step, start, steps)
     with blas_threads(len(target)), np.errstate(over="ignore", invalid="ignore"):
         means = model.regressor.leading_means(X, target, [int(count) for count in counts])

@@ -14,6 +14,7 @@ from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, Averaging
 from forecast_unc.forecasting.embedding import complete_rows
+from forecast_unc.forecasting.noises import NOISES, Noise
 from forecast_unc.forecasting.selection import Candidate, averaging, candidates, seasons_in
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.predictor import as_kernel_regressor
@@ -50,6 +51,7 @@ class Arguments:
     prior_mean: Literal["auto", "zero", "last", "seasonal"]
     calendar: Calendar
     max_train: int | None
+    noise: Noise
     calibrate: Auto | Calibrate
     random_state: RandomState
 
@@ -69,6 +71,7 @@ class Arguments:
         for name, value, allowed in (
             ("transform", self.transform, ("auto", None, "log", "boxcox")),
             ("prior_mean", self.prior_mean, ("auto", "zero", "last", "seasonal")),
+            ("noise", self.noise, NOISES),
             ("calibrate", self.calibrate, ("auto", False, True, "conformal")),
         ):
             if not any(value is item or value == item for item in allowed):
@@ -82,6 +85,39 @@ class Arguments:
             check_whole("max_train", self.max_train, MIN_ROWS, "Use None to learn from all rows.")
         if self.regressor is not None:
             as_kernel_regressor(self.regressor)
+        if self.noise != "process":
+            self._check_two_noises()
+
+    def _check_two_noises(self) -> None:
+        """Raise unless the other arguments go with a noise of the observations."""
+        if self.regressor is not None and type(self.regressor) is not GPRegressor:
+            raise ValueError(
+                f"noise must be 'process' for {type(self.regressor).__name__}; got "
+                f"{self.noise!r}. Only GPRegressor() tells two kinds of noise apart."
+            )
+        if self.regressor is not None and self.regressor.noise_std is not None:
+            raise ValueError(
+                f"noise must be 'process' for GPRegressor(noise_std={self.regressor.noise_std!r}), "
+                f"which is all the noise there is; got {self.noise!r}. Give known errors of the "
+                "observations as y_std."
+            )
+        if self.regressor is not None and self.regressor.hyperparameters == "integrated":
+            raise ValueError(
+                "noise must be 'process' for GPRegressor(hyperparameters='integrated'); got "
+                f"{self.noise!r}. Use GPRegressor() for two kinds of noise."
+            )
+        if self.regressor is not None and (
+            self.regressor.noisy_inputs is not None or not isinstance(self.regressor.linear, bool)
+        ):
+            raise ValueError(
+                f"noise must be 'process' for {self.regressor!r}; got {self.noise!r}. Use "
+                "GPRegressor(), without noisy_inputs and weights of one's own."
+            )
+        if not is_auto(self.calibrate) and self.calibrate:
+            raise ValueError(
+                f"noise must be 'process' for calibrate={self.calibrate!r}, whose errors start "
+                f"from values as they were observed; got {self.noise!r}. Use calibrate=False."
+            )
 
     def periods(self, history: History) -> tuple[int, ...]:
         """Seasonal periods: those given, or those of the index that the data show."""
@@ -114,6 +150,8 @@ class Specification:
         Inputs from the calendar.
     max_train : int or None
         The most training rows.
+    noise : {"process", "observation", "both", "auto"}
+        Which noise its regressor learns.
     why : str
         The reason for it, a few words.
     """
@@ -126,6 +164,7 @@ class Specification:
     prior_mean: Literal["zero", "last", "seasonal"]
     calendar: tuple[Any, ...]
     max_train: int | None
+    noise: Noise
     why: str
 
     @property
@@ -213,7 +252,8 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
     season = periods[0] if periods else 0
     look_ahead = int(np.clip(3 * season // 2, LOOK_AHEAD, MOST_AHEAD))
     rule = Averaging(by_width, widest, look_ahead)
-    return Resolution(tuple(found.values()), rule, periods, _plain(arguments.calibrate, True))
+    calibrate = _plain(arguments.calibrate, arguments.noise == "process")
+    return Resolution(tuple(found.values()), rule, periods, calibrate)
 
 
 def check_length(n: int, deepest: int, differences: tuple[int, ...]) -> None:
@@ -256,6 +296,7 @@ def _given(arguments: Arguments, history: History, periods: tuple[int, ...]) -> 
         prior_mean=prior_mean,
         calendar=check_calendar(_plain(arguments.calendar, None)),
         max_train=arguments.max_train,
+        noise=arguments.noise,
         why="as given",
     )
 
@@ -306,6 +347,7 @@ def _completed(
         prior_mean=prior_mean,
         calendar=parts,
         max_train=candidate.rows if arguments.max_train is None else arguments.max_train,
+        noise=arguments.noise,
         why=why,
     )
 

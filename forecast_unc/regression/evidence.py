@@ -1,5 +1,7 @@
 """Log evidence of a Gaussian process and its gradient, at the cost of one factorization."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dgemv, dsymm, dsyr
@@ -65,6 +67,19 @@ def _reshaped(scratch: Array, rows: slice, columns: slice) -> Array:
     return scratch[: shape[0] * shape[1]].reshape(shape, order="F")
 
 
+class CorrelatedErrors(NamedTuple):
+    """Errors of n targets with the covariance s_e^2 C + V, both sparse: their lower triangles."""
+
+    rows: NDArray[np.intp]  # (q,)
+    columns: NDArray[np.intp]  # (q,)
+    shape: Array  # (q,), entries of C
+    known: Array  # (q,), entries of V
+
+    def add_to(self, out: Array, error_std: float) -> None:
+        """Add the covariance to the lower triangle of `out`, (n, n), in place."""
+        out[self.rows, self.columns] += error_std**2 * self.shape + self.known
+
+
 class GaussianProcessEvidence:
     r"""-log N(y | 0, K) and its gradient as a function of the log hyper-parameters.
 
@@ -94,6 +109,8 @@ class GaussianProcessEvidence:
     bias_scale : float
         Prior std tau_0 of the bias; not a hyper-parameter: centered targets leave little to
         learn.
+    errors : CorrelatedErrors, optional
+        Of the targets: s_e^2 C + V is added to K, and s_e is a further hyper-parameter.
     """
 
     def __init__(
@@ -103,8 +120,10 @@ class GaussianProcessEvidence:
         linear: bool,
         groups: NDArray[np.intp] | None = None,
         bias_scale: float = 1.0,
+        errors: CorrelatedErrors | None = None,
     ) -> None:
         n = len(y)
+        self.errors = errors
         self.groups = np.zeros(X.shape[1], dtype=np.intp) if groups is None else groups
         self.bias_scale = bias_scale
         self.X = np.asfortranarray(X.T)  # (d, n)
@@ -116,7 +135,12 @@ class GaussianProcessEvidence:
         self._kernel = np.empty((n, n), order="F")
 
     def __call__(
-        self, lengthscales: Array, amplitude: float, linear_scale: Array | float, noise_std: float
+        self,
+        lengthscales: Array,
+        amplitude: float,
+        linear_scale: Array | float,
+        noise_std: float,
+        error_std: float = 0.0,
     ) -> tuple[float, Array]:
         """Negative log evidence and its gradient in the logs of the hyper-parameters.
 
@@ -131,47 +155,61 @@ class GaussianProcessEvidence:
             `linear`.
         noise_std : float
             Standard deviation s of the noise.
+        error_std : float
+            Standard deviation s_e of the correlated errors; unused without `errors`.
 
         Returns
         -------
         value : float
             ``inf`` where the covariance is not numerically positive definite.
-        gradient : ndarray of shape (d + 2 + g,)
-            With respect to log l, log a, log tau, log s.
+        gradient : ndarray of shape (d + 2 + g,), with `errors` (d + 3 + g,)
+            With respect to log l, log a, log tau, log s and, with `errors`, log s_e.
         """
         d, tau = len(lengthscales), np.atleast_1d(linear_scale)
         Z = self.X / lengthscales[:, None]
-        value, chol, b = self._factored(Z, amplitude, tau, noise_std)
+        gradient = np.zeros(d + 2 + len(tau) + (self.errors is not None))
+        last = d + 1 + len(tau)  # of log s
+        value, chol, b = self._factored(Z, amplitude, tau, noise_std, error_std)
         if not np.isfinite(value):
-            return np.inf, np.zeros(d + 2 + len(tau))
+            return np.inf, gradient
 
         precision = inverse(chol, overwrite=True)
-        gradient = np.zeros(d + 2 + len(tau))
         if self.linear:  # x_j' K^-1 x_j - (x_j' b)^2, summed over the group of column j
             solved: Array = dsymm(1.0, precision, self.X.T, lower=1)  # (n, d)
             change = np.einsum("ij,ji->j", solved, self.X) - dgemv(1.0, self.X, b) ** 2
-            gradient[d + 1 : -1] = tau**2 * np.bincount(self.groups + 1, change, len(tau) + 1)[1:]
+            gradient[d + 1 : last] = tau**2 * np.bincount(self.groups + 1, change, len(tau) + 1)[1:]
         trace = np.diagonal(precision).sum()
-        gradient[-1] = noise_std**2 * (trace - b @ b)
+        gradient[last] = noise_std**2 * (trace - b @ b)
+        if self.errors is not None:  # s_e^2 (tr[K^-1 C] - b' C b), from lower triangles
+            i, j, shape, _ = self.errors
+            twice = np.where(i == j, 1.0, 2.0) * shape
+            gradient[-1] = error_std**2 * twice @ (precision[i, j] - b[i] * b[j])
         row_sums, MZ = self._products(precision, b, Z)
         gradient[:d] = (Z**2) @ row_sums - np.einsum("ij,ij->i", Z, MZ)
         gradient[d] = row_sums.sum()
         return float(value), gradient
 
     def value(
-        self, lengthscales: Array, amplitude: float, linear_scale: Array | float, noise_std: float
+        self,
+        lengthscales: Array,
+        amplitude: float,
+        linear_scale: Array | float,
+        noise_std: float,
+        error_std: float = 0.0,
     ) -> float:
         """Negative log evidence alone, at a third of the cost; see :meth:`__call__`."""
         Z, tau = self.X / lengthscales[:, None], np.atleast_1d(linear_scale)
-        return self._factored(Z, amplitude, tau, noise_std)[0]
+        return self._factored(Z, amplitude, tau, noise_std, error_std)[0]
 
     def _factored(
-        self, Z: Array, amplitude: float, tau: Array, noise_std: float
+        self, Z: Array, amplitude: float, tau: Array, noise_std: float, error_std: float
     ) -> tuple[float, Array, Array]:
         """Negative log evidence, Cholesky factor of K, and b; infinite if there is none."""
         scales = np.append(np.where(self.groups < 0, 0.0, tau[self.groups]), self.bias_scale)
         U = np.asfortranarray(scales[: len(self.basis), None] * self.basis)
         covariance_matrix(Z, amplitude, noise_std, U, self._covariance, self._kernel)
+        if self.errors is not None:
+            self.errors.add_to(self._covariance, error_std)
         chol, info = dpotrf(self._covariance, lower=1, clean=0, overwrite_a=1)
         if info:
             return np.inf, chol, self.y

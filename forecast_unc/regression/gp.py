@@ -22,6 +22,19 @@ from forecast_unc.regression.evidence import GaussianProcessEvidence, covariance
 from forecast_unc.regression.hyperposterior import Design, Effect, design
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
+from forecast_unc.regression.noisy_inputs.evidence import BlurredEvidence
+from forecast_unc.regression.noisy_inputs.learn import (
+    NoisyRows,
+    check_input_cov,
+    in_units,
+    noisy_rows,
+    train,
+)
+from forecast_unc.regression.noisy_inputs.posterior import (
+    BlurredRows,
+    Hyperparameters,
+)
+from forecast_unc.regression.noisy_inputs.search import Learned, Round
 from forecast_unc.regression.posterior_mixture import PosteriorMixture
 from forecast_unc.regression.regressor import (
     KernelRegressor,
@@ -164,9 +177,11 @@ class GPRegressor(KernelRegressor):
 
     Parameters
     ----------
-    linear : bool, default=True
+    linear : bool or array-like of shape (d,), default=True
         Include the linear term and a bias. With them the forecast far from the data follows
-        a linear autoregression; without, it returns to the mean.
+        a linear autoregression; without, it returns to the mean. Numbers are the weights of
+        a linear prior mean, in units of y per unit of the inputs: they are kept, nothing is
+        learned of them, and far from the data the forecast returns to that mean.
     prior : {"weak", "shrunk", None}, default="weak"
         Normal priors on the logarithms of the hyper-parameters (on standardized data: median
         0.5 for a and tau, 0.1 for s, 2 sqrt(d) for the length-scales; std 1.5), which keep the
@@ -197,6 +212,16 @@ class GPRegressor(KernelRegressor):
         predictions: for few rows, where they are not well known. It needs a prior. `fit` takes
         1400 factorizations longer, and as each node has one of its own, `condition` and forecasts
         take 10 to 20 times as long. Attributes named after a hyper-parameter are those of the mode.
+        Not with weights as `linear`, with `noisy_inputs` or an `input_cov`, nor with a `noise` of a
+        `Forecaster` other than "process".
+    noisy_inputs : {"nigp", "annealed", "stochastic_em"}, optional
+        How to learn where the inputs of the rows were observed with noise. "nigp" refers it to the
+        output by the squared slope of the function, at some 4 times the cost of a fit; take it
+        first. "annealed" maximizes over the true inputs, too, and "stochastic_em" samples them, at
+        some 60 and 200 times the cost: for functions that bend within the noise. The std of each
+        input's noise is learned unless `fit` gets an `input_cov`. By default inputs are exact, or
+        have the noise that `fit` is told of. Predictions are at inputs that are known: for noisy
+        ones, `predict_uncertain(x, input_cov_)`.
     n_restarts : int, default=0
         Further starting points, drawn at random. The best optimum is kept; each restart
         costs as much as the first fit.
@@ -204,7 +229,7 @@ class GPRegressor(KernelRegressor):
         The search ends when a step gains less than this share of the objective; 1e-6 is enough
         for forecasts and takes about half the time.
     random_state : int, numpy.random.Generator or None
-        Seed of the restarts and of "monte_carlo" predictions.
+        Seed of the restarts, of "stochastic_em" and of "monte_carlo" predictions.
 
     Attributes
     ----------
@@ -221,10 +246,16 @@ class GPRegressor(KernelRegressor):
     linear_scale_ : ndarray of shape (d,)
         Prior std of each linear coefficient, in units of y per unit of the input.
     noise_std_ : float
-        Std of the observation noise, in units of y.
+        Std of the observation noise, in units of y; without what noise of the inputs adds to it.
     log_evidence_ : float
         log N(y | mean(y), K), in nats, of uncentered targets (`bias`) log N(y | 0, K); without the
-        prior.
+        prior. With `noisy_inputs` that of the rows as linearized.
+    input_cov_ : ndarray of shape (d, d) or (n, d, d)
+        Covariance of the input noise, learned or given; zeros where there is none.
+    rounds_ : list of Round
+        Of the trainer for `noisy_inputs`: noise stds and score of each round. The score is the log
+        evidence of the standardized rows; of "annealed", the held-out log density of a target at
+        each level.
     converged_ : bool
         Whether the kept search ended at a stationary point or at a bound.
     n_iter_ : int
@@ -236,6 +267,7 @@ class GPRegressor(KernelRegressor):
     ----------
     Rasmussen & Williams, Gaussian Processes for Machine Learning (2006), ch. 2 and 5.
     Quinonero-Candela, PhD thesis, DTU (2004).
+    McHutchon & Rasmussen, NIPS 24 (2011).
 
     Examples
     --------
@@ -260,13 +292,14 @@ class GPRegressor(KernelRegressor):
     def __init__(
         self,
         *,
-        linear: bool = True,
+        linear: bool | ArrayLike = True,
         prior: Literal["weak", "shrunk"] | None = "weak",
         groups: ArrayLike | None = None,
         bias: Literal["free", "shrunk"] | None = "free",
         lengthscales: Lengthscales = None,
         noise_std: float | None = None,
         hyperparameters: Literal["mode", "integrated"] = "mode",
+        noisy_inputs: Literal["nigp", "annealed", "stochastic_em"] | None = None,
         n_restarts: int = 0,
         tol: float = 1e-10,
         random_state: RandomState = None,
@@ -278,11 +311,12 @@ class GPRegressor(KernelRegressor):
         self.lengthscales = lengthscales
         self.noise_std = noise_std
         self.hyperparameters = hyperparameters
+        self.noisy_inputs = noisy_inputs
         self.n_restarts = n_restarts
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> Self:
         """Maximize the evidence and compute the posterior.
 
         Parameters
@@ -291,6 +325,10 @@ class GPRegressor(KernelRegressor):
             Inputs.
         y : array-like of shape (n,)
             Targets.
+        input_cov : array-like of shape (d,), (d, d) or (n, d, d), optional
+            Known noise of the inputs, in their squared units: variances, a covariance, or one for
+            each row. It is learned without, or taken as none with `noisy_inputs=None`, which takes
+            variances alone.
 
         Returns
         -------
@@ -299,8 +337,8 @@ class GPRegressor(KernelRegressor):
         Raises
         ------
         ValueError
-            If a fixed hyper-parameter is not positive or has the wrong shape, or the
-            covariance with the fixed values is not positive definite.
+            If a fixed hyper-parameter is not positive or has the wrong shape, the covariance with
+            the fixed values is not positive definite, or `input_cov` is no covariance.
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
@@ -309,20 +347,30 @@ class GPRegressor(KernelRegressor):
         check_rows_in_memory(len(X), _MATRICES)
         n, d = X.shape
         groups = np.zeros(d, dtype=np.intp) if self.groups is None else np.asarray(self.groups)
-        center = self.bias == "free" or not self.linear
+        learned = self._learns_linear
+        center = self.bias == "free" or not learned
         self._input_offset, self._output_offset = X.mean(axis=0), float(y.mean()) if center else 0.0
+        given = np.zeros(d) if isinstance(self.linear, (bool, np.bool_)) else self.linear
+        self._mean_weights = np.array(given, dtype=np.float64)
+        inputs: Array = X - self._input_offset
+        rest = y - self._output_offset - inputs @ self._mean_weights
         input_scale = column_scale(X)
-        output_scale = float(column_scale(y[:, None])[0])
-        standardized = (y - self._output_offset) / output_scale
+        output_scale = float(column_scale(rest[:, None])[0])
+        standardized = rest / output_scale
         bias_scale = self._prior_bias_std(standardized)
         evidence = GaussianProcessEvidence(
-            (X - self._input_offset) / input_scale, standardized, self.linear, groups, bias_scale
+            inputs / input_scale, standardized, learned, groups, bias_scale
         )
+        S = self._noise_of_inputs(input_cov, input_scale, (n, d))
+        if S is not None and self.noisy_inputs is None:
+            evidence = BlurredEvidence(evidence, np.diagonal(S))
         space = self._search_space(evidence, input_scale, output_scale)
         least_ratio = _LEAST_NOISE_RATIO if self.noise_std is None else 0.0
         objective = _Objective(evidence, space, least_ratio)
-        self._bias_scale = bias_scale * output_scale * self.linear
-        inputs: Array = X - self._input_offset
+        self._bias_scale = bias_scale * output_scale * learned
+        self._rows: NoisyRows | None = None
+        self.input_cov_, self.rounds_ = np.zeros((d, d)), list[Round]()
+        found = None
 
         def at(x: Array) -> GPRegressor:
             node = copy.copy(self)
@@ -334,24 +382,68 @@ class GPRegressor(KernelRegressor):
         with blas_threads(n):
             best = self._maximize(objective, space)
             theta = objective.theta(best.log_hyperparameters)
+            if self.noisy_inputs is not None:
+                seed, tol = self.random_state, self.tol
+                found = train(self.noisy_inputs, evidence, space, theta, S, seed, tol)
+                theta, n_iter = found.log_hyper, best.n_iter + found.n_iter
+                best = _Optimum(theta, np.nan, found.converged, n_iter)
             self._set_hyperparameters(theta, groups, input_scale, output_scale)
+            self.log_evidence_ = best.log_evidence - n * float(np.log(output_scale))
+            self.converged_, self.n_iter_ = best.converged, best.n_iter
             if self.hyperparameters == "integrated":
                 rows = X[np.linspace(0, n - 1, min(n, _EFFECT_ROWS)).astype(np.intp)]
-                found = self._design(objective, space, best.log_hyperparameters, at, rows)
-                self.nodes_, self.node_weights_ = tuple(map(at, found.nodes)), found.p
+                nodes = self._design(objective, space, best.log_hyperparameters, at, rows)
+                self.nodes_, self.node_weights_ = tuple(map(at, nodes.nodes)), nodes.p
                 self._mix()
-            else:
+            elif S is None and found is None:
                 self.posterior_ = self._posterior(inputs, y, self._factor(inputs))
-        self.log_evidence_ = best.log_evidence - n * float(np.log(output_scale))
-        self.converged_, self.n_iter_ = best.converged, best.n_iter
+            else:
+                self._fit_noisy(X, y, S, found, np.append(input_scale, output_scale))
         return self
 
-    def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def _noise_of_inputs(
+        self, input_cov: ArrayLike | None, input_scale: Array, shape: tuple[int, int]
+    ) -> Array | None:
+        """Known noise of the inputs, checked and of standardized inputs, or None."""
+        S = check_input_cov(input_cov, shape, self.noisy_inputs is None)
+        if S is None:
+            return None
+        if self._mean_weights.any():
+            raise ValueError(
+                "input_cov must be None with weights of a linear prior mean; got one. Use "
+                "linear=True."
+            )
+        if self.hyperparameters == "integrated":
+            raise ValueError(
+                "input_cov must be None with hyperparameters='integrated'; got one. Use 'mode' "
+                "for inputs with noise."
+            )
+        return np.asarray(S / np.outer(input_scale, input_scale))
+
+    def _fit_noisy(
+        self, X: Array, y: Array, S: Array | None, found: Learned | None, scale: Array
+    ) -> None:
+        """Set what only rows with noisy inputs have, and their posterior; S in units of `scale`."""
+        scales = self.lengthscales_, self.amplitude_, self._linear_std, self.noise_std_
+        offsets = self._input_offset, self._output_offset
+        hyper = Hyperparameters(*scales, *offsets, self._widening(len(y)))
+        if found is not None:
+            self.rounds_ = in_units(found.rounds, scale)
+            rows = noisy_rows(found, hyper, X, y, scale, self.noisy_inputs != "nigp")
+            self._rows, self.posterior_ = rows, rows.posterior(X, y)
+            self.log_evidence_ = rows.log_evidence(X, y, self.posterior_)
+            self.input_cov_ = rows.input_cov
+        elif S is not None:
+            blurred = BlurredRows(hyper, np.diagonal(S) * scale[:-1] ** 2)
+            self._rows, self.posterior_ = blurred, blurred.posterior(X, y)
+            self.input_cov_ = blurred.input_cov
+
+    def condition(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> Self:
         """A new regressor with the same hyper-parameters and other data; this one is unchanged.
 
         Inputs that continue those it holds, all of them or all but a few at the front, cost
         O(n^2) for each row that came or went: the Cholesky factor is updated, and equals
-        a fresh one to roundoff. Others cost O(n^3).
+        a fresh one to roundoff. Others cost O(n^3), and so do all whose inputs are noisy.
 
         Parameters
         ----------
@@ -359,6 +451,8 @@ class GPRegressor(KernelRegressor):
             Inputs.
         y : array-like of shape (n,)
             Targets.
+        input_cov : array-like of shape (d,), (d, d) or (n, d, d), optional
+            Noise of these inputs; by default that of `fit`, learned or given for all rows.
 
         Returns
         -------
@@ -368,6 +462,16 @@ class GPRegressor(KernelRegressor):
         check_is_fitted(self)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
         conditioned = copy.copy(self)
+        if self._rows is not None:
+            X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
+            S = check_input_cov(input_cov, X.shape, self.noisy_inputs is None)
+            conditioned.posterior_ = self._rows.posterior(X, y, S)
+            return conditioned
+        if input_cov is not None:
+            raise ValueError(
+                "input_cov must be None after a fit without input noise; got one. Pass "
+                "fit(X, y, input_cov=...), or noisy_inputs='nigp'."
+            )
         if self.nodes_:
             conditioned.nodes_ = tuple(node.condition(X, y) for node in self.nodes_)
             conditioned._mix()
@@ -379,22 +483,41 @@ class GPRegressor(KernelRegressor):
         return conditioned
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
-        """See `KernelRegressor`; O(n^2) for each of the counts, and O(n d) a mean.
+        """Means given the first rows alone, with the hyper-parameters of all.
 
         The factor of the first rows is the first block of that of all: with K = L L' and
-        r = L^-1 y, the weights of the first m rows are those of L_m' b = r_m.
+        r = L^-1 y, the weights of the first m rows are those of L_m' b = r_m. O(n^2) a count, and
+        O(n d) a mean; with noisy inputs O(n^3) a count.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            The rows that this was fitted or conditioned on.
+        y : ndarray of shape (n,)
+            Their targets.
+        counts : sequence of int
+            How many of the first rows each mean rests on.
+
+        Returns
+        -------
+        callable
+            From one input for each of the counts, (k, d), to the k means, (k,).
         """
+        if self._rows is not None:
+            return super().leading_means(X, y, counts)
         if self.nodes_:
             each = [node.leading_means(X, y, counts) for node in self.nodes_]
             return lambda inputs: np.asarray(self.node_weights_ @ [one(inputs) for one in each])
         posterior = self._kernel_posterior
         chol = posterior.factors[0].chol
-        residual = dtrsv(chol, y - self._output_offset, lower=1)
+        rest = y - self._output_offset - posterior.centers @ self._mean_weights
+        residual = dtrsv(chol, rest, lower=1)
         weights = np.zeros((len(y), len(counts)), order="F")
         for column, m in zip(weights.T, counts, strict=True):
             column[:m] = dtrsv(np.asfortranarray(chol[:m, :m]), residual[:m], lower=1, trans=1)
         basis = np.column_stack([posterior.centers, np.ones(len(y))])
         slopes = dgemm(1.0, np.asfortranarray(basis * self._linear_std**2), weights, trans_a=1)
+        slopes[:-1] += self._mean_weights[:, None]
 
         def means(inputs: Array) -> Array:
             centered = inputs - self._input_offset
@@ -406,10 +529,21 @@ class GPRegressor(KernelRegressor):
 
         return means
 
+    @property
+    def _learns_linear(self) -> bool:
+        """Whether there are linear weights to learn."""
+        return isinstance(self.linear, (bool, np.bool_)) and bool(self.linear)
+
     def _check_parameters(self, d: int) -> None:
         for name, value, allowed, remedy in (
             ("prior", self.prior, ("weak", "shrunk", None), "Use None to switch it off."),
             ("bias", self.bias, ("free", "shrunk", None), "Use None for none."),
+            (
+                "noisy_inputs",
+                self.noisy_inputs,
+                ("nigp", "annealed", "stochastic_em", None),
+                "Use None for inputs without noise, or with noise that is known.",
+            ),
         ):
             if value not in allowed:
                 raise ValueError(
@@ -428,6 +562,22 @@ class GPRegressor(KernelRegressor):
                     f"groups must number the group of each of the {d} inputs, from 0, or -1 "
                     f"for no linear weight; got {self.groups!r}. Use None for one group."
                 )
+        if not isinstance(self.linear, (bool, np.bool_)):
+            weights = np.asarray(self.linear)
+            if (
+                weights.shape != (d,)
+                or not np.issubdtype(weights.dtype, np.number)
+                or not np.isfinite(weights).all()
+            ):
+                raise ValueError(
+                    f"linear must be True, False or {d} finite weights of a linear prior mean; got "
+                    f"{self.linear!r}. True learns them."
+                )
+            if self.noisy_inputs is not None:
+                raise ValueError(
+                    "linear must be True or False with noisy_inputs; got weights. Their slopes "
+                    "would be noise of the output: take the linear part off y beforehand."
+                )
         if not isinstance(self.tol, (int, float, np.number)) or not 0.0 < self.tol < 1.0:
             raise ValueError(
                 f"tol must lie strictly between 0 and 1; got {self.tol!r}. 1e-6 is a loose one."
@@ -437,14 +587,29 @@ class GPRegressor(KernelRegressor):
                 "hyperparameters must be 'mode' or 'integrated'; got "
                 f"{self.hyperparameters!r}. 'mode' takes the most probable ones."
             )
-        if self.hyperparameters == "integrated" and self.prior is None:
+        if self.hyperparameters == "integrated":
+            self._check_integrated()
+        check_lengthscales(self.lengthscales, d, "learn them")
+        check_noise_std(self.noise_std)
+        check_whole("n_restarts", self.n_restarts, 0, "0 is one search from the standard start.")
+
+    def _check_integrated(self) -> None:
+        """Raise if what is integrated over has no mean, or no nodes."""
+        if self.prior is None:
             raise ValueError(
                 "prior must be 'weak' or 'shrunk' for hyperparameters='integrated'; got None. "
                 "Without one their posterior may have no mean: use 'weak'."
             )
-        check_lengthscales(self.lengthscales, d, "learn them")
-        check_noise_std(self.noise_std)
-        check_whole("n_restarts", self.n_restarts, 0, "0 is one search from the standard start.")
+        if self.noisy_inputs is not None:
+            raise ValueError(
+                "noisy_inputs must be None with hyperparameters='integrated'; got "
+                f"{self.noisy_inputs!r}. Use 'mode' for inputs with noise."
+            )
+        if not isinstance(self.linear, (bool, np.bool_)):
+            raise ValueError(
+                "linear must be True or False with hyperparameters='integrated'; got weights. Use "
+                "'mode' for a linear prior mean."
+            )
 
     def _prior_bias_std(self, y: Array) -> float:
         """Prior std tau_0 of the bias of standardized targets."""
@@ -487,7 +652,7 @@ class GPRegressor(KernelRegressor):
         self.linear_scale_ = (
             np.where(groups < 0, 0.0, np.append(scales[d + 1 : -1], 0.0)[groups])
             * output_scale
-            * self.linear
+            * self._learns_linear
             / input_scale
         )
         self._linear_std = np.append(self.linear_scale_, self._bias_scale)
@@ -550,7 +715,7 @@ class GPRegressor(KernelRegressor):
             # the amplitude gives way to the noise here; where both are learned, the noise does
             least = np.log(_LEAST_NOISE_RATIO)
             bounds[d, 1] = np.clip(start[-1] - least, bounds[d, 0] + 1.0, bounds[d, 1])
-        free[d + 1 : -1] &= self.linear
+        free[d + 1 : -1] &= evidence.linear
         return _SearchSpace(start, free, median, log_std, bounds)
 
     def _factor(self, X: Array) -> Array:
@@ -561,7 +726,7 @@ class GPRegressor(KernelRegressor):
             (X / self.lengthscales_).T,
             self.amplitude_,
             self.noise_std_,
-            np.asfortranarray(basis.T if self.linear else basis.T[:0]),
+            np.asfortranarray(basis.T if self._learns_linear else basis.T[:0]),
             chol,
         )
         chol, info = dpotrf(chol, lower=1, clean=1, overwrite_a=1)
@@ -594,16 +759,21 @@ class GPRegressor(KernelRegressor):
         return np.asarray(self.amplitude_**2 * kernel + (A * var[:-1]) @ B.T + var[-1])
 
     def _posterior(self, X: Array, y: Array, chol: Array) -> KernelPosterior:
-        """w = P' K^-1 y and G = diag(0, A) - P' K^-1 P, with k(X, x) = P phi(x), K = L L'."""
-        b, _ = dpotrs(chol, y - self._output_offset, lower=1)
+        """w = P' K^-1 y and G = diag(0, A) - P' K^-1 P, with k(X, x) = P phi(x), K = L L'.
+
+        The weights of a linear prior mean are taken from y and added to w.
+        """
+        b, _ = dpotrs(chol, y - self._output_offset - X @ self._mean_weights, lower=1)
         basis = np.column_stack([X, np.ones(len(y))])
         projection = np.asfortranarray(basis * self._linear_std**2)  # Xt A
+        slopes = dgemv(1.0, projection, b, trans=1)
+        slopes[:-1] += self._mean_weights
         widening = self._widening(len(y))
         unit = np.sqrt(widening)
         return KernelPosterior(
             centers=X,
             lengthscales=self.lengthscales_,
-            weights=np.concatenate([self.amplitude_**2 * b, dgemv(1.0, projection, b, trans=1)]),
+            weights=np.concatenate([self.amplitude_**2 * b, slopes]),
             factors=(
                 Factor(-1, chol, unit * self.amplitude_**2, unit * projection, self.noise_std_**2),
             ),

@@ -54,17 +54,17 @@ class Factor:
         P = [scale * I, linear]: the kernel part, padded with zero rows where r > m.
     linear : ndarray of shape (r, d + 1)
         The part of P on [x; 1].
-    error_var : float, optional
+    error_var : float or ndarray of shape (r,), optional
         Of a factor of sign -1, whose L L' is the covariance of data on the function: the variance
-        of the independent errors in it, in the units of L L'. Without it, and in the presence of
-        more than one such factor, no functions are drawn.
+        of the independent errors in it, in the units of L L', of all rows or of each. Without it,
+        and in the presence of more than one such factor, no functions are drawn.
     """
 
     sign: Literal[-1, 1]
     chol: Array
     scale: float
     linear: Array
-    error_var: float | None = None
+    error_var: float | Array | None = None
 
     def project(self, kernel: Array, linear: Array) -> Array:
         """P times features: kernel part (m, k) and linear part (d + 1, k) to (r, k)."""
@@ -115,6 +115,8 @@ class KernelPosterior:
     observation_var : float
         Variance of an error of the observation alone, which is not fed back, in squared units
         of y.
+    prior_lengthscales : ndarray of shape (d,), optional
+        Those of k(x, x') above, where the features have others, as for rows with noisy inputs.
     """
 
     closed_form: ClassVar[bool] = True
@@ -130,6 +132,7 @@ class KernelPosterior:
     input_offset: Array
     output_offset: float = 0.0
     observation_var: float = 0.0
+    prior_lengthscales: Array | None = None
 
     def __getstate__(self) -> dict[str, object]:
         """The fields alone: what was computed from them has the size of a factor."""
@@ -144,6 +147,11 @@ class KernelPosterior:
     def signal_var(self) -> float:
         """Prior variance of the function outside the span of the features."""
         return self.kernel_var
+
+    @property
+    def function_lengthscales(self) -> Array:
+        """Length-scales of the prior covariance between two inputs."""
+        return self.lengthscales if self.prior_lengthscales is None else self.prior_lengthscales
 
     @property
     def path_size(self) -> int:
@@ -175,7 +183,7 @@ class KernelPosterior:
         """Posterior covariance of the function (no noise) between the rows of X, (n, n)."""
         kernel, linear = self.features(X)
         inputs = linear[:-1].T
-        out = self.kernel_var * squared_exponential(inputs, inputs, self.lengthscales)
+        out = self.kernel_var * squared_exponential(inputs, inputs, self.function_lengthscales)
         out += linear.T @ (self.linear_var[:, None] * linear)
         for factor, V in zip(self.factors, self.whiten(kernel, linear), strict=True):
             out += dgemm(factor.sign, V, V, trans_a=1)
@@ -227,7 +235,7 @@ class KernelPosterior:
             if factor.sign > 0:
                 shift, _ = dtrtrs(factor.chol, draws, lower=1, trans=1)
             else:
-                draws *= -np.sqrt(factor.error_var or 0.0)
+                draws *= -np.sqrt(np.reshape(np.asarray(factor.error_var), (-1, 1)))
                 if prior is not None:
                     Z = (self.centers / self.lengthscales).T
                     draws[:m] -= factor.scale / std * prior.at(Z)
@@ -244,7 +252,7 @@ class KernelPosterior:
         if factor.error_var is None:
             return False
         amplitude_var = factor.scale**2 / self.kernel_var if self.kernel_var > 0.0 else 0.0
-        return factor.error_var >= LEAST_ERROR_RATIO**2 * amplitude_var
+        return bool(np.min(factor.error_var) >= LEAST_ERROR_RATIO**2 * amplitude_var)
 
     def gradient(self, X: Array) -> Array:
         """Gradient of the predictive mean in x at the rows of X, of shape (n, d)."""
@@ -442,7 +450,8 @@ class KernelFunctionPath:
         """Covariances with the earlier inputs of each path and the variance, (t + 1, n_paths)."""
         posterior, t = self._posterior, self._length
         kernel, linear = posterior.features(X)
-        z = linear[:-1] / posterior.lengthscales[:, None]
+        lengthscales = posterior.function_lengthscales
+        z = linear[:-1] / lengthscales[:, None]
         now = [z, self._kernel_std(X)[None], *posterior.whiten(kernel, linear)]
         for kept, new in zip(self._kept, now, strict=True):
             kept[t] = new
@@ -451,7 +460,7 @@ class KernelFunctionPath:
         away = past - z
         out = np.exp(-0.5 * np.einsum("tdn,tdn->tn", away, away))
         out *= std[:, 0] * std[t, 0]
-        linear_var = posterior.linear_var[:-1] * posterior.lengthscales**2
+        linear_var = posterior.linear_var[:-1] * lengthscales**2
         out += _products(past, linear_var[:, None] * z) + posterior.linear_var[-1]
         for factor, V in zip(posterior.factors, whitened, strict=True):
             out += factor.sign * _products(V, V[t])

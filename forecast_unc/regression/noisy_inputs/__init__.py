@@ -1,0 +1,1 @@
+"""Learning from inputs that were observed with noise: the mathematics of three trainers."""

@@ -1,0 +1,129 @@
+"""Input noise referred to the output through the squared slope of the posterior mean."""
+
+import numpy as np
+
+from forecast_unc._typing import Array
+from forecast_unc.regression.noisy_inputs.posterior import referred
+from forecast_unc.regression.noisy_inputs.search import (
+    INPUT_STD_BOUNDS,
+    Learned,
+    Problem,
+    Round,
+    input_std,
+    search,
+)
+
+# Rounds end when the std of no row's error changes by more than this share.
+_TOLERANCE = 1e-3
+_MOST_ROUNDS = 50
+_START = 0.1  # std of standardized inputs
+
+
+def learn_nigp(problem: Problem, tol: float) -> Learned:
+    r"""Maximize the evidence of rows whose noise contains that of their inputs, in rounds.
+
+    .. math::
+        y \sim \mathcal N\bigl(0, K + \mathrm{diag}(s^2 + g_i' S g_i)\bigr), \qquad
+        g_i = \nabla m(u_i), \quad S = \mathrm{diag}(\sigma_1^2, \dots, \sigma_d^2) .
+
+    In a round the slopes g stay; then they become those of the new posterior mean m, half way from
+    the second round on, since full steps may alternate between two states. Known S stay.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows.
+    tol : float
+        Of the search in a round.
+
+    Returns
+    -------
+    Learned
+        The score of its rounds is the log evidence.
+
+    References
+    ----------
+    McHutchon & Rasmussen, Gaussian process training with input noise, NIPS 24 (2011). There the
+    search differentiates through the slopes; here the rounds go on to a fixed point.
+    """
+    X, theta, known = problem.X, problem.start.copy(), problem.input_cov
+    slopes = problem.slopes(theta, X, problem(theta, X)[2].weights)
+    log_std = np.full(X.shape[1] if known is None else 0, np.log(_START))
+    rounds: list[Round] = []
+    n_iter, converged, before = 0, False, np.zeros(len(X))
+    while len(rounds) < _MOST_ROUNDS and not converged:
+        theta, log_std, n_used = nigp_round(problem, theta, log_std, slopes, tol)
+        n_iter += n_used
+        S = np.diag(np.exp(2.0 * log_std)) if known is None else known
+        added = referred(slopes, S)
+        terms, noise_var = problem(theta, X, added)[2], problem.scales(theta)[-1]
+        rounds.append(Round(float(np.sqrt(noise_var)), input_std(S), -terms.value))
+        now = 0.5 * np.log(noise_var + added)
+        converged = len(rounds) > 1 and bool(np.abs(now - before).max() < _TOLERANCE)
+        before, fresh = now, problem.slopes(theta, X, terms.weights)
+        slopes = fresh if len(rounds) == 1 else 0.5 * (slopes + fresh)
+    return Learned(theta, S, X, slopes, rounds, converged, n_iter)
+
+
+def nigp_round(
+    problem: Problem, theta: Array, log_std: Array, slopes: Array, tol: float
+) -> tuple[Array, Array, int]:
+    """Hyper-parameters and log stds of the input noise, none if it is known, at given slopes.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows.
+    theta : ndarray of shape (d + 2 + g,)
+        Log hyper-parameters to start from.
+    log_std : ndarray of shape (d,) or (0,)
+        Log stds to start from.
+    slopes : ndarray of shape (n, d)
+        g.
+    tol : float
+        Of the search.
+
+    Returns
+    -------
+    theta, log_std : ndarray
+    n_iter : int
+    """
+    free, objective = problem.space.free, NigpObjective(problem, theta, slopes)
+    limits = np.tile(np.log(INPUT_STD_BOUNDS), (len(log_std), 1))
+    bounds = np.vstack([problem.space.bounds[free], limits])
+    best = search(objective, np.append(theta[free], log_std), bounds, tol)
+    n_free = int(free.sum())
+    theta = theta.copy()
+    theta[free] = best.x[:n_free]
+    return theta, best.x[n_free:], int(best.nit)
+
+
+class NigpObjective:
+    """Penalized negative log evidence at given slopes, of free hyper-parameters and log stds.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows.
+    theta : ndarray of shape (d + 2 + g,)
+        Log hyper-parameters; those that are not free stay.
+    slopes : ndarray of shape (n, d)
+        g.
+    """
+
+    def __init__(self, problem: Problem, theta: Array, slopes: Array) -> None:
+        self.problem, self.theta, self.slopes = problem, theta, slopes
+
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        """Value and gradient; x ends with the log stds unless the input noise is known."""
+        problem, free = self.problem, self.problem.space.free
+        n_free, theta = int(free.sum()), self.theta.copy()
+        theta[free] = x[:n_free]
+        if problem.input_cov is not None:
+            added = referred(self.slopes, problem.input_cov)
+            value, gradient, _ = problem(theta, problem.X, added)
+            return value, gradient[free]
+        each = self.slopes**2 * np.exp(2.0 * x[n_free:])  # (n, d)
+        value, gradient, terms = problem(theta, problem.X, each.sum(axis=1))
+        penalty, pull = problem.input_prior(x[n_free:])
+        return value + penalty, np.append(gradient[free], 2.0 * terms.row_var @ each + pull)

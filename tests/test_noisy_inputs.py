@@ -1,0 +1,462 @@
+"""Noisy inputs in training: evidence, posteriors and trainers against their definitions."""
+
+import functools
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from forecast_unc import Forecaster, GPRegressor
+from forecast_unc.regression.evidence import GaussianProcessEvidence
+from forecast_unc.regression.noisy_inputs.annealed import joint_maximum
+from forecast_unc.regression.noisy_inputs.evidence import BlurredEvidence, RowEvidence
+from forecast_unc.regression.noisy_inputs.input_chain import InputChain
+from forecast_unc.regression.noisy_inputs.nigp import NigpObjective
+from forecast_unc.regression.noisy_inputs.posterior import Hyperparameters, smoothed_inputs
+from forecast_unc.regression.noisy_inputs.search import Problem
+from tests import oracles
+
+KINDS = ["nigp", "annealed", "stochastic_em"]
+LENGTHSCALES, AMPLITUDE, TAU, NOISE_STD, BIAS = np.array([0.8, 1.7]), 1.3, 0.4, 0.2, 0.9
+SCALES = LENGTHSCALES, AMPLITUDE, np.full(2, TAU), BIAS
+BLUR = np.array([0.3, 0.1])
+
+
+@parametrize_with_checks([GPRegressor(noisy_inputs="nigp")])
+def test_follows_the_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([GPRegressor(noisy_inputs=kind, random_state=0) for kind in KINDS[1:]])
+def test_the_long_trainers_follow_the_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.normal(size=(12, 2))
+    y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.2 * rng.standard_normal(12)
+    return X, y, rng.uniform(0.02, 0.3, 12)
+
+
+def row_evidence(y, linear=True, groups=(0, 0)):
+    return RowEvidence(y, linear, np.array(groups), BIAS)
+
+
+# Evidence
+
+
+@pytest.mark.parametrize("linear", [True, False], ids=["linear", "no linear"])
+def test_row_evidence_and_its_gradients(rows, linear):
+    X, y, row_var = rows
+
+    def definition(lengthscales, amplitude, tau, row_var, X):
+        linear_part = (np.full(2, tau), BIAS) if linear else (np.zeros(2), 0.0)
+        K = oracles.gp_kernel(X, X, lengthscales, amplitude, *linear_part)
+        return -oracles.gp_log_evidence(y, K + np.diag(row_var))
+
+    at = np.log([*LENGTHSCALES, AMPLITUDE, TAU])
+    terms = row_evidence(y, linear)(X, LENGTHSCALES, AMPLITUDE, np.array([TAU]), row_var)
+    scales = LENGTHSCALES, AMPLITUDE, TAU
+    np.testing.assert_allclose(terms.value, definition(*scales, row_var, X), rtol=1e-10)
+    for gradient, function, point in (
+        (terms.hyper, lambda x: definition(np.exp(x[:2]), *np.exp(x[2:]), row_var, X), at),
+        (terms.row_var, lambda v: definition(*scales, v, X), row_var),
+        (terms.inputs.ravel(), lambda x: definition(*scales, row_var, x.reshape(X.shape)), X),
+    ):
+        expected = oracles.finite_difference(function, point.ravel())
+        np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_row_evidence_of_groups(rows):
+    X, y, row_var = rows
+    tau = np.array([0.4, 0.9])
+
+    def definition(log_tau):
+        K = oracles.gp_kernel(
+            X, X, LENGTHSCALES, AMPLITUDE, np.append(0.0, np.exp(log_tau[1])), BIAS
+        )
+        return -oracles.gp_log_evidence(y, K + np.diag(row_var))
+
+    terms = row_evidence(y, groups=(-1, 1))(X, LENGTHSCALES, AMPLITUDE, tau, row_var)
+    expected = oracles.finite_difference(definition, np.log(tau))
+    np.testing.assert_allclose(terms.hyper[3:], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_slopes_are_those_of_the_posterior_mean(rows):
+    X, y, row_var = rows
+    evidence = row_evidence(y)
+    tau = np.array([TAU])
+    weights = evidence(X, LENGTHSCALES, AMPLITUDE, tau, row_var).weights
+    slopes = evidence.slopes(X, LENGTHSCALES, AMPLITUDE, tau, weights)
+    b = np.linalg.solve(oracles.gp_kernel(X, X, *SCALES) + np.diag(row_var), y)
+    for x, slope in zip(X, slopes, strict=True):
+        mean = lambda at: (oracles.gp_kernel(at[None], X, *SCALES) @ b).item()  # noqa: E731
+        np.testing.assert_allclose(slope, oracles.finite_difference(mean, x), rtol=1e-6, atol=1e-7)
+
+
+def expected_kernel(X, blur, scales=SCALES):
+    """E[k(x_i, x_j)] for x_i ~ N(u_i, diag(blur)), of one row with itself E[k(x_i, x_i)]."""
+    K = np.empty((len(X), len(X)))
+    nodes, p = oracles.quadrature(np.zeros(4), np.diag(np.tile(blur, 2)), 12)
+    for i, u in enumerate(X):
+        for j, v in enumerate(X):
+            first = u + nodes[:, :2]
+            second = first if i == j else v + nodes[:, 2:]
+            distance = (((first - second) / scales[0]) ** 2).sum(axis=1)
+            linear = (first * second) @ scales[2] ** 2 + scales[3] ** 2
+            K[i, j] = p @ (scales[1] ** 2 * np.exp(-0.5 * distance) + linear)
+    return K
+
+
+def test_blurred_evidence_is_that_of_the_expected_kernel(rows):
+    X, y, _ = rows
+    X, y = X[:6], y[:6]
+    plain = GaussianProcessEvidence(X, y, True, np.zeros(2, dtype=int), BIAS)
+    evidence = BlurredEvidence(plain, BLUR)
+    value, gradient = evidence(LENGTHSCALES, AMPLITUDE, TAU, NOISE_STD)
+    K = expected_kernel(X, BLUR) + NOISE_STD**2 * np.eye(6)
+    np.testing.assert_allclose(-value, oracles.gp_log_evidence(y, K), rtol=1e-6)
+    at = np.log([*LENGTHSCALES, AMPLITUDE, TAU, NOISE_STD])
+    expected = oracles.finite_difference(lambda x: evidence(np.exp(x[:2]), *np.exp(x[2:]))[0], at)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-6)
+
+
+def problem(X, y, input_cov=None, free=5):
+    space = SimpleNamespace(
+        free=np.arange(5) < free,
+        median=np.zeros(5),
+        log_std=np.full(5, 1.5),
+        bounds=np.tile([-9.0, 4.0], (5, 1)),
+    )
+    start = np.log([*LENGTHSCALES, AMPLITUDE, TAU, NOISE_STD])
+    return Problem(X, row_evidence(y), space, start, input_cov, 1e-2)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "learned"])
+def test_gradient_of_nigp(rows, rng, known):
+    X, y, _ = rows
+    p = problem(X, y, np.diag(BLUR) if known else None)
+    objective = NigpObjective(p, p.start, rng.normal(size=X.shape))
+    at = p.start if known else np.append(p.start, np.log([0.2, 0.5]))
+    expected = oracles.finite_difference(lambda x: objective(x)[0], at)
+    np.testing.assert_allclose(objective(at)[1], expected, rtol=1e-5, atol=1e-5)
+
+
+# Posteriors
+
+
+@pytest.fixture
+def hyper():
+    linear_std = np.array([TAU, TAU, BIAS])
+    return Hyperparameters(LENGTHSCALES, AMPLITUDE, linear_std, NOISE_STD, np.zeros(2), 0.5)
+
+
+def dense(K, cross, own, y):
+    """Mean and covariance of the function from the covariances of rows and inputs."""
+    solved = np.linalg.solve(K, cross.T)
+    return 0.5 + solved.T @ (y - 0.5), own - cross @ solved
+
+
+def test_posterior_of_rows_with_their_own_noise(rows, rng, hyper):
+    X, y, row_var = rows
+    new = rng.normal(size=(4, 2))
+    posterior = hyper.posterior(X, y, row_var)
+    K = oracles.gp_kernel(X, X, *SCALES) + np.diag(row_var)
+    cross, own = (oracles.gp_kernel(new, other, *SCALES) for other in (X, new))
+    mean, cov = dense(K, cross, own, y)
+    np.testing.assert_allclose(posterior.mean(new), mean, rtol=1e-8)
+    np.testing.assert_allclose(posterior.covariance(new), cov, atol=1e-10)
+    np.testing.assert_allclose(posterior.predict(new)[1], np.diag(cov) + NOISE_STD**2, rtol=1e-8)
+
+
+def test_functions_drawn_have_the_noise_of_each_row(rows, rng, hyper):
+    X, y, _ = rows
+    row_var = np.where(np.arange(12) % 2, 1e-3, 3.0)
+    posterior = hyper.posterior(X, y, row_var)
+    functions = posterior.function_sample(3000, rng)
+    for x in X[:2]:
+        values = functions(np.tile(x, (3000, 1)))
+        std = np.sqrt(posterior.covariance(x[None]).item())
+        assert abs(values.mean() - posterior.mean(x[None]).item()) < 4 * std / np.sqrt(3000)
+        # a set of features is off by some per cent besides
+        np.testing.assert_allclose(values.std(), std, rtol=0.15)
+
+
+def test_posterior_of_blurred_rows(rows, rng, hyper):
+    X, y, _ = rows
+    X, y, new = X[:5], y[:5], rng.normal(size=(3, 2))
+    posterior = hyper.posterior(X, y, np.full(5, NOISE_STD**2), BLUR)
+    nodes, p = oracles.quadrature(np.zeros(2), np.diag(BLUR), 20)
+    cross = np.array([[p @ oracles.gp_kernel(u + nodes, x[None], *SCALES) for u in X] for x in new])
+    K = expected_kernel(X, BLUR) + NOISE_STD**2 * np.eye(5)
+    mean, cov = dense(K, cross[..., 0], oracles.gp_kernel(new, new, *SCALES), y)
+    np.testing.assert_allclose(posterior.mean(new), mean, rtol=1e-6)
+    np.testing.assert_allclose(posterior.covariance(new), cov, atol=1e-6)
+    path = posterior.function_path(3)
+    steps = [path.append(x[None])[:, 0] for x in new]
+    np.testing.assert_allclose(steps[2], cov[2], atol=1e-6)
+    assert posterior.function_sample(2, rng) is None
+
+
+@pytest.mark.parametrize("cov", [np.diag(BLUR), [[0.3, 0.15], [0.15, 0.1]], [[0.2, 0], [0, 0]]])
+def test_smoothed_inputs_are_the_most_probable(rows, hyper, cov):
+    X, y, row_var = rows
+    cov, curve = np.array(cov, dtype=float), hyper.posterior(X, y, row_var)
+    root, noise_var = np.linalg.cholesky(cov + 1e-12 * np.eye(2)), 0.3**2
+    x = smoothed_inputs(curve, X[:4], y[:4], cov, noise_var)
+
+    def loss(c, u, t):
+        return (t - curve.mean((u + root @ c)[None]).item()) ** 2 / noise_var + c @ c
+
+    for found, u, t in zip(x, X, y, strict=False):
+        best = minimize(loss, np.zeros(2), (u, t), method="Nelder-Mead", options={"fatol": 1e-10})
+        at = np.linalg.solve(root, found - u)
+        assert loss(at, u, t) < best.fun + 1e-6
+    if cov[1, 1] == 0.0:
+        np.testing.assert_array_equal(x[:, 1], X[:4, 1])
+
+
+# Trainers
+
+
+def test_inputs_are_drawn_from_their_posterior(rng):
+    U, y = np.array([[-0.4, 0.0], [0.5, 0.2]]), np.array([-0.9, 0.3])
+    p, cov = problem(U, y), np.array([[0.3, 0.0], [0.0, 1e-12]])
+    chain, roots = InputChain(p, rng), np.tile(np.sqrt(cov), (2, 1, 1))
+    shifts = np.array([chain.sweep(p.start, roots)[:, 0] for _ in range(4000)])
+    nodes, weight = oracles.quadrature(np.zeros(2), 0.3 * np.eye(2), 40)
+    noise_var = NOISE_STD**2 + (1e-2 * AMPLITUDE) ** 2
+
+    def density(shift):
+        X = U + np.column_stack([shift, np.zeros(2)])
+        K = oracles.gp_kernel(X, X, *SCALES) + noise_var * np.eye(2)
+        return np.exp(oracles.gp_log_evidence(y, K))
+
+    weight = weight * [density(node) for node in nodes]
+    weight /= weight.sum()
+    # of batches of 40 sweeps, which are nearly independent
+    for power in (1, 2):
+        batches = (shifts**power).reshape(100, 40, 2).mean(axis=1)
+        error = batches.std(axis=0) / 10.0
+        assert (np.abs(batches.mean(axis=0) - weight @ nodes**power) < 4.0 * error).all()
+    both = shifts.prod(axis=1).reshape(100, 40).mean(axis=1)
+    assert abs(both.mean() - weight @ nodes.prod(axis=1)) < 4.0 * both.std() / 10.0
+
+
+def test_the_joint_maximum_is_stationary(rows):
+    X, y, _ = rows
+    p = problem(X, y, free=4)  # the noise stays
+    roots = np.tile(np.diag([0.3, 0.2]), (12, 1, 1))
+    theta, shift = p.start, np.zeros((12, 2))
+    for _ in range(50):
+        theta, shift, n_iter = joint_maximum(p, theta, shift, roots, 1e-12)
+        if not n_iter:
+            break
+
+    def definition(x):
+        l, a, tau, s = np.exp(x[:2]), *np.exp(x[2:4]), NOISE_STD
+        c = x[4:].reshape(12, 2)
+        at = X + c * [0.3, 0.2]
+        K = oracles.gp_kernel(at, at, l, a, np.full(2, tau), BIAS)
+        K += (s**2 + (1e-2 * a) ** 2) * np.eye(12)
+        return -oracles.gp_log_evidence(y, K) + 0.5 * (x[:4] @ x[:4] / 1.5**2 + np.sum(c**2))
+
+    at = np.append(theta[:4], shift.ravel())
+    assert np.abs(oracles.finite_difference(definition, at)).max() < 1e-2
+
+
+@functools.cache
+def sinc(n=60, input_std=0.5, seed=3):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-10, 10, n)
+    y = np.sinc(x / np.pi) + 0.05 * rng.standard_normal(n)
+    return (x + input_std * rng.standard_normal(n))[:, None], y
+
+
+@functools.cache
+def fitted(kind, n=60):
+    return GPRegressor(noisy_inputs=kind, linear=False, random_state=0).fit(*sinc(n))
+
+
+def test_the_joint_maximum_explains_the_targets_by_their_inputs_if_the_noise_is_learned():
+    X, y = sinc()
+    p = problem(np.column_stack([X / X.std(), np.zeros(60)]), (y - y.mean()) / y.std())
+    roots = np.tile(np.diag([0.5 / X.std(), 0.0]), (60, 1, 1))
+    theta, shift = p.start, np.zeros((60, 2))
+    for _ in range(30):
+        theta, shift, _ = joint_maximum(p, theta, shift, roots, 1e-10, learn_noise=True)
+    assert np.exp(theta[-1]) * y.std() < 0.25 * 0.05
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_trainers_beat_the_fit_that_ignores_input_noise(kind):
+    rng = np.random.default_rng(7)
+    x = rng.uniform(-10, 10, 500)
+    y = np.sinc(x / np.pi) + 0.05 * rng.standard_normal(500)
+    densities = []
+    for gp in (fitted(kind), fitted(None)):
+        mean, std = gp.predict(x[:, None], return_std=True)
+        densities.append(np.mean(-0.5 * ((y - mean) / std) ** 2 - np.log(std)))
+    assert densities[0] > densities[1] + 0.05
+    assert 0.02 < fitted(kind).noise_std_ < 0.08 < fitted(None).noise_std_
+    assert 0.3 < np.sqrt(fitted(kind).input_cov_.item()) < 0.8
+
+
+def draw_of_the_prior(n=300, input_std=0.2):
+    """Rows of a function drawn with length-scale and amplitude 1, and noise of std 0.1."""
+    rng = np.random.default_rng(11)
+    x = rng.uniform(-15, 15, (n, 1))
+    K = oracles.squared_exponential(x, x, [1.0]) + 0.1**2 * np.eye(n)
+    return x + input_std * rng.standard_normal((n, 1)), np.linalg.cholesky(K) @ rng.standard_normal(
+        n
+    )
+
+
+def test_input_noise_is_learned_from_many_rows():
+    gp = GPRegressor(noisy_inputs="nigp", linear=False).fit(*draw_of_the_prior())
+    np.testing.assert_allclose(np.sqrt(gp.input_cov_.item()), 0.2, rtol=0.2)
+    np.testing.assert_allclose(gp.noise_std_, 0.1, rtol=0.3)
+    assert gp.converged_
+
+
+def test_log_evidence_of_nigp_is_that_of_its_rows():
+    X, y = sinc()
+    gp = fitted("nigp")
+    K = gp.amplitude_**2 * oracles.squared_exponential(X, X, gp.lengthscales_)
+    slopes = gp._rows.curve.gradient(X)
+    K += np.diag(gp.noise_std_**2 + slopes[:, 0] ** 2 * gp.input_cov_.item())
+    expected = oracles.gp_log_evidence(y - y.mean(), K)
+    np.testing.assert_allclose(gp.log_evidence_, expected, rtol=1e-8)
+    # the fixed point: the slopes of the curve are those of the posterior that rests on them
+    np.testing.assert_allclose(slopes, gp.posterior_.gradient(X), atol=5e-3 * np.abs(slopes).max())
+
+
+@pytest.mark.parametrize("kind", [None, *KINDS])
+def test_known_noise_of_nothing_changes_nothing(kind):
+    X, y = sinc()
+    if kind == "annealed":
+        gp = GPRegressor(noisy_inputs=kind, linear=False, noise_std=0.1)
+        plain = clone(gp).set_params(noisy_inputs=None).fit(X, y)
+    else:
+        gp, plain = GPRegressor(noisy_inputs=kind, linear=False, random_state=0), fitted(None)
+    gp.fit(X, y, input_cov=[0.0])
+    for now, then in zip(
+        gp.predict(X, return_std=True), plain.predict(X, return_std=True), strict=True
+    ):
+        np.testing.assert_allclose(now, then, atol=2e-3)
+
+
+def test_known_noise_is_not_taken_for_noise_of_the_targets():
+    X, y = draw_of_the_prior()
+    gp = GPRegressor(linear=False).fit(X, y, input_cov=[0.2**2])
+    np.testing.assert_allclose(gp.noise_std_, 0.1, rtol=0.3)
+    assert GPRegressor(linear=False).fit(X, y).noise_std_ > 1.8 * gp.noise_std_
+    np.testing.assert_allclose(gp.input_cov_, [[0.2**2]], rtol=1e-12)
+
+
+def test_shapes_of_the_same_noise_agree():
+    X, y = sinc(30)
+    variances, matrix, each = (
+        GPRegressor(noisy_inputs="nigp", linear=False).fit(X, y, input_cov=cov).predict(X)
+        for cov in ([0.25], [[0.25]], np.full((30, 1, 1), 0.25))
+    )
+    np.testing.assert_allclose(matrix, variances, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(each, variances, atol=1e-2 * y.std())  # rounds end at 1e-3
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_noise_can_differ_between_the_rows(kind):
+    X, y = sinc(30)
+    cov = np.where(np.arange(30) < 15, 1.0, 0.0)[:, None, None]
+    gp = GPRegressor(noisy_inputs=kind, linear=False, random_state=0).fit(X, y, input_cov=cov)
+    moved = gp.posterior_.centers + gp.posterior_.input_offset - X
+    assert np.abs(moved[:15]).min() > 0.0
+    np.testing.assert_allclose(moved[15:], 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_conditioning_on_the_same_rows_is_the_fit(kind):
+    X, y = sinc()
+    gp = fitted(kind)
+    again = gp.condition(X, y)
+    np.testing.assert_allclose(again.predict(X), gp.predict(X), rtol=1e-9)
+    X_new = np.append(X, [[1.0]], axis=0)
+    more = gp.condition(X_new, np.append(y, 5.0))
+    assert more.predict([[1.0]]) > gp.predict([[1.0]])
+    means = gp.leading_means(X, y, [30, 60])(np.array([[2.0], [2.0]]))
+    expected = [gp.condition(X[:30], y[:30]).predict([[2.0]]), gp.predict([[2.0]])]
+    np.testing.assert_allclose(means, np.ravel(expected), rtol=1e-9)
+
+
+def test_noise_of_the_rows_of_a_fit_says_nothing_of_others():
+    X, y = sinc()
+    gp = GPRegressor(noisy_inputs="nigp").fit(X, y, input_cov=np.full((60, 1, 1), 0.1))
+    with pytest.raises(ValueError, match=r"input_cov must be given for these 59 rows"):
+        gp.condition(X[:-1], y[:-1])
+    gp.condition(X[:-1], y[:-1], input_cov=[0.1])
+
+
+def test_units_change_nothing():
+    X, y = sinc()
+    gp, other = (
+        fitted("nigp"),
+        GPRegressor(noisy_inputs="nigp", linear=False).fit(9 * X, 3 + 0.1 * y),
+    )
+    change = (other.predict(9 * X) - 3) / 0.1 - gp.predict(X)
+    assert np.abs(change).max() < 1e-2 * y.std()  # rounds end at 1e-3
+    np.testing.assert_allclose(other.input_cov_, 81 * gp.input_cov_, rtol=2e-2)
+
+
+def test_rounds_are_recorded():
+    for kind, n in (("nigp", 2), ("annealed", 5), ("stochastic_em", 24)):
+        rounds = fitted(kind).rounds_
+        assert len(rounds) >= n
+        assert np.isfinite([r.score for r in rounds]).all()
+    levels = fitted("annealed").rounds_
+    best = max(levels, key=lambda r: r.score)
+    np.testing.assert_allclose(best.noise_std, fitted("annealed").noise_std_, rtol=1e-2)
+    assert fitted(None).rounds_ == []
+
+
+@pytest.mark.parametrize("kind", ["nigp", "stochastic_em"])
+def test_forecasts_update_and_keep_their_model(kind, tmp_path, rng):
+    y = pd.Series(np.sin(0.7 * np.arange(48)) + 0.1 * rng.standard_normal(48))
+    model = Forecaster(GPRegressor(noisy_inputs=kind, random_state=0), lags=2, differences=())
+    model.fit(y[:40])
+    before = model.forecast(4)
+    assert np.abs(before.mean - np.sin(0.7 * np.arange(40, 44))).max() < 0.6
+    after = model.update(y[40:]).forecast(4)
+    fresh = model.models_[0].regressor
+    assert len(fresh.posterior_.centers) == 46
+    assert np.isfinite(after.cov.to_numpy()).all()
+    paths = model.forecast(2, propagation="monte_carlo", n_samples=400, random_state=0)
+    np.testing.assert_allclose(paths.std, model.forecast(2).std, rtol=0.3)
+
+
+# Messages
+
+
+@pytest.mark.parametrize(
+    ("kind", "input_cov", "message"),
+    [
+        ("nigp", [0.1, 0.2], r"input_cov must have shape \(1,\), \(1, 1\) or \(60, 1, 1\); got"),
+        ("nigp", [np.nan], "input_cov must be finite"),
+        ("nigp", [-0.1], "input_cov must be positive semi-definite"),
+        (None, np.full((60, 1, 1), 0.1), "input_cov must be the same variances for all rows"),
+        ("slopes", None, "noisy_inputs must be 'nigp', 'annealed', 'stochastic_em' or None; got"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(kind, input_cov, message):
+    with pytest.raises(ValueError, match=message):
+        GPRegressor(noisy_inputs=kind).fit(*sinc(), input_cov=input_cov)
+
+
+def test_input_noise_cannot_come_after_the_fit():
+    with pytest.raises(ValueError, match="input_cov must be None after a fit without input noise"):
+        fitted(None).condition(*sinc(), input_cov=[0.1])

@@ -471,9 +471,9 @@ class Forecast:
         factor : array_like of shape (h,)
             What to multiply the widths of the bands by, c, on the scale of a ``transform``.
         dof : float, optional
-            Degrees of freedom, from 3, of Student's t in the place of the normal distribution
-            wherever there is no transform; the 80 % interval stays where it is. None changes no
-            shape.
+            Degrees of freedom, from 3, of Student's t in the place of the normal distribution,
+            wherever there is neither a transform nor another shape already; the 80 % interval
+            stays where it is. None changes no shape.
         correlation : float, default=0.0
             r, from -1 for independent steps to 1 for steps that move as one.
 

@@ -91,7 +91,7 @@ def test_choices_are_sentences():
     zero = "y must be positive for a log transform; got 0 at 2021-01-01"
     season, bands, *averaged, no_changes, no_levels = model.choices_
     assert season == "seasonal period 12: given"
-    assert bands == "bands: calibrated, by errors from 32 origins"
+    assert bands == "bands: calibrated, by errors from up to 32 origins"
     assert averaged == [
         "weight 1 / width^1.5: lags 1, differences (1,), transform none, prior mean zero, calendar "
         "fourier, 71 rows: a random walk on the season, with a drift as large as the data support",

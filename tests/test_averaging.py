@@ -353,3 +353,15 @@ def test_what_weights_were_taken_from_is_known():
     # without a look ahead the reference is what was asked for
     plain = rule.average(asks[:1], np.ones(1), 3, can_look_ahead=False)
     assert plain.reference is plain.forecast
+
+
+def test_a_member_that_runs_away_by_another_propagation_is_dropped_from_there_on():
+    """Paths of a logarithm may run away where its exact forecast does not."""
+    calm, wild = normal([1.0] * 4), normal([1.0, 1.0, 9.0, 1.0])
+    exact = [lambda h: calm.first(h)] * 2
+    rule = Averaging(False, 4.0, 1)
+    asks = [lambda h: calm.first(h), lambda h: wild.first(h)]
+    kept = rule.average(asks, np.ones(2), 4, references=exact).forecast
+    np.testing.assert_allclose(kept.std * BAND, 1.0, rtol=1e-12)
+    alone = rule.average(asks[1:], np.ones(1), 4, references=exact[1:]).forecast
+    np.testing.assert_allclose(alone.std * BAND, [1.0, 1.0, 9.0, 1.0], rtol=1e-12)

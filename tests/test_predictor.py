@@ -144,7 +144,7 @@ def test_exact_says_why_not(y, name):
     model = Forecaster(MODELS[name], lags=2).fit(y)
     with pytest.raises(
         ValueError,
-        match=r"method or propagation must be 'taylor', 'monte_carlo' or 'naive' for \w+; got "
+        match=r"propagation must be 'taylor', .*, method 'taylor' or 'monte_carlo', for \w+; got "
         r"'exact'. Moments under an uncertain input have a closed form for kernel models only",
     ):
         model.forecast(2)

@@ -453,3 +453,19 @@ def test_paths_are_not_kept(models):
     assert changed.paths is None
     assert changed.propagation == "monte_carlo"
     assert changed.sample(100, 0).shape == (3, 100)  # more than were drawn
+
+
+def test_other_degrees_of_freedom_take_the_place_of_the_first():
+    plain = Forecast(pd.RangeIndex(2), [5.0, 5.0], np.eye(2))
+    twice = plain.recalibrated([1, 1], dof=3).recalibrated([1, 1], dof=30)
+    once = plain.recalibrated([1, 1], dof=30)
+    np.testing.assert_allclose(twice.quantile(0.999), once.quantile(0.999), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"dof": "3"}, {"dof": True}, {"correlation": "a"}, {"correlation": True}]
+)
+def test_what_is_no_number_is_refused_by_name(wrong):
+    plain = Forecast(pd.RangeIndex(2), [5.0, 5.0], np.eye(2))
+    with pytest.raises(ValueError, match=next(iter(wrong)) + " must "):
+        plain.recalibrated([1, 1], **wrong)

@@ -153,7 +153,7 @@ class Check:
         ax.set_xticks([*steps, at[h]], [*map(str, steps), "sum"])
         ax.set_xlabel("step")
         ax.set_ylabel("error / std of the sample paths")
-        ax.set_title(f'use "{self.verdict}"', loc="left")
+        ax.set_title(f'use "{self.verdict}"', loc="left", pad=26)
         # above the axes, where it hides nothing
         ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
         return ax

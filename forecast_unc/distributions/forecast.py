@@ -489,9 +489,9 @@ class Forecast:
         factor : array_like of shape (h,)
             What to multiply the widths of the bands by, c, on the scale of a ``transform``.
         dof : float, optional
-            Degrees of freedom, from 3, of Student's t in the place of the normal distribution
-            wherever there is no transform; the 80 % interval stays where it is. None changes no
-            shape.
+            Degrees of freedom, from 3, of Student's t in the place of the normal distribution or of
+            another t, wherever there is no transform; the 80 % interval stays where it is. Bands of
+            :meth:`conformal` keep their shape, and None changes none.
         correlation : float, default=0.0
             r, from -1 for independent steps to 1 for steps that move as one.
 
@@ -522,12 +522,14 @@ class Forecast:
             raise ValueError(
                 f"factor must be positive; got {factors.min():g}. 1 leaves a step as it is."
             )
-        if dof is not None and not LEAST_DOF <= dof < np.inf:
+        number = isinstance(dof, (int, float, np.number)) and not isinstance(dof, bool)
+        if dof is not None and not (number and LEAST_DOF <= dof < np.inf):
             raise ValueError(
                 f"dof must be None or a number from {LEAST_DOF:g}; got {dof!r}. None leaves the "
                 "shape as it is."
             )
-        if not -1.0 <= correlation <= 1.0:
+        number = isinstance(correlation, (int, float, np.number))
+        if not number or isinstance(correlation, bool) or not -1.0 <= correlation <= 1.0:
             raise ValueError(
                 f"correlation must lie between -1 and 1; got {correlation!r}. 0 leaves the "
                 "correlations as they are."
@@ -1138,7 +1140,7 @@ def _flat(members: Iterable[Forecast]) -> tuple[str, ...]:
     names: list[str] = []
     for member in members:
         kind = member._propagation
-        names.extend(kind if isinstance(kind, tuple) else [str(kind)])
+        names.extend(kind if isinstance(kind, tuple) else [kind or "other"])
     return tuple(names)
 
 

@@ -231,11 +231,19 @@ class Marginals:
         return Marginals([c.widened(factor) for c in self.components])
 
     def with_dof(self, dof: float) -> "Marginals":
-        """Distributions with tails of Student's t in the place of what is normal."""
-        tail = StudentTail.of(dof, len(self))
-        normal = [c.transform.power is None and c.tail is None for c in self.components]
-        pairs = zip(self.components, normal, strict=True)
-        return Marginals([c.shaped(tail) if plain else c for c, plain in pairs])
+        """Distributions with these tails of Student's t where there are others, or none."""
+
+        def changed(component: Component) -> Component:
+            tail = component.tail
+            if component.transform.power is not None:
+                return component
+            if tail is None:
+                return component.shaped(StudentTail.of(dof, len(self)))
+            if isinstance(tail, StudentTail):
+                return replace(component, tail=StudentTail(dof, tail.mean, tail.std))
+            return component
+
+        return Marginals([changed(component) for component in self.components])
 
     def shaped(self, tail: Tail) -> "Marginals":
         """Distributions with T(z) in the place of z."""

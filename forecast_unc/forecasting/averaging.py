@@ -54,8 +54,9 @@ class Averaging:
     widest : float, optional
         Drop a forecast at the steps at which its width is more than so many times that of the
         narrowest, from the step on at which its mean is more than 7.4 medians (a lognormal of
-        log std 2), and where it diverges; and the narrowest of three or more where it is narrower
-        than a quarter of the next. Without it none is dropped, and an error is that of the average.
+        log std 2), or it is so many times as wide as the one that widths are taken from, and where
+        it diverges; and the narrowest of three or more where it is narrower than a quarter of the
+        next. Without it none is dropped, and an error is that of the average.
     look_ahead : int, default=4
         Steps of a width: the mean width of the 95 % band over so many steps that end with the step,
         or over the first of them before.
@@ -118,9 +119,11 @@ class Averaging:
         if len(numbers) > 1 and (self.by_width or self.widest is not None):
             shares *= self.shares(judged, horizon, ahead)
         within = _within(forecasts, steps)
+        if references and self.widest is not None and len(numbers) > 1:
+            within &= ~_runs_away(forecasts, judged, steps, self.widest)
         used = shares[:, :steps] * within
         # a step that none of those asked for and judged gets to has the plain weights
-        used = np.where(used.any(axis=0), used, given[:, :steps] * within)
+        used = np.where(used.any(axis=0), used, given[:, :steps] * _within(forecasts, steps))
         forecast = _pooled(forecasts, used)
         shares = shares[:, : int(shares.any(axis=0).sum())]
         exact = _pooled(judged, shares) if references or horizon > steps else forecast
@@ -188,6 +191,26 @@ def pooled_as_far_as_they_go(
     used = shares * _within(forecasts, shares.shape[1])
     steps = int(used.any(axis=0).sum())
     return _pooled(forecasts, used[:, :steps]) if steps else None
+
+
+def _runs_away(
+    forecasts: Sequence[Forecast | None],
+    references: Sequence[Forecast | None],
+    steps: int,
+    widest: float,
+) -> NDArray[np.bool_]:
+    """From which step on each forecast is so many times as wide as its exact one, or all tail."""
+    away = np.zeros((len(forecasts), steps), dtype=np.bool_)
+    for row, forecast, exact in zip(away, forecasts, references, strict=True):
+        if forecast is None or exact is None:
+            continue
+        h = min(len(forecast), len(exact), steps)
+        width, limit = (
+            np.diff(f.first(h).interval(0.95).to_numpy())[:, 0] for f in (forecast, exact)
+        )
+        mean, median = forecast.mean.to_numpy()[:h], forecast.median.to_numpy()[:h]
+        row[:h] = (width > widest * limit) | ((mean > _TAIL * median) & (median > 0))
+    return np.asarray(np.logical_or.accumulate(away, axis=1))
 
 
 def _within(forecasts: Sequence[Forecast | None], steps: int) -> NDArray[np.bool_]:

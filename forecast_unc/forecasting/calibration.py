@@ -8,10 +8,10 @@ band s_h, the bands of step h are widened by
     \log c_h^2 = \beta_0 + \beta_1 \left[2 \log \tfrac{\overline{|z|}}{\sqrt{2/\pi}}\right]
     + \beta_2 \left[\log \tfrac{\mathrm{Var}\,y}{s_h^2}\right] + \frac{\beta_3}{\sqrt{1 + k}}
 
-with the mean of |z| over the steps from h/2 to h, and what is in brackets between -1 and 1. So the
-errors count for what they are worth: in-sample hyper-parameters make them too small, a few origins
-make them uncertain, and bands that are narrow beside the series' own spread are too narrow more
-often than others.
+with the mean of |z| over the steps from h // 2 (or 1) to h, and what is in brackets between -1 and
+1. So the errors count for what they are worth: in-sample hyper-parameters make them too small, a
+few origins make them uncertain, and bands that are narrow beside the series' own spread are too
+narrow more often than others.
 """
 
 from typing import Any, NamedTuple
@@ -26,8 +26,8 @@ from forecast_unc.distributions.tail import EmpiricalTail
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.rolling import rolling_forecasts, rolling_origins
 
-# By maximum likelihood of what followed half of some 1,500 real and 1,800 simulated series; the
-# figures of the other half are in examples/benchmarks/README.md.
+# By maximum likelihood of what followed origins inside the training parts of some 1,600 real series
+# and of 1,200 simulated ones; examples/benchmarks/README.md has the figures in reserve.
 _BETA = (-0.58, 0.65, 0.33, 2.35)
 _HALF_WIDTH = 0.6826894921370859  # coverage of mean +- std
 _MEAN_ABS = float(np.sqrt(2.0 / np.pi))  # E|z| of a standard normal

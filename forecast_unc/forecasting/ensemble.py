@@ -138,7 +138,7 @@ class Ensemble:
         if not self.calibrate:
             return []
         kind = "conformal" if self.calibrate == "conformal" else "calibrated"
-        return [f"bands: {kind}, by errors from {len(rolling_origins(self.trained))} origins"]
+        return [f"bands: {kind}, by errors from up to {len(rolling_origins(self.trained))} origins"]
 
     def _rolling_errors(self, averaged: Averaged, ahead: Ahead) -> tuple[Errors, Forecast]:
         """Errors inside the training part, and a forecast from what is known, their unit.

@@ -44,7 +44,7 @@ def rolling_origins(models: tuple[FittedModel, ...]) -> NDArray[np.intp]:
         Increasing; empty if the series is too short.
     """
     n = len(models[0].past.levels)
-    first = max(max(m.one_step.depth + 2, int(n - _PART * m.n_rows)) for m in models)
+    first = max(max(m.one_step.depth + 2, int(np.ceil(n - _PART * m.n_rows))) for m in models)
     if first >= n:
         return np.zeros(0, dtype=np.intp)
     return np.unique(np.linspace(first, n - 1, min(MOST_ORIGINS, n - first)).astype(np.intp))

@@ -78,9 +78,10 @@ class PredictorPosterior:
     def moments(self, mean: Array, cov: Array) -> NoReturn:
         """Raise: of an unknown function of the input there is no closed form."""
         raise ValueError(
-            "method or propagation must be 'taylor', 'monte_carlo' or 'naive' for "
-            f"{type(self.predictor).__name__}; got 'exact'. Moments under an uncertain input have "
-            "a closed form for kernel models only, such as GPRegressor() and RVMRegressor()."
+            "propagation must be 'taylor', 'mixture', 'monte_carlo', 'auto' or 'naive', method "
+            f"'taylor' or 'monte_carlo', for {type(self.predictor).__name__}; got 'exact'. "
+            "Moments under an uncertain input have a closed form for kernel models only, such as "
+            "GPRegressor() and RVMRegressor()."
         )
 
     def taylor_moments(self, mean: Array, cov: Array) -> Moments:

@@ -315,7 +315,7 @@ def test_a_mixture_can_do_what_all_its_parts_can(gps, rng):
     mixture = PosteriorMixture((gps[0], line.posterior_), np.array([0.5, 0.5]))
     assert not mixture.closed_form
     assert not mixture.joint
-    with pytest.raises(ValueError, match="method or propagation must be 'taylor'"):
+    with pytest.raises(ValueError, match="propagation must be 'taylor'"):
         propagate(mixture, (1, 2), HISTORY, no_exog(2), propagation="exact")
     joint = propagate(mixture, (1, 2), HISTORY, no_exog(1), propagation="taylor")
     parts = [one.predict(HISTORY[None, :0:-1]) for one in mixture.posteriors]

@@ -10,6 +10,7 @@ from forecast_unc.forecasting.combination import Combination
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.persistence import load_model
 from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.regression.rvm import RVMRegressor
 from forecast_unc.regression.rvm_classifier import RVMClassifier
 
@@ -20,6 +21,7 @@ __all__ = [
     "GPRegressor",
     "RVMClassifier",
     "RVMRegressor",
+    "ReducedRankGPRegressor",
     "__version__",
     "backtest",
     "baselines",

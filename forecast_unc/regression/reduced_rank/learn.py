@@ -1,0 +1,143 @@
+"""Centers and hyper-parameters of a reduced-rank process, in turns."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from forecast_unc._typing import Array
+from forecast_unc.regression.evidence import GaussianProcessEvidence
+from forecast_unc.regression.gp import _LEAST_NOISE_RATIO, GPRegressor, _Objective, _SearchSpace
+from forecast_unc.regression.reduced_rank.evidence import Objective, ReducedRankEvidence
+from forecast_unc.regression.reduced_rank.support import GreedySupport, SupportKind, cluster_means
+
+# Rows, drawn at random, of the exact process whose hyper-parameters are the first start.
+_START_ROWS = 500
+# Rows, drawn at random, on which centers are chosen: "greedy" holds the columns of all centers.
+_SELECTION_ROWS = 10_000
+# Times that centers are chosen and hyper-parameters learned, at most; and the gain in nats that
+# keeps it going.
+_ROUNDS, _LEAST_GAIN = 3, 1.0
+_MOST_ITERATIONS = 200
+
+
+class Learned(NamedTuple):
+    """Centers and hyper-parameters, of standardized data."""
+
+    centers: Array  # (m, d)
+    theta: Array  # (d + 3,), log [l, a, tau, s]
+    value: float  # log evidence or bound, without the prior
+    converged: bool
+    n_iter: int  # of all searches on all rows
+
+
+class Learner:
+    """Centers and hyper-parameters in turns, each given the other, on standardized data.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d)
+        Inputs.
+    t : ndarray of shape (n,)
+        Targets.
+    exact : GPRegressor
+        Not fitted; the process with its prior and what of it is given.
+    scale : ndarray of shape (d + 1,)
+        Of inputs and targets: units of what is given.
+    objective : {"evidence", "bound"}
+        What is maximized, with the prior.
+    rng : Generator
+        Draws rows.
+    """
+
+    def __init__(
+        self,
+        Z: Array,
+        t: Array,
+        exact: GPRegressor,
+        scale: Array,
+        objective: Objective,
+        rng: np.random.Generator,
+    ) -> None:
+        self.Z, self.t, self.rng = Z, t, rng
+        self.kind, self.linear, self.tol = objective, bool(exact.linear), exact.tol
+        some = _some_rows(len(t), _START_ROWS, rng)
+        evidence = GaussianProcessEvidence(Z[some], t[some], self.linear)
+        self.space: _SearchSpace = exact._search_space(evidence, scale[:-1], float(scale[-1]))
+        self.least_ratio = _LEAST_NOISE_RATIO if exact.noise_std is None else 0.0
+        objective_there = _Objective(evidence, self.space, self.least_ratio)
+        found = exact._maximize(objective_there, self.space)
+        self.start = objective_there.theta(found.log_hyperparameters)
+
+    def learn(self, n_support: int, support: SupportKind) -> Learned:
+        """The best of the rounds.
+
+        Parameters
+        ----------
+        n_support : int
+            Centers at most.
+        support : {"greedy", "random", "kmeans"}
+            How they are chosen.
+
+        Returns
+        -------
+        Learned
+        """
+        theta, best, fun, n_iter = self.start, None, np.inf, 0
+        for _ in range(1 if support == "random" else _ROUNDS):
+            centers = self._centers(n_support, support, theta)
+            streamed = ReducedRankEvidence(
+                self.Z, self.t, centers, self.linear, objective=self.kind
+            )
+            objective = _Objective(streamed, self.space, self.least_ratio)  # type: ignore[arg-type]
+            found = self._search(objective, theta)
+            n_iter += int(found.nit)
+            gain = fun - float(found.fun)
+            if best is None or gain > 0.0:
+                theta, fun = objective.theta(found.x), float(found.fun)
+                value = -fun - objective.log_prior(found.x)
+                best = Learned(centers, theta, value, bool(found.success), n_iter)
+            if gain < _LEAST_GAIN:
+                break
+        assert best is not None
+        return best._replace(n_iter=n_iter)
+
+    def _search(self, objective: _Objective, theta: Array) -> Any:
+        """Hyper-parameters for these centers, by L-BFGS-B."""
+        bounds = self.space.bounds[self.space.free]
+        options: Any = {"maxiter": _MOST_ITERATIONS, "ftol": self.tol, "gtol": 1e-4}
+        search: Any = partial(minimize, objective, jac=True, method="L-BFGS-B", options=options)
+        found = search(np.clip(theta[self.space.free], *bounds.T), bounds=bounds)
+        if not np.isfinite(found.fun):
+            raise ValueError(
+                "noise_std and lengthscales must give a finite evidence; got one that is not, with "
+                "what was given. Give a larger noise_std, or learn both."
+            )
+        return found
+
+    def _centers(self, n_support: int, support: SupportKind, theta: Array) -> Array:
+        """Centers for these hyper-parameters, (m, d)."""
+        d, scales = self.Z.shape[1], np.exp(theta)
+        some = _some_rows(len(self.t), max(_SELECTION_ROWS, n_support), self.rng)
+        n_support = min(n_support, len(some))
+        if support == "random":
+            return np.asarray(self.Z[self.rng.permutation(some)[:n_support]])
+        inputs = self.Z[some] / scales[:d]
+        if support == "kmeans":
+            return np.asarray(cluster_means(inputs, n_support, self.rng) * scales[:d])
+        linear = np.empty((len(some), 0))
+        if self.linear:
+            linear = np.column_stack([scales[d + 1] * self.Z[some], np.ones(len(some))])
+        greedy = GreedySupport(
+            inputs, self.t[some], linear, float(scales[d]), float(scales[-1]), n_support, self.kind
+        )
+        return np.asarray(self.Z[some[greedy.choose(n_support, self.rng)]])
+
+
+def _some_rows(n: int, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """All rows, or so many of them drawn at random, in order."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(rng.choice(n, most, replace=False))

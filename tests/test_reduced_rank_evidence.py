@@ -104,3 +104,14 @@ def test_linear_weights_go_by_their_groups(data):
     expected, slope = exact(LENGTHSCALES, 1e-3, tau, 0.2)
     np.testing.assert_allclose(value, expected, rtol=1e-3)
     np.testing.assert_allclose(gradient[4:], slope[4:], rtol=1e-2)
+
+
+@pytest.mark.parametrize("linear", [True, False], ids=["linear", "no linear"])
+@pytest.mark.parametrize("objective", ["evidence", "bound"])
+def test_the_noise_profile_is_the_value_at_each_noise(data, objective, linear):
+    X, y, centers = data
+    model = ReducedRankEvidence(X, y, centers, linear, objective=objective)
+    stds = np.array([0.05, 0.2, 1.0])
+    values = [model(LENGTHSCALES, 1.3, 0.4, std)[0] for std in stds]
+    profile = model.noise_profile(LENGTHSCALES, 1.3, 0.4, stds)
+    np.testing.assert_allclose(profile, values, rtol=1e-8)

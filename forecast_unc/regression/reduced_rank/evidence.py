@@ -184,8 +184,7 @@ class ReducedRankEvidence:
         """
         n, d, m = len(self.y), len(lengthscales), len(self.centers)
         tau, noise_var = np.atleast_1d(linear_scale), noise_std**2
-        scales = np.append(np.where(self.groups < 0, 0.0, tau[self.groups]), self.bias_scale)
-        scales = scales[: len(self._linear_target)]
+        scales = self._linear_scales(tau)
         gradient = np.zeros(d + 2 + len(tau))
         chol = center_root(self.centers, lengthscales)
         sums = self._accumulate(chol, lengthscales)
@@ -212,6 +211,45 @@ class ReducedRankEvidence:
             gradient[d] += 2.0 * left
             gradient[-1] -= 2.0 * left
         return float(value), gradient
+
+    def noise_profile(
+        self, lengthscales: Array, amplitude: float, linear_scale: float, noise_stds: Array
+    ) -> Array:
+        """Negative log evidence or bound at several noise stds, from one pass over the rows.
+
+        Parameters
+        ----------
+        lengthscales : ndarray of shape (d,)
+            Length-scales l.
+        amplitude : float
+            Prior standard deviation a of the nonlinear part.
+        linear_scale : float
+            Prior standard deviation tau of the linear weights; unused without `linear`.
+        noise_stds : ndarray of shape (k,)
+            Standard deviations s of the noise.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+        """
+        n, squares = len(self.y), self.y @ self.y
+        sums = self._accumulate(center_root(self.centers, lengthscales), lengthscales)
+        scales = self._linear_scales(np.atleast_1d(linear_scale))
+        target = np.concatenate([amplitude * sums.target, scales * self._linear_target])
+        left = amplitude**2 * (n - np.trace(sums.kernel)) * (self.objective == "bound")
+        values = np.full(len(noise_stds), np.inf)
+        for i, noise_var in enumerate(noise_stds**2):
+            solution = self._solve(sums, amplitude, scales, noise_var)
+            if solution is not None:
+                fit = (squares - target @ solution.mean + left) / noise_var
+                scale = n * np.log(2.0 * np.pi * noise_var)
+                values[i] = 0.5 * (scale + fit) + solution.half_log_det
+        return values
+
+    def _linear_scales(self, tau: Array) -> Array:
+        """Prior stds of the linear weights and the bias, (p,)."""
+        scales = np.append(np.where(self.groups < 0, 0.0, tau[self.groups]), self.bias_scale)
+        return scales[: len(self._linear_target)]
 
     def _psi(self, rows: slice) -> Array:
         """[X, 1]' of some rows, (p, r); no rows at all without a linear part."""

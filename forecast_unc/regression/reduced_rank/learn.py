@@ -21,6 +21,8 @@ _SELECTION_ROWS = 10_000
 # keeps it going.
 _ROUNDS, _LEAST_GAIN = 3, 1.0
 _MOST_ITERATIONS = 200
+# Noise stds that a search may start from, in those of the start before.
+_NOISE_FACTORS = 2.0 ** np.arange(-2.0, 8.0)
 
 
 class Learned(NamedTuple):
@@ -91,6 +93,8 @@ class Learner:
             streamed = ReducedRankEvidence(
                 self.Z, self.t, centers, self.linear, objective=self.kind
             )
+            if self.space.free[-1]:
+                theta = self._with_noise(streamed, theta)
             objective = _Objective(streamed, self.space, self.least_ratio)  # type: ignore[arg-type]
             found = self._search(objective, theta)
             n_iter += int(found.nit)
@@ -103,6 +107,20 @@ class Learner:
                 break
         assert best is not None
         return best._replace(n_iter=n_iter)
+
+    def _with_noise(self, streamed: ReducedRankEvidence, theta: Array) -> Array:
+        """These hyper-parameters with the noise that suits these centers best.
+
+        What the centers leave of the function is noise to them. From the noise of the exact
+        process the bound's search may end at an amplitude of 0: its first steps see nothing but
+        the penalty on that rest (KIN40K, 200 means of clusters).
+        """
+        d, scales = self.Z.shape[1], np.exp(theta)
+        stds = np.clip(scales[-1] * _NOISE_FACTORS, *np.exp(self.space.bounds[-1]))
+        values = streamed.noise_profile(scales[:d], float(scales[d]), float(scales[d + 1]), stds)
+        out = theta.copy()
+        out[-1] = np.log(stds[values.argmin()])
+        return out
 
     def _search(self, objective: _Objective, theta: Array) -> Any:
         """Hyper-parameters for these centers, by L-BFGS-B."""

@@ -32,7 +32,7 @@ from forecast_unc.regression.standardize import (
 
 _CHOICES = {
     "support": ("greedy", "random", "kmeans"),
-    "objective": ("evidence", "bound"),
+    "objective": ("bound", "evidence"),
     "variance": ("corrected", "standard", "augmented"),
     "prior": ("weak", "shrunk", None),
 }
@@ -60,11 +60,12 @@ class ReducedRankGPRegressor(KernelRegressor):
         "kmeans" the means of clusters of the rows; "random" any rows. The first two depend on
         the length-scales: choice and search take turns while that gains a nat, three times at
         most.
-    objective : {"evidence", "bound"}, default="evidence"
-        What the hyper-parameters maximize. "evidence" is the log marginal likelihood of the
-        model above. "bound" subtracts tr(K - Q) / (2 s^2), which makes it a lower bound on the
-        log evidence of the exact process (Titsias 2009): what the centers do not reach then
-        counts as noise.
+    objective : {"bound", "evidence"}, default="bound"
+        What centers and hyper-parameters maximize. "evidence" is the log marginal likelihood of the
+        model above; "bound" is it less tr(K - Q) / (2 s^2), a lower bound on the log evidence of
+        the exact process (Titsias 2009). "evidence" fits the mean more closely where centers are
+        few, with an amplitude that "corrected" variances are far too large with: take it with
+        "standard" for predictions among the data.
     variance : {"corrected", "standard", "augmented"}, default="corrected"
         "corrected" adds the prior variance that the centers leave, so that the variance returns
         to the prior's away from them, and has closed forms throughout. "standard" is that of the
@@ -134,7 +135,7 @@ class ReducedRankGPRegressor(KernelRegressor):
         *,
         n_support: int = 200,
         support: SupportKind = "greedy",
-        objective: Objective = "evidence",
+        objective: Objective = "bound",
         variance: Variance = "corrected",
         linear: bool = True,
         prior: Literal["weak", "shrunk"] | None = "weak",

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dtrsm
 from scipy.linalg.lapack import dpotrf
-from sklearn.cluster import MiniBatchKMeans
+from sklearn.cluster import kmeans_plusplus
 
 from forecast_unc._typing import Array
 from forecast_unc.regression.kernels import squared_exponential
-from forecast_unc.regression.reduced_rank.evidence import JITTER, Objective
+from forecast_unc.regression.reduced_rank.evidence import JITTER, Objective, row_blocks
 
 SupportKind = Literal["greedy", "random", "kmeans"]
 
@@ -19,6 +19,8 @@ SupportKind = Literal["greedy", "random", "kmeans"]
 CANDIDATES = 59
 # Candidates that are new in each round; the others keep their columns.
 _FRESH = 15
+# Rounds of k-means: the means are a start and no end, and move little after ten.
+_MEANS_ROUNDS = 15
 
 
 class GreedySupport:
@@ -34,8 +36,11 @@ class GreedySupport:
     .. math:: \Delta = \tfrac12 \Bigl[\frac{Q^2}{1 + S} - \log(1 + S)\Bigr], \quad
         S = h' C^{-1} h, \quad Q = h' C^{-1} y .
 
-    The bound gains |h|^2 / (2 s^2) more. A candidate's g, g'C^-1 g and g'C^-1 y are kept, and
-    follow each choice of another row i at O(n), by
+    The bound gains |h|^2 / (2 s^2) more. Where no candidate raises the evidence, the one with the
+    most |h|^2 is taken, which reaches furthest: near doubles of a center raise it by nothing, too.
+
+    A candidate's g, g'C^-1 g and g'C^-1 y are kept, and follow each choice of another row i at
+    O(n), by
 
     .. math:: g \leftarrow g - h_i h_{ic}, \quad
         C^{-1} \leftarrow C^{-1} - u u' / (1 + S_i), \quad u = C^{-1} h_i .
@@ -152,9 +157,9 @@ class GreedySupport:
         """Gain of each candidate, in nats."""
         S, Q = self._gg / self._delta, self._gy / np.sqrt(self._delta)
         gains = 0.5 * (Q**2 / (1.0 + S) - np.log1p(S))
-        if self._bound:
-            norms = np.einsum("nc,nc->c", self._g, self._g)
-            gains += 0.5 * norms / self._delta / self._noise_var
+        if self._bound or gains.max() <= 0.0:
+            reach = np.einsum("nc,nc->c", self._g, self._g) / self._delta
+            gains = reach / (2.0 * self._noise_var) + (gains if self._bound else 0.0)
         return np.asarray(gains)
 
     def _take(self, best: int) -> None:
@@ -187,7 +192,7 @@ class GreedySupport:
 
 
 def cluster_means(Z: Array, n_support: int, rng: np.random.Generator) -> Array:
-    """Means of k-means clusters.
+    """Means of k-means clusters, by Lloyd's rounds from a k-means++ start.
 
     Parameters
     ----------
@@ -205,6 +210,15 @@ def cluster_means(Z: Array, n_support: int, rng: np.random.Generator) -> Array:
     different = np.unique(Z, axis=0)
     if len(different) <= n_support:
         return different
-    seed = int(rng.integers(2**31))
-    means = MiniBatchKMeans(n_support, random_state=seed, n_init=1).fit(Z).cluster_centers_
-    return np.asarray(means, dtype=np.float64)
+    means, _ = kmeans_plusplus(different, n_support, random_state=int(rng.integers(2**31)))
+    for _ in range(_MEANS_ROUNDS):
+        nearest = np.empty(len(Z), dtype=np.intp)
+        half_norm = 0.5 * np.einsum("md,md->m", means, means)
+        for rows in row_blocks(len(Z)):
+            nearness = dgemm(1.0, means, Z[rows], trans_b=1) - half_norm[:, None]
+            nearest[rows] = nearness.argmax(axis=0)
+        counts = np.bincount(nearest, minlength=n_support)
+        sums = np.array([np.bincount(nearest, column, n_support) for column in Z.T]).T
+        used = counts > 0  # an empty cluster stays where it is
+        means[used] = sums[used] / counts[used, None]
+    return np.asarray(means)

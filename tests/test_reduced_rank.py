@@ -227,8 +227,8 @@ def test_the_cached_gains_are_those_of_the_definition(rng, objective, p):
         left = 0.5 * (n * a**2 - np.trace(Q)) / s**2 if objective == "bound" else 0.0
         return oracles.gp_log_evidence(y, Q + linear @ linear.T + s**2 * np.eye(n)) - left
 
-    waiting = np.setdiff1d(np.arange(n), [*chosen, *greedy._rows])
-    greedy._enter(waiting[: CANDIDATES - len(greedy._rows)])
+    waiting = np.setdiff1d(np.arange(n), [*chosen, *np.delete(greedy._rows, greedy._free)])
+    greedy._enter(waiting[: len(greedy._free)])
     gains, rows = greedy._gains(), greedy._rows
     expected = [value([*chosen, row]) - value(chosen) for row in rows]
     assert len(rows) == CANDIDATES

@@ -15,11 +15,12 @@ from forecast_unc.regression.reduced_rank.support import GreedySupport, SupportK
 
 # Rows, drawn at random, of the exact process whose hyper-parameters are the first start.
 _START_ROWS = 500
-# Rows, drawn at random, on which centers are chosen: "greedy" holds the columns of all centers.
+# Rows, drawn at random, on which centers and hyper-parameters take turns: "greedy" holds the
+# columns of all centers. With more rows one more search, on all of them, follows.
 _SELECTION_ROWS = 10_000
 # Times that centers are chosen and hyper-parameters learned, at most; and the gain in nats that
 # keeps it going.
-_ROUNDS, _LEAST_GAIN = 3, 1.0
+_ROUNDS, _LEAST_GAIN = 2, 1.0
 _MOST_ITERATIONS = 200
 # Noise stds that a search may start from, in those of the start before.
 _NOISE_FACTORS = 2.0 ** np.arange(-2.0, 8.0)
@@ -30,9 +31,10 @@ class Learned(NamedTuple):
 
     centers: Array  # (m, d)
     theta: Array  # (d + 3,), log [l, a, tau, s]
-    value: float  # log evidence or bound, without the prior
+    value: float  # log evidence or bound
+    objective: float  # the same and the log prior
     converged: bool
-    n_iter: int  # of all searches on all rows
+    n_iter: int
 
 
 class Learner:
@@ -87,26 +89,46 @@ class Learner:
         -------
         Learned
         """
-        theta, best, fun, n_iter = self.start, None, np.inf, 0
+        some = _some_rows(len(self.t), max(_SELECTION_ROWS, n_support), self.rng)
+        Z, t = self.Z[some], self.t[some]
+        best, theta = None, self.start
         for _ in range(1 if support == "random" else _ROUNDS):
-            centers = self._centers(n_support, support, theta)
-            streamed = ReducedRankEvidence(
-                self.Z, self.t, centers, self.linear, objective=self.kind
-            )
-            if self.space.free[-1]:
-                theta = self._with_noise(streamed, theta)
-            objective = _Objective(streamed, self.space, self.least_ratio)  # type: ignore[arg-type]
-            found = self._search(objective, theta)
-            n_iter += int(found.nit)
-            gain = fun - float(found.fun)
+            centers = self._centers(Z, t, n_support, support, theta)
+            found = self._search(Z, t, centers, theta)
+            gain = np.inf if best is None else found.objective - best.objective
             if best is None or gain > 0.0:
-                theta, fun = objective.theta(found.x), float(found.fun)
-                value = -fun - objective.log_prior(found.x)
-                best = Learned(centers, theta, value, bool(found.success), n_iter)
+                best, theta = found, found.theta
             if gain < _LEAST_GAIN:
                 break
         assert best is not None
-        return best._replace(n_iter=n_iter)
+        if len(some) < len(self.t):
+            best = self._search(self.Z, self.t, best.centers, best.theta)
+        return best
+
+    def _search(self, Z: Array, t: Array, centers: Array, theta: Array) -> Learned:
+        """Hyper-parameters for these rows and centers, by L-BFGS-B."""
+        streamed = ReducedRankEvidence(Z, t, centers, self.linear, objective=self.kind)
+        if self.space.free[-1]:
+            theta = self._with_noise(streamed, theta)
+        objective = _Objective(streamed, self.space, self.least_ratio)  # type: ignore[arg-type]
+        bounds = self.space.bounds[self.space.free]
+        options: Any = {"maxiter": _MOST_ITERATIONS, "ftol": self.tol, "gtol": 1e-4}
+        search: Any = partial(minimize, objective, jac=True, method="L-BFGS-B", options=options)
+        found = search(np.clip(theta[self.space.free], *bounds.T), bounds=bounds)
+        if not np.isfinite(found.fun):
+            raise ValueError(
+                "noise_std and lengthscales must give a finite evidence; got one that is not, with "
+                "what was given. Give a larger noise_std, or learn both."
+            )
+        value = -float(found.fun) - objective.log_prior(found.x)
+        return Learned(
+            centers,
+            objective.theta(found.x),
+            value,
+            -float(found.fun),
+            bool(found.success),
+            int(found.nit),
+        )
 
     def _with_noise(self, streamed: ReducedRankEvidence, theta: Array) -> Array:
         """These hyper-parameters with the noise that suits these centers best.
@@ -122,36 +144,23 @@ class Learner:
         out[-1] = np.log(stds[values.argmin()])
         return out
 
-    def _search(self, objective: _Objective, theta: Array) -> Any:
-        """Hyper-parameters for these centers, by L-BFGS-B."""
-        bounds = self.space.bounds[self.space.free]
-        options: Any = {"maxiter": _MOST_ITERATIONS, "ftol": self.tol, "gtol": 1e-4}
-        search: Any = partial(minimize, objective, jac=True, method="L-BFGS-B", options=options)
-        found = search(np.clip(theta[self.space.free], *bounds.T), bounds=bounds)
-        if not np.isfinite(found.fun):
-            raise ValueError(
-                "noise_std and lengthscales must give a finite evidence; got one that is not, with "
-                "what was given. Give a larger noise_std, or learn both."
-            )
-        return found
-
-    def _centers(self, n_support: int, support: SupportKind, theta: Array) -> Array:
+    def _centers(
+        self, Z: Array, t: Array, n_support: int, support: SupportKind, theta: Array
+    ) -> Array:
         """Centers for these hyper-parameters, (m, d)."""
-        d, scales = self.Z.shape[1], np.exp(theta)
-        some = _some_rows(len(self.t), max(_SELECTION_ROWS, n_support), self.rng)
-        n_support = min(n_support, len(some))
+        (n, d), scales = Z.shape, np.exp(theta)
+        n_support = min(n_support, n)
         if support == "random":
-            return np.asarray(self.Z[self.rng.permutation(some)[:n_support]])
-        inputs = self.Z[some] / scales[:d]
+            return np.asarray(Z[self.rng.permutation(n)[:n_support]])
+        inputs = Z / scales[:d]
         if support == "kmeans":
             return np.asarray(cluster_means(inputs, n_support, self.rng) * scales[:d])
-        linear = np.empty((len(some), 0))
+        linear = np.empty((n, 0))
         if self.linear:
-            linear = np.column_stack([scales[d + 1] * self.Z[some], np.ones(len(some))])
-        greedy = GreedySupport(
-            inputs, self.t[some], linear, float(scales[d]), float(scales[-1]), n_support, self.kind
-        )
-        return np.asarray(self.Z[some[greedy.choose(n_support, self.rng)]])
+            linear = np.column_stack([scales[d + 1] * Z, np.ones(n)])
+        amplitude, noise_std = float(scales[d]), float(scales[-1])
+        greedy = GreedySupport(inputs, t, linear, amplitude, noise_std, n_support, self.kind)
+        return np.asarray(Z[greedy.choose(n_support, self.rng)])
 
 
 def _some_rows(n: int, most: int, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -58,8 +58,8 @@ class ReducedRankGPRegressor(KernelRegressor):
     support : {"greedy", "random", "kmeans"}, default="greedy"
         "greedy" takes rows one by one, each the one of some 59 that raises the objective most;
         "kmeans" the means of clusters of the rows; "random" any rows. The first two depend on
-        the length-scales: choice and search take turns while that gains a nat, three times at
-        most.
+        the length-scales: choice and search take turns while that gains a nat, twice at
+        most, on at most 10,000 rows; the last search is on all.
     objective : {"bound", "evidence"}, default="bound"
         What centers and hyper-parameters maximize. "evidence" is the log marginal likelihood of the
         model above; "bound" is it less tr(K - Q) / (2 s^2), a lower bound on the log evidence of
@@ -107,7 +107,7 @@ class ReducedRankGPRegressor(KernelRegressor):
     converged_ : bool
         Whether the kept search ended at a stationary point or at a bound.
     n_iter_ : int
-        Iterations of all searches on all rows.
+        Iterations of the kept search.
     n_features_in_ : int
         Number d of inputs.
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dgemm, dtrsm
+from scipy.linalg.blas import dgemm, dgemv, dger, dtrsm
 from scipy.linalg.lapack import dpotrf
 from sklearn.cluster import kmeans_plusplus
 
@@ -91,10 +91,13 @@ class GreedySupport:
         if p:
             gram = dgemm(1.0 / self._noise_var, self._H[:, :p], self._H[:, :p], trans_a=1)
             self._chol[:p, :p] = dpotrf(np.eye(p) + gram, lower=1, clean=1)[0]
-        self._pull = self._times_precision(y[:, None])[:, 0]  # C^-1 y
-        self._rows = np.empty(0, dtype=np.intp)  # the candidates
-        self._g = np.empty((n, 0), order="F")
-        self._delta, self._gg, self._gy = np.empty(0), np.empty(0), np.empty(0)
+        self._pull = self._times_precision(y)  # C^-1 y
+        # the candidates, in slots that stay where they are: columns of 10,000 rows are not copied
+        size = min(CANDIDATES, n)
+        self._rows = np.empty(size, dtype=np.intp)
+        self._g = np.zeros((n, size), order="F")
+        self._delta, self._gg, self._gy = np.ones(size), np.zeros(size), np.zeros(size)
+        self._free = np.arange(size)
 
     def choose(self, n_support: int, rng: np.random.Generator) -> NDArray[np.intp]:
         """Rows in the order of their choice.
@@ -113,82 +116,83 @@ class GreedySupport:
         chosen: list[int] = []
         waiting = rng.permutation(len(self._y))
         for _ in range(n_support):
-            missing = CANDIDATES - len(self._rows)
-            fresh, waiting = waiting[:missing], waiting[missing:]
-            if len(fresh):
-                self._enter(fresh)
+            fresh, waiting = waiting[: len(self._free)], waiting[len(self._free) :]
+            self._enter(fresh)
             gains = self._gains()
             best = int(gains.argmax())
             chosen.append(int(self._rows[best]))
             self._take(best)
             # the worst make room for others, as long as there are others; then they come again
-            gains = np.delete(gains, best)
-            leave = np.argsort(gains)[: min(_FRESH - 1, len(waiting))]
+            used = np.setdiff1d(np.arange(len(gains)), self._free)
+            leave = used[np.argsort(gains[used])[: min(_FRESH - 1, len(waiting))]]
             waiting = np.concatenate([waiting, self._rows[leave]])
-            self._keep(np.setdiff1d(np.arange(len(gains)), leave))
+            self._free = np.concatenate([self._free, leave])
         return np.array(chosen, dtype=np.intp)
 
-    def _times_precision(self, B: Array) -> Array:
-        """C^-1 B = (B - H (I + H'H / s^2)^-1 H' B / s^2) / s^2."""
-        beta, k = 1.0 / self._noise_var, self._size
+    def _whitened(self, B: Array) -> Array:
+        """M^-1 H' B / s^2 with M the Cholesky factor of I + H'H / s^2."""
+        k, beta = self._size, 1.0 / self._noise_var
         if not k:
-            return beta * B
-        H, chol = self._H[:, :k], np.asfortranarray(self._chol[:k, :k])
-        half: Array = dtrsm(1.0, chol, dgemm(beta, H, B, trans_a=1), lower=1)
-        return beta * (B - dgemm(1.0, H, dtrsm(1.0, chol, half, lower=1, trans_a=1)))
+            return np.zeros((0, B.shape[1]))
+        chol = np.asfortranarray(self._chol[:k, :k])
+        return np.asarray(dtrsm(1.0, chol, dgemm(beta, self._H[:, :k], B, trans_a=1), lower=1))
+
+    def _times_precision(self, b: Array) -> Array:
+        """C^-1 b = (b - H (I + H'H / s^2)^-1 H' b / s^2) / s^2, (n,)."""
+        k, beta = self._size, 1.0 / self._noise_var
+        if not k:
+            return beta * b
+        chol = np.asfortranarray(self._chol[:k, :k])
+        weights = dtrsm(1.0, chol, self._whitened(b[:, None]), lower=1, trans_a=1)
+        return np.asarray(beta * (b - dgemv(1.0, self._H[:, :k], weights[:, 0])))
 
     def _enter(self, rows: NDArray[np.intp]) -> None:
-        """New candidates: their columns and what is kept of them."""
+        """New candidates in free slots: their columns and what is kept of them."""
+        slots, self._free = self._free[: len(rows)], self._free[len(rows) :]
+        if not len(rows):
+            return
         kernel = squared_exponential(self._Z, self._Z[rows], np.ones(self._Z.shape[1]))
         H = self._H[:, self._p : self._size]
         g = self._amplitude_var * kernel
         if H.shape[1]:
             g -= dgemm(1.0, H, H[rows], trans_b=1)
-        solved = self._times_precision(g)
-        delta = np.full(len(rows), self._amplitude_var * (1.0 + JITTER))
-        delta -= np.einsum("ck,ck->c", H[rows], H[rows])
-        self._rows = np.concatenate([self._rows, rows])
-        self._g = np.asfortranarray(np.hstack([self._g, g]))
-        self._delta = np.concatenate([self._delta, delta])
-        self._gg = np.concatenate([self._gg, np.einsum("nc,nc->c", g, solved)])
-        self._gy = np.concatenate([self._gy, g.T @ self._pull])
+        left = self._amplitude_var * (1.0 + JITTER) - np.einsum("ck,ck->c", H[rows], H[rows])
+        self._rows[slots], self._g[:, slots], self._delta[slots] = rows, g, left
+        half, beta = self._whitened(g), 1.0 / self._noise_var
+        self._gg[slots] = beta * np.einsum("nc,nc->c", g, g) - np.einsum("kc,kc->c", half, half)
+        self._gy[slots] = dgemv(1.0, g, self._pull, trans=1)
 
     def _gains(self) -> Array:
-        """Gain of each candidate, in nats."""
+        """Gain of each slot, in nats; minus infinity where it is free."""
         S, Q = self._gg / self._delta, self._gy / np.sqrt(self._delta)
         gains = 0.5 * (Q**2 / (1.0 + S) - np.log1p(S))
+        gains[self._free] = -np.inf
         if self._bound or gains.max() <= 0.0:
             reach = np.einsum("nc,nc->c", self._g, self._g) / self._delta
             gains = reach / (2.0 * self._noise_var) + (gains if self._bound else 0.0)
+            gains[self._free] = -np.inf
         return np.asarray(gains)
 
     def _take(self, best: int) -> None:
-        """Make a candidate a center, and let the others follow."""
-        k, beta = self._size, 1.0 / self._noise_var
-        h = np.asfortranarray(self._g[:, best : best + 1] / np.sqrt(self._delta[best]))
-        u = self._times_precision(h)[:, 0]
-        S, Q = float(h[:, 0] @ u), float(h[:, 0] @ self._pull)
-        self._keep(np.delete(np.arange(len(self._rows)), best))
-        at = h[self._rows, 0]  # h_i at the other candidates
-        gu = self._g.T @ u
+        """Make a candidate a center, free its slot, and let the others follow."""
+        k = self._size
+        h: Array = self._g[:, best] / np.sqrt(self._delta[best])
+        u = self._times_precision(h)
+        S, Q = float(h @ u), float(h @ self._pull)
+        self._free = np.append(self._free, best)
+        at = h[self._rows]  # h_i at the candidates
+        at[self._free] = 0.0
+        gu = dgemv(1.0, self._g, u, trans=1)
         self._gg += at**2 * S - 2.0 * at * gu - (gu - at * S) ** 2 / (1.0 + S)
         self._gy += -at * Q - (gu - at * S) * Q / (1.0 + S)
-        self._g -= np.multiply.outer(h[:, 0], at)
+        self._g = dger(-1.0, h, at, a=self._g, overwrite_a=1)
         self._delta -= at**2
         self._pull -= u * (Q / (1.0 + S))
         # one more row of the Cholesky factor
-        if k:
-            chol = np.asfortranarray(self._chol[:k, :k])
-            cross = dgemm(beta, self._H[:, :k], h, trans_a=1)
-            self._chol[k, :k] = dtrsm(1.0, chol, cross, lower=1)[:, 0]
+        self._chol[k, :k] = self._whitened(h[:, None])[:, 0]
         self._chol[k, k] = np.sqrt(1.0 + S)
-        self._H[:, k] = h[:, 0]
+        self._H[:, k] = h
         self._size = k + 1
-
-    def _keep(self, kept: NDArray[np.intp]) -> None:
-        """Forget all other candidates."""
-        self._rows, self._g = self._rows[kept], np.asfortranarray(self._g[:, kept])
-        self._delta, self._gg, self._gy = self._delta[kept], self._gg[kept], self._gy[kept]
 
 
 def cluster_means(Z: Array, n_support: int, rng: np.random.Generator) -> Array:

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
 
-from forecast_unc import Forecaster, GPRegressor, ReducedRankGPRegressor
+from forecast_unc import Forecaster, GPRegressor, ReducedRankGPRegressor, datasets
+from forecast_unc.regression.reduced_rank import learn
 from forecast_unc.regression.reduced_rank.evidence import JITTER
 from forecast_unc.regression.reduced_rank.support import CANDIDATES, GreedySupport, cluster_means
 from tests import oracles
@@ -52,7 +53,7 @@ def conditioned(gp, X, y, new, centers, corrected):
 
 def fitted(X, y, **settings):
     gp = ReducedRankGPRegressor(**{"n_support": 15, **settings}).fit(X, y)
-    gp.bias_var = y.var() if gp.linear else 0.0
+    gp.bias_var = y.var() if gp.linear_scale_.any() else 0.0
     return gp
 
 
@@ -322,6 +323,29 @@ def test_what_is_given_is_kept():
     assert_allclose(gp.noise_std_, FIXED["noise_std"])
 
 
+def test_weights_of_a_linear_prior_mean_are_added(rng):
+    X, y = data()
+    weights = np.array([0.7, -0.2])
+    gp = fitted(X, y, linear=weights)
+    line = (X - X.mean(axis=0)) @ weights
+    plain = fitted(X, y - line, linear=False)
+    for one in (gp, gp.condition(X[::-1], y[::-1])):
+        mean, std = one.predict(NEW, return_std=True)
+        expected, same = plain.predict(NEW, return_std=True)
+        assert_allclose(mean, expected + (NEW - X.mean(axis=0)) @ weights, rtol=1e-6)
+        assert_allclose(std, same, rtol=1e-6)
+
+
+def test_rows_beyond_those_for_the_choice_are_searched_on_in_the_end(monkeypatch):
+    X, y = data(300)
+    monkeypatch.setattr(learn, "_SELECTION_ROWS", 80)
+    gp = fitted(X, y, objective="evidence", support="greedy", linear=False)
+    Q, _ = prior(gp, X, X, gp.support_)
+    expected = oracles.gp_log_evidence(y - y.mean(), Q + gp.noise_std_**2 * np.eye(len(X)))
+    assert_allclose(gp.log_evidence_, expected, rtol=1e-6)
+    assert (gp.support_[:, None] == X[None]).all(axis=2).any(axis=1).all()
+
+
 def test_the_shrunk_prior_widens_like_students_t():
     X, y = data(12)
     gp = fitted(X, y, prior="shrunk", n_support=5)
@@ -343,9 +367,9 @@ def test_a_fit_repeats_itself_and_leaves_its_data_alone():
         ({"support": "best"}, "support must be one of 'greedy', 'random', 'kmeans'; got 'best'. "),
         ({"objective": "loss"}, "objective must be one of 'bound', 'evidence'; got 'loss'. "),
         ({"variance": "fitc"}, "variance must be one of 'corrected', .*; got 'fitc'. "),
-        ({"prior": "flat"}, "prior must be one of 'weak', 'shrunk', None; got 'flat'. "),
+        ({"prior": "flat"}, "prior must be 'weak', 'shrunk' or None; got 'flat'. "),
         ({"n_support": 0}, "n_support must be a whole number, at least 1; got 0. "),
-        ({"linear": [1.0, 2.0]}, "linear must be True or False; got .*"),
+        ({"linear": [1.0]}, "linear must be True, False or 2 finite weights .*; got .*"),
         ({"tol": 0.0}, "tol must lie strictly between 0 and 1; got 0.0. "),
         ({"lengthscales": -1.0}, "lengthscales must be positive, .*; got -1.0. "),
         ({"noise_std": 0.0}, "noise_std must be positive; got 0.0. "),
@@ -379,6 +403,13 @@ def test_a_forecast_is_nearly_that_of_the_exact_process(series):
     exact = Forecaster(GPRegressor(), lags=2).fit(series[:120]).forecast(8)
     assert_allclose((ours.mean - exact.mean) / exact.std, 0.0, atol=0.1)
     assert_allclose(ours.std, exact.std, rtol=0.1)
+
+
+def test_a_linear_part_that_runs_away_gives_way():
+    y = datasets.make_mackey_glass(700)
+    model = Forecaster(ReducedRankGPRegressor(n_support=60), lags=range(1, 9)).fit(y[:600])
+    ahead = model.forecast(100)
+    assert np.abs(ahead.mean - y.mean()).max() < 2.0 * (y.max() - y.min())
 
 
 @pytest.mark.parametrize("variance", VARIANCES)

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from forecast_unc._typing import Array
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.kernel_posterior import KernelPosterior
+from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.regression.regressor import KernelRegressor
 
 # Free runs leave the training values if they are farther out than this many of their ranges, and
@@ -34,6 +35,7 @@ _NOISE_FOR_DIGITS = 2.0
 _RUNS, _LONGEST, _FARTHEST = 20, 100, 100.0
 
 Mean = Callable[[Array], Array]
+Process = GPRegressor | ReducedRankGPRegressor
 
 
 class Training(NamedTuple):
@@ -90,7 +92,7 @@ def bounded(regressor: KernelRegressor, training: Training) -> tuple[KernelRegre
     why : str
         Empty if the regressor is the one that came.
     """
-    if not isinstance(regressor, GPRegressor) or regressor.prior is None:
+    if not isinstance(regressor, Process) or regressor.prior is None:
         return regressor, ""
     if not isinstance(regressor.posterior_, KernelPosterior):
         return regressor, ""
@@ -169,8 +171,8 @@ def excess(mean: Mean, training: Training) -> float:
 
 
 def _others(
-    regressor: GPRegressor, weights: Array, training: Training
-) -> Iterator[tuple[GPRegressor, float, str]]:
+    regressor: Process, weights: Array, training: Training
+) -> Iterator[tuple[Process, float, str]]:
     """The process with other linear parts, fitted, their evidence, and what they are.
 
     Weights learned from the same rows cost half a log n each, as in Schwarz's criterion.
@@ -186,7 +188,7 @@ def _others(
     yield other, other.log_evidence_, "no linear part"
 
 
-def _fitted(regressor: GPRegressor, linear: bool | Array, training: Training) -> GPRegressor:
+def _fitted(regressor: Process, linear: bool | Array, training: Training) -> Process:
     """The regressor with another linear part, learned anew."""
-    other: GPRegressor = clone(regressor).set_params(linear=linear)
+    other: Process = clone(regressor).set_params(linear=linear)
     return other.fit(training.X, training.target)

@@ -66,7 +66,7 @@ class Learner:
         rng: np.random.Generator,
     ) -> None:
         self.Z, self.t, self.rng = Z, t, rng
-        self.kind, self.linear, self.tol = objective, bool(exact.linear), exact.tol
+        self.kind, self.linear, self.tol = objective, exact._learns_linear, exact.tol
         some = _some_rows(len(t), _START_ROWS, rng)
         evidence = GaussianProcessEvidence(Z[some], t[some], self.linear)
         self.space: _SearchSpace = exact._search_space(evidence, scale[:-1], float(scale[-1]))

@@ -28,6 +28,7 @@ class Support(NamedTuple):
     centers: Array  # (m, d), U, measured from the input offset
     root: Array  # (m, m), Cholesky factor of K_uu + jI
     hyper: Hyperparameters
+    mean_weights: Array  # (d,), of a linear prior mean
 
     def triangle(self) -> Array:
         """What is known without rows, (M + 1, M + 1): see `with_rows`."""
@@ -77,7 +78,7 @@ class Support(NamedTuple):
             if len(std):
                 block[:, m:-2] = inputs * std[:-1]
                 block[:, -2] = std[-1]
-            block[:, -1] = y[rows] - hyper.output_offset
+            block[:, -1] = y[rows] - hyper.output_offset - inputs @ self.mean_weights
             block /= hyper.noise_std
             panel = min(_PANEL, len(out))
             out, *_ = dtpqrt(0, panel, out, block, overwrite_a=1, overwrite_b=1)
@@ -118,6 +119,7 @@ class Support(NamedTuple):
         mean: Array = dtrsv(np.asfortranarray(triangle[:-1, :-1]), triangle[:-1, -1])
         linear = np.zeros(d + 1)
         linear[: len(self.linear_std)] = self.linear_std * mean[m:]
+        linear[:-1] += self.mean_weights
         return np.concatenate([mean[:m], linear])
 
     def posterior(self, triangle: Array, corrected: bool) -> KernelPosterior:
@@ -160,7 +162,7 @@ class Support(NamedTuple):
         )
 
 
-def support(centers: Array, hyper: Hyperparameters) -> Support:
+def support(centers: Array, hyper: Hyperparameters, mean_weights: Array) -> Support:
     """A model with these centers and hyper-parameters, without data.
 
     Parameters
@@ -169,9 +171,11 @@ def support(centers: Array, hyper: Hyperparameters) -> Support:
         Centers, measured from the input offset.
     hyper : Hyperparameters
         In the units of the data.
+    mean_weights : ndarray of shape (d,)
+        Weights of a linear prior mean; zeros for none.
 
     Returns
     -------
     Support
     """
-    return Support(centers, center_root(centers, hyper.lengthscales), hyper)
+    return Support(centers, center_root(centers, hyper.lengthscales), hyper, mean_weights)

@@ -25,8 +25,6 @@ from forecast_unc.regression.reduced_rank.support import SupportKind
 from forecast_unc.regression.regressor import KernelRegressor, LeadingMeans
 from forecast_unc.regression.standardize import (
     Lengthscales,
-    check_lengthscales,
-    check_noise_std,
     column_scale,
 )
 
@@ -34,7 +32,6 @@ _CHOICES = {
     "support": ("greedy", "random", "kmeans"),
     "objective": ("bound", "evidence"),
     "variance": ("corrected", "standard", "augmented"),
-    "prior": ("weak", "shrunk", None),
 }
 
 
@@ -72,9 +69,10 @@ class ReducedRankGPRegressor(KernelRegressor):
         model above: away from the centers the function has none. "augmented" (RRGP*) adds a
         center at each test input: there is no closed form for uncertain inputs then, and a
         prediction costs O(n m).
-    linear : bool, default=True
+    linear : bool or array-like of shape (d,), default=True
         Include the linear term and a bias. With them the forecast far from the data follows
-        a linear autoregression; without, it returns to the mean.
+        a linear autoregression; without, it returns to the mean. Numbers are the weights of a
+        linear prior mean, in units of y per unit of the inputs: they are kept.
     prior : {"weak", "shrunk", None}, default="weak"
         Of the hyper-parameters, as in `GPRegressor`; the variances of "augmented" are not those of
         Student's t with "shrunk".
@@ -137,7 +135,7 @@ class ReducedRankGPRegressor(KernelRegressor):
         support: SupportKind = "greedy",
         objective: Objective = "bound",
         variance: Variance = "corrected",
-        linear: bool = True,
+        linear: bool | ArrayLike = True,
         prior: Literal["weak", "shrunk"] | None = "weak",
         lengthscales: Lengthscales = None,
         noise_std: float | None = None,
@@ -178,31 +176,36 @@ class ReducedRankGPRegressor(KernelRegressor):
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
         n, d = X.shape
-        self._check_parameters(d)
+        exact = self._exact
+        exact._check_parameters(d)
+        self._check_parameters()
         input_offset, output_offset = X.mean(axis=0), float(y.mean())
-        input_scale, output_scale = column_scale(X), float(column_scale(y[:, None])[0])
-        Z, t = (X - input_offset) / input_scale, (y - output_offset) / output_scale
+        mean_weights = np.zeros(d) if isinstance(self.linear, (bool, np.bool_)) else self.linear
+        mean_weights = np.array(mean_weights, dtype=np.float64)
+        rest = y - output_offset - (X - input_offset) @ mean_weights
+        input_scale, output_scale = column_scale(X), float(column_scale(rest[:, None])[0])
+        Z, t = (X - input_offset) / input_scale, rest / output_scale
         with blas_threads(n):
             scale = np.append(input_scale, output_scale)
             rng = generator(0 if self.random_state is None else self.random_state)
-            learner = Learner(Z, t, self._exact, scale, self.objective, rng)
+            learner = Learner(Z, t, exact, scale, self.objective, rng)
             learned = learner.learn(self.n_support, self.support)
             scales = np.exp(learned.theta)
             self.lengthscales_ = scales[:d] * input_scale
             self.amplitude_ = float(scales[d]) * output_scale
-            linear_scale = scales[d + 1] * output_scale * bool(self.linear)
+            linear_scale = scales[d + 1] * output_scale * exact._learns_linear
             self.linear_scale_ = linear_scale / input_scale
             self.noise_std_ = float(scales[-1]) * output_scale
             hyper = Hyperparameters(
                 self.lengthscales_,
                 self.amplitude_,
-                np.append(self.linear_scale_, output_scale * bool(self.linear)),
+                np.append(self.linear_scale_, output_scale * exact._learns_linear),
                 self.noise_std_,
                 input_offset,
                 output_offset,
-                1.0 if self.variance == "augmented" else self._exact._widening(n),
+                1.0 if self.variance == "augmented" else exact._widening(n),
             )
-            self._model = support(learned.centers * input_scale, hyper)
+            self._model = support(learned.centers * input_scale, hyper, mean_weights)
             self._take_in(X, y, self._model.triangle(), 0)
         self.support_ = self._model.centers + input_offset
         self.log_evidence_ = learned.value - n * float(np.log(output_scale))
@@ -291,14 +294,15 @@ class ReducedRankGPRegressor(KernelRegressor):
     def _exact(self) -> GPRegressor:
         """The process that this is a projection of."""
         return GPRegressor(
-            linear=bool(self.linear),
+            linear=self.linear,
             prior=self.prior,
             lengthscales=self.lengthscales,
             noise_std=self.noise_std,
             tol=self.tol,
         )
 
-    def _check_parameters(self, d: int) -> None:
+    def _check_parameters(self) -> None:
+        """Raise unless what the exact process does not have is one of its choices."""
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
                 listed = ", ".join(map(repr, allowed))
@@ -306,17 +310,7 @@ class ReducedRankGPRegressor(KernelRegressor):
                     f"{name} must be one of {listed}; got {getattr(self, name)!r}. "
                     f"Use {allowed[0]!r} unless you compare."
                 )
-        if not isinstance(self.linear, (bool, np.bool_)):
-            raise ValueError(
-                f"linear must be True or False; got {self.linear!r}. True learns the weights."
-            )
-        if not isinstance(self.tol, (int, float, np.number)) or not 0.0 < self.tol < 1.0:
-            raise ValueError(
-                f"tol must lie strictly between 0 and 1; got {self.tol!r}. 1e-4 is a loose one."
-            )
         check_whole("n_support", self.n_support, 1, "200 is a good start.")
-        check_lengthscales(self.lengthscales, d, "learn them")
-        check_noise_std(self.noise_std)
 
 
 def _digest(X: Array, y: Array) -> bytes:

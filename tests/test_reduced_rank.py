@@ -105,7 +105,7 @@ def test_with_all_rows_as_centers_it_is_the_exact_process():
     for variance in VARIANCES:
         gp = ReducedRankGPRegressor(n_support=60, support="random", variance=variance, tol=1e-8)
         gp.fit(X, y)
-        # the jitter is a variance of 1e-6 amplitudes beside the noise
+        # the jitter is next to nothing beside the noise; two searches
         assert_allclose(gp.log_evidence_, exact.log_evidence_, atol=0.1)
         if variance != "standard":
             assert_allclose(gp.predict(NEW, True), exact.predict(NEW, True), rtol=0.01)
@@ -332,8 +332,9 @@ def test_weights_of_a_linear_prior_mean_are_added(rng):
     for one in (gp, gp.condition(X[::-1], y[::-1])):
         mean, std = one.predict(NEW, return_std=True)
         expected, same = plain.predict(NEW, return_std=True)
-        assert_allclose(mean, expected + (NEW - X.mean(axis=0)) @ weights, rtol=1e-6)
-        assert_allclose(std, same, rtol=1e-6)
+        # two searches, which end within their tolerance
+        assert_allclose(mean, expected + (NEW - X.mean(axis=0)) @ weights, rtol=1e-3)
+        assert_allclose(std, same, rtol=1e-3)
 
 
 def test_rows_beyond_those_for_the_choice_are_searched_on_in_the_end(monkeypatch):

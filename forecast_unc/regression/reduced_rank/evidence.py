@@ -12,12 +12,13 @@ from forecast_unc._typing import Array
 from forecast_unc.regression.cholesky import inverse
 from forecast_unc.regression.kernels import exponent_factors, squared_exponential
 
-JITTER = 1e-6
+JITTER = 1e-8
 """Variance of an error of the function's value at each center, in squared amplitudes.
 
 Centers that nearly coincide would make the matrix of their kernels singular. The model with these
 errors is a model too: evidence, gradient and posterior are exactly its own. Its function has no
-less than this variance at a center.
+less than this variance at a center: that of the least noise of `GPRegressor`. With 1e-6 the error of
+a smooth function without noise was 7e-4 stds in the place of 1.5e-4 (2000 rows, 200 centers).
 """
 
 # Rows of a block: (500, 512) numbers take 2 MB. Products of 256 to 1024 columns ran at the same

@@ -164,7 +164,9 @@ class GreedySupport:
 
     def _gains(self) -> Array:
         """Gain of each slot, in nats; minus infinity where it is free."""
-        S, Q = self._gg / self._delta, self._gy / np.sqrt(self._delta)
+        # a square, but of a double of a center nothing but roundoff is left
+        S = np.maximum(self._gg, 0.0) / self._delta
+        Q = self._gy / np.sqrt(self._delta)
         gains = 0.5 * (Q**2 / (1.0 + S) - np.log1p(S))
         gains[self._free] = -np.inf
         if self._bound or gains.max() <= 0.0:

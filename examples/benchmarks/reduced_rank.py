@@ -147,7 +147,7 @@ def gpytorch_at_bound(X, y, centers):
             for raw, at, power, low in parts
         ]
         calls.append(time.perf_counter() - start)
-        return float(loss), np.concatenate(gradient)
+        return loss.item(), np.concatenate(gradient)
 
     def predict(log_theta, X_test):
         set_to(log_theta)

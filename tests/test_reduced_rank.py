@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from forecast_unc import Forecaster, GPRegressor, ReducedRankGPRegressor, datasets
 from forecast_unc.regression.reduced_rank import learn
-from forecast_unc.regression.reduced_rank.evidence import JITTER
+from forecast_unc.regression.reduced_rank.centers import JITTER
 from forecast_unc.regression.reduced_rank.support import CANDIDATES, GreedySupport, cluster_means
 from tests import oracles
 

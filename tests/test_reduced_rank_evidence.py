@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.reduced_rank.evidence import BLOCK, JITTER, ReducedRankEvidence
+from forecast_unc.regression.reduced_rank.centers import BLOCK, JITTER
+from forecast_unc.regression.reduced_rank.evidence import ReducedRankEvidence
 from tests import oracles
 
 LENGTHSCALES = np.array([0.8, 1.7, 5.0])

@@ -29,7 +29,8 @@ from scipy.linalg.blas import dgemm
 from scipy.optimize import minimize
 
 from forecast_unc import Forecaster, ReducedRankGPRegressor
-from forecast_unc.regression.reduced_rank.evidence import BLOCK, JITTER, ReducedRankEvidence
+from forecast_unc.regression.reduced_rank.centers import BLOCK, JITTER
+from forecast_unc.regression.reduced_rank.evidence import ReducedRankEvidence
 from forecast_unc.regression.reduced_rank.support import cluster_means
 
 SUPPORTS, OBJECTIVES = ("greedy", "kmeans", "random"), ("bound", "evidence")

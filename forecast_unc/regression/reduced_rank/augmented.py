@@ -10,7 +10,7 @@ from forecast_unc.regression.augmented import Augmentation
 from forecast_unc.regression.differences import slope_by_differences
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
-from forecast_unc.regression.reduced_rank.evidence import JITTER, row_blocks
+from forecast_unc.regression.reduced_rank.centers import JITTER, row_blocks
 from forecast_unc.regression.reduced_rank.posterior import Support
 
 

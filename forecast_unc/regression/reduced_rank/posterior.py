@@ -10,7 +10,7 @@ from forecast_unc._typing import Array
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.noisy_inputs.posterior import Hyperparameters
-from forecast_unc.regression.reduced_rank.evidence import JITTER, center_root, row_blocks
+from forecast_unc.regression.reduced_rank.centers import JITTER, center_root, row_blocks
 
 # Columns reduced at once: 16 and 32 ran at the same rate with 200 and 500 centers.
 _PANEL = 32

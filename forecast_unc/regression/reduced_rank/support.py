@@ -10,7 +10,8 @@ from sklearn.cluster import kmeans_plusplus
 
 from forecast_unc._typing import Array
 from forecast_unc.regression.kernels import squared_exponential
-from forecast_unc.regression.reduced_rank.evidence import JITTER, Objective, row_blocks
+from forecast_unc.regression.reduced_rank.centers import JITTER, row_blocks
+from forecast_unc.regression.reduced_rank.evidence import Objective
 
 SupportKind = Literal["greedy", "random", "kmeans"]
 

@@ -34,6 +34,9 @@ _NOISE_FOR_DIGITS = 2.0
 # Free runs: how many, their longest, and how far out they are followed, in ranges.
 _RUNS, _LONGEST, _FARTHEST = 20, 100, 100.0
 
+# Rows, about, at which the kernel part is looked at: its features are a number a center and row.
+_MOST_ROWS = 10_000
+
 Mean = Callable[[Array], Array]
 Process = GPRegressor | ReducedRankGPRegressor
 
@@ -103,7 +106,8 @@ def bounded(regressor: KernelRegressor, training: Training) -> tuple[KernelRegre
     weights, left = least_squares(training)
     own = regressor.posterior_.weights[-len(weights) - 1 : -1]
     centered = training.X - training.X.mean(axis=0)
-    smooth = regressor.posterior_.mean(training.X) - centered @ own
+    some = slice(None, None, max(1, len(centered) // _MOST_ROWS))
+    smooth = regressor.posterior_.mean(training.X[some]) - centered[some] @ own
     if smooth.std() <= left and regressor.noise_std_ <= _NOISE_FOR_DIGITS * left:
         return regressor, ""
     root = largest_root(own, training)

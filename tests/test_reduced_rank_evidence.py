@@ -6,6 +6,7 @@ import pytest
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.reduced_rank.centers import BLOCK, JITTER
 from forecast_unc.regression.reduced_rank.evidence import ReducedRankEvidence
+from forecast_unc.regression.reduced_rank.fitc import IndependentRestEvidence
 from tests import oracles
 
 LENGTHSCALES = np.array([0.8, 1.7, 5.0])
@@ -25,15 +26,25 @@ def definition(X, y, centers, objective, linear, lengthscales, amplitude, linear
     Kuu = oracles.squared_exponential(centers, centers, lengthscales)
     Kfu = oracles.squared_exponential(X, centers, lengthscales)
     Q = amplitude**2 * Kfu @ np.linalg.solve(Kuu + JITTER * np.eye(len(centers)), Kfu.T)
+    nonlinear = np.diagonal(Q).copy()
     left = len(X) * amplitude**2 - np.trace(Q)
     if linear:
         Q += linear_scale**2 * X @ X.T + 1.0
+    rest = amplitude**2 * np.diag(1.0 - nonlinear / amplitude**2)
+    if objective == "fitc":
+        Q += rest
     value = -oracles.gp_log_evidence(y, Q + noise**2 * np.eye(len(X)))
     return value + (0.5 * left / noise**2 if objective == "bound" else 0.0)
 
 
+def evidence(X, y, centers, linear, objective):
+    if objective == "fitc":
+        return IndependentRestEvidence(X, y, centers, linear)
+    return ReducedRankEvidence(X, y, centers, linear, objective=objective)
+
+
 @pytest.mark.parametrize("linear", [True, False], ids=["linear", "no linear"])
-@pytest.mark.parametrize("objective", ["evidence", "bound"])
+@pytest.mark.parametrize("objective", ["evidence", "bound", "fitc"])
 def test_value_and_gradient_are_those_of_the_definition(data, objective, linear):
     X, y, centers = data
 
@@ -41,7 +52,7 @@ def test_value_and_gradient_are_those_of_the_definition(data, objective, linear)
         theta = np.exp(log_theta)
         return definition(X, y, centers, objective, linear, theta[:3], *theta[3:])
 
-    model = ReducedRankEvidence(X, y, centers, linear, objective=objective)
+    model = evidence(X, y, centers, linear, objective)
     value, gradient = model(LENGTHSCALES, *SCALES)
     theta = np.log(np.concatenate([LENGTHSCALES, SCALES]))
     np.testing.assert_allclose(value, at(theta), rtol=1e-9)
@@ -52,11 +63,11 @@ def test_value_and_gradient_are_those_of_the_definition(data, objective, linear)
 
 @pytest.mark.parametrize("noise", [1e-3, 1e-1, 3.0])
 @pytest.mark.parametrize("length", [0.1, 1.0, 30.0])
-@pytest.mark.parametrize("objective", ["evidence", "bound"])
+@pytest.mark.parametrize("objective", ["evidence", "bound", "fitc"])
 def test_at_any_condition_the_gradient_is_that_of_the_value(data, objective, length, noise):
     """From kernels that hardly overlap to a K_uu of rank 3, from no noise to nothing else."""
     X, y, centers = data
-    model = ReducedRankEvidence(X, y, centers, True, objective=objective)
+    model = evidence(X, y, centers, True, objective)
     scales = length * np.array([1.0, 2.0, 3.0]), 1.3, 0.4, noise
     value, gradient = model(*scales)
     theta = np.log(np.concatenate([scales[0], scales[1:]]))

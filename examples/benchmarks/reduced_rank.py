@@ -205,7 +205,7 @@ def predict_ours(X, y, centers, theta, X_test):
 
     d = X.shape[1]
     hyper = Hyperparameters(theta[:d], theta[d], np.zeros(d + 1), theta[-1], np.zeros(d), 0.0)
-    model = support(centers, hyper, np.zeros(d))
+    model = support(centers, hyper, np.zeros(d), independent_rest=False)
     posterior = model.posterior(model.with_rows(model.triangle(), X, y), corrected=True)
     mean, var = posterior.predict(X_test)
     return mean, np.sqrt(var)

@@ -15,15 +15,17 @@ from forecast_unc.regression.reduced_rank.centers import BLOCK, center_root, row
 Objective = Literal["evidence", "bound"]
 
 
-class _Sums(NamedTuple):
+class Sums(NamedTuple):
     """What one pass over the rows leaves, V = L^-1 K of unit amplitude, Psi = [X, 1]."""
 
     kernel: Array  # (m, m), V V', lower triangle
     cross: Array  # (m, p), V Psi
     target: Array  # (m,), V y
+    linear: Array  # (p, p), Psi' Psi
+    linear_target: Array  # (p,), Psi' y
 
 
-class _Solution(NamedTuple):
+class Solution(NamedTuple):
     """Of the M = m + p whitened weights, B = I + Phi' Phi / s^2."""
 
     precision: Array  # (M, M), B^-1
@@ -218,7 +220,7 @@ class ReducedRankEvidence:
         dgemm(1.0, left, right, trans_a=1, c=out, overwrite_c=1)
         return np.exp(out, out=out)
 
-    def _accumulate(self, chol: Array, lengthscales: Array) -> _Sums:
+    def _accumulate(self, chol: Array, lengthscales: Array) -> Sums:
         """The first pass: sums over the rows."""
         m, p = len(self.centers), len(self._linear_target)
         left, _ = exponent_factors((self.centers / lengthscales).T)
@@ -232,34 +234,34 @@ class ReducedRankEvidence:
                 psi = self._psi(rows)
                 cross = dgemm(1.0, V, psi, trans_b=1, beta=1.0, c=cross, overwrite_c=1)
             target += dgemv(1.0, V, self.y[rows])
-        return _Sums(gram, cross, target)
+        return Sums(gram, cross, target, self._linear_gram, self._linear_target)
 
     def _solve(
-        self, sums: _Sums, amplitude: float, scales: Array, noise_var: float
-    ) -> _Solution | None:
+        self, sums: Sums, amplitude: float, scales: Array, noise_var: float
+    ) -> Solution | None:
         """Posterior of the whitened weights; None if B is not positive definite."""
         m, p = sums.cross.shape
         B = np.zeros((m + p, m + p), order="F")  # its lower triangle
         B[:m, :m] = amplitude**2 / noise_var * sums.kernel
         B[m:, :m] = (amplitude / noise_var * sums.cross * scales).T
-        B[m:, m:] = np.outer(scales, scales) / noise_var * self._linear_gram
+        B[m:, m:] = np.outer(scales, scales) / noise_var * sums.linear
         B.ravel(order="K")[:: m + p + 1] += 1.0
         chol, info = dpotrf(B, lower=1, clean=0, overwrite_a=1)
         if info or not np.isfinite(np.diagonal(chol)).all():
             return None
-        target = np.concatenate([amplitude * sums.target, scales * self._linear_target])
+        target = np.concatenate([amplitude * sums.target, scales * sums.linear_target])
         mean, _ = dpotrs(chol, target / noise_var, lower=1)
         half_log_det = float(np.log(np.diagonal(chol)).sum())
         precision = np.tril(inverse(chol, overwrite=True))
         precision += np.tril(precision, -1).T
-        return _Solution(np.asfortranarray(precision), mean, half_log_det)
+        return Solution(np.asfortranarray(precision), mean, half_log_det)
 
     def _second_pass(
         self,
         chol: Array,
         lengthscales: Array,
-        sums: _Sums,
-        solution: _Solution,
+        sums: Sums,
+        solution: Solution,
         amplitude: float,
         scales: Array,
         noise_var: float,
@@ -276,7 +278,7 @@ class ReducedRankEvidence:
         inner = solution.precision[:m, :m].copy(order="F")
         if self.objective == "bound":
             inner.ravel(order="K")[:: m + 1] -= 1.0
-        H = amplitude**2 * beta * _between(chol, inner)
+        H = amplitude**2 * beta * between(chol, inner)
         side = np.empty((m, len(scales) + 1), order="F")
         side[:, :-1] = amplitude * beta * solution.precision[:m, m:] * scales
         side[:, -1] = -amplitude * solution.mean[:m]
@@ -299,36 +301,35 @@ class ReducedRankEvidence:
             G *= K
             right = np.vstack([Z, Z**2, np.ones((1, len(residual)))])
             pushed = dgemm(1.0, G, right, trans_b=1, beta=1.0, c=pushed, overwrite_c=1)
-        total = pushed[:, d : 2 * d].sum(axis=0) - 2.0 * np.einsum("dm,md->d", U, pushed[:, :d])
-        total += U**2 @ pushed[:, -1]
-        return squares, total + self._center_part(chol, U, sums, solution, amplitude, beta)
-
-    def _center_part(
-        self,
-        chol: Array,
-        U: Array,
-        sums: _Sums,
-        solution: _Solution,
-        amplitude: float,
-        beta: float,
-    ) -> Array:
-        r"""What the kernels between the centers add to the gradient in the log length-scales.
-
-        The gradient in K_uu is -L^-T ([I - B^-1]_mm - mu_m mu_m') L^-1 / 2.
-        """
-        m = len(self.centers)
-        mean = solution.mean[:m]
-        inner = np.eye(m) - solution.precision[:m, :m] - np.outer(mean, mean)
+        total = by_lengthscale(pushed, U)
+        inner = self._center_matrix(solution)
         if self.objective == "bound":
             gram = np.tril(sums.kernel)
             inner -= amplitude**2 * beta * (gram + np.tril(gram, -1).T)
-        M = -0.5 * _between(chol, np.asfortranarray(inner))
+        return squares, total + self._center_part(chol, U, inner)
+
+    def _center_matrix(self, solution: Solution) -> Array:
+        """[I - B^-1]_mm - mu_m mu_m'."""
+        m = len(self.centers)
+        mean = solution.mean[:m]
+        return np.asarray(np.eye(m) - solution.precision[:m, :m] - np.outer(mean, mean))
+
+    def _center_part(self, chol: Array, U: Array, inner: Array) -> Array:
+        """What a gradient -L^-T A L^-1 / 2 in K_uu is in the log length-scales."""
+        M = -0.5 * between(chol, np.asfortranarray(inner))
         M *= squared_exponential(U.T, U.T, np.ones(len(U)))
         MU = dgemm(1.0, M, U, trans_b=1)  # (m, d)
         return np.asarray(2.0 * (U**2 @ M.sum(axis=1) - np.einsum("dm,md->d", U, MU)))
 
 
-def _between(chol: Array, inner: Array) -> Array:
+def by_lengthscale(pushed: Array, U: Array) -> Array:
+    """Gradient in the log length-scales, (d,), from (G o K) [Z; Z^2; 1]', (m, 2 d + 1)."""
+    d = len(U)
+    total = pushed[:, d : 2 * d].sum(axis=0) - 2.0 * np.einsum("dm,md->d", U, pushed[:, :d])
+    return np.asarray(total + U**2 @ pushed[:, -1])
+
+
+def between(chol: Array, inner: Array) -> Array:
     """L^-T A L^-1 for a symmetric A, (m, m)."""
     half: Array = dtrsm(1.0, chol, inner, lower=1, trans_a=1)
     return np.asarray(dtrsm(1.0, chol, np.asfortranarray(half.T), lower=1, trans_a=1))

@@ -11,6 +11,7 @@ from forecast_unc._typing import Array
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.gp import _LEAST_NOISE_RATIO, GPRegressor, _Objective, _SearchSpace
 from forecast_unc.regression.reduced_rank.evidence import Objective, ReducedRankEvidence
+from forecast_unc.regression.reduced_rank.fitc import IndependentRestEvidence
 from forecast_unc.regression.reduced_rank.support import GreedySupport, SupportKind, cluster_means
 
 # Rows, drawn at random, of the exact process whose hyper-parameters are the first start.
@@ -75,7 +76,7 @@ class Learner:
         found = exact._maximize(objective_there, self.space)
         self.start = objective_there.theta(found.log_hyperparameters)
 
-    def learn(self, n_support: int, support: SupportKind) -> Learned:
+    def learn(self, n_support: int, support: SupportKind, independent_rest: bool) -> Learned:
         """The best of the rounds.
 
         Parameters
@@ -84,6 +85,8 @@ class Learner:
             Centers at most.
         support : {"greedy", "random", "kmeans"}
             How they are chosen.
+        independent_rest : bool
+            Whether the last search is by the evidence of `IndependentRestEvidence`.
 
         Returns
         -------
@@ -101,15 +104,22 @@ class Learner:
             if gain < _LEAST_GAIN:
                 break
         assert best is not None
+        if independent_rest:
+            model = IndependentRestEvidence(self.Z, self.t, best.centers, self.linear)
+            return self._maximize(model, best.theta)
         if len(some) < len(self.t):
-            best = self._search(self.Z, self.t, best.centers, best.theta)
+            return self._search(self.Z, self.t, best.centers, best.theta)
         return best
 
     def _search(self, Z: Array, t: Array, centers: Array, theta: Array) -> Learned:
-        """Hyper-parameters for these rows and centers, by L-BFGS-B."""
+        """Hyper-parameters for these rows and centers."""
         streamed = ReducedRankEvidence(Z, t, centers, self.linear, objective=self.kind)
         if self.space.free[-1]:
             theta = self._with_noise(streamed, theta)
+        return self._maximize(streamed, theta)
+
+    def _maximize(self, streamed: ReducedRankEvidence, theta: Array) -> Learned:
+        """The maximum by L-BFGS-B from these hyper-parameters."""
         objective = _Objective(streamed, self.space, self.least_ratio)  # type: ignore[arg-type]
         bounds = self.space.bounds[self.space.free]
         options: Any = {"maxiter": _MOST_ITERATIONS, "ftol": self.tol, "gtol": 1e-4}
@@ -122,7 +132,7 @@ class Learner:
             )
         value = -float(found.fun) - objective.log_prior(found.x)
         return Learned(
-            centers,
+            streamed.centers,
             objective.theta(found.x),
             value,
             -float(found.fun),

@@ -3,7 +3,7 @@
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import dtrsv
+from scipy.linalg.blas import dtrsm, dtrsv
 from scipy.linalg.lapack import dtpqrt
 
 from forecast_unc._typing import Array
@@ -29,6 +29,7 @@ class Support(NamedTuple):
     root: Array  # (m, m), Cholesky factor of K_uu + jI
     hyper: Hyperparameters
     mean_weights: Array  # (d,), of a linear prior mean
+    independent_rest: bool  # the prior variance that the centers leave is noise of each row
 
     def triangle(self) -> Array:
         """What is known without rows, (M + 1, M + 1): see `with_rows`."""
@@ -49,10 +50,11 @@ class Support(NamedTuple):
     def with_rows(self, triangle: Array, X: Array, y: Array) -> Array:
         r"""The triangle after more rows.
 
-        It is R of a QR factorization of [phi(X) / s, y / s] stacked on what it was before: with
-        M weights, R' R has the precision of the weights as its first block, and R_MM^2 is the
-        least sum of squares. Orthogonal transformations alone: nothing drifts, however many rows
-        come one by one, at O(M^2) each, and no condition number is squared.
+        It is R of a QR factorization of [phi(X), y], each row divided by the std of its noise,
+        stacked on what it was before: with M weights, R' R has the precision of the weights as
+        its first block, and R_MM^2 is the least sum of squares. Orthogonal transformations alone:
+        nothing drifts, however many rows come one by one, at O(M^2) each, and no condition number
+        is squared.
 
         Parameters
         ----------
@@ -79,29 +81,19 @@ class Support(NamedTuple):
                 block[:, m:-2] = inputs * std[:-1]
                 block[:, -2] = std[-1]
             block[:, -1] = y[rows] - hyper.output_offset - inputs @ self.mean_weights
-            block /= hyper.noise_std
+            block /= self._row_std(block[:, :m])[:, None]
             panel = min(_PANEL, len(out))
             out, *_ = dtpqrt(0, panel, out, block, overwrite_a=1, overwrite_b=1)
         return np.asarray(out)
 
-    def log_evidence(self, triangle: Array, n: int) -> float:
-        """log N(y | 0, Q + s^2 I) of the n rows that a triangle holds.
-
-        Parameters
-        ----------
-        triangle : ndarray of shape (M + 1, M + 1)
-            With the rows.
-        n : int
-            Their number.
-
-        Returns
-        -------
-        float
-        """
-        before, after = (np.abs(np.diagonal(t)[:-1]) for t in (self.triangle(), triangle))
-        log_det = 2.0 * (np.log(after).sum() - np.log(before).sum())
-        scale = n * np.log(2.0 * np.pi * self.hyper.noise_std**2)
-        return float(-0.5 * (scale + log_det + triangle[-1, -1] ** 2))
+    def _row_std(self, kernel: Array) -> Array:
+        """Std of what the weights do not explain of rows with kernels (r, m): (r,)."""
+        noise_var = self.hyper.noise_std**2
+        if not self.independent_rest:
+            return np.full(len(kernel), np.sqrt(noise_var))
+        V: Array = dtrsm(1.0, self.root, kernel, side=1, lower=1, trans_a=1)
+        rest = 1.0 - np.einsum("rm,rm->r", V, V)
+        return np.asarray(np.sqrt(noise_var + self.hyper.amplitude**2 * rest))
 
     def weights(self, triangle: Array) -> Array:
         """Mean weights of [k(U, x); x; 1], (m + d + 1,).
@@ -162,7 +154,9 @@ class Support(NamedTuple):
         )
 
 
-def support(centers: Array, hyper: Hyperparameters, mean_weights: Array) -> Support:
+def support(
+    centers: Array, hyper: Hyperparameters, mean_weights: Array, independent_rest: bool
+) -> Support:
     """A model with these centers and hyper-parameters, without data.
 
     Parameters
@@ -173,9 +167,13 @@ def support(centers: Array, hyper: Hyperparameters, mean_weights: Array) -> Supp
         In the units of the data.
     mean_weights : ndarray of shape (d,)
         Weights of a linear prior mean; zeros for none.
+    independent_rest : bool
+        Whether the prior variance that the centers leave of a row is noise of it (FITC), or not
+        there (DTC).
 
     Returns
     -------
     Support
     """
-    return Support(centers, center_root(centers, hyper.lengthscales), hyper, mean_weights)
+    root = center_root(centers, hyper.lengthscales)
+    return Support(centers, root, hyper, mean_weights, independent_rest)

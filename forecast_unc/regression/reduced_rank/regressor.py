@@ -189,7 +189,8 @@ class ReducedRankGPRegressor(KernelRegressor):
             scale = np.append(input_scale, output_scale)
             rng = generator(0 if self.random_state is None else self.random_state)
             learner = Learner(Z, t, exact, scale, self.objective, rng)
-            learned = learner.learn(self.n_support, self.support)
+            independent = self.objective == "evidence" and self.variance == "corrected"
+            learned = learner.learn(self.n_support, self.support, independent)
             scales = np.exp(learned.theta)
             self.lengthscales_ = scales[:d] * input_scale
             self.amplitude_ = float(scales[d]) * output_scale
@@ -205,7 +206,7 @@ class ReducedRankGPRegressor(KernelRegressor):
                 output_offset,
                 1.0 if self.variance == "augmented" else exact._widening(n),
             )
-            self._model = support(learned.centers * input_scale, hyper, mean_weights)
+            self._model = support(learned.centers * input_scale, hyper, mean_weights, independent)
             self._take_in(X, y, self._model.triangle(), 0)
         self.support_ = self._model.centers + input_offset
         self.log_evidence_ = learned.value - n * float(np.log(output_scale))

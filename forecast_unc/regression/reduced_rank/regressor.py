@@ -30,7 +30,7 @@ from forecast_unc.regression.standardize import (
 
 _CHOICES = {
     "support": ("greedy", "random", "kmeans"),
-    "objective": ("bound", "evidence"),
+    "objective": ("evidence", "bound"),
     "variance": ("corrected", "standard", "augmented"),
 }
 
@@ -57,12 +57,14 @@ class ReducedRankGPRegressor(KernelRegressor):
         "kmeans" the means of clusters of the rows; "random" any rows. The first two depend on
         the length-scales: choice and search take turns while that gains a nat, twice at
         most, on at most 10,000 rows; the last search is on all.
-    objective : {"bound", "evidence"}, default="bound"
+    objective : {"evidence", "bound"}, default="evidence"
         What centers and hyper-parameters maximize. "evidence" is the log marginal likelihood of the
-        model above; "bound" is it less tr(K - Q) / (2 s^2), a lower bound on the log evidence of
-        the exact process (Titsias 2009). "evidence" fits the mean more closely where centers are
-        few, with an amplitude that "corrected" variances are far too large with: take it with
-        "standard" for predictions among the data.
+        model whose variance is asked for: of the one above, or with "corrected" of the one where
+        what the centers leave of a row's prior variance is noise of that row (FITC; centers are
+        chosen by that of the model above). "bound" is that of the model above less
+        tr(K - Q) / (2 s^2), a lower bound on the log evidence of the exact process (Titsias 2009):
+        it takes for noise what the centers do not follow, but does not over-fit more than the exact
+        process does.
     variance : {"corrected", "standard", "augmented"}, default="corrected"
         "corrected" adds the prior variance that the centers leave, so that the variance returns
         to the prior's away from them, and has closed forms throughout. "standard" is that of the
@@ -112,7 +114,7 @@ class ReducedRankGPRegressor(KernelRegressor):
     References
     ----------
     Quinonero-Candela, PhD thesis, DTU (2004), ch. 3; Quinonero-Candela & Rasmussen, JMLR 6 (2005);
-    Titsias, AISTATS 2009.
+    Snelson & Ghahramani, NIPS 18 (2006); Titsias, AISTATS 2009.
 
     Examples
     --------
@@ -133,7 +135,7 @@ class ReducedRankGPRegressor(KernelRegressor):
         *,
         n_support: int = 200,
         support: SupportKind = "greedy",
-        objective: Objective = "bound",
+        objective: Objective = "evidence",
         variance: Variance = "corrected",
         linear: bool | ArrayLike = True,
         prior: Literal["weak", "shrunk"] | None = "weak",

@@ -5,7 +5,7 @@
    k-means centers, kept where they are, from the same start, by the same bound (no linear part, no
    prior, the same jitter), with SciPy's L-BFGS-B for both. The evaluations of both are timed, too.
 2. Growth: fit and 100-step forecast of a simulated series (a bent autoregression, 8 lags, m = 200),
-   each length in a process of its own: times, and the peak of its memory.
+   each length in a process of its own: processor times, and the peak of its memory.
 3. Rate of one evidence gradient against dgemm of the same shape, for 2 n m^2 multiply-adds.
 
     python examples/benchmarks/reduced_rank.py --data uci_kin40k.npz
@@ -224,13 +224,13 @@ def bent_autoregression(n):
 
 
 def one_length(n, m):
-    """Seconds of fit and forecast, and the peak of memory in MB, printed."""
+    """Processor seconds of fit and forecast, and the peak of memory in MB, printed."""
     y = bent_autoregression(n)
-    start = time.perf_counter()
+    start = time.process_time()
     model = Forecaster(ReducedRankGPRegressor(n_support=m), lags=range(1, 9)).fit(y)
-    fitted = time.perf_counter()
+    fitted = time.process_time()
     model.forecast(100)
-    end = time.perf_counter()
+    end = time.process_time()
     regressor = model.models_[0].regressor
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     print(fitted - start, end - fitted, regressor.n_iter_, peak)

@@ -271,24 +271,11 @@ class ErrorsInVariablesGP(GPRegressor):
                 f"definite with {kind!r}. Leave noise out."
             )
         theta[-2] = np.log(noise(theta)[0])
-        self._take(np.exp(theta), evidence.groups, input_scale, output_scale)
+        self._set_hyperparameters(theta[:-1], evidence.groups, input_scale, output_scale)
+        self.observation_std_ = float(np.exp(theta[-1])) * output_scale
         log_prior = -0.5 * float(precision @ (result.x - median) ** 2)
         self.log_evidence_ = -value - log_prior - len(evidence.y) * float(np.log(output_scale))
         self.converged_, self.n_iter_ = bool(result.success), int(result.nit)
-
-    def _take(
-        self, scales: Array, groups: NDArray[np.intp], input_scale: Array, output_scale: float
-    ) -> None:
-        """Set the hyper-parameters [l, a, tau, s_w, s_e] of standardized data."""
-        d = len(input_scale)
-        self.lengthscales_ = scales[:d] * input_scale
-        self.amplitude_ = float(scales[d]) * output_scale
-        tau = np.append(scales[d + 1 : -2], 0.0)
-        tau = np.where(groups < 0, 0.0, tau[groups]) * float(self._learns_linear)
-        self.linear_scale_ = tau * output_scale / input_scale
-        self._linear_std = np.append(self.linear_scale_, self._bias_scale)
-        self.noise_std_ = float(scales[-2]) * output_scale
-        self.observation_std_ = float(scales[-1]) * output_scale
 
     def _set_posterior(self, X: Array, y: Array, errors: SharedErrors) -> None:
         """The posterior of rows, with the slopes as they were when the noises were learned."""

@@ -112,7 +112,7 @@ class FittedModel:
         rows = _noisy_rows(specification, differencing, past)
         regressor, noise = rows.learn(clone(specification.regressor), specification.noise)
         if specification.noise == "process":
-            regressor, why = bounded(regressor, _training(specification, differencing, past))
+            regressor, why = bounded(regressor, _training(specification, differencing, past, rows))
             if why:
                 specification = replace(
                     specification, regressor=clone(regressor), why=f"{specification.why}; {why}"
@@ -410,10 +410,11 @@ def _rows(
     return times, X, target if anchor is None else target - X[:, anchor]
 
 
-def _training(specification: Specification, differencing: Differencing, past: Past) -> Training:
+def _training(
+    specification: Specification, differencing: Differencing, past: Past, rows: NoisyRows
+) -> Training:
     """The training rows and the changes that they are made of."""
-    times, X, target = _rows(specification, differencing, past)
-    first = times[0] - max(specification.lags)
+    first = rows.times[0] - max(specification.lags)
     changes = differencing.forward(past.levels)[first - len(past.levels) :]
     exog = past.exog[first:]
-    return Training(X, target, changes, exog, specification.lags, specification.anchor)
+    return Training(rows.X, rows.y, changes, exog, specification.lags, specification.anchor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -72,7 +73,13 @@ class NoisyRows:
         anchor: int | None,
         stds: Array,
     ) -> None:
-        self.X, self.y = X, y
+        self.X, self.y, self.times = X, y, times
+        self._maps, self._anchor, self._stds = maps, anchor, stds
+
+    @cached_property
+    def errors(self) -> SharedErrors:
+        """The errors that the rows share."""
+        maps, anchor, times = self._maps, self._anchor, self.times
         back, weights = np.append(0, maps.own), np.append(1.0, maps.carried)
         if anchor is not None:
             used = np.flatnonzero(maps.combine[anchor])
@@ -80,12 +87,12 @@ class NoisyRows:
             weights = np.append(weights, -maps.combine[anchor, used])
         targets, inputs = times[:, None] - back, times[:, None] - maps.lagged
         touched = np.unique(np.hstack([targets, inputs]))
-        self.errors = SharedErrors(
+        return SharedErrors(
             np.searchsorted(touched, targets),
             weights,
             np.searchsorted(touched, inputs),
             maps.combine,
-            stds[touched] ** 2,
+            self._stds[touched] ** 2,
         )
 
     def learn(

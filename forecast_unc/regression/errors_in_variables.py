@@ -306,5 +306,5 @@ class ErrorsInVariablesGP(GPRegressor):
         posterior = process.posterior(inputs, y, chol)
         # The errors of its data are not independent: functions are not drawn as a whole.
         factors = tuple(replace(factor, error_var=None) for factor in posterior.factors)
-        observation_var = self._widening(n) * self.observation_std_**2
+        observation_var = process.hyper.widening * self.observation_std_**2
         self.posterior_ = replace(posterior, factors=factors, observation_var=observation_var)

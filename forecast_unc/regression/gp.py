@@ -21,6 +21,7 @@ from forecast_unc.regression.hyperparameter_search import (
     bias_std,
     maximize,
     search_space,
+    widening,
 )
 from forecast_unc.regression.hyperposterior import Effect, design
 from forecast_unc.regression.kernel_posterior import KernelPosterior
@@ -391,11 +392,25 @@ class GPRegressor(KernelRegressor):
         return conditioned
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
-        """Means given the first rows, with the hyper-parameters of all; see `KernelRegressor`.
+        """Means given the first rows alone, with the hyper-parameters of all.
 
         The factor of the first rows is the first block of that of all: with K = L L' and
         r = L^-1 y, the weights of the first m rows are those of L_m' b = r_m. O(n^2) a count, and
         O(n d) a mean; with noisy inputs O(n^3) a count.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            The rows that this was fitted or conditioned on.
+        y : ndarray of shape (n,)
+            Their targets.
+        counts : sequence of int
+            How many of the first rows each mean rests on.
+
+        Returns
+        -------
+        callable
+            From one input for each of the counts, (k, d), to the k means, (k,).
         """
         if self._rows is not None:
             return super().leading_means(X, y, counts)
@@ -443,14 +458,5 @@ class GPRegressor(KernelRegressor):
         """The process of these hyper-parameters, for n rows."""
         scales = self.lengthscales_, self.amplitude_, self._linear_std, self.noise_std_
         offsets = self._input_offset, self._output_offset
-        hyper = Hyperparameters(*scales, *offsets, self._widening(n))
+        hyper = Hyperparameters(*scales, *offsets, widening(self.prior, self.noise_std, n))
         return GaussianProcess(hyper, self._mean_weights)
-
-    def _widening(self, n: int) -> float:
-        """Variance of Student's t with n - 1 degrees of freedom, for the shrunk prior.
-
-        A common scale of all variances, integrated out under 1 / scale, makes the prediction
-        a t process; it is replaced by the Gaussian of its mean and variance.
-        """
-        widened = self.prior == "shrunk" and self.noise_std is None and n > 3
-        return (n - 1.0) / (n - 3.0) if widened else 1.0

@@ -135,6 +135,16 @@ def bias_std(bias: Literal["free", "shrunk"] | None, y: Array) -> float:
     return float(np.sqrt(max(0.0, y.mean() ** 2 - _AKAIKE * y.var() / len(y))))
 
 
+def widening(prior: Prior, noise_std: float | None, n: int) -> float:
+    """Variance of Student's t with n - 1 degrees of freedom, for the shrunk prior; else 1.
+
+    A common scale of all variances, integrated out under 1 / scale, makes the prediction
+    a t process; it is replaced by the Gaussian of its mean and variance.
+    """
+    widened = prior == "shrunk" and noise_std is None and n > 3
+    return (n - 1.0) / (n - 3.0) if widened else 1.0
+
+
 def search_space(
     evidence: GaussianProcessEvidence,
     prior: Prior,

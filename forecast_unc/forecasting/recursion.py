@@ -58,6 +58,13 @@ class Future(NamedTuple):
         None  # (h u, h u), of the first u <= k, all u of step 1, then of step 2
     )
 
+    def first(self, steps: int) -> "Future":
+        """The first steps of them."""
+        if self.exog_cov is None:
+            return Future(self.exog[:steps])
+        size = steps * (len(self.exog_cov) // len(self.exog))
+        return Future(self.exog[:steps], self.exog_cov[:size, :size])
+
 
 class Step(NamedTuple):
     """A step of moment matching: its standardized change, and what its variance is made of."""

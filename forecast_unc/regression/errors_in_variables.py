@@ -280,7 +280,8 @@ class ErrorsInVariablesGP(GPRegressor):
     def _set_posterior(self, X: Array, y: Array, errors: SharedErrors) -> None:
         """The posterior of rows, with the slopes as they were when the noises were learned."""
         inputs, n = X - self._input_offset, len(y)
-        K = np.asfortranarray(self._covariance(inputs, inputs))
+        process = self._process(n)
+        K = np.asfortranarray(process.covariance(inputs, inputs))
         K.flat[:: n + 1] += self.noise_std_**2
         errors.covariance(self._slopes_of.gradient(X)).add_to(K, self.observation_std_)
         chol, info = dpotrf(K, lower=1, clean=1, overwrite_a=1)
@@ -289,8 +290,8 @@ class ErrorsInVariablesGP(GPRegressor):
                 "noise must be 'process' for these rows; got a covariance that is not positive "
                 f"definite at row {info}. Leave noise out."
             )
-        posterior = self._posterior(inputs, y, chol)
+        posterior = process.posterior(inputs, y, chol)
         # The errors of its data are not independent: functions are not drawn as a whole.
         factors = tuple(replace(factor, error_var=None) for factor in posterior.factors)
-        observation_var = self._widening(n) * self.observation_std_**2
+        observation_var = process.hyper.widening * self.observation_std_**2
         self.posterior_ = replace(posterior, factors=factors, observation_var=observation_var)

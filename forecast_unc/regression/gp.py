@@ -269,7 +269,7 @@ class GPRegressor(KernelRegressor):
                 found = train(self.noisy_inputs, evidence, space, theta, S, seed, tol)
                 theta, n_iter = found.log_hyper, best.n_iter + found.n_iter
                 best = Optimum(theta, np.nan, found.converged, n_iter)
-            self._set_hyperparameters(theta, rows)
+            self._set_hyperparameters(theta, rows.groups, rows.input_scale, scale)
             self.log_evidence_ = best.log_evidence - n * float(np.log(scale))
             self.converged_, self.n_iter_ = best.converged, best.n_iter
             if self.hyperparameters == "integrated":
@@ -310,7 +310,9 @@ class GPRegressor(KernelRegressor):
         def at(x: Array) -> GPRegressor:
             node = copy.copy(self)
             node.hyperparameters = "mode"
-            node._set_hyperparameters(objective.theta(x), rows)
+            node._set_hyperparameters(
+                objective.theta(x), rows.groups, rows.input_scale, rows.output_scale
+            )
             process = node._process(n)
             node.posterior_ = process.posterior(rows.inputs, y, process.factor(rows.inputs))
             return node
@@ -424,14 +426,16 @@ class GPRegressor(KernelRegressor):
         """Whether there are linear weights to learn."""
         return learns_or_not(self.linear) and bool(self.linear)
 
-    def _set_hyperparameters(self, theta: Array, rows: _Rows) -> None:
+    def _set_hyperparameters(
+        self, theta: Array, groups: NDArray[np.intp], input_scale: Array, output_scale: float
+    ) -> None:
         """Take exp(theta), of standardized data, in the units of the data."""
-        d, scales, scale = len(rows.input_scale), np.exp(theta), rows.output_scale
-        self.lengthscales_ = scales[:d] * rows.input_scale
-        self.amplitude_ = float(scales[d]) * scale
-        self.noise_std_ = float(scales[-1]) * scale
-        stds = np.where(rows.groups < 0, 0.0, np.append(scales[d + 1 : -1], 0.0)[rows.groups])
-        self.linear_scale_ = stds * scale * self._learns_linear / rows.input_scale
+        d, scales = len(input_scale), np.exp(theta)
+        self.lengthscales_ = scales[:d] * input_scale
+        self.amplitude_ = float(scales[d]) * output_scale
+        self.noise_std_ = float(scales[-1]) * output_scale
+        stds = np.where(groups < 0, 0.0, np.append(scales[d + 1 : -1], 0.0)[groups])
+        self.linear_scale_ = stds * output_scale * self._learns_linear / input_scale
         self._linear_std = np.append(self.linear_scale_, self._bias_scale)
 
     @property

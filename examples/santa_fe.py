@@ -19,7 +19,6 @@ from itertools import product
 from pathlib import Path
 
 import matplotlib as mpl
-import numpy as np
 import pandas as pd
 
 from forecast_unc import Forecaster, GPRegressor, plot, scores
@@ -76,7 +75,7 @@ def inside(y, origins, steps, all_lags, linear):
 def averaged(frame):
     """A row for each setting, the lowest average NLPD first."""
     keys = ["transform", "noise", "lags", "propagation"]
-    by_origin = frame.pivot(index=keys, columns="origin", values="NLPD")
+    by_origin = frame.pivot_table(index=keys, columns="origin", values="NLPD")
     figures = frame.drop(columns=["origin", "CRPS"]).groupby(keys).mean()
     return by_origin.add_prefix("from ").join(figures).sort_values("NLPD")
 
@@ -159,7 +158,7 @@ def main():
     parser.add_argument("--data", type=Path, default=DATA, metavar="CSV")
     parser.add_argument("--output", type=Path, default=Path("output"), metavar="DIR")
     parser.add_argument("--quick", action="store_true", help="the last 300 values, 30 steps")
-    parser.add_argument("--lags", type=int, nargs="+", default=[16, 32], help="to choose from")
+    parser.add_argument("--lags", type=int, nargs="+", default=[16, 32, 40], help="to choose from")
     parser.add_argument("--linear", action="store_true", help="the regressor's default linear term")
     parser.add_argument("--samples", type=int, default=1000, help="Monte Carlo paths, 0 for none")
     args = parser.parse_args()

@@ -146,7 +146,7 @@ def draw(shown, history, actual, path):
     for axis, (label, forecast), color in zip(axes, shown.items(), plot.COLORS, strict=False):
         plot.fan(forecast, (0.5, 0.95), history=history, ax=axis, color=color, label=label)
         axis.plot(actual.index, actual, "o", color="black", ms=2.5, zorder=4, label="actual")
-        axis.set(xlabel="", ylabel="laser intensity")
+        axis.set(xlabel="", ylabel="laser intensity", ylim=(-60, 400))
         axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=5, frameon=False, fontsize=9)
     axes[-1].set_xlabel("sample")
     figure.tight_layout()
@@ -193,9 +193,9 @@ def main():
         text.append(f"{name}; log evidence {evidence:.1f}:\n\n{table(ahead, actual, variance)}\n")
         print(text[-1], flush=True)
         if not shown:
-            shown = {f"{name}: {method}": ahead[method] for method in ("naive", "exact")}
+            shown = {"plain, naive": ahead["naive"], "plain, exact": ahead["exact"]}
         else:
-            shown[name] = ahead[propagation]
+            shown[f"chosen, {propagation}"] = ahead[propagation]
     (args.output / "santa_fe.md").write_text("\n".join(text), encoding="utf-8")
     draw(shown, past[-60:], actual, args.output / "santa_fe.png")
 

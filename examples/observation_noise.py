@@ -10,7 +10,7 @@ takes it.
 
     python examples/observation_noise.py --output DIR              # 10 seeds, 6 origins each
     python examples/observation_noise.py --output DIR --quick      # a small version, in seconds
-    python examples/observation_noise.py --output DIR --trainers   # 200 pairs; hours
+    python examples/observation_noise.py --output DIR --trainers   # 200 pairs; half an hour
 
 Written to DIR: observation_noise.md (tables), observation_noise.csv, observation_noise.png.
 """

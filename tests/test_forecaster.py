@@ -793,6 +793,20 @@ def test_santa_fe_laser(shared_data):
     assert coverage["naive"] < 0.75
 
 
+@pytest.mark.slow
+def test_santa_fe_laser_with_its_minima_set_apart(shared_data):
+    """With Box-Cox and errors of the observations the collapse is in the forecast."""
+    frame = pd.read_csv(shared_data / "santafe_a_laser.csv")
+    y, actual = frame["y"].iloc[:1000].astype(float), frame["y"].iloc[1000:].astype(float)
+    regressor = GPRegressor(linear=False)
+    model = Forecaster(regressor, lags=40, noise="observation", transform="boxcox").fit(y)
+    ahead = model.forecast(100)
+    band = ahead.interval(0.95)
+    assert ahead.score(actual)["nlpd"].mean() < 3.5  # without: 3.97
+    assert np.mean((actual - ahead.median) ** 2) < 0.1 * y.var()  # without: 0.99
+    assert actual.between(band["lower"], band["upper"]).mean() >= 0.9
+
+
 @pytest.mark.parametrize("method", ["exact", "taylor", "monte_carlo"])
 def test_a_history_without_changes_has_not_diverged(method):
     """The last differences may all be zero; what counts is the scale of those learned from."""

@@ -111,3 +111,10 @@ def test_more_than_a_tenth_is_the_divergence_of_the_forecast(propagation):
     assert abs(error.value.step - LATE - 1) <= 1  # of paths a step later or earlier
     with pytest.raises(Diverged):
         propagate(mixture((CALM, 0.4), (FAST, 0.6)), 40, **options)
+
+
+def test_the_first_steps_of_uncertain_regressors():
+    cov = np.arange(36.0).reshape(6, 6)
+    first = Future(np.arange(9.0).reshape(3, 3), cov).first(2)
+    np.testing.assert_array_equal(first.exog, [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
+    np.testing.assert_array_equal(first.exog_cov, cov[:4, :4])

@@ -240,8 +240,8 @@ class GPRegressor(KernelRegressor):
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
-        check_parameters(self.get_params(deep=False), X.shape[1])
-        S = known_noise(self.get_params(deep=False), input_cov, X.shape)
+        check_parameters(vars(self), X.shape[1])
+        S = known_noise(vars(self), input_cov, X.shape)
         self.nodes_, self.node_weights_ = (), np.zeros(0)
         check_rows_in_memory(len(X), _MATRICES)
         n, d = X.shape

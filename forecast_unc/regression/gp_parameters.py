@@ -28,7 +28,7 @@ def check_parameters(given: Mapping[str, Any], d: int) -> None:
     Parameters
     ----------
     given : mapping
-        By name, those of `get_params`.
+        By name; others are not looked at.
     d : int
         Number of inputs.
     """

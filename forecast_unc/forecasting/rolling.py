@@ -56,8 +56,8 @@ def rolling_forecasts(
     """Plug-in forecasts of a model from origins inside its own history.
 
     With a noise of the observations they start from the means of the levels given the rows before
-    the origin. Missing values are interpolated between those observed before an origin. What looks back at a
-    gap that lasts until the origin is NaN: to interpolate it would take what comes after.
+    the origin. Missing values are interpolated between those observed before an origin. What looks
+    back at a gap that lasts until the origin is NaN: to interpolate it would take what comes after.
 
     Parameters
     ----------

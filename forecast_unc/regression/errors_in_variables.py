@@ -35,7 +35,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import minimize
 
 from forecast_unc._threads import blas_threads
@@ -200,9 +200,12 @@ class ErrorsInVariablesGP(GPRegressor):
             E[e | the first rows], 0 for errors that none of them has.
         """
         if not self.n_smoothings_:
+            chol, weights = self._kernel_posterior.factors[0].chol, np.zeros((len(y), len(counts)))
+            for column, m in zip(weights.T, counts, strict=True):
+                block = np.asfortranarray(chol[:m, :m])
+                column[:m], _ = dpotrs(block, y[:m] - self._output_offset, lower=1)
             at = _Expansion(X, y, self._slopes_of.gradient(X))
-            found = self._errors_given(at, errors, self._leading_weights(y, counts))
-            return self.leading_means(X, y, counts), found.T
+            return self.leading_means(X, y, counts), self._errors_given(at, errors, weights).T
         each = [self.condition_errors(X[:m], y[:m], errors.first(m)) for m in counts]
 
         def means(inputs: Array) -> Array:

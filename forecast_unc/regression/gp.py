@@ -508,7 +508,13 @@ class GPRegressor(KernelRegressor):
         if self.nodes_:
             each = [node.leading_means(X, y, counts) for node in self.nodes_]
             return lambda inputs: np.asarray(self.node_weights_ @ [one(inputs) for one in each])
-        posterior, weights = self._kernel_posterior, self._leading_weights(y, counts)
+        posterior = self._kernel_posterior
+        chol = posterior.factors[0].chol
+        rest = y - self._output_offset - posterior.centers @ self._mean_weights
+        residual = dtrsv(chol, rest, lower=1)
+        weights = np.zeros((len(y), len(counts)), order="F")
+        for column, m in zip(weights.T, counts, strict=True):
+            column[:m] = dtrsv(np.asfortranarray(chol[:m, :m]), residual[:m], lower=1, trans=1)
         basis = np.column_stack([posterior.centers, np.ones(len(y))])
         slopes = dgemm(1.0, np.asfortranarray(basis * self._linear_std**2), weights, trans_a=1)
         slopes[:-1] += self._mean_weights[:, None]
@@ -522,17 +528,6 @@ class GPRegressor(KernelRegressor):
             return np.asarray(self._output_offset + smooth + linear)
 
         return means
-
-    def _leading_weights(self, y: Array, counts: Sequence[int]) -> Array:
-        """K_m^-1 y_m of the first m rows, (n, k), with zeros below."""
-        posterior = self._kernel_posterior
-        chol = posterior.factors[0].chol
-        rest = y - self._output_offset - posterior.centers @ self._mean_weights
-        residual = dtrsv(chol, rest, lower=1)
-        weights = np.zeros((len(y), len(counts)), order="F")
-        for column, m in zip(weights.T, counts, strict=True):
-            column[:m] = dtrsv(np.asfortranarray(chol[:m, :m]), residual[:m], lower=1, trans=1)
-        return weights
 
     @property
     def _learns_linear(self) -> bool:

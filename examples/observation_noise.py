@@ -8,7 +8,7 @@ fed back at every step (classic recursion, and path-consistent), or as what it i
 of the inputs, independent from row to row and from lag to lag, as GPRegressor(noisy_inputs=...)
 takes it.
 
-    python examples/observation_noise.py --output DIR              # 10 seeds, 6 origins each
+    python examples/observation_noise.py --output DIR              # 10 seeds, 12 or 6 origins each
     python examples/observation_noise.py --output DIR --quick      # a small version, in seconds
     python examples/observation_noise.py --output DIR --trainers   # 200 pairs; half an hour
 
@@ -29,7 +29,8 @@ from forecast_unc import Forecaster, GPRegressor, datasets, plot, scores
 LAGS, STEPS = 16, 100
 TRAIN, TEST = 2000, 2000  # values that the pairs are drawn from, and that are forecast
 RUN_IN = 140  # values before an origin
-VARIANCES, PAIRS = (0.001, 0.01, 0.05), (200, 500)
+VARIANCES = (0.001, 0.01, 0.05)
+ORIGINS = {200: 12, 500: 6}  # of each seed, by pairs
 # name: noise, noisy_inputs, path_consistent
 MODELS = {
     "process, classic": ("process", None, False),
@@ -143,15 +144,16 @@ def main():
     parser.add_argument("--trainers", action="store_true", help="those of noisy inputs as well")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
-    seeds, origins, variances, pairs = arguments.seeds, 6, VARIANCES, PAIRS
+    seeds, origins, variances = arguments.seeds, ORIGINS, VARIANCES
     if arguments.quick:
-        seeds, origins, variances, pairs = 1, 1, (0.01,), (60,)
+        seeds, origins, variances = 1, {60: 1}, (0.01,)
     clean, models = normalized_series(), MODELS
     if arguments.trainers:
-        models, variances, pairs = MODELS | TRAINERS, variances[-2:], pairs[:1]
+        models, variances, origins = MODELS | TRAINERS, variances[-2:], dict([*origins.items()][:1])
+    pairs = tuple(origins)
     settings = [(v, n, s) for v in variances for n in pairs for s in range(seeds)]
     run = Parallel(n_jobs=arguments.jobs)
-    found = run(delayed(one_seed)(clean, models, *setting, origins) for setting in settings)
+    found = run(delayed(one_seed)(clean, models, v, n, s, origins[n]) for v, n, s in settings)
     frame = pd.concat([table for table, _ in found], ignore_index=True)
     frame.to_csv(arguments.output / "observation_noise.csv", index=False)
     text = "\n".join(markdown(frame, models))

@@ -76,7 +76,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         What the noise is. That of the process is part of the series: it is in the values that the
         next ones are made of. An error of the observation is not: it blurs lagged values, and is
         added once to each forecast. "observation" learns such an error and keeps the noise of the
-        process at a tenth of it, for dynamics that are all but deterministic; "both" learns both;
+        process at 3 % of it, for dynamics that are all but deterministic; "both" learns both;
         "auto" takes what has the most evidence, and another than "process" if it has 4 nats more.
         For ``GPRegressor``; "monte_carlo" then costs O(n^2) a path and step.
     calibrate : {"auto", False, True, "conformal"}, default="auto"

@@ -180,7 +180,8 @@ class FittedModel:
                 f"y must have at least {spec.depth} values for lags up to {max(spec.lags)} and "
                 f"differences {spec.differences}; got {n}. Give more history."
             )
-        return moved
+        past = moved.past._replace(learned=self._learned_from(history))
+        return replace(moved, past=past)
 
     def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
         """Joint forecast of the next values.
@@ -280,6 +281,10 @@ class FittedModel:
         """
         return _rows(self.specification, self.differencing, self.past)
 
+    def noisy_rows(self) -> NoisyRows:
+        """The rows that this has learned from, with the errors that they share."""
+        return _noisy_rows(self.specification, self.differencing, self.past)
+
     def learned(self) -> dict[str, Any]:
         """What the regressor learned: its noise, evidence and search, where it has them."""
         names = (
@@ -292,6 +297,12 @@ class FittedModel:
         )
         found = ((name, getattr(self.regressor, name, None)) for name in names)
         return {name: value for name, value in found if value is not None}
+
+    def _learned_from(self, history: History) -> NDArray[np.bool_]:
+        """Which values of a history the posterior has learned from."""
+        places = self.history.index.get_indexer(history.index)
+        same: NDArray[np.bool_] = (places >= 0) & (self.history.y[places] == history.y)
+        return same if self.past.learned is None else same & self.past.learned[places]
 
     def _with_history(self, history: History) -> Self:
         """The same model before another history, whose values are checked."""

@@ -48,6 +48,7 @@ class Past(NamedTuple):
     levels: Array  # (n,), NaN where missing
     stds: Array  # (n,), of the measurement errors
     exog: Array  # (n, k)
+    learned: NDArray[np.bool_] | None = None  # (n,), part of the posterior's data; None for all
 
 
 class Future(NamedTuple):

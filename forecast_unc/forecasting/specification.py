@@ -113,11 +113,6 @@ class Arguments:
                 f"noise must be 'process' for {self.regressor!r}; got {self.noise!r}. Use "
                 "GPRegressor(), without noisy_inputs and weights of one's own."
             )
-        if not is_auto(self.calibrate) and self.calibrate:
-            raise ValueError(
-                f"noise must be 'process' for calibrate={self.calibrate!r}, whose errors start "
-                f"from values as they were observed; got {self.noise!r}. Use calibrate=False."
-            )
 
     def periods(self, history: History) -> tuple[int, ...]:
         """Seasonal periods: those given, or those of the index that the data show."""

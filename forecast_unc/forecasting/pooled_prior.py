@@ -127,5 +127,8 @@ def _prior(stored: dict[str, Any]) -> LearnedPrior:
     )
     if stored["base"] not in ("weak", "shrunk") or weights is None or weights.ndim != 1:
         raise ValueError(stored["base"])
-    bias = None if stored["bias"] is None else (float(stored["bias"][0]), float(stored["bias"][1]))
+    bias = None
+    if stored["bias"] is not None:
+        mean, std = map(float, stored["bias"])
+        bias = mean, std
     return LearnedPrior(stored["base"], weights, int(stored["n_sets"]), bias, median, log_std)

@@ -137,22 +137,12 @@ def _by_kind(found: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return {kind: values for kind, values in kinds.items() if len(values) >= LEAST_SETS}
 
 
-def _specifications(forecaster: Forecaster, history: History) -> dict[str, Specification]:
-    """The specifications of a series by kind; of several windows the first and longest."""
-    arguments = Arguments(**forecaster.get_params(deep=False))
-    arguments.check()
-    kinds: dict[str, Specification] = {}
-    for one in resolve(arguments, history).specifications:
-        kinds.setdefault(one.kind(history.exog.shape[1]), one)
-    return kinds
-
-
 def _linear(forecaster: Forecaster, history: History) -> dict[str, _Seen]:
-    """What a series says of linear weights and drift."""
-    found = {}
-    for kind, one in _specifications(forecaster, history).items():
-        regressor = one.regressor
-        if not isinstance(regressor, GPRegressor):
+    """What a series says of linear weights and drift; of several windows the first, the longest."""
+    found: dict[str, _Seen] = {}
+    for one in _resolved(forecaster, history):
+        kind, regressor = one.kind(history.exog.shape[1]), one.regressor
+        if kind in found or not isinstance(regressor, GPRegressor):
             continue
         try:
             X, y = training_rows(one, history)
@@ -163,6 +153,16 @@ def _linear(forecaster: Forecaster, history: History) -> dict[str, _Seen]:
         if rows.square > 0.0:
             found[kind] = _Seen(regressor.prior, pooled, rows)
     return found
+
+
+def _resolved(forecaster: Forecaster, history: History) -> tuple[Specification, ...]:
+    """The specifications of a series; none if there are none that suit it."""
+    arguments = Arguments(**forecaster.get_params(deep=False))
+    arguments.check()
+    try:
+        return resolve(arguments, history).specifications
+    except ValueError:
+        return ()
 
 
 def _modes(forecaster: Forecaster, history: History) -> dict[str, tuple[Array, Array]]:

@@ -9,6 +9,8 @@ from forecast_unc.evaluation.backtest import backtest
 from forecast_unc.forecasting.combination import Combination
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.persistence import load_model
+from forecast_unc.panels.backtest import backtest_panel
+from forecast_unc.panels.forecast import forecast_panel
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.rvm import RVMRegressor
 from forecast_unc.regression.rvm_classifier import RVMClassifier
@@ -22,8 +24,10 @@ __all__ = [
     "RVMRegressor",
     "__version__",
     "backtest",
+    "backtest_panel",
     "baselines",
     "datasets",
+    "forecast_panel",
     "load_model",
     "plot",
     "scores",

@@ -31,15 +31,7 @@ def summary_frame(forecast: Bands, alpha: float) -> pd.DataFrame:
 
 def nixtla_frame(forecast: Bands, levels: Sequence[float], unique_id: str | None) -> pd.DataFrame:
     """Long table of one series, as :meth:`Forecast.to_nixtla` returns it."""
-    levels = scores.check_several("levels", levels, "percentages", "(95,) for one")
-    for level in levels:
-        _check_number("levels must be percentages", level, "95")
-    wrong = [level for level in levels if not 1 <= level < 100]
-    if wrong:
-        raise ValueError(
-            f"levels must be percentages from 1 to below 100; got {wrong[0]}. "
-            "For a 95 % interval pass 95."
-        )
+    levels = check_levels(levels)
     if unique_id is None:
         unique_id = "y" if forecast.name is None else str(forecast.name)
     times = forecast.index
@@ -50,12 +42,42 @@ def nixtla_frame(forecast: Bands, levels: Sequence[float], unique_id: str | None
             "forecast_unc": forecast.mean.to_numpy(),
         }
     )
-    bands = {level: forecast.interval(level / 100) for level in sorted(levels)}
+    bands = {level: forecast.interval(level / 100) for level in levels}
     for level in reversed(bands):
         frame[f"forecast_unc-lo-{level}"] = bands[level]["lower"].to_numpy()
     for level in bands:
         frame[f"forecast_unc-hi-{level}"] = bands[level]["upper"].to_numpy()
     return frame
+
+
+def nixtla_columns(levels: Sequence[float]) -> list[str]:
+    """Names of the columns of figures of :func:`nixtla_frame`, for checked levels."""
+    lower = [f"forecast_unc-lo-{level}" for level in reversed(levels)]
+    return ["forecast_unc", *lower, *(f"forecast_unc-hi-{level}" for level in levels)]
+
+
+def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
+    """Percentages in ascending order, each once, or an error.
+
+    Parameters
+    ----------
+    levels : sequence of float
+        Coverages in percent.
+
+    Returns
+    -------
+    tuple of float
+    """
+    levels = scores.check_several("levels", levels, "percentages", "(95,) for one")
+    for level in levels:
+        _check_number("levels must be percentages", level, "95")
+    wrong = [level for level in levels if not 1 <= level < 100]
+    if wrong:
+        raise ValueError(
+            f"levels must be percentages from 1 to below 100; got {wrong[0]}. "
+            "For a 95 % interval pass 95."
+        )
+    return tuple(sorted(set(levels)))
 
 
 def _check_number(rule: str, value: object, example: str) -> None:

@@ -173,9 +173,9 @@ class Backtest:
         DataFrame
             ``difference`` (mean of the model's score less the reference's: negative if the
             model is better), ``statistic``, ``p_value`` (two-sided, Student's t on n - 1
-            degrees of freedom), ``n`` (origins, or series), ``lags`` (autocovariances in the variance) and
-            ``kernel`` of that variance ("Bartlett" where that gives more than "rectangular"). A
-            statistic is NaN if the difference is the same at every origin.
+            degrees of freedom), ``n`` (origins, or series), ``lags`` (autocovariances in the
+            variance) and ``kernel`` of that variance ("Bartlett" where that gives more than
+            "rectangular"). A statistic is NaN if the difference is the same at every origin.
 
         Raises
         ------
@@ -279,7 +279,7 @@ class Backtest:
             if unit == "series":
                 raise ValueError(
                     "unit must be 'origin' for a backtest of one series; got 'series'. A panel has "
-                    "several, see backtest_panel."
+                    "several (backtest_panel)."
                 )
             return unit
         pairs = self.frame[[self.id_col, "origin"]].drop_duplicates()
@@ -289,7 +289,7 @@ class Backtest:
                 first = pairs[~shared].iloc[0]
                 raise ValueError(
                     "unit must be 'series' unless all series have the same origins; got 'origin', "
-                    f"and only some have {first['origin']}, as {first[self.id_col]!r} has. Pass "
+                    f"and only some have {first['origin']}, as {first[self.id_col]} has. Pass "
                     "origins= to backtest_panel."
                 )
         return unit

@@ -128,8 +128,10 @@ def backtest_panel(
         progress=progress,
         title="backtest_panel",
     )
-    warn_again(outcomes, panel.ids)
-    return _assembled(outcomes, panel, coverage)
+    warn_again(outcomes, panel.names())
+    result = _assembled(outcomes, panel, coverage)
+    warn_of_failures(outcomes, panel.names(), "backtested, see failures")
+    return result
 
 
 # Columns of the frame and the joint scores of a backtest that do not depend on the coverage.
@@ -152,16 +154,15 @@ def _assembled(
     outcomes: Sequence[Outcome[_Tables]], panel: Panel, coverage: tuple[float, ...]
 ) -> Backtest:
     id_col = str(panel.columns.id)
-    failed = [i for i, outcome in enumerate(outcomes) if outcome.error is not None]
-    errors = [outcomes[i].error for i in failed]
+    failed = np.array([outcome.error is not None for outcome in outcomes], dtype=bool)
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
     done = [(i, outcome.value) for i, outcome in enumerate(outcomes) if outcome.value is not None]
     if not done:
-        first = f"; the first, {panel.ids[0]!r}: {errors[0]}" if errors else ""
+        first = f"; the first, {panel.names()[0]!r}: {errors[0]}" if errors else ""
         raise ValueError(
             "frame must have a series that can be backtested; none of "
             f"{len(panel)} could be{first}. Take fewer origins or steps if they are short."
         )
-    warn_of_failures(outcomes, panel.ids, "backtested, see failures")
 
     def joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
         sizes = [len(table) for table in tables]
@@ -178,5 +179,5 @@ def _assembled(
         joined([value.joint for _, value in done]),
         seasons.pop() if len(seasons) == 1 else None,
         id_col,
-        pd.DataFrame({id_col: panel.ids.take(failed), "error": errors}),
+        pd.DataFrame({id_col: panel.ids[failed], "error": errors}),
     )

@@ -159,8 +159,8 @@ def forecast_panel(
     outcomes = run_jobs(
         partial(_forecast, request), panel, n_jobs=n_jobs, progress=progress, title="forecast_panel"
     )
-    warn_again(outcomes, panel.ids)
-    warn_of_failures(outcomes, panel.ids, "forecast, see the column error")
+    warn_again(outcomes, panel.names())
+    warn_of_failures(outcomes, panel.names(), "forecast, see the column error")
     return like(_assembled(outcomes, panel, levels), frame)
 
 
@@ -224,14 +224,14 @@ def _time_dtype(times: pd.Index[Any]) -> Any:
     return times.dtype if isinstance(times, pd.DatetimeIndex) else pd.Int64Dtype()
 
 
-def warn_of_failures(outcomes: Sequence[Outcome[Any]], ids: Any, done: str) -> None:
+def warn_of_failures(outcomes: Sequence[Outcome[Any]], names: Sequence[object], done: str) -> None:
     """One warning for all series that failed.
 
     Parameters
     ----------
     outcomes : sequence of Outcome
         Of all series.
-    ids : array
+    names : sequence
         Their ids.
     done : str
         What could not be done, and where the reasons are.
@@ -240,7 +240,7 @@ def warn_of_failures(outcomes: Sequence[Outcome[Any]], ids: Any, done: str) -> N
     if failed:
         warnings.warn(
             f"{len(failed)} of {len(outcomes)} series could not be {done}; the first: "
-            f"{ids[failed[0]]!r}: {outcomes[failed[0]].error}",
+            f"{names[failed[0]]!r}: {outcomes[failed[0]].error}",
             FailedSeriesWarning,
             stacklevel=3,
         )

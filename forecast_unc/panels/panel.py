@@ -112,6 +112,11 @@ class Panel:
             None if self.future is None else self.future.take(self.rows_ahead[position]),
         )
 
+    def names(self) -> list[Any]:
+        """The ids, of Python's own types where they have one."""
+        names: list[Any] = self.ids.tolist()
+        return names
+
     @classmethod
     def checked(cls, frame: pd.DataFrame, columns: Columns, freq: Any) -> Panel:
         """The series of a long frame, or an error about it as a whole.
@@ -289,6 +294,8 @@ def _factorized(ids: pd.Series[Any]) -> tuple[np.ndarray, Any]:
             f"id_col must name the series of each row; got no id in row {int(codes.argmin())}. "
             "Fill it in, or drop the row."
         )
+    if isinstance(unique, pd.arrays.NumpyExtensionArray):
+        unique = unique.to_numpy()
     return codes, unique
 
 

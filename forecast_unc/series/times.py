@@ -64,9 +64,9 @@ def on_frequency(index: pd.Index, freq: Any, name: str) -> pd.Index:
         grid = pd.RangeIndex(int(index[0]), int(index[0]) + freq * len(index), freq)
     off = np.flatnonzero(grid != index)
     if len(off):
-        at = int(off[0])
+        at, given = int(off[0]), getattr(freq, "freqstr", freq)
         raise ValueError(
-            f"{name} must have every time of freq={freq!r} and no other; got "
+            f"{name} must have every time of freq={given!r} and no other; got "
             f"{format_time(index, at)} where {format_time(grid, at)} is due. Give another "
             "frequency, or add the times that are missing, with NaN for their values."
         )

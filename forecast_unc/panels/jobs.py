@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from tqdm.auto import tqdm
 
 from forecast_unc._threads import blas_threads
+from forecast_unc.panels.dask_backend import await_workers, failures_reported, killed_worker
 
 Task = TypeVar("Task")
 TaskOut = TypeVar("TaskOut", covariant=True)
@@ -27,6 +27,10 @@ _DIED = (
     "the worker process died twice while it worked on this series, the second time on nothing "
     "else: out of memory, killed, or crashed. Give the worker more memory or the model fewer rows "
     "(max_train), or run the series by itself."
+)
+_NO_WORKER = (
+    "the worker process died that had this series, and none was left to try it again. Run it by "
+    "itself, or give the cluster more workers."
 )
 
 
@@ -88,7 +92,11 @@ def run_jobs(
     outcomes: dict[int, Outcome[Result]] = {}
     suspected: set[int] = set()
     groups = [list(range(len(tasks)))] if len(tasks) else []
-    with blas_threads(0), tqdm(total=len(tasks), disable=not progress, desc=title) as bar:
+    with (
+        blas_threads(0),
+        failures_reported(),
+        tqdm(total=len(tasks), disable=not progress, desc=title) as bar,
+    ):
         while groups:
             group = groups.pop()
             sent: list[int] = []
@@ -96,7 +104,8 @@ def run_jobs(
                 for i, outcome in _outcomes(work, tasks, group, sent, n_jobs, suspected):
                     outcomes[i] = outcome
                     bar.update()
-            except (TerminatedWorkerError, *_dask_errors()):
+            except (TerminatedWorkerError, *killed_worker()):
+                await_workers()
                 waiting = sorted(set(group) - set(sent))
                 lost = sorted(set(sent) - set(outcomes))
                 if len(lost) == 1 and lost[0] in suspected:
@@ -119,25 +128,27 @@ def _outcomes(
     suspected: set[int],
 ) -> Iterator[tuple[int, Outcome[Result]]]:
     """Outcomes of some tasks as they come; `sent` takes down which were handed to joblib."""
-    caller = _process()
+    caller, again = _process(), group[0] in suspected
 
     def calls() -> Iterator[Any]:
         for i in group:
             sent.append(i)
-            yield delayed(_outcome)(work, i, tasks[i], caller)
+            yield delayed(_outcome)(work, i, tasks[i], caller, again)
 
     # Arrays are sent as they are: from a file that workers map they would be read-only.
     how: dict[str, Any] = {"n_jobs": n_jobs, "return_as": "generator_unordered", "max_nbytes": None}
-    if group[0] in suspected:  # few at a time, so that few are lost
+    if again:  # few at a time, so that few are lost
         how |= {"batch_size": 1, "pre_dispatch": "n_jobs"}
     parallel = Parallel(**how)
     yield from parallel(calls())
 
 
 def _outcome(
-    work: Callable[[Task], Result], i: int, task: Task, caller: tuple[str, int]
+    work: Callable[[Task], Result], i: int, task: Task, caller: tuple[str, int], again: bool
 ) -> tuple[int, Outcome[Result]]:
-    """One task, in the worker."""
+    """One task, in the worker; after one died, not in the caller's own process."""
+    if again and _process() == caller:
+        return i, Outcome(None, _NO_WORKER, ())
     value, error = None, None
     with (
         blas_threads(0),
@@ -200,9 +211,3 @@ def warn_again(outcomes: Sequence[Outcome[Any]], names: Sequence[object]) -> Non
 def _process() -> tuple[str, int]:
     """Node and number of the process that runs this."""
     return platform.node(), os.getpid()
-
-
-def _dask_errors() -> tuple[type[Exception], ...]:
-    """What Dask raises for a task whose workers died, if Dask is in use."""
-    distributed = sys.modules.get("distributed")
-    return () if distributed is None else (distributed.KilledWorker,)

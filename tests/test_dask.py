@@ -55,7 +55,9 @@ def test_the_figures_are_those_of_the_serial_run(client, panel):
         serial = forecast_panel(panel, model, **arguments)
     with (
         parallel_config(backend="dask"),
-        pytest.warns(FailedSeriesWarning, match="1 of 6 series .*: 's0003': ValueError: y must var"),
+        pytest.warns(
+            FailedSeriesWarning, match="1 of 6 series .*: 's0003': ValueError: y must var"
+        ),
     ):
         result = forecast_panel(panel, model, **arguments)
     pd.testing.assert_frame_equal(result, serial, check_exact=True)
@@ -123,7 +125,9 @@ def test_a_file_is_forecast_a_part_at_a_time(client, rng, tmp_path: Path):
         frame.iloc[part].to_parquet(tmp_path / "sales" / f"{number}.parquet", index=False)
     parts = dd.read_parquet(tmp_path / "sales").shuffle("unique_id", npartitions=8)
     meta = forecast_part(parts.head(0))
-    parts.map_partitions(forecast_part, meta=meta).to_parquet(tmp_path / "forecasts")
+    parts.map_partitions(forecast_part, meta=meta).to_parquet(
+        tmp_path / "forecasts", write_index=False
+    )
     result = pd.read_parquet(tmp_path / "forecasts").sort_values(["unique_id", "ds"])
     assert result["error"].isna().all()
     assert len(result) == 4000

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from joblib import parallel_config
 
 from forecast_unc import Forecaster, GPRegressor, backtest_panel, baselines, forecast_panel
+from forecast_unc.panels import dask_backend, jobs
 from forecast_unc.panels.forecast import FailedSeriesWarning
 
 dask = pytest.importorskip("dask")
@@ -24,7 +26,7 @@ def client() -> Iterator[object]:
     # what a dead worker had is run again by the panel, not by Dask, which would kill four
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as made,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as made,
         distributed.Client(made) as client,
     ):
         yield client
@@ -96,6 +98,51 @@ class Kills(baselines.SeasonalNaive):
             time.sleep(1.0)
             os.kill(os.getpid(), signal.SIGKILL)
         return super().fit(y, exog)
+
+
+class DaskDistributedBackend:
+    """As joblib's: its futures get an exception, and the callback is for results alone."""
+
+    def __init__(self):
+        self.client = self
+
+    def submit(self, func, callback):
+        future = Future()
+        try:
+            future.set_result(func())
+            callback(func())
+        except ValueError as error:
+            future.set_exception(error)
+        return future
+
+    def ncores(self):
+        """One more core each time."""
+        self.asked = getattr(self, "asked", -1) + 1
+        return {"worker": self.asked}
+
+
+def test_tasks_that_dask_gave_up_are_reported(monkeypatch):
+    backend, heard = DaskDistributedBackend(), []
+    monkeypatch.setattr(dask_backend, "get_active_backend", lambda: (backend, 2))
+    gone = ValueError("gone")
+
+    def fails():
+        raise gone
+
+    with dask_backend.failures_reported():
+        backend.submit(lambda: 3, heard.append)
+        backend.submit(fails, heard.append)
+    assert heard == [3, gone]
+    backend.submit(fails, heard.append)
+    assert heard == [3, gone]
+    dask_backend.await_workers()
+    assert backend.asked == 2
+
+
+def test_what_killed_a_worker_is_not_tried_in_the_callers_process():
+    _, outcome = jobs._outcome(str, 0, 1, jobs._process(), True)
+    assert outcome.value is None
+    assert outcome.error.startswith("the worker process died that had this series, and none was le")
 
 
 @pytest.mark.slow

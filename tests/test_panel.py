@@ -354,12 +354,9 @@ def test_regressors_that_are_missing_fail_their_series(regressors, model):
         "at the 3 steps after its last time."
     )
     assert (
-        of(result, "b")["error"]
-        .item()
-        .startswith(
-            "ValueError: exog must have exactly the times of the 3 steps after the origin, 3 rows from "
-            "2020-02-04; got no row at 2020-02-06."
-        )
+        of(result, "b")["error"].item()
+        == "ValueError: exog must have exactly the times of the 3 steps after the origin, 3 rows "
+        "from 2020-02-04; got no row at 2020-02-06. Give a value for every time."
     )
     assert of(result, "c")["error"].isna().all()
 
@@ -472,6 +469,7 @@ def test_a_wrong_column_is_an_error_before_any_work(series, change, message):
         ),
         ({"x": 1.0}, {"x": 1.0, "ds": 3}, "exog must have times of the kind that frame has, date"),
         ({"x": 1.0}, {"x": 1.0, "ds": "x"}, "time_col of exog must be a column of datetimes, "),
+        ({"x": 1.0}, {"x": 1.0, "unique_id": None}, "id_col of exog must name the series of each"),
         ({"x": 1.0}, {"x": "red"}, "exog must have numbers in its further columns"),
     ],
 )
@@ -766,6 +764,7 @@ def test_a_backtest_of_a_panel_does_not_depend_on_the_jobs(panel, model):
         ({"seasonal_period": 0}, "seasonal_period must be a whole number, at least 1; got 0"),
         ({"n_jobs": 0}, "n_jobs must be None or a whole number other than 0; got 0"),
         ({"target_col": "t"}, "target_col must be a column of frame; got 't'"),
+        ({"id_col": "lower_95"}, "id_col must not be a column of a backtest; got 'lower_95'. Ren"),
         ({"id_col": "step"}, "id_col must not be a column of a backtest; got 'step'. Rename"),
     ],
 )

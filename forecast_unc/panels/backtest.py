@@ -12,6 +12,7 @@ import pandas as pd
 from forecast_unc.distributions import scores
 from forecast_unc.evaluation.backtest import Backtest, backtest, check_arguments
 from forecast_unc.evaluation.contenders import BetweenFits, Model, contenders
+from forecast_unc.evaluation.folds import percent
 from forecast_unc.panels.forecast import warn_of_failures
 from forecast_unc.panels.frames import to_pandas
 from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
@@ -115,7 +116,8 @@ def backtest_panel(
         steps=steps, n_origins=n_origins if origins is None else None, n_jobs=n_jobs, **options
     )
     contenders(forecaster, compare)
-    if id_col in _OWN:
+    bounds = {f"{end}_{percent(level)}" for level in coverage for end in ("lower", "upper")}
+    if id_col in {*_OWN, *bounds}:
         raise ValueError(
             f"id_col must not be a column of a backtest; got {id_col!r}. Rename the column."
         )

@@ -13,7 +13,12 @@ from sklearn.base import clone
 
 from forecast_unc._checks import check_jobs, check_whole
 from forecast_unc._typing import Array
-from forecast_unc.distributions.export import check_levels, nixtla_columns
+from forecast_unc.distributions.export import (
+    check_levels,
+    first_instants,
+    nixtla_columns,
+    nixtla_figures,
+)
 from forecast_unc.evaluation.contenders import Contender, Model, contenders
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Propagation
 from forecast_unc.panels.frames import FrameT, like, to_pandas
@@ -192,8 +197,8 @@ def _forecast(request: _Request, one: OneSeries) -> _Table:
     else:
         model.fit(y, exog=past)
         forecast = model.forecast(request.steps, exog=future, **request.options)
-    table = forecast.to_nixtla(request.levels, "")
-    return _Table(table["ds"].array, table.iloc[:, 2:].to_numpy(dtype=np.float64))
+    figures = nixtla_figures(forecast, request.levels)
+    return _Table(first_instants(forecast.index).array, figures)
 
 
 def _assembled(

@@ -35,8 +35,11 @@ def to_pandas(frame: object, name: str) -> pd.DataFrame:
             f"narwhals reads; got {_kind(frame)}. Collect a lazy frame first; docs/panels.md shows "
             "how Dask forecasts one part after the other."
         ) from error
-    dates = [column for column, dtype in table.schema.items() if dtype == nw.Date]
-    pandas: pd.DataFrame = table.with_columns(nw.col(*dates).cast(nw.Datetime("us"))).to_pandas()
+    # pandas has no dates but those with a time of day
+    dates = [
+        nw.col(c).cast(nw.Datetime("us")) for c, kind in table.schema.items() if kind == nw.Date
+    ]
+    pandas: pd.DataFrame = table.with_columns(dates).to_pandas()
     return pandas
 
 

@@ -209,6 +209,7 @@ def with_future(panel: Panel, frame: pd.DataFrame, exog: pd.DataFrame | None) ->
         )
     future = exog[further].set_axis(times.astype(panel.times.dtype))
     _check_regressors(future, "exog")
+    _factorized(exog[id_col], "id_col of exog")
     codes, _ = _factorized(pd.concat([frame[id_col], exog[id_col]], ignore_index=True))
     # ids of exog alone come after those of the frame, and are not asked for
     rows = _positions(codes[len(frame) :], max(len(panel), int(codes.max(initial=-1)) + 1))
@@ -280,18 +281,18 @@ def _checked_freq(freq: Any, times: pd.Index[Any]) -> Any:
         ) from error
 
 
-def _factorized(ids: pd.Series[Any]) -> tuple[np.ndarray, Any]:
+def _factorized(ids: pd.Series[Any], name: str = "id_col") -> tuple[np.ndarray, Any]:
     """Code of each row, (rows,), and the ids in order of first appearance."""
     try:
         codes, unique = pd.factorize(ids.array)
     except TypeError as error:
         raise TypeError(
-            f"id_col must be a column of hashable ids; got {ids.name!r} with an {error}. Convert "
+            f"{name} must be a column of hashable ids; got {ids.name!r} with an {error}. Convert "
             "them, lists for example to tuples."
         ) from error
     if len(codes) and codes.min() < 0:
         raise ValueError(
-            f"id_col must name the series of each row; got no id in row {int(codes.argmin())}. "
+            f"{name} must name the series of each row; got no id in row {int(codes.argmin())}. "
             "Fill it in, or drop the row."
         )
     if isinstance(unique, pd.arrays.NumpyExtensionArray):

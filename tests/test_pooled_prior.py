@@ -9,7 +9,15 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from sklearn.base import clone
 
-from forecast_unc import Forecaster, GPRegressor, PooledPrior, datasets, learn_prior
+from forecast_unc import (
+    Combination,
+    Forecaster,
+    GPRegressor,
+    PooledPrior,
+    datasets,
+    forecast_panel,
+    learn_prior,
+)
 from forecast_unc.regression.learned_prior import (
     LEAST_SETS,
     LearnedPrior,
@@ -326,6 +334,60 @@ class TestLearning:
         for y, kept in zip(panel, before, strict=True):
             pd.testing.assert_series_equal(y, kept)
         assert forecaster.prior is None
+
+
+class TestPanel:
+    FORECASTER = Forecaster(lags=1, differences=1)
+
+    def frame(self, n_series=LEAST_SETS):
+        return pd.concat(
+            pd.DataFrame({"unique_id": i, "ds": y.index, "y": y.to_numpy()})
+            for i, y in enumerate(walks(n_series))
+        )
+
+    def test_pooling_is_learning_and_forecasting(self):
+        frame = self.frame()
+        learned = learn_prior(walks(), self.FORECASTER)
+        pooled, given, plain = (
+            forecast_panel(frame, self.FORECASTER, 3, pool=pool)
+            for pool in ("hyperparameters", learned, None)
+        )
+        pd.testing.assert_frame_equal(pooled, given)
+        own = Forecaster(lags=1, differences=1, prior=learned).fit(next(walks(1))).forecast(3)
+        assert_allclose(pooled["forecast_unc"][:3], own.mean, rtol=1e-10)
+        assert not np.allclose(pooled["forecast_unc"], plain["forecast_unc"])
+
+    def test_a_series_that_fails_takes_no_part(self):
+        bad = pd.DataFrame({"unique_id": "bad", "ds": [0, 1, 5], "y": [1.0, 2.0, 3.0]})
+        frame = pd.concat([bad, self.frame().astype({"unique_id": object})])
+        with pytest.warns(UserWarning, match=r"1 of 31 series .*'bad'"):
+            found = forecast_panel(frame, self.FORECASTER, 2, pool="hyperparameters")
+        assert found["error"].notna().tolist() == [True] + [False] * 2 * LEAST_SETS
+
+    def test_regressors_are_part_of_the_kind(self):
+        frame = self.frame()
+        frame["x"] = np.sin(frame["ds"])
+        ids = frame["unique_id"].unique()
+        ahead = pd.DataFrame({"unique_id": ids, "ds": 40, "x": 0.5})
+        found = forecast_panel(frame, self.FORECASTER, 1, exog=ahead, pool="hyperparameters")
+        assert found["error"].isna().all()
+
+    @pytest.mark.parametrize(
+        ("forecaster", "pool", "error", "message"),
+        [
+            (Forecaster(lags=1), "weights", ValueError, "pool must be 'hyperparameters', a Pooled"),
+            (
+                Combination([Forecaster(lags=1)]),
+                "hyperparameters",
+                TypeError,
+                "forecaster must be a",
+            ),
+            (Forecaster(lags=2), PooledPrior, ValueError, "pool must be"),
+        ],
+    )
+    def test_bad_input(self, forecaster, pool, error, message):
+        with pytest.raises(error, match=message):
+            forecast_panel(self.frame(), forecaster, 1, pool=pool)
 
 
 class TestBadInput:

@@ -7,7 +7,7 @@ under it, once, and the modes and curvatures of the log hyper-parameters give th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -34,7 +34,6 @@ from forecast_unc.regression.learned_prior import (
     linear_rows,
 )
 from forecast_unc.series.history import History
-from forecast_unc.series.values import check_varies
 
 
 class _Seen(NamedTuple):
@@ -82,6 +81,19 @@ def learn_prior(
         If an argument is not what it must be, or fewer than 30 series are alike.
     """
     forecaster = Forecaster() if forecaster is None else forecaster
+    check_poolable(forecaster)
+    histories = [History.checked(y) for y in series]
+    return learned_from(histories, forecaster, n_jobs, progress)
+
+
+def check_poolable(forecaster: object) -> None:
+    """Raise unless a forecaster has regressors whose prior can be learned.
+
+    Parameters
+    ----------
+    forecaster : object
+        The argument.
+    """
     if not isinstance(forecaster, Forecaster):
         raise TypeError(
             f"forecaster must be a Forecaster; got {type(forecaster).__name__}. Only its default "
@@ -92,8 +104,27 @@ def learn_prior(
             "forecaster must have the default regressor and noise='process' for a learned prior; "
             f"got {forecaster!r}. Leave both out."
         )
+
+
+def learned_from(
+    histories: Sequence[History], forecaster: Forecaster, n_jobs: int | None, progress: bool
+) -> PooledPrior:
+    """The priors from checked series, with or without regressors.
+
+    Parameters
+    ----------
+    histories : sequence of History
+        Of one kind.
+    forecaster : Forecaster
+        Whose regressors the prior is for.
+    n_jobs, progress
+        As of :func:`learn_prior`.
+
+    Returns
+    -------
+    PooledPrior
+    """
     plain = clone(forecaster).set_params(prior=None)
-    histories = [_history(y) for y in series]
     run = partial(_each, n_jobs=n_jobs, progress=progress)
     seen = run(_linear, plain, histories)
     kinds = {
@@ -113,14 +144,12 @@ def learn_prior(
     return PooledPrior(kinds, len(histories))
 
 
-def _history(y: pd.Series) -> History:
-    history = History.checked(y)
-    check_varies(history.y)
-    return history
-
-
 def _each(
-    job: Any, forecaster: Forecaster, histories: list[History], n_jobs: int | None, progress: bool
+    job: Any,
+    forecaster: Forecaster,
+    histories: Sequence[History],
+    n_jobs: int | None,
+    progress: bool,
 ) -> list[dict[str, Any]]:
     """What a job finds in each series."""
     tasks = (delayed(job)(forecaster, history) for history in histories)

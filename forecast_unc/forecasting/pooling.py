@@ -79,6 +79,11 @@ def learn_prior(
     ------
     TypeError, ValueError
         If an argument is not what it must be, or fewer than 30 series are alike.
+
+    Notes
+    -----
+    Whether it helps is a question to the panel: series that live through the same years share
+    shocks, which the prior takes for usual. Compare by `backtest_panel`, at several origins.
     """
     forecaster = Forecaster() if forecaster is None else forecaster
     check_poolable(forecaster)

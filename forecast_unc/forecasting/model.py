@@ -98,17 +98,7 @@ class FittedModel:
         ValueError
             If the series is too short, does not vary or cannot be transformed.
         """
-        _check_rows(specification, history)
-        transform = _power(specification.transform, history)
-        past = _past(specification, transform, history)
-        differencing = Differencing.fit(past.levels, specification.differences)
-        if differencing.scale <= 1e-12 * np.nanmax(np.abs(past.levels)):
-            raise ValueError(
-                "differences must leave some variation; got a constant series after differencing "
-                f"at lags {specification.differences}. Take fewer differences."
-            )
-        if not specification.centered:
-            differencing = replace(differencing, shift=0.0)
+        transform, past, differencing = _standardized(specification, history)
         rows = _noisy_rows(specification, differencing, past)
         regressor, noise = rows.learn(clone(specification.regressor), specification.noise)
         if specification.noise == "process":
@@ -330,6 +320,49 @@ class ModelPaths:
     def __call__(self, n_samples: int, random_state: RandomState) -> Array:
         """Paths (n_samples, h); see `FittedModel.sample_paths`."""
         return self.model.sample_paths(self.ahead, n_samples, random_state)
+
+
+def training_rows(specification: Specification, history: History) -> tuple[Array, Array]:
+    """Inputs (n, d) and targets (n,) that a specification learns from.
+
+    Parameters
+    ----------
+    specification : Specification
+        With nothing left open.
+    history : History
+        The series.
+
+    Returns
+    -------
+    X : ndarray of shape (n, d)
+    y : ndarray of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If the series is too short, does not vary or cannot be transformed.
+    """
+    _, past, differencing = _standardized(specification, history)
+    _, X, target = _rows(specification, differencing, past)
+    return X, target
+
+
+def _standardized(
+    specification: Specification, history: History
+) -> tuple[PowerTransform, Past, Differencing]:
+    """The transform of a history, its levels, and their standardized differences."""
+    _check_rows(specification, history)
+    transform = _power(specification.transform, history)
+    past = _past(specification, transform, history)
+    differencing = Differencing.fit(past.levels, specification.differences)
+    if differencing.scale <= 1e-12 * np.nanmax(np.abs(past.levels)):
+        raise ValueError(
+            "differences must leave some variation; got a constant series after differencing "
+            f"at lags {specification.differences}. Take fewer differences."
+        )
+    if not specification.centered:
+        differencing = replace(differencing, shift=0.0)
+    return transform, past, differencing
 
 
 def _one_step(

@@ -17,14 +17,16 @@ from forecast_unc.regression.hyperparameter_search import (
     LEAST_NOISE_RATIO,
     Objective,
     Optimum,
+    Prior,
     SearchSpace,
     bias_std,
     maximize,
     search_space,
     widening,
 )
-from forecast_unc.regression.hyperposterior import Effect, design
+from forecast_unc.regression.hyperposterior import Effect, curvature, design
 from forecast_unc.regression.kernel_posterior import KernelPosterior
+from forecast_unc.regression.learned_prior import LearnedPrior
 from forecast_unc.regression.noisy_inputs.evidence import BlurredEvidence
 from forecast_unc.regression.noisy_inputs.learn import (
     NoisyRows,
@@ -191,7 +193,7 @@ class GPRegressor(KernelRegressor):
         self,
         *,
         linear: bool | ArrayLike = True,
-        prior: Literal["weak", "shrunk"] | None = "weak",
+        prior: Prior = "weak",
         groups: ArrayLike | None = None,
         bias: Literal["free", "shrunk"] | None = "free",
         lengthscales: Lengthscales = None,
@@ -263,7 +265,8 @@ class GPRegressor(KernelRegressor):
                     f"factorization that fails with noise_std={self.noise_std!r}, "
                     f"lengthscales={self.lengthscales!r}. Give a larger noise_std, or learn both."
                 )
-            theta = objective.theta(best.log_hyperparameters)
+            self._mode = best.log_hyperparameters
+            theta = objective.theta(self._mode)
             if self.noisy_inputs is not None:
                 seed, tol = self.random_state, self.tol
                 found = train(self.noisy_inputs, evidence, space, theta, S, seed, tol)
@@ -273,7 +276,7 @@ class GPRegressor(KernelRegressor):
             self.log_evidence_ = best.log_evidence - n * float(np.log(scale))
             self.converged_, self.n_iter_ = best.converged, best.n_iter
             if self.hyperparameters == "integrated":
-                self._integrate(objective, best.log_hyperparameters, rows, X, y)
+                self._integrate(objective, self._mode, rows, X, y)
             elif S is None and found is None:
                 process = self._process(n)
                 self.posterior_ = process.posterior(rows.inputs, y, process.factor(rows.inputs))
@@ -281,18 +284,58 @@ class GPRegressor(KernelRegressor):
                 self._fit_noisy(X, y, S, found, np.append(rows.input_scale, scale))
         return self
 
+    def log_hyperparameters(self, X: Array, y: Array) -> tuple[Array, Array]:
+        """Mode and variance of the log hyper-parameters, from the curvature of the log posterior.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            The rows that this was fitted on.
+        y : ndarray of shape (n,)
+            Their targets.
+
+        Returns
+        -------
+        mode : ndarray of shape (d + 2 + g,)
+            Of log [l, a, tau, s] on standardized data; NaN where given.
+        var : ndarray of shape (d + 2 + g,)
+            Where the evidence is convex, as if it said nothing.
+        """
+        rows = copy.copy(self)._standardized(X, y)
+        space = self._search_space(rows.evidence, rows.input_scale, rows.output_scale)
+        objective = Objective(
+            rows.evidence, space, LEAST_NOISE_RATIO if self.noise_std is None else 0.0
+        )
+        mode, var = np.full((2, len(space.free)), np.nan)
+        mode[space.free] = self._mode
+        log_std = space.log_std[space.free]
+        with blas_threads(len(y)):
+            hessian = curvature(lambda x: objective(x)[1], self._mode, space.bounds[space.free])
+        values, vectors = np.linalg.eigh(log_std[:, None] * hessian * log_std)
+        axes = log_std[:, None] * vectors
+        var[space.free] = (axes**2 / np.maximum(values, 1.0)).sum(axis=1)
+        return mode, var
+
     def _standardized(self, X: Array, y: Array) -> _Rows:
         """Rows in units of their own; sets where they are measured from, and the bias's prior."""
         d, learned = X.shape[1], self._learns_linear
         center = self.bias == "free" or not learned
         self._input_offset, self._output_offset = X.mean(axis=0), float(y.mean()) if center else 0.0
         given = np.zeros(d) if learns_or_not(self.linear) else self.linear
+        pooled = self.prior if isinstance(self.prior, LearnedPrior) and learned else None
+        if pooled is not None:
+            given = pooled.weights
         self._mean_weights = np.array(given, dtype=np.float64)
+        if pooled is not None and self.bias is None:  # the prior mean is 0 where inputs are
+            self._output_offset = float(self._input_offset @ self._mean_weights)
         inputs: Array = X - self._input_offset
         rest = y - self._output_offset - inputs @ self._mean_weights
         input_scale, output_scale = column_scale(X), float(column_scale(rest[:, None])[0])
+        if pooled is not None and self.bias == "shrunk" and pooled.bias is not None:
+            shift = pooled.bias[0] * output_scale
+            self._output_offset, rest = self._output_offset + shift, rest - shift
         standardized = rest / output_scale
-        bias_scale = bias_std(self.bias, standardized)
+        bias_scale = bias_std(self.bias, self.prior, standardized)
         self._bias_scale = bias_scale * output_scale * learned
         groups = np.zeros(d, dtype=np.intp) if self.groups is None else np.asarray(self.groups)
         evidence = GaussianProcessEvidence(

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from forecast_unc._checks import check_whole
 from forecast_unc._typing import Array
+from forecast_unc.regression.learned_prior import LearnedPrior
 from forecast_unc.regression.noisy_inputs.learn import check_input_cov
 from forecast_unc.regression.standardize import check_lengthscales, check_noise_std
 
@@ -32,7 +33,10 @@ def check_parameters(given: Mapping[str, Any], d: int) -> None:
     d : int
         Number of inputs.
     """
-    for name, allowed, remedy in _CHOICES:
+    learned = isinstance(given["prior"], LearnedPrior)
+    if learned:
+        _check_learned(given, d)
+    for name, allowed, remedy in _CHOICES[int(learned) :]:
         if given[name] not in allowed:
             raise ValueError(
                 f"{name} must be {', '.join(map(repr, allowed[:-1]))} or None; got "
@@ -95,6 +99,21 @@ def known_noise(
 def learns_or_not(linear: Any) -> bool:
     """Whether `linear` is True or False, and not the weights of a linear prior mean."""
     return isinstance(linear, (bool, np.bool_))
+
+
+def _check_learned(given: Mapping[str, Any], d: int) -> None:
+    """Raise unless a learned prior is one for these inputs."""
+    weights = given["prior"].weights
+    if weights.shape != (d,):
+        raise ValueError(
+            f"prior must be learned from data with {d} inputs; got one of {len(weights)}. Use "
+            f"{given['prior'].base!r}."
+        )
+    if given["noisy_inputs"] is not None:
+        raise ValueError(
+            f"prior must be 'weak', 'shrunk' or None with noisy_inputs; got {given['prior']!r}. "
+            "Its weights are of inputs without noise."
+        )
 
 
 def _check_groups(given: Any, d: int) -> None:

@@ -14,9 +14,10 @@ from scipy.optimize import minimize
 from forecast_unc._random import RandomState, generator
 from forecast_unc._typing import Array
 from forecast_unc.regression.evidence import GaussianProcessEvidence
+from forecast_unc.regression.learned_prior import LearnedPrior
 from forecast_unc.regression.standardize import Lengthscales
 
-Prior = Literal["weak", "shrunk"] | None
+Prior = Literal["weak", "shrunk"] | LearnedPrior | None
 
 # Log-normal priors for standardized data: median and log-std of the amplitude, the linear
 # scale and the noise. Length-scales have a median of 2 sqrt(d): distances between
@@ -126,12 +127,14 @@ class Objective:
         return float(np.sqrt(own + least)), float(own / (own + least))
 
 
-def bias_std(bias: Literal["free", "shrunk"] | None, y: Array) -> float:
+def bias_std(bias: Literal["free", "shrunk"] | None, prior: Prior, y: Array) -> float:
     """Prior std tau_0 of the bias of standardized targets; see `GPRegressor`."""
     if bias == "free":
         return 1.0
     if bias is None:
         return 0.0
+    if isinstance(prior, LearnedPrior) and prior.bias is not None:
+        return prior.bias[1]
     return float(np.sqrt(max(0.0, y.mean() ** 2 - _AKAIKE * y.var() / len(y))))
 
 
@@ -141,7 +144,7 @@ def widening(prior: Prior, noise_std: float | None, n: int) -> float:
     A common scale of all variances, integrated out under 1 / scale, makes the prediction
     a t process; it is replaced by the Gaussian of its mean and variance.
     """
-    widened = prior == "shrunk" and noise_std is None and n > 3
+    widened = _base(prior) == "shrunk" and noise_std is None and n > 3
     return (n - 1.0) / (n - 3.0) if widened else 1.0
 
 
@@ -157,7 +160,7 @@ def search_space(
     ----------
     evidence : GaussianProcessEvidence
         Of standardized data.
-    prior : {"weak", "shrunk", None}
+    prior : {"weak", "shrunk", None} or LearnedPrior
         As of `GPRegressor`.
     lengthscales : float or ndarray of shape (d,), optional
         Of standardized inputs, if given.
@@ -169,17 +172,22 @@ def search_space(
     SearchSpace
     """
     d, n_groups = len(evidence.X), max(1, int(evidence.groups.max()) + 1)
-    amplitude, linear_scale, noise = _PRIORS[prior]
-    others = [_PRIORS["weak" if prior else None][1]] * (n_groups - 1)
-    length = (2.0 * np.sqrt(d), _LOG_STD if prior else np.inf)
+    base = _base(prior)
+    amplitude, linear_scale, noise = _PRIORS[base]
+    others = [_PRIORS["weak" if base else None][1]] * (n_groups - 1)
+    length = (2.0 * np.sqrt(d), _LOG_STD if base else np.inf)
     priors = np.array([length] * d + [amplitude, linear_scale, *others, noise])
     median = np.log(priors[:, 0])
     scales = [_SCALE_BOUNDS[0], *[_SCALE_BOUNDS[1]] * n_groups, _SCALE_BOUNDS[2]]
     bounds = np.log([_LENGTHSCALE_BOUNDS] * d + scales)
     free = np.ones(len(median), dtype=bool)
-    start = median.copy()
     log_std = priors[:, 1]
-    if prior == "weak":
+    if isinstance(prior, LearnedPrior) and prior.median is not None and prior.log_std is not None:
+        learned = ~np.isnan(prior.median)
+        median = np.clip(np.where(learned, prior.median, median), *bounds.T)
+        log_std = np.where(learned, prior.log_std, log_std)
+    start = median.copy()
+    if base == "weak" and prior == base:
         share = _share_left(evidence)
         median[[d, -1]] += np.log(share)
         log_std[d] = share * _LOG_STD + (1.0 - share) * _PRIORS["shrunk"][0][1]
@@ -227,6 +235,11 @@ def maximize(objective: Objective, n_restarts: int, tol: float, seed: RandomStat
     best = min(map(search, starts), key=lambda result: float(result.fun))
     log_evidence = -float(best.fun) - objective.log_prior(best.x)
     return Optimum(best.x, log_evidence, bool(best.success), int(best.nit))
+
+
+def _base(prior: Prior) -> Literal["weak", "shrunk"] | None:
+    """The prior that counts where nothing was learned."""
+    return prior.base if isinstance(prior, LearnedPrior) else prior
 
 
 def _share_left(evidence: GaussianProcessEvidence) -> float:

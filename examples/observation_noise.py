@@ -4,10 +4,13 @@ The series of the mackey_glass example (tau = 17, one value a unit of time, norm
 and variance 1) with an error of its observations, of variance .001, .01 or .05; 16 lags, 200 or 500
 consecutive pairs. The same Gaussian process learns that error as noise of the process, which is
 fed back at every step (classic recursion, and path-consistent), or as what it is, alone
-(noise="observation") or beside noise of the process (noise="both").
+(noise="observation") or beside noise of the process (noise="both"). With --trainers also as noise
+of the inputs, independent from row to row and from lag to lag, as GPRegressor(noisy_inputs=...)
+takes it.
 
-    python examples/observation_noise.py --output DIR              # 10 seeds, 6 origins each
+    python examples/observation_noise.py --output DIR              # 10 seeds, 12 or 6 origins each
     python examples/observation_noise.py --output DIR --quick      # a small version, in seconds
+    python examples/observation_noise.py --output DIR --trainers   # 200 pairs; half an hour
 
 Written to DIR: observation_noise.md (tables), observation_noise.csv, observation_noise.png.
 """
@@ -26,13 +29,18 @@ from forecast_unc import Forecaster, GPRegressor, datasets, plot, scores
 LAGS, STEPS = 16, 100
 TRAIN, TEST = 2000, 2000  # values that the pairs are drawn from, and that are forecast
 RUN_IN = 140  # values before an origin
-VARIANCES, PAIRS = (0.001, 0.01, 0.05), (200, 500)
-# name: noise, path_consistent
+VARIANCES = (0.001, 0.01, 0.05)
+ORIGINS = {200: 12, 500: 6}  # of each seed, by pairs
+# name: noise, noisy_inputs, path_consistent
 MODELS = {
-    "process, classic": ("process", False),
-    "process": ("process", True),
-    "observation": ("observation", True),
-    "both": ("both", True),
+    "process, classic": ("process", None, False),
+    "process": ("process", None, True),
+    "observation": ("observation", None, True),
+    "both": ("both", None, True),
+}
+TRAINERS = {
+    f'process, "{trainer}"': ("process", trainer, True)
+    for trainer in ("nigp", "annealed", "stochastic_em")
 }
 
 
@@ -41,7 +49,7 @@ def normalized_series():
     return (clean - clean.mean()) / clean.std(ddof=0)
 
 
-def one_seed(clean, noise_var, pairs, seed, n_origins):
+def one_seed(clean, models, noise_var, pairs, seed, n_origins):
     """A row for each model, origin and step, and the forecasts from the first origin."""
     rng = np.random.default_rng(seed)
     y = clean + rng.normal(0.0, np.sqrt(noise_var), len(clean))
@@ -49,14 +57,15 @@ def one_seed(clean, noise_var, pairs, seed, n_origins):
     origins = rng.choice(np.arange(TRAIN + RUN_IN, len(y) - STEPS), n_origins, replace=False)
     tables, shown, fits = [], {}, {}
     with threadpool_limits(1):
-        for name, (noise, path_consistent) in MODELS.items():
-            if noise not in fits:
-                regressor = GPRegressor(tol=1e-6)
+        for name, (*kind, path_consistent) in models.items():
+            key = noise, trainer = tuple(kind)
+            if key not in fits:
+                regressor = GPRegressor(tol=1e-6, noisy_inputs=trainer, random_state=seed)
                 model = Forecaster(regressor, lags=LAGS, noise=noise)
-                fits[noise] = model.fit(y[first : first + pairs + LAGS])
-            stds = learned_stds(fits[noise])
+                fits[key] = model.fit(y[first : first + pairs + LAGS])
+            stds = learned_stds(fits[key])
             for origin in origins:
-                here = fits[noise].apply(y[origin - RUN_IN : origin])
+                here = fits[key].apply(y[origin - RUN_IN : origin])
                 ahead = here.forecast(STEPS, path_consistent=path_consistent)
                 table = scored(ahead, y[origin : origin + STEPS])
                 tables.append(table.assign(model=name, origin=origin, **stds))
@@ -66,10 +75,11 @@ def one_seed(clean, noise_var, pairs, seed, n_origins):
 
 
 def learned_stds(model):
-    """Stds of both noises in units of the series."""
+    """Stds of both noises in units of the series; of noisy inputs the average over the lags."""
     fitted = model.models_[0]
     regressor, scale = fitted.regressor, fitted.differencing.scale
-    error_std = getattr(regressor, "observation_std_", 0.0)
+    of_inputs = np.sqrt(np.diag(regressor.input_cov_)).mean()
+    error_std = getattr(regressor, "observation_std_", of_inputs)
     return {"process_std": scale * regressor.noise_std_, "error_std": scale * error_std}
 
 
@@ -85,7 +95,7 @@ def scored(ahead, actual):
     )
 
 
-def markdown(frame):
+def markdown(frame, models):
     """A row for each setting and model."""
     yield (
         "| variance | pairs | noise | NLPD | seeds below classic | squared error | in 95 % band "
@@ -94,7 +104,7 @@ def markdown(frame):
     yield "|---:|---:|---|---:|---:|---:|---:|---:|---:|"
     for (variance, pairs), setting in frame.groupby(["variance", "pairs"]):
         by_seed = setting.pivot_table("nlpd", "seed", "model")
-        for name in MODELS:
+        for name in models:
             rows = setting[setting["model"] == name]
             tenth = rows[rows["step"] % 10 == 0].groupby("step")["covered"].mean()
             stds = rows.groupby("seed")["error_std"].first() / np.sqrt(variance)
@@ -131,18 +141,22 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--trainers", action="store_true", help="those of noisy inputs as well")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
-    seeds, origins, variances, pairs = arguments.seeds, 6, VARIANCES, PAIRS
+    seeds, origins, variances = arguments.seeds, ORIGINS, VARIANCES
     if arguments.quick:
-        seeds, origins, variances, pairs = 1, 1, (0.01,), (60,)
-    clean = normalized_series()
+        seeds, origins, variances = 1, {60: 1}, (0.01,)
+    clean, models = normalized_series(), MODELS
+    if arguments.trainers:
+        models, variances, origins = MODELS | TRAINERS, variances[-2:], dict([*origins.items()][:1])
+    pairs = tuple(origins)
     settings = [(v, n, s) for v in variances for n in pairs for s in range(seeds)]
     run = Parallel(n_jobs=arguments.jobs)
-    found = run(delayed(one_seed)(clean, *setting, origins) for setting in settings)
+    found = run(delayed(one_seed)(clean, models, v, n, s, origins[n]) for v, n, s in settings)
     frame = pd.concat([table for table, _ in found], ignore_index=True)
     frame.to_csv(arguments.output / "observation_noise.csv", index=False)
-    text = "\n".join(markdown(frame))
+    text = "\n".join(markdown(frame, models))
     (arguments.output / "observation_noise.md").write_text(text + "\n", encoding="utf-8")
     print(text)
     picked = settings.index((0.01, pairs[0], 0))

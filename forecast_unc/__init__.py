@@ -9,6 +9,10 @@ from forecast_unc.evaluation.backtest import backtest
 from forecast_unc.forecasting.combination import Combination
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.persistence import load_model
+from forecast_unc.forecasting.pooled_prior import PooledPrior
+from forecast_unc.forecasting.pooling import learn_prior
+from forecast_unc.panels.backtest import backtest_panel
+from forecast_unc.panels.forecast import forecast_panel
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.regression.rvm import RVMRegressor
@@ -19,13 +23,17 @@ __all__ = [
     "Forecast",
     "Forecaster",
     "GPRegressor",
+    "PooledPrior",
     "RVMClassifier",
     "RVMRegressor",
     "ReducedRankGPRegressor",
     "__version__",
     "backtest",
+    "backtest_panel",
     "baselines",
     "datasets",
+    "forecast_panel",
+    "learn_prior",
     "load_model",
     "plot",
     "scores",

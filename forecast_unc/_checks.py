@@ -34,6 +34,21 @@ def check_whole(name: str, value: object, lowest: int, remedy: str) -> None:
         )
 
 
+def check_jobs(n_jobs: object) -> None:
+    """Raise unless a number of jobs is one of joblib's.
+
+    Parameters
+    ----------
+    n_jobs : object
+        What came.
+    """
+    if n_jobs == 0 or not isinstance(n_jobs, int | np.integer | None):
+        raise ValueError(
+            f"n_jobs must be None or a whole number other than 0; got {n_jobs!r}. "
+            "-1 takes all processors."
+        )
+
+
 def check_covariance(name: str, cov: Array) -> None:
     """Raise unless a matrix is symmetric and positive semi-definite.
 

@@ -1,14 +1,19 @@
 """Two kinds of noise: what rows of lagged values share, by dense Gaussians and Kalman filters."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor, backtest, datasets, load_model
+from forecast_unc.forecasting.calibration import calibration, rolling_errors
 from forecast_unc.forecasting.differencing import Differencing
+from forecast_unc.forecasting.embedding import interpolated
 from forecast_unc.forecasting.model import _noisy_rows
 from forecast_unc.forecasting.recursion import Past
+from forecast_unc.forecasting.rolling import rolling_forecasts
 from forecast_unc.regression.errors_in_variables import ErrorsInVariablesGP
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.shared_errors import SharedErrors
@@ -117,28 +122,82 @@ def test_evidence_and_gradient_with_correlated_errors(groups, rng):
     )
 
 
+class Dense:
+    """The posterior of some rows by its definition, with the hyper-parameters of a fitted one.
+
+    Smoothed as often as that: inputs less the errors' means, and slopes by differences.
+    """
+
+    def __init__(self, gp, X, y, errors):
+        self.gp, n = gp, len(y)
+        self.offset, self.center = gp._output_offset, gp._input_offset
+        var = gp.observation_std_**2 + errors.known_var
+        lagged = np.zeros((X.shape[1], n, len(var)))  # of the errors in each input
+        for j, weights in enumerate(errors.input_weights):
+            for at, weight in zip(errors.inputs.T, weights, strict=True):
+                lagged[j, np.arange(n), at] += weight
+        self.X, self.y, slopes = X, y, gp._slopes_of.gradient(X)
+        for left in range(gp.n_smoothings_, -1, -1):
+            B = errors.in_rows(slopes).toarray()
+            K = dense(gp, self.X - self.center, B, errors.known_var)
+            self.K, self.log_evidence = K, oracles.gp_log_evidence(self.y - self.offset, K)
+            self.weights = np.linalg.solve(K, self.y - self.offset)
+            self.errors = var * (B.T @ self.weights)
+            if left:
+                in_inputs = (lagged @ self.errors).T
+                inputs = X - in_inputs
+                slopes = np.array([oracles.finite_difference(self.mean_at, x) for x in inputs])
+                self.X, self.y = inputs, y - (slopes * in_inputs).sum(axis=1)
+
+    def kernel(self, A, B):
+        gp = self.gp
+        scales = gp.lengthscales_, gp.amplitude_, gp.linear_scale_, gp._bias_scale
+        return oracles.gp_kernel(A - self.center, B - self.center, *scales)
+
+    def mean_at(self, x):
+        return self.offset + (self.kernel(np.atleast_2d(x), self.X) @ self.weights)[0]
+
+    def predict(self, X):
+        cross = self.kernel(X, self.X)
+        latent = np.diagonal(self.kernel(X, X) - cross @ np.linalg.solve(self.K, cross.T))
+        noise = self.gp.noise_std_**2 + self.gp.observation_std_**2
+        return self.offset + cross @ self.weights, latent + noise
+
+
 @pytest.mark.parametrize("kind", ["both", "observation"])
 def test_what_was_learned_is_a_gaussian_process_with_dense_covariance(kind, series):
     model = Forecaster(GP, lags=6, noise=kind).fit(series).models_[0]
-    gp, (_, X, y) = model.regressor, model.training_rows()
-    rows = _noisy_rows(model.specification, model.differencing, model.past)
-    B = rows.errors.in_rows(gp._slopes_of.gradient(X)).toarray()
-    mean, inputs = y.mean(), X - X.mean(axis=0)
-    K = dense(gp, inputs, B, np.zeros(B.shape[1]))
-    assert gp.log_evidence_ == pytest.approx(oracles.gp_log_evidence(y - mean, K), abs=1e-6)
-    at = inputs[::9] + 0.2
-    cross = oracles.gp_kernel(
-        at, inputs, gp.lengthscales_, gp.amplitude_, gp.linear_scale_, gp._bias_scale
-    )
-    prior = oracles.gp_kernel(
-        at, at, gp.lengthscales_, gp.amplitude_, gp.linear_scale_, gp._bias_scale
-    )
-    found, var = gp.posterior_.predict(at + X.mean(axis=0))
-    np.testing.assert_allclose(found, mean + cross @ np.linalg.solve(K, y - mean), rtol=1e-7)
-    latent = np.diagonal(prior - cross @ np.linalg.solve(K, cross.T))
-    np.testing.assert_allclose(var, latent + gp.noise_std_**2 + gp.observation_std_**2, rtol=1e-7)
+    gp, rows = model.regressor, model.noisy_rows()
+    by_hand = Dense(gp, rows.X, rows.y, rows.errors)
+    at = rows.X[::9] + 0.2
+    # slopes by differences are good for eight digits
+    for found, expected in zip(gp.posterior_.predict(at), by_hand.predict(at), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
     share = gp.noise_std_ / gp.observation_std_
-    assert share == pytest.approx(0.1, rel=1e-3) if kind == "observation" else share != 0.1
+    if kind == "observation":
+        assert gp.n_smoothings_ == 2
+        assert share == pytest.approx(0.03, rel=0.01)
+    else:
+        assert gp.log_evidence_ == pytest.approx(by_hand.log_evidence, abs=1e-6)
+        assert share != 0.03
+
+
+def test_smoothed_inputs_are_nearer_to_the_true_ones():
+    clean, y = noisy_mackey_glass(216, 0.01)
+    found = {}
+    for kind in ("observation", "both"):
+        model = Forecaster(GP, lags=16, noise=kind).fit(y).models_[0]
+        gp, scale = model.regressor, model.differencing.scale
+        error = scale * gp._error_means  # of all 216 values
+        assert np.mean((y - error - clean) ** 2) < 0.5 * 0.01
+        # and the function is nearer to the true one, there and on values not seen
+        later = datasets.make_mackey_glass(1000)
+        later = ((later - later.mean()) / later.std(ddof=0)).to_numpy()[300:]
+        windows = np.lib.stride_tricks.sliding_window_view(later, 17)
+        mean = gp.posterior_.mean((windows[:, -2::-1] - model.differencing.shift) / scale)
+        left = scale * mean + model.differencing.shift - windows[:, -1]
+        found[kind] = np.mean(left**2)
+    assert found["observation"] < 0.7 * found["both"]
 
 
 def test_the_search_ends_where_the_evidence_is_stationary(fitted):
@@ -224,6 +283,89 @@ def test_the_state_is_that_of_the_errors_given_all_rows(rng):
     last = (y.to_numpy()[-1:-3:-1] - one.differencing.shift) / scale - error[-1:-3:-1]
     mean = (ahead.forecast(1).mean.item() - one.differencing.shift) / scale
     assert mean == pytest.approx(gp.posterior_.mean(last[None]).item(), abs=0.05 * np.sqrt(var))
+
+
+# Origins inside the training part
+
+
+def two_noise_model(kind, **options):
+    y = 10.0 + noisy_mackey_glass(90, 0.01)[1]
+    y.iloc[options.pop("missing", [])] = np.nan
+    return Forecaster(GP, lags=4, noise=kind, **options).fit(y).models_[0]
+
+
+@pytest.mark.parametrize("kind", ["both", "observation"])
+@pytest.mark.parametrize(
+    "options", [{}, {"differences": 1}, {"missing": [30, 59]}, {"prior_mean": "last"}], ids=str
+)
+def test_rolling_forecasts_are_of_the_levels_given_the_rows_before(kind, options):
+    """Each origin by a dense posterior of its own rows, iterated level by level."""
+    model = two_noise_model(kind, **options)
+    rows, scale, differencing = model.noisy_rows(), model.differencing.scale, model.differencing
+    origins = np.array([45, 62, 84])
+    found = rolling_forecasts(model, origins, 5).value
+    for value, origin in zip(found, origins, strict=True):
+        m = int((rows.times < origin).sum())
+        by_hand = Dense(model.regressor, rows.X[:m], rows.y[:m], rows.errors.first(m))
+        levels = model.past.levels.copy()
+        levels[rows._touched] -= scale * by_hand.errors
+        levels = list(interpolated(levels)[:origin])
+        for _ in range(5):
+            z = differencing.forward(np.array(levels))
+            x = np.array([z[-lag] for lag in model.specification.lags])
+            change = by_hand.mean_at(x)
+            if model.specification.anchor is not None:
+                change += x[model.specification.anchor]
+            low, high = (differencing.forward(np.array([*levels, v]))[-1] for v in (0.0, 1.0))
+            levels.append((change - low) / (high - low))
+        np.testing.assert_allclose(value, levels[origin:], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["both", "observation"])
+def test_values_after_an_origin_change_nothing_but_hyperparameters(kind):
+    model = two_noise_model(kind)
+    spoiled = model.past.levels.copy()
+    spoiled[70:] += np.random.default_rng(3).normal(size=20)
+    past = model.past._replace(levels=spoiled)
+    rows = _noisy_rows(model.specification, model.differencing, past)
+    other = replace(model, past=past, regressor=rows.condition(model.regressor))
+    one, two = (rolling_forecasts(one, np.array([55, 70]), 4).value for one in (model, other))
+    np.testing.assert_allclose(one, two, rtol=1e-9)
+
+
+def test_bands_are_calibrated_on_request():
+    y = noisy_mackey_glass(90, 0.01)[1]
+    plain, wider, conformal = (
+        Forecaster(GP, lags=4, noise="both", calibrate=calibrate).fit(y)
+        for calibrate in (False, True, "conformal")
+    )
+    shares = np.ones((1, 6))
+    errors = rolling_errors(plain.models_, [plain.forecast(6)], shares)
+    expected = calibration(errors, plain.forecast(6), 6).factor
+    widths = [np.diff(one.forecast(6).interval(0.8)) for one in (wider, plain)]
+    np.testing.assert_allclose(widths[0][:, 0], expected * widths[1][:, 0], rtol=1e-6)
+    assert "bands: calibrated" in wider.summary()
+    assert "bands: conformal" in conformal.summary()
+    assert (conformal.forecast(6).std > 0.0).all()
+    automatic = Forecaster(GP, lags=4, noise="both").fit(y)
+    assert not automatic.ensemble_.calibrate
+
+
+# The rows on the way to an origin
+
+
+def test_what_was_not_learned_tells_of_the_function():
+    y = noisy_mackey_glass(240, 0.01)[1]
+    model = Forecaster(GP, lags=6, noise="both").fit(y[:140])
+    ahead = model.forecast(8)
+    again = model.apply(y[:140]).forecast(8)
+    np.testing.assert_array_equal(again.cov, ahead.cov)
+    later = model.apply(y[100:200])
+    np.testing.assert_array_equal(later.models_[0].past.learned, np.arange(100, 200) < 140)
+    same_times = model.apply(y[:140] + 0.01)
+    assert not same_times.models_[0].past.learned.any()
+    once_more = later.apply(y[120:240])
+    np.testing.assert_array_equal(once_more.models_[0].past.learned, np.arange(120, 240) < 140)
 
 
 # What a forecaster makes of it
@@ -350,10 +492,6 @@ def test_the_automatic_choice_and_backtests_take_it(series):
         (
             {"noise": "both", "regressor": GPRegressor(noise_std=0.1)},
             r"noise must be 'process' for GPRegressor\(noise_std=0.1\), .*; got 'both'. Give known",
-        ),
-        (
-            {"noise": "auto", "calibrate": True},
-            "noise must be 'process' for calibrate=True, .*; got 'auto'. Use calibrate=False",
         ),
     ],
 )

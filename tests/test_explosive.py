@@ -5,8 +5,15 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster, GPRegressor, datasets
-from forecast_unc.forecasting.explosive import Training, excess, largest_root, least_squares
+from forecast_unc.forecasting.explosive import (
+    Training,
+    bounded,
+    excess,
+    largest_root,
+    least_squares,
+)
 from forecast_unc.forecasting.model import FittedModel
+from forecast_unc.regression.posterior_mixture import PosteriorMixture
 
 REMARK = "as the fitted one runs away"
 
@@ -47,6 +54,50 @@ def test_the_mean_stays_in_the_range_of_the_series(series, lags, origin):
     later = model.update(future[:3]).forecast(100)
     assert later.mean.between(series.min() - room, series.max() + room).all()
     assert any(REMARK in line for line in model.choices_)
+
+
+def test_integrated_hyperparameters_that_mostly_run_away_are_those_of_the_mode():
+    series = datasets.make_lorenz(1200)
+    known, future = section(series, 570, 206)
+    model = Forecaster(GPRegressor(hyperparameters="integrated"), lags=6).fit(known)
+    assert any("hyper-parameters at the mode" in line and REMARK in line for line in model.choices_)
+    ahead = model.forecast(100)
+    assert np.sqrt(np.mean((ahead.mean - future) ** 2)) < 1.5 * series.std()
+    at_mode = Forecaster(lags=6).fit(known).forecast(100)
+    np.testing.assert_allclose(ahead.mean, at_mode.mean, rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def two_nodes():
+    """Rows of Lorenz, a process that runs away from them, and one that does not."""
+    known, _ = section(datasets.make_lorenz(1200), 570, 206)
+    changes = ((known - known.mean()) / known.std()).to_numpy()
+    rows = training(changes, tuple(range(1, 7)))
+    away = GPRegressor().fit(rows.X, rows.target)
+    stays, why = bounded(away, rows)
+    assert why
+    return rows, away, stays
+
+
+@pytest.mark.parametrize("p", [0.1, 0.4, 0.6])
+def test_nodes_that_run_away_are_dropped(two_nodes, p):
+    rows, away, stays = two_nodes
+    integrated = GPRegressor(hyperparameters="integrated")
+    integrated.nodes_, integrated.node_weights_ = (away, stays, stays), np.array([p, 0.3, 0.7 - p])
+    integrated.posterior_ = PosteriorMixture(
+        tuple(node.posterior_ for node in integrated.nodes_), integrated.node_weights_
+    )
+    found, why = bounded(integrated, rows)
+    if p > 0.5:
+        assert "at the mode" in why
+        assert not found.nodes_
+        return
+    assert why.startswith(f"1 of 3 nodes of the hyper-parameters dropped (weight {p}), as they run")
+    assert found.nodes_ == (stays, stays)
+    np.testing.assert_allclose(found.node_weights_, np.array([0.3, 0.7 - p]) / (1.0 - p))
+    np.testing.assert_allclose(found.predict(rows.X), stays.predict(rows.X), rtol=1e-12)
+    assert len(integrated.nodes_) == 3
+    assert bounded(found, rows) == (found, "")
 
 
 def test_a_regressor_of_ones_own_is_told_of_and_never_modified():

@@ -230,7 +230,7 @@ def test_a_gap_just_before_the_origin_is_a_forecast_through_it(path_consistent):
     np.testing.assert_array_equal(again.cov, joint.cov)
 
 
-def test_what_a_gap_tells_of_the_function_by_importance_sampling(monkeypatch):
+def test_what_a_gap_tells_of_the_function_by_importance_sampling():
     """Paths, each of one function, through the gap; weighted by the observations after it."""
     rng = np.random.default_rng(8)
     X = rng.uniform(-1, 1, size=(12, 1))
@@ -257,10 +257,10 @@ def test_what_a_gap_tells_of_the_function_by_importance_sampling(monkeypatch):
     assert (departure(path_consistent=False)[0] > 1.5).all()  # one and a half std beside
     # Paths are weighted and resampled on the way, so that theirs is the reference itself; here
     # no row was learned from.
-    monkeypatch.setattr(filtering.RunIn, "learned_from", lambda *_: False)
     model = OneStepModel(gp.posterior_, (1,), IDENTITY)
     method = Method("monte_carlo", True, 20_000, 1)
-    sampled = particles(model, past_of(y, y_std), Future(no_exog(3)), method)
+    past = past_of(y, y_std)._replace(learned=np.zeros(len(y), dtype=bool))
+    sampled = particles(model, past, Future(no_exog(3)), method)
     error = std[4:] * np.sqrt(1 / 5_000 + 1 / 4_000)  # of effectively so many independent paths
     np.testing.assert_array_less(np.abs(sampled.mean(axis=0) - mean[4:]), 5 * error)
     np.testing.assert_allclose(sampled.std(axis=0) / std[4:], 1.0, atol=0.08)

@@ -377,7 +377,7 @@ def test_updates_one_by_one_are_bayes_rule(monkeypatch, max_train):
     differencing = model.models_[0].differencing
     X, target = rows_of(differencing.forward(y.to_numpy()))
     rows, first = slice(-max_train if max_train else None, None), slice(6 if max_train else 0, 56)
-    monkeypatch.delattr("forecast_unc.regression.gp.covariance_matrix")  # no factorization
+    monkeypatch.delattr("forecast_unc.regression.process.covariance_matrix")  # no factorization
     gp = one_by_one(model, y)
     x = differencing.forward(y.to_numpy())[:-4:-1]
     # the prior is that of the fit: centered at the mean of its rows
@@ -791,6 +791,20 @@ def test_santa_fe_laser(shared_data):
     assert nlpd["naive"] > 9
     assert coverage["exact"] >= 0.9
     assert coverage["naive"] < 0.75
+
+
+@pytest.mark.slow
+def test_santa_fe_laser_with_its_minima_set_apart(shared_data):
+    """With Box-Cox and errors of the observations the collapse is in the forecast."""
+    frame = pd.read_csv(shared_data / "santafe_a_laser.csv")
+    y, actual = frame["y"].iloc[:1000].astype(float), frame["y"].iloc[1000:].astype(float)
+    regressor = GPRegressor(linear=False)
+    model = Forecaster(regressor, lags=40, noise="observation", transform="boxcox").fit(y)
+    ahead = model.forecast(100)
+    band = ahead.interval(0.95)
+    assert ahead.score(actual)["nlpd"].mean() < 3.5  # without: 3.97
+    assert np.mean((actual - ahead.median) ** 2) < 0.1 * y.var()  # without: 0.99
+    assert actual.between(band["lower"], band["upper"]).mean() >= 0.9
 
 
 @pytest.mark.parametrize("method", ["exact", "taylor", "monte_carlo"])

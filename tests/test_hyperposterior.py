@@ -400,14 +400,16 @@ def test_forecasts_are_those_of_a_long_markov_chain(name):
     rng = np.random.default_rng(0)
     first = hamiltonian(energy, mode, 0.3 * np.ones(5), 1500, rng)[300:]
     draws = hamiltonian(energy, first[-1], first.std(axis=0), 12000, rng)
+    units = gp._standardized(X, target)._replace(input_scale=scale, output_scale=unit)
     means, covs = [], []
     for x in draws[::40]:
         theta = np.exp(x)
         node = copy.copy(gp.nodes_[0])
-        node._set_hyperparameters(x, np.zeros(2, dtype=np.intp), scale, unit)
+        node._set_hyperparameters(x, units)
         assert node.noise_std_ == pytest.approx(theta[-1] * unit)
         rows = X - X.mean(axis=0)
-        posterior = node._posterior(rows, target, node._factor(rows))
+        process = node._process(len(rows))
+        posterior = process.posterior(rows, target, process.factor(rows))
         one = replace(fitted.one_step, posterior=posterior)
         joint = propagate(one, fitted.past, Future(np.empty((steps, 0))), Method())
         means.append(joint.mean)

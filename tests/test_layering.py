@@ -17,8 +17,15 @@ import forecast_unc
 
 PACKAGE = Path(forecast_unc.__file__).parent
 
-FLOORS = {"series": 1, "regression": 1, "distributions": 2, "forecasting": 3, "evaluation": 4}
-WAYS_IN = 5  # cli, sktime, datasets, and the package itself
+FLOORS = {
+    "series": 1,
+    "regression": 1,
+    "distributions": 2,
+    "forecasting": 3,
+    "evaluation": 4,
+    "panels": 5,
+}
+WAYS_IN = 6  # cli, sktime, datasets, and the package itself
 
 ARRAYS_ONLY = re.compile(
     r"forecast_unc\.(_typing|regression(\..+)?"
@@ -32,13 +39,16 @@ PUBLIC = [
     "Forecast",
     "Forecaster",
     "GPRegressor",
+    "PooledPrior",
     "RVMClassifier",
     "RVMRegressor",
     "ReducedRankGPRegressor",
     "backtest",
+    "backtest_panel",
     "baselines",
     "datasets",
     "forecast_panel",
+    "learn_prior",
     "load_model",
     "plot",
     "scores",
@@ -112,7 +122,7 @@ def within(module: str, *roots: str) -> bool:
 
 
 def floor(module: str) -> int:
-    """Height of a module of the package: 0 for private helpers at the root, 5 for the ways in."""
+    """Height of a module of the package: 0 for private helpers at the root, 6 for the ways in."""
     _, *rest = module.split(".")
     if rest and rest[0].startswith("_") and rest[0] != "__main__":
         return 0

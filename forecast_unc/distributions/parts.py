@@ -172,10 +172,10 @@ def mixed_parts(parts: Sequence[Mapping[str, Array]], p: Array, between: Array) 
     -------
     dict of str to ndarray of shape (h, h)
     """
-    mixed = {"hyperparameters": between}
+    mixed = {"hyperparameters": between}  # of mixtures themselves, some terms more
     for name in dict.fromkeys(name for each in parts for name in each):
         terms = [share * each[name] for share, each in zip(p, parts, strict=True) if name in each]
-        mixed[name] = np.sum(terms, axis=0)
+        mixed[name] = mixed.get(name, 0.0) + np.sum(terms, axis=0)
     return mixed
 
 

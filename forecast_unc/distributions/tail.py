@@ -14,7 +14,8 @@ from functools import cached_property
 from typing import Literal, Protocol, Self
 
 import numpy as np
-from scipy.special import gammaln, ndtr, ndtri, stdtr, stdtrit
+from scipy import stats
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from forecast_unc._typing import Array
 
@@ -117,10 +118,8 @@ class StudentTail:
     def slope(self, z: Array) -> Array:
         """Derivative of :meth:`forward` in z, (h, n)."""
         x = self.mean[:, None] + self.std[:, None] * z
-        t, nu = self.forward(z) / self.scale, self.dof
-        log_t = gammaln(0.5 * (nu + 1)) - gammaln(0.5 * nu) - 0.5 * np.log(nu * np.pi)
-        log_t = log_t - 0.5 * (nu + 1) * np.log1p(t**2 / nu)
-        log_normal = -0.5 * x**2 - 0.5 * np.log(2 * np.pi)
+        log_t = stats.t.logpdf(self.forward(z), self.dof, scale=self.scale)
+        log_normal = stats.norm.logpdf(x) - np.log(self.scale)
         return np.asarray(self.std[:, None] * self.scale * np.exp(log_normal - log_t))
 
     def inverse(self, t: Array) -> Array:

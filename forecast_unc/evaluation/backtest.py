@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from tqdm.auto import tqdm
 
-from forecast_unc._checks import check_whole
+from forecast_unc._checks import check_jobs, check_whole
 from forecast_unc.distributions import scores
 from forecast_unc.evaluation import plot
 from forecast_unc.evaluation.contenders import (
@@ -65,20 +65,30 @@ class Backtest:
         One row a model and origin: ``model``, ``origin``, ``refit`` and ``energy``, the energy
         score of 500 paths over the scored steps, those left out whose value is missing; NaN if
         all are, or if the forecast's covariance has a negative eigenvalue.
-    seasonal_period : int
-        Seasonal period of ``scale``.
+    seasonal_period : int or None
+        Seasonal period of ``scale``; None if the series of a panel differ in it.
+    id_col : str, optional
+        Of a panel (`backtest_panel`) the column that names the series, the first in `frame` and
+        `joint`; next to it is ``frequency``.
+    failures : DataFrame
+        Of a panel the series that could not be backtested: `id_col`, and ``error``, the reason.
     """
 
     frame: pd.DataFrame
     coverage: tuple[float, ...]
     joint: pd.DataFrame
-    seasonal_period: int
+    seasonal_period: int | None
+    id_col: str | None = None
+    failures: pd.DataFrame = field(default_factory=lambda: pd.DataFrame({"error": []}))
 
     def __repr__(self) -> str:
         models, n = self.frame["model"].unique(), self.frame["origin"].nunique()
         first, last = self.frame["step"].min(), self.frame["step"].max()
         steps = f"step {first}" if first == last else f"steps {first} to {last}"
-        return f"Backtest({', '.join(map(str, models))}; {n} origin{'s' * (n > 1)}, {steps})"
+        origins = f"{n} origin{'s' * (n > 1)}"
+        if self.id_col is not None:
+            origins = f"{self.frame[self.id_col].nunique()} series, {origins}"
+        return f"Backtest({', '.join(map(str, models))}; {origins}, {steps})"
 
     def scores(self, by: str | Sequence[str] = "model") -> pd.DataFrame:
         """Scores averaged over the rows of each group; lower is better, except for coverage.
@@ -86,7 +96,8 @@ class Backtest:
         Parameters
         ----------
         by : str or sequence of str, default="model"
-            Columns of `frame` to group by: "model", "step", "origin", ["model", "step"].
+            Columns of `frame` to group by: "model", "step", "origin", ["model", "step"]; of a
+            panel also that of the ids and "frequency".
 
         Returns
         -------
@@ -122,7 +133,7 @@ class Backtest:
             energy = _means(joint[["energy"]], [joint[key] for key in keys], scored)
             at = list(table.columns).index("MSIS") + 1
             table.insert(at, "energy", energy["energy"])
-        table["n"] = frame["actual"].groupby(groups, sort=False).count()
+        table["n"] = frame["actual"].groupby(groups, sort=False, observed=True).count()
         return table
 
     def significance(
@@ -130,12 +141,17 @@ class Backtest:
         score: str = "CRPS",
         reference: str | None = None,
         by: Literal["model", "step"] = "model",
+        unit: Literal["origin", "series"] | None = None,
     ) -> pd.DataFrame:
         """Test whether the models' scores differ from the reference's by more than chance.
 
         The loss of an origin is its mean over the steps, and the test is that of Diebold and
         Mariano on one value an origin, with the small-sample correction of Harvey, Leybourne
         and Newbold and a long-run variance with as many lags as horizons overlap.
+
+        The series of a panel give one value each, the mean over their origins, and the test has no
+        lags: it holds for series that are independent of each other, however alike the origins of
+        one are. Series with shocks in common need ``unit="origin"``.
 
         Parameters
         ----------
@@ -147,15 +163,19 @@ class Backtest:
             backtested forecaster.
         by : {"model", "step"}, default="model"
             One row a model, or one a model and step.
+        unit : {"origin", "series"}, optional
+            What gives one value; by default "series" for a panel. "origin" is the mean over all
+            series at each origin, which they have to share, and the test is that of one series: it
+            holds whatever the series have in common, and for these series alone.
 
         Returns
         -------
         DataFrame
             ``difference`` (mean of the model's score less the reference's: negative if the
             model is better), ``statistic``, ``p_value`` (two-sided, Student's t on n - 1
-            degrees of freedom), ``n`` (origins), ``lags`` (autocovariances in the variance) and
-            ``kernel`` of that variance ("Bartlett" where that gives more than "rectangular"). A
-            statistic is NaN if the difference is the same at every origin.
+            degrees of freedom), ``n`` (origins, or series), ``lags`` (autocovariances in the
+            variance) and ``kernel`` of that variance ("Bartlett" where that gives more than
+            "rectangular"). A statistic is NaN if the difference is the same at every origin.
 
         Raises
         ------
@@ -186,14 +206,20 @@ class Backtest:
                 f"significance must have models to compare; got {names[0]!r} alone. Pass "
                 'compare={"naive": "naive"} to backtest, for example.'
             )
+        series = self.id_col is not None if unit is None else self._checked_unit(unit) == "series"
         table = self._scored_losses(score)
         steps = [None] if by == "model" else list(table["step"].unique())
         others = [name for name in names if name != reference]
         rows = {}
         for step in steps:
             part = table if step is None else table[table["step"] == step]
-            losses = part.pivot_table(score, "origin", "model", "mean")  # in order of time
-            lags = self._overlaps(losses.index, step)
+            losses = self._units(part, score, series)
+            lags = 0 if series else self._overlaps(losses.index, step)
+            if series and len(losses) < 2:
+                raise ValueError(
+                    "significance must have 2 series or more to compare over; got "
+                    f"{len(losses)}. Take unit='origin'."
+                )
             if len(losses) < lags + 2:
                 raise ValueError(
                     f"significance must have {lags + 2} origins or more where the horizons of "
@@ -246,6 +272,41 @@ class Backtest:
         """Draw histograms of the probability integral transform; see `plot.pit`."""
         return plot.pit(self, ax=ax)
 
+    def _checked_unit(self, unit: str) -> str:
+        """What gives one value of the test, or an error."""
+        _check_choice("unit", unit, ("origin", "series"), "'series' is for a panel.")
+        if self.id_col is None:
+            if unit == "series":
+                raise ValueError(
+                    "unit must be 'origin' for a backtest of one series; got 'series'. A panel has "
+                    "several (backtest_panel)."
+                )
+            return unit
+        pairs = self.frame[[self.id_col, "origin"]].drop_duplicates()
+        if unit == "origin":
+            shared = pairs["origin"].map(pairs["origin"].value_counts()) == self._n_series()
+            if not shared.all():
+                first = pairs[~shared].iloc[0]
+                raise ValueError(
+                    "unit must be 'series' unless all series have the same origins; got 'origin', "
+                    f"and only some have {first['origin']}, as {first[self.id_col]} has. Pass "
+                    "origins= to backtest_panel."
+                )
+        return unit
+
+    def _n_series(self) -> int:
+        return 1 if self.id_col is None else int(self.frame[self.id_col].nunique())
+
+    def _units(self, losses: pd.DataFrame, score: str, series: bool) -> pd.DataFrame:
+        """Losses of the test, a row a unit and a column a model; origins in order of time."""
+        if self.id_col is None:
+            return losses.pivot_table(score, "origin", "model", "mean")
+        unit = self.id_col if series else "origin"
+        keys = list(dict.fromkeys([unit, self.id_col, "model"]))
+        # every series counts the same, however many of its steps were scored
+        means = losses.groupby(keys, observed=True)[score].mean().reset_index()
+        return means.pivot_table(score, unit, "model", "mean", observed=True)
+
     def _losses(self) -> pd.DataFrame:
         """One loss a row of the frame and score; those of `joint` aside."""
         frame = self.frame
@@ -270,9 +331,9 @@ class Backtest:
     def _scored_losses(self, score: str) -> pd.DataFrame:
         """Losses of one score where it could be scored, or an error where it is unknown."""
         if score == "energy":
-            table = self.joint[["model", "origin", "energy"]][self._observed(self.joint)]
+            table = self.joint[self._observed(self.joint)]
         else:
-            table = self.frame[["model", "origin", "step"]].assign(**self._losses()[[score]])
+            table = self.frame.assign(**self._losses()[[score]])
             table = table[self.frame["actual"].notna()]
         if table[score].isna().any():
             first = table["origin"][table[score].isna()].iloc[0]
@@ -284,8 +345,9 @@ class Backtest:
 
     def _observed(self, joint: pd.DataFrame) -> pd.Series[bool]:
         """Whether any step of the origin was observed, for the rows of `joint`."""
-        counts = self.frame.groupby("origin")["actual"].count()
-        return joint["origin"].map(counts) > 0
+        keys = ["origin"] if self.id_col is None else [self.id_col, "origin"]
+        counts = self.frame.groupby(keys, observed=True)["actual"].count().rename("n")
+        return joint[keys].join(counts, on=keys)["n"] > 0
 
     def _overlaps(self, origins: pd.Index[Any], step: int | None) -> int:
         """Most later origins that lie before the end of one's horizon, or of its given step."""
@@ -395,21 +457,19 @@ def backtest(
     >>> result.significance("CRPS").loc["naive", "n"].item()
     4
     """
-    check_whole("steps", steps, 1, "1 is the next value.")
-    check_whole("gap", gap, 0, "0 scores the first step on.")
-    _check_choice("window", window, ("expanding", "rolling"), "'rolling' drops old values.")
-    _check_choice("between_fits", between_fits, ("update", "apply"), "'update' takes values in.")
+    check_arguments(
+        steps=steps,
+        n_origins=None if origins is not None else n_origins,
+        step=step,
+        refit=refit,
+        between_fits=between_fits,
+        window=window,
+        gap=gap,
+        compare=compare,
+        seasonal_period=seasonal_period,
+        n_jobs=n_jobs,
+    )
     coverage = scores.check_coverages(coverage)
-    if compare is not None and not isinstance(compare, Mapping):
-        raise TypeError(
-            f"compare must be a mapping of names to forecasters; got {type(compare).__name__}. "
-            'Pass {"naive": "naive"}, for example.'
-        )
-    if n_jobs == 0 or not isinstance(n_jobs, int | np.integer | None):
-        raise ValueError(
-            f"n_jobs must be None or a whole number other than 0; got {n_jobs!r}. "
-            "-1 takes all processors."
-        )
     models = contenders(forecaster, compare)
     index = regular_index(check_is_series(y).index, "y")
     unit = y.attrs.get("unit")
@@ -417,17 +477,13 @@ def backtest(
     exog = _checked_exog(exog, exog_future, index)
     horizon = gap + steps
     if origins is None:
-        check_whole("n_origins", n_origins, 1, "10 is a good start.")
-        check_whole("step", steps if step is None else step, 1, "By default it is steps.")
         positions = spaced_origins(len(y), horizon, n_origins, steps if step is None else step)
     else:
         positions = given_origins(index, origins, horizon)
     every = len(positions) if refit is False else 1 if refit is True else refit
-    check_whole("refit", every, 1, "True fits at every origin, False at the first alone.")
     if seasonal_period is None:
         season = season_of(index)
         seasonal_period = season if positions[0] + 1 > season else 1
-    check_whole("seasonal_period", seasonal_period, 1, "12 is a year of months, 1 is no season.")
     folds = [
         Fold(
             position,
@@ -443,6 +499,46 @@ def backtest(
     if unit is not None:
         frame.attrs["unit"] = unit
     return Backtest(frame, coverage, joint, seasonal_period)
+
+
+def check_arguments(
+    *,
+    steps: int,
+    n_origins: int | None,
+    step: int | None,
+    refit: bool | int,
+    between_fits: BetweenFits,
+    window: Literal["expanding", "rolling"],
+    gap: int,
+    compare: Mapping[str, Model | str] | None,
+    seasonal_period: int | None,
+    n_jobs: int | None,
+) -> None:
+    """Raise unless the arguments of `backtest` that do not depend on the series are valid.
+
+    Parameters
+    ----------
+    steps, n_origins, step, refit, between_fits, window, gap, compare, seasonal_period, n_jobs
+        As of `backtest`; `n_origins` is None where the origins are given.
+    """
+    check_whole("steps", steps, 1, "1 is the next value.")
+    check_whole("gap", gap, 0, "0 scores the first step on.")
+    _check_choice("window", window, ("expanding", "rolling"), "'rolling' drops old values.")
+    _check_choice("between_fits", between_fits, ("update", "apply"), "'update' takes values in.")
+    if compare is not None and not isinstance(compare, Mapping):
+        raise TypeError(
+            f"compare must be a mapping of names to forecasters; got {type(compare).__name__}. "
+            'Pass {"naive": "naive"}, for example.'
+        )
+    check_jobs(n_jobs)
+    if n_origins is not None:
+        check_whole("n_origins", n_origins, 1, "10 is a good start.")
+        check_whole("step", steps if step is None else step, 1, "By default it is steps.")
+    if not isinstance(refit, bool):
+        check_whole("refit", refit, 1, "True fits at every origin, False at the first alone.")
+    if seasonal_period is not None:
+        remedy = "12 is a year of months, 1 is no season."
+        check_whole("seasonal_period", seasonal_period, 1, remedy)
 
 
 def _check_choice(name: str, value: object, allowed: Sequence[str], remedy: str) -> None:
@@ -499,4 +595,5 @@ def _joined(tables: Sequence[pd.DataFrame], names: list[str]) -> pd.DataFrame:
 def _means(rows: pd.DataFrame, keys: list[pd.Series[Any]], scored: pd.Series[bool]) -> pd.DataFrame:
     """Means by group over the rows that could be scored; NaN where one of them is."""
     missing = rows.isna() & scored.to_numpy()[:, None]
-    return rows.groupby(keys, sort=False).mean().mask(missing.groupby(keys, sort=False).any())
+    how: dict[str, Any] = {"by": keys, "sort": False, "observed": True}
+    return rows.groupby(**how).mean().mask(missing.groupby(**how).any())

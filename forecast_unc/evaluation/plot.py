@@ -406,16 +406,21 @@ def _score_lines(backtest: _Scored, score: str, by: str, ax: Axes | None) -> Axe
 def _sizes(backtest: _Scored) -> Iterator[tuple[str, int, str]]:
     """Label, number and gray: of horizons that do not overlap, and of all values."""
     frame = backtest.frame
-    horizons = frame[frame["model"] == frame["model"].iloc[0]].groupby("origin")
-    counts, ends = horizons["pit"].count(), horizons["time"].max()
-    apart, free = 0, None
-    for origin, end in ends[counts > 0].items():
-        if free is None or origin >= free:
-            apart, free = apart + 1, end
-    if apart < counts.sum():
+    one = frame[frame["model"] == frame["model"].iloc[0]]
+    id_col = getattr(backtest, "id_col", None)
+    by_series = (
+        [one] if id_col is None else [rows for _, rows in one.groupby(id_col, observed=True)]
+    )
+    apart, n = 0, int(one["pit"].count())
+    for rows in by_series:
+        horizons, free = rows[rows["pit"].notna()].groupby("origin"), None
+        for origin, end in horizons["time"].max().items():
+            if free is None or origin >= free:
+                apart, free = apart + 1, end
+    if apart < n:
         yield "95 %, by horizon", apart, "0.93"
     if apart:
-        yield "95 %, by value", int(counts.sum()), "0.85"
+        yield "95 %, by value", n, "0.85"
 
 
 def _chance(n: int, probability: Array) -> tuple[Array, Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,10 +124,9 @@ class Averaging:
         used = shares[:, :steps] * within
         # a step that none of those asked for and judged gets to has the plain weights
         used = np.where(used.any(axis=0), used, given[:, :steps] * _within(forecasts, steps))
-        forecast = _pooled(forecasts, used)
+        forecast, own = _pooled(forecasts, used), horizon == steps and not references
         shares = shares[:, : int(shares.any(axis=0).sum())]
-        exact = _pooled(judged, shares) if references or horizon > steps else forecast
-        return Averaged(forecast, exact, judged, shares, numbers)
+        return Averaged(forecast, judged, shares, numbers, own)
 
     def shares(self, forecasts: Sequence[Forecast | None], horizon: int, ahead: int) -> Array:
         """Factor of each member's weight at each step.
@@ -146,20 +145,14 @@ class Averaging:
         ndarray of shape (k, h)
             From 0, where the member is dropped, to 1.
         """
-        widths, tails = np.zeros((len(forecasts), horizon)), np.zeros((len(forecasts), horizon))
+        widths, tails = _widths_and_tails(forecasts, horizon)
         reach = np.array([0 if f is None else len(f) for f in forecasts])
-        for forecast, width, tail in zip(forecasts, widths, tails, strict=True):
-            if forecast is not None:
-                h, band = len(forecast), forecast.interval(0.95).to_numpy()
-                width[:h] = band[:, 1] - band[:, 0]
-                median = forecast.median.to_numpy()
-                tail[:h] = (forecast.mean.to_numpy() > _TAIL * median) & (median > 0)
         ahead = min(ahead, int(reach.max()))  # if none gets there, as far as one does
-        counts = (np.arange(horizon) < reach[:, None]) & (reach >= ahead)[:, None]
+        counts = _within(forecasts, horizon) & (reach >= ahead)[:, None]
         shares = counts.astype(np.float64)
         means = _trailing_means(widths, self.look_ahead, ahead)
         if self.widest is not None:
-            shares = _guards(means, counts, tails.cumsum(axis=1) > 0, self.widest)
+            shares = _guards(means, counts, np.logical_or.accumulate(tails, axis=1), self.widest)
         if self.by_width:
             least = np.where(shares > 0, means, np.inf).min(axis=0)
             wider = means > least  # one lost to roundoff has width 0: then it alone counts
@@ -167,14 +160,37 @@ class Averaging:
         return shares
 
 
-class Averaged(NamedTuple):
-    """An averaged forecast, and what its weights were taken from."""
+@dataclass(frozen=True, eq=False)
+class Averaged:
+    """An averaged forecast, and what its weights were taken from.
 
-    forecast: Forecast  # of the steps asked for
-    reference: Forecast  # the average of the members' exact forecasts, with the steps looked ahead
-    members: list[Forecast | None]  # those exact forecasts, as far as they go
-    shares: Array  # (k, h), their weights in the reference
-    numbers: list[int]  # places of the members with weight
+    Parameters
+    ----------
+    forecast : Forecast
+        Of the steps asked for.
+    members : list of Forecast or None
+        The exact forecasts, with the steps looked ahead, as far as they go.
+    shares : ndarray of shape (k, h)
+        Their weights.
+    numbers : list of int
+        Places of the members with weight.
+    own : bool
+        Whether the forecast is the average of these members.
+    """
+
+    forecast: Forecast
+    members: list[Forecast | None]
+    shares: Array
+    numbers: list[int]
+    own: bool
+
+    @cached_property
+    def reference(self) -> Forecast:
+        """The average of the members, as far as one with weight goes."""
+        if self.own:
+            return self.forecast
+        used = self.shares * _within(self.members, self.shares.shape[1])
+        return _pooled(self.members, used[:, : int(used.any(axis=0).sum())])
 
 
 def _pooled(forecasts: Sequence[Forecast | None], shares: Array) -> Forecast:
@@ -184,15 +200,6 @@ def _pooled(forecasts: Sequence[Forecast | None], shares: Array) -> Forecast:
     return Forecast.average([f for f, _ in kept], np.array([w for _, w in kept]))
 
 
-def pooled_as_far_as_they_go(
-    forecasts: Sequence[Forecast | None], shares: Array
-) -> Forecast | None:
-    """The average with shares (k, h) up to the end of the longest forecast, if there is any."""
-    used = shares * _within(forecasts, shares.shape[1])
-    steps = int(used.any(axis=0).sum())
-    return _pooled(forecasts, used[:, :steps]) if steps else None
-
-
 def _runs_away(
     forecasts: Sequence[Forecast | None],
     references: Sequence[Forecast | None],
@@ -200,17 +207,27 @@ def _runs_away(
     widest: float,
 ) -> NDArray[np.bool_]:
     """From which step on each forecast is so many times as wide as its exact one, or all tail."""
-    away = np.zeros((len(forecasts), steps), dtype=np.bool_)
-    for row, forecast, exact in zip(away, forecasts, references, strict=True):
-        if forecast is None or exact is None:
-            continue
-        h = min(len(forecast), len(exact), steps)
-        width, limit = (
-            np.diff(f.first(h).interval(0.95).to_numpy())[:, 0] for f in (forecast, exact)
-        )
-        mean, median = forecast.mean.to_numpy()[:h], forecast.median.to_numpy()[:h]
-        row[:h] = (width > widest * limit) | ((mean > _TAIL * median) & (median > 0))
+    widths, tails = _widths_and_tails(forecasts, steps)
+    limits, _ = _widths_and_tails(references, steps)
+    both = _within(forecasts, steps) & _within(references, steps)
+    away = both & ((widths > widest * limits) | tails)
     return np.asarray(np.logical_or.accumulate(away, axis=1))
+
+
+def _widths_and_tails(
+    forecasts: Sequence[Forecast | None], steps: int
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Widths of the 95 % bands, 0 beyond the end, and whether the mean is all tail, (k, steps)."""
+    widths = np.zeros((len(forecasts), steps))
+    tails = np.zeros(widths.shape, dtype=np.bool_)
+    for forecast, width, tail in zip(forecasts, widths, tails, strict=True):
+        if forecast is not None:
+            first = forecast.first(steps)
+            h, band = len(first), first.interval(0.95).to_numpy()
+            width[:h] = band[:, 1] - band[:, 0]
+            median = first.median.to_numpy()
+            tail[:h] = (first.mean.to_numpy() > _TAIL * median) & (median > 0)
+    return widths, tails
 
 
 def _within(forecasts: Sequence[Forecast | None], steps: int) -> NDArray[np.bool_]:

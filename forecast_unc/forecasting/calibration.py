@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, ndtri
+from scipy import stats
+from scipy.special import ndtri
 
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
@@ -245,11 +246,6 @@ def _degrees_of_freedom(z: Array) -> float:
             scale2 = np.mean(z**2)
             for _ in range(_EM_STEPS):
                 scale2 = np.mean((dof + 1.0) * z**2 / (dof + z**2 / scale2))
-            log_p[i] += np.sum(
-                gammaln(0.5 * (dof + 1.0))
-                - gammaln(0.5 * dof)
-                - 0.5 * np.log(dof * np.pi * scale2)
-                - 0.5 * (dof + 1.0) * np.log1p(z**2 / (dof * scale2))
-            )
+            log_p[i] += stats.t.logpdf(z, dof, scale=np.sqrt(scale2)).sum()
     weights = np.exp(log_p - log_p.max())
     return float(2.0 + np.exp(weights @ np.log(_DOF - 2.0) / weights.sum()))

@@ -13,13 +13,8 @@ import numpy as np
 from forecast_unc._random import one_seed
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.forecasting.averaging import (
-    Averaged,
-    Averaging,
-    as_far_as_they_go,
-    pooled_as_far_as_they_go,
-)
-from forecast_unc.forecasting.calibration import Errors, calibration, conformal, rolling_errors
+from forecast_unc.forecasting.averaging import Averaged, Averaging, as_far_as_they_go
+from forecast_unc.forecasting.calibration import calibration, conformal, rolling_errors
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.rolling import rolling_origins
@@ -126,12 +121,14 @@ class Ensemble:
         )
         if not self.calibrate:
             return averaged.forecast
-        errors, reference = self._rolling_errors(averaged, ahead)
+        trained = tuple(self.trained[i] for i in averaged.numbers)
+        known = self._from_known(averaged, trained, ahead)
+        errors = rolling_errors(trained, known.members, known.shares)
         if self.calibrate == "conformal":
             return conformal(averaged.forecast, errors)
         # Two steps have a correlation; more of a forecast of two are not known everywhere.
-        known = self.averaging.look_ahead if looks_ahead else 2
-        return calibration(errors, reference, known).of(averaged.forecast)
+        correlated = self.averaging.look_ahead if looks_ahead else 2
+        return calibration(errors, known.reference, correlated).of(averaged.forecast)
 
     def bands(self) -> list[str]:
         """How bands are calibrated, a line if they are."""
@@ -140,24 +137,24 @@ class Ensemble:
         kind = "conformal" if self.calibrate == "conformal" else "calibrated"
         return [f"bands: {kind}, by errors from up to {len(rolling_origins(self.trained))} origins"]
 
-    def _rolling_errors(self, averaged: Averaged, ahead: Ahead) -> tuple[Errors, Forecast]:
-        """Errors inside the training part, and a forecast from what is known, their unit.
+    def _from_known(
+        self, averaged: Averaged, trained: tuple[FittedModel, ...], ahead: Ahead
+    ) -> Averaged:
+        """What the models forecast from what is known: the unit of errors in the training part.
 
         At the origin the bands may be wider, and steps go together more, for missing or noisy
         values and uncertain regressors, or because it is that of another series: that says nothing
         of the errors before.
         """
-        trained = tuple(self.trained[i] for i in averaged.numbers)
-        members, reference = averaged.members, averaged.reference
         same = all(
             self.models[i] is model for i, model in zip(averaged.numbers, trained, strict=True)
         )
-        if not (same and ahead.exog_cov is None and all(m.starts_known for m in trained)):
-            horizon = averaged.shares.shape[1]
-            asks = [partial(_first, m.from_known(), ahead.known(), None) for m in trained]
-            members, _ = as_far_as_they_go(asks, horizon)
-            reference = pooled_as_far_as_they_go(members, averaged.shares) or reference
-        return rolling_errors(trained, members, averaged.shares), reference
+        if same and ahead.exog_cov is None and all(m.starts_known for m in trained):
+            return averaged
+        asks = [partial(_first, m.from_known(), ahead.known(), None) for m in trained]
+        members, _ = as_far_as_they_go(asks, averaged.shares.shape[1])
+        first = [member is not None for member in members] @ averaged.shares[:, 0]
+        return replace(averaged, members=members, own=False) if first > 0.0 else averaged
 
     def _each(self, history: History, move: Callable[[FittedModel], FittedModel]) -> Self:
         pairs, refused = _those_that_can(

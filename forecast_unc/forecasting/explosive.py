@@ -6,8 +6,10 @@ no noise it can prefer weights with such a root, undone by the kernel part at th
 else. Then forecasts run away from a series that never does.
 """
 
+import copy
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from itertools import compress
+from typing import NamedTuple, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -15,6 +17,7 @@ from sklearn.base import clone
 from forecast_unc._typing import Array
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.kernel_posterior import KernelPosterior
+from forecast_unc.regression.posterior_mixture import PosteriorMixture
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.regression.regressor import KernelRegressor
 
@@ -36,6 +39,8 @@ _RUNS, _LONGEST, _FARTHEST = 20, 100, 100.0
 
 # Rows, about, at which the kernel part is looked at: its features are a number a center and row.
 _MOST_ROWS = 10_000
+# The least weight of nodes that stay: with less it is likelier than not that the fit runs away.
+_LEAST_STAYS = 0.5
 
 Mean = Callable[[Array], Array]
 Process = GPRegressor | ReducedRankGPRegressor
@@ -79,8 +84,9 @@ def bounded(regressor: KernelRegressor, training: Training) -> tuple[KernelRegre
     a series grows, both grow. In its place comes the process without a linear part, or with the
     linear weights of least squares for a prior mean, their roots drawn into the unit circle: of
     those that stay near what has the greater evidence, else the nearer. With ``prior=None`` the
-    evidence alone decides, and nothing is done; nor with integrated hyper-parameters, whose linear
-    part is not one.
+    evidence alone decides, and nothing is done. With integrated hyper-parameters each node is
+    looked at like that: those that run away are dropped, and their weight goes to the others; if
+    they have more than half of it, the hyper-parameters are those of the mode.
 
     Parameters
     ----------
@@ -97,26 +103,13 @@ def bounded(regressor: KernelRegressor, training: Training) -> tuple[KernelRegre
     """
     if not isinstance(regressor, Process) or regressor.prior is None:
         return regressor, ""
-    if not isinstance(regressor.posterior_, KernelPosterior):
+    if isinstance(regressor, GPRegressor) and regressor.nodes_:
+        return _bounded_nodes(regressor, training)
+    root = _explodes(regressor, training)
+    if root is None:
         return regressor, ""
-    if not np.any(regressor.linear_scale_) or regressor.noise_std_ > _LITTLE_NOISE:
-        return regressor, ""
-    if len(training.X) <= training.X.shape[1] + 1:
-        return regressor, ""
-    weights, left = least_squares(training)
-    own = regressor.posterior_.weights[-len(weights) - 1 : -1]
-    centered = training.X - training.X.mean(axis=0)
-    some = slice(None, None, max(1, len(centered) // _MOST_ROWS))
-    smooth = regressor.posterior_.mean(training.X[some]) - centered[some] @ own
-    if smooth.std() <= left and regressor.noise_std_ <= _NOISE_FOR_DIGITS * left:
-        return regressor, ""
-    root = largest_root(own, training)
-    most_root = max(1.0, largest_root(weights, training)) + _EXPLODES
-    level, middle = training.target.mean(), training.X.mean(axis=0)
-    of_linear = excess(lambda X: level + (X - middle) @ weights, training)
-    free = excess(regressor.posterior_.mean, training)
-    if root <= most_root and free <= _LEAVES + (1.0 + _LEAVES) * of_linear:
-        return regressor, ""
+    weights, _ = least_squares(training)
+    of_linear = _excess_of_linear(weights, training)
     others = [
         (excess(one.posterior_.mean, training), -support, one, what)
         for one, support, what in _others(regressor, weights, training)
@@ -124,6 +117,57 @@ def bounded(regressor: KernelRegressor, training: Training) -> tuple[KernelRegre
     near = [(0.0, *other[1:]) for other in others if other[0] <= of_linear + _NEAR]
     _, _, chosen, what = min(near or others, key=lambda other: other[:2])
     return chosen, f"{what}, as the fitted one runs away (root {root:.3f}, noise next to none)"
+
+
+def _bounded_nodes(regressor: GPRegressor, training: Training) -> tuple[GPRegressor, str]:
+    """An integrated regressor without the nodes that run away; that of the mode if most do."""
+    stays = np.array([_explodes(node, training) is None for node in regressor.nodes_])
+    if stays.all():
+        return regressor, ""
+    p = float(regressor.node_weights_[stays].sum())
+    if p < _LEAST_STAYS:
+        mode: GPRegressor = clone(regressor).set_params(hyperparameters="mode")
+        chosen, why = bounded(mode.fit(training.X, training.target), training)
+        why = why or "as most of their posterior runs away (noise next to none)"
+        return cast(GPRegressor, chosen), f"hyper-parameters at the mode, {why}"
+    kept = copy.copy(regressor)
+    kept.nodes_ = tuple(compress(regressor.nodes_, stays))
+    kept.node_weights_ = regressor.node_weights_[stays] / p
+    kept.posterior_ = PosteriorMixture(
+        tuple(node.posterior_ for node in kept.nodes_), kept.node_weights_
+    )
+    dropped = f"{len(stays) - stays.sum()} of {len(stays)} nodes of the hyper-parameters dropped"
+    return kept, f"{dropped} (weight {1.0 - p:.2g}), as they run away (noise next to none)"
+
+
+def _explodes(regressor: Process, training: Training) -> float | None:
+    """The largest root of a process at one set of hyper-parameters that runs away, or None."""
+    if not isinstance(regressor.posterior_, KernelPosterior):
+        return None
+    if not np.any(regressor.linear_scale_) or regressor.noise_std_ > _LITTLE_NOISE:
+        return None
+    if len(training.X) <= training.X.shape[1] + 1:
+        return None
+    weights, left = least_squares(training)
+    own = regressor.posterior_.weights[-len(weights) - 1 : -1]
+    centered = training.X - training.X.mean(axis=0)
+    some = slice(None, None, max(1, len(centered) // _MOST_ROWS))
+    smooth = regressor.posterior_.mean(training.X[some]) - centered[some] @ own
+    if smooth.std() <= left and regressor.noise_std_ <= _NOISE_FOR_DIGITS * left:
+        return None
+    root = largest_root(own, training)
+    most_root = max(1.0, largest_root(weights, training)) + _EXPLODES
+    free = excess(regressor.posterior_.mean, training)
+    of_linear = _excess_of_linear(weights, training)
+    if root <= most_root and free <= _LEAVES + (1.0 + _LEAVES) * of_linear:
+        return None
+    return root
+
+
+def _excess_of_linear(weights: Array, training: Training) -> float:
+    """How far the recursion of linear weights leaves the range; see `excess`."""
+    level, middle = training.target.mean(), training.X.mean(axis=0)
+    return excess(lambda X: level + (X - middle) @ weights, training)
 
 
 def least_squares(training: Training) -> tuple[Array, float]:

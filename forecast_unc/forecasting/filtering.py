@@ -47,10 +47,11 @@ class RunIn(NamedTuple):
     known: NDArray[np.bool_]  # (n,), observed without error
     observed: NDArray[np.bool_]  # (n,)
     noise_var: Array  # (n,), of the observations, in units of scale^2
+    learned: NDArray[np.bool_]  # (n,), observed, and part of what the posterior has learned from
 
     def learned_from(self, model: OneStepModel, t: int) -> bool:
-        """Whether the step of time t is a row without a missing value."""
-        return bool(self.observed[t - np.append([0], [*model.maps.lagged, *model.maps.own])].all())
+        """Whether the step of time t is a row that the posterior has learned from."""
+        return bool(self.learned[t - np.append([0], [*model.maps.lagged, *model.maps.own])].all())
 
 
 def moment_method(model: OneStepModel, method: Method) -> Literal["exact", "taylor"]:
@@ -97,8 +98,10 @@ def run_in(model: OneStepModel, past: Past) -> RunIn:
     noise_var = np.where(observed, past.stds, 0.0) / scale
     noise_var = noise_var**2 + model.posterior.observation_var
     known = observed & (noise_var == 0.0)
+    learned = observed if past.learned is None else observed & past.learned
     if known[len(y) - p :].all():
-        return RunIn(len(y), y[len(y) - p :], np.zeros((p, p)), known, observed, noise_var)
+        last = y[len(y) - p :]
+        return RunIn(len(y), last, np.zeros((p, p)), known, observed, noise_var, learned)
     now = _start(known, observed, p)
     window = slice(now - p, now)
     prior = max(y[observed].var() / scale**2, 1.0)
@@ -107,7 +110,7 @@ def run_in(model: OneStepModel, past: Past) -> RunIn:
     mean = center + gain * (np.where(observed[window], y[window], center) - center)
     var = np.where(observed[window], gain * noise_var[window], prior)
     mean[known[window]] = y[window][known[window]]
-    return RunIn(now, mean, np.diag(var), known, observed, noise_var)
+    return RunIn(now, mean, np.diag(var), known, observed, noise_var, learned)
 
 
 def state_at_origin(model: OneStepModel, past: Past, method: Method) -> State:
@@ -128,8 +131,9 @@ def state_at_origin(model: OneStepModel, past: Past, method: Method) -> State:
         The series up to the origin, n >= p, with NaN where it was not observed.
     method : Method
         The forecast's; see `moment_method`. With `path_consistent` the unknown function is one and
-        the same at all steps, on the way and after. Rows without a missing value count as learned
-        from, and have no function error in common with others.
+        the same at all steps, on the way and after. Rows that the posterior has learned from have
+        no function error in common with others; what else is on the way, as after
+        `FittedModel.at`, tells of the function, too.
 
     Returns
     -------

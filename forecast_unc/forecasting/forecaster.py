@@ -21,6 +21,7 @@ from forecast_unc.forecasting.ensemble import Ensemble, Refusal
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.noises import Noise
 from forecast_unc.forecasting.persistence import save_model
+from forecast_unc.forecasting.pooled_prior import PooledPrior
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method, Propagation
 from forecast_unc.forecasting.specification import Arguments, is_auto, resolve
 from forecast_unc.series.calendar import Calendar, seasonal_periods
@@ -76,7 +77,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         What the noise is. That of the process is part of the series: it is in the values that the
         next ones are made of. An error of the observation is not: it blurs lagged values, and is
         added once to each forecast. "observation" learns such an error and keeps the noise of the
-        process at a tenth of it, for dynamics that are all but deterministic; "both" learns both;
+        process at 3 % of it, for dynamics that are all but deterministic; "both" learns both;
         "auto" takes what has the most evidence, and another than "process" if it has 4 nats more.
         For ``GPRegressor``; "monte_carlo" then costs O(n^2) a path and step.
     calibrate : {"auto", False, True, "conformal"}, default="auto"
@@ -85,6 +86,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         "conformal" takes the quantiles of the errors themselves, without an assumption on their
         distribution, for each step by itself. Medians stay as they are. "auto" is True where lags
         are "auto" and `noise` is "process", else False.
+    prior : PooledPrior, optional
+        Prior of the default regressors, learned from other series of the same kind by
+        `learn_prior`. Specifications that it has not seen keep their own.
     random_state : int, numpy.random.Generator or None
         Seed of "monte_carlo" and "auto" forecasts and of the default regressor's restarts.
 
@@ -126,6 +130,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         max_train: int | None = None,
         noise: Noise = "process",
         calibrate: Literal["auto", "conformal"] | bool = "auto",
+        prior: PooledPrior | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.regressor = regressor
@@ -138,6 +143,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         self.max_train = max_train
         self.noise = noise
         self.calibrate = calibrate
+        self.prior = prior
         self.random_state = random_state
 
     def fit(

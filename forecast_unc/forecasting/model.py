@@ -98,21 +98,11 @@ class FittedModel:
         ValueError
             If the series is too short, does not vary or cannot be transformed.
         """
-        _check_rows(specification, history)
-        transform = _power(specification.transform, history)
-        past = _past(specification, transform, history)
-        differencing = Differencing.fit(past.levels, specification.differences)
-        if differencing.scale <= 1e-12 * np.nanmax(np.abs(past.levels)):
-            raise ValueError(
-                "differences must leave some variation; got a constant series after differencing "
-                f"at lags {specification.differences}. Take fewer differences."
-            )
-        if not specification.centered:
-            differencing = replace(differencing, shift=0.0)
+        transform, past, differencing = _standardized(specification, history)
         rows = _noisy_rows(specification, differencing, past)
         regressor, noise = rows.learn(clone(specification.regressor), specification.noise)
         if specification.noise == "process":
-            regressor, why = bounded(regressor, _training(specification, differencing, past))
+            regressor, why = bounded(regressor, _training(specification, differencing, past, rows))
             if why:
                 specification = replace(
                     specification, regressor=clone(regressor), why=f"{specification.why}; {why}"
@@ -180,7 +170,8 @@ class FittedModel:
                 f"y must have at least {spec.depth} values for lags up to {max(spec.lags)} and "
                 f"differences {spec.differences}; got {n}. Give more history."
             )
-        return moved
+        past = moved.past._replace(learned=self._learned_from(history))
+        return replace(moved, past=past)
 
     def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
         """Joint forecast of the next values.
@@ -280,6 +271,10 @@ class FittedModel:
         """
         return _rows(self.specification, self.differencing, self.past)
 
+    def noisy_rows(self) -> NoisyRows:
+        """The rows that this has learned from, with the errors that they share."""
+        return _noisy_rows(self.specification, self.differencing, self.past)
+
     def learned(self) -> dict[str, Any]:
         """What the regressor learned: its noise, evidence and search, where it has them."""
         names = (
@@ -292,6 +287,12 @@ class FittedModel:
         )
         found = ((name, getattr(self.regressor, name, None)) for name in names)
         return {name: value for name, value in found if value is not None}
+
+    def _learned_from(self, history: History) -> NDArray[np.bool_]:
+        """Which values of a history the posterior has learned from."""
+        places = self.history.index.get_indexer(history.index)
+        same: NDArray[np.bool_] = (places >= 0) & (self.history.y[places] == history.y)
+        return same if self.past.learned is None else same & self.past.learned[places]
 
     def _with_history(self, history: History) -> Self:
         """The same model before another history, whose values are checked."""
@@ -319,6 +320,49 @@ class ModelPaths:
     def __call__(self, n_samples: int, random_state: RandomState) -> Array:
         """Paths (n_samples, h); see `FittedModel.sample_paths`."""
         return self.model.sample_paths(self.ahead, n_samples, random_state)
+
+
+def training_rows(specification: Specification, history: History) -> tuple[Array, Array]:
+    """Inputs (n, d) and targets (n,) that a specification learns from.
+
+    Parameters
+    ----------
+    specification : Specification
+        With nothing left open.
+    history : History
+        The series.
+
+    Returns
+    -------
+    X : ndarray of shape (n, d)
+    y : ndarray of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If the series is too short, does not vary or cannot be transformed.
+    """
+    _, past, differencing = _standardized(specification, history)
+    _, X, target = _rows(specification, differencing, past)
+    return X, target
+
+
+def _standardized(
+    specification: Specification, history: History
+) -> tuple[PowerTransform, Past, Differencing]:
+    """The transform of a history, its levels, and their standardized differences."""
+    _check_rows(specification, history)
+    transform = _power(specification.transform, history)
+    past = _past(specification, transform, history)
+    differencing = Differencing.fit(past.levels, specification.differences)
+    if differencing.scale <= 1e-12 * np.nanmax(np.abs(past.levels)):
+        raise ValueError(
+            "differences must leave some variation; got a constant series after differencing "
+            f"at lags {specification.differences}. Take fewer differences."
+        )
+    if not specification.centered:
+        differencing = replace(differencing, shift=0.0)
+    return transform, past, differencing
 
 
 def _one_step(
@@ -410,10 +454,11 @@ def _rows(
     return times, X, target if anchor is None else target - X[:, anchor]
 
 
-def _training(specification: Specification, differencing: Differencing, past: Past) -> Training:
+def _training(
+    specification: Specification, differencing: Differencing, past: Past, rows: NoisyRows
+) -> Training:
     """The training rows and the changes that they are made of."""
-    times, X, target = _rows(specification, differencing, past)
-    first = times[0] - max(specification.lags)
+    first = rows.times[0] - max(specification.lags)
     changes = differencing.forward(past.levels)[first - len(past.levels) :]
     exog = past.exog[first:]
-    return Training(X, target, changes, exog, specification.lags, specification.anchor)
+    return Training(rows.X, rows.y, changes, exog, specification.lags, specification.anchor)

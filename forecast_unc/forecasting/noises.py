@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,7 +17,7 @@ from forecast_unc.regression.errors_in_variables import (
     ErrorsInVariablesGP,
 )
 from forecast_unc.regression.gp import GPRegressor
-from forecast_unc.regression.regressor import KernelRegressor
+from forecast_unc.regression.regressor import KernelRegressor, LeadingMeans
 from forecast_unc.regression.shared_errors import SharedErrors
 
 Noise = Literal["process", "observation", "both", "auto"]
@@ -72,20 +74,31 @@ class NoisyRows:
         anchor: int | None,
         stds: Array,
     ) -> None:
-        self.X, self.y = X, y
+        self.X, self.y, self.times = X, y, times
+        self._maps, self._anchor, self._stds = maps, anchor, stds
+
+    @cached_property
+    def _touched(self) -> NDArray[np.intp]:
+        """Times of the observations that the rows are made of, (N,)."""
+        back = np.concatenate([[0], self._maps.own, self._maps.lagged])
+        return np.unique(self.times[:, None] - back)
+
+    @cached_property
+    def errors(self) -> SharedErrors:
+        """The errors that the rows share."""
+        maps, anchor, times = self._maps, self._anchor, self.times
         back, weights = np.append(0, maps.own), np.append(1.0, maps.carried)
         if anchor is not None:
             used = np.flatnonzero(maps.combine[anchor])
             back = np.append(back, maps.lagged[used])
             weights = np.append(weights, -maps.combine[anchor, used])
         targets, inputs = times[:, None] - back, times[:, None] - maps.lagged
-        touched = np.unique(np.hstack([targets, inputs]))
-        self.errors = SharedErrors(
-            np.searchsorted(touched, targets),
+        return SharedErrors(
+            np.searchsorted(self._touched, targets),
             weights,
-            np.searchsorted(touched, inputs),
+            np.searchsorted(self._touched, inputs),
             maps.combine,
-            stds[touched] ** 2,
+            self._stds[self._touched] ** 2,
         )
 
     def learn(
@@ -127,3 +140,29 @@ class NoisyRows:
         if isinstance(regressor, ErrorsInVariablesGP):
             return regressor.condition_errors(self.X, self.y, self.errors)
         return regressor.condition(self.X, self.y)
+
+    def leading(
+        self, regressor: KernelRegressor, counts: Sequence[int]
+    ) -> tuple[LeadingMeans, Array]:
+        """Predictive means and the errors' means by time, given the first rows alone.
+
+        Parameters
+        ----------
+        regressor : KernelRegressor
+            Fitted on these rows.
+        counts : sequence of int
+            How many of the first rows each mean rests on.
+
+        Returns
+        -------
+        means : callable
+            As of `KernelRegressor.leading_means`.
+        errors : ndarray of shape (k, n_levels)
+            In units of the scale; 0 without a noise of the observations.
+        """
+        errors = np.zeros((len(counts), len(self._stds)))
+        if not isinstance(regressor, ErrorsInVariablesGP):
+            return regressor.leading_means(self.X, self.y, counts), errors
+        means, found = regressor.leading(self.X, self.y, self.errors, counts)
+        errors[:, self._touched] = found
+        return means, errors

@@ -18,6 +18,12 @@ from scipy.linalg import block_diag
 from forecast_unc._typing import Array
 from forecast_unc.distributions.normal_mixture import NormalMixture
 from forecast_unc.distributions.parts import Deferred, mixed_parts
+from forecast_unc.forecasting.alternatives import (
+    Alternative,
+    by_alternative,
+    go_on_as_others,
+    through_each,
+)
 from forecast_unc.forecasting.filtering import State, moment_method, run_in, state_at_origin
 from forecast_unc.forecasting.linear_recursion import (
     Scales,
@@ -36,7 +42,7 @@ from forecast_unc.forecasting.recursion import (
     at_step,
     check_stable,
 )
-from forecast_unc.forecasting.sampling import by_alternative, sample_paths_from
+from forecast_unc.forecasting.sampling import sample_paths_from
 from forecast_unc.regression.posterior import check_positive_variance
 
 # Paths that the mean slopes of "monte_carlo" are taken from, for its parts: so few cost little.
@@ -82,8 +88,12 @@ def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -
         If a step has a variance that is not positive, or the forecast runs away; with the step.
     """
     found = by_alternative(model, method)
-    joints = [_propagate(one, past, future, own) for _, one, own in found]
-    return joints[0] if len(found) == 1 else _mixed(np.array([p for p, *_ in found]), joints)
+
+    def ask(one: Alternative, future: Future) -> Joint:
+        return _propagate(one.model, past, future, one.method)
+
+    joints = through_each(found, future, ask, _go_on)
+    return joints[0] if len(found) == 1 else _mixed([one.p for one in found], joints)
 
 
 def _propagate(model: OneStepModel, past: Past, future: Future, method: Method) -> Joint:
@@ -104,8 +114,9 @@ def _propagate(model: OneStepModel, past: Past, future: Future, method: Method) 
     return Joint(mean, cov, _parts_of_paths(model, state, future, method, paths), kept)
 
 
-def _mixed(p: Array, joints: Sequence[Joint]) -> Joint:
+def _mixed(shares: Sequence[float], joints: Sequence[Joint]) -> Joint:
     """The joint of several posteriors of which one is right, by the rule of total covariance."""
+    p = np.array(shares)
     mixture = NormalMixture(
         p, np.array([j.mean for j in joints]), np.array([j.cov for j in joints])
     )
@@ -118,6 +129,34 @@ def _mixed(p: Array, joints: Sequence[Joint]) -> Joint:
         paths = np.hstack(sampled)
         return Joint(paths.mean(axis=1), np.atleast_2d(np.cov(paths)), merged, paths)
     return Joint(mixture.mean, mixture.cov, merged, None, mixture)
+
+
+def _go_on(one: Alternative, own: Joint | None, others: Sequence[tuple[float, Joint]]) -> Joint:
+    """A joint whose later steps are those of the mixture of others, by its moments."""
+    total = sum(p for p, _ in others)
+    rest = _mixed([p / total for p, _ in others], [joint for _, joint in others])
+    paths = None
+    if rest.paths is not None:
+        sampled = [(p, joint.paths) for p, joint in others if joint.paths is not None]
+        known = None if own is None else own.paths
+        paths = go_on_as_others(known, sampled, one.method.n_samples)
+    if own is None:
+        return rest._replace(paths=paths)
+    end, parts = len(own.mean), None
+    if own.parts is not None and rest.parts is not None:
+        parts = Deferred(partial(_block_parts, own.parts, rest.parts))
+    mean = np.append(own.mean, rest.mean[end:])
+    return Joint(mean, block_diag(own.cov, rest.cov[end:, end:]), parts, paths)
+
+
+def _block_parts(first: Mapping[str, Array], rest: Mapping[str, Array]) -> dict[str, Array]:
+    """Parts of steps that are independent of the first ones; the rest's are of all steps."""
+    end = len(next(iter(first.values())))
+    blocks = {name: np.zeros_like(next(iter(rest.values()))) for name in {*first, *rest}}
+    for name, block in blocks.items():
+        block[:end, :end] = first.get(name, 0.0)
+        block[end:, end:] = rest[name][end:, end:] if name in rest else 0.0
+    return blocks
 
 
 def propagate_from(model: OneStepModel, state: State, future: Future, method: Method) -> Joint:

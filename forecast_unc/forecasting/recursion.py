@@ -48,6 +48,7 @@ class Past(NamedTuple):
     levels: Array  # (n,), NaN where missing
     stds: Array  # (n,), of the measurement errors
     exog: Array  # (n, k)
+    learned: NDArray[np.bool_] | None = None  # (n,), part of the posterior's data; None for all
 
 
 class Future(NamedTuple):
@@ -57,6 +58,13 @@ class Future(NamedTuple):
     exog_cov: Array | None = (
         None  # (h u, h u), of the first u <= k, all u of step 1, then of step 2
     )
+
+    def first(self, steps: int) -> "Future":
+        """The first steps of them."""
+        if self.exog_cov is None:
+            return Future(self.exog[:steps])
+        size = steps * (len(self.exog_cov) // len(self.exog))
+        return Future(self.exog[:steps], self.exog_cov[:size, :size])
 
 
 class Step(NamedTuple):

@@ -55,8 +55,9 @@ def rolling_forecasts(
 ) -> RollingForecasts:
     """Plug-in forecasts of a model from origins inside its own history.
 
-    Missing values are interpolated between those observed before an origin. What looks back at a
-    gap that lasts until the origin is NaN: to interpolate it would take what comes after.
+    With a noise of the observations they start from the means of the levels given the rows before
+    the origin. Missing values are interpolated between those observed before an origin. What looks
+    back at a gap that lasts until the origin is NaN: to interpolate it would take what comes after.
 
     Parameters
     ----------
@@ -73,16 +74,19 @@ def rolling_forecasts(
     """
     levels, exog, n = model.past.levels, model.past.exog, len(model.past.levels)
     one_step, anchor = model.one_step, model.specification.anchor
-    times, X, target = model.training_rows()
-    counts = np.searchsorted(times, origins)
-    enough = counts >= _LEAST_ROWS
-    counts = np.where(enough, counts, _LEAST_ROWS)
+    rows, scale = model.noisy_rows(), one_step.differencing.scale
+    found = np.searchsorted(rows.times, origins)
+    enough = found >= _LEAST_ROWS
+    counts = [max(int(count), _LEAST_ROWS) for count in found]
     back = origins[:, None] + np.arange(-one_step.depth, 0)
     observed = np.maximum.accumulate(np.where(np.isnan(levels), -1, np.arange(n)))  # the last one
-    start = np.where(back <= observed[origins - 1, None], interpolated(levels)[back], np.nan)
-    trajectory = Trajectory(one_step, start, steps)
-    with blas_threads(len(target)), np.errstate(over="ignore", invalid="ignore"):
-        means = model.regressor.leading_means(X, target, [int(count) for count in counts])
+    with blas_threads(len(rows.y)), np.errstate(over="ignore", invalid="ignore"):
+        means, errors = rows.leading(model.regressor, counts)
+        start = np.array(
+            [interpolated(levels - scale * e)[at] for e, at in zip(errors, back, strict=True)]
+        )
+        start = np.where(back <= observed[origins - 1, None], start, np.nan)
+        trajectory = Trajectory(one_step, start, steps)
         for step in range(steps):
             inputs = trajectory.inputs(exog[np.minimum(origins + step, n - 1)])
             known = np.asarray(np.isfinite(inputs).all(axis=1))

@@ -11,7 +11,7 @@ Where one of several posteriors is right, a path has one of them: so many paths 
 its probability says.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -19,6 +19,12 @@ from numpy.typing import NDArray
 
 from forecast_unc._random import generator, lower_root
 from forecast_unc._typing import Array
+from forecast_unc.forecasting.alternatives import (
+    Alternative,
+    by_alternative,
+    go_on_as_others,
+    through_each,
+)
 from forecast_unc.forecasting.filtering import RunIn, run_in
 from forecast_unc.forecasting.recursion import (
     Future,
@@ -37,8 +43,6 @@ _PATH_MEMORY, _PATH_STEPS = 1 << 27, 64
 # Paths of a block, if they have to be resampled: with 30 the std after a gap was 1.4 % too large,
 # with 5 it was 19 %.
 _LEAST_PARTICLES = 100
-# Paths of an alternative: two, and one that rounding may take away.
-_LEAST_PATHS = 3
 # Paths are resampled where the effective number of them has fallen to this share (the usual one).
 _LEAST_EFFECTIVE = 0.5
 
@@ -62,46 +66,16 @@ def sample_paths(model: OneStepModel, past: Past, future: Future, method: Method
     -------
     ndarray of shape (n_samples, h)
     """
-    return np.vstack(
-        [
-            sample_paths_from(one, run_in(one, past), past, future, own)
-            for _, one, own in by_alternative(model, method)
-        ]
-    )
 
+    def ask(one: Alternative, future: Future) -> Array:
+        start = run_in(one.model, past)
+        return sample_paths_from(one.model, start, past, future, one.method).T
 
-def by_alternative(model: OneStepModel, method: Method) -> list[tuple[float, OneStepModel, Method]]:
-    """Each model of which one is right, with its probability and the method for it.
+    def go_on(one: Alternative, own: Array | None, others: Sequence[tuple[float, Array]]) -> Array:
+        return go_on_as_others(own, others, one.method.n_samples)
 
-    Of sample paths each gets its share, by rounding, and draws of its own. One that would get
-    fewer than two is left out: without a second path it has no variance.
-
-    Parameters
-    ----------
-    model : OneStepModel
-        The model.
-    method : Method
-        Without `path_consistent` the model stands for all of its alternatives, by two moments.
-
-    Returns
-    -------
-    list of tuple
-        Probability, model and method; of one if it has no alternatives.
-    """
-    found = model.alternatives
-    if len(found) == 1 or not method.path_consistent:
-        return [(1.0, model, method)]
-    if method.propagation != "monte_carlo":
-        return [(p, one, method) for p, one in found]
-    n, likeliest = method.n_samples, max(p for p, _ in found)
-    kept = [(p, one) for p, one in found if p == likeliest or p * n >= _LEAST_PATHS]
-    shares = np.array([p for p, _ in kept])
-    counts = np.diff(np.rint(n * np.cumsum([0.0, *shares / shares.sum()])).astype(np.intp))
-    seeds = generator(method.random_state).integers(2**63, size=len(kept))
-    return [
-        (count / n, one, method._replace(n_samples=int(count), random_state=int(seed)))
-        for (_, one), count, seed in zip(kept, counts, seeds, strict=True)
-    ]
+    paths: list[Array] = through_each(by_alternative(model, method), future, ask, go_on)
+    return np.hstack(paths).T
 
 
 def sample_paths_from(

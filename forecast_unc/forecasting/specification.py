@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from forecast_unc._checks import check_whole
@@ -15,6 +16,7 @@ from forecast_unc._typing import Array
 from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, Averaging
 from forecast_unc.forecasting.embedding import complete_rows
 from forecast_unc.forecasting.noises import NOISES, Noise
+from forecast_unc.forecasting.pooled_prior import PooledPrior
 from forecast_unc.forecasting.selection import Candidate, averaging, candidates, seasons_in
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.predictor import as_kernel_regressor
@@ -53,6 +55,7 @@ class Arguments:
     max_train: int | None
     noise: Noise
     calibrate: Auto | Calibrate
+    prior: PooledPrior | None
     random_state: RandomState
 
     def check(self) -> None:
@@ -87,6 +90,22 @@ class Arguments:
             as_kernel_regressor(self.regressor)
         if self.noise != "process":
             self._check_two_noises()
+        if self.prior is not None:
+            self._check_prior()
+
+    def _check_prior(self) -> None:
+        """Raise unless the other arguments go with a learned prior."""
+        if not isinstance(self.prior, PooledPrior):
+            raise TypeError(
+                f"prior must be a PooledPrior or None; got {type(self.prior).__name__}. Make one "
+                "with learn_prior(series)."
+            )
+        if self.regressor is not None or self.noise != "process":
+            what = "regressor" if self.regressor is not None else "noise"
+            raise ValueError(
+                f"prior must be None with a {what} of one's own; got {self.prior!r}. It is for the "
+                "default regressor with noise of the process."
+            )
 
     def _check_two_noises(self) -> None:
         """Raise unless the other arguments go with a noise of the observations."""
@@ -112,11 +131,6 @@ class Arguments:
             raise ValueError(
                 f"noise must be 'process' for {self.regressor!r}; got {self.noise!r}. Use "
                 "GPRegressor(), without noisy_inputs and weights of one's own."
-            )
-        if not is_auto(self.calibrate) and self.calibrate:
-            raise ValueError(
-                f"noise must be 'process' for calibrate={self.calibrate!r}, whose errors start "
-                f"from values as they were observed; got {self.noise!r}. Use calibrate=False."
             )
 
     def periods(self, history: History) -> tuple[int, ...]:
@@ -184,6 +198,27 @@ class Specification:
         """Whether changes are measured from their mean. A bias that is shrunk is a drift to see."""
         return not isinstance(self.regressor, GPRegressor) or self.regressor.bias == "free"
 
+    def kind(self, n_regressors: int) -> str:
+        """What specifications of different series have in common, as text.
+
+        Parameters
+        ----------
+        n_regressors : int
+            Columns of exog.
+
+        Returns
+        -------
+        str
+        """
+        also = f", {n_regressors} regressors" if n_regressors else ""
+        return self.described() + also
+
+    def pooled_weights(self, d: int) -> NDArray[np.bool_]:
+        """Which of d inputs have linear weights that are pooled: lags with shrunk ones, (d,)."""
+        groups = getattr(self.regressor, "groups", None)
+        own = np.zeros(d, dtype=np.intp) if groups is None else np.asarray(groups)
+        return np.asarray((own == _LAG_GROUP["shrunk"]) & (np.arange(d) < len(self.lags)))
+
     def described(self, power: float | None = None) -> str:
         """The specification as text.
 
@@ -237,6 +272,7 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
     periods = arguments.periods(history)
     if not is_auto(arguments.lags):
         specification = _given(arguments, history, periods)
+        specification = _with_prior(specification, arguments.prior, history)
         return Resolution(
             (specification,), Averaging(), periods, _plain(arguments.calibrate, False)
         )
@@ -245,7 +281,9 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
     for candidate in candidates(
         history.y, periods, arguments.transform is not None, history.exog.shape[1] > 0
     ):
-        chosen = _completed(arguments, candidate, history, periods)
+        chosen = _with_prior(
+            _completed(arguments, candidate, history, periods), arguments.prior, history
+        )
         key = (f"{chosen.described()}, {chosen.max_train}", repr(chosen.regressor.get_params()))
         found.setdefault(key, chosen)
     by_width, widest = averaging(n_observed, bool(periods))
@@ -254,6 +292,20 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
     rule = Averaging(by_width, widest, look_ahead)
     calibrate = _plain(arguments.calibrate, arguments.noise == "process")
     return Resolution(tuple(found.values()), rule, periods, calibrate)
+
+
+def _with_prior(
+    specification: Specification, prior: PooledPrior | None, history: History
+) -> Specification:
+    """The specification with the prior that was learned for its kind, if one was."""
+    if prior is None:
+        return specification
+    learned = prior.kinds.get(specification.kind(history.exog.shape[1]))
+    if learned is None:
+        return replace(specification, why=f"{specification.why}; no prior for its kind")
+    regressor = clone(specification.regressor).set_params(prior=learned)
+    why = f"{specification.why}; prior of {learned.n_sets} series"
+    return replace(specification, regressor=regressor, why=why)
 
 
 def check_length(n: int, deepest: int, differences: tuple[int, ...]) -> None:

@@ -1,27 +1,32 @@
 """Gaussian process regression: hyper-parameters by the evidence."""
 
 import copy
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
+from collections.abc import Sequence
+from typing import ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import LinAlgError
-from scipy.linalg.blas import dgemm, dgemv, dtrsv
-from scipy.linalg.lapack import dpotrf, dpotrs
-from scipy.optimize import minimize
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forecast_unc._checks import check_whole
-from forecast_unc._random import RandomState, generator
+from forecast_unc._random import RandomState
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
-from forecast_unc.regression.cholesky import move
-from forecast_unc.regression.evidence import GaussianProcessEvidence, covariance_matrix
-from forecast_unc.regression.hyperposterior import Design, Effect, design
-from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
-from forecast_unc.regression.kernels import squared_exponential
+from forecast_unc.regression.evidence import GaussianProcessEvidence
+from forecast_unc.regression.gp_parameters import check_parameters, known_noise, learns_or_not
+from forecast_unc.regression.hyperparameter_search import (
+    LEAST_NOISE_RATIO,
+    Objective,
+    Optimum,
+    Prior,
+    SearchSpace,
+    bias_std,
+    maximize,
+    search_space,
+    widening,
+)
+from forecast_unc.regression.hyperposterior import Effect, curvature, design
+from forecast_unc.regression.kernel_posterior import KernelPosterior
+from forecast_unc.regression.learned_prior import LearnedPrior
 from forecast_unc.regression.noisy_inputs.evidence import BlurredEvidence
 from forecast_unc.regression.noisy_inputs.learn import (
     NoisyRows,
@@ -30,136 +35,31 @@ from forecast_unc.regression.noisy_inputs.learn import (
     noisy_rows,
     train,
 )
-from forecast_unc.regression.noisy_inputs.posterior import (
-    BlurredRows,
-    Hyperparameters,
-)
+from forecast_unc.regression.noisy_inputs.posterior import BlurredRows, Hyperparameters
 from forecast_unc.regression.noisy_inputs.search import Learned, Round
 from forecast_unc.regression.posterior_mixture import PosteriorMixture
+from forecast_unc.regression.process import GaussianProcess
 from forecast_unc.regression.regressor import (
     KernelRegressor,
     LeadingMeans,
     check_rows_in_memory,
 )
-from forecast_unc.regression.standardize import (
-    Lengthscales,
-    check_lengthscales,
-    check_noise_std,
-    column_scale,
-)
+from forecast_unc.regression.standardize import Lengthscales, column_scale
 
-# Log-normal priors for standardized data: median and log-std of the amplitude, the linear
-# scale and the noise. Length-scales have a median of 2 sqrt(d): distances between
-# standardized inputs grow like sqrt(2 d), so that the function starts smooth in any d.
-_LOG_STD = 1.5
-_PRIORS: dict[str | None, tuple[tuple[float, float], ...]] = {
-    "weak": ((0.5, _LOG_STD), (0.5, _LOG_STD), (0.1, _LOG_STD)),
-    "shrunk": ((0.1, 0.7), (0.1, 0.7), (0.7, 1.0)),
-    None: ((0.5, np.inf), (0.5, np.inf), (0.1, np.inf)),
-}
-# Where least squares on the linear part leaves less std than the weak median of the noise, the
-# weak medians of noise and amplitude are as much smaller, and the prior of the amplitude narrows to
-# the shrunk one's: a large amplitude is then undone by the linear weights where the data are, and
-# nowhere else. Of noise-free Mackey-Glass, of which 8 lags leave .001, the root of the linear
-# recursion came out above 1.05 in 56 sections of 64, with 3 to 10 nats less than is to be had.
-_LEFT_BY_LINEAR = _PRIORS["weak"][2][0]
-_LEAST_SHARE = 1e-3  # the median of the noise is at its bound
-# A bias counts if it brings more than its cost of one parameter in Akaike's criterion.
-_AKAIKE = 2.0
-# Where the search may go, on standardized data. Below a noise of 1e-4 the covariance of a
-# few hundred rows is no longer positive definite in double precision.
-_LENGTHSCALE_BOUNDS = (1e-2, 1e4)
-_SCALE_BOUNDS = ((1e-3, 1e2), (1e-4, 1e1), (1e-4, 1e1))
-# Least noise std in amplitudes. Predictions keep the digits of eps n (a / s)^2: at a ratio of
-# 1e-6 (noise-free logistic map, amplitude 60) variances were 2 % wrong, at 1e-4 they keep five
-# digits or more.
-_LEAST_NOISE_RATIO = 1e-4
 # Rows, evenly spaced and the last one with them, at which an effect of hyper-parameters counts.
 _EFFECT_ROWS = 12
-# One row in so many is the most to drop by an update: 64 of 800 took 10 ms where the complete
-# factorization took 8, 64 of 2000 took 60 of 93 ms.
-_DROPS = 16
-
-
 # (n, n) arrays held at once: covariance, kernel part and a factor or inverse.
 _MATRICES = 3
 
 
-class _Optimum(NamedTuple):
-    log_hyperparameters: Array  # (q,), the free ones of log [l, a, tau, s], standardized
-    log_evidence: float  # of the standardized targets
-    converged: bool
-    n_iter: int
+class _Rows(NamedTuple):
+    """Rows to learn from, and their units."""
 
-
-class _SearchSpace(NamedTuple):
-    """Of log [l, a, tau, s] on standardized data, each (d + 2 + g,)."""
-
-    start: Array  # given values, and plain medians where they are learned
-    free: NDArray[np.bool_]
-    median: Array
-    log_std: Array  # of the prior; infinite without
-    bounds: Array  # (d + 2 + g, 2)
-
-
-class _Objective:
-    """-log(evidence prior) of the free log hyper-parameters x, and its gradient.
-
-    Parameters
-    ----------
-    evidence : GaussianProcessEvidence
-        Of standardized data.
-    space : _SearchSpace
-        What is free, and its prior.
-    least_ratio : float
-        The noise is no less than so many amplitudes.
-    """
-
-    def __init__(
-        self, evidence: GaussianProcessEvidence, space: _SearchSpace, least_ratio: float
-    ) -> None:
-        self._evidence, self._space, self._least_ratio = evidence, space, least_ratio
-        self._d, free = len(evidence.X), space.free
-        self._median, self._precision = space.median[free], space.log_std[free] ** -2
-
-    def __call__(self, x: Array) -> tuple[float, Array]:
-        theta, d = self._with_given(x), self._d
-        scales = np.exp(theta)
-        noise_std, share = self._noise(theta)
-        value, gradient = self._evidence(scales[:d], scales[d], scales[d + 1 : -1], noise_std)
-        gradient[d] += (1.0 - share) * gradient[-1]
-        gradient[-1] *= share
-        away = self._precision * (x - self._median)
-        return value - self.log_prior(x), gradient[self._space.free] + away
-
-    def value(self, x: Array) -> float:
-        """The objective alone."""
-        theta, d = self._with_given(x), self._d
-        scales = np.exp(theta)
-        noise_std, _ = self._noise(theta)
-        value = self._evidence.value(scales[:d], scales[d], scales[d + 1 : -1], noise_std)
-        return value - self.log_prior(x)
-
-    def log_prior(self, x: Array) -> float:
-        """Log prior, up to a constant."""
-        return float(-0.5 * self._precision @ (x - self._median) ** 2)
-
-    def theta(self, x: Array) -> Array:
-        """All log [l, a, tau, s], (d + 2 + g,), the noise as it is used."""
-        theta = self._with_given(x)
-        theta[-1] = np.log(self._noise(theta)[0])
-        return theta
-
-    def _with_given(self, x: Array) -> Array:
-        theta = self._space.start.copy()
-        theta[self._space.free] = x
-        return theta
-
-    def _noise(self, theta: Array) -> tuple[float, float]:
-        """Noise std, no less than its least ratio to the amplitude, and s's share of it."""
-        own = np.exp(2.0 * theta[-1])
-        least = (self._least_ratio * np.exp(theta[self._d])) ** 2
-        return float(np.sqrt(own + least)), float(own / (own + least))
+    inputs: Array  # (n, d), measured from their means
+    evidence: GaussianProcessEvidence  # of the standardized rows
+    groups: NDArray[np.intp]  # (d,), of the linear weights
+    input_scale: Array  # (d,)
+    output_scale: float
 
 
 class GPRegressor(KernelRegressor):
@@ -293,7 +193,7 @@ class GPRegressor(KernelRegressor):
         self,
         *,
         linear: bool | ArrayLike = True,
-        prior: Literal["weak", "shrunk"] | None = "weak",
+        prior: Prior = "weak",
         groups: ArrayLike | None = None,
         bias: Literal["free", "shrunk"] | None = "free",
         lengthscales: Lengthscales = None,
@@ -342,91 +242,144 @@ class GPRegressor(KernelRegressor):
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
-        self._check_parameters(X.shape[1])
+        check_parameters(vars(self), X.shape[1])
+        S = known_noise(vars(self), input_cov, X.shape)
         self.nodes_, self.node_weights_ = (), np.zeros(0)
         check_rows_in_memory(len(X), _MATRICES)
         n, d = X.shape
-        groups = np.zeros(d, dtype=np.intp) if self.groups is None else np.asarray(self.groups)
-        learned = self._learns_linear
-        center = self.bias == "free" or not learned
-        self._input_offset, self._output_offset = X.mean(axis=0), float(y.mean()) if center else 0.0
-        given = np.zeros(d) if isinstance(self.linear, (bool, np.bool_)) else self.linear
-        self._mean_weights = np.array(given, dtype=np.float64)
-        inputs: Array = X - self._input_offset
-        rest = y - self._output_offset - inputs @ self._mean_weights
-        input_scale = column_scale(X)
-        output_scale = float(column_scale(rest[:, None])[0])
-        standardized = rest / output_scale
-        bias_scale = self._prior_bias_std(standardized)
-        evidence = GaussianProcessEvidence(
-            inputs / input_scale, standardized, learned, groups, bias_scale
-        )
-        S = self._noise_of_inputs(input_cov, input_scale, (n, d))
+        rows = self._standardized(X, y)
+        evidence, scale = rows.evidence, rows.output_scale
+        S = None if S is None else S / np.outer(rows.input_scale, rows.input_scale)
         if S is not None and self.noisy_inputs is None:
             evidence = BlurredEvidence(evidence, np.diagonal(S))
-        space = self._search_space(evidence, input_scale, output_scale)
-        least_ratio = _LEAST_NOISE_RATIO if self.noise_std is None else 0.0
-        objective = _Objective(evidence, space, least_ratio)
-        self._bias_scale = bias_scale * output_scale * learned
+        space = self._search_space(evidence, rows.input_scale, scale)
+        objective = Objective(evidence, space, LEAST_NOISE_RATIO if self.noise_std is None else 0.0)
         self._rows: NoisyRows | None = None
         self.input_cov_, self.rounds_ = np.zeros((d, d)), list[Round]()
         found = None
-
-        def at(x: Array) -> GPRegressor:
-            node = copy.copy(self)
-            node.hyperparameters = "mode"
-            node._set_hyperparameters(objective.theta(x), groups, input_scale, output_scale)
-            node.posterior_ = node._posterior(inputs, y, node._factor(inputs))
-            return node
-
         with blas_threads(n):
-            best = self._maximize(objective, space)
-            theta = objective.theta(best.log_hyperparameters)
+            best = maximize(objective, self.n_restarts, self.tol, self.random_state)
+            if not np.isfinite(best.log_evidence):
+                raise ValueError(
+                    "noise_std and lengthscales must give a positive definite covariance; got a "
+                    f"factorization that fails with noise_std={self.noise_std!r}, "
+                    f"lengthscales={self.lengthscales!r}. Give a larger noise_std, or learn both."
+                )
+            self._mode = best.log_hyperparameters
+            theta = objective.theta(self._mode)
             if self.noisy_inputs is not None:
                 seed, tol = self.random_state, self.tol
                 found = train(self.noisy_inputs, evidence, space, theta, S, seed, tol)
                 theta, n_iter = found.log_hyper, best.n_iter + found.n_iter
-                best = _Optimum(theta, np.nan, found.converged, n_iter)
-            self._set_hyperparameters(theta, groups, input_scale, output_scale)
-            self.log_evidence_ = best.log_evidence - n * float(np.log(output_scale))
+                best = Optimum(theta, np.nan, found.converged, n_iter)
+            self._set_hyperparameters(theta, rows.groups, rows.input_scale, scale)
+            self.log_evidence_ = best.log_evidence - n * float(np.log(scale))
             self.converged_, self.n_iter_ = best.converged, best.n_iter
             if self.hyperparameters == "integrated":
-                rows = X[np.linspace(0, n - 1, min(n, _EFFECT_ROWS)).astype(np.intp)]
-                nodes = self._design(objective, space, best.log_hyperparameters, at, rows)
-                self.nodes_, self.node_weights_ = tuple(map(at, nodes.nodes)), nodes.p
-                self._mix()
+                self._integrate(objective, self._mode, rows, X, y)
             elif S is None and found is None:
-                self.posterior_ = self._posterior(inputs, y, self._factor(inputs))
+                process = self._process(n)
+                self.posterior_ = process.posterior(rows.inputs, y, process.factor(rows.inputs))
             else:
-                self._fit_noisy(X, y, S, found, np.append(input_scale, output_scale))
+                self._fit_noisy(X, y, S, found, np.append(rows.input_scale, scale))
         return self
 
-    def _noise_of_inputs(
-        self, input_cov: ArrayLike | None, input_scale: Array, shape: tuple[int, int]
-    ) -> Array | None:
-        """Known noise of the inputs, checked and of standardized inputs, or None."""
-        S = check_input_cov(input_cov, shape, self.noisy_inputs is None)
-        if S is None:
-            return None
-        if self._mean_weights.any():
-            raise ValueError(
-                "input_cov must be None with weights of a linear prior mean; got one. Use "
-                "linear=True."
+    def log_hyperparameters(self, X: Array, y: Array) -> tuple[Array, Array]:
+        """Mode and variance of the log hyper-parameters, from the curvature of the log posterior.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            The rows that this was fitted on.
+        y : ndarray of shape (n,)
+            Their targets.
+
+        Returns
+        -------
+        mode : ndarray of shape (d + 2 + g,)
+            Of log [l, a, tau, s] on standardized data; NaN where given.
+        var : ndarray of shape (d + 2 + g,)
+            Where the evidence is convex, as if it said nothing.
+        """
+        rows = copy.copy(self)._standardized(X, y)
+        space = self._search_space(rows.evidence, rows.input_scale, rows.output_scale)
+        objective = Objective(
+            rows.evidence, space, LEAST_NOISE_RATIO if self.noise_std is None else 0.0
+        )
+        mode, var = np.full((2, len(space.free)), np.nan)
+        mode[space.free] = self._mode
+        log_std = space.log_std[space.free]
+        with blas_threads(len(y)):
+            hessian = curvature(lambda x: objective(x)[1], self._mode, space.bounds[space.free])
+        values, vectors = np.linalg.eigh(log_std[:, None] * hessian * log_std)
+        axes = log_std[:, None] * vectors
+        var[space.free] = (axes**2 / np.maximum(values, 1.0)).sum(axis=1)
+        return mode, var
+
+    def _standardized(self, X: Array, y: Array) -> _Rows:
+        """Rows in units of their own; sets where they are measured from, and the bias's prior."""
+        d, learned = X.shape[1], self._learns_linear
+        center = self.bias == "free" or not learned
+        self._input_offset, self._output_offset = X.mean(axis=0), float(y.mean()) if center else 0.0
+        given = np.zeros(d) if learns_or_not(self.linear) else self.linear
+        pooled = self.prior if isinstance(self.prior, LearnedPrior) and learned else None
+        if pooled is not None:
+            given = pooled.weights
+        self._mean_weights = np.array(given, dtype=np.float64)
+        if pooled is not None and self.bias is None:  # the prior mean is 0 where inputs are
+            self._output_offset = float(self._input_offset @ self._mean_weights)
+        inputs: Array = X - self._input_offset
+        rest = y - self._output_offset - inputs @ self._mean_weights
+        input_scale, output_scale = column_scale(X), float(column_scale(rest[:, None])[0])
+        if pooled is not None and self.bias == "shrunk" and pooled.bias is not None:
+            shift = pooled.bias[0] * output_scale
+            self._output_offset, rest = self._output_offset + shift, rest - shift
+        standardized = rest / output_scale
+        bias_scale = bias_std(self.bias, self.prior, standardized)
+        self._bias_scale = bias_scale * output_scale * learned
+        groups = np.zeros(d, dtype=np.intp) if self.groups is None else np.asarray(self.groups)
+        evidence = GaussianProcessEvidence(
+            inputs / input_scale, standardized, learned, groups, bias_scale
+        )
+        return _Rows(inputs, evidence, groups, input_scale, output_scale)
+
+    def _integrate(
+        self, objective: Objective, mode: Array, rows: _Rows, X: Array, y: Array
+    ) -> None:
+        """Set the nodes of the posterior of the hyper-parameters, by their effect at some rows."""
+        n = len(y)
+        some = X[np.linspace(0, n - 1, min(n, _EFFECT_ROWS)).astype(np.intp)]
+
+        def at(x: Array) -> GPRegressor:
+            node = copy.copy(self)
+            node.hyperparameters = "mode"
+            node._set_hyperparameters(
+                objective.theta(x), rows.groups, rows.input_scale, rows.output_scale
             )
-        if self.hyperparameters == "integrated":
-            raise ValueError(
-                "input_cov must be None with hyperparameters='integrated'; got one. Use 'mode' "
-                "for inputs with noise."
-            )
-        return np.asarray(S / np.outer(input_scale, input_scale))
+            process = node._process(n)
+            node.posterior_ = process.posterior(rows.inputs, y, process.factor(rows.inputs))
+            return node
+
+        center, var = at(mode).posterior_.predict(some)
+
+        def effect(x: Array) -> Effect:
+            mean, other = at(x).posterior_.predict(some)
+            return (mean - center) / np.sqrt(var), other / var
+
+        def gradient(x: Array) -> Array:
+            return objective(x)[1]
+
+        space = objective.space
+        log_std, bounds = space.log_std[space.free], space.bounds[space.free]
+        found = design(objective.value, gradient, effect, mode, log_std, bounds)
+        self.nodes_, self.node_weights_ = tuple(map(at, found.nodes)), found.p
+        self._mix()
 
     def _fit_noisy(
         self, X: Array, y: Array, S: Array | None, found: Learned | None, scale: Array
     ) -> None:
         """Set what only rows with noisy inputs have, and their posterior; S in units of `scale`."""
-        scales = self.lengthscales_, self.amplitude_, self._linear_std, self.noise_std_
-        offsets = self._input_offset, self._output_offset
-        hyper = Hyperparameters(*scales, *offsets, self._widening(len(y)))
+        hyper = self._process(len(y)).hyper
         if found is not None:
             self.rounds_ = in_units(found.rounds, scale)
             rows = noisy_rows(found, hyper, X, y, scale, self.noisy_inputs != "nigp")
@@ -477,9 +430,10 @@ class GPRegressor(KernelRegressor):
             conditioned._mix()
             return conditioned
         inputs: Array = np.asarray(X) - self._input_offset
-        chol = self._moved_factor(inputs)
-        chol = self._factor(inputs) if chol is None else chol
-        conditioned.posterior_ = self._posterior(inputs, np.asarray(y, dtype=np.float64), chol)
+        process = self._process(len(inputs))
+        chol = process.moved_factor(self._kernel_posterior, inputs)
+        chol = process.factor(inputs) if chol is None else chol
+        conditioned.posterior_ = process.posterior(inputs, np.asarray(y, dtype=np.float64), chol)
         return conditioned
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
@@ -508,138 +462,12 @@ class GPRegressor(KernelRegressor):
         if self.nodes_:
             each = [node.leading_means(X, y, counts) for node in self.nodes_]
             return lambda inputs: np.asarray(self.node_weights_ @ [one(inputs) for one in each])
-        posterior = self._kernel_posterior
-        chol = posterior.factors[0].chol
-        rest = y - self._output_offset - posterior.centers @ self._mean_weights
-        residual = dtrsv(chol, rest, lower=1)
-        weights = np.zeros((len(y), len(counts)), order="F")
-        for column, m in zip(weights.T, counts, strict=True):
-            column[:m] = dtrsv(np.asfortranarray(chol[:m, :m]), residual[:m], lower=1, trans=1)
-        basis = np.column_stack([posterior.centers, np.ones(len(y))])
-        slopes = dgemm(1.0, np.asfortranarray(basis * self._linear_std**2), weights, trans_a=1)
-        slopes[:-1] += self._mean_weights[:, None]
-
-        def means(inputs: Array) -> Array:
-            centered = inputs - self._input_offset
-            kernel = squared_exponential(posterior.centers, centered, self.lengthscales_)
-            kernel *= weights
-            smooth = self.amplitude_**2 * kernel.sum(axis=0)
-            linear = np.einsum("kd,dk->k", centered, slopes[:-1]) + slopes[-1]
-            return np.asarray(self._output_offset + smooth + linear)
-
-        return means
+        return self._process(len(y)).leading_means(self._kernel_posterior, y, counts)
 
     @property
     def _learns_linear(self) -> bool:
         """Whether there are linear weights to learn."""
-        return isinstance(self.linear, (bool, np.bool_)) and bool(self.linear)
-
-    def _check_parameters(self, d: int) -> None:
-        for name, value, allowed, remedy in (
-            ("prior", self.prior, ("weak", "shrunk", None), "Use None to switch it off."),
-            ("bias", self.bias, ("free", "shrunk", None), "Use None for none."),
-            (
-                "noisy_inputs",
-                self.noisy_inputs,
-                ("nigp", "annealed", "stochastic_em", None),
-                "Use None for inputs without noise, or with noise that is known.",
-            ),
-        ):
-            if value not in allowed:
-                raise ValueError(
-                    f"{name} must be {', '.join(map(repr, allowed[:-1]))} or None; got {value!r}. "
-                    f"{remedy}"
-                )
-        if self.groups is not None:
-            groups = np.asarray(self.groups)
-            if (
-                groups.shape != (d,)
-                or not np.issubdtype(groups.dtype, np.integer)
-                or groups.min() < -1
-                or groups.max() > d + 1
-            ):
-                raise ValueError(
-                    f"groups must number the group of each of the {d} inputs, from 0, or -1 "
-                    f"for no linear weight; got {self.groups!r}. Use None for one group."
-                )
-        if not isinstance(self.linear, (bool, np.bool_)):
-            weights = np.asarray(self.linear)
-            if (
-                weights.shape != (d,)
-                or not np.issubdtype(weights.dtype, np.number)
-                or not np.isfinite(weights).all()
-            ):
-                raise ValueError(
-                    f"linear must be True, False or {d} finite weights of a linear prior mean; got "
-                    f"{self.linear!r}. True learns them."
-                )
-            if self.noisy_inputs is not None:
-                raise ValueError(
-                    "linear must be True or False with noisy_inputs; got weights. Their slopes "
-                    "would be noise of the output: take the linear part off y beforehand."
-                )
-        if not isinstance(self.tol, (int, float, np.number)) or not 0.0 < self.tol < 1.0:
-            raise ValueError(
-                f"tol must lie strictly between 0 and 1; got {self.tol!r}. 1e-6 is a loose one."
-            )
-        if self.hyperparameters not in ("mode", "integrated"):
-            raise ValueError(
-                "hyperparameters must be 'mode' or 'integrated'; got "
-                f"{self.hyperparameters!r}. 'mode' takes the most probable ones."
-            )
-        if self.hyperparameters == "integrated":
-            self._check_integrated()
-        check_lengthscales(self.lengthscales, d, "learn them")
-        check_noise_std(self.noise_std)
-        check_whole("n_restarts", self.n_restarts, 0, "0 is one search from the standard start.")
-
-    def _check_integrated(self) -> None:
-        """Raise if what is integrated over has no mean, or no nodes."""
-        if self.prior is None:
-            raise ValueError(
-                "prior must be 'weak' or 'shrunk' for hyperparameters='integrated'; got None. "
-                "Without one their posterior may have no mean: use 'weak'."
-            )
-        if self.noisy_inputs is not None:
-            raise ValueError(
-                "noisy_inputs must be None with hyperparameters='integrated'; got "
-                f"{self.noisy_inputs!r}. Use 'mode' for inputs with noise."
-            )
-        if not isinstance(self.linear, (bool, np.bool_)):
-            raise ValueError(
-                "linear must be True or False with hyperparameters='integrated'; got weights. Use "
-                "'mode' for a linear prior mean."
-            )
-
-    def _prior_bias_std(self, y: Array) -> float:
-        """Prior std tau_0 of the bias of standardized targets."""
-        if self.bias == "free":
-            return 1.0
-        if self.bias is None:
-            return 0.0
-        return float(np.sqrt(max(0.0, y.mean() ** 2 - _AKAIKE * y.var() / len(y))))
-
-    def _maximize(self, objective: _Objective, space: _SearchSpace) -> _Optimum:
-        """Best of the searches over log [l, a, tau, s], on standardized data."""
-        median, bounds = space.median[space.free], space.bounds[space.free]
-        rng = generator(self.random_state)
-        starts = [space.start[space.free]]
-        for _ in range(self.n_restarts):
-            draw = median + _LOG_STD * rng.standard_normal(len(median))
-            starts.append(np.clip(draw, *bounds.T))
-        options: Any = {"maxiter": 500, "ftol": self.tol, "gtol": 1e-4}
-        search: Any = partial(
-            minimize, objective, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-        )
-        best = min(map(search, starts), key=lambda result: float(result.fun))
-        if not np.isfinite(best.fun):
-            raise ValueError(
-                "noise_std and lengthscales must give a positive definite covariance; got a "
-                f"factorization that fails with noise_std={self.noise_std!r}, "
-                f"lengthscales={self.lengthscales!r}. Give a larger noise_std, or learn both."
-            )
-        log_evidence = -float(best.fun) - objective.log_prior(best.x)
-        return _Optimum(best.x, log_evidence, bool(best.success), int(best.nit))
+        return learns_or_not(self.linear) and bool(self.linear)
 
     def _set_hyperparameters(
         self, theta: Array, groups: NDArray[np.intp], input_scale: Array, output_scale: float
@@ -649,34 +477,9 @@ class GPRegressor(KernelRegressor):
         self.lengthscales_ = scales[:d] * input_scale
         self.amplitude_ = float(scales[d]) * output_scale
         self.noise_std_ = float(scales[-1]) * output_scale
-        self.linear_scale_ = (
-            np.where(groups < 0, 0.0, np.append(scales[d + 1 : -1], 0.0)[groups])
-            * output_scale
-            * self._learns_linear
-            / input_scale
-        )
+        stds = np.where(groups < 0, 0.0, np.append(scales[d + 1 : -1], 0.0)[groups])
+        self.linear_scale_ = stds * output_scale * self._learns_linear / input_scale
         self._linear_std = np.append(self.linear_scale_, self._bias_scale)
-
-    def _design(
-        self,
-        objective: _Objective,
-        space: _SearchSpace,
-        mode: Array,
-        at: Callable[[Array], "GPRegressor"],
-        rows: Array,
-    ) -> Design:
-        """Log hyper-parameters that stand for their posterior, by their effect at some rows."""
-        center, var = at(mode).posterior_.predict(rows)
-
-        def effect(x: Array) -> Effect:
-            mean, other = at(x).posterior_.predict(rows)
-            return (mean - center) / np.sqrt(var), other / var
-
-        def gradient(x: Array) -> Array:
-            return objective(x)[1]
-
-        log_std, bounds = space.log_std[space.free], space.bounds[space.free]
-        return design(objective.value, gradient, effect, mode, log_std, bounds)
 
     @property
     def _kernel_posterior(self) -> KernelPosterior:
@@ -691,117 +494,16 @@ class GPRegressor(KernelRegressor):
 
     def _search_space(
         self, evidence: GaussianProcessEvidence, input_scale: Array, output_scale: float
-    ) -> _SearchSpace:
+    ) -> SearchSpace:
         """Priors and bounds of the log hyper-parameters, and which of them are free."""
-        d, n_groups = len(input_scale), max(1, int(evidence.groups.max()) + 1)
-        amplitude, linear_scale, noise_std = _PRIORS[self.prior]
-        others = [_PRIORS["weak" if self.prior else None][1]] * (n_groups - 1)
-        length = (2.0 * np.sqrt(d), _LOG_STD if self.prior else np.inf)
-        prior = np.array([length] * d + [amplitude, linear_scale, *others, noise_std])
-        median = np.log(prior[:, 0])
-        scales = [_SCALE_BOUNDS[0], *[_SCALE_BOUNDS[1]] * n_groups, _SCALE_BOUNDS[2]]
-        bounds = np.log([_LENGTHSCALE_BOUNDS] * d + scales)
-        free = np.ones(len(median), dtype=bool)
-        start = median.copy()
-        log_std = prior[:, 1]
-        if self.prior == "weak":
-            share = _share_left(evidence)
-            median[[d, -1]] += np.log(share)
-            log_std[d] = share * _LOG_STD + (1.0 - share) * _PRIORS["shrunk"][0][1]
-        if self.lengthscales is not None:
-            start[:d], free[:d] = np.log(np.asarray(self.lengthscales) / input_scale), False
-        if self.noise_std is not None:
-            start[-1], free[-1] = np.log(self.noise_std / output_scale), False
-            # the amplitude gives way to the noise here; where both are learned, the noise does
-            least = np.log(_LEAST_NOISE_RATIO)
-            bounds[d, 1] = np.clip(start[-1] - least, bounds[d, 0] + 1.0, bounds[d, 1])
-        free[d + 1 : -1] &= evidence.linear
-        return _SearchSpace(start, free, median, log_std, bounds)
+        given, noise_std = self.lengthscales, self.noise_std
+        lengthscales = None if given is None else np.asarray(given) / input_scale
+        noise_std = None if noise_std is None else noise_std / output_scale
+        return search_space(evidence, self.prior, lengthscales, noise_std)
 
-    def _factor(self, X: Array) -> Array:
-        """Cholesky factor of the covariance of the rows; X is measured from `_input_offset`."""
-        chol = np.empty((len(X), len(X)), order="F")
-        basis = np.column_stack([X, np.ones(len(X))]) * self._linear_std
-        covariance_matrix(
-            (X / self.lengthscales_).T,
-            self.amplitude_,
-            self.noise_std_,
-            np.asfortranarray(basis.T if self._learns_linear else basis.T[:0]),
-            chol,
-        )
-        chol, info = dpotrf(chol, lower=1, clean=1, overwrite_a=1)
-        if info:
-            raise ValueError(
-                "noise_std must keep the covariance positive definite; got a factorization that "
-                f"fails at row {info} with {self.noise_std_:.3g}. Give a larger noise_std."
-            )
-        return np.asarray(chol)
-
-    def _moved_factor(self, X: Array) -> Array | None:
-        """Cholesky factor of the rows X from the present one, if they continue its rows."""
-        held = self._kernel_posterior.centers
-        for dropped in np.flatnonzero((held[: len(held) // _DROPS + 1] == X[0]).all(axis=1)):
-            kept = len(held) - int(dropped)
-            if np.array_equal(held[dropped:], X[:kept]):
-                new = X[kept:]
-                cross, block = self._covariance(X[:kept], new), self._covariance(new, new)
-                block += self.noise_std_**2 * np.eye(len(new))
-                try:
-                    return move(self._kernel_posterior.factors[0].chol, int(dropped), cross, block)
-                except LinAlgError:  # which a fresh factorization puts in terms of the noise
-                    return None
-        return None
-
-    def _covariance(self, A: Array, B: Array) -> Array:
-        """Prior covariance of the function between rows measured from `_input_offset`."""
-        var = self._linear_std**2
-        kernel = squared_exponential(A, B, self.lengthscales_)
-        return np.asarray(self.amplitude_**2 * kernel + (A * var[:-1]) @ B.T + var[-1])
-
-    def _posterior(self, X: Array, y: Array, chol: Array) -> KernelPosterior:
-        """w = P' K^-1 y and G = diag(0, A) - P' K^-1 P, with k(X, x) = P phi(x), K = L L'.
-
-        The weights of a linear prior mean are taken from y and added to w.
-        """
-        b, _ = dpotrs(chol, y - self._output_offset - X @ self._mean_weights, lower=1)
-        basis = np.column_stack([X, np.ones(len(y))])
-        projection = np.asfortranarray(basis * self._linear_std**2)  # Xt A
-        slopes = dgemv(1.0, projection, b, trans=1)
-        slopes[:-1] += self._mean_weights
-        widening = self._widening(len(y))
-        unit = np.sqrt(widening)
-        return KernelPosterior(
-            centers=X,
-            lengthscales=self.lengthscales_,
-            weights=np.concatenate([self.amplitude_**2 * b, slopes]),
-            factors=(
-                Factor(-1, chol, unit * self.amplitude_**2, unit * projection, self.noise_std_**2),
-            ),
-            linear_var=widening * self._linear_std**2,
-            kernel_var=widening * self.amplitude_**2,
-            noise_var=widening * self.noise_std_**2,
-            input_offset=self._input_offset,
-            output_offset=self._output_offset,
-        )
-
-    def _widening(self, n: int) -> float:
-        """Variance of Student's t with n - 1 degrees of freedom, for the shrunk prior.
-
-        A common scale of all variances, integrated out under 1 / scale, makes the prediction
-        a t process; it is replaced by the Gaussian of its mean and variance.
-        """
-        widened = self.prior == "shrunk" and self.noise_std is None and n > 3
-        return (n - 1.0) / (n - 3.0) if widened else 1.0
-
-
-def _share_left(evidence: GaussianProcessEvidence) -> float:
-    """Std that least squares on the linear part leaves, in `_LEFT_BY_LINEAR`; 1 at most."""
-    if not evidence.linear:
-        return 1.0
-    basis = evidence.basis[np.append(evidence.groups >= 0, evidence.bias_scale > 0.0)].T
-    n, k = basis.shape
-    if not 0 < k < n:
-        return 1.0
-    weights, _, rank, _ = np.linalg.lstsq(basis, evidence.y)
-    left = float(np.linalg.norm(evidence.y - basis @ weights)) / np.sqrt(n - rank)
-    return float(np.clip(left / _LEFT_BY_LINEAR, _LEAST_SHARE, 1.0))
+    def _process(self, n: int) -> GaussianProcess:
+        """The process of these hyper-parameters, for n rows."""
+        scales = self.lengthscales_, self.amplitude_, self._linear_std, self.noise_std_
+        offsets = self._input_offset, self._output_offset
+        hyper = Hyperparameters(*scales, *offsets, widening(self.prior, self.noise_std, n))
+        return GaussianProcess(hyper, self._mean_weights)

@@ -1,6 +1,7 @@
 """Errors that targets and inputs of several rows have in common, as those of lagged values do."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,14 @@ class SharedErrors:
         n, k = columns.shape
         shape = (n, len(self.known_var))
         return csr_array((values.ravel(), columns.ravel(), np.arange(0, n * k + 1, k)), shape)
+
+    def in_inputs(self, errors: Array) -> Array:
+        """Errors (n, q) of the inputs that have some, from the errors (N,)."""
+        return np.asarray(errors[self.inputs] @ self.input_weights.T)
+
+    def first(self, m: int) -> Self:
+        """Those of the first m rows alone."""
+        return replace(self, targets=self.targets[:m], inputs=self.inputs[:m])
 
     def covariance(self, slopes: Array, unit: float = 1.0) -> CorrelatedErrors:
         """Their covariance in the rows, with the variances in squares of a unit."""

@@ -40,6 +40,39 @@ def regular_index(index: pd.Index, name: str) -> pd.Index:
     return _as_range(index, name)
 
 
+def on_frequency(index: pd.Index, freq: Any, name: str) -> pd.Index:
+    """The index with a given frequency set, or an error that names the first time off it.
+
+    Parameters
+    ----------
+    index : DatetimeIndex or Index of whole numbers
+        Index of a series; one time is enough.
+    freq : str, offset or int
+        The frequency, of whole numbers their distance.
+    name : str
+        Name of the argument in messages.
+
+    Returns
+    -------
+    Index
+        As of `regular_index`.
+    """
+    _check_times(index, name)
+    if isinstance(index, pd.DatetimeIndex):
+        grid: pd.Index = pd.date_range(index[0], periods=len(index), freq=freq, unit=index.unit)
+    else:
+        grid = pd.RangeIndex(int(index[0]), int(index[0]) + freq * len(index), freq)
+    off = np.flatnonzero(grid != index)
+    if len(off):
+        at, given = int(off[0]), getattr(freq, "freqstr", freq)
+        raise ValueError(
+            f"{name} must have every time of freq={given!r} and no other; got "
+            f"{format_time(index, at)} where {format_time(grid, at)} is due. Give another "
+            "frequency, or add the times that are missing, with NaN for their values."
+        )
+    return grid.rename(index.name)
+
+
 def _check_times(index: pd.Index, name: str) -> None:
     """Raise unless the index is of a kind that can be regular, unique and ascending."""
     kinds = "DatetimeIndex, PeriodIndex or evenly spaced whole numbers"

@@ -167,9 +167,8 @@ class BlurredEvidence(GaussianProcessEvidence):
         """As that of the plain evidence; s is the noise without what the inputs add."""
         d, v = len(lengthscales), self.input_var
         tau = np.atleast_1d(np.asarray(linear_scale, dtype=np.float64))
-        L, A = blurred(lengthscales, amplitude, 2.0 * v)
+        L, A, added = self._blurred(lengthscales, amplitude, tau)
         lost = amplitude**2 - A**2
-        added = self.linear * tau**2 * np.bincount(self.groups + 1, v, len(tau) + 1)[1:]
         noise_var = noise_std**2 + lost + added.sum()
         value, g = super().__call__(L, A, tau, float(np.sqrt(noise_var)), error_std)
         share = v / L**2  # d log A / d log l
@@ -188,5 +187,16 @@ class BlurredEvidence(GaussianProcessEvidence):
         noise_std: float,
         error_std: float = 0.0,
     ) -> float:
-        """Negative log evidence alone, at the cost of both."""
-        return self(lengthscales, amplitude, linear_scale, noise_std, error_std)[0]
+        """Negative log evidence alone; see :meth:`__call__`."""
+        tau = np.atleast_1d(np.asarray(linear_scale, dtype=np.float64))
+        L, A, added = self._blurred(lengthscales, amplitude, tau)
+        noise_var = noise_std**2 + amplitude**2 - A**2 + added.sum()
+        return super().value(L, A, tau, float(np.sqrt(noise_var)), error_std)
+
+    def _blurred(
+        self, lengthscales: Array, amplitude: float, tau: Array
+    ) -> tuple[Array, float, Array]:
+        """L, A and what the inputs add to the noise by each group of linear weights."""
+        L, A = blurred(lengthscales, amplitude, 2.0 * self.input_var)
+        var = np.bincount(self.groups + 1, self.input_var, len(tau) + 1)[1:]
+        return L, A, np.asarray(self.linear * tau**2 * var)

@@ -12,7 +12,7 @@ from forecast_unc.regression.cholesky import inverse
 from forecast_unc.regression.kernels import exponent_factors, squared_exponential
 from forecast_unc.regression.reduced_rank.centers import BLOCK, center_root, row_blocks
 
-Objective = Literal["evidence", "bound"]
+Criterion = Literal["evidence", "bound"]
 
 
 class Sums(NamedTuple):
@@ -86,7 +86,7 @@ class ReducedRankEvidence:
         linear: bool,
         groups: NDArray[np.intp] | None = None,
         bias_scale: float = 1.0,
-        objective: Objective = "evidence",
+        objective: Criterion = "evidence",
     ) -> None:
         n, d = X.shape
         self.X = np.asfortranarray(X.T)  # (d, n)

@@ -9,8 +9,14 @@ from scipy.optimize import minimize
 
 from forecast_unc._typing import Array
 from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.gp import _LEAST_NOISE_RATIO, GPRegressor, _Objective, _SearchSpace
-from forecast_unc.regression.reduced_rank.evidence import Objective, ReducedRankEvidence
+from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.hyperparameter_search import (
+    LEAST_NOISE_RATIO,
+    Objective,
+    SearchSpace,
+    maximize,
+)
+from forecast_unc.regression.reduced_rank.evidence import Criterion, ReducedRankEvidence
 from forecast_unc.regression.reduced_rank.fitc import IndependentRestEvidence
 from forecast_unc.regression.reduced_rank.support import GreedySupport, SupportKind, cluster_means
 
@@ -63,17 +69,17 @@ class Learner:
         t: Array,
         exact: GPRegressor,
         scale: Array,
-        objective: Objective,
+        objective: Criterion,
         rng: np.random.Generator,
     ) -> None:
         self.Z, self.t, self.rng = Z, t, rng
         self.kind, self.linear, self.tol = objective, exact._learns_linear, exact.tol
         some = _some_rows(len(t), _START_ROWS, rng)
         evidence = GaussianProcessEvidence(Z[some], t[some], self.linear)
-        self.space: _SearchSpace = exact._search_space(evidence, scale[:-1], float(scale[-1]))
-        self.least_ratio = _LEAST_NOISE_RATIO if exact.noise_std is None else 0.0
-        objective_there = _Objective(evidence, self.space, self.least_ratio)
-        found = exact._maximize(objective_there, self.space)
+        self.space: SearchSpace = exact._search_space(evidence, scale[:-1], float(scale[-1]))
+        self.least_ratio = LEAST_NOISE_RATIO if exact.noise_std is None else 0.0
+        objective_there = Objective(evidence, self.space, self.least_ratio)
+        found = maximize(objective_there, 0, exact.tol, None)
         self.start = objective_there.theta(found.log_hyperparameters)
 
     def learn(self, n_support: int, support: SupportKind, independent_rest: bool) -> Learned:
@@ -120,7 +126,7 @@ class Learner:
 
     def _maximize(self, streamed: ReducedRankEvidence, theta: Array) -> Learned:
         """The maximum by L-BFGS-B from these hyper-parameters."""
-        objective = _Objective(streamed, self.space, self.least_ratio)  # type: ignore[arg-type]
+        objective = Objective(streamed, self.space, self.least_ratio)  # type: ignore[arg-type]
         bounds = self.space.bounds[self.space.free]
         options: Any = {"maxiter": _MOST_ITERATIONS, "ftol": self.tol, "gtol": 1e-4}
         search: Any = partial(minimize, objective, jac=True, method="L-BFGS-B", options=options)

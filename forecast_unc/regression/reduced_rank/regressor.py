@@ -15,10 +15,13 @@ from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.regression.augmented import AugmentedPosterior
 from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.gp_parameters import check_parameters
+from forecast_unc.regression.hyperparameter_search import widening
 from forecast_unc.regression.kernel_posterior import KernelPosterior
+from forecast_unc.regression.learned_prior import LearnedPrior
 from forecast_unc.regression.noisy_inputs.posterior import Hyperparameters
 from forecast_unc.regression.reduced_rank.augmented import CenterAtInput
-from forecast_unc.regression.reduced_rank.evidence import Objective
+from forecast_unc.regression.reduced_rank.evidence import Criterion
 from forecast_unc.regression.reduced_rank.learn import Learner
 from forecast_unc.regression.reduced_rank.posterior import Variance, support
 from forecast_unc.regression.reduced_rank.support import SupportKind
@@ -135,7 +138,7 @@ class ReducedRankGPRegressor(KernelRegressor):
         *,
         n_support: int = 200,
         support: SupportKind = "greedy",
-        objective: Objective = "evidence",
+        objective: Criterion = "evidence",
         variance: Variance = "corrected",
         linear: bool | ArrayLike = True,
         prior: Literal["weak", "shrunk"] | None = "weak",
@@ -179,7 +182,7 @@ class ReducedRankGPRegressor(KernelRegressor):
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
         n, d = X.shape
         exact = self._exact
-        exact._check_parameters(d)
+        check_parameters(vars(exact), d)
         self._check_parameters()
         input_offset, output_offset = X.mean(axis=0), float(y.mean())
         mean_weights = np.zeros(d) if isinstance(self.linear, (bool, np.bool_)) else self.linear
@@ -206,7 +209,7 @@ class ReducedRankGPRegressor(KernelRegressor):
                 self.noise_std_,
                 input_offset,
                 output_offset,
-                1.0 if self.variance == "augmented" else exact._widening(n),
+                1.0 if self.variance == "augmented" else widening(exact.prior, exact.noise_std, n),
             )
             self._model = support(learned.centers * input_scale, hyper, mean_weights, independent)
             self._take_in(X, y, self._model.triangle(), 0)
@@ -313,6 +316,11 @@ class ReducedRankGPRegressor(KernelRegressor):
                     f"{name} must be one of {listed}; got {getattr(self, name)!r}. "
                     f"Use {allowed[0]!r} unless you compare."
                 )
+        if isinstance(self.prior, LearnedPrior):
+            raise ValueError(
+                f"prior must be 'weak', 'shrunk' or None; got {self.prior!r}. A learned one is for "
+                "GPRegressor."
+            )
         check_whole("n_support", self.n_support, 1, "200 is a good start.")
 
 

@@ -11,7 +11,7 @@ from sklearn.cluster import kmeans_plusplus
 from forecast_unc._typing import Array
 from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.reduced_rank.centers import JITTER, row_blocks
-from forecast_unc.regression.reduced_rank.evidence import Objective
+from forecast_unc.regression.reduced_rank.evidence import Criterion
 
 SupportKind = Literal["greedy", "random", "kmeans"]
 
@@ -79,7 +79,7 @@ class GreedySupport:
         amplitude: float,
         noise_std: float,
         n_support: int,
-        objective: Objective,
+        objective: Criterion,
     ) -> None:
         n, p = linear.shape
         self._Z, self._y, self._bound = Z, y, objective == "bound"

@@ -1,0 +1,1 @@
+"""Many series at once: a long frame in, one job a series, a long frame out."""

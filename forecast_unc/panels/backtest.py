@@ -1,0 +1,185 @@
+"""Backtests of all series of a long frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from forecast_unc.distributions import scores
+from forecast_unc.evaluation.backtest import Backtest, backtest, check_arguments
+from forecast_unc.evaluation.contenders import BetweenFits, Model, contenders
+from forecast_unc.evaluation.folds import percent
+from forecast_unc.panels.forecast import warn_of_failures
+from forecast_unc.panels.frames import to_pandas
+from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
+from forecast_unc.panels.panel import Columns, OneSeries, Panel
+
+
+class _Tables(NamedTuple):
+    """What comes of one series."""
+
+    frame: pd.DataFrame
+    joint: pd.DataFrame
+    seasonal_period: int
+    frequency: Any
+
+
+def backtest_panel(
+    frame: Any,
+    forecaster: Model,
+    steps: int,
+    *,
+    id_col: str = "unique_id",
+    time_col: str = "ds",
+    target_col: str = "y",
+    freq: Any = None,
+    n_origins: int = 10,
+    origins: Sequence[Any] | pd.Index[Any] | None = None,
+    step: int | None = None,
+    refit: bool | int = True,
+    between_fits: BetweenFits = "update",
+    window: Literal["expanding", "rolling"] = "expanding",
+    gap: int = 0,
+    compare: Mapping[str, Model | str] | None = None,
+    seasonal_period: int | None = None,
+    coverage: Sequence[float] = (0.5, 0.8, 0.95),
+    n_jobs: int | None = None,
+    progress: bool = False,
+) -> Backtest:
+    """Backtest every series of a long frame, a job each.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As in `forecast_panel`. Its further columns are regressors, whose values over the horizon
+        are taken as known at the origin.
+    forecaster : Forecaster
+        Fitted anew, as a clone, for each series; anything with ``fit`` and ``forecast``.
+    steps : int
+        Steps that are scored from every origin.
+    id_col, time_col, target_col : str
+        The columns that name the series, their times and their values.
+    freq : str, offset or int, optional
+        As in `forecast_panel`.
+    n_origins, origins, step, refit, between_fits, window, gap, compare, seasonal_period, coverage
+        As in `backtest`. `n_origins` count back from the end of each series; `origins` are the same
+        times for all.
+    n_jobs, progress
+        As in `forecast_panel`.
+
+    Returns
+    -------
+    Backtest
+        Its ``frame`` and ``joint`` begin with the id and ``frequency``, so that
+        ``scores(by="frequency")`` or ``scores(by=["unique_id", "model"])`` group by them; the
+        series stand in order of their first rows. ``failures`` lists those that could not be
+        backtested, with the reasons.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument, or a column as a whole, is not what it must be; or if no series could be
+        backtested.
+
+    Warns
+    -----
+    FailedSeriesWarning
+        Once, if some series failed.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from forecast_unc import backtest_panel, baselines, datasets
+    >>> nile = datasets.load_nile().rename("y").rename_axis("ds").reset_index()
+    >>> panel = pd.concat([nile.assign(unique_id="a"), nile[:60].assign(unique_id="b")])
+    >>> result = backtest_panel(panel, baselines.ETS(), 2, n_origins=3)
+    >>> result.scores(by="unique_id")["n"].to_dict()
+    {'a': 6, 'b': 6}
+    """
+    coverage = scores.check_coverages(coverage)
+    if origins is not None:
+        origins = scores.check_several("origins", origins, "times of y", "[time] for one")
+    options: dict[str, Any] = {
+        "step": step,
+        "refit": refit,
+        "between_fits": between_fits,
+        "window": window,
+        "gap": gap,
+        "compare": compare,
+        "seasonal_period": seasonal_period,
+    }
+    check_arguments(
+        steps=steps, n_origins=n_origins if origins is None else None, n_jobs=n_jobs, **options
+    )
+    contenders(forecaster, compare)
+    bounds = {f"{end}_{percent(level)}" for level in coverage for end in ("lower", "upper")}
+    if id_col in {*_OWN, *bounds}:
+        raise ValueError(
+            f"id_col must not be a column of a backtest; got {id_col!r}. Rename the column."
+        )
+    panel = Panel.checked(to_pandas(frame, "frame"), Columns(id_col, time_col, target_col), freq)
+    options |= {"n_origins": n_origins, "origins": origins, "coverage": coverage}
+    outcomes = run_jobs(
+        partial(_backtest, forecaster, steps, options),
+        panel,
+        n_jobs=n_jobs,
+        progress=progress,
+        title="backtest_panel",
+    )
+    warn_again(outcomes, panel.names())
+    result = _assembled(outcomes, panel, coverage)
+    warn_of_failures(outcomes, panel.names(), "backtested, see failures")
+    return result
+
+
+# Columns of the frame and the joint scores of a backtest that do not depend on the coverage.
+_OWN = (
+    *("frequency", "model", "origin", "step", "time", "actual", "mean", "median", "std"),
+    *("crps", "nlpd", "pit", "scale", "refit", "energy", "error"),
+)
+
+
+def _backtest(forecaster: Model, steps: int, options: dict[str, Any], one: OneSeries) -> _Tables:
+    """The job of one series."""
+    y = one.y()
+    result = backtest(forecaster, y, steps, exog=one.regressors(y.index), n_jobs=1, **options)
+    assert result.seasonal_period is not None
+    frequency = y.index.step if isinstance(y.index, pd.RangeIndex) else y.index.freqstr  # type: ignore[attr-defined]
+    return _Tables(result.frame, result.joint, result.seasonal_period, frequency)
+
+
+def _assembled(
+    outcomes: Sequence[Outcome[_Tables]], panel: Panel, coverage: tuple[float, ...]
+) -> Backtest:
+    id_col = str(panel.columns.id)
+    failed = np.array([outcome.error is not None for outcome in outcomes], dtype=bool)
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    done = [(i, outcome.value) for i, outcome in enumerate(outcomes) if outcome.value is not None]
+    if not done:
+        first = f"; the first, {panel.names()[0]!r}: {errors[0]}" if errors else ""
+        raise ValueError(
+            "frame must have a series that can be backtested; none of "
+            f"{len(panel)} could be{first}. Take fewer origins or steps if they are short."
+        )
+
+    def joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
+        sizes = [len(table) for table in tables]
+        rows = pd.concat(tables, ignore_index=True)
+        ids = panel.ids.take(np.repeat([i for i, _ in done], sizes))
+        rows.insert(0, id_col, ids)
+        rows.insert(1, "frequency", np.repeat([value.frequency for _, value in done], sizes))
+        return rows
+
+    seasons = {value.seasonal_period for _, value in done}
+    return Backtest(
+        joined([value.frame for _, value in done]),
+        coverage,
+        joined([value.joint for _, value in done]),
+        seasons.pop() if len(seasons) == 1 else None,
+        id_col,
+        pd.DataFrame({id_col: panel.ids[failed], "error": errors}),
+    )

@@ -1,0 +1,291 @@
+"""Forecasts of all series of a long frame."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from forecast_unc._checks import check_jobs, check_whole
+from forecast_unc._typing import Array
+from forecast_unc.distributions.export import (
+    check_levels,
+    first_instants,
+    nixtla_columns,
+    nixtla_figures,
+)
+from forecast_unc.evaluation.contenders import Contender, Model, contenders
+from forecast_unc.forecasting.forecaster import Forecaster
+from forecast_unc.forecasting.pooled_prior import PooledPrior
+from forecast_unc.forecasting.pooling import check_poolable, learned_from
+from forecast_unc.forecasting.recursion import PROPAGATIONS, Propagation
+from forecast_unc.panels.frames import FrameT, like, to_pandas
+from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
+from forecast_unc.panels.panel import Columns, OneSeries, Panel, with_future
+from forecast_unc.series.history import History
+
+# Series that a prior is learned from, at most: their means are then known to a twentieth of the
+# spread between series.
+_MOST_POOLED = 500
+
+
+class FailedSeriesWarning(UserWarning):
+    """Some series of a panel have no result."""
+
+
+class _Request(NamedTuple):
+    """What is asked of every series."""
+
+    model: Any
+    steps: int
+    levels: tuple[float, ...]
+    options: dict[str, Any]
+
+
+class _Table(NamedTuple):
+    """What comes of one."""
+
+    times: Any  # array of length h
+    figures: Array  # (h, 1 + 2 * levels)
+
+
+def forecast_panel(
+    frame: FrameT,
+    forecaster: Model,
+    steps: int,
+    *,
+    id_col: str = "unique_id",
+    time_col: str = "ds",
+    target_col: str = "y",
+    levels: Sequence[float] = (80, 95),
+    exog: FrameT | None = None,
+    freq: Any = None,
+    pool: Literal["hyperparameters"] | PooledPrior | None = None,
+    propagation: Propagation = "exact",
+    n_jobs: int | None = None,
+    progress: bool = False,
+) -> FrameT:
+    """Forecast every series of a long frame, each by itself.
+
+    Each series is fitted by a clone of the forecaster, in a job of its own on the joblib backend in
+    force. A series that cannot be forecast has one row with the reason; the others are forecast.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One row a series and time, of pandas or of a library that narwhals reads (polars, pyarrow).
+        The rows of a series are in ascending order of time; those of different series may be mixed.
+        Missing values of the target are uncertain, not filled. Columns beyond the three named below
+        are regressors.
+    forecaster : Forecaster
+        Cloned for each series, and itself left as it is. Anything with ``fit`` and ``forecast``
+        will do, such as a `Combination` or a baseline.
+    steps : int
+        Steps ahead of the end of each series, from 1.
+    id_col : str, default="unique_id"
+        The column that names the series: hashable values, none missing.
+    time_col : str, default="ds"
+        The column of times: datetimes, periods, or whole numbers.
+    target_col : str, default="y"
+        The column of values.
+    levels : sequence of float, default=(80, 95)
+        Coverages of the intervals in percent.
+    exog : DataFrame, optional
+        Long, with the id, the time, and the regressors of `frame`: their values at the steps ahead
+        of each series. Rows of ids that `frame` lacks are not read.
+    freq : str, offset or int, optional
+        Frequency of all series, of whole-number times their distance. By default each has that of
+        its own times, for which it needs three. A series with another time or a gap fails.
+    pool : {"hyperparameters"} or PooledPrior, optional
+        Fit every series under a prior that is learned from the panel, from 500 evenly spaced series
+        at most, or was learned before; see `learn_prior`. By default each series is by itself.
+    propagation : {"exact", "taylor", "mixture", "monte_carlo", "naive", "auto"}
+        As in `Forecaster.forecast`.
+    n_jobs : int, optional
+        Parallel jobs; None takes those of ``joblib.parallel_config``, by default one. BLAS runs on
+        one thread in each, and the figures do not depend on the number of jobs.
+    progress : bool, default=False
+        Show a progress bar.
+
+    Returns
+    -------
+    DataFrame
+        Of the library of `frame`, long, the series in order of their first rows: the id; the time
+        (a period is written as its first instant, whole numbers as nullable ``Int64``);
+        ``forecast_unc``, the mean; ``forecast_unc-lo-95``, ``-lo-80``, ``-hi-80``, ``-hi-95``; and
+        ``error``, None where all is well. A series that failed has one row, with a missing time,
+        NaN for figures, and the reason in ``error``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument, or a column as a whole, is not what it must be; before any work.
+
+    Warns
+    -----
+    FailedSeriesWarning
+        Once, if some series failed.
+
+    Notes
+    -----
+    A worker process that dies (out of memory, killed) costs no more than time: what it was at is
+    run again, and a series that kills its worker twice fails. In serial runs and in threads it is
+    the caller's own process that dies.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from forecast_unc import Forecaster, datasets, forecast_panel
+    >>> nile = datasets.load_nile().rename("y").rename_axis("ds").reset_index()
+    >>> panel = pd.concat([nile.assign(unique_id="a"), nile[:60].assign(unique_id="b")])
+    >>> ahead = forecast_panel(panel, Forecaster(lags=2), 2, levels=(90,))
+    >>> ahead.set_index(["unique_id", "ds"]).iloc[:, :3].round(-1)
+                          forecast_unc  forecast_unc-lo-90  forecast_unc-hi-90
+    unique_id ds
+    a         1971-01-01         810.0               570.0              1050.0
+              1972-01-01         840.0               590.0              1100.0
+    b         1931-01-01         900.0               630.0              1170.0
+              1932-01-01         880.0               600.0              1170.0
+    """
+    check_whole("steps", steps, 1, "1 is the next value.")
+    levels = check_levels(levels)
+    check_jobs(n_jobs)
+    contender = contenders(forecaster, None)[0]
+    options = _options(contender, propagation)
+    columns = Columns(id_col, time_col, target_col)
+    taken = {*nixtla_columns(levels), "error"} & {id_col, time_col}
+    if taken:
+        raise ValueError(
+            f"id_col and time_col must not be columns of the result; got {taken.pop()!r}. Rename "
+            "the column."
+        )
+    table = to_pandas(frame, "frame")
+    panel = Panel.checked(table, columns, freq)
+    panel = with_future(panel, table, None if exog is None else to_pandas(exog, "exog"))
+    if panel.exog is not None and not contender.can.exog:
+        raise ValueError(
+            f"frame must have no further columns for {type(forecaster).__name__}, which takes no "
+            f"regressors; got {list(panel.exog.columns)}. Leave them out, frame[{list(columns)}]."
+        )
+    if pool is not None:
+        forecaster = _with_prior(forecaster, pool, panel, n_jobs, progress)
+    request = _Request(clone(forecaster, safe=False), steps, levels, options)
+    outcomes = run_jobs(
+        partial(_forecast, request), panel, n_jobs=n_jobs, progress=progress, title="forecast_panel"
+    )
+    warn_again(outcomes, panel.names())
+    warn_of_failures(outcomes, panel.names(), "forecast, see the column error")
+    return like(_assembled(outcomes, panel, levels), frame)
+
+
+def _with_prior(
+    forecaster: Any, pool: object, panel: Panel, n_jobs: int | None, progress: bool
+) -> Forecaster:
+    """The forecaster with a prior learned from the panel, or given."""
+    if not isinstance(pool, PooledPrior) and pool != "hyperparameters":
+        raise ValueError(
+            f"pool must be 'hyperparameters', a PooledPrior or None; got {pool!r}. Leave it out to "
+            "fit each series by itself."
+        )
+    check_poolable(forecaster)
+    if isinstance(pool, PooledPrior):
+        prior = pool
+    else:
+        some = np.linspace(0, len(panel) - 1, min(len(panel), _MOST_POOLED)).astype(int)
+        histories = []
+        for i in some:
+            one = panel[i]
+            with suppress(ValueError, TypeError):  # which its own job reports
+                y = one.y()
+                histories.append(History.checked(y, one.regressors(y.index)))
+        prior = learned_from(histories, forecaster, n_jobs, progress)
+    pooled: Forecaster = clone(forecaster).set_params(prior=prior)
+    return pooled
+
+
+def _options(contender: Contender, propagation: Propagation) -> dict[str, Any]:
+    """What `forecast` is given besides the steps: the propagation, where it is not the default."""
+    if propagation not in PROPAGATIONS:
+        raise ValueError(
+            f"propagation must be one of {', '.join(PROPAGATIONS)}; got {propagation!r}. "
+            "Use 'exact' unless you compare methods."
+        )
+    if propagation == "exact":
+        return {}
+    if not contender.can.propagation:
+        raise ValueError(
+            f"propagation must be 'exact', the default, for {type(contender.model).__name__}, "
+            f"which has no choice of it; got {propagation!r}. Leave it out."
+        )
+    return {"propagation": propagation}
+
+
+def _forecast(request: _Request, one: OneSeries) -> _Table:
+    """The job of one series."""
+    model = clone(request.model, safe=False)
+    y = one.y()
+    past, future = one.regressors(y.index), one.ahead(y.index, request.steps)
+    if past is None:
+        model.fit(y)
+        forecast = model.forecast(request.steps, **request.options)
+    else:
+        model.fit(y, exog=past)
+        forecast = model.forecast(request.steps, exog=future, **request.options)
+    figures = nixtla_figures(forecast, request.levels)
+    return _Table(first_instants(forecast.index).array, figures)
+
+
+def _assembled(
+    outcomes: Sequence[Outcome[_Table]], panel: Panel, levels: tuple[float, ...]
+) -> pd.DataFrame:
+    """The long result of pandas."""
+    names = nixtla_columns(levels)
+    no_time = pd.Series(pd.array([None], dtype=_time_dtype(panel.times)))
+    none = _Table(no_time.array, np.full((1, len(names)), np.nan))
+    tables = [none if outcome.value is None else outcome.value for outcome in outcomes]
+    sizes = [len(table.figures) for table in tables]
+    times = [pd.Series(table.times).astype(no_time.dtype) for table in tables]
+    figures = np.concatenate([none.figures[:0], *(table.figures for table in tables)])
+    columns: dict[Hashable, Any] = {
+        panel.columns.id: panel.ids.take(np.repeat(np.arange(len(panel)), sizes)),
+        panel.columns.time: pd.concat([no_time[:0], *times], ignore_index=True),
+    }
+    columns |= {name: figures[:, i] for i, name in enumerate(names)}
+    errors = [outcome.error for outcome in outcomes]
+    columns["error"] = pd.Series(np.repeat(np.array(errors, dtype=object), sizes), dtype=object)
+    return pd.DataFrame(columns)
+
+
+def _time_dtype(times: pd.Index[Any]) -> Any:
+    """Of the column of times in the result, where some may be missing."""
+    if isinstance(times, pd.PeriodIndex):
+        return times[:0].to_timestamp().dtype
+    return times.dtype if isinstance(times, pd.DatetimeIndex) else pd.Int64Dtype()
+
+
+def warn_of_failures(outcomes: Sequence[Outcome[Any]], names: Sequence[object], done: str) -> None:
+    """One warning for all series that failed.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        Of all series.
+    names : sequence
+        Their ids.
+    done : str
+        What could not be done, and where the reasons are.
+    """
+    failed = [i for i, outcome in enumerate(outcomes) if outcome.error is not None]
+    if failed:
+        warnings.warn(
+            f"{len(failed)} of {len(outcomes)} series could not be {done}; the first: "
+            f"{names[failed[0]]!r}: {outcomes[failed[0]].error}",
+            FailedSeriesWarning,
+            stacklevel=3,
+        )

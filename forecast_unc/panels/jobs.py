@@ -1,0 +1,213 @@
+"""One job a task on the workers of joblib: nothing a task does stops the others."""
+
+from __future__ import annotations
+
+import os
+import platform
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from joblib import Parallel, delayed, parallel_config
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from tqdm.auto import tqdm
+
+from forecast_unc._threads import blas_threads
+from forecast_unc.panels.dask_backend import await_workers, failures_reported, killed_worker
+
+Task = TypeVar("Task")
+TaskOut = TypeVar("TaskOut", covariant=True)
+Result = TypeVar("Result")
+
+# So many tasks are run again one by one, more in halves: to start new workers takes 2 to 7 s.
+_FEW = 4
+
+_DIED = (
+    "the worker process died twice while it worked on this series, the second time on nothing "
+    "else: out of memory, killed, or crashed. Give the worker more memory or the model fewer rows "
+    "(max_train), or run the series by itself."
+)
+_NO_WORKER = (
+    "the worker process died that had this series, and none was left to try it again. Run it by "
+    "itself, or give the cluster more workers."
+)
+
+
+class Tasks(Protocol[TaskOut]):
+    """Tasks by their positions from 0."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, position: int, /) -> TaskOut: ...
+
+
+class Warned(NamedTuple):
+    """A warning of a worker, to be given again by the caller."""
+
+    category: type[Warning]
+    text: str
+    filename: str
+    line: int
+
+
+class Outcome(NamedTuple, Generic[Result]):
+    """What came of a task: its value, or why there is none."""
+
+    value: Result | None
+    error: str | None
+    warned: tuple[Warned, ...]
+
+
+def run_jobs(
+    work: Callable[[Task], Result],
+    tasks: Tasks[Task],
+    *,
+    n_jobs: int | None,
+    progress: bool,
+    title: str,
+) -> list[Outcome[Result]]:
+    """The outcome of every task, in their order, from the joblib backend in force.
+
+    A worker process that dies takes its pool with it. What was done is kept, and what the pool held
+    is run again in parts, down to one task alone with the workers: if one dies once more, that task
+    is to blame, and has an error for an outcome. Serial jobs and threads have but the caller's own.
+
+    Parameters
+    ----------
+    work : callable
+        From a task to its result; an exception is the task's outcome.
+    tasks : sequence
+        A task is taken from it when a worker is about to need it, and sent alone.
+    n_jobs : int or None
+        Parallel jobs, as in joblib; None takes those of `joblib.parallel_config`, else 1.
+    progress : bool
+        Show a progress bar.
+    title : str
+        The text before the bar.
+
+    Returns
+    -------
+    list of Outcome
+    """
+    outcomes: dict[int, Outcome[Result]] = {}
+    suspected: set[int] = set()
+    groups = [list(range(len(tasks)))] if len(tasks) else []
+    with (
+        blas_threads(0),
+        failures_reported(),
+        tqdm(total=len(tasks), disable=not progress, desc=title) as bar,
+    ):
+        while groups:
+            group = groups.pop()
+            sent: list[int] = []
+            try:
+                for i, outcome in _outcomes(work, tasks, group, sent, n_jobs, suspected):
+                    outcomes[i] = outcome
+                    bar.update()
+            except (TerminatedWorkerError, *killed_worker()):
+                await_workers()
+                waiting = sorted(set(group) - set(sent))
+                lost = sorted(set(sent) - set(outcomes))
+                if len(lost) == 1 and lost[0] in suspected:
+                    outcomes[lost[0]] = Outcome(None, _DIED, ())
+                    bar.update()
+                    lost = []
+                suspected |= set(lost)
+                size = 1 if len(lost) <= _FEW else (len(lost) + 1) // 2
+                parts = [lost[i : i + size] for i in range(0, len(lost), size)]
+                groups += [part for part in (waiting, *reversed(parts)) if part]
+    return [outcomes[i] for i in range(len(tasks))]
+
+
+def _outcomes(
+    work: Callable[[Task], Result],
+    tasks: Tasks[Task],
+    group: Sequence[int],
+    sent: list[int],
+    n_jobs: int | None,
+    suspected: set[int],
+) -> Iterator[tuple[int, Outcome[Result]]]:
+    """Outcomes of some tasks as they come; `sent` takes down which were handed to joblib."""
+    caller, again = _process(), group[0] in suspected
+
+    def calls() -> Iterator[Any]:
+        for i in group:
+            sent.append(i)
+            yield delayed(_outcome)(work, i, tasks[i], caller, again)
+
+    # Arrays are sent as they are: from a file that workers map they would be read-only.
+    how: dict[str, Any] = {"n_jobs": n_jobs, "return_as": "generator_unordered", "max_nbytes": None}
+    if again:  # few at a time, so that few are lost
+        how |= {"batch_size": 1, "pre_dispatch": "n_jobs"}
+    parallel = Parallel(**how)
+    yield from parallel(calls())
+
+
+def _outcome(
+    work: Callable[[Task], Result], i: int, task: Task, caller: tuple[str, int], again: bool
+) -> tuple[int, Outcome[Result]]:
+    """One task, in the worker; after one died, not in the caller's own process."""
+    if again and _process() == caller:
+        return i, Outcome(None, _NO_WORKER, ())
+    value, error = None, None
+    with (
+        blas_threads(0),
+        parallel_config(backend="sequential"),  # Dask would spread jobs of the job
+        _recorded(caller) as warned,
+    ):
+        try:
+            value = work(task)
+        except Exception as reason:
+            notes = "".join(f"; {note}" for note in getattr(reason, "__notes__", ()))
+            error = f"{type(reason).__name__}: {reason}{notes}"
+    return i, Outcome(value, error, tuple(map(_sendable, warned)))
+
+
+@contextmanager
+def _recorded(caller: tuple[str, int]) -> Iterator[list[warnings.WarningMessage]]:
+    """Warnings of another process than the caller's; in the caller's own they go their way.
+
+    There, recording them would be wrong too: `catch_warnings` is one for all threads.
+    """
+    if _process() == caller:
+        yield []
+        return
+    with warnings.catch_warnings(record=True) as warned:
+        yield warned
+
+
+def _sendable(warned: warnings.WarningMessage) -> Warned:
+    category = warned.category
+    try:
+        category("")
+    except TypeError:  # made of other arguments than a text
+        category = UserWarning
+    return Warned(category, str(warned.message), warned.filename, warned.lineno)
+
+
+def warn_again(outcomes: Sequence[Outcome[Any]], names: Sequence[object]) -> None:
+    """Give the warnings of the workers, each once with the number of tasks that gave it.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        Of all tasks.
+    names : sequence
+        What the tasks are called.
+    """
+    by: dict[Warned, list[object]] = {}
+    for outcome, name in zip(outcomes, names, strict=True):
+        for warned in dict.fromkeys(outcome.warned):
+            by.setdefault(warned, []).append(name)
+    for warned, those in by.items():
+        which = f"series {those[0]!r}"
+        if len(those) > 1:
+            which = f"{len(those)} series, the first {those[0]!r}"
+        warnings.warn_explicit(
+            f"{warned.text} ({which})", warned.category, warned.filename, warned.line
+        )
+
+
+def _process() -> tuple[str, int]:
+    """Node and number of the process that runs this."""
+    return platform.node(), os.getpid()

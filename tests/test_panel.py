@@ -1,0 +1,871 @@
+import os
+import pickle
+import re
+import signal
+import sys
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from joblib import parallel_config
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from scipy.stats import binom, ttest_1samp
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from forecast_unc import (
+    Combination,
+    Forecast,
+    Forecaster,
+    GPRegressor,
+    backtest,
+    backtest_panel,
+    baselines,
+    forecast_panel,
+)
+from forecast_unc.evaluation.backtest import Backtest
+from forecast_unc.evaluation.contenders import OWN_NAME
+from forecast_unc.panels import jobs
+from forecast_unc.panels.forecast import FailedSeriesWarning
+from forecast_unc.panels.panel import Columns, Panel
+from forecast_unc.series.times import future_index
+
+FIGURES = ["forecast_unc", *(f"forecast_unc-{end}" for end in ("lo-95", "lo-80", "hi-80", "hi-95"))]
+
+
+@pytest.fixture
+def model() -> Forecaster:
+    return Forecaster(GPRegressor(lengthscales=3.0), lags=2, random_state=0)
+
+
+@pytest.fixture
+def series(rng: np.random.Generator) -> dict[str, pd.Series]:
+    """Three daily random walks of different lengths that begin on different days."""
+    return {
+        name: pd.Series(
+            rng.standard_normal(n).cumsum(), pd.date_range(start, periods=n, freq="D"), name=name
+        )
+        for name, n, start in (("b", 30, "2020-01-05"), ("a", 25, "2020-01-01"), ("c", 40, "2019"))
+    }
+
+
+def long(series, **columns):
+    """A long frame, the rows of all series mixed, those of each in order of time."""
+    frame = pd.concat(
+        [
+            pd.DataFrame({"unique_id": name, "ds": y.index, "y": y.to_numpy(), "at": range(len(y))})
+            for name, y in series.items()
+        ],
+        ignore_index=True,
+    )
+    frame = frame.assign(**columns).sort_values("at", kind="stable")
+    return frame.drop(columns="at").reset_index(drop=True)
+
+
+class LastValue:
+    """A random walk: the least a panel asks for."""
+
+    def fit(self, y):
+        self.index, self.y = y.index, y.dropna()
+        return self
+
+    def forecast(self, steps):
+        t = np.arange(1.0, steps + 1)
+        var = np.mean(np.diff(self.y) ** 2)
+        last = np.full(steps, self.y.iloc[-1])
+        return Forecast(future_index(self.index, steps), last, var * np.minimum.outer(t, t))
+
+
+class Never:
+    """Fails a test that expects an error before any work."""
+
+    def fit(self, y):
+        pytest.fail("a model was fitted")
+
+    def forecast(self, steps, exog=None):
+        pytest.fail("a model was asked for a forecast")
+
+
+class NeverWithExog(Never):
+    def fit(self, y, exog=None):
+        pytest.fail("a model was fitted")
+
+
+def of(result, name):
+    return result[result["unique_id"] == name]
+
+
+# --- what a forecast of a panel is
+
+
+def test_each_series_is_forecast_as_by_itself(series, model):
+    result = forecast_panel(long(series), model, 3)
+    assert list(result.columns) == ["unique_id", "ds", *FIGURES, "error"]
+    assert result["unique_id"].tolist() == [name for name in series for _ in range(3)]
+    assert result["error"].tolist() == [None] * 9
+    for name, y in series.items():
+        alone = model.fit(y).forecast(3).to_nixtla(unique_id=name)
+        rows = of(result, name).drop(columns="error").reset_index(drop=True)
+        pd.testing.assert_frame_equal(rows, alone, check_exact=True, check_dtype=False)
+
+
+def test_names_levels_and_propagation_are_the_users(series, model):
+    frame = long(series).rename(columns={"unique_id": "shop", "ds": "day", "y": "sales"})
+    names = {"id_col": "shop", "time_col": "day", "target_col": "sales"}
+    result = forecast_panel(frame, model, 2, **names, levels=[90, 50], propagation="naive")
+    ends = [f"forecast_unc-{end}" for end in ("lo-90", "lo-50", "hi-50", "hi-90")]
+    assert list(result.columns) == ["shop", "day", "forecast_unc", *ends, "error"]
+    alone = model.fit(series["a"]).forecast(2, propagation="naive").interval(0.9)
+    rows = result[result["shop"] == "a"]
+    np.testing.assert_array_equal(rows["forecast_unc-lo-90"], alone["lower"])
+    np.testing.assert_array_equal(rows["forecast_unc-hi-90"], alone["upper"])
+
+
+@pytest.mark.parametrize(
+    "forecaster",
+    [
+        LastValue(),
+        baselines.SeasonalNaive(),
+        baselines.ETS(),
+        Combination([Forecaster(GPRegressor(lengthscales=3.0), lags=2), baselines.SeasonalNaive()]),
+    ],
+    ids=lambda forecaster: type(forecaster).__name__,
+)
+def test_anything_that_fits_and_forecasts_will_do(series, forecaster):
+    result = forecast_panel(long(series), forecaster, 2)
+    for name, y in series.items():
+        alone = forecaster.fit(y).forecast(2)
+        np.testing.assert_array_equal(of(result, name)["forecast_unc"], alone.mean)
+
+
+def test_neither_the_forecaster_nor_the_frames_are_touched(series, model):
+    frame = long(series, x=0.5)
+    future = frame[["unique_id", "ds", "x"]].assign(ds=frame["ds"] + pd.Timedelta(days=90))
+    before, ahead = frame.copy(), future.copy()
+    with pytest.warns(FailedSeriesWarning, match="3 of 3 series could not be forecast"):
+        forecast_panel(frame, model, 2, exog=future)
+    pd.testing.assert_frame_equal(frame, before)
+    pd.testing.assert_frame_equal(future, ahead)
+    with pytest.raises(NotFittedError):
+        model.forecast(1)
+    ensemble = model.fit(series["a"]).ensemble_
+    forecast_panel(frame.drop(columns="x"), model, 2)
+    assert model.ensemble_ is ensemble
+
+
+def test_an_empty_frame_has_an_empty_forecast_of_the_same_columns(series, model):
+    frame = long(series)
+    full, empty = (forecast_panel(part, model, 2) for part in (frame, frame.iloc[:0]))
+    assert len(empty) == 0
+    pd.testing.assert_series_equal(empty.dtypes, full.dtypes)
+
+
+# --- ids and times
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [3, 1, 2],
+        [("x", 3), ("x", 1), ("y", 1)],
+        [True, False, "neither"],
+        pd.Categorical(["b", "a", "c"], categories=["c", "b", "a", "unused"]),
+        pd.to_datetime(["2020-01-03", "2020-01-01", "2020-01-02"]),
+        pd.array([7, 5, 6], dtype="Int64"),
+    ],
+    ids=["int", "tuple", "mixed", "categorical", "datetime", "nullable"],
+)
+def test_ids_keep_their_type_and_order(series, ids):
+    frame = long(series)
+    places = frame["unique_id"].map({name: i for i, name in enumerate(series)}).to_numpy()
+    kept = pd.Series(ids) if not isinstance(ids, list) else pd.Series(dict(enumerate(ids)))
+    frame["unique_id"] = (
+        kept.take(places).to_numpy()
+        if isinstance(ids, list)
+        else pd.Series(kept.array.take(places), frame.index)
+    )
+    result = forecast_panel(frame, LastValue(), 2)
+    assert result["unique_id"].dtype == frame["unique_id"].dtype
+    assert result["unique_id"].tolist() == [name for name in kept.tolist() for _ in range(2)]
+    np.testing.assert_array_equal(
+        result["forecast_unc"], np.repeat([y.iloc[-1] for y in series.values()], 2)
+    )
+
+
+@pytest.mark.parametrize("kind", ["zone", "period", "whole", "month", "seconds"])
+def test_every_kind_of_time(series, model, kind):
+    def index(n):
+        return {
+            "zone": pd.date_range("2020-03-01", periods=n, freq="D", tz="Europe/Paris"),
+            "period": pd.period_range("2020-01", periods=n, freq="M"),
+            "whole": pd.RangeIndex(5, 5 + 2 * n, 2),
+            "month": pd.date_range("2020-01-31", periods=n, freq="ME"),
+            "seconds": pd.date_range("2020-01-01", periods=n, freq="15min", unit="s"),
+        }[kind]
+
+    moved = {name: y.set_axis(index(len(y))) for name, y in series.items()}
+    result = forecast_panel(long(moved), model, 3)
+    for name, y in moved.items():
+        alone = model.fit(y).forecast(3).to_nixtla(unique_id=name)
+        assert of(result, name)["ds"].tolist() == alone["ds"].tolist()
+        np.testing.assert_array_equal(of(result, name)[FIGURES], alone[FIGURES])
+    expected = {"whole": "Int64", "period": alone["ds"].dtype}.get(kind, index(1).dtype)
+    assert result["ds"].dtype == expected
+
+
+def test_a_frequency_serves_series_too_short_to_show_theirs(series):
+    series["a"] = series["a"].iloc[:2]
+    with pytest.warns(FailedSeriesWarning, match="1 of 3 series could not"):
+        inferred = forecast_panel(long(series), LastValue(), 2)
+    assert of(inferred, "a")["error"].item() == (
+        "ValueError: y must have 3 times or more for its frequency to be inferred; got 2. Pass "
+        'freq, for example freq="D".'
+    )
+    given = forecast_panel(long(series), LastValue(), 2, freq="D")
+    assert of(given, "a")["ds"].tolist() == list(pd.date_range("2020-01-03", periods=2))
+    numbered = {name: y.set_axis(range(0, 7 * len(y), 7)) for name, y in series.items()}
+    result = forecast_panel(long(numbered), LastValue(), 2, freq=7)
+    assert of(result, "a")["ds"].tolist() == [14, 21]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "freq", "message"),
+    [
+        (
+            lambda a: a.iloc[[0, 2, 1, *range(3, 25)]],
+            None,
+            "y must be in ascending order of time; got 2020-01-03 out of place",
+        ),
+        (
+            lambda a: a.iloc[[0, 1, 1, *range(2, 25)]],
+            "D",
+            "y must have unique times; got 2020-01-02",
+        ),
+        (
+            lambda a: a.set_axis(a.index.where(a.index.day != 7)),
+            None,
+            "y must have no missing times in its index; got NaT",
+        ),
+        (
+            lambda a: a.drop(a.index[4]),
+            None,
+            "y must have a regular index; got 1 missing timestamps, first 2020-01-05",
+        ),
+        (
+            lambda a: a.drop(a.index[4]),
+            "D",
+            "y must have every time of freq='D' and no other; got 2020-01-06 where 2020-01-05 is "
+            "due. Give another frequency, or add the times",
+        ),
+        (lambda a: a.iloc[:1], None, "y must have 3 times or more"),
+        (lambda a: a.iloc[:1], "D", "y must have more than one value"),
+        (lambda a: a * np.inf, None, "y must be finite or missing"),
+        (lambda a: a * np.nan, None, "y must hold numbers; got only missing values"),
+        (lambda a: a * 0, None, "y must vary"),
+    ],
+)
+def test_a_series_that_fails_is_a_row_and_the_others_are_forecast(
+    series, model, spoil, freq, message
+):
+    sound = forecast_panel(long({n: y for n, y in series.items() if n != "a"}), model, 2)
+    series["a"] = spoil(series["a"])
+    found = re.escape("1 of 3 series could not be forecast, see the column error; the first: 'a'")
+    with pytest.warns(FailedSeriesWarning, match=found) as caught:
+        result = forecast_panel(long(series), model, 2, freq=freq)
+    assert [one.filename for one in caught] == [__file__]
+    row = of(result, "a").iloc[0]
+    assert len(of(result, "a")) == 1
+    assert row["ds"] is pd.NaT
+    assert row[FIGURES].isna().all()
+    assert row["error"].startswith(f"ValueError: {message}")
+    others = result[result["unique_id"] != "a"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(others, sound, check_exact=True)
+
+
+def test_whole_number_times_are_missing_where_a_series_fails(series):
+    numbered = {name: y.reset_index(drop=True) for name, y in series.items()}
+    numbered["b"] = numbered["b"].set_axis([*range(29), 50])
+    with pytest.warns(FailedSeriesWarning, match="first: 'b': ValueError: y must have a regular"):
+        result = forecast_panel(long(numbered), LastValue(), 1)
+    assert result["ds"].tolist() == [pd.NA, 25, 40]
+
+
+def test_missing_targets_are_left_to_the_model(series, model):
+    series["a"].iloc[[3, 10, 24]] = np.nan
+    alone = model.fit(series["a"]).forecast(2)
+    frame = long(series)
+    np.testing.assert_array_equal(
+        of(forecast_panel(frame, model, 2), "a")["forecast_unc"], alone.mean
+    )
+    nullable = frame.astype({"y": "Float64"})
+    assert nullable["y"].isna().sum() == 3
+    np.testing.assert_array_equal(
+        of(forecast_panel(nullable, model, 2), "a")["forecast_unc"], alone.mean
+    )
+
+
+# --- regressors
+
+
+@pytest.fixture
+def regressors(series, rng):
+    """A long frame with two regressors, and a long one of their future values."""
+    whole = {
+        name: pd.DataFrame(
+            {"x": rng.standard_normal(len(y) + 3), "on": rng.random(len(y) + 3) > 0.5},
+            pd.date_range(y.index[0], periods=len(y) + 3, freq="D"),
+        )
+        for name, y in series.items()
+    }
+    frame = long(series)
+    past = [whole[i].loc[t] for i, t in zip(frame["unique_id"], frame["ds"], strict=True)]
+    frame = frame.assign(x=[row["x"] for row in past], on=[row["on"] for row in past])
+    future = pd.concat(
+        [table.iloc[-3:].rename_axis("ds").assign(unique_id=n) for n, table in whole.items()]
+    ).reset_index()
+    return frame, future, whole
+
+
+def test_further_columns_are_regressors(series, regressors, model):
+    frame, future, whole = regressors
+    shuffled = future[::-1].sort_values("ds", kind="stable")[["on", "unique_id", "x", "ds"]]
+    more = pd.DataFrame({"unique_id": ["other"], "ds": [pd.Timestamp("2020-01-01")], "x": [0.0]})
+    shuffled = pd.concat([more.assign(on=False), shuffled])
+    result = forecast_panel(frame, model, 3, exog=shuffled)
+    for name, y in series.items():
+        table = whole[name].astype({"x": float, "on": bool})
+        alone = model.fit(y, table.iloc[:-3]).forecast(3, table.iloc[-3:])
+        np.testing.assert_array_equal(of(result, name)["forecast_unc"], alone.mean)
+
+
+def test_regressors_that_are_missing_fail_their_series(regressors, model):
+    frame, future, _ = regressors
+    exog = future[(future["unique_id"] != "a")]
+    exog = exog[
+        (exog["unique_id"] != "b") | (exog["ds"] != exog["ds"][exog["unique_id"] == "b"].max())
+    ]
+    with pytest.warns(FailedSeriesWarning, match="2 of 3 series"):
+        result = forecast_panel(frame, model, 3, exog=exog)
+    assert of(result, "a")["error"].item() == (
+        "ValueError: exog must have rows of each series; got none of this one. Give its regressors "
+        "at the 3 steps after its last time."
+    )
+    assert (
+        of(result, "b")["error"].item()
+        == "ValueError: exog must have exactly the times of the 3 steps after the origin, 3 rows "
+        "from 2020-02-04; got no row at 2020-02-06. Give a value for every time."
+    )
+    assert of(result, "c")["error"].isna().all()
+
+
+def test_times_of_regressors_may_have_another_unit(regressors, model):
+    frame, future, _ = regressors
+    exog = future.assign(ds=future["ds"].dt.as_unit("ns"))
+    result = forecast_panel(frame, model, 3, exog=exog)
+    pd.testing.assert_frame_equal(result, forecast_panel(frame, model, 3, exog=future))
+
+
+# --- wrong calls
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"steps": 0}, "steps must be a whole number, at least 1; got 0. 1 is the next value."),
+        ({"steps": 2.0}, "steps must be a whole number, at least 1; got 2.0"),
+        ({"levels": (0.95,)}, "levels must be percentages from 1 to below 100; got 0.95"),
+        ({"levels": 95}, "levels must be a sequence of percentages; got 95. Pass (95,) for one."),
+        ({"n_jobs": 0}, "n_jobs must be None or a whole number other than 0; got 0"),
+        ({"propagation": "magic"}, "propagation must be one of exact, .*; got 'magic'"),
+        (
+            {"propagation": "naive"},
+            "propagation must be 'exact', the default, for Never, which has no choice of it; got "
+            "'naive'. Leave it out.",
+        ),
+        ({"forecaster": Forecaster}, "forecaster must have fit and forecast; got "),
+        (
+            {"id_col": "id"},
+            "id_col must be a column of frame; got 'id', and the columns are ['unique_id', 'ds', "
+            "'y']. An index becomes a column by frame.reset_index().",
+        ),
+        ({"time_col": "t"}, "time_col must be a column of frame; got 't'"),
+        ({"target_col": "t"}, "target_col must be a column of frame; got 't'"),
+        (
+            {"target_col": "ds"},
+            "id_col, time_col and target_col must be three columns; got 'unique_id', 'ds', 'ds'.",
+        ),
+        ({"freq": "fortnight"}, "freq must be a frequency of pandas; got 'fortnight'."),
+        ({"freq": 1}, "freq must be a frequency of pandas; got 1"),
+        ({"frame": [1, 2]}, "frame must be a DataFrame of pandas, polars, pyarrow or .*; got "),
+    ],
+)
+def test_a_wrong_call_is_an_error_before_any_work(series, arguments, message):
+    given = {"frame": long(series), "forecaster": Never(), "steps": 2, **arguments}
+    pattern = re.escape(message).replace(r"\.\*", ".*")
+    with pytest.raises((ValueError, TypeError), match=pattern):
+        forecast_panel(**given)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda f: f.astype({"ds": str}),
+            "time_col must be a column of datetimes, periods or whole numbers; got 'ds' of dtype "
+            "str. Convert it with pd.to_datetime.",
+        ),
+        (
+            lambda f: f.assign(y="1"),
+            "target_col must be a column of numbers; got 'y' of dtype str. Convert it with "
+            "pd.to_numeric, truth values with astype(float).",
+        ),
+        (
+            lambda f: f.assign(unique_id=f["unique_id"].where(f.index != 7)),
+            "id_col must name the series of each row; got no id in row 7. Fill it in, or drop",
+        ),
+        (
+            lambda f: f.assign(unique_id=[[1]] * len(f)),
+            "id_col must be a column of hashable ids; got 'unique_id' with an unhashable type: "
+            "'list'. Convert them, lists for example to tuples.",
+        ),
+        (
+            lambda f: f.assign(x=1.0),
+            "exog must be given if frame has further columns; got None beside ['x']. They are "
+            "regressors: pass their future values, or leave the columns out, "
+            "frame[['unique_id', 'ds', 'y']].",
+        ),
+        (
+            lambda f: f.assign(x="red"),
+            "frame must have numbers in its further columns, which are regressors; got 'x' of "
+            "dtype str. Encode it as numbers, or leave it out.",
+        ),
+        (
+            lambda f: pd.concat([f, f[["y"]]], axis=1),
+            "frame must have distinct columns; got 'y' twice. Rename one.",
+        ),
+    ],
+)
+def test_a_wrong_column_is_an_error_before_any_work(series, change, message):
+    message = re.escape(message).replace(r"dtype\ str", r"dtype\ (str|object)")
+    with pytest.raises((ValueError, TypeError), match=message):
+        forecast_panel(change(long(series)), NeverWithExog(), 2)
+
+
+@pytest.mark.parametrize(
+    ("frame", "exog", "message"),
+    [
+        (
+            {},
+            {"x": 1.0},
+            "exog must be None if frame has no further columns; got a DataFrame. Give the past of",
+        ),
+        (
+            {"x": 1.0},
+            {"z": 1.0},
+            "exog must have the columns ['unique_id', 'ds', 'x']; got ['unique_id', 'ds', 'z'].",
+        ),
+        ({"x": 1.0}, {"x": 1.0, "ds": 3}, "exog must have times of the kind that frame has, date"),
+        ({"x": 1.0}, {"x": 1.0, "ds": "x"}, "time_col of exog must be a column of datetimes, "),
+        ({"x": 1.0}, {"x": 1.0, "unique_id": None}, "id_col of exog must name the series of each"),
+        ({"x": 1.0}, {"x": "red"}, "exog must have numbers in its further columns"),
+    ],
+)
+def test_wrong_regressors_are_an_error_before_any_work(series, frame, exog, message):
+    given = long(series, **frame)
+    future = given[["unique_id", "ds"]].assign(**exog)
+    with pytest.raises((ValueError, TypeError), match=re.escape(message)):
+        forecast_panel(given, NeverWithExog(), 2, exog=future)
+
+
+def test_a_model_without_regressors_is_told_so(series):
+    frame = long(series, x=1.0)
+    message = "frame must have no further columns for Never, which takes no regressors; got ['x']."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        forecast_panel(frame, Never(), 2, exog=frame[["unique_id", "ds", "x"]])
+
+
+def test_frequencies_of_other_times(series):
+    periods = long(series).assign(ds=lambda f: f["ds"].dt.to_period("D"))
+    with pytest.raises(ValueError, match="freq must be None for periods, which have one; got 'D'"):
+        forecast_panel(periods, Never(), 2, freq="D")
+    numbered = long({name: y.reset_index(drop=True) for name, y in series.items()})
+    with pytest.raises(ValueError, match="freq must be a whole number, at least 1; got 'D'. Of"):
+        forecast_panel(numbered, Never(), 2, freq="D")
+
+
+def test_columns_of_the_result_are_not_taken_twice(series):
+    frame = long(series).rename(columns={"unique_id": "error"})
+    with pytest.raises(
+        ValueError, match="id_col and time_col must not be columns of the result; g"
+    ):
+        forecast_panel(frame, Never(), 2, id_col="error")
+
+
+# --- other libraries
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_other_dataframes_come_back_as_what_they_were(series, model, library):
+    polars = pytest.importorskip("polars")
+    series["a"] *= 0
+    frame = long(series)
+    given = pa.Table.from_pandas(frame, preserve_index=False)
+    if library == "polars":
+        given = polars.from_arrow(given).with_columns(polars.col("ds").cast(polars.Date))
+    with pytest.warns(FailedSeriesWarning, match="1 of 3"):
+        expected = forecast_panel(frame, model, 2)
+    with pytest.warns(FailedSeriesWarning, match="1 of 3"):
+        result = forecast_panel(given, model, 2)
+    assert type(result) is type(given)
+    types = given.schema
+    if library == "polars":
+        assert result.schema["ds"] == types["ds"] == polars.Date
+        assert result.schema["unique_id"] == types["unique_id"]
+        rows, nulls = result.to_dicts(), result["error"].null_count()
+    else:
+        assert result.schema.field("ds").type == types.field("ds").type
+        assert result.schema.field("unique_id").type == types.field("unique_id").type
+        rows, nulls = result.to_pylist(), result["error"].null_count
+    assert nulls == 4
+    for row, (_, wanted) in zip(rows, expected.iterrows(), strict=True):
+        assert row["unique_id"] == wanted["unique_id"]
+        assert row["error"] == wanted["error"]
+        assert (row["ds"] is None) == (wanted["ds"] is pd.NaT)
+        if row["ds"] is not None:
+            assert pd.Timestamp(row["ds"]) == wanted["ds"]
+            assert [row[name] for name in FIGURES] == wanted[FIGURES].tolist()
+
+
+def test_a_lazy_frame_is_refused(series):
+    polars = pytest.importorskip("polars")
+    lazy = polars.from_arrow(pa.Table.from_pandas(long(series))).lazy()
+    with pytest.raises(TypeError, match="frame must be .*; got polars.LazyFrame. Collect a lazy"):
+        forecast_panel(lazy, Never(), 2)
+
+
+def test_other_dataframes_need_narwhals(series, monkeypatch):
+    monkeypatch.setitem(sys.modules, "narwhals", None)
+    table = pa.Table.from_pandas(long(series), preserve_index=False)
+    message = (
+        r"frame must be a pandas DataFrame; got pyarrow.Table. Other dataframes need narwhals: "
+        r"install forecast_unc\[dataframes\]."
+    )
+    with pytest.raises(TypeError, match=message):
+        forecast_panel(table, Never(), 2)
+
+
+# --- jobs
+
+
+def test_the_figures_do_not_depend_on_the_jobs(series, model, capsys):
+    series["a"] *= 0
+    frame = long(series)
+    arguments = {"steps": 3, "propagation": "monte_carlo"}
+    with pytest.warns(FailedSeriesWarning, match="1 of 3"):
+        one = forecast_panel(frame, model, **arguments)
+    assert capsys.readouterr().err == ""
+    with pytest.warns(FailedSeriesWarning, match="1 of 3"):
+        two = forecast_panel(frame, model, **arguments, n_jobs=2, progress=True)
+    assert "forecast_panel: 100%" in capsys.readouterr().err
+    pd.testing.assert_frame_equal(one, two, check_exact=True)
+    with (
+        parallel_config(backend="threading", n_jobs=2),
+        pytest.warns(FailedSeriesWarning, match="1 of 3"),
+    ):
+        pd.testing.assert_frame_equal(one, forecast_panel(frame, model, **arguments))
+
+
+def test_a_job_is_sent_its_own_rows_only(series):
+    sizes = []
+    for copies in (1, 50):
+        many = {f"{name}{i}": y for name, y in series.items() for i in range(copies)}
+        frame = long(many, x=1.0)
+        sizes.append(
+            len(pickle.dumps(Panel.checked(frame, Columns("unique_id", "ds", "y"), None)[0]))
+        )
+    assert sizes[1] <= sizes[0] + 10  # an id of one more character
+
+
+class Threads:
+    """Fails with the number of BLAS threads that it has."""
+
+    def fit(self, y):
+        found = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+        raise ValueError(f"threads {found}")
+
+    def forecast(self, steps):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_job_has_one_blas_thread(series, n_jobs):
+    with (
+        threadpool_limits(2, user_api="blas"),
+        pytest.warns(FailedSeriesWarning, match="3 of 3"),
+    ):
+        result = forecast_panel(long(series), Threads(), 1, n_jobs=n_jobs)
+    assert result["error"].tolist() == ["ValueError: threads {1}"] * 3
+
+
+class Warns(LastValue):
+    def fit(self, y):
+        if y.name != "a":
+            warnings.warn("it did not converge", ConvergenceWarning, stacklevel=1)
+        return super().fit(y)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_warnings_of_the_models_reach_the_caller(series, n_jobs):
+    with pytest.warns(ConvergenceWarning, match="it did not converge") as caught:
+        forecast_panel(long(series), Warns(), 1, n_jobs=n_jobs)
+    if n_jobs == 2:  # each once, with the series
+        assert [str(one.message) for one in caught] == [
+            "it did not converge (2 series, the first 'b')"
+        ]
+
+
+class Kills(LastValue):
+    """Kills its own process for series "a", and for "b" the first time, as a lack of memory may."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def fit(self, y):
+        if y.name == "a" or (y.name == "b" and not self.marker.exists()):
+            self.marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().fit(y)
+
+
+def test_a_worker_that_dies_loses_nothing_but_what_kills_it_twice(series, tmp_path):
+    frame = long(series)
+    expected = forecast_panel(frame, LastValue(), 2)
+    with pytest.warns(FailedSeriesWarning, match="1 of 3 .*: 'a': the worker process died twice"):
+        result = forecast_panel(frame, Kills(tmp_path / "killed"), 2, n_jobs=2)
+    assert of(result, "a")["error"].item().startswith("the worker process died twice while it wor")
+    for name in "bc":
+        pd.testing.assert_frame_equal(
+            of(result, name).reset_index(drop=True),
+            of(expected, name).reset_index(drop=True),
+            check_exact=True,
+        )
+
+
+@pytest.mark.parametrize("deadly", [set(), {0}, {3}, {99}, {0, 1, 50}, set(range(0, 100, 9))])
+@pytest.mark.parametrize("held", [1, 2, 7, 40])
+def test_those_that_kill_are_found_whatever_a_pool_holds(monkeypatch, deadly, held):
+    """A pool that holds some tasks at a time, and loses all of them if one kills it."""
+    tried = []
+
+    def outcomes(work, tasks, group, sent, n_jobs, suspected):
+        for start in range(0, len(group), held):
+            part = group[start : start + held]
+            sent.extend(part)
+            tried.extend(part)
+            # what comes before the deadly one in the pool is done, and may be lost all the same
+            if deadly & set(part):
+                raise TerminatedWorkerError("gone")
+            for i in part:
+                yield i, jobs.Outcome(work(tasks[i]), None, ())
+
+    monkeypatch.setattr(jobs, "_outcomes", outcomes)
+    done = jobs.run_jobs(str, list(range(100)), n_jobs=2, progress=False, title="")
+    for i, outcome in enumerate(done):
+        assert outcome.value == (None if i in deadly else str(i))
+        assert (outcome.error or "").startswith("the worker process died" if i in deadly else "")
+    assert all(tried.count(i) >= 2 for i in deadly)
+
+
+# --- backtests
+
+
+@pytest.fixture
+def panel(series):
+    return long(series)
+
+
+def test_a_backtest_of_a_panel_is_that_of_each_series(series, panel, model):
+    arguments = {"steps": 2, "n_origins": 3, "gap": 1, "refit": 2, "compare": {"n": "naive"}}
+    result = backtest_panel(panel, model, **arguments)
+    assert list(result.frame.columns[:3]) == ["unique_id", "frequency", "model"]
+    assert list(result.joint.columns[:3]) == ["unique_id", "frequency", "model"]
+    assert result.frame["unique_id"].unique().tolist() == list(series)
+    assert set(result.frame["frequency"]) == {"D"}
+    assert result.seasonal_period == 1
+    assert len(result.failures) == 0
+    assert repr(result) == f"Backtest({OWN_NAME}, n; 3 series, 9 origins, steps 2 to 3)"
+    for name, y in series.items():
+        alone = backtest(model, y, **arguments)
+        for ours, theirs in ((result.frame, alone.frame), (result.joint, alone.joint)):
+            rows = of(ours, name).drop(columns=["unique_id", "frequency"]).reset_index(drop=True)
+            pd.testing.assert_frame_equal(rows, theirs, check_exact=True)
+
+
+def test_scores_by_series_frequency_and_step(series, rng, model):
+    index = pd.date_range("2010-01-31", periods=50, freq="ME")
+    series["m"] = pd.Series(rng.standard_normal(50).cumsum(), index, name="m")
+    series["a"].iloc[-1] = np.nan
+    result = backtest_panel(long(series), LastValue(), 2, n_origins=3)
+    assert result.seasonal_period is None  # 12 for months, 1 for days
+    by_id = result.scores(by="unique_id")
+    assert by_id["n"].to_dict() == {"b": 6, "a": 5, "c": 6, "m": 6}
+    for name, y in series.items():
+        alone = backtest(LastValue(), y, 2, n_origins=3).scores().loc[OWN_NAME]
+        np.testing.assert_allclose(by_id.loc[name].to_numpy(float), alone.to_numpy(float))
+    by_freq = result.scores(by="frequency")
+    np.testing.assert_allclose(by_freq.loc["ME"].to_numpy(float), by_id.loc["m"].to_numpy(float))
+    assert by_freq.loc["D", "n"] == 17
+    assert result.scores(by=["model", "step"])["n"].tolist() == [12, 11]
+    assert result.scores()["energy"].item() == pytest.approx(result.joint["energy"].mean())
+
+
+def test_series_that_cannot_be_backtested_are_listed(series, model):
+    series["b"], series["c"] = series["b"].iloc[:4], series["c"] * 0
+    with pytest.warns(FailedSeriesWarning, match="2 of 3 series could not be backtested, see fail"):
+        result = backtest_panel(long(series), LastValue(), 2, n_origins=3)
+    assert result.frame["unique_id"].unique().tolist() == ["a"]
+    assert result.failures["unique_id"].tolist() == ["b", "c"]
+    assert result.failures["error"][0].startswith("ValueError: y must have more than 6 values for")
+    with pytest.raises(
+        ValueError, match="frame must have a series that can be backtested; none of"
+    ):
+        backtest_panel(long({"b": series["b"]}), LastValue(), 2)
+
+
+def test_a_backtest_of_a_panel_takes_regressors_as_known(series, regressors, model):
+    frame, _, whole = regressors
+    result = backtest_panel(frame, model, 2, n_origins=2)
+    table = whole["c"].astype({"x": float, "on": bool}).iloc[:-3]
+    alone = backtest(model, series["c"], 2, n_origins=2, exog=table)
+    np.testing.assert_array_equal(of(result.frame, "c")["mean"], alone.frame["mean"])
+
+
+def test_a_backtest_of_a_panel_does_not_depend_on_the_jobs(panel, model):
+    one = backtest_panel(panel, model, 2, n_origins=2)
+    two = backtest_panel(panel, model, 2, n_origins=2, n_jobs=2)
+    pd.testing.assert_frame_equal(one.frame, two.frame, check_exact=True)
+    pd.testing.assert_frame_equal(one.joint, two.joint, check_exact=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"steps": 0}, "steps must be a whole number, at least 1; got 0"),
+        ({"n_origins": 0}, "n_origins must be a whole number, at least 1; got 0"),
+        ({"refit": 0}, "refit must be a whole number, at least 1; got 0"),
+        ({"window": "sliding"}, "window must be 'expanding' or 'rolling'; got 'sliding'"),
+        ({"compare": ["naive"]}, "compare must be a mapping of names to forecasters; got list"),
+        ({"compare": {"n": "naive"}}, "compare must hold no propagation if the forecaster has no"),
+        ({"coverage": (95,)}, "coverage must lie strictly between 0 and 1; got 95"),
+        ({"origins": 3}, "origins must be a sequence of times of y; got 3"),
+        ({"seasonal_period": 0}, "seasonal_period must be a whole number, at least 1; got 0"),
+        ({"n_jobs": 0}, "n_jobs must be None or a whole number other than 0; got 0"),
+        ({"target_col": "t"}, "target_col must be a column of frame; got 't'"),
+        ({"id_col": "lower_95"}, "id_col must not be a column of a backtest; got 'lower_95'. Ren"),
+        ({"id_col": "step"}, "id_col must not be a column of a backtest; got 'step'. Rename"),
+    ],
+)
+def test_a_wrong_backtest_is_an_error_before_any_work(panel, arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        backtest_panel(panel, **{"forecaster": Never(), "steps": 2, **arguments})
+
+
+# --- significance of many series
+
+
+def scored(crps, origins):
+    """A backtest of two models with given CRPS (series, origins, models), of one step each."""
+    i, j, k = (places.ravel() for places in np.indices(crps.shape))
+    frame = pd.DataFrame(
+        {
+            "unique_id": np.array([f"s{n}" for n in range(len(crps))])[i],
+            "model": np.array([OWN_NAME, "other"])[k],
+            "origin": np.asarray(origins)[i, j],
+            "step": 1,
+            "time": np.asarray(origins)[i, j] + 1,
+            **dict.fromkeys(("actual", "mean", "median", "nlpd"), 0.0),
+            **{"lower_95": -1.0, "upper_95": 1.0, "scale": 1.0},
+            "crps": crps.ravel(),
+        }
+    )
+    return Backtest(frame, (0.95,), frame[["unique_id", "model", "origin"]], 1, "unique_id")
+
+
+def test_losses_are_paired_by_series_and_origin(rng):
+    """The levels of series and origins differ by far more than the models do."""
+    level = 100 * rng.random((8, 1, 1)) + 10 * rng.random((8, 6, 1))
+    crps = level + rng.random((8, 6, 2))
+    shared = np.tile(np.arange(6), (8, 1))
+    result = scored(crps, shared)
+    difference = crps[:, :, 1] - crps[:, :, 0]
+    for unit, values in (
+        (None, difference.mean(axis=1)),
+        ("series", difference.mean(axis=1)),
+        ("origin", difference.mean(axis=0)),
+    ):
+        row = result.significance(unit=unit).loc["other"]
+        expected = ttest_1samp(values, 0.0)  # with n - 1, as the correction of no lags has it
+        assert row["difference"] == pytest.approx(values.mean())
+        assert row["statistic"] == pytest.approx(expected.statistic)
+        assert row["p_value"] == pytest.approx(expected.pvalue)
+        assert row["n"] == len(values)
+    # other origins for every series: the values of a series stay together
+    apart = scored(crps, shared + 3 * np.arange(8)[:, None])
+    pd.testing.assert_frame_equal(apart.significance(), result.significance())
+
+
+@pytest.mark.parametrize("unit", ["series", "origin"])
+def test_a_true_hypothesis_is_rejected_as_often_as_it_should(rng, unit):
+    """Losses that are alike along the origins of a series, or among the series at an origin."""
+    n, rejected, wrongly = 60, 0, 0
+    common = (15, 1, 2) if unit == "series" else (1, 15, 2)
+    for _ in range(n):
+        crps = rng.standard_normal(common) + 0.3 * rng.standard_normal((15, 15, 2))
+        result = scored(crps, np.tile(np.arange(15), (15, 1)))
+        other = "origin" if unit == "series" else "series"
+        rejected += result.significance(unit=unit).loc["other", "p_value"] < 0.05
+        wrongly += result.significance(unit=other).loc["other", "p_value"] < 0.05
+    low, high = binom.ppf([0.0005, 0.9995], n, 0.05)
+    assert low <= rejected <= high
+    assert wrongly > n / 2
+
+
+def test_significance_of_a_panel_says_what_it_cannot_do(rng, series):
+    crps = rng.random((3, 4, 2))
+    apart = scored(crps, np.arange(4) + 2 * np.arange(3)[:, None])
+    message = (
+        "unit must be 'series' unless all series have the same origins; got 'origin', and only "
+        "some have 0, as s0 has. Pass origins= to backtest_panel."
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        apart.significance(unit="origin")
+    with pytest.raises(ValueError, match="unit must be 'origin' or 'series'; got 'model'"):
+        apart.significance(unit="model")
+    with pytest.raises(ValueError, match="significance must have 2 series or more to compare over"):
+        scored(crps[:1], np.arange(4)[None]).significance()
+    alone = backtest(LastValue(), series["a"], 2, n_origins=3, compare={"other": LastValue()})
+    with pytest.raises(ValueError, match="unit must be 'origin' for a backtest of one series; got"):
+        alone.significance(unit="series")
+
+
+def test_shared_origins_of_a_panel(series, panel):
+    origins = list(pd.date_range("2020-01-14", periods=4, freq="3D"))
+    with pytest.warns(FailedSeriesWarning, match="1 of 3"):
+        result = backtest_panel(
+            panel, LastValue(), 2, origins=origins, compare={"theta": baselines.Theta()}
+        )
+    assert result.failures["unique_id"].tolist() == ["c"]
+    assert result.significance(unit="origin").loc["theta", "n"] == 4
+    assert result.significance(unit="series").loc["theta", "n"] == 2
+    assert result.significance("energy", by="model").loc["theta", "n"] == 2
+
+
+def test_pictures_of_a_panel_count_horizons_by_series(panel):
+    result = backtest_panel(panel, LastValue(), 4, n_origins=2, step=1)
+    ax = result.plot_pit()
+    assert any("by horizon" in text.get_text() for text in ax.get_legend().get_texts())
+    plt.figure()
+    assert result.plot_errors("CRPS").get_ylabel() == "CRPS"

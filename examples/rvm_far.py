@@ -49,7 +49,7 @@ def prior_cov(model, x, y, grid):
     cov = y.var() * (bases / model.alpha_) @ bases.T  # alpha_ is that of standardized targets
     if model.variance == "augmented":
         # a basis at every point; between points correlated like the kernel
-        cov += kernel(grid) / model.posterior_.augmented_precision
+        cov += kernel(grid) * model.posterior_.signal_var
     return cov
 
 

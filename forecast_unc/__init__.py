@@ -14,6 +14,7 @@ from forecast_unc.forecasting.pooling import learn_prior
 from forecast_unc.panels.backtest import backtest_panel
 from forecast_unc.panels.forecast import forecast_panel
 from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.regression.rvm import RVMRegressor
 from forecast_unc.regression.rvm_classifier import RVMClassifier
 
@@ -25,6 +26,7 @@ __all__ = [
     "PooledPrior",
     "RVMClassifier",
     "RVMRegressor",
+    "ReducedRankGPRegressor",
     "__version__",
     "backtest",
     "backtest_panel",

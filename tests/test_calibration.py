@@ -16,6 +16,7 @@ from forecast_unc import (
     Forecast,
     Forecaster,
     GPRegressor,
+    ReducedRankGPRegressor,
     RVMRegressor,
     load_model,
 )
@@ -379,6 +380,7 @@ MODELS = {
     "boxcox": Forecaster(GP, lags=2, transform="boxcox"),
     "last rows": Forecaster(GP, lags=2, max_train=40),
     "rvm": Forecaster(RVMRegressor(lengthscales=3.0), lags=3),
+    "reduced rank": Forecaster(ReducedRankGPRegressor(n_support=10), lags=3),
     "automatic": Forecaster(),
 }
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import BayesianRidge
 
-from forecast_unc import Forecaster, GPRegressor, RVMRegressor
+from forecast_unc import Forecaster, GPRegressor, ReducedRankGPRegressor, RVMRegressor
 from forecast_unc.forecasting.recursion import Future, Method, Past
 from forecast_unc.forecasting.sampling import sample_paths
 from forecast_unc.regression.function_sample import frequencies
@@ -54,6 +54,10 @@ POSTERIORS = {
     "shrunk": lambda rng: GPRegressor(prior="shrunk").fit(*sines(8, rng)).posterior_,
     "anchored": lambda rng: GPRegressor().fit(*sines(25, rng)).posterior_.plus_input(1),
     "rvm": lambda rng: RVMRegressor().fit(*sines(25, rng)).posterior_,
+    "reduced rank": lambda rng: ReducedRankGPRegressor(n_support=6).fit(*sines(40, rng)).posterior_,
+    "reduced rank, standard": lambda rng: (
+        ReducedRankGPRegressor(n_support=6, variance="standard").fit(*sines(40, rng)).posterior_
+    ),
     "weights and a kernel": lambda rng: built_by_hand(rng, 6, (1,)),
     "linear": lambda rng: linear_posterior(np.array([0.5, -0.2]), 0.3, 0.7),
 }
@@ -109,6 +113,7 @@ def test_a_posterior_that_cannot_draw_functions_says_so(rng):
         replace(gp, factors=(Factor(-1, factor.chol, factor.scale, factor.linear),)),
         replace(gp, factors=(nearly_none,)),
         RVMRegressor(variance="augmented").fit(*sines(25, rng)).posterior_,
+        ReducedRankGPRegressor(variance="augmented").fit(*sines(25, rng)).posterior_,
         line,
     ):
         assert posterior.function_sample(2, rng) is None

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import boxcox
 
-from forecast_unc import Forecaster, GPRegressor, RVMRegressor
+from forecast_unc import Forecaster, GPRegressor, ReducedRankGPRegressor, RVMRegressor
 from forecast_unc._random import lower_root
 from forecast_unc.distributions.diverged import Diverged
 from forecast_unc.forecasting import model as model_module
@@ -49,6 +49,7 @@ def assert_first_steps(longer, shorter, tolerance=1e-12):
 SPECIFICATIONS = {
     "gp": Forecaster(GP, lags=3),
     "rvm": Forecaster(RVMRegressor(), lags=2),
+    "reduced rank": Forecaster(ReducedRankGPRegressor(n_support=10), lags=2),
     "changes": Forecaster(GP, lags=2, differences=(1, 7)),
     "log": Forecaster(GP, lags=2, transform="log"),
     "boxcox": Forecaster(GP, lags=[1, 3], transform="boxcox", prior_mean="last"),

@@ -7,7 +7,15 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import BayesianRidge
 
-from forecast_unc import Combination, Forecaster, GPRegressor, RVMRegressor, backtest, baselines
+from forecast_unc import (
+    Combination,
+    Forecaster,
+    GPRegressor,
+    ReducedRankGPRegressor,
+    RVMRegressor,
+    backtest,
+    baselines,
+)
 
 N, STEPS, ORIGINS = 84, 4, (67, 71, 75)
 GP = GPRegressor(lengthscales=3.0, tol=1e-6)
@@ -128,6 +136,7 @@ MODELS = {
     "shrunk": Forecaster(GPRegressor(prior="shrunk", bias="shrunk"), lags=2, differences=1),
     "calibrated": Forecaster(GP, lags=3, differences=1, calibrate=True),
     "conformal": Forecaster(GP, lags=3, calibrate="conformal"),
+    "reduced rank": Forecaster(ReducedRankGPRegressor(n_support=10), lags=3),
     "rvm": Forecaster(RVMRegressor(lengthscales=3.0), lags=3),
     "rvm, adaptive": Forecaster(RVMRegressor(adapt_lengthscales=True, budget=5), lags=2),
     "rvm*": Taylor(RVMRegressor(lengthscales=3.0, variance="augmented"), lags=2),

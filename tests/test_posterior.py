@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 
-from forecast_unc import GPRegressor, RVMRegressor
+from forecast_unc import GPRegressor, ReducedRankGPRegressor, RVMRegressor
 from tests import oracles
 from tests.test_moments import built_by_hand, fitted, gp_by_hand
 
@@ -55,6 +55,10 @@ def test_gradient_is_that_of_the_mean(posterior, X):
 PLUS = {
     "gp": lambda X, y: GPRegressor().fit(X, y),
     "rvm": lambda X, y: RVMRegressor(linear=True).fit(X, y),
+    "reduced rank": lambda X, y: ReducedRankGPRegressor(n_support=5).fit(X, y),
+    "reduced rank augmented": lambda X, y: ReducedRankGPRegressor(
+        n_support=5, variance="augmented"
+    ).fit(X, y),
     "augmented": lambda X, y: RVMRegressor(variance="augmented").fit(X, y),
     "augmented linear": lambda X, y: RVMRegressor(variance="augmented", linear=True).fit(X, y),
 }

@@ -6,7 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc import Forecast, Forecaster, GPRegressor, RVMClassifier, RVMRegressor, datasets
+from forecast_unc import (
+    Forecast,
+    Forecaster,
+    GPRegressor,
+    ReducedRankGPRegressor,
+    RVMClassifier,
+    RVMRegressor,
+    datasets,
+)
 from forecast_unc._random import generator
 
 
@@ -22,6 +30,9 @@ ONE = Forecast(pd.RangeIndex(1), [0.0], [[1.0]])
 NILE = Forecaster(lags=1).fit(datasets.load_nile())
 WITH_SEED = {
     "GPRegressor": lambda seed: GPRegressor(random_state=seed).fit(X, X[:, 0]),
+    "ReducedRankGPRegressor": lambda seed: ReducedRankGPRegressor(random_state=seed).fit(
+        X, X[:, 0]
+    ),
     "RVMRegressor": lambda seed: RVMRegressor(random_state=seed).fit(X, X[:, 0]),
     "RVMClassifier": lambda seed: RVMClassifier(random_state=seed).fit(X, X[:, 0] > 0),
     "sample": lambda seed: ONE.sample(2, seed),

@@ -8,9 +8,10 @@ import pytest
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from forecast_unc import GPRegressor, RVMClassifier, RVMRegressor
+from forecast_unc import GPRegressor, ReducedRankGPRegressor, RVMClassifier, RVMRegressor
 from forecast_unc._threads import MANY_ROWS, blas_threads
 from forecast_unc.regression import gp, process, rvm, rvm_classifier
+from forecast_unc.regression.reduced_rank.evidence import ReducedRankEvidence
 
 
 def threads() -> set[int]:
@@ -115,11 +116,19 @@ def test_many_fits_in_threads_leave_no_limit_behind():
     [
         (gp.GaussianProcessEvidence, "__call__", GPRegressor()),
         (process.GaussianProcess, "posterior", GPRegressor()),
+        (ReducedRankEvidence, "__call__", ReducedRankGPRegressor()),
         (rvm.RVMRegressor, "_optimize", RVMRegressor()),
         (rvm.RVMRegressor, "_posterior", RVMRegressor()),
         (rvm_classifier, "_train", RVMClassifier()),
     ],
-    ids=["GP search", "GP posterior", "RVM search", "RVM posterior", "RVM classifier"],
+    ids=[
+        "GP search",
+        "GP posterior",
+        "reduced-rank search",
+        "RVM search",
+        "RVM posterior",
+        "RVM classifier",
+    ],
 )
 def test_a_fit_of_few_rows_runs_on_one_thread(module, name, model, monkeypatch):
     seen, original = [], getattr(module, name)

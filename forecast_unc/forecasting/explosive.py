@@ -18,6 +18,7 @@ from forecast_unc._typing import Array
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.posterior_mixture import PosteriorMixture
+from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.regression.regressor import KernelRegressor
 
 # Free runs leave the training values if they are farther out than this many of their ranges, and
@@ -36,10 +37,13 @@ _NOISE_FOR_DIGITS = 2.0
 # Free runs: how many, their longest, and how far out they are followed, in ranges.
 _RUNS, _LONGEST, _FARTHEST = 20, 100, 100.0
 
+# Rows, about, at which the kernel part is looked at: its features are a number a center and row.
+_MOST_ROWS = 10_000
 # The least weight of nodes that stay: with less it is likelier than not that the fit runs away.
 _LEAST_STAYS = 0.5
 
 Mean = Callable[[Array], Array]
+Process = GPRegressor | ReducedRankGPRegressor
 
 
 class Training(NamedTuple):
@@ -97,9 +101,9 @@ def bounded(regressor: KernelRegressor, training: Training) -> tuple[KernelRegre
     why : str
         Empty if the regressor is the one that came.
     """
-    if not isinstance(regressor, GPRegressor) or regressor.prior is None:
+    if not isinstance(regressor, Process) or regressor.prior is None:
         return regressor, ""
-    if regressor.nodes_:
+    if isinstance(regressor, GPRegressor) and regressor.nodes_:
         return _bounded_nodes(regressor, training)
     root = _explodes(regressor, training)
     if root is None:
@@ -136,7 +140,7 @@ def _bounded_nodes(regressor: GPRegressor, training: Training) -> tuple[GPRegres
     return kept, f"{dropped} (weight {1.0 - p:.2g}), as they run away (noise next to none)"
 
 
-def _explodes(regressor: GPRegressor, training: Training) -> float | None:
+def _explodes(regressor: Process, training: Training) -> float | None:
     """The largest root of a process at one set of hyper-parameters that runs away, or None."""
     if not isinstance(regressor.posterior_, KernelPosterior):
         return None
@@ -147,7 +151,8 @@ def _explodes(regressor: GPRegressor, training: Training) -> float | None:
     weights, left = least_squares(training)
     own = regressor.posterior_.weights[-len(weights) - 1 : -1]
     centered = training.X - training.X.mean(axis=0)
-    smooth = regressor.posterior_.mean(training.X) - centered @ own
+    some = slice(None, None, max(1, len(centered) // _MOST_ROWS))
+    smooth = regressor.posterior_.mean(training.X[some]) - centered[some] @ own
     if smooth.std() <= left and regressor.noise_std_ <= _NOISE_FOR_DIGITS * left:
         return None
     root = largest_root(own, training)
@@ -214,8 +219,8 @@ def excess(mean: Mean, training: Training) -> float:
 
 
 def _others(
-    regressor: GPRegressor, weights: Array, training: Training
-) -> Iterator[tuple[GPRegressor, float, str]]:
+    regressor: Process, weights: Array, training: Training
+) -> Iterator[tuple[Process, float, str]]:
     """The process with other linear parts, fitted, their evidence, and what they are.
 
     Weights learned from the same rows cost half a log n each, as in Schwarz's criterion.
@@ -231,7 +236,7 @@ def _others(
     yield other, other.log_evidence_, "no linear part"
 
 
-def _fitted(regressor: GPRegressor, linear: bool | Array, training: Training) -> GPRegressor:
+def _fitted(regressor: Process, linear: bool | Array, training: Training) -> Process:
     """The regressor with another linear part, learned anew."""
-    other: GPRegressor = clone(regressor).set_params(linear=linear)
+    other: Process = clone(regressor).set_params(linear=linear)
     return other.fit(training.X, training.target)

@@ -1,7 +1,7 @@
-"""RVM*: one more basis at every test input, so that uncertainty grows away from the data."""
+"""RVM* and RRGP*: one more basis at every test input, so that uncertainty grows off the data."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, NoReturn, Self
+from typing import ClassVar, NamedTuple, NoReturn, Protocol, Self
 
 import numpy as np
 
@@ -12,32 +12,52 @@ from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.moments import Moments
 
 
-@dataclass(frozen=True, kw_only=True)
-class AugmentedPosterior:
-    r"""Posterior of an RVM whose design gains the basis k(., x*) at each test input x*.
+class Augmentation(NamedTuple):
+    r"""What the basis added at each of k inputs does to mean and variance.
 
-    With phi_* = k(X, x*) on the training inputs, precision a_*, and C the covariance of y,
+    With g the values of the basis at the training inputs, g_* at the test input x_*, precision a_*,
+    and C the covariance of y,
 
     .. math::
-        e = 1 - \phi(x_*)' \Sigma \Phi' \phi_* / s^2, \quad s_* = \phi_*' C^{-1} \phi_*, \quad
-        q_* = \phi_*' C^{-1} y,
+        e = g_* - \phi(x_*)' \Sigma \Phi' g / s^2, \quad s_* = g' C^{-1} g, \quad
+        q_* = g' C^{-1} y,
 
     the mean grows by e q_* / (a_* + s_*) and the variance by e^2 / (a_* + s_*): what conditioning
-    on the data in the enlarged model gives. Far from the data e = 1 and s_* = 0, and the variance
-    returns to 1 / a_* plus noise.
+    on the data in the enlarged model gives.
+    """
+
+    e: Array  # (k,)
+    room: Array  # (k,), a_* + s_*
+    q: Array  # (k,)
+
+
+class AddedBasis(Protocol):
+    """A basis that moves with the test input."""
+
+    @property
+    def prior_var(self) -> float:
+        """Variance that it adds to the function far from all data."""
+        ...
+
+    def __call__(self, X: Array) -> Augmentation:
+        """What it does at the rows of X."""
+        ...
+
+    def gradient(self, X: Array) -> Array:
+        """Gradient of what it adds to the mean, at the rows of X, (n, d)."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class AugmentedPosterior:
+    """Posterior of weights whose design gains a basis at each test input.
 
     Parameters
     ----------
     plain : KernelPosterior
         The posterior without the added basis; its `kernel_var` is 0.
-    inputs : ndarray of shape (n, d)
-        Training inputs, measured from the plain posterior's `input_offset`.
-    whitened : ndarray of shape (r, n)
-        L^-1 P times the features of the training inputs.
-    scaled_residual : ndarray of shape (n,)
-        C^-1 y, which is the residual over the noise variance.
-    augmented_precision : float
-        a_*, inverse prior variance of the added weight, in inverse squared units of y.
+    added : AddedBasis
+        The basis, and what the data say of it.
 
     References
     ----------
@@ -48,10 +68,7 @@ class AugmentedPosterior:
     joint: ClassVar[bool] = True
 
     plain: KernelPosterior
-    inputs: Array
-    whitened: Array
-    scaled_residual: Array
-    augmented_precision: float
+    added: AddedBasis
 
     @property
     def alternatives(self) -> tuple[tuple[float, Self], ...]:
@@ -70,8 +87,8 @@ class AugmentedPosterior:
 
     @property
     def signal_var(self) -> float:
-        """Prior variance of the added weight, to which the function's returns."""
-        return 1.0 / self.augmented_precision
+        """Prior variance of what is added, to which the function's returns."""
+        return self.added.prior_var
 
     @property
     def path_size(self) -> int:
@@ -80,12 +97,13 @@ class AugmentedPosterior:
 
     def mean(self, X: Array) -> Array:
         """Predictive mean at the rows of X, of shape (n,)."""
-        return self.predict(X)[0]
+        e, room, q = self.added(X)
+        return self.plain.mean(X) + e * q / room
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Predictive mean and variance of an observation at the rows of X, each (n,)."""
         mean, var = self.plain.predict(X)
-        _, _, e, room, q = self._augmentation(X)
+        e, room, q = self.added(X)
         return mean + e * q / room, var + e**2 / room
 
     def covariance(self, X: Array) -> Array:
@@ -111,8 +129,67 @@ class AugmentedPosterior:
 
     def gradient(self, X: Array) -> Array:
         """Gradient of the predictive mean in x at the rows of X, of shape (n, d)."""
-        features, own, e, room, q = self._augmentation(X)
-        plain, beta = self.plain, 1.0 / self.noise_var
+        return self.plain.gradient(X) + self.added.gradient(X)
+
+    def moments(self, mean: Array, cov: Array) -> NoReturn:
+        """Raise: the added basis moves with the input, so there is no closed form."""
+        raise ValueError(
+            "method or propagation must be 'taylor' or 'monte_carlo' for "
+            "variance='augmented'; got 'exact'. The added basis moves with the input, so there "
+            "is no closed form; or fit with another variance."
+        )
+
+    def taylor_moments(self, mean: Array, cov: Array) -> Moments:
+        """Moments by Taylor expansion, second derivatives by differences; see `KernelPosterior`."""
+        slope = self.gradient(mean[None])[0]
+        return taylor_by_differences(self.predict, slope, mean, cov, self.plain.lengthscales)
+
+    def _added_std(self, X: Array) -> Array:
+        """Std that the added basis gives at the rows of X, (n,)."""
+        e, room, _ = self.added(X)
+        return np.abs(e) / np.sqrt(room)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelAtInput:
+    r"""RVM*: the basis k(., x*) with a weight of its own, independent of all others.
+
+    Its value at x* is 1. Far from the data e = 1 and s_* = 0, and the variance returns to 1 / a_*
+    plus noise.
+
+    Parameters
+    ----------
+    plain : KernelPosterior
+        The posterior without it.
+    inputs : ndarray of shape (n, d)
+        Training inputs, measured from the plain posterior's `input_offset`.
+    whitened : ndarray of shape (r, n)
+        L^-1 P times the features of the training inputs.
+    scaled_residual : ndarray of shape (n,)
+        C^-1 y, which is the residual over the noise variance.
+    precision : float
+        a_*, inverse prior variance of the added weight, in inverse squared units of y.
+    """
+
+    plain: KernelPosterior
+    inputs: Array
+    whitened: Array
+    scaled_residual: Array
+    precision: float
+
+    @property
+    def prior_var(self) -> float:
+        """Prior variance of the added weight."""
+        return 1.0 / self.precision
+
+    def __call__(self, X: Array) -> Augmentation:
+        """What it does at the rows of X."""
+        return self._with_parts(X)[-1]
+
+    def gradient(self, X: Array) -> Array:
+        """Gradient of what it adds to the mean, at the rows of X, (n, d)."""
+        features, own, (e, room, q) = self._with_parts(X)
+        plain, beta = self.plain, 1.0 / self.plain.noise_var
         pushed = self.whitened @ own  # (r, k)
         # d(e q / room) = by_own . d phi_* + by_features . d phi
         by_own = np.multiply.outer(self.scaled_residual, e / room)
@@ -122,7 +199,7 @@ class AugmentedPosterior:
         by_own *= own
         X0 = X - plain.input_offset
         pull = by_own.T @ self.inputs - X0 * by_own.sum(axis=0)[:, None]
-        out = plain.gradient(X) + pull / plain.lengthscales**2
+        out = pull / plain.lengthscales**2
         for factor in plain.factors:  # Sigma Phi' phi_* / s^2 on the features
             by_whitened = -beta * pushed * (q / room)
             weights = np.linalg.solve(np.tril(factor.chol).T, by_whitened)  # (r, k)
@@ -133,32 +210,14 @@ class AugmentedPosterior:
             out += pull / plain.lengthscales**2 + (factor.linear.T @ weights)[:-1].T
         return np.asarray(out)
 
-    def moments(self, mean: Array, cov: Array) -> NoReturn:
-        """Raise: the added basis moves with the input, so there is no closed form."""
-        raise ValueError(
-            "method or propagation must be 'taylor' or 'monte_carlo' for "
-            "variance='augmented'; got 'exact'. The added basis moves with the input, so there "
-            "is no closed form; or fit with variance='standard'."
-        )
-
-    def taylor_moments(self, mean: Array, cov: Array) -> Moments:
-        """Moments by Taylor expansion, second derivatives by differences; see `KernelPosterior`."""
-        slope = self.gradient(mean[None])[0]
-        return taylor_by_differences(self.predict, slope, mean, cov, self.plain.lengthscales)
-
-    def _added_std(self, X: Array) -> Array:
-        """Std that the added basis gives at the rows of X, (n,)."""
-        _, _, e, room, _ = self._augmentation(X)
-        return np.abs(e) / np.sqrt(room)
-
-    def _augmentation(self, X: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """Whitened features (r, k), phi_* (n, k), e, a_* + s_* and q_*, each (k,)."""
+    def _with_parts(self, X: Array) -> tuple[Array, Array, Augmentation]:
+        """Whitened features (r, k), phi_* (n, k), and what they make."""
         plain = self.plain
         whitened = plain.whiten(*plain.features(X))
         own = squared_exponential(self.inputs, X - plain.input_offset, plain.lengthscales)
-        beta = 1.0 / self.noise_var
+        beta = 1.0 / plain.noise_var
         features = whitened[0] if whitened else np.zeros((0, len(X)))
         pushed = self.whitened @ own
         e = 1.0 - beta * np.einsum("rk,rk->k", features, pushed)
         s = beta * (np.einsum("nk,nk->k", own, own) - beta * np.einsum("rk,rk->k", pushed, pushed))
-        return features, own, e, self.augmented_precision + s, self.scaled_residual @ own
+        return features, own, Augmentation(e, self.precision + s, self.scaled_residual @ own)

@@ -12,7 +12,7 @@ from forecast_unc._checks import check_whole
 from forecast_unc._random import RandomState, generator
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
-from forecast_unc.regression.augmented import AugmentedPosterior
+from forecast_unc.regression.augmented import AugmentedPosterior, KernelAtInput
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.regressor import KernelRegressor, check_rows_in_memory
 from forecast_unc.regression.sparse_bayes import batch
@@ -448,11 +448,11 @@ class RVMRegressor(KernelRegressor):
         rows = X + self._input_offset
         whitened = plain.whiten(*plain.features(rows))
         signal_var = max(float(t @ t) / n - noise_var, noise_var) * scale**2
-        augmented = AugmentedPosterior(
+        added = KernelAtInput(
             plain=plain,
             inputs=X,
             whitened=whitened[0] if whitened else np.zeros((0, n)),
             scaled_residual=(y - plain.mean(rows)) / self.noise_std_**2,
-            augmented_precision=1.0 / signal_var,
+            precision=1.0 / signal_var,
         )
-        return augmented, log_evidence
+        return AugmentedPosterior(plain=plain, added=added), log_evidence

@@ -1,0 +1,330 @@
+"""Reduced-rank Gaussian process regression: cost linear in the rows."""
+
+import copy
+import hashlib
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from forecast_unc._checks import check_whole
+from forecast_unc._random import RandomState, generator
+from forecast_unc._threads import blas_threads
+from forecast_unc._typing import Array
+from forecast_unc.regression.augmented import AugmentedPosterior
+from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.gp_parameters import check_parameters
+from forecast_unc.regression.hyperparameter_search import widening
+from forecast_unc.regression.kernel_posterior import KernelPosterior
+from forecast_unc.regression.learned_prior import LearnedPrior
+from forecast_unc.regression.noisy_inputs.posterior import Hyperparameters
+from forecast_unc.regression.reduced_rank.augmented import CenterAtInput
+from forecast_unc.regression.reduced_rank.evidence import Criterion
+from forecast_unc.regression.reduced_rank.learn import Learner
+from forecast_unc.regression.reduced_rank.posterior import Variance, support
+from forecast_unc.regression.reduced_rank.support import SupportKind
+from forecast_unc.regression.regressor import KernelRegressor, LeadingMeans
+from forecast_unc.regression.standardize import (
+    Lengthscales,
+    column_scale,
+)
+
+_CHOICES = {
+    "support": ("greedy", "random", "kmeans"),
+    "objective": ("evidence", "bound"),
+    "variance": ("corrected", "standard", "augmented"),
+}
+
+
+class ReducedRankGPRegressor(KernelRegressor):
+    r"""Gaussian process through a support set of m centers, at a cost linear in the rows.
+
+    .. math::
+        y = k_u(x)' w + \textstyle\sum_j v_j x_j + v_0 + \varepsilon, \quad
+        w \sim \mathcal N\bigl(0, a^2 K_{uu}^{-1}\bigr), \quad v_j \sim \mathcal N(0, \tau_j^2),
+        \quad \varepsilon \sim \mathcal N(0, s^2),
+
+    with the squared-exponential kernel, linear term and bias of `GPRegressor`, of which this is
+    the projection on m centers. A fit takes O(n m^2) for each step of the search and memory for
+    m x m numbers and a block of rows; a forecast O(m^2 d) a step, however many rows there were.
+
+    Parameters
+    ----------
+    n_support : int, default=200
+        Number m of centers, or that of the rows if there are fewer. More follow a finer function;
+        cost grows with the square.
+    support : {"greedy", "random", "kmeans"}, default="greedy"
+        "greedy" takes rows one by one, each the one of some 59 that raises the objective most;
+        "kmeans" the means of clusters of the rows; "random" any rows. The first two depend on
+        the length-scales: choice and search take turns while that gains a nat, twice at
+        most, on at most 10,000 rows; the last search is on all.
+    objective : {"evidence", "bound"}, default="evidence"
+        What centers and hyper-parameters maximize. "evidence" is the log marginal likelihood of the
+        model whose variance is asked for: of the one above, or with "corrected" of the one where
+        what the centers leave of a row's prior variance is noise of that row (FITC; centers are
+        chosen by that of the model above). "bound" is that of the model above less
+        tr(K - Q) / (2 s^2), a lower bound on the log evidence of the exact process (Titsias 2009):
+        it takes for noise what the centers do not follow, but does not over-fit more than the exact
+        process does.
+    variance : {"corrected", "standard", "augmented"}, default="corrected"
+        "corrected" adds the prior variance that the centers leave, so that the variance returns
+        to the prior's away from them, and has closed forms throughout. "standard" is that of the
+        model above: away from the centers the function has none. "augmented" (RRGP*) adds a
+        center at each test input: there is no closed form for uncertain inputs then, and a
+        prediction costs O(n m).
+    linear : bool or array-like of shape (d,), default=True
+        Include the linear term and a bias. With them the forecast far from the data follows
+        a linear autoregression; without, it returns to the mean. Numbers are the weights of a
+        linear prior mean, in units of y per unit of the inputs: they are kept.
+    prior : {"weak", "shrunk", None}, default="weak"
+        Of the hyper-parameters, as in `GPRegressor`; the variances of "augmented" are not those of
+        Student's t with "shrunk".
+    lengthscales : float or array-like of shape (d,), optional
+        Length-scales in units of the inputs, kept fixed. By default they are learned.
+    noise_std : float, optional
+        Noise standard deviation in units of y, kept fixed. By default it is learned.
+    tol : float, default=1e-6
+        The search ends when a step gains less than this share of the objective.
+    random_state : int, numpy.random.Generator or None
+        Seed of the rows that start values and centers come from, and of "monte_carlo"
+        predictions. None takes the same seed every time for the fit, so that it can be repeated.
+
+    Attributes
+    ----------
+    posterior_ : KernelPosterior or AugmentedPosterior
+        The posterior, from which all predictions are made.
+    support_ : ndarray of shape (m, d)
+        The centers, in units of the inputs.
+    lengthscales_ : ndarray of shape (d,)
+        In units of the inputs; a large one means an input without nonlinear influence.
+    amplitude_ : float
+        Prior std a of the nonlinear part, in units of y.
+    linear_scale_ : ndarray of shape (d,)
+        Prior std of each linear coefficient, in units of y per unit of the input.
+    noise_std_ : float
+        In units of y.
+    log_evidence_ : float
+        The objective in nats, of y less its mean; without the prior.
+    converged_ : bool
+        Whether the kept search ended at a stationary point or at a bound.
+    n_iter_ : int
+        Iterations of the kept search.
+    n_features_in_ : int
+        Number d of inputs.
+
+    References
+    ----------
+    Quinonero-Candela, PhD thesis, DTU (2004), ch. 3; Quinonero-Candela & Rasmussen, JMLR 6 (2005);
+    Snelson & Ghahramani, NIPS 18 (2006); Titsias, AISTATS 2009.
+
+    Examples
+    --------
+    >>> X = np.linspace(-3, 3, 400)[:, None]
+    >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.random.default_rng(0).standard_normal(400)
+    >>> gp = ReducedRankGPRegressor(n_support=12).fit(X, y)
+    >>> mean, std = gp.predict([[0.5]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(1.0)) < 3 * std[0])
+    True
+    """
+
+    most_rows: ClassVar[int | None] = None
+
+    posterior_: KernelPosterior | AugmentedPosterior
+
+    def __init__(
+        self,
+        *,
+        n_support: int = 200,
+        support: SupportKind = "greedy",
+        objective: Criterion = "evidence",
+        variance: Variance = "corrected",
+        linear: bool | ArrayLike = True,
+        prior: Literal["weak", "shrunk"] | None = "weak",
+        lengthscales: Lengthscales = None,
+        noise_std: float | None = None,
+        tol: float = 1e-6,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_support = n_support
+        self.support = support
+        self.objective = objective
+        self.variance = variance
+        self.linear = linear
+        self.prior = prior
+        self.lengthscales = lengthscales
+        self.noise_std = noise_std
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Choose the centers, learn the hyper-parameters and compute the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Inputs.
+        y : array-like of shape (n,)
+            Targets.
+
+        Returns
+        -------
+        ReducedRankGPRegressor
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not one of its choices, or a fixed hyper-parameter is not positive
+            or has the wrong shape.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
+        n, d = X.shape
+        exact = self._exact
+        check_parameters(vars(exact), d)
+        self._check_parameters()
+        input_offset, output_offset = X.mean(axis=0), float(y.mean())
+        mean_weights = np.zeros(d) if isinstance(self.linear, (bool, np.bool_)) else self.linear
+        mean_weights = np.array(mean_weights, dtype=np.float64)
+        rest = y - output_offset - (X - input_offset) @ mean_weights
+        input_scale, output_scale = column_scale(X), float(column_scale(rest[:, None])[0])
+        Z, t = (X - input_offset) / input_scale, rest / output_scale
+        with blas_threads(n):
+            scale = np.append(input_scale, output_scale)
+            rng = generator(0 if self.random_state is None else self.random_state)
+            learner = Learner(Z, t, exact, scale, self.objective, rng)
+            independent = self.objective == "evidence" and self.variance == "corrected"
+            learned = learner.learn(self.n_support, self.support, independent)
+            scales = np.exp(learned.theta)
+            self.lengthscales_ = scales[:d] * input_scale
+            self.amplitude_ = float(scales[d]) * output_scale
+            linear_scale = scales[d + 1] * output_scale * exact._learns_linear
+            self.linear_scale_ = linear_scale / input_scale
+            self.noise_std_ = float(scales[-1]) * output_scale
+            hyper = Hyperparameters(
+                self.lengthscales_,
+                self.amplitude_,
+                np.append(self.linear_scale_, output_scale * exact._learns_linear),
+                self.noise_std_,
+                input_offset,
+                output_offset,
+                1.0 if self.variance == "augmented" else widening(exact.prior, exact.noise_std, n),
+            )
+            self._model = support(learned.centers * input_scale, hyper, mean_weights, independent)
+            self._take_in(X, y, self._model.triangle(), 0)
+        self.support_ = self._model.centers + input_offset
+        self.log_evidence_ = learned.value - n * float(np.log(output_scale))
+        self.converged_, self.n_iter_ = learned.converged, learned.n_iter
+        return self
+
+    def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """A new regressor with the same centers and hyper-parameters, and other data.
+
+        This one is unchanged. Rows that follow those it holds cost O(m^2) each, and give what all
+        of them together would give to roundoff; others O(n m^2).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Inputs.
+        y : array-like of shape (n,)
+            Targets.
+
+        Returns
+        -------
+        ReducedRankGPRegressor
+            A new one, with the posterior of the new data; `log_evidence_` is that of `fit`.
+        """
+        check_is_fitted(self)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
+        X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
+        conditioned = copy.copy(self)
+        held = self._n_rows
+        with blas_threads(len(y)):
+            if len(y) >= held and self._digest == _digest(X[:held], y[:held]):
+                conditioned._take_in(X, y, self._triangle, held)
+            else:
+                conditioned._take_in(X, y, self._model.triangle(), 0)
+        return conditioned
+
+    def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
+        """Means given the first rows alone, with the hyper-parameters of all.
+
+        Rows are taken in one after the other: O(n m^2), and O(m^2) a count.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            The rows that this was fitted or conditioned on.
+        y : ndarray of shape (n,)
+            Their targets.
+        counts : sequence of int
+            How many of the first rows each mean rests on.
+
+        Returns
+        -------
+        callable
+            From one input for each of the counts, (k, d), to the k means, (k,).
+        """
+        posterior = self.posterior_
+        if isinstance(posterior, AugmentedPosterior):
+            return super().leading_means(X, y, counts)
+        weights = np.empty((len(counts), len(posterior.weights)))
+        triangle, held = self._model.triangle(), 0
+        for i in np.argsort(counts, kind="stable"):
+            new = slice(held, counts[i])
+            triangle, held = self._model.with_rows(triangle, X[new], y[new]), counts[i]
+            weights[i] = self._model.weights(triangle)
+
+        def means(inputs: Array) -> Array:
+            phi = np.vstack(posterior.features(inputs))
+            return np.asarray(posterior.output_offset + np.einsum("km,mk->k", weights, phi))
+
+        return means
+
+    def _take_in(self, X: Array, y: Array, triangle: Array, held: int) -> None:
+        """Set the posterior of all rows from the triangle of those held."""
+        self._triangle = self._model.with_rows(triangle, X[held:], y[held:])
+        self._n_rows, self._digest = len(y), _digest(X, y)
+        plain = self._model.posterior(self._triangle, self.variance == "corrected")
+        self.posterior_ = plain
+        if self.variance == "augmented":
+            residual = (y - plain.mean(X)) / plain.noise_var
+            added = CenterAtInput(
+                plain=plain, model=self._model, inputs=X.copy(), scaled_residual=residual
+            )
+            self.posterior_ = AugmentedPosterior(plain=plain, added=added)
+
+    @property
+    def _exact(self) -> GPRegressor:
+        """The process that this is a projection of."""
+        return GPRegressor(
+            linear=self.linear,
+            prior=self.prior,
+            lengthscales=self.lengthscales,
+            noise_std=self.noise_std,
+            tol=self.tol,
+        )
+
+    def _check_parameters(self) -> None:
+        """Raise unless what the exact process does not have is one of its choices."""
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                listed = ", ".join(map(repr, allowed))
+                raise ValueError(
+                    f"{name} must be one of {listed}; got {getattr(self, name)!r}. "
+                    f"Use {allowed[0]!r} unless you compare."
+                )
+        if isinstance(self.prior, LearnedPrior):
+            raise ValueError(
+                f"prior must be 'weak', 'shrunk' or None; got {self.prior!r}. A learned one is for "
+                "GPRegressor."
+            )
+        check_whole("n_support", self.n_support, 1, "200 is a good start.")
+
+
+def _digest(X: Array, y: Array) -> bytes:
+    """Fingerprint of rows: 1 s a GB, where they themselves would have to be kept."""
+    parts: list[Any] = [np.ascontiguousarray(X), np.ascontiguousarray(y)]
+    return b"".join(hashlib.blake2b(part).digest() for part in parts)

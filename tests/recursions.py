@@ -98,7 +98,7 @@ def sample_paths(
     p, n = model.depth, len(history)
     everything, nothing = np.ones(n, dtype=bool), np.zeros(n)
     cov = history_cov / transform.scale**2
-    start = RunIn(n, past.levels[-p:], cov, everything, everything, nothing)
+    start = RunIn(n, past.levels[-p:], cov, everything, everything, nothing, everything)
     return sample_paths_from(model, start, past, future, method)
 
 

@@ -679,6 +679,15 @@ def test_those_that_kill_are_found_whatever_a_pool_holds(monkeypatch, deadly, he
     assert all(tried.count(i) >= 2 for i in deadly)
 
 
+def test_a_pool_that_dies_before_it_has_anything_is_the_callers_error(monkeypatch):
+    def outcomes(*arguments):
+        raise TerminatedWorkerError("gone")
+
+    monkeypatch.setattr(jobs, "_outcomes", outcomes)
+    with pytest.raises(TerminatedWorkerError, match="gone"):
+        jobs.run_jobs(str, [1, 2], n_jobs=2, progress=False, title="")
+
+
 # --- backtests
 
 

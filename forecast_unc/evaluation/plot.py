@@ -413,8 +413,8 @@ def _sizes(backtest: _Scored) -> Iterator[tuple[str, int, str]]:
     )
     apart, n = 0, int(one["pit"].count())
     for rows in by_series:
-        horizons, free = rows[rows["pit"].notna()].groupby("origin"), None
-        for origin, end in horizons["time"].max().items():
+        horizons, free = rows.groupby("origin"), None
+        for origin, end in horizons["time"].max()[horizons["pit"].count() > 0].items():
             if free is None or origin >= free:
                 apart, free = apart + 1, end
     if apart < n:

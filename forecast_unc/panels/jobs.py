@@ -105,9 +105,11 @@ def run_jobs(
                     outcomes[i] = outcome
                     bar.update()
             except (TerminatedWorkerError, *killed_worker()):
+                begun = set(sent)
+                if not begun:
+                    raise
                 await_workers()
-                waiting = sorted(set(group) - set(sent))
-                lost = sorted(set(sent) - set(outcomes))
+                waiting, lost = sorted(set(group) - begun), sorted(begun - set(outcomes))
                 if len(lost) == 1 and lost[0] in suspected:
                     outcomes[lost[0]] = Outcome(None, _DIED, ())
                     bar.update()

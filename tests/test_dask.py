@@ -160,6 +160,7 @@ def test_a_series_that_kills_its_workers_is_a_row(client, panel):
 
 
 def forecast_part(part: pd.DataFrame) -> pd.DataFrame:
+    part = part.sort_values(["unique_id", "ds"])  # of which a shuffle does not keep the order
     ahead = forecast_panel(part, baselines.SeasonalNaive(), 2, levels=(90,), freq="MS")
     return ahead.astype({"error": "string"})  # of object columns Dask cannot tell the type
 

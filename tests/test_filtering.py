@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 
-from forecast_unc import GPRegressor, RVMRegressor
+from forecast_unc import Forecaster, GPRegressor, RVMRegressor
 from forecast_unc.forecasting import filtering
 from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import lag_embedding
@@ -264,6 +265,45 @@ def test_what_a_gap_tells_of_the_function_by_importance_sampling():
     error = std[4:] * np.sqrt(1 / 5_000 + 1 / 4_000)  # of effectively so many independent paths
     np.testing.assert_array_less(np.abs(sampled.mean(axis=0) - mean[4:]), 5 * error)
     np.testing.assert_allclose(sampled.std(axis=0) / std[4:], 1.0, atol=0.08)
+
+
+@pytest.mark.parametrize("propagation", ["exact", "monte_carlo"])
+def test_known_rows_that_were_not_learned_from_tell_of_the_function(propagation):
+    """After a missing value; by dense conditioning on the rows that are complete."""
+    rng = np.random.default_rng(0)
+    lags, levels = (1, 12), np.zeros(120)
+    for t in range(12, 120):
+        levels[t] = np.sin(2.0 * levels[t - 1]) + 0.3 * levels[t - 12]
+        levels[t] += 0.4 * rng.standard_normal()
+    regressor = GPRegressor(linear=False, lengthscales=2.0, noise_std=0.2)
+    model = Forecaster(regressor, lags=lags).fit(pd.Series(levels[:45]))
+    y = levels[50:110] + 2.0  # where few rows were
+    y[-11] = np.nan
+    moved = model.apply(pd.Series(y, np.arange(50, 110)))
+    one = moved.models_[0]
+    gp = one.regressor
+    z = (one.past.levels - one.differencing.shift) / one.differencing.scale
+    _, X, target = model.models_[0].training_rows()
+    at = np.arange(len(z) - 10, len(z))
+    at = at[~np.isnan(z[at - 1]) & ~np.isnan(z[at - 12])]
+    assert len(at) == 9
+    rows = np.vstack([X, np.column_stack([z[at - 1], z[at - 12]])])
+    conditioned = gp.condition(rows, np.append(target, z[at]))
+    mean, std = conditioned.predict([[z[-1], z[-12]]], return_std=True)
+    options = {"n_samples": 20_000, "random_state": 0} if propagation == "monte_carlo" else {}
+    ahead = moved.forecast(1, propagation=propagation, **options)
+    scale = one.differencing.scale
+    found = (ahead.mean.iloc[0] - one.differencing.shift) / scale, ahead.std.iloc[0] / scale
+    alone, spread = gp.predict([[z[-1], z[-12]]], return_std=True)
+    assert std[0] < 0.8 * spread[0]  # what they tell
+    assert abs(mean[0] - alone[0]) > 0.3 * std[0]
+    # the row of the missing value tells a little, too
+    atol = 0.1 * std[0]
+    np.testing.assert_allclose(found[0], mean[0], atol=atol)
+    np.testing.assert_allclose(found[1], std[0], atol=atol)
+    tiny = pd.Series(np.where(np.arange(60) > 49, 1e-9, 0.0), np.arange(50, 110))
+    as_noisy = model.apply(pd.Series(y, tiny.index), y_std=tiny).forecast(1)
+    np.testing.assert_allclose(moved.forecast(1).std, as_noisy.std, rtol=1e-4)
 
 
 # What is read, and from where it starts

@@ -153,8 +153,9 @@ def state_at_origin(model: OneStepModel, past: Past, method: Method) -> State:
     cov = np.zeros((p + 1, p + 1))  # of the last p levels and the next
     cov[:p, :p] = start.cov
     for t in range(start.now, n):
-        if start.known[t] and not np.any(cov[lagged, lagged]) and not np.any(cov[own, own]):
-            # known, and of known inputs: it tells nothing of the others
+        known = start.known[t] and not (np.any(cov[lagged, lagged]) or np.any(cov[own, own]))
+        if known and (function is None or start.learned_from(model, t)):
+            # of known inputs, and nothing new of the function: it tells nothing of the others
             trajectory.append(0.0)
             trajectory.revise(past.levels[t : t + 1])
             cov[p] = cov[:, p] = 0.0

@@ -133,7 +133,7 @@ class FunctionError:
         return Shared(float(known @ self._innovations), float(known @ known), cross)
 
     def skip_step(self) -> None:
-        """Enter a step whose input and level are known: it has nothing in common with others."""
+        """Enter a step of known input and level that was learned from: it shares no error."""
         self._damping[self.step] = 0.0
         self.step += 1
 

@@ -156,6 +156,7 @@ class _Paths:
     ) -> None:
         self.model, self.start, self.past, self.future = model, start, past, future
         self.n, self.rng, self.limit = n, rng, model.limit(past.levels)
+        self.path_consistent = path_consistent and model.posterior.joint
         self.steps = len(past.levels) - start.now + len(future.exog)
         # points in the place of draws are those of innovations, given what a path has seen
         conditioned = not isinstance(rng, np.random.Generator)
@@ -197,8 +198,9 @@ class _Paths:
     def _pass(self, t: int) -> None:
         """One step on the way to the origin, given what was observed at its end."""
         start, y = self.start, self.past.levels[t]
-        inputs_known = self._inputs_known(t)
-        if start.known[t] and inputs_known:  # tells nothing of the others
+        # of known inputs, and nothing new of the function: it tells nothing of the others
+        told = not self.path_consistent or start.learned_from(self.model, t)
+        if told and start.known[t] and self._inputs_known(t):
             self.trajectory.append(0.0)
             self.trajectory.revise(np.full((self.n, 1), y))
             return

@@ -351,10 +351,21 @@ def test_bands_are_calibrated_on_request():
     assert not automatic.ensemble_.calibrate
 
 
+def test_at_smoothed_inputs_the_length_scales_alone_are_learned_anew(monkeypatch):
+    y = noisy_mackey_glass(160, 0.02)[1]
+    smoothed = Forecaster(GP, lags=4, noise="observation").fit(y).models_[0].regressor
+    monkeypatch.setattr(ErrorsInVariablesGP, "_smoothed", lambda self, *rows: self)
+    before = Forecaster(GP, lags=4, noise="observation").fit(y).models_[0].regressor
+    for name in ("amplitude_", "noise_std_", "observation_std_", "log_evidence_"):
+        assert getattr(smoothed, name) == pytest.approx(getattr(before, name), rel=1e-6)
+    np.testing.assert_allclose(smoothed.linear_scale_, before.linear_scale_, rtol=0.02)
+    assert not np.allclose(smoothed.lengthscales_, before.lengthscales_, rtol=0.01)
+
+
 # The rows on the way to an origin
 
 
-def test_what_was_not_learned_tells_of_the_function():
+def test_what_was_learned_is_known_by_time_and_value():
     y = noisy_mackey_glass(240, 0.01)[1]
     model = Forecaster(GP, lags=6, noise="both").fit(y[:140])
     ahead = model.forecast(8)

@@ -485,6 +485,8 @@ def test_a_model_without_regressors_is_told_so(series):
     message = "frame must have no further columns for Never, which takes no regressors; got ['x']."
     with pytest.raises(ValueError, match=re.escape(message)):
         forecast_panel(frame, Never(), 2, exog=frame[["unique_id", "ds", "x"]])
+    with pytest.raises(ValueError, match=re.escape(message.replace("Never", "SeasonalNaive"))):
+        backtest_panel(frame, baselines.SeasonalNaive(1), 2, n_origins=2)
 
 
 def test_frequencies_of_other_times(series):

@@ -2,9 +2,9 @@
 
 Where one of them diverges, and all that do have no more than a tenth of the probability, its steps
 from there on are taken from those that go further: independent of its own before, with the mean and
-covariance of their mixture. So these steps are those of the posterior without it, and the first
-steps do not depend on the horizon. A band can cover too little by the probability that was lost,
-and no more. With more than a tenth the forecast diverges.
+covariance of their mixture. So mean and covariance of these steps are those without it, and the
+first steps do not depend on the horizon. A band can cover too little by the probability that was
+lost, and no more. With more than a tenth the forecast diverges.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ def by_alternative(model: OneStepModel, method: Method) -> list[Alternative]:
     """Each model of which one is right, with its probability and the method for it.
 
     Of sample paths each gets its share, by rounding, and draws of its own. One that would get
-    fewer than two is left out: without a second path it has no variance.
+    fewer than three is left out: of so few a variance means nothing.
 
     Parameters
     ----------

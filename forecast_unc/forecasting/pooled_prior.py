@@ -26,7 +26,7 @@ class PooledPrior:
         By specification, as `choices_` describes it: lags, differences, transform, prior mean,
         calendar, and how many regressors.
     n_series : int
-        Series that it was learned from.
+        Series that it was learned from: those that could be used.
 
     Examples
     --------
@@ -42,7 +42,8 @@ class PooledPrior:
     n_series: int
 
     def __repr__(self) -> str:
-        return f"PooledPrior({self.n_series} series, {len(self.kinds)} specifications)"
+        kinds = len(self.kinds)
+        return f"PooledPrior({self.n_series} series, {kinds} specification{'s' * (kinds != 1)})"
 
     def __str__(self) -> str:
         lines = [f"prior of {self.n_series} series"]

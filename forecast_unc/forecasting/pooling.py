@@ -6,8 +6,8 @@ under it, once, and the modes and curvatures of the log hyper-parameters give th
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from tqdm.auto import tqdm
 
+from forecast_unc._checks import check_jobs
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.ensemble import Ensemble
@@ -87,7 +88,21 @@ def learn_prior(
     """
     forecaster = Forecaster() if forecaster is None else forecaster
     check_poolable(forecaster)
-    histories = [History.checked(y) for y in series]
+    check_jobs(n_jobs)
+    if isinstance(series, (pd.Series, pd.DataFrame, Mapping)):
+        raise TypeError(
+            f"series must be a list of Series; got {type(series).__name__}. For a long frame use "
+            "[y for _, y in frame.set_index(times).groupby(ids)[target]], or forecast_panel(pool=)."
+        )
+    histories = []
+    for i, y in enumerate(series):
+        try:
+            histories.append(History.checked(y))
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"series must hold series as for Forecaster.fit; got one at position {i} of which: "
+                f"{error}"
+            ) from error
     return learned_from(histories, forecaster, n_jobs, progress)
 
 
@@ -108,6 +123,11 @@ def check_poolable(forecaster: object) -> None:
         raise ValueError(
             "forecaster must have the default regressor and noise='process' for a learned prior; "
             f"got {forecaster!r}. Leave both out."
+        )
+    if forecaster.prior is not None:
+        raise ValueError(
+            "forecaster must have no prior where one is learned or given; got "
+            f"{forecaster.prior!r}. Leave it out."
         )
 
 
@@ -137,16 +157,18 @@ def learned_from(
         for kind, sets in _by_kind(seen).items()
     }
     if not kinds:
+        most = Counter(kind for one in seen for kind in one).most_common(1)
         raise ValueError(
             f"series must hold {LEAST_SETS} or more with the same specification; got "
-            f"{len(histories)} series, of which no {LEAST_SETS} have one in common. Give more."
+            f"{len(histories)} series, and {most[0][1] if most else 0} with the most frequent one. "
+            "Constant and too short ones do not count. Give more, or do not pool."
         )
     modes = run(_modes, plain.set_params(prior=PooledPrior(kinds, len(histories))), histories)
     for kind, found in _by_kind(modes).items():
         if kind in kinds:
             mode, var = (np.array(column) for column in zip(*found, strict=True))
             kinds[kind] = kinds[kind].sharpened(mode, var)
-    return PooledPrior(kinds, len(histories))
+    return PooledPrior(kinds, sum(bool(one) for one in seen))
 
 
 def _each(

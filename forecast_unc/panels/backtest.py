@@ -115,13 +115,18 @@ def backtest_panel(
     check_arguments(
         steps=steps, n_origins=n_origins if origins is None else None, n_jobs=n_jobs, **options
     )
-    contenders(forecaster, compare)
+    own, *_ = contenders(forecaster, compare)
     bounds = {f"{end}_{percent(level)}" for level in coverage for end in ("lower", "upper")}
     if id_col in {*_OWN, *bounds}:
         raise ValueError(
             f"id_col must not be a column of a backtest; got {id_col!r}. Rename the column."
         )
     panel = Panel.checked(to_pandas(frame, "frame"), Columns(id_col, time_col, target_col), freq)
+    if panel.exog is not None and not own.can.exog:
+        raise ValueError(
+            f"frame must have no further columns for {type(forecaster).__name__}, which takes no "
+            f"regressors; got {list(panel.exog.columns)}. Leave them out."
+        )
     options |= {"n_origins": n_origins, "origins": origins, "coverage": coverage}
     outcomes = run_jobs(
         partial(_backtest, forecaster, steps, options),

@@ -173,7 +173,7 @@ def forecast_panel(
             f"frame must have no further columns for {type(forecaster).__name__}, which takes no "
             f"regressors; got {list(panel.exog.columns)}. Leave them out, frame[{list(columns)}]."
         )
-    if pool is not None:
+    if pool is not None and (len(panel) or isinstance(pool, PooledPrior)):
         forecaster = _with_prior(forecaster, pool, panel, n_jobs, progress)
     request = _Request(clone(forecaster, safe=False), steps, levels, options)
     outcomes = run_jobs(

@@ -11,9 +11,9 @@ JITTER = 1e-8
 """Variance of an error of the function's value at each center, in squared amplitudes.
 
 Centers that nearly coincide would make the matrix of their kernels singular. The model with these
-errors is a model too: evidence, gradient and posterior are exactly its own. Its function has no
-less than this variance at a center, that of the least noise of `GPRegressor`. With 1e-6 the error
-of a smooth function without noise was 7e-4 in the place of 1.5e-4 (2000 rows, 200 centers).
+errors is a model too: evidence, gradient and posterior are exactly its own. The centers leave the
+function no more than this variance there, that of the least noise of `GPRegressor`. With 1e-6 the
+error of a smooth function without noise was 7e-4 in the place of 1.5e-4 (2000 rows, 200 centers).
 """
 
 # Rows of a block: (500, 512) numbers take 2 MB. Products of 256 to 1024 columns ran at the same

@@ -29,8 +29,8 @@ class IndependentRestEvidence(ReducedRankEvidence):
         f_i = \frac{\partial(-\log p)}{\partial \lambda_i}
         = \tfrac12 \bigl(1/\lambda_i - \phi_i' B^{-1} \phi_i / \lambda_i^2 - \alpha_i^2\bigr),
 
-    and the gradients in K_uf and K_uu gain -2 a^2 K_uu^-1 k_i f_i and a^2 L^-T V diag(f) V' L^-1:
-    twice the multiply-adds of `ReducedRankEvidence`.
+    and the gradients in K_uf and K_uu gain -2 a^2 (K_uu + j I)^-1 k_i f_i and
+    a^2 L^-T V diag(f) V' L^-1: twice the multiply-adds of `ReducedRankEvidence`.
 
     References
     ----------

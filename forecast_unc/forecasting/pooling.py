@@ -21,9 +21,8 @@ from tqdm.auto import tqdm
 from forecast_unc._checks import check_jobs
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.ensemble import Ensemble
 from forecast_unc.forecasting.forecaster import Forecaster
-from forecast_unc.forecasting.model import training_rows
+from forecast_unc.forecasting.model import FittedModel, training_rows
 from forecast_unc.forecasting.pooled_prior import PooledPrior
 from forecast_unc.forecasting.specification import Arguments, Specification, resolve
 from forecast_unc.regression.gp import GPRegressor
@@ -194,11 +193,11 @@ def _by_kind(found: list[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _linear(forecaster: Forecaster, history: History) -> dict[str, _Seen]:
-    """What a series says of linear weights and drift; of several windows the first, the longest."""
+    """What a series says of linear weights and drift."""
     found: dict[str, _Seen] = {}
-    for one in _resolved(forecaster, history):
-        kind, regressor = one.kind(history.exog.shape[1]), one.regressor
-        if kind in found or not isinstance(regressor, GPRegressor):
+    for kind, one in _specifications(forecaster, history).items():
+        regressor = one.regressor
+        if not isinstance(regressor, GPRegressor):
             continue
         try:
             X, y = training_rows(one, history)
@@ -211,31 +210,34 @@ def _linear(forecaster: Forecaster, history: History) -> dict[str, _Seen]:
     return found
 
 
-def _resolved(forecaster: Forecaster, history: History) -> tuple[Specification, ...]:
-    """The specifications of a series; none if there are none that suit it."""
-    arguments = Arguments(**forecaster.get_params(deep=False))
-    arguments.check()
-    try:
-        return resolve(arguments, history).specifications
-    except ValueError:
-        return ()
-
-
 def _modes(forecaster: Forecaster, history: History) -> dict[str, tuple[Array, Array]]:
     """Modes and variances of a series' log hyper-parameters."""
-    arguments = Arguments(**forecaster.get_params(deep=False))
     found: dict[str, tuple[Array, Array]] = {}
     with blas_threads(0):
-        try:
-            ensemble = Ensemble.fit(resolve(arguments, history), history)
-        except ValueError:
-            return found
-        for model in ensemble.models:
-            kind = model.specification.kind(history.exog.shape[1])
-            regressor = model.regressor
-            if kind in found or not isinstance(regressor, GPRegressor):
+        for kind, one in _specifications(forecaster, history).items():
+            if not isinstance(getattr(one.regressor, "prior", None), LearnedPrior):
                 continue
-            if isinstance(regressor.prior, LearnedPrior):
+            try:
+                model = FittedModel.fit(one, history)
+            except ValueError:
+                continue
+            if isinstance(model.regressor, GPRegressor):
                 _, X, y = model.training_rows()
-                found[kind] = regressor.log_hyperparameters(X, y)
+                found[kind] = model.regressor.log_hyperparameters(X, y)
+    return found
+
+
+def _specifications(forecaster: Forecaster, history: History) -> dict[str, Specification]:
+    """The specifications of a series by kind: of several windows the first, which is the longest.
+
+    None if there are none that suit it.
+    """
+    arguments = Arguments(**forecaster.get_params(deep=False))
+    arguments.check()
+    found: dict[str, Specification] = {}
+    try:
+        for one in resolve(arguments, history).specifications:
+            found.setdefault(one.kind(history.exog.shape[1]), one)
+    except ValueError:
+        return {}
     return found

@@ -252,8 +252,8 @@ class GPRegressor(KernelRegressor):
         S = None if S is None else S / np.outer(rows.input_scale, rows.input_scale)
         if S is not None and self.noisy_inputs is None:
             evidence = BlurredEvidence(evidence, np.diagonal(S))
-        space = self._search_space(evidence, rows.input_scale, scale)
-        objective = Objective(evidence, space, LEAST_NOISE_RATIO if self.noise_std is None else 0.0)
+        objective = self._objective(evidence, rows.input_scale, scale)
+        space = objective.space
         self._rows: NoisyRows | None = None
         self.input_cov_, self.rounds_ = np.zeros((d, d)), list[Round]()
         found = None
@@ -302,10 +302,8 @@ class GPRegressor(KernelRegressor):
             Where the evidence is convex, as if it said nothing.
         """
         rows = copy.copy(self)._standardized(X, y)
-        space = self._search_space(rows.evidence, rows.input_scale, rows.output_scale)
-        objective = Objective(
-            rows.evidence, space, LEAST_NOISE_RATIO if self.noise_std is None else 0.0
-        )
+        objective = self._objective(rows.evidence, rows.input_scale, rows.output_scale)
+        space = objective.space
         mode, var = np.full((2, len(space.free)), np.nan)
         mode[space.free] = self._mode
         log_std = space.log_std[space.free]
@@ -491,6 +489,13 @@ class GPRegressor(KernelRegressor):
         self.posterior_ = PosteriorMixture(
             tuple(node.posterior_ for node in self.nodes_), self.node_weights_
         )
+
+    def _objective(
+        self, evidence: GaussianProcessEvidence, input_scale: Array, output_scale: float
+    ) -> Objective:
+        """What is minimized."""
+        space = self._search_space(evidence, input_scale, output_scale)
+        return Objective(evidence, space, LEAST_NOISE_RATIO if self.noise_std is None else 0.0)
 
     def _search_space(
         self, evidence: GaussianProcessEvidence, input_scale: Array, output_scale: float

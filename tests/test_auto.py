@@ -1,12 +1,20 @@
 """The automatic forecaster: what it chooses, says, takes and refuses."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import BayesianRidge
 
-from forecast_unc import Forecaster, GPRegressor, RVMRegressor, load_model
+from forecast_unc import (
+    Forecaster,
+    GPRegressor,
+    ReducedRankGPRegressor,
+    RVMRegressor,
+    load_model,
+)
 from forecast_unc.forecasting.averaging import Averaging
 
 
@@ -235,6 +243,62 @@ def test_max_train_is_every_members():
     assert len(model.models_) == 4
     both = Forecaster().fit(monthly(120))
     assert sorted(parts(both, "max_train")) == [72] * 4 + [400] * 4
+
+
+def long_series(n, seed=0):
+    """Noise around a season of 7 and a slow one of 800 steps."""
+    t, rng = np.arange(n), np.random.default_rng(seed)
+    y = 10 + np.sin(2 * np.pi * t / 7) + 2 * np.sin(2 * np.pi * t / 800)
+    return pd.Series(y + 0.3 * rng.standard_normal(n))
+
+
+def test_long_series_are_learned_whole_by_reduced_rank():
+    y = long_series(1700)
+    model = Forecaster(seasonal_period=7, random_state=0).fit(y)
+    whole = [m for m in model.models_ if isinstance(m.regressor, ReducedRankGPRegressor)]
+    assert [m.specification.max_train for m in whole] == [None, None]
+    assert [m.n_rows for m in whole] == [1692, 1691]  # the second has differences
+    for one in whole:
+        assert len(one.regressor.support_) == 100
+        assert one.regressor.objective == "bound"
+    chosen = [line for line in model.choices_ if "reduced rank" in line]
+    assert len(chosen) == 2
+    assert re.search(r"1692 rows: levels, .*; reduced rank, 100 centers", chosen[0])
+    recent = [m for m in model.models_ if m not in whole]
+    assert {m.n_rows for m in recent} == {72, 400}
+
+
+@pytest.mark.parametrize(
+    ("options", "n_rows"), [({}, 2496), ({"max_train": 2200}, 2200), ({"max_train": 300}, 300)]
+)
+def test_lags_of_ones_own_have_a_reduced_rank_above_2000_rows(options, n_rows):
+    model = Forecaster(lags=4, **options).fit(long_series(2500))
+    fitted = model.models_[0]
+    assert fitted.n_rows == n_rows
+    reduced = isinstance(fitted.regressor, ReducedRankGPRegressor)
+    assert reduced == (n_rows > 2000)
+    assert model.choices_[-1].endswith(
+        "as given; reduced rank for more than 2000 rows" if reduced else "as given"
+    )
+    exact = Forecaster(GPRegressor(), lags=4, max_train=300).fit(long_series(2500))
+    assert isinstance(exact.models_[0].regressor, GPRegressor)
+
+
+def test_a_given_reduced_rank_learns_from_all_rows():
+    model = Forecaster(ReducedRankGPRegressor(n_support=10)).fit(long_series(1000))
+    assert {m.n_rows for m in model.models_} == {998, 988, 999 - 12}
+    assert all(len(m.regressor.support_) == 10 for m in model.models_)
+    capped = Forecaster(ReducedRankGPRegressor(n_support=10), max_train=200)
+    assert {m.n_rows for m in capped.fit(long_series(1000)).models_} == {200}
+
+
+@pytest.mark.parametrize(
+    "options", [{"noise": "both", "calibrate": False}, {"regressor": BayesianRidge()}]
+)
+def test_there_is_no_reduced_rank_with_two_noises_or_another_regressor(options):
+    model = Forecaster(seasonal_period=7, max_train=60, **options).fit(long_series(1700))
+    assert not any(isinstance(m.regressor, ReducedRankGPRegressor) for m in model.models_)
+    assert {m.n_rows for m in model.models_} == {60}
 
 
 @pytest.mark.parametrize("regressor", [RVMRegressor(), BayesianRidge()], ids=["rvm", "ridge"])

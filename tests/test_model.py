@@ -176,7 +176,7 @@ def test_root_of_a_covariance_of_any_rank(rank):
 
 
 @pytest.mark.parametrize("n", [4000, 100_000])
-@pytest.mark.parametrize("regressor", [None, RVMRegressor()], ids=["gp", "rvm"])
+@pytest.mark.parametrize("regressor", [GPRegressor(), RVMRegressor()], ids=["gp", "rvm"])
 def test_more_rows_than_a_regressor_can_have_are_an_error_before_any_work(
     monkeypatch, n, regressor
 ):
@@ -186,7 +186,7 @@ def test_more_rows_than_a_regressor_can_have_are_an_error_before_any_work(
     for kind in (GPRegressor, RVMRegressor):
         monkeypatch.setattr(kind, "fit", unasked)
     y = pd.Series(np.random.default_rng(0).standard_normal(n))
-    most = (regressor or GPRegressor()).most_rows
+    most = regressor.most_rows
     message = f"max_train must be given for more than {most} training rows; got {n - 2}, of which "
     with pytest.raises(ValueError, match=f"{message}.* Pass max_train={most} or fewer"):
         Forecaster(regressor, lags=2).fit(y)

@@ -157,7 +157,7 @@ def test_candidates_of_quarters():
     assert candidates(np.arange(1.0, 100.0), (4,))[-1].prior_mean == "seasonal"
 
 
-@pytest.mark.parametrize(("n", "rows"), [(72, [400]), (73, [400, 72]), (2000, [400, 72])])
+@pytest.mark.parametrize(("n", "rows"), [(72, [400]), (73, [400, 72]), (800, [400, 72])])
 def test_candidates_of_months_are_learned_from_recent_rows_too(n, rows):
     expected = [
         (1, (1,), None, "shrunk", "fourier"),
@@ -168,7 +168,7 @@ def test_candidates_of_months_are_learned_from_recent_rows_too(n, rows):
     assert kinds(np.arange(1.0, n + 1.0), (12,)) == [(*kind, r) for r in rows for kind in expected]
 
 
-@pytest.mark.parametrize(("n", "rows"), [(180, [400, 104]), (1000, [400, 208, 104])])
+@pytest.mark.parametrize(("n", "rows"), [(180, [400, 104]), (800, [400, 208, 104])])
 def test_candidates_of_weeks_take_the_season_from_the_lags_but_for_one(n, rows):
     expected = [
         (53, (1,), None, "shrunk", None),
@@ -182,7 +182,7 @@ def test_candidates_of_weeks_take_the_season_from_the_lags_but_for_one(n, rows):
 @pytest.mark.parametrize(("period", "rows"), [(200, {400, 800}), (365, {400, 800, 730})])
 def test_long_seasons_are_learned_from_800_rows_at_most(period, rows):
     found = candidates(np.arange(1.0, 5001.0), (period,))
-    assert {s.rows for s in found} == rows
+    assert {s.rows for s in found} == {*rows, None}
     assert len(set(found)) == len(found)
 
 
@@ -196,6 +196,38 @@ def test_candidates_of_two_seasons():
     assert lately == replace(seasonal, rows=400)
     assert {s.rows for s in (seasonal, levels, more)} == {800}
     assert candidates(np.arange(1.0, 401.0), (24, 168))[-1].prior == "weak"
+
+
+@pytest.mark.parametrize(
+    ("periods", "longest", "kinds"),
+    [
+        ((), 1600, [("levels", 12), ("last", 12)]),
+        ((52,), 800, [("levels", 53), ("changes", 53)]),
+        ((7, 365), 1600, [("levels", 366), ("twice", 737), ("seasonal", 366)]),
+    ],
+)
+def test_all_rows_of_long_series_count(periods, longest, kinds):
+    """Where there are twice as many as the other candidates learn from, and beside these."""
+    y = np.arange(1.0, 3001.0)
+    recent = candidates(y[:longest], periods)
+    assert None not in {s.rows for s in recent}
+    found = candidates(y, periods)
+    whole = [s for s in found if s.rows is None]
+    assert [s for s in found if s.rows is not None] == list(recent)
+    assert [s.lags[-1] for s in whole] == [lag for _, lag in kinds]
+    for one, (kind, _) in zip(whole, kinds, strict=True):
+        assert one.differences == ((1,) if kind == "changes" else ())
+        named = {"last": "last", "seasonal": "seasonal"}.get(kind, "zero")
+        assert one.prior_mean == named
+    assert candidates(y[: longest + 1], periods)[len(recent)].rows is None
+    explained = candidates(y, periods, regressors=True)
+    assert [s.prior_mean for s in explained if s.rows is None] == ["zero"] * max(1, len(periods))
+
+
+def test_deeper_lags_are_those_the_series_can_have():
+    whole = [s for s in candidates(np.arange(1.0, 2001.0), (7, 365)) if s.rows is None]
+    assert [s.lags[-1] for s in whole] == [366, 366, 366]
+    assert set(whole[1].lags) - set(whole[0].lags) == {21, 28}
 
 
 @pytest.mark.parametrize("periods", [(), (4,), (12,), (52,), (24, 168)])

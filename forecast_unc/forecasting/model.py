@@ -394,7 +394,7 @@ def _check_rows(specification: Specification, history: History) -> None:
             f"max_train must be given for more than {most} training rows; got {n_complete}, of "
             f"which {type(specification.regressor).__name__} would keep matrices of "
             f"{8e-9 * n_complete**2:.2g} GB, at a time that grows with their cube. Pass "
-            f"max_train={most} or fewer to learn from the last rows."
+            f"max_train={most} or fewer to learn from the last rows, or ReducedRankGPRegressor()."
         )
 
 

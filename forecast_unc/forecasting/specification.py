@@ -20,6 +20,7 @@ from forecast_unc.forecasting.pooled_prior import PooledPrior
 from forecast_unc.forecasting.selection import Candidate, averaging, candidates, seasons_in
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.predictor import as_kernel_regressor
+from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.regression.regressor import KernelRegressor
 from forecast_unc.series.calendar import (
     Calendar,
@@ -34,6 +35,12 @@ MIN_ROWS = 3
 # Of the evidence: half the time of 1e-10, and no different in the scores of M4. With several
 # seasons and their many rows, and only there, 1e-5 is no different either.
 _TOLERANCE, _LOOSE = 1e-6, 1e-5
+# The most rows of an exact process where the choice is left open: a fit to 2000 takes minutes.
+_MOST_EXACT = 2000
+# Of a reduced-rank process: rows that its hyper-parameters are learned from, and centers where it
+# is one model of several. With so many rows the bound's bands are right; those of the evidence are
+# too wide (births: MSIS 2.3 and 3.3).
+_SEARCH_ROWS, _CENTERS = 5000, 100
 # Groups of linear weights in GPRegressor; the first is shrunk.
 _LAG_GROUP = {"shrunk": 0, "free": 1, None: -1}
 
@@ -132,6 +139,18 @@ class Arguments:
                 f"noise must be 'process' for {self.regressor!r}; got {self.noise!r}. Use "
                 "GPRegressor(), without noisy_inputs and weights of one's own."
             )
+
+    def is_long(self, history: History) -> bool:
+        """Whether the default regressor is of reduced rank, which has noise of the process alone.
+
+        Where candidates are chosen, those of the last rows are not: `max_train` says otherwise.
+        """
+        n_rows = int((~np.isnan(history.y)).sum())
+        if self.max_train is not None:
+            n_rows = min(n_rows, self.max_train)
+        elif is_auto(self.lags):
+            return False
+        return n_rows > _MOST_EXACT and self.noise == "process"
 
     def periods(self, history: History) -> tuple[int, ...]:
         """Seasonal periods: those given, or those of the index that the data show."""
@@ -281,6 +300,8 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
     for candidate in candidates(
         history.y, periods, arguments.transform is not None, history.exog.shape[1] > 0
     ):
+        if candidate.rows is None and not _has_reduced_rank(arguments):
+            continue
         chosen = _with_prior(
             _completed(arguments, candidate, history, periods), arguments.prior, history
         )
@@ -301,7 +322,7 @@ def _with_prior(
     if prior is None:
         return specification
     learned = prior.kinds.get(specification.kind(history.exog.shape[1]))
-    if learned is None:
+    if learned is None or not isinstance(specification.regressor, GPRegressor):
         return replace(specification, why=f"{specification.why}; no prior for its kind")
     regressor = clone(specification.regressor).set_params(prior=learned)
     why = f"{specification.why}; prior of {learned.n_sets} series"
@@ -337,8 +358,12 @@ def _given(arguments: Arguments, history: History, periods: tuple[int, ...]) -> 
     prior_mean = _plain(arguments.prior_mean, "zero")
     _check_prior_mean(arguments, prior_mean, lags, periods)
     regressor = arguments.regressor
+    why = "as given"
     if regressor is None:
         regressor = GPRegressor(random_state=arguments.random_state)
+        if arguments.is_long(history):
+            regressor = _reduced_rank("weak", 2 * _CENTERS, arguments.random_state)
+            why += f"; reduced rank for more than {_MOST_EXACT} rows"
     return Specification(
         regressor=as_kernel_regressor(regressor),
         lags=tuple(lags),
@@ -349,7 +374,7 @@ def _given(arguments: Arguments, history: History, periods: tuple[int, ...]) -> 
         calendar=check_calendar(_plain(arguments.calendar, None)),
         max_train=arguments.max_train,
         noise=arguments.noise,
-        why="as given",
+        why=why,
     )
 
 
@@ -366,24 +391,29 @@ def _completed(
     if prior_mean == "seasonal" and periods:
         lags = tuple(sorted({*lags, periods[0]}))
     _check_prior_mean(arguments, prior_mean, lags, periods)
-    regressor = arguments.regressor
+    regressor, why = arguments.regressor, candidate.why
+    most = candidate.rows if arguments.max_train is None else arguments.max_train
     if regressor is None:
         n_calendar = calendar_inputs(history.index[:1], parts, periods).shape[1]
-        n_others = history.exog.shape[1] + n_calendar
         regressor = GPRegressor(
             prior=candidate.prior,
             bias=candidate.bias if differences == candidate.differences else "free",
-            groups=(_LAG_GROUP[candidate.lag_weights],) * len(lags) + (2,) * n_others,
+            groups=(_LAG_GROUP[candidate.lag_weights],) * len(lags)
+            + (2,) * (history.exog.shape[1] + n_calendar),
             tol=_LOOSE if len(periods) > 1 else _TOLERANCE,
             random_state=arguments.random_state,
         )
+        if candidate.rows is None or arguments.is_long(history):
+            regressor = _reduced_rank(candidate.prior, _CENTERS, arguments.random_state)
+            why += f"; reduced rank, {_CENTERS} centers"
+    elif isinstance(regressor, ReducedRankGPRegressor):
+        most = arguments.max_train
     transform = _plain(arguments.transform, candidate.transform)
     as_chosen = arguments.regressor is None and (differences, transform, prior_mean) == (
         candidate.differences,
         candidate.transform,
         candidate.prior_mean,
     )
-    why = candidate.why
     own_parts = check_calendar(candidate.calendar)
     named = tuple(part if isinstance(part, str) else None for part in parts)  # holidays have none
     if not as_chosen or named != own_parts:
@@ -398,9 +428,29 @@ def _completed(
         transform=transform,
         prior_mean=prior_mean,
         calendar=parts,
-        max_train=candidate.rows if arguments.max_train is None else arguments.max_train,
+        max_train=most,
         noise=arguments.noise,
         why=why,
+    )
+
+
+def _has_reduced_rank(arguments: Arguments) -> bool:
+    """Whether a candidate may be of reduced rank."""
+    if arguments.regressor is None:
+        return arguments.noise == "process"
+    return isinstance(arguments.regressor, ReducedRankGPRegressor)
+
+
+def _reduced_rank(
+    prior: Literal["weak", "shrunk"], n_support: int, random_state: RandomState
+) -> ReducedRankGPRegressor:
+    """The default regressor of many rows."""
+    return ReducedRankGPRegressor(
+        n_support=n_support,
+        objective="bound",
+        prior=prior,
+        search_rows=_SEARCH_ROWS,
+        random_state=random_state,
     )
 
 

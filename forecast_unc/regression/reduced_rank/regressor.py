@@ -85,6 +85,9 @@ class ReducedRankGPRegressor(KernelRegressor):
         Length-scales in units of the inputs, kept fixed. By default they are learned.
     noise_std : float, optional
         Noise standard deviation in units of y, kept fixed. By default it is learned.
+    search_rows : int, optional
+        Rows, drawn at random, from which centers and hyper-parameters are learned; the posterior
+        rests on all. None takes all.
     tol : float, default=1e-6
         The search ends when a step gains less than this share of the objective.
     random_state : int, numpy.random.Generator or None
@@ -106,7 +109,7 @@ class ReducedRankGPRegressor(KernelRegressor):
     noise_std_ : float
         In units of y.
     log_evidence_ : float
-        The objective in nats, of y less its mean; without the prior.
+        The objective in nats, of y less its mean, or of the `search_rows` of it; without the prior.
     converged_ : bool
         Whether the kept search ended at a stationary point or at a bound.
     n_iter_ : int
@@ -144,6 +147,7 @@ class ReducedRankGPRegressor(KernelRegressor):
         prior: Literal["weak", "shrunk"] | None = "weak",
         lengthscales: Lengthscales = None,
         noise_std: float | None = None,
+        search_rows: int | None = None,
         tol: float = 1e-6,
         random_state: RandomState = None,
     ) -> None:
@@ -155,6 +159,7 @@ class ReducedRankGPRegressor(KernelRegressor):
         self.prior = prior
         self.lengthscales = lengthscales
         self.noise_std = noise_std
+        self.search_rows = search_rows
         self.tol = tol
         self.random_state = random_state
 
@@ -193,7 +198,7 @@ class ReducedRankGPRegressor(KernelRegressor):
         with blas_threads(n):
             scale = np.append(input_scale, output_scale)
             rng = generator(0 if self.random_state is None else self.random_state)
-            learner = Learner(Z, t, exact, scale, self.objective, rng)
+            learner = Learner(Z, t, exact, scale, self.objective, self.search_rows, rng)
             independent = self.objective == "evidence" and self.variance == "corrected"
             learned = learner.learn(self.n_support, self.support, independent)
             scales = np.exp(learned.theta)
@@ -214,7 +219,8 @@ class ReducedRankGPRegressor(KernelRegressor):
             self._model = support(learned.centers * input_scale, hyper, mean_weights, independent)
             self._take_in(X, y, self._model.triangle(), 0)
         self.support_ = self._model.centers + input_offset
-        self.log_evidence_ = learned.value - n * float(np.log(output_scale))
+        searched = n if self.search_rows is None else min(n, self.search_rows)
+        self.log_evidence_ = learned.value - searched * float(np.log(output_scale))
         self.converged_, self.n_iter_ = learned.converged, learned.n_iter
         return self
 
@@ -322,6 +328,9 @@ class ReducedRankGPRegressor(KernelRegressor):
                 "GPRegressor."
             )
         check_whole("n_support", self.n_support, 1, "200 is a good start.")
+        if self.search_rows is not None:
+            least = max(2, self.n_support)
+            check_whole("search_rows", self.search_rows, least, "Centers are chosen among them.")
 
 
 def _digest(X: Array, y: Array) -> bytes:

@@ -31,9 +31,6 @@ from forecast_unc.series.history import History
 
 # Fewer rows than this leave nothing to learn from.
 MIN_ROWS = 3
-# Of the evidence: half the time of 1e-10, and no different in the scores of M4. With several
-# seasons and their many rows, and only there, 1e-5 is no different either.
-_TOLERANCE, _LOOSE = 1e-6, 1e-5
 # Groups of linear weights in GPRegressor; the first is shrunk.
 _LAG_GROUP = {"shrunk": 0, "free": 1, None: -1}
 
@@ -374,7 +371,6 @@ def _completed(
             prior=candidate.prior,
             bias=candidate.bias if differences == candidate.differences else "free",
             groups=(_LAG_GROUP[candidate.lag_weights],) * len(lags) + (2,) * n_others,
-            tol=_LOOSE if len(periods) > 1 else _TOLERANCE,
             random_state=arguments.random_state,
         )
     transform = _plain(arguments.transform, candidate.transform)

@@ -85,8 +85,8 @@ class ReducedRankGPRegressor(KernelRegressor):
         Length-scales in units of the inputs, kept fixed. By default they are learned.
     noise_std : float, optional
         Noise standard deviation in units of y, kept fixed. By default it is learned.
-    tol : float, default=1e-6
-        The search ends when a step gains less than this share of the objective.
+    tol : float, default=0.1
+        A search ends when its last eight steps together gained less, in nats.
     random_state : int, numpy.random.Generator or None
         Seed of the rows that start values and centers come from, and of "monte_carlo"
         predictions. None takes the same seed every time for the fit, so that it can be repeated.
@@ -144,7 +144,7 @@ class ReducedRankGPRegressor(KernelRegressor):
         prior: Literal["weak", "shrunk"] | None = "weak",
         lengthscales: Lengthscales = None,
         noise_std: float | None = None,
-        tol: float = 1e-6,
+        tol: float = 0.1,
         random_state: RandomState = None,
     ) -> None:
         self.n_support = n_support

@@ -127,7 +127,7 @@ class GPRegressor(KernelRegressor):
         costs as much as the first fit.
     tol : float, default=0.01
         The search ends when its last eight steps together gained less, in nats of log evidence
-        and prior. A smaller one is for derivatives of the evidence, not for forecasts.
+        and log prior. A smaller one moved forecasts by less than a thousandth of their std.
     random_state : int, numpy.random.Generator or None
         Seed of the restarts, of "stochastic_em" and of "monte_carlo" predictions.
 

@@ -89,7 +89,7 @@ def day_ahead(demand, exog, day, window, max_train, seed):
     model = Combination(
         [
             Forecaster(
-                GPRegressor(tol=1e-6),
+                GPRegressor(),
                 lags=lags,
                 transform="log",
                 seasonal_period=24,

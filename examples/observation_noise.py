@@ -60,7 +60,7 @@ def one_seed(clean, models, noise_var, pairs, seed, n_origins):
         for name, (*kind, path_consistent) in models.items():
             key = noise, trainer = tuple(kind)
             if key not in fits:
-                regressor = GPRegressor(tol=1e-6, noisy_inputs=trainer, random_state=seed)
+                regressor = GPRegressor(noisy_inputs=trainer, random_state=seed)
                 model = Forecaster(regressor, lags=LAGS, noise=noise)
                 fits[key] = model.fit(y[first : first + pairs + LAGS])
             stds = learned_stds(fits[key])

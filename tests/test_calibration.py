@@ -34,7 +34,7 @@ from forecast_unc.regression.predictor import ScikitLearnRegressor
 from tests.test_model import assert_first_steps
 
 N = 72
-GP = GPRegressor(lengthscales=3.0, tol=1e-6)
+GP = GPRegressor(lengthscales=3.0)
 HALF = stats.norm.cdf(1) - stats.norm.cdf(-1)
 
 

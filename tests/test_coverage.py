@@ -16,7 +16,7 @@ from scipy.stats import binom, norm
 from forecast_unc import Forecaster, GPRegressor
 
 STEPS = 12
-RIGHT = GPRegressor(tol=1e-6)
+RIGHT = GPRegressor()
 
 
 class Process(NamedTuple):

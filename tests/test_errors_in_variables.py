@@ -19,7 +19,7 @@ from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.shared_errors import SharedErrors
 from tests import oracles
 
-GP = GPRegressor(tol=1e-6)
+GP = GPRegressor()
 
 
 def noisy_mackey_glass(n, noise_var, seed=0):
@@ -265,7 +265,7 @@ def test_the_state_is_that_of_the_errors_given_all_rows(rng):
     """E[e] = s_e^2 B' K_tot^-1 y and Cov[e], their last entries, where the function is known."""
     n = 300
     y = pd.Series(oracles.autoregression([0.5, 0.3], n, rng) + rng.standard_normal(n))
-    gp = GPRegressor(lengthscales=1e3, tol=1e-6)
+    gp = GPRegressor(lengthscales=1e3)
     one = Forecaster(gp, lags=2, noise="both").fit(y).models_[0]
     gp, (_, X, target) = one.regressor, one.training_rows()
     rows = _noisy_rows(one.specification, one.differencing, one.past)
@@ -275,7 +275,7 @@ def test_the_state_is_that_of_the_errors_given_all_rows(rng):
     error = var * B.T @ np.linalg.solve(K, target - target.mean())
     cov = var * np.eye(n) - var**2 * B.T @ np.linalg.solve(K, B)
     scale = one.differencing.scale
-    ahead = Forecaster(GPRegressor(lengthscales=1e3, tol=1e-6), lags=2, noise="both").fit(y)
+    ahead = Forecaster(GPRegressor(lengthscales=1e3), lags=2, noise="both").fit(y)
     start = ahead.forecast(1).decompose()["inputs_missing"].item() / scale**2
     slope = gp.posterior_.gradient(X[-1:])[0]
     expected = slope @ cov[-1:-3:-1, -1:-3:-1] @ slope
@@ -462,7 +462,7 @@ def test_known_errors_are_not_learned_once_more(rng):
     n = 400
     latent = oracles.autoregression([0.9], n, rng)
     y, std = pd.Series(latent + 1.5 * rng.standard_normal(n)), pd.Series(1.5, range(n))
-    gp = GPRegressor(lengthscales=1e3, tol=1e-6)
+    gp = GPRegressor(lengthscales=1e3)
     known = Forecaster(gp, lags=1, noise="both").fit(y, y_std=std).models_[0]
     scale, regressor = known.differencing.scale, known.regressor
     assert scale * regressor.observation_std_ < 0.75

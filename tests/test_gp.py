@@ -20,7 +20,7 @@ from tests import oracles
     [
         GPRegressor(),
         GPRegressor(linear=False, n_restarts=1, random_state=0),
-        GPRegressor(prior="shrunk", bias="shrunk", tol=1e-6),
+        GPRegressor(prior="shrunk", bias="shrunk"),
         GPRegressor(hyperparameters="integrated"),
         GPRegressor(hyperparameters="integrated", prior="shrunk", linear=False),
     ]
@@ -134,7 +134,7 @@ def test_restarts_can_find_a_better_optimum(rng):
 def test_no_prior_gives_at_least_the_evidence_of_the_weak_one(linear):
     X, y = data(30)
     weak, none = (
-        GPRegressor(linear=linear, prior=prior, n_restarts=5, random_state=0).fit(X, y)
+        GPRegressor(linear=linear, prior=prior, n_restarts=20, random_state=0).fit(X, y)
         for prior in ("weak", None)
     )
     assert none.log_evidence_ >= weak.log_evidence_ - 1e-6
@@ -501,7 +501,7 @@ def test_shrunk_prior_of_three_rows_is_finite():
 
 def test_a_loose_tolerance_saves_steps_and_loses_little():
     X, y = data(60, d=3)
-    tight, loose = (GPRegressor(tol=tol).fit(X, y) for tol in (1e-12, 1e-4))
+    tight, loose = (GPRegressor(tol=tol).fit(X, y) for tol in (1e-8, 0.5))
     assert loose.n_iter_ <= tight.n_iter_
     np.testing.assert_allclose(loose.log_evidence_, tight.log_evidence_, atol=0.5)
 
@@ -594,9 +594,9 @@ def test_input_without_variation_is_harmless():
         ({"groups": [0, -2]}, r"groups must .*from 0, or -1 for no linear weight; got \[0, -2\]"),
         ({"groups": [0, 9]}, r"groups must number .*; got \[0, 9\]\. Use None for one group"),
         ({"groups": [0.0, 1.0]}, r"groups must number .*; got \[0\.0, 1\.0\]"),
-        ({"tol": 0.0}, r"tol must lie strictly between 0 and 1; got 0\.0\. 1e-6 is a loose one"),
-        ({"tol": 2}, r"tol must lie strictly between 0 and 1; got 2\."),
-        ({"tol": "a"}, r"tol must lie strictly between 0 and 1; got 'a'\. 1e-6 is"),
+        ({"tol": 0.0}, r"tol must lie strictly between 0 and 1 nat; got 0\.0\. 0\.01 is enough"),
+        ({"tol": 2}, r"tol must lie strictly between 0 and 1 nat; got 2\."),
+        ({"tol": "a"}, r"tol must lie strictly between 0 and 1 nat; got 'a'\. 0\.01 is"),
         ({"lengthscales": -1.0}, r"lengthscales must be positive, one number or 2 .*got -1\.0\."),
         ({"lengthscales": [1.0, 2.0, 3.0]}, r"one number or 2 \(one an input\); got \[1\.0, 2\.0"),
         ({"lengthscales": [1.0, np.inf]}, r"lengthscales must be positive.*got \[1\.0, inf\]"),

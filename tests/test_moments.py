@@ -290,6 +290,20 @@ def test_learned_noise_keeps_the_digits_of_the_variances_too():
         assert gp.predict_uncertain(series[7:8], cov).var == pytest.approx(var, rel=1e-4)
 
 
+def test_the_sum_over_tiles_is_the_sum_over_all(rng):
+    # 200 centers are three tiles a side, the last ones smaller
+    m, half = 200, 0.3
+    W = np.asfortranarray(rng.standard_normal((m, m)))
+    W += W.T
+    kernel, z = rng.uniform(0.1, 1.0, m), 0.3 * rng.standard_normal((4, m))
+    exponents = 0.5 * ((z[:, :, None] + z[:, None]) ** 2).sum(axis=0) - half
+    expected = kernel @ (W * np.expm1(exponents)) @ kernel
+    scale = kernel @ np.abs(W * np.expm1(exponents)) @ kernel
+    for tiles in (None, moments_module.contiguous_tiles(W)):
+        found = moments_module._weighted_expm1(W, kernel, np.log(kernel), z, half, tiles)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * scale)
+
+
 def test_textbook_form_agrees_at_ordinary_noise(rng):
     for posterior in (fitted(2).posterior_, fitted(2, linear=False).posterior_):
         mean, cov = uncertain_input(2, 2)

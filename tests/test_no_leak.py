@@ -18,7 +18,7 @@ from forecast_unc import (
 )
 
 N, STEPS, ORIGINS = 84, 4, (67, 71, 75)
-GP = GPRegressor(lengthscales=3.0, tol=1e-6)
+GP = GPRegressor(lengthscales=3.0)
 FORECASTS = ["model", "origin", "step", "mean", "median", "std"] + [
     f"{end}_{level}" for end in ("lower", "upper") for level in (50, 80, 95)
 ]

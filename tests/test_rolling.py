@@ -15,13 +15,13 @@ from forecast_unc.forecasting.rolling import MOST_ORIGINS, rolling_forecasts, ro
 from forecast_unc.regression.predictor import ScikitLearnRegressor
 
 N, STEPS = 72, 5
-GP = GPRegressor(lengthscales=3.0, tol=1e-6)
+GP = GPRegressor(lengthscales=3.0)
 
 # Means given the first rows
 
 REGRESSORS = {
     "gp": GPRegressor(lengthscales=2.0),
-    "gp, learned": GPRegressor(tol=1e-6),
+    "gp, learned": GPRegressor(),
     "gp without linear part": GPRegressor(linear=False, lengthscales=2.0),
     "gp, shrunk": GPRegressor(prior="shrunk", bias="shrunk", lengthscales=2.0),
     "gp, two groups": GPRegressor(groups=[0, 1, -1], bias=None, lengthscales=2.0),

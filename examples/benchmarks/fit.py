@@ -1,6 +1,6 @@
 """Fitting a Gaussian process to the same log evidence: forecast_unc and other libraries.
 
-Data are 500 pairs of 16 lags of the Mackey-Glass series (tau 17, normalized, noise variance 0.001),
+Data are pairs of 16 lags of the Mackey-Glass series (tau 17, normalized, noise variance 0.001),
 inputs and targets standardized once more. All contenders have the same kernel, a^2 times an ARD
 squared exponential, and noise, no prior, no restarts, the same start, and their own L-BFGS: the one
 of SciPy in forecast_unc, scikit-learn and GPy, PyTorch's with strong Wolfe conditions in GPyTorch.
@@ -11,6 +11,7 @@ checked to agree. The contenders take turns in one process; threads round differ
 the number of evaluations on the flat last stretch varies.
 
     python examples/benchmarks/fit.py
+    python examples/benchmarks/fit.py --rows 200 500 1000 --threads 1
     python examples/benchmarks/fit.py --quick   # a small version
 
 GPy, GPyTorch and PyTorch come with the extra `benchmarks`; what is missing is skipped.
@@ -196,29 +197,38 @@ def table(traces, target):
     return "\n".join(lines)
 
 
+def compare(n, repeats, chosen):
+    X, y = problem(n)
+    traces = {fit.__name__: [] for fit in chosen}
+    for fit in chosen:  # imports and first calls are not timed
+        fit(X[:20], y[:20], lambda value: None)
+    for _ in range(repeats):
+        for fit in chosen:
+            traces[fit.__name__].append(trace(fit, X, y))
+    starts = [run[1][0] for runs in traces.values() for run in runs]
+    np.testing.assert_allclose(starts, starts[0], rtol=1e-5, err_msg="not the same start")
+    target = min(run[1].max() for runs in traces.values() for run in runs) - WITHIN
+    print(f"\nn = {n}: target log evidence {target:.2f}; medians, minima in brackets\n")
+    print(table(traces, target))
+
+
 def main():
+    global THREADS
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="n = 100, one repeat")
     parser.add_argument("--repeats", type=int, default=5, help="fits of each contender")
+    parser.add_argument("--rows", type=int, nargs="+", default=[500], metavar="N")
+    parser.add_argument("--threads", type=int, default=THREADS)
     arguments = parser.parse_args()
-    n, repeats = (100, 1) if arguments.quick else (500, arguments.repeats)
-    X, y = problem(n)
+    THREADS = arguments.threads
+    rows, repeats = ([100], 1) if arguments.quick else (arguments.rows, arguments.repeats)
     chosen = contenders()
-    traces = {fit.__name__: [] for fit in chosen}
+    print(f"fit, Mackey-Glass, d = {D}, {THREADS} threads, {repeats} repeats")
     with threadpool_limits(THREADS):
-        for fit in chosen:  # imports and first calls are not timed
-            fit(X[:20], y[:20], lambda value: None)
-        for _ in range(repeats):
-            for fit in chosen:
-                traces[fit.__name__].append(trace(fit, X, y))
-    starts = [run[1][0] for runs in traces.values() for run in runs]
-    np.testing.assert_allclose(starts, starts[0], rtol=1e-5, err_msg="not the same start")
-    target = min(run[1].max() for runs in traces.values() for run in runs) - WITHIN
-    print(f"fit, Mackey-Glass, n = {n}, d = {D}, {THREADS} threads, {repeats} repeats")
-    print(f"target: log evidence {target:.2f}; medians, minima in brackets\n")
-    print(table(traces, target))
+        for n in rows:
+            compare(n, repeats, chosen)
     return 0
 
 

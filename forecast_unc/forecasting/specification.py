@@ -32,9 +32,6 @@ from forecast_unc.series.history import History
 
 # Fewer rows than this leave nothing to learn from.
 MIN_ROWS = 3
-# Of the evidence: half the time of 1e-10, and no different in the scores of M4. With several
-# seasons and their many rows, and only there, 1e-5 is no different either.
-_TOLERANCE, _LOOSE = 1e-6, 1e-5
 # The most rows of an exact process where the choice is left open: a fit to 2000 takes minutes.
 _MOST_EXACT = 2000
 # Of a reduced-rank process: rows that its hyper-parameters are learned from, and centers where it
@@ -394,13 +391,12 @@ def _completed(
     regressor, why = arguments.regressor, candidate.why
     most = candidate.rows if arguments.max_train is None else arguments.max_train
     if regressor is None:
-        n_calendar = calendar_inputs(history.index[:1], parts, periods).shape[1]
+        n_others = history.exog.shape[1]
+        n_others += calendar_inputs(history.index[:1], parts, periods).shape[1]
         regressor = GPRegressor(
             prior=candidate.prior,
             bias=candidate.bias if differences == candidate.differences else "free",
-            groups=(_LAG_GROUP[candidate.lag_weights],) * len(lags)
-            + (2,) * (history.exog.shape[1] + n_calendar),
-            tol=_LOOSE if len(periods) > 1 else _TOLERANCE,
+            groups=(_LAG_GROUP[candidate.lag_weights],) * len(lags) + (2,) * n_others,
             random_state=arguments.random_state,
         )
         if candidate.rows is None or arguments.is_long(history):

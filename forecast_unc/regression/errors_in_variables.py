@@ -31,15 +31,15 @@ inputs bias even the weights ("both", AR(1) .9 with errors, n = 500: slope .95 f
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, NoReturn, Self
+from typing import Literal, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
-from scipy.optimize import minimize
 
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
+from forecast_unc.regression.descent import descend
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.regressor import LeadingMeans
@@ -347,16 +347,22 @@ class ErrorsInVariablesGP(GPRegressor):
             away = x - median
             return value + float(0.5 * precision @ away**2), gradient[free] + precision * away
 
-        options: Any = {"maxiter": 500, "ftol": self.tol, "gtol": 1e-4}
+        unit = np.ones(len(free))
+        unit[-2:] = np.sqrt(2.0 * len(evidence.y))
         found = []
         for start in search.starts:
             theta = start.copy()
-            run: Any = partial(minimize, jac=True, method="L-BFGS-B", options=options)
-            result = run(objective, start[free], args=(theta,), bounds=search.bounds[free])
-            theta[free] = result.x
-            found.append((float(result.fun), result, theta))
-        value, result, theta = min(found, key=lambda one: one[0])
-        if not np.isfinite(value):
+            end = descend(
+                partial(objective, theta=theta),
+                start[free],
+                search.bounds[free],
+                self.tol,
+                unit[free],
+            )
+            theta[free] = end.x
+            found.append((end, theta))
+        end, theta = min(found, key=lambda one: one[0].value)
+        if not np.isfinite(end.value):
             raise ValueError(
                 "noise must be 'process' for these rows; got a covariance that is not positive "
                 f"definite with {kind!r}. Leave noise out."
@@ -364,9 +370,9 @@ class ErrorsInVariablesGP(GPRegressor):
         theta[-2] = np.log(noise(theta)[0])
         self._set_hyperparameters(theta[:-1], evidence.groups, input_scale, output_scale)
         self.observation_std_ = float(np.exp(theta[-1])) * output_scale
-        log_prior = -0.5 * float(precision @ (result.x - median) ** 2)
-        self.log_evidence_ = -value - log_prior - len(evidence.y) * float(np.log(output_scale))
-        self.converged_, self.n_iter_ = bool(result.success), int(result.nit)
+        log_prior = -0.5 * float(precision @ (end.x - median) ** 2)
+        self.log_evidence_ = -end.value - log_prior - len(evidence.y) * float(np.log(output_scale))
+        self.converged_, self.n_iter_ = end.converged, end.n_iter
 
     def _set_posterior(self, X: Array, y: Array, errors: SharedErrors) -> None:
         """The posterior of rows, from the slopes as they were when the noises were learned."""

@@ -9,7 +9,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from forecast_unc._typing import Array
 from forecast_unc.regression.cholesky import inverse
-from forecast_unc.regression.kernels import TILE, exponent_factors, lower_tiles
+from forecast_unc.regression.kernels import TILE, exponent_factors, lower_tiles, reshaped
 
 
 def covariance_matrix(
@@ -42,7 +42,7 @@ def covariance_matrix(
     left[-2] += 2.0 * np.log(amplitude)  # the row that meets the ones of `right`
     scratch = np.empty(TILE**2)
     for rows, columns in lower_tiles(n):
-        tile = _reshaped(scratch, rows, columns)
+        tile = reshaped(scratch, rows, columns)
         dgemm(1.0, left[:, rows], right[:, columns], trans_a=1, c=tile, overwrite_c=1)
         np.exp(tile, out=tile)
         if kernel_out is not None:
@@ -59,12 +59,6 @@ def covariance_matrix(
             )
         out[rows, columns] = tile
     out.ravel(order="K")[:: n + 1] += noise_std**2
-
-
-def _reshaped(scratch: Array, rows: slice, columns: slice) -> Array:
-    """A tile's shape laid on kept memory: fresh pages for it cost as much as its numbers."""
-    shape = rows.stop - rows.start, columns.stop - columns.start
-    return scratch[: shape[0] * shape[1]].reshape(shape, order="F")
 
 
 class CorrelatedErrors(NamedTuple):
@@ -226,7 +220,7 @@ class GaussianProcessEvidence:
         scratch = np.empty(TILE**2)
         precision = dsyr(-1.0, b, lower=1, a=precision, overwrite_a=1)
         for rows, columns in lower_tiles(n):
-            tile = _reshaped(scratch, rows, columns)
+            tile = reshaped(scratch, rows, columns)
             np.multiply(precision[rows, columns], self._kernel[rows, columns], out=tile)
             if rows == columns:  # the upper half is not part of the triangle
                 tile *= np.tri(len(tile), k=-1) + 0.5 * np.eye(len(tile))

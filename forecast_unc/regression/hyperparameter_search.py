@@ -4,15 +4,14 @@ All of it is of x = log [l, a, tau, s] on standardized data: length-scales, ampl
 the linear weights by group, noise std. Those that are given are not free, and not searched.
 """
 
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from forecast_unc._random import RandomState, generator
 from forecast_unc._typing import Array
+from forecast_unc.regression.descent import descend
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.learned_prior import LearnedPrior
 from forecast_unc.regression.standardize import Lengthscales
@@ -85,6 +84,13 @@ class Objective:
         self._evidence, self.space, self._least_ratio = evidence, space, least_ratio
         self._d, free = len(evidence.X), space.free
         self._median, self._precision = space.median[free], space.log_std[free] ** -2
+
+    @property
+    def unit(self) -> Array:
+        """Root of the curvature to be expected in each free variable, (q,); see `descend`."""
+        out = np.ones(len(self.space.free))
+        out[-1] = np.sqrt(2.0 * len(self._evidence.y))
+        return out[self.space.free]
 
     def __call__(self, x: Array) -> tuple[float, Array]:
         """Value, and gradient (q,)."""
@@ -212,7 +218,7 @@ def maximize(objective: Objective, n_restarts: int, tol: float, seed: RandomStat
     n_restarts : int
         Random starts.
     tol : float
-        Share of the objective by which the last step gains at least.
+        Nats, as of `descend`.
     seed : int, Generator or None
         Of the restarts.
 
@@ -228,13 +234,10 @@ def maximize(objective: Objective, n_restarts: int, tol: float, seed: RandomStat
     for _ in range(n_restarts):
         draw = median + _LOG_STD * rng.standard_normal(len(median))
         starts.append(np.clip(draw, *bounds.T))
-    options: Any = {"maxiter": 500, "ftol": tol, "gtol": 1e-4}
-    search: Any = partial(
-        minimize, objective, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    )
-    best = min(map(search, starts), key=lambda result: float(result.fun))
-    log_evidence = -float(best.fun) - objective.log_prior(best.x)
-    return Optimum(best.x, log_evidence, bool(best.success), int(best.nit))
+    ends = [descend(objective, start, bounds, tol, objective.unit) for start in starts]
+    best = min(ends, key=lambda end: end.value)
+    log_evidence = -best.value - objective.log_prior(best.x)
+    return Optimum(best.x, log_evidence, best.converged, best.n_iter)
 
 
 def _base(prior: Prior) -> Literal["weak", "shrunk"] | None:

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dgemm, dgemv, dtrsm
+from scipy.linalg.blas import dgemm, dgemv, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrs, dtrtrs
 
 from forecast_unc._typing import Array
@@ -22,6 +22,8 @@ from forecast_unc.regression.function_sample import (
 from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.moments import (
     Moments,
+    Tile,
+    contiguous_tiles,
     covariance_root,
     departure,
 )
@@ -74,7 +76,10 @@ class Factor:
 
     def whiten(self, kernel: Array, linear: Array) -> Array:
         """L^-1 P times features, of shape (r, k)."""
-        return dtrsm(1.0, self.chol, self.project(kernel, linear), lower=1, overwrite_b=1)
+        out = self.project(kernel, linear)
+        if out.shape[1] == 1:  # 0.3 ms at 2000 rows, dtrsm 1.1
+            return dtrsv(self.chol, out[:, 0], lower=1, overwrite_x=1)[:, None]
+        return dtrsm(1.0, self.chol, out, lower=1, overwrite_b=1)
 
 
 @dataclass(frozen=True)
@@ -287,7 +292,7 @@ class KernelPosterior:
         x, root = mean - self.input_offset, covariance_root(cov)
         scaled = ((self.centers - x) / self.lengthscales).T
         delta, second, slope, roundoff = departure(
-            x, root, scaled, self.lengthscales, self.weights, self._second_moment
+            x, root, scaled, self.lengthscales, self.weights, self._second_moment, self._tiles
         )
         # plain mean without the offset: w.phi is what D and delta are about
         mu = plain[0] - self.output_offset
@@ -389,6 +394,11 @@ class KernelPosterior:
         for factor, V in zip(self.factors, self.whiten(kernel, linear), strict=True):
             var += factor.sign * np.einsum("ij,ij->j", V, V)
         return var
+
+    @cached_property
+    def _tiles(self) -> list[Tile]:
+        """The kernel-kernel block of G + w w' as steps read it."""
+        return contiguous_tiles(self._second_moment[0])
 
     @cached_property
     def _second_moment(self) -> tuple[Array, Array, Array]:

@@ -87,3 +87,9 @@ def lower_tiles(n: int) -> Iterator[tuple[slice, slice]]:
     for j, columns in enumerate(blocks):
         for rows in blocks[j:]:
             yield rows, columns
+
+
+def reshaped(scratch: Array, rows: slice, columns: slice) -> Array:
+    """A tile's shape laid on kept memory: fresh pages for it cost as much as its numbers."""
+    shape = rows.stop - rows.start, columns.stop - columns.start
+    return scratch[: shape[0] * shape[1]].reshape(shape, order="F")

@@ -9,6 +9,7 @@ catastrophically when the noise is small (negative variances at noise std 1e-4);
 departure is exact at S = 0.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy.linalg.blas import dgemm, dgemv, dtrsm
 from scipy.linalg.lapack import dpotrf, dpstrf
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.kernels import lower_tiles
+from forecast_unc.regression.kernels import TILE, lower_tiles, reshaped
 
 # exp overflows at 709; beyond this exponent the kernel values, which underflow there,
 # are multiplied in before exp.
@@ -39,6 +40,14 @@ class Departure(NamedTuple):
     second: float  # tr[(G + w w') (E[phi phi'] - phi(m) phi(m)')]
     slope: Array  # (d,), E[d w.phi / dx]
     roundoff: float = 0.0  # estimate of that of `second`
+
+
+class Tile(NamedTuple):
+    """A part of the lower triangle of a symmetric matrix."""
+
+    rows: slice
+    columns: slice
+    values: Array
 
 
 class MeanFeatures(NamedTuple):
@@ -85,6 +94,7 @@ def departure(
     lengthscales: Array,
     weights: Array,
     second_moment: tuple[Array, Array, Array],
+    tiles: Iterable[Tile] | None = None,
 ) -> Departure:
     r"""Departure of the first two moments from the plain prediction at the mean input.
 
@@ -122,6 +132,8 @@ def departure(
     second_moment : tuple of ndarray
         Blocks kernel-kernel (m, m), kernel-linear (m, d + 1), linear-linear
         (d + 1, d + 1) of G + w w'.
+    tiles : iterable of Tile, optional
+        `contiguous_tiles` of the first block, to be kept where more than one step needs them.
 
     Returns
     -------
@@ -158,7 +170,7 @@ def departure(
     # kernel-kernel: E_ij = z_i . z_j + (|z_i|^2 + |z_j|^2) / 2 - log|R| / 2
     chol, half_log_det = _cholesky_of_identity_plus(2.0 * F.T @ F)
     z: Array = dtrsm(1.0, chol, features.projected, lower=1)
-    second += _weighted_expm1(kk, kernel, features.log_kernel, z, half_log_det)
+    second += _weighted_expm1(kk, kernel, features.log_kernel, z, half_log_det, tiles)
     # |W_ij D_ij| as for positive semi-definite W and D: an upper estimate, by up to a factor of
     # 100, wherever the sum was compared with 80 digits
     exponent = 2.0 * np.einsum("ij,ij->j", z, z) - half_log_det  # E_ii
@@ -195,6 +207,18 @@ def mean_features(F: Array, scaled: Array) -> MeanFeatures:
     return MeanFeatures(log_kernel, kernel, p, pulled, log_kernel + e, q, change)
 
 
+def contiguous_tiles(matrix: Array) -> list[Tile]:
+    """Copies of the tiles of the lower triangle, (m, m), each in one piece of memory.
+
+    They are read at the speed of the third-level cache: one step with 2000 centers took 6.4 ms
+    with them and 7.4 with views of the matrix.
+    """
+    tiles = lower_tiles(len(matrix))
+    return [
+        Tile(rows, columns, np.asfortranarray(matrix[rows, columns])) for rows, columns in tiles
+    ]
+
+
 def _cholesky_of_identity_plus(gram: Array) -> tuple[Array, float]:
     """Lower Cholesky factor of I + gram and half its log determinant."""
     chol, _ = dpotrf(np.eye(len(gram)) + gram, lower=1)
@@ -202,7 +226,12 @@ def _cholesky_of_identity_plus(gram: Array) -> tuple[Array, float]:
 
 
 def _weighted_expm1(
-    weights: Array, kernel: Array, log_kernel: Array, z: Array, half_log_det: float
+    weights: Array,
+    kernel: Array,
+    log_kernel: Array,
+    z: Array,
+    half_log_det: float,
+    tiles: Iterable[Tile] | None = None,
 ) -> float:
     """Sum over i, j of W_ij k_i k_j expm1(E_ij): one fused pass over half the matrix.
 
@@ -217,10 +246,13 @@ def _weighted_expm1(
     right[r + 1] = half_norm
     left[r + 1] = right[r] = 1.0
     overflows = 4.0 * half_norm.max() > LARGE_EXPONENT  # E_ij <= |z_i|^2 + |z_j|^2
-    total = 0.0
-    for rows, columns in lower_tiles(m):
+    if tiles is None:
+        tiles = (Tile(at, to, weights[at, to]) for at, to in lower_tiles(m))
+    total, scratch = 0.0, np.empty(TILE**2)
+    for rows, columns, weights_there in tiles:
         # the exponents and then the products live in one tile: no other large array
-        tile: Array = dgemm(1.0, left[:, rows], right[:, columns], trans_a=1)
+        tile = reshaped(scratch, rows, columns)
+        dgemm(1.0, left[:, rows], right[:, columns], trans_a=1, c=tile, overwrite_c=1)
         part = 0.0
         if overflows:
             large = tile > LARGE_EXPONENT
@@ -230,7 +262,7 @@ def _weighted_expm1(
             part += float(weights[at, to] @ (combined - kernel[at] * kernel[to]))
             tile[large] = 0.0
         np.expm1(tile, out=tile)
-        tile *= weights[rows, columns]
+        tile *= weights_there
         part += float(kernel[rows] @ dgemv(1.0, tile, kernel[columns]))
         total += part if rows == columns else 2.0 * part
     return total

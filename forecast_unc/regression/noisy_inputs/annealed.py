@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecast_unc._typing import Array
+from forecast_unc.regression.descent import descend
 from forecast_unc.regression.noisy_inputs.evidence import RowEvidence
 from forecast_unc.regression.noisy_inputs.posterior import Hyperparameters, referred
 from forecast_unc.regression.noisy_inputs.search import (
@@ -11,7 +12,6 @@ from forecast_unc.regression.noisy_inputs.search import (
     Problem,
     Round,
     input_std,
-    search,
     symmetric_roots,
 )
 
@@ -75,11 +75,11 @@ def joint_maximum(
         change = np.einsum("nde,nd->ne", roots, terms.inputs) + c
         return value + 0.5 * float(np.sum(c**2)), np.append(gradient[free], change.ravel())
 
-    bounds = [*problem.space.bounds[free], *[(None, None)] * shift.size]
-    best = search(objective, np.append(theta[free], shift.ravel()), bounds, tol, _SEARCH)
+    bounds = [*problem.space.bounds[free], *[(-np.inf, np.inf)] * shift.size]
+    best = descend(objective, np.append(theta[free], shift.ravel()), bounds, tol, most=_SEARCH)
     found = theta.copy()
     found[free] = best.x[:n_free]
-    return found, np.asarray(best.x[n_free:]).reshape(shift.shape), int(best.nit)
+    return found, np.asarray(best.x[n_free:]).reshape(shift.shape), int(best.n_iter)
 
 
 class Descent:

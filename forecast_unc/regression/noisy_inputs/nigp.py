@@ -3,6 +3,7 @@
 import numpy as np
 
 from forecast_unc._typing import Array
+from forecast_unc.regression.descent import descend
 from forecast_unc.regression.noisy_inputs.posterior import referred
 from forecast_unc.regression.noisy_inputs.search import (
     INPUT_STD_BOUNDS,
@@ -10,7 +11,6 @@ from forecast_unc.regression.noisy_inputs.search import (
     Problem,
     Round,
     input_std,
-    search,
 )
 
 # Rounds end when the std of no row's error changes by more than this share.
@@ -91,11 +91,11 @@ def nigp_round(
     free, objective = problem.space.free, NigpObjective(problem, theta, slopes)
     limits = np.tile(np.log(INPUT_STD_BOUNDS), (len(log_std), 1))
     bounds = np.vstack([problem.space.bounds[free], limits])
-    best = search(objective, np.append(theta[free], log_std), bounds, tol)
+    best = descend(objective, np.append(theta[free], log_std), bounds, tol)
     n_free = int(free.sum())
     theta = theta.copy()
     theta[free] = best.x[:n_free]
-    return theta, best.x[n_free:], int(best.nit)
+    return theta, best.x[n_free:], int(best.n_iter)
 
 
 class NigpObjective:

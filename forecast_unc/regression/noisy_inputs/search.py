@@ -1,11 +1,9 @@
 """What the trainers share: the penalized evidence of rows, and what a trainer returns."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from forecast_unc._typing import Array
 from forecast_unc.regression.noisy_inputs.evidence import RowEvidence, RowTerms
@@ -130,19 +128,6 @@ class Problem:
         prior = self._input_precision
         log_std = (2.0 * n * log_std + prior * np.log(_MEDIAN)) / (2.0 * n + prior)
         return np.asarray(np.minimum(log_std, np.log(INPUT_STD_BOUNDS[1])))
-
-
-def search(
-    objective: Callable[[Array], tuple[float, Array]],
-    start: Array,
-    bounds: Any,
-    tol: float,
-    most: int = 500,
-) -> Any:
-    """Result of L-BFGS-B with a gradient, of at most so many iterations."""
-    options: Any = {"maxiter": most, "ftol": tol, "gtol": 1e-4}
-    minimum: Any = minimize
-    return minimum(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
 
 
 def input_std(S: Array) -> Array:

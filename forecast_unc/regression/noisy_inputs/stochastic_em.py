@@ -3,13 +3,13 @@
 import numpy as np
 
 from forecast_unc._typing import Array
+from forecast_unc.regression.descent import descend
 from forecast_unc.regression.noisy_inputs.input_chain import InputChain
 from forecast_unc.regression.noisy_inputs.search import (
     Learned,
     Problem,
     Round,
     input_std,
-    search,
     symmetric_roots,
 )
 
@@ -98,10 +98,10 @@ def fit_samples(problem: Problem, theta: Array, samples: Array, tol: float) -> t
         values, gradients, _ = zip(*(problem(at, X) for X in samples), strict=True)
         return float(np.mean(values)), np.mean(gradients, axis=0)[free]
 
-    best = search(objective, theta[free], problem.space.bounds[free], tol, _SEARCH)
+    best = descend(objective, theta[free], problem.space.bounds[free], tol, most=_SEARCH)
     found = theta.copy()
     found[free] = best.x
-    return found, int(best.nit)
+    return found, int(best.n_iter)
 
 
 def settled(rounds: list[Round]) -> bool:

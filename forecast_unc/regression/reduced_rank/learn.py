@@ -1,13 +1,12 @@
 """Centers and hyper-parameters of a reduced-rank process, in turns."""
 
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from forecast_unc._typing import Array
+from forecast_unc.regression.descent import descend
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.hyperparameter_search import (
@@ -133,23 +132,17 @@ class Learner:
         """The maximum by L-BFGS-B from these hyper-parameters."""
         objective = Objective(streamed, self.space, self.least_ratio)  # type: ignore[arg-type]
         bounds = self.space.bounds[self.space.free]
-        options: Any = {"maxiter": _MOST_ITERATIONS, "ftol": self.tol, "gtol": 1e-4}
-        search: Any = partial(minimize, objective, jac=True, method="L-BFGS-B", options=options)
-        found = search(np.clip(theta[self.space.free], *bounds.T), bounds=bounds)
-        if not np.isfinite(found.fun):
+        found = descend(
+            objective, theta[self.space.free], bounds, self.tol, objective.unit, _MOST_ITERATIONS
+        )
+        if not np.isfinite(found.value):
             raise ValueError(
                 "noise_std and lengthscales must give a finite evidence; got one that is not, with "
                 "what was given. Give a larger noise_std, or learn both."
             )
-        value = -float(found.fun) - objective.log_prior(found.x)
-        return Learned(
-            streamed.centers,
-            objective.theta(found.x),
-            value,
-            -float(found.fun),
-            bool(found.success),
-            int(found.nit),
-        )
+        value = -found.value - objective.log_prior(found.x)
+        theta = objective.theta(found.x)
+        return Learned(streamed.centers, theta, value, -found.value, found.converged, found.n_iter)
 
     def _with_noise(self, streamed: ReducedRankEvidence, theta: Array) -> Array:
         """These hyper-parameters with the noise that suits these centers best.

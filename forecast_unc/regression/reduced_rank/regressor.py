@@ -88,8 +88,8 @@ class ReducedRankGPRegressor(KernelRegressor):
     search_rows : int, optional
         Rows, drawn at random, from which centers and hyper-parameters are learned; the posterior
         rests on all. None takes all.
-    tol : float, default=1e-6
-        The search ends when a step gains less than this share of the objective.
+    tol : float, default=0.1
+        A search ends when its last eight steps together gained less, in nats.
     random_state : int, numpy.random.Generator or None
         Seed of the rows that start values and centers come from, and of "monte_carlo"
         predictions. None takes the same seed every time for the fit, so that it can be repeated.
@@ -148,7 +148,7 @@ class ReducedRankGPRegressor(KernelRegressor):
         lengthscales: Lengthscales = None,
         noise_std: float | None = None,
         search_rows: int | None = None,
-        tol: float = 1e-6,
+        tol: float = 0.1,
         random_state: RandomState = None,
     ) -> None:
         self.n_support = n_support

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,6 +26,7 @@ from forecast_unc.evaluation.folds import (
     ExogFuture,
     Fold,
     Plan,
+    fit_at,
     future_exog,
     given_origins,
     percent,
@@ -405,7 +407,9 @@ def backtest(
         Observations between origins; by default `steps`, so that horizons do not overlap.
     refit : bool or int, default=True
         Fit at every origin (True), at the first alone (False), or at every k-th (int). A model
-        without ``update`` and ``apply`` is fitted at every origin.
+        without ``update`` and ``apply`` is fitted at every origin. The fits after the first one
+        start from its hyper-parameters where the model can (`Forecaster.refit`): to have each
+        search from scratch, hide the method in a class with ``fit`` and ``forecast`` alone.
     between_fits : {"update", "apply"}, default="update"
         How a fitted model gets to the origins before its next fit. "update" takes the values in
         between in, with the parameters of the fit: a GP's posterior then holds them, at O(n^2)
@@ -577,8 +581,15 @@ def _run(
     tasks = []
     for model in models:
         size = 1 if model.can.between_fits(plan.between_fits) is None else every
-        starts = range(0, len(folds), size)
-        tasks += [delayed(run_block)(model, folds[i : i + size], plan) for i in starts]
+        shared = [folds[i : i + size] for i in range(0, len(folds), size)]
+        fitted = earlier = None
+        if model.can.refit and len(shared) > 1:
+            # All start from the first fit, not each from the one before: then they are parallel,
+            # and the same whatever the number of jobs.
+            earlier = fit_at(model, folds[0], plan)
+            fitted = copy.deepcopy(earlier)
+        tasks.append(delayed(run_block)(model, shared[0], plan, fitted))
+        tasks += [delayed(run_block)(model, block, plan, None, earlier) for block in shared[1:]]
     results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
     blocks = tqdm(results, total=len(tasks), disable=not progress, desc="backtest")
     return [part for block in blocks for part in block]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -107,45 +108,67 @@ def future_exog(
     return mean, cov
 
 
+def fit_at(contender: Contender, fold: Fold, plan: Plan, earlier: Any = None) -> Any:
+    """The model fitted at the origin of a fold, from what an earlier one has learned if given."""
+    with _blamed(contender, fold, plan), blas_threads(0):
+        past, exog = _known(contender.can, fold.start, fold, plan)
+        if earlier is not None:
+            return earlier.refit(past, **exog)
+        fitted: Any = clone(contender.model, safe=False)
+        fitted.fit(past, **exog)
+        return fitted
+
+
 def run_block(
-    contender: Contender, folds: list[Fold], plan: Plan
+    contender: Contender, folds: list[Fold], plan: Plan, fitted: Any = None, earlier: Any = None
 ) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
-    """Rows of the frame and of the joint scores, for folds that share one fit, the first's."""
-    index = plan.y.index
-    fitted: Any = clone(contender.model, safe=False)
+    """Rows of the frame and of the joint scores, for folds that share one fit, the first's.
+
+    It is made here, from an earlier one if given, unless it is given: then it is changed.
+    """
     parts = []
+    if fitted is None:
+        fitted = fit_at(contender, folds[0], plan, earlier)
     for previous, fold in zip([None, *folds], folds, strict=False):
-        try:
-            with blas_threads(0):
-                model = _at_origin(fitted, contender.can, previous, fold, plan)
-                for name, forecast in _forecasts(model, contender, fold, plan.gap + plan.steps):
-                    parts.append(_scored(name, forecast, fold, plan, refit=previous is None))
-        except Exception as error:
-            error.add_note(
-                f"while forecasting from origin {format_time(index, fold.origin)} with "
-                f"{', '.join(repr(name) for name, _ in contender.names)}"
-            )
-            raise
+        with _blamed(contender, fold, plan), blas_threads(0):
+            model = fitted if previous is None else _moved(fitted, contender, previous, fold, plan)
+            for name, forecast in _forecasts(model, contender, fold, plan.gap + plan.steps):
+                parts.append(_scored(name, forecast, fold, plan, refit=previous is None))
     return parts
 
 
-def _at_origin(
-    fitted: Any, can: Capabilities, previous: Fold | None, fold: Fold, plan: Plan
-) -> Any:
-    """The model at the origin of a fold: fitted there, or moved on from the previous fold."""
-    way = can.between_fits(plan.between_fits)
-    start = previous.origin + 1 if previous is not None and way == "update" else fold.start
-    # Nothing of the series after the origin is visible below this line.
+@contextmanager
+def _blamed(contender: Contender, fold: Fold, plan: Plan) -> Iterator[None]:
+    """Errors with a note on the origin and the model."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(
+            f"while forecasting from origin {format_time(plan.y.index, fold.origin)} with "
+            f"{', '.join(repr(name) for name, _ in contender.names)}"
+        )
+        raise
+
+
+def _known(
+    can: Capabilities, start: int, fold: Fold, plan: Plan
+) -> tuple[pd.Series[float], dict[str, Any]]:
+    """Series and regressors from a position to the origin: nothing after it is visible."""
     known = slice(start, fold.origin + 1)
-    past = plan.y.iloc[known]
     exog = {"exog": plan.exog.iloc[known]} if can.exog and plan.exog is not None else {}
-    if previous is None:
-        fitted.fit(past, **exog)
-    elif way == "update":
+    return plan.y.iloc[known], exog
+
+
+def _moved(fitted: Any, contender: Contender, previous: Fold, fold: Fold, plan: Plan) -> Any:
+    """The model moved on from the previous fold to the origin of this one."""
+    can = contender.can
+    way = can.between_fits(plan.between_fits)
+    start = previous.origin + 1 if way == "update" else fold.start
+    past, exog = _known(can, start, fold, plan)
+    if way == "update":
         fitted.update(past, **exog)
-    else:
-        return fitted.apply(past, **exog)
-    return fitted
+        return fitted
+    return fitted.apply(past, **exog)
 
 
 def _forecasts(

@@ -64,11 +64,19 @@ class Ensemble:
     trained: tuple[FittedModel, ...]
 
     @classmethod
-    def fit(cls, resolution: Resolution, history: History) -> Self:
-        """Fit every specification, and drop those that do not suit the series unless none does."""
-        models, refused = _those_that_can(
-            resolution.specifications, lambda one: FittedModel.fit(one, history), lambda one: one
-        )
+    def fit(cls, resolution: Resolution, history: History, earlier: Self | None = None) -> Self:
+        """Fit every specification, and drop those that do not suit the series unless none does.
+
+        Searches start from the hyper-parameters of an earlier ensemble, of the first of its models
+        with the same inputs and target.
+        """
+        known = () if earlier is None else earlier.models
+
+        def fitted(one: Specification) -> FittedModel:
+            alike = (model for model in known if _alike(model.specification, one))
+            return FittedModel.fit(one, history, next(alike, None))
+
+        models, refused = _those_that_can(resolution.specifications, fitted, lambda one: one)
         averaging, periods = resolution.averaging, resolution.periods
         return cls(history, models, averaging, refused, periods, resolution.calibrate, models)
 
@@ -165,6 +173,13 @@ class Ensemble:
         models, trained = zip(*pairs, strict=True)
         refused = self.refused + refused
         return replace(self, history=history, models=models, trained=trained, refused=refused)
+
+
+def _alike(one: Specification, other: Specification) -> bool:
+    """Whether two specifications have the same inputs and target."""
+    names = ("lags", "differences", "transform", "prior_mean", "max_train", "noise")
+    same = all(getattr(one, name) == getattr(other, name) for name in names)
+    return same and len(one.calendar) == len(other.calendar)
 
 
 def _first(model: FittedModel, ahead: Ahead, method: Method | None, steps: int) -> Forecast:

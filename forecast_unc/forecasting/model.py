@@ -77,7 +77,9 @@ class FittedModel:
     noise: NoiseChoice
 
     @classmethod
-    def fit(cls, specification: Specification, history: History) -> Self:
+    def fit(
+        cls, specification: Specification, history: History, earlier: Self | None = None
+    ) -> Self:
         """Learn the one-step model of a specification from a history.
 
         Parameters
@@ -86,6 +88,8 @@ class FittedModel:
             Its regressor is cloned.
         history : History
             The series.
+        earlier : FittedModel, optional
+            One whose hyper-parameters the search starts from.
 
         Returns
         -------
@@ -100,7 +104,10 @@ class FittedModel:
         """
         transform, past, differencing = _standardized(specification, history)
         rows = _noisy_rows(specification, differencing, past)
-        regressor, noise = rows.learn(clone(specification.regressor), specification.noise)
+        regressor = clone(specification.regressor)
+        if earlier is not None:
+            regressor = regressor.starting_from(earlier.regressor)
+        regressor, noise = rows.learn(regressor, specification.noise)
         if specification.noise == "process":
             regressor, why = bounded(regressor, _training(specification, differencing, past, rows))
             if why:

@@ -61,6 +61,8 @@ class Learner:
         What is maximized, with the prior.
     rng : Generator
         Draws rows.
+    start : ndarray of shape (d + 3,), optional
+        Log hyper-parameters to start from, in the place of those of an exact process.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Learner:
         scale: Array,
         objective: Criterion,
         rng: np.random.Generator,
+        start: Array | None = None,
     ) -> None:
         self.Z, self.t, self.rng = Z, t, rng
         self.kind, self.linear, self.tol = objective, exact._learns_linear, exact.tol
@@ -78,6 +81,9 @@ class Learner:
         evidence = GaussianProcessEvidence(Z[some], t[some], self.linear)
         self.space: SearchSpace = exact._search_space(evidence, scale[:-1], float(scale[-1]))
         self.least_ratio = LEAST_NOISE_RATIO if exact.noise_std is None else 0.0
+        if start is not None and len(start) == len(self.space.start):
+            self.start = np.where(self.space.free, start, self.space.start)
+            return
         objective_there = Objective(evidence, self.space, self.least_ratio)
         found = maximize(objective_there, 0, exact.tol, None)
         self.start = objective_there.theta(found.log_hyperparameters)

@@ -17,6 +17,7 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions import scores
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.evaluation.contenders import BetweenFits, Capabilities, Contender
+from forecast_unc.forecasting.abreast import forecasts_together
 from forecast_unc.series.times import format_time
 
 # Sample paths of the energy score, 12 ms a forecast of 24 steps. With other seeds its mean over 20
@@ -126,15 +127,37 @@ def run_block(
 
     It is made here, from an earlier one if given, unless it is given: then it is changed.
     """
-    parts = []
     if fitted is None:
         fitted = fit_at(contender, folds[0], plan, earlier)
-    for previous, fold in zip([None, *folds], folds, strict=False):
+    parts = []
+    for fold, model in _at_origins(fitted, contender, folds, plan):
         with _blamed(contender, fold, plan), blas_threads(0):
-            model = fitted if previous is None else _moved(fitted, contender, previous, fold, plan)
             for name, forecast in _forecasts(model, contender, fold, plan.gap + plan.steps):
-                parts.append(_scored(name, forecast, fold, plan, refit=previous is None))
+                parts.append(_scored(name, forecast, fold, plan, refit=fold is folds[0]))
     return parts
+
+
+def _at_origins(
+    fitted: Any, contender: Contender, folds: list[Fold], plan: Plan
+) -> Iterator[tuple[Fold, Any]]:
+    """The folds and the model at each; those that share a posterior have forecasts at hand."""
+    if contender.can.between_fits(plan.between_fits) == "update":
+        for previous, fold in zip([None, *folds], folds, strict=False):
+            if previous is not None:
+                with _blamed(contender, fold, plan), blas_threads(0):
+                    fitted = _moved(fitted, contender, previous, fold, plan)
+            yield fold, fitted
+        return
+    models = [fitted]
+    for previous, fold in pairwise(folds):
+        with _blamed(contender, fold, plan):
+            models.append(_moved(fitted, contender, previous, fold, plan))
+    if any(kind in (None, "exact") for _, kind in contender.names):
+        given = [_ahead(contender.can, fold) for fold in folds]
+        exog, exog_cov = ([one.get(name) for one in given] for name in ("exog", "exog_cov"))
+        with blas_threads(0):
+            models = forecasts_together(models, plan.gap + plan.steps, exog, exog_cov)
+    yield from zip(folds, models, strict=True)
 
 
 @contextmanager
@@ -175,13 +198,19 @@ def _forecasts(
     model: Any, contender: Contender, fold: Fold, horizon: int
 ) -> Iterator[tuple[str, Forecast]]:
     """Forecasts from the origin of a fold by each name of the contender."""
-    ahead: dict[str, Any] = {}
-    if contender.can.exog and fold.exog is not None:
-        ahead["exog"] = fold.exog
-    if contender.can.exog_cov and fold.exog_cov is not None:
-        ahead["exog_cov"] = fold.exog_cov
+    ahead = _ahead(contender.can, fold)
     for name, kind in contender.names:
         yield name, model.forecast(horizon, **ahead, **({"propagation": kind} if kind else {}))
+
+
+def _ahead(can: Capabilities, fold: Fold) -> dict[str, Any]:
+    """What a model's forecast is given from the origin of a fold."""
+    ahead: dict[str, Any] = {}
+    if can.exog and fold.exog is not None:
+        ahead["exog"] = fold.exog
+    if can.exog_cov and fold.exog_cov is not None:
+        ahead["exog_cov"] = fold.exog_cov
+    return ahead
 
 
 def _scored(

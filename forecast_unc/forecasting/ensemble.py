@@ -112,20 +112,17 @@ class Ensemble:
         Forecast
         """
         steps, given = len(ahead.index), ahead.exog.shape[1] > 0
-        if not given:
-            with suppress(ValueError):  # where the index cannot go on so far
-                ahead = self.history.future(max(steps, self.averaging.look_ahead))
+        ahead, horizon = self.horizon(ahead)
         # one generator for all would have its numbers depend on the horizon
         method = method._replace(random_state=one_seed(method.random_state))
         plain = method.propagation == "exact" and method.path_consistent
-        needed = len(self.models) > 1 or bool(self.calibrate)
         looks_ahead = not given and len(ahead.index) >= self.averaging.look_ahead
         averaged = self.averaging.average(
             [partial(_first, model, ahead, method) for model in self.models],
             self.weights,
             steps,
             references=[] if plain else [partial(_first, m, ahead, None) for m in self.models],
-            can_look_ahead=needed and looks_ahead,
+            can_look_ahead=looks_ahead and horizon >= self.averaging.look_ahead,
         )
         if not self.calibrate:
             return averaged.forecast
@@ -137,6 +134,29 @@ class Ensemble:
         # Two steps have a correlation; more of a forecast of two are not known everywhere.
         correlated = self.averaging.look_ahead if looks_ahead else 2
         return calibration(errors, known.reference, correlated).of(averaged.forecast)
+
+    def horizon(self, ahead: Ahead) -> tuple[Ahead, int]:
+        """The steps that are known ahead, with those looked at for weights, and how many are used.
+
+        Parameters
+        ----------
+        ahead : Ahead
+            The steps asked for.
+
+        Returns
+        -------
+        ahead : Ahead
+            They and what follows.
+        steps : int
+            The first so many of them are forecast.
+        """
+        steps, look_ahead = len(ahead.index), self.averaging.look_ahead
+        if ahead.exog.shape[1] > 0:
+            return ahead, steps
+        with suppress(ValueError):  # where the index cannot go on so far
+            ahead = self.history.future(max(steps, look_ahead))
+        needed = len(self.models) > 1 or bool(self.calibrate)
+        return ahead, len(ahead.index) if needed and len(ahead.index) >= look_ahead else steps
 
     def bands(self) -> list[str]:
         """How bands are calibrated, a line if they are."""

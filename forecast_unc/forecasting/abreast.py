@@ -46,28 +46,53 @@ def forecasts_together(
     list
         Copies where something is at hand.
     """
-    out: list[Any] = list(models)
-    asked: dict[int, list[tuple[int, int, FittedModel, Ahead]]] = defaultdict(list)
-    for i, forecaster in enumerate(out):
+    asked = _Asked()
+    for i, forecaster in enumerate(models):
         if not isinstance(forecaster, Forecaster):
             continue
         ensemble = forecaster.ensemble_
-        with suppress(
-            TypeError, ValueError
-        ):  # an error is that of the forecast, when it is asked for
-            ahead, horizon = ensemble.horizon(
-                ensemble.history.future(steps, exog[i], None, exog_cov[i])
-            )
-            for j, model in enumerate(ensemble.models):
-                asked[id(model.one_step)].append((i, j, model, ahead.first(horizon)))
-    at_hand: dict[int, dict[int, FittedModel]] = defaultdict(dict)
-    for group in asked.values():
-        found = prepared([model for *_, model, _ in group], [ahead for *_, ahead in group])
-        for (i, j, *_), model in zip(group, found, strict=True):
-            at_hand[i][j] = model
-    for i, new in at_hand.items():
-        forecaster, ensemble = copy.copy(out[i]), out[i].ensemble_
-        pairs = enumerate(ensemble.models)
-        forecaster.ensemble_ = replace(ensemble, models=tuple(new.get(j, old) for j, old in pairs))
-        out[i] = forecaster
+        with suppress(TypeError, ValueError):  # which the forecast itself will raise
+            ahead = ensemble.history.future(steps, exog[i], None, exog_cov[i])
+            ahead, horizon = ensemble.horizon(ahead)
+            for model, trained in zip(ensemble.models, ensemble.trained, strict=True):
+                asked.add(i, model, ahead.first(horizon))
+                if ensemble.calibrate and trained is not model:  # its bands are a unit of errors
+                    asked.add(i, trained, ahead.first(horizon).known())
+    out: list[Any] = list(models)
+    for i, new in asked.prepared().items():
+        out[i], ensemble = copy.copy(out[i]), out[i].ensemble_
+        ready = {
+            name: tuple(new.get(id(model), model) for model in getattr(ensemble, name))
+            for name in ("models", "trained")
+        }
+        out[i].ensemble_ = replace(ensemble, **ready)
     return out
+
+
+class _Asked:
+    """Forecasts that are asked for, by the fit that they share."""
+
+    def __init__(self) -> None:
+        self._groups: dict[int, list[tuple[FittedModel, Ahead]]] = defaultdict(list)
+        self._places: dict[tuple[int, int], tuple[int, int]] = {}  # of (origin, model)
+        self._once: dict[tuple[int, int], tuple[int, int]] = {}  # what no regressors tell apart
+
+    def add(self, origin: int, model: FittedModel, ahead: Ahead) -> None:
+        """Ask for a forecast of a model at an origin; the same one is made once."""
+        group = id(model.one_step)
+        place = group, len(self._groups[group])
+        if not model.future(ahead).exog.shape[1]:
+            place = self._once.setdefault((id(model), len(ahead.index)), place)
+        if place[1] == len(self._groups[group]):
+            self._groups[group].append((model, ahead))
+        self._places[origin, id(model)] = place
+
+    def prepared(self) -> dict[int, dict[int, FittedModel]]:
+        """For each origin by the identity of a model the same with its forecast at hand."""
+        ready = {
+            group: prepared(*zip(*asked, strict=True)) for group, asked in self._groups.items()
+        }
+        out: dict[int, dict[int, FittedModel]] = defaultdict(dict)
+        for (origin, model), (group, place) in self._places.items():
+            out[origin][model] = ready[group][place]
+        return out

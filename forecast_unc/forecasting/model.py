@@ -295,6 +295,8 @@ class FittedModel:
 
     def from_known(self) -> Self:
         """The same model with missing values interpolated, and all taken for exact."""
+        if self.at_hand is not None:  # of known values
+            return self
         past = self.past._replace(
             levels=interpolated(self.past.levels), stds=np.zeros_like(self.past.stds)
         )

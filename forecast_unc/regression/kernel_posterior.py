@@ -26,7 +26,6 @@ from forecast_unc.regression.moments import (
     departure,
 )
 from forecast_unc.regression.moments_abreast import (
-    LEFT,
     Inputs,
     SpanningRows,
     WeightedKernels,
@@ -335,8 +334,8 @@ class KernelPosterior:
         """What the moments of several inputs are made of."""
         blocks, span = self._second_moment, None
         if self.kernel_var > 0.0 and self.noise_var > 0.0:
-            least = LEFT * min(1.0, self.noise_var / self.kernel_var)
-            span = SpanningRows.of(self.centers, self.lengthscales, blocks[0], least)
+            share = self.noise_var / self.kernel_var
+            span = SpanningRows.of(self.centers, self.lengthscales, blocks[0], share)
         return WeightedKernels(self.centers, self.lengthscales, self.weights, blocks, span)
 
     def _added_variance(self, mean: Array, root: Array, scaled: Array) -> float:

@@ -26,8 +26,10 @@ from forecast_unc.regression.moments import LARGE_EXPONENT, Moments
 # OpenBLAS shares the thin product between threads.
 _TILE = 128
 # Variance that the spanning rows leave of the other kernels, times the share of the noise in that
-# of the function: at 3 lags variances were right to 1e-9 (ratios of noise to signal .08 and .8).
-LEFT = 1e-11
+# of the function. At 3 lags of 1000 rows stds after 48 steps were 1e-8 off (noise of .08 of the
+# signal) and 7e-12 (.8), with ten times as much 1e-7 and 2e-11. Below the second number it is
+# roundoff of the kernel: with a noise of .009 they were 1e-4 off, over all rows 2e-6.
+_LEFT, _ROUNDOFF_LEFT = 1e-12, 20.0 * float(np.finfo(np.float64).eps)
 # Error of the mean of a kernel, in that variance, from which on an input goes over all rows: it is
 # far from them. Of 1000 the variance was 2e-10 wrong.
 _WITHIN = 1e3
@@ -45,7 +47,9 @@ class SpanningRows(NamedTuple):
     least: float  # variance that they leave of each kernel at most
 
     @classmethod
-    def of(cls, centers: Array, lengthscales: Array, weights: Array, least: float) -> Self | None:
+    def of(
+        cls, centers: Array, lengthscales: Array, weights: Array, noise_share: float
+    ) -> Self | None:
         """The first pivots of a Cholesky factorization of the kernels; None if many are needed.
 
         Parameters
@@ -56,14 +60,16 @@ class SpanningRows(NamedTuple):
             Of the kernel.
         weights : ndarray of shape (n, n)
             W.
-        least : float
-            Variance that is left of no kernel.
+        noise_share : float
+            Variance of the noise, in that of the function.
 
         Returns
         -------
         SpanningRows or None
         """
-        n = len(centers)
+        n, least = len(centers), _LEFT * min(1.0, noise_share)
+        if least < _ROUNDOFF_LEFT:
+            return None
         kernel = squared_exponential(centers, centers, lengthscales)
         factor, pivot, _, _ = dpstrf(kernel, lower=1, tol=least)
         factor, pivot = np.tril(factor), pivot - 1
@@ -114,46 +120,73 @@ def moments_abreast(kernels: WeightedKernels, inputs: Inputs) -> tuple[list[Mome
         Estimate of that of each variance, as of `moments.departure`; infinite where exponents are
         beyond what is summed here.
     """
-    n = len(kernels.centers)
-    w, l = kernels.weights, kernels.lengthscales
+    n, w = len(kernels.centers), kernels.weights
     kk, kl, ll = kernels.second_moment
-    uncertain = np.flatnonzero(np.diagonal(inputs.cov, axis1=1, axis2=2).any(axis=0))
-    scale = l[uncertain]
-    small = inputs.cov[:, uncertain[:, None], uncertain]
-    g, Q = np.linalg.eigh(small / np.multiply.outer(scale, scale))
-    g = np.maximum(g, 0.0)  # of a semi-definite matrix but for roundoff
-    nu = ((kernels.centers[:, uncertain] - inputs.mean[:, None, uncertain]) / scale).swapaxes(1, 2)
-    P = np.swapaxes(Q, 1, 2) @ nu  # (B, r, n)
-    shares = np.stack([g / (1.0 + g), g / (1.0 + 2.0 * g)], axis=1)  # (B, 2, r)
-    e, half_norm = 0.5 * np.moveaxis(shares @ P**2, 1, 0)  # (B, n) each
-    e = e - 0.5 * np.log1p(g).sum(axis=1)[:, None]
+    axes = _along_axes(kernels, inputs)
+    P, g, half_norm = axes.rows, axes.g, axes.half_norm
     half_log_det = 0.5 * np.log1p(2.0 * g).sum(axis=1)
     k = np.ascontiguousarray(inputs.kernel.T)
-    with np.errstate(over="ignore", invalid="ignore"):
-        q, change = k * np.exp(e), k * np.expm1(e)
-        exponent = 4.0 * half_norm - half_log_det[:, None]  # E_ii
-        spread = k**2 * np.expm1(exponent)
-        roundoff = _EPS * np.sqrt(np.abs(np.diagonal(kk) * spread)).sum(axis=1) ** 2
-    inside = 4.0 * half_norm.max(axis=1, initial=0.0) <= LARGE_EXPONENT
-    roundoff[~inside] = np.inf
-    delta = change @ w[:n]
-    wq = q * w[:n]
-    pull = wq @ kernels.centers - wq.sum(axis=1)[:, None] * inputs.mean
-    pull /= l
-    damped = np.swapaxes(Q, 1, 2) @ pull[:, uncertain, None] / (1.0 + g)[:, :, None]
-    pull[:, uncertain] = (Q @ damped)[..., 0]
-    slope = pull / l + w[n:-1]
+    q, change = k * np.exp(axes.e), k * np.expm1(axes.e)
+    spread = k**2 * np.expm1(4.0 * half_norm - half_log_det[:, None])  # of E_ii
+    roundoff = _EPS * np.sqrt(np.abs(np.diagonal(kk) * spread)).sum(axis=1) ** 2
+    roundoff[~axes.inside] = np.inf
 
+    delta = change @ w[:n]
     second = np.einsum("bij,ij->b", inputs.cov, ll[:-1, :-1])
     lifted = inputs.mean @ kl[:, :-1].T + kl[:, -1]  # (B, n)
     second += 2.0 * np.einsum("bi,bi->b", lifted, change)
-    crossed = (P * q[:, None]) @ (kl[:, uncertain] * scale)  # (B, r, r)
-    second += 2.0 * np.einsum("br,bur,bru->b", shares[:, 0], Q, crossed)
-    z = np.sqrt(shares[:, 1])[:, :, None] * P
-    second += _pairs(kernels, z, half_norm, half_log_det, k, q, inside)
+    pushed = kl[:, axes.uncertain] * kernels.lengthscales[axes.uncertain]
+    crossed = (P * q[:, None]) @ pushed  # (B, r, r)
+    second += 2.0 * np.einsum("br,bur,bru->b", g / (1.0 + g), axes.Q, crossed)
+    z = np.sqrt(g / (1.0 + 2.0 * g))[:, :, None] * P
+    second += _pairs(kernels, z, half_norm, half_log_det, k, q, axes.inside)
     var = inputs.var + second - 2.0 * inputs.plain * delta - delta**2
-    each = zip(inputs.plain + delta, var, slope, strict=True)
-    return [Moments(float(m), float(v), s) for m, v, s in each], roundoff
+    each = zip(inputs.plain + delta, var, _slopes(kernels, inputs, axes, q), strict=True)
+    return [Moments(float(m), float(v), slope) for m, v, slope in each], roundoff
+
+
+class _Axes(NamedTuple):
+    """Rows along the axes of the inputs' covariances, (B, ...), and their exponents.
+
+    Zero where exponents are beyond what is summed here.
+    """
+
+    uncertain: NDArray[np.intp]  # (r,), coordinates
+    g: Array  # (B, r)
+    Q: Array  # (B, r, r)
+    rows: Array  # (B, r, n), P
+    e: Array  # (B, n)
+    half_norm: Array  # (B, n), half the squared norms of z
+    inside: NDArray[np.bool_]  # (B,)
+
+
+def _along_axes(kernels: WeightedKernels, inputs: Inputs) -> _Axes:
+    """The axes of each input, and the rows along them."""
+    uncertain = np.flatnonzero(np.diagonal(inputs.cov, axis1=1, axis2=2).any(axis=0))
+    scale = kernels.lengthscales[uncertain]
+    cov = inputs.cov[:, uncertain[:, None], uncertain]
+    g, Q = np.linalg.eigh(cov / np.multiply.outer(scale, scale))
+    g = np.maximum(g, 0.0)  # of a semi-definite matrix but for roundoff
+    nu = (kernels.centers[:, uncertain] - inputs.mean[:, None, uncertain]) / scale
+    P = np.swapaxes(Q, 1, 2) @ np.swapaxes(nu, 1, 2)
+    shares = np.stack([g / (1.0 + g), g / (1.0 + 2.0 * g)], axis=1)  # (B, 2, r)
+    e, half_norm = 0.5 * np.moveaxis(shares @ P**2, 1, 0)
+    e = e - 0.5 * np.log1p(g).sum(axis=1)[:, None]
+    inside = 4.0 * half_norm.max(axis=1) <= LARGE_EXPONENT  # E_ij <= 4 max h, e <= 2 h
+    for each in (P, e, half_norm):
+        each[~inside] = 0.0
+    return _Axes(uncertain, g, Q, P, e, half_norm, inside)
+
+
+def _slopes(kernels: WeightedKernels, inputs: Inputs, axes: _Axes, q: Array) -> Array:
+    """Mean slopes (S + L)^-1 sum_i w_i q_i (c_i - m) + w_lin, (B, d)."""
+    n = len(kernels.centers)
+    wq = q * kernels.weights[:n]
+    pull = wq @ kernels.centers - wq.sum(axis=1)[:, None] * inputs.mean
+    pull /= kernels.lengthscales
+    along = np.swapaxes(axes.Q, 1, 2) @ pull[:, axes.uncertain, None]
+    pull[:, axes.uncertain] = (axes.Q @ (along / (1.0 + axes.g)[:, :, None]))[..., 0]
+    return np.asarray(pull / kernels.lengthscales + kernels.weights[n:-1])
 
 
 def _pairs(

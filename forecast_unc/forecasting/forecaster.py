@@ -195,9 +195,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
 
         All is chosen and learned as by `fit`. But where a specification has a model of the same
         lags, differences and transform here, the search for its hyper-parameters is a single one
-        that starts from those of that model, in some two thirds of the evaluations for windows of
-        one series. Where the evidence has several optima it may end at another one than `fit`, a
-        better or a worse one.
+        that starts from those of that model: for windows of one series in three quarters of the
+        evaluations (7 series). Where the evidence has several optima it may end at another one than
+        `fit`, a better or a worse one.
 
         Parameters
         ----------

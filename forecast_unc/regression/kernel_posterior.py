@@ -321,12 +321,12 @@ class KernelPosterior:
             self._mean(kernel, linear) - self.output_offset,
             noise + self._latent_var(kernel, linear),
         )
-        found, roundoff = moments_abreast(self._weighted_kernels, inputs)
+        found = moments_abreast(self._weighted_kernels, inputs, _MOST_ROUNDOFF)
         return [
-            one._replace(mean=one.mean + self.output_offset)
-            if lost <= _MOST_ROUNDOFF * abs(one.var)
-            else self.moments(mean, cov)
-            for one, lost, mean, cov in zip(found, roundoff, means, covs, strict=True)
+            self.moments(mean, cov)
+            if one is None
+            else one._replace(mean=one.mean + self.output_offset)
+            for one, mean, cov in zip(found, means, covs, strict=True)
         ]
 
     @cached_property

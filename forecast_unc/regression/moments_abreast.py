@@ -103,7 +103,9 @@ class Inputs(NamedTuple):
     var: Array  # (B,), of an observation there
 
 
-def moments_abreast(kernels: WeightedKernels, inputs: Inputs) -> tuple[list[Moments], Array]:
+def moments_abreast(
+    kernels: WeightedKernels, inputs: Inputs, most_roundoff: float
+) -> list[Moments | None]:
     """Exact moments of an observation for each input, less the posterior's output offset.
 
     Parameters
@@ -112,13 +114,13 @@ def moments_abreast(kernels: WeightedKernels, inputs: Inputs) -> tuple[list[Mome
         The posterior.
     inputs : Inputs
         B inputs.
+    most_roundoff : float
+        Share of a variance that may be roundoff, by the estimate of `moments.departure`.
 
     Returns
     -------
-    moments : list of Moments
-    roundoff : ndarray of shape (B,)
-        Estimate of that of each variance, as of `moments.departure`; infinite where exponents are
-        beyond what is summed here.
+    list of Moments or None
+        None where more is, or exponents are beyond what is summed here.
     """
     n, w = len(kernels.centers), kernels.weights
     kk, kl, ll = kernels.second_moment
@@ -129,7 +131,10 @@ def moments_abreast(kernels: WeightedKernels, inputs: Inputs) -> tuple[list[Mome
     q, change = k * np.exp(axes.e), k * np.expm1(axes.e)
     spread = k**2 * np.expm1(4.0 * half_norm - half_log_det[:, None])  # of E_ii
     roundoff = _EPS * np.sqrt(np.abs(np.diagonal(kk) * spread)).sum(axis=1) ** 2
-    roundoff[~axes.inside] = np.inf
+    slopes = _slopes(kernels, inputs, axes, q)
+    # To first order: no pairs are summed in vain where a step costs ten times more anyway.
+    about = inputs.var + np.einsum("bi,bij,bj->b", slopes, inputs.cov, slopes)
+    inside = axes.inside & (roundoff <= most_roundoff * about)
 
     delta = change @ w[:n]
     second = np.einsum("bij,ij->b", inputs.cov, ll[:-1, :-1])
@@ -139,10 +144,11 @@ def moments_abreast(kernels: WeightedKernels, inputs: Inputs) -> tuple[list[Mome
     crossed = (P * q[:, None]) @ pushed  # (B, r, r)
     second += 2.0 * np.einsum("br,bur,bru->b", g / (1.0 + g), axes.Q, crossed)
     z = np.sqrt(g / (1.0 + 2.0 * g))[:, :, None] * P
-    second += _pairs(kernels, z, half_norm, half_log_det, k, q, axes.inside)
+    second += _pairs(kernels, z, half_norm, half_log_det, k, q, inside)
     var = inputs.var + second - 2.0 * inputs.plain * delta - delta**2
-    each = zip(inputs.plain + delta, var, _slopes(kernels, inputs, axes, q), strict=True)
-    return [Moments(float(m), float(v), slope) for m, v, slope in each], roundoff
+    inside &= roundoff <= most_roundoff * np.abs(var)
+    each = zip(inside, inputs.plain + delta, var, slopes, strict=True)
+    return [Moments(float(m), float(v), slope) if ok else None for ok, m, v, slope in each]
 
 
 class _Axes(NamedTuple):

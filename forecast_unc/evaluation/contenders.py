@@ -28,7 +28,9 @@ class Model(Protocol):
     - ``forecast(..., exog_cov)``: the uncertainty of the future regressors;
     - ``update(y_new)``, which takes in the next values in place, or ``apply(y)``, which returns
       the fitted model at the end of a longer series (with ``exog`` too if ``fit`` takes them):
-      the way to the next origin without a fit. A model with neither is fitted at every origin.
+      the way to the next origin without a fit. A model with neither is fitted at every origin;
+    - ``refit(y)``, which returns a new model fitted to another window from what this one has
+      learned (with ``exog`` too if ``fit`` takes them): all fits after the first one.
     """
 
     def fit(self, y: pd.Series[Any], /) -> Any:
@@ -49,6 +51,7 @@ class Capabilities:
     propagation: bool
     update: bool
     apply: bool
+    refit: bool
 
     @classmethod
     def of(cls, model: Model) -> Capabilities:
@@ -60,6 +63,7 @@ class Capabilities:
             propagation=_takes(model.forecast, "propagation"),
             update=callable(getattr(model, "update", None)),
             apply=callable(getattr(model, "apply", None)),
+            refit=callable(getattr(model, "refit", None)),
         )
 
     def between_fits(self, wanted: BetweenFits) -> BetweenFits | None:

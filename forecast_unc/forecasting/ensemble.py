@@ -64,11 +64,19 @@ class Ensemble:
     trained: tuple[FittedModel, ...]
 
     @classmethod
-    def fit(cls, resolution: Resolution, history: History) -> Self:
-        """Fit every specification, and drop those that do not suit the series unless none does."""
-        models, refused = _those_that_can(
-            resolution.specifications, lambda one: FittedModel.fit(one, history), lambda one: one
-        )
+    def fit(cls, resolution: Resolution, history: History, earlier: Self | None = None) -> Self:
+        """Fit every specification, and drop those that do not suit the series unless none does.
+
+        Searches start from the hyper-parameters of an earlier ensemble, of the first of its models
+        with the same inputs and target.
+        """
+        known = () if earlier is None else earlier.models
+
+        def fitted(one: Specification) -> FittedModel:
+            alike = (model for model in known if _alike(model.specification, one))
+            return FittedModel.fit(one, history, next(alike, None))
+
+        models, refused = _those_that_can(resolution.specifications, fitted, lambda one: one)
         averaging, periods = resolution.averaging, resolution.periods
         return cls(history, models, averaging, refused, periods, resolution.calibrate, models)
 
@@ -104,20 +112,17 @@ class Ensemble:
         Forecast
         """
         steps, given = len(ahead.index), ahead.exog.shape[1] > 0
-        if not given:
-            with suppress(ValueError):  # where the index cannot go on so far
-                ahead = self.history.future(max(steps, self.averaging.look_ahead))
+        ahead, horizon = self.horizon(ahead)
         # one generator for all would have its numbers depend on the horizon
         method = method._replace(random_state=one_seed(method.random_state))
         plain = method.propagation == "exact" and method.path_consistent
-        needed = len(self.models) > 1 or bool(self.calibrate)
         looks_ahead = not given and len(ahead.index) >= self.averaging.look_ahead
         averaged = self.averaging.average(
             [partial(_first, model, ahead, method) for model in self.models],
             self.weights,
             steps,
             references=[] if plain else [partial(_first, m, ahead, None) for m in self.models],
-            can_look_ahead=needed and looks_ahead,
+            can_look_ahead=looks_ahead and horizon >= self.averaging.look_ahead,
         )
         if not self.calibrate:
             return averaged.forecast
@@ -129,6 +134,29 @@ class Ensemble:
         # Two steps have a correlation; more of a forecast of two are not known everywhere.
         correlated = self.averaging.look_ahead if looks_ahead else 2
         return calibration(errors, known.reference, correlated).of(averaged.forecast)
+
+    def horizon(self, ahead: Ahead) -> tuple[Ahead, int]:
+        """The steps that are known ahead, with those looked at for weights, and how many are used.
+
+        Parameters
+        ----------
+        ahead : Ahead
+            The steps asked for.
+
+        Returns
+        -------
+        ahead : Ahead
+            They and what follows.
+        steps : int
+            The first so many of them are forecast.
+        """
+        steps, look_ahead = len(ahead.index), self.averaging.look_ahead
+        if ahead.exog.shape[1] > 0:
+            return ahead, steps
+        with suppress(ValueError):  # where the index cannot go on so far
+            ahead = self.history.future(max(steps, look_ahead))
+        needed = len(self.models) > 1 or bool(self.calibrate)
+        return ahead, len(ahead.index) if needed and len(ahead.index) >= look_ahead else steps
 
     def bands(self) -> list[str]:
         """How bands are calibrated, a line if they are."""
@@ -165,6 +193,13 @@ class Ensemble:
         models, trained = zip(*pairs, strict=True)
         refused = self.refused + refused
         return replace(self, history=history, models=models, trained=trained, refused=refused)
+
+
+def _alike(one: Specification, other: Specification) -> bool:
+    """Whether two specifications have the same inputs and target."""
+    names = ("lags", "differences", "transform", "prior_mean", "max_train", "noise")
+    same = all(getattr(one, name) == getattr(other, name) for name in names)
+    return same and len(one.calendar) == len(other.calendar)
 
 
 def _first(model: FittedModel, ahead: Ahead, method: Method | None, steps: int) -> Forecast:

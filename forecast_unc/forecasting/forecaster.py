@@ -181,13 +181,44 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             If an argument is not what it must be; the message names the first offending
             time and says what to do.
         """
-        arguments = Arguments(**self.get_params(deep=False))
-        arguments.check()
-        history = History.checked(y, exog, y_std)
-        check_varies(history.y)
         # one assignment, so that an error or an interrupt leaves an earlier fit as it was
-        self.ensemble_ = Ensemble.fit(resolve(arguments, history), history)
+        self.ensemble_ = self._fitted(y, exog, y_std)
         return self
+
+    def refit(
+        self,
+        y: pd.Series,
+        exog: pd.DataFrame | None = None,
+        y_std: pd.Series | None = None,
+    ) -> Self:
+        """Fit anew to another series or window, from the hyper-parameters of this fit.
+
+        All is chosen and learned as by `fit`. But where a specification has a model of the same
+        lags, differences and transform here, the search for its hyper-parameters is a single one
+        that starts from those of that model: for windows of one series in three quarters of the
+        evaluations (7 series). Where the evidence has several optima it may end at another one than
+        `fit`, a better or a worse one.
+
+        Parameters
+        ----------
+        y : Series
+        exog : DataFrame, optional
+        y_std : Series, optional
+            As for `fit`.
+
+        Returns
+        -------
+        Forecaster
+            A new one; this one is unchanged.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `fit`.
+        """
+        again = copy.copy(self)
+        again.ensemble_ = self._fitted(y, exog, y_std, self._ensemble())
+        return again
 
     def update(
         self,
@@ -409,6 +440,20 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         """
         self._ensemble()
         save_model(self, path)
+
+    def _fitted(
+        self,
+        y: pd.Series,
+        exog: pd.DataFrame | None,
+        y_std: pd.Series | None,
+        earlier: Ensemble | None = None,
+    ) -> Ensemble:
+        """What is chosen and learned of a series."""
+        arguments = Arguments(**self.get_params(deep=False))
+        arguments.check()
+        history = History.checked(y, exog, y_std)
+        check_varies(history.y)
+        return Ensemble.fit(resolve(arguments, history), history, earlier)
 
     def _ensemble(self) -> Ensemble:
         check_is_fitted(self, "ensemble_")

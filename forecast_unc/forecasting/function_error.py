@@ -80,9 +80,13 @@ class FunctionError:
         longer._loadings = _widened(self._loadings[:, : self.depth + now], 0, n_steps)
         return longer
 
+    def covariances(self, x: Array) -> Array:
+        """Covariances of the function at the mean input of the next step: `row` of `next_step`."""
+        return self._path.append(x[None])[:, 0]
+
     def next_step(
         self,
-        x: Array,
+        row: Array,
         at: NDArray[np.intp],
         weights: Array,
         added: float,
@@ -92,8 +96,9 @@ class FunctionError:
 
         Parameters
         ----------
-        x : ndarray of shape (d,)
-            Its mean input.
+        row : ndarray of shape (k + 1,)
+            Covariances of the function at its mean input with that at the k entered before, and
+            its variance.
         at : ndarray of shape (q,)
             The levels that its own is taken from, counted from the first of all.
         weights : ndarray of shape (q,)
@@ -109,7 +114,6 @@ class FunctionError:
         Shared
         """
         n, p = self.step, self.depth
-        row = self._path.append(x[None])[:, 0]
         self.covariance[n, [*self._entered, n]] = row
         self._entered.append(n)
         own = row[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import complete_rows, interpolated, lag_embedding
 from forecast_unc.forecasting.explosive import Training, bounded
 from forecast_unc.forecasting.noises import NoiseChoice, NoisyRows
-from forecast_unc.forecasting.propagation import propagate
+from forecast_unc.forecasting.propagation import Joint, propagate, propagate_abreast
 from forecast_unc.forecasting.recursion import (
     Future,
     LevelMap,
@@ -37,6 +38,24 @@ from forecast_unc.series.history import Ahead, History
 
 # Least paths of the check that "auto" goes by.
 _CHECK_SAMPLES = 500
+# Origins that go abreast: 32 keep 12 MB for 48 steps and 1000 rows.
+_ABREAST = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The joint of exact, path-consistent propagation, and the future that it is for."""
+
+    future: Future
+    joint: Joint
+
+    def answers(self, future: Future, method: Method) -> bool:
+        """Whether it is what `propagate` would return."""
+        same = method.propagation == "exact" and method.path_consistent
+        pairs = zip(self.future, future, strict=True)
+        return same and all(
+            a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +83,8 @@ class FittedModel:
         make it anew cost O(n^3) a forecast.
     noise : NoiseChoice
         Which kinds of noise it has.
+    at_hand : Prepared, optional
+        An exact forecast made before it is asked for.
     """
 
     specification: Specification
@@ -75,9 +96,12 @@ class FittedModel:
     past: Past
     one_step: OneStepModel
     noise: NoiseChoice
+    at_hand: Prepared | None = None
 
     @classmethod
-    def fit(cls, specification: Specification, history: History) -> Self:
+    def fit(
+        cls, specification: Specification, history: History, earlier: Self | None = None
+    ) -> Self:
         """Learn the one-step model of a specification from a history.
 
         Parameters
@@ -86,6 +110,8 @@ class FittedModel:
             Its regressor is cloned.
         history : History
             The series.
+        earlier : FittedModel, optional
+            One whose hyper-parameters the search starts from.
 
         Returns
         -------
@@ -100,7 +126,10 @@ class FittedModel:
         """
         transform, past, differencing = _standardized(specification, history)
         rows = _noisy_rows(specification, differencing, past)
-        regressor, noise = rows.learn(clone(specification.regressor), specification.noise)
+        regressor = clone(specification.regressor)
+        if earlier is not None:
+            regressor = regressor.starting_from(earlier.regressor)
+        regressor, noise = rows.learn(regressor, specification.noise)
         if specification.noise == "process":
             regressor, why = bounded(regressor, _training(specification, differencing, past, rows))
             if why:
@@ -194,17 +223,19 @@ class FittedModel:
         Diverged
             If the forecast diverges, with the step at which it does.
         """
-        spec, index = self.specification, ahead.index
         closed = Method("exact" if self.regressor.posterior_.closed_form else "taylor")
         if method is None:
             method = closed
         elif method.propagation == "auto":
             return self._by_check(ahead, method, closed)
-        future = Future(_inputs(spec, ahead.exog, index), ahead.exog_cov)
-        with blas_threads(self.n_rows):
-            joint = propagate(self.one_step, self.past, future, method)
+        future = self.future(ahead)
+        if self.at_hand is not None and self.at_hand.answers(future, method):
+            joint = self.at_hand.joint
+        else:
+            with blas_threads(self.n_rows):
+                joint = propagate(self.one_step, self.past, future, method)
         forecast = Forecast(
-            index,
+            ahead.index,
             joint.mean,
             joint.cov,
             parts=joint.parts,
@@ -214,6 +245,11 @@ class FittedModel:
             mixture=joint.mixture,
         )
         return forecast._made(method.propagation, ModelPaths(self, ahead))
+
+    def future(self, ahead: Ahead) -> Future:
+        """Regressors and inputs from the calendar of the steps."""
+        inputs = _inputs(self.specification, ahead.exog, ahead.index)
+        return Future(inputs, ahead.exog_cov)
 
     def _by_check(self, ahead: Ahead, method: Method, closed: Method) -> Forecast:
         """The closed form's forecast if its check is silent, or by what its verdict says."""
@@ -227,7 +263,7 @@ class FittedModel:
 
     def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) in units of y, each of one function."""
-        future = Future(_inputs(self.specification, ahead.exog, ahead.index), ahead.exog_cov)
+        future = self.future(ahead)
         method = Method("monte_carlo", True, n_samples, random_state)
         with blas_threads(self.n_rows):
             paths = sample_paths(self.one_step, self.past, future, method)
@@ -259,10 +295,12 @@ class FittedModel:
 
     def from_known(self) -> Self:
         """The same model with missing values interpolated, and all taken for exact."""
+        if self.at_hand is not None:  # of known values
+            return self
         past = self.past._replace(
             levels=interpolated(self.past.levels), stds=np.zeros_like(self.past.stds)
         )
-        return replace(self, past=past)
+        return replace(self, past=past, at_hand=None)
 
     def training_rows(self) -> tuple[NDArray[np.intp], Array, Array]:
         """Times (n,) of the targets, inputs (n, d) and targets (n,) that this has learned from.
@@ -297,9 +335,8 @@ class FittedModel:
     def _with_history(self, history: History) -> Self:
         """The same model before another history, whose values are checked."""
         self.transform.check(history.y, history.time)
-        return replace(
-            self, history=history, past=_past(self.specification, self.transform, history)
-        )
+        past = _past(self.specification, self.transform, history)
+        return replace(self, history=history, past=past, at_hand=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,6 +357,38 @@ class ModelPaths:
     def __call__(self, n_samples: int, random_state: RandomState) -> Array:
         """Paths (n_samples, h); see `FittedModel.sample_paths`."""
         return self.model.sample_paths(self.ahead, n_samples, random_state)
+
+
+def prepared(models: Sequence[FittedModel], aheads: Sequence[Ahead]) -> list[FittedModel]:
+    """Models that share one posterior, each with its exact forecast at hand where it can be.
+
+    Parameters
+    ----------
+    models : sequence of FittedModel
+        Of one fit, at the ends of several histories.
+    aheads : sequence of Ahead
+        The steps that each of them forecasts, as many of all.
+
+    Returns
+    -------
+    list of FittedModel
+        Those that cannot be are as they were; see `forecasts_together`.
+    """
+    out, posterior = list(models), models[0].one_step.posterior
+    if not hasattr(posterior, "moments_abreast") or posterior.observation_var > 0.0:
+        return out
+    places = [i for i, model in enumerate(models) if model.starts_known]
+    for start in range(0, len(places), _ABREAST):
+        some = places[start : start + _ABREAST]
+        if len(some) < 2:
+            break
+        futures = [models[i].future(aheads[i]) for i in some]
+        with blas_threads(models[0].n_rows):
+            joints = propagate_abreast(models[0].one_step, [models[i].past for i in some], futures)
+        for i, future, joint in zip(some, futures, joints, strict=True):
+            if joint is not None:
+                out[i] = replace(models[i], at_hand=Prepared(future, joint))
+    return out
 
 
 def training_rows(specification: Specification, history: History) -> tuple[Array, Array]:

@@ -9,6 +9,7 @@ mixture of theirs.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -33,17 +34,19 @@ from forecast_unc.forecasting.linear_recursion import (
 )
 from forecast_unc.forecasting.mixture import pieces
 from forecast_unc.forecasting.recursion import (
+    Found,
     Future,
     Method,
     MomentMatching,
     OneStepModel,
     Past,
+    Step,
     Trajectory,
     at_step,
     check_stable,
 )
 from forecast_unc.forecasting.sampling import sample_paths_from
-from forecast_unc.regression.posterior import check_positive_variance
+from forecast_unc.regression.posterior import Unstable, check_positive_variance
 
 # Paths that the mean slopes of "monte_carlo" are taken from, for its parts: so few cost little.
 _SLOPE_PATHS = 64
@@ -182,44 +185,120 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
     return _gaussian(model, state, future, method)
 
 
+def propagate_abreast(
+    model: OneStepModel, pasts: Sequence[Past], futures: Sequence[Future]
+) -> list[Joint | None]:
+    """`propagate` exactly and path-consistently from several origins, in common products.
+
+    Parameters
+    ----------
+    model : OneStepModel
+        With `KernelPosterior.moments_abreast`.
+    pasts : sequence of Past
+        One an origin; the last levels are known.
+    futures : sequence of Future
+        As many, of the same steps.
+
+    Returns
+    -------
+    list of Joint or None
+        None from an origin where the forecast diverges: `propagate` says at which step, and why.
+    """
+    method, h = Method(), len(futures[0].exog)
+    states = [state_at_origin(model, past, method) for past in pasts]
+    runs = [_Matching(model, *pair, method) for pair in zip(states, futures, strict=True)]
+    path = model.posterior.function_path(h, len(runs))
+    going = np.arange(len(runs))
+    for _ in range(h):
+        inputs = [runs[i].inputs() for i in going]
+        if not inputs:
+            break
+        X, S = (np.array(each) for each in zip(*inputs, strict=True))
+        found = model.posterior.moments_abreast(X, S)  # type: ignore[attr-defined]
+        rows = path.append(X)
+        kept = []
+        for place, i in enumerate(going):
+            with suppress(Unstable):
+                runs[i].enter(Found(S[place], found[place], rows[:, place]))
+                kept.append(place)
+        if len(kept) < len(going):
+            going = going[kept]
+            path.take(np.array(kept, dtype=np.intp))
+    reached = set(going.tolist())
+    return [run.joint() if i in reached else None for i, run in enumerate(runs)]
+
+
 def _gaussian(model: OneStepModel, state: State, future: Future, method: Method) -> Joint:
+    """Moment matching from one origin."""
+    run = _Matching(model, state, future, method)
+    for step in range(len(future.exog)):
+        x, input_cov = run.inputs()
+        with at_step(step + 1):
+            run.enter(run.matching.found(x, input_cov))
+    return run.joint()
+
+
+class _Matching:
     """Moment matching: z = (last levels, regressors, y_1, y_2, ...) is kept jointly Gaussian.
 
     Regressors that are known are no coordinates.
     """
-    maps, h, scale = model.maps, len(future.exog), model.differencing.scale
-    p, uncertain = maps.depth, 0 if future.exog_cov is None else len(future.exog_cov) // h
-    regressors = p + np.arange(h * uncertain).reshape(h, uncertain)  # their coordinates
-    first = p + regressors.size  # coordinate of y_1
-    coordinate = np.concatenate([np.arange(p), first + np.arange(h)])  # of each level
-    cov = np.zeros((first + h, first + h))
-    if state.cov is not None:
-        cov[:p, :p] = state.cov / scale**2
-    if future.exog_cov is not None:
-        cov[p:first, p:first] = future.exog_cov
-    function = None if state.function is None else state.function.with_room(h)
-    before = 0 if function is None else function.step
-    matching = MomentMatching(model, moment_method(model, method), state.limit, function, uncertain)
-    trajectory, inputs, steps = Trajectory(model, state.mean, h), [], []
-    for step in range(h):
-        t, x = p + step, trajectory.inputs(future.exog[step])
-        at = np.concatenate([coordinate[t - maps.lagged], regressors[step]])
-        with at_step(step + 1):
-            steps.append(matching.step(cov, first + step, x, at, coordinate[:t]))
-        trajectory.append(steps[-1].mean)
-        inputs.append(x)
-    parts = None
-    if model.posterior.joint:
-        if function is None:
-            function_cov = model.posterior.covariance(np.array(inputs))
-        else:
-            function_cov = function.covariance[before:, before:]
-        function_var, start_cov = np.diagonal(function_cov).copy(), cov[:first, :first].copy()
-        scales = Scales.of(model)
-        parts = Deferred(partial(parts_of_matching, maps, scales, steps, function_var, start_cov))
-    mean, cov = trajectory.levels[p:].copy(), scale**2 * cov[first:, first:]
-    cov[np.diag_indices(h)] += scale**2 * model.posterior.observation_var
-    return Joint(mean, cov, parts)
+
+    def __init__(self, model: OneStepModel, state: State, future: Future, method: Method) -> None:
+        maps, h, scale = model.maps, len(future.exog), model.differencing.scale
+        p, uncertain = maps.depth, 0 if future.exog_cov is None else len(future.exog_cov) // h
+        self.model, self.future = model, future
+        self._regressors = p + np.arange(h * uncertain).reshape(h, uncertain)  # their coordinates
+        self._first = first = p + self._regressors.size  # coordinate of y_1
+        self._coordinate = np.concatenate([np.arange(p), first + np.arange(h)])  # of each level
+        self._cov = np.zeros((first + h, first + h))
+        if state.cov is not None:
+            self._cov[:p, :p] = state.cov / scale**2
+        if future.exog_cov is not None:
+            self._cov[p:first, p:first] = future.exog_cov
+        self._function = None if state.function is None else state.function.with_room(h)
+        self._before = 0 if self._function is None else self._function.step
+        kind = moment_method(model, method)
+        self.matching = MomentMatching(model, kind, state.limit, self._function, uncertain)
+        self._trajectory = Trajectory(model, state.mean, h)
+        self._inputs: list[Array] = []
+        self._steps: list[Step] = []
+
+    def inputs(self) -> tuple[Array, Array]:
+        """Mean (d,) and covariance (d, d) of the input of the next step."""
+        step, maps = len(self._steps), self.model.maps
+        x, n = self._trajectory.inputs(self.future.exog[step]), self._first + step
+        lagged = self._coordinate[maps.depth + step - maps.lagged]
+        self._at = np.concatenate([lagged, self._regressors[step]])
+        self._inputs.append(x)
+        return x, self.matching.input_cov(len(x), self._at, self._cov[:n, :n])
+
+    def enter(self, found: Found) -> None:
+        """Take the next step, with what the posterior says of it."""
+        step = len(self._steps)
+        levels = self._coordinate[: self.model.depth + step]
+        self._steps.append(
+            self.matching.enter(self._cov, self._first + step, found, self._at, levels)
+        )
+        self._trajectory.append(self._steps[-1].mean)
+
+    def joint(self) -> Joint:
+        """The joint of all steps."""
+        model, first, function = self.model, self._first, self._function
+        maps, h, scale = model.maps, len(self.future.exog), model.differencing.scale
+        parts = None
+        if model.posterior.joint:
+            if function is None:
+                function_cov = model.posterior.covariance(np.array(self._inputs))
+            else:
+                function_cov = function.covariance[self._before :, self._before :]
+            own, start = np.diagonal(function_cov).copy(), self._cov[:first, :first].copy()
+            made = partial(parts_of_matching, maps, Scales.of(model), self._steps, own, start)
+            parts = Deferred(made)
+        mean = self._trajectory.levels[maps.depth :].copy()
+        cov = scale**2 * self._cov[first:, first:]
+        cov[np.diag_indices(h)] += scale**2 * model.posterior.observation_var
+        return Joint(mean, cov, parts)
 
 
 def _naive(model: OneStepModel, state: State, future: Future, method: Method) -> Joint:

@@ -21,6 +21,7 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.diverged import Diverged
 from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.function_error import FunctionError
+from forecast_unc.regression.moments import Moments
 from forecast_unc.regression.posterior import Posterior, Unstable, check_positive_variance
 
 Propagation = Literal["exact", "taylor", "mixture", "monte_carlo", "naive", "auto"]
@@ -74,6 +75,14 @@ class Step(NamedTuple):
     weights: Array  # (q,), on the coordinates of its inputs
     shared: Array | None  # (n,), covariance of the function's error with the coordinates so far
     learned: float  # of the function's variance, what observations on the way took away
+
+
+class Found(NamedTuple):
+    """What the posterior says of the next step."""
+
+    input_cov: Array  # (d, d)
+    moments: Moments
+    row: Array | None  # of `FunctionError.next_step`
 
 
 class LevelMap:
@@ -263,19 +272,36 @@ class MomentMatching:
         Unstable
             If the forecast has diverged, or a variance is not positive.
         """
+        found = self.found(x, self.input_cov(len(x), at, cov[:n, :n]))
+        return self.enter(cov, n, found, at, levels, learned_from)
+
+    def found(self, x: Array, input_cov: Array) -> Found:
+        """What the posterior says of a step with this input."""
+        row = None if self.function is None else self.function.covariances(x)
+        return Found(input_cov, self.moments(x, input_cov), row)
+
+    def enter(
+        self,
+        cov: Array,
+        n: int,
+        found: Found,
+        at: NDArray[np.intp],
+        levels: NDArray[np.intp],
+        learned_from: bool = False,
+    ) -> Step:
+        """`step` with what the posterior says of it."""
         maps, posterior, before = self.model.maps, self.model.posterior, cov[:n, :n]
-        input_cov = self._input_cov(len(x), at, before)
-        mean, var, slope = self.moments(x, input_cov)
+        input_cov, (mean, var, slope), row = found
         var -= posterior.observation_var
         slope, added = _explainable(slope, input_cov, var - posterior.noise_var)
         weights = slope[: len(self.combine)] @ self.combine
         # Stein: Cov(z, y) = Cov(z, x) E[dy/dx], so no inverse of a singular Cov(x).
         cross = weights @ before[at]
         shared, learned = None, 0.0
-        if self.function is not None:
+        if self.function is not None and row is not None:
             now = self.function.depth + self.function.step
             error = self.function.next_step(
-                x,
+                row,
                 now - np.append(maps.lagged, maps.own),
                 np.append(weights[: len(maps.lagged)], -maps.carried),
                 added,
@@ -295,7 +321,7 @@ class MomentMatching:
         cov[n, n] = var - 2.0 * maps.carried @ cross[own] + taken[own] @ maps.carried
         return Step(mean, weights, shared, learned)
 
-    def _input_cov(self, d: int, at: NDArray[np.intp], cov: Array) -> Array:
+    def input_cov(self, d: int, at: NDArray[np.intp], cov: Array) -> Array:
         """Covariance (d, d) of an input that is linear in coordinates."""
         r = len(self.combine)
         input_cov = np.zeros((d, d))

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._random import RandomState
@@ -185,6 +186,9 @@ class GPRegressor(KernelRegressor):
     # iterations); by n^3 one of 3000 takes 55 s. Memory is 3 (n, n) arrays: 220 MB at 3000 rows.
     most_rows: ClassVar[int | None] = 3000
 
+    # Where the search starts, if not at the medians of the prior: the free log hyper-parameters.
+    _start: Array | None = None
+
     posterior_: KernelPosterior | PosteriorMixture
     nodes_: tuple["GPRegressor", ...]
     node_weights_: Array
@@ -258,7 +262,8 @@ class GPRegressor(KernelRegressor):
         self.input_cov_, self.rounds_ = np.zeros((d, d)), list[Round]()
         found = None
         with blas_threads(n):
-            best = maximize(objective, self.n_restarts, self.tol, self.random_state)
+            restarts = self.n_restarts if self._start is None else 0
+            best = maximize(objective, restarts, self.tol, self.random_state)
             if not np.isfinite(best.log_evidence):
                 raise ValueError(
                     "noise_std and lengthscales must give a positive definite covariance; got a "
@@ -283,6 +288,19 @@ class GPRegressor(KernelRegressor):
             else:
                 self._fit_noisy(X, y, S, found, np.append(rows.input_scale, scale))
         return self
+
+    def starting_from(self, earlier: KernelRegressor) -> Self:
+        """A clone, not fitted, whose one search starts from the hyper-parameters of a fitted one.
+
+        Parameters
+        ----------
+        earlier : KernelRegressor
+            The fitted one.
+        """
+        new: Self = clone(self)
+        if isinstance(earlier, GPRegressor):
+            new._start = earlier._mode
+        return new
 
     def log_hyperparameters(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Mode and variance of the log hyper-parameters, from the curvature of the log posterior.
@@ -504,7 +522,12 @@ class GPRegressor(KernelRegressor):
         given, noise_std = self.lengthscales, self.noise_std
         lengthscales = None if given is None else np.asarray(given) / input_scale
         noise_std = None if noise_std is None else noise_std / output_scale
-        return search_space(evidence, self.prior, lengthscales, noise_std)
+        space = search_space(evidence, self.prior, lengthscales, noise_std)
+        if self._start is None or len(self._start) != space.free.sum():
+            return space
+        start = space.start.copy()
+        start[space.free] = np.clip(self._start, *space.bounds[space.free].T)
+        return space._replace(start=start)
 
     def _process(self, n: int) -> GaussianProcess:
         """The process of these hyper-parameters, for n rows."""

@@ -27,6 +27,12 @@ from forecast_unc.regression.moments import (
     covariance_root,
     departure,
 )
+from forecast_unc.regression.moments_abreast import (
+    Inputs,
+    SpanningRows,
+    WeightedKernels,
+    moments_abreast,
+)
 
 # Share of a variance that may be roundoff, by an upper estimate. Beyond it the variance comes from
 # a factor of the features' covariance instead of an explicit G + w w', at up to 100 times the
@@ -300,6 +306,42 @@ class KernelPosterior:
         if roundoff > _MOST_ROUNDOFF * abs(total):
             total = var[0] + self._added_variance(mean, root, scaled)
         return Moments(float(plain[0] + delta), float(total), slope)
+
+    def moments_abreast(self, means: Array, covs: Array) -> list[Moments]:
+        """`moments` for several inputs at once: means (B, d) and covariances (B, d, d).
+
+        Those whose variance would lose its digits, or whose exponents overflow, go one at a time.
+        """
+        if not covs.any():
+            each = zip(*self.predict(means), self.gradient(means), strict=True)
+            return [Moments(float(mean), float(var), slope) for mean, var, slope in each]
+        if not len(self.centers):
+            return [self.moments(mean, cov) for mean, cov in zip(means, covs, strict=True)]
+        kernel, linear = self.features(means)
+        noise = self.noise_var + self.observation_var
+        inputs = Inputs(
+            means - self.input_offset,
+            covs,
+            kernel,
+            self._mean(kernel, linear) - self.output_offset,
+            noise + self._latent_var(kernel, linear),
+        )
+        found = moments_abreast(self._weighted_kernels, inputs, _MOST_ROUNDOFF)
+        return [
+            self.moments(mean, cov)
+            if one is None
+            else one._replace(mean=one.mean + self.output_offset)
+            for one, mean, cov in zip(found, means, covs, strict=True)
+        ]
+
+    @cached_property
+    def _weighted_kernels(self) -> WeightedKernels:
+        """What the moments of several inputs are made of."""
+        blocks, span = self._second_moment, None
+        if self.kernel_var > 0.0 and self.noise_var > 0.0:
+            share = self.noise_var / self.kernel_var
+            span = SpanningRows.of(self.centers, self.lengthscales, blocks[0], share)
+        return WeightedKernels(self.centers, self.lengthscales, self.weights, blocks, span)
 
     def _added_variance(self, mean: Array, root: Array, scaled: Array) -> float:
         """What an uncertain input adds to the variance, with all digits; see `feature_spread`.

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._checks import check_covariance, check_whole
@@ -36,6 +36,18 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
     @abstractmethod
     def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
         """A new one with the same hyper-parameters and other data; this one stays as it is."""
+
+    def starting_from(self, earlier: "KernelRegressor") -> Self:
+        """A clone, not fitted, whose search starts from the hyper-parameters of a fitted regressor.
+
+        One without such a search, or of another kind or number of inputs, starts as it always does.
+
+        Parameters
+        ----------
+        earlier : KernelRegressor
+            The fitted one.
+        """
+        return clone(self)  # type: ignore[no-any-return]
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
         """Predictive means given the first rows alone, with the hyper-parameters of all.

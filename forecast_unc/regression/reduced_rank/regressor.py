@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._checks import check_whole
@@ -134,6 +135,9 @@ class ReducedRankGPRegressor(KernelRegressor):
 
     most_rows: ClassVar[int | None] = None
 
+    # Where the searches start, if not from an exact process on some of the rows: [l, a, tau, s].
+    _start: Array | None = None
+
     posterior_: KernelPosterior | AugmentedPosterior
 
     def __init__(
@@ -198,10 +202,12 @@ class ReducedRankGPRegressor(KernelRegressor):
         with blas_threads(n):
             scale = np.append(input_scale, output_scale)
             rng = generator(0 if self.random_state is None else self.random_state)
-            learner = Learner(Z, t, exact, scale, self.objective, self.search_rows, rng)
+            learner = Learner(
+                Z, t, exact, scale, self.objective, self.search_rows, rng, self._start
+            )
             independent = self.objective == "evidence" and self.variance == "corrected"
             learned = learner.learn(self.n_support, self.support, independent)
-            scales = np.exp(learned.theta)
+            self._theta, scales = learned.theta, np.exp(learned.theta)
             self.lengthscales_ = scales[:d] * input_scale
             self.amplitude_ = float(scales[d]) * output_scale
             linear_scale = scales[d + 1] * output_scale * exact._learns_linear
@@ -223,6 +229,19 @@ class ReducedRankGPRegressor(KernelRegressor):
         self.log_evidence_ = learned.value - searched * float(np.log(output_scale))
         self.converged_, self.n_iter_ = learned.converged, learned.n_iter
         return self
+
+    def starting_from(self, earlier: KernelRegressor) -> Self:
+        """A clone, not fitted, whose searches start from the hyper-parameters of a fitted one.
+
+        Parameters
+        ----------
+        earlier : KernelRegressor
+            The fitted one.
+        """
+        new: Self = clone(self)
+        if isinstance(earlier, ReducedRankGPRegressor):
+            new._start = earlier._theta
+        return new
 
     def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
         """A new regressor with the same centers and hyper-parameters, and other data.

@@ -1,0 +1,216 @@
+"""Forecasts of many origins that share a fit, made together: the same as one at a time."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from forecast_unc import (
+    Forecaster,
+    GPRegressor,
+    ReducedRankGPRegressor,
+    RVMRegressor,
+    backtest,
+    datasets,
+)
+from forecast_unc.forecasting import model as fitted_model
+from forecast_unc.forecasting import propagation
+from forecast_unc.forecasting.abreast import forecasts_together
+from forecast_unc.regression import moments_abreast as abreast
+from forecast_unc.regression.kernel_posterior import KernelPosterior
+
+# Of means in stds, and of covariances over the largest: a step is right to 1e-9 or better, and the
+# recursion makes more of it.
+RTOL = 1e-7
+
+
+@pytest.fixture(scope="module")
+def series():
+    rng = np.random.default_rng(3)
+    index = pd.date_range("2020-01-01", periods=330, freq="D")
+    values = datasets.make_mackey_glass(330, noise_std=0.02, random_state=0).to_numpy()
+    week = 0.1 * np.sin(2 * np.pi * np.arange(330) / 7)
+    exog = pd.DataFrame({"x": rng.standard_normal(330)}, index)
+    return pd.Series(values + week + 0.05 * exog["x"].to_numpy(), index), exog
+
+
+@pytest.fixture
+def one_at_a_time(monkeypatch):
+    """Switch that makes every origin go alone."""
+    return lambda: monkeypatch.setattr(fitted_model, "_ABREAST", 1)
+
+
+def frames(forecaster, y, one_at_a_time, **arguments):
+    """The frame of a backtest, together and one at a time, and how many went together."""
+    arguments = {"n_origins": 6, "step": 3, "refit": False, "between_fits": "apply"} | arguments
+    together = backtest(forecaster, y, 8, **arguments).frame
+    one_at_a_time()
+    return together, backtest(forecaster, y, 8, **arguments).frame
+
+
+def assert_same(together, alone):
+    assert list(together.columns) == list(alone.columns)
+    away = (together["mean"] - alone["mean"]) / alone["std"]
+    np.testing.assert_allclose(away, 0.0, atol=RTOL)
+    for column in ("std", "upper_95", "median"):
+        np.testing.assert_allclose(together[column], alone[column], rtol=RTOL)
+
+
+GP = GPRegressor(tol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "forecaster",
+    [
+        Forecaster(GP, lags=3),
+        Forecaster(GP, lags=12),
+        Forecaster(GP, lags=2, differences=(1, 7)),
+        Forecaster(GP, lags=3, transform="log"),
+        Forecaster(GP, lags=7, prior_mean="last", calendar="day_of_week"),
+        Forecaster(GP, lags=2, calibrate=True),
+        Forecaster(RVMRegressor(), lags=3),
+        Forecaster(ReducedRankGPRegressor(n_support=20), lags=3),
+        Forecaster(max_train=120),
+    ],
+    ids=["few lags", "lags", "differences", "log", "calendar", "calibrated", "rvm", "rank", "auto"],
+)
+def test_together_is_one_at_a_time(forecaster, series, one_at_a_time):
+    compare = {"naive": "naive", "taylor": "taylor", "mc": "monte_carlo"}
+    forecaster = forecaster.set_params(random_state=0)
+    assert_same(*frames(forecaster, series[0], one_at_a_time, compare=compare))
+
+
+@pytest.mark.parametrize("uncertain", [False, True])
+def test_with_regressors(series, one_at_a_time, uncertain):
+    y, exog = series
+    arguments = {"exog": exog}
+    if uncertain:
+        arguments["exog_future"] = lambda origin, times: (
+            exog.loc[times],
+            0.3 * abs(exog.loc[times]),
+        )
+    assert_same(*frames(Forecaster(GP, lags=2), y, one_at_a_time, **arguments))
+
+
+def test_origins_with_missing_values_go_alone(series, one_at_a_time):
+    y = series[0].copy()
+    y.iloc[[302, 305, 306]] = np.nan
+    assert_same(*frames(Forecaster(GP, lags=3), y, one_at_a_time))
+
+
+def test_all_origins_of_a_fit_go_together(series, monkeypatch):
+    seen = []
+    plain = fitted_model.propagate_abreast
+
+    def spy(model, pasts, futures):
+        seen.append(len(pasts))
+        return plain(model, pasts, futures)
+
+    def never(*args):
+        raise AssertionError("an origin went alone")
+
+    monkeypatch.setattr(fitted_model, "propagate_abreast", spy)
+    monkeypatch.setattr(fitted_model, "propagate", never)
+    arguments = {"n_origins": 40, "step": 1, "refit": False, "between_fits": "apply"}
+    backtest(Forecaster(GP, lags=3), series[0], 8, **arguments)
+    assert seen == [32, 8]
+
+
+def test_what_is_at_hand_is_only_for_what_it_was_made_for(series):
+    y = series[0]
+    fitted = Forecaster(GP, lags=3).fit(y.iloc[:300])
+    models = [fitted.apply(y.iloc[:n]) for n in (300, 310)]
+    ready = forecasts_together(models, 8, [None, None], [None, None])
+    assert [m.models_[0].at_hand is not None for m in ready] == [True, True]
+    assert [m.models_[0].at_hand for m in models] == [None, None]
+    for options in ({"path_consistent": False}, {"propagation": "taylor"}, {}):
+        a, b = (m.forecast(5, **options) for m in (ready[1], models[1]))
+        np.testing.assert_array_equal(a.cov, b.cov)
+    assert ready[0].apply(y).models_[0].at_hand is None
+    assert ready[0].update(y.iloc[300:305]).models_[0].at_hand is None
+
+
+def test_a_diverging_origin_is_left_to_say_so(series, monkeypatch):
+    y = series[0]
+    fitted = Forecaster(GP, lags=3).fit(y.iloc[:300])
+    models = [fitted.apply(y.iloc[:n]) for n in (300, 305, 310)]
+    entered, enter = [], propagation._Matching.enter
+
+    def fails(self, found):
+        entered.append(self)
+        if len(entered) == 5:  # the second origin at its second step
+            raise propagation.Unstable("too wide. Stop.")
+        enter(self, found)
+
+    monkeypatch.setattr(propagation._Matching, "enter", fails)
+    ready = forecasts_together(models, 8, [None] * 3, [None] * 3)
+    assert [m.models_[0].at_hand is not None for m in ready] == [True, False, True]
+    monkeypatch.undo()
+    for a, b in zip(ready, models, strict=True):
+        np.testing.assert_allclose(a.forecast(8).std, b.forecast(8).std, rtol=RTOL)
+
+
+def problem(n, d, lengthscale, noise, rng):
+    """A posterior, and inputs near and far, of full and of lower rank, wide and narrow."""
+    X = rng.standard_normal((n, d))
+    y = np.sin(X[:, 0]) + 0.3 * X[:, -1] + noise * rng.standard_normal(n)
+    posterior = GPRegressor(lengthscales=lengthscale, noise_std=noise).fit(X, y).posterior_
+    A = rng.standard_normal((9, d, d)) * np.array([0.01, 0.1, 0.5, 2.0] * 2 + [5.0])[:, None, None]
+    A[4:, :, 0] = 0.0
+    A[4:, 0] = 0.0  # a known coordinate
+    means = rng.standard_normal((9, d)) * np.array([1.0] * 7 + [4.0, 30.0])[:, None]
+    return posterior, means, A @ np.swapaxes(A, 1, 2)
+
+
+@pytest.mark.parametrize("lengthscale", [0.7, 3.0])
+@pytest.mark.parametrize(("n", "d", "noise"), [(150, 1, 0.1), (300, 3, 0.01), (260, 6, 0.3)])
+def test_moments_are_those_of_each_input(rng, n, d, noise, lengthscale):
+    posterior, means, covs = problem(n, d, lengthscale, noise, rng)
+    for one, mean, cov in zip(posterior.moments_abreast(means, covs), means, covs, strict=True):
+        alone = posterior.moments(mean, cov)
+        std = np.sqrt(alone.var)
+        np.testing.assert_allclose(one.mean, alone.mean, atol=1e-9 * std)
+        np.testing.assert_allclose(one.var, alone.var, rtol=1e-8)
+        np.testing.assert_allclose(one.slope, alone.slope, atol=1e-9 * np.abs(alone.slope).max())
+
+
+def test_known_inputs_are_the_plain_prediction(rng):
+    posterior, means, covs = problem(60, 2, 1.0, 0.1, rng)
+    found = posterior.moments_abreast(means, 0.0 * covs)
+    mean, var = posterior.predict(means)
+    np.testing.assert_allclose([one.mean for one in found], mean, rtol=1e-12)
+    np.testing.assert_allclose([one.var for one in found], var, rtol=1e-12)
+    np.testing.assert_allclose([one.slope for one in found], posterior.gradient(means), rtol=1e-12)
+
+
+def test_few_rows_span_all_where_there_are_few_inputs(rng, monkeypatch):
+    posterior, means, covs = problem(400, 2, 2.0, 0.1, rng)
+    span = posterior._weighted_kernels.span
+    assert span is not None
+    assert len(span.rows) < 200
+    pairs = []
+    plain = abreast.weighted_expm1
+
+    def spy(weights, *parts):
+        pairs.append((len(weights), len(parts[0])))
+        return plain(weights, *parts)
+
+    monkeypatch.setattr(abreast, "weighted_expm1", spy)
+    posterior.moments_abreast(means[[0, 1, 8]], covs[[0, 1, 0]])
+    # the last input is far from all rows: what spans them says nothing there
+    assert sum(count for rows, count in pairs if rows < 200) >= 2
+    assert problem(300, 8, 0.5, 0.1, rng)[0]._weighted_kernels.span is None
+
+
+def test_inputs_are_left_as_they_were(rng):
+    posterior, means, covs = problem(50, 2, 1.0, 0.1, rng)
+    given = means.copy(), covs.copy()
+    posterior.moments_abreast(means, covs)
+    np.testing.assert_array_equal(means, given[0])
+    np.testing.assert_array_equal(covs, given[1])
+
+
+def test_what_was_computed_is_not_saved(rng):
+    posterior, means, covs = problem(50, 2, 1.0, 0.1, rng)
+    posterior.moments_abreast(means, covs)
+    assert isinstance(posterior, KernelPosterior)
+    assert "_weighted_kernels" not in posterior.__getstate__()

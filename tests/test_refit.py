@@ -1,0 +1,107 @@
+"""Fits that start from an earlier fit's hyper-parameters."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from forecast_unc import Forecaster, GPRegressor, ReducedRankGPRegressor, RVMRegressor, datasets
+from forecast_unc.regression import hyperparameter_search
+
+
+@pytest.fixture
+def evaluations(monkeypatch):
+    """Calls of the objective of all searches."""
+    calls, call = [], hyperparameter_search.Objective.__call__
+
+    def counted(self, x):
+        calls.append(x)
+        return call(self, x)
+
+    monkeypatch.setattr(hyperparameter_search.Objective, "__call__", counted)
+    return calls
+
+
+def evidences(forecaster):
+    return np.array([model.regressor.log_evidence_ for model in forecaster.models_])
+
+
+# A search to the end finds the same optimum to the tolerance of both. The centers of reduced rank
+# depend on where it starts.
+@pytest.mark.parametrize(
+    ("forecaster", "series", "lost"),
+    [
+        (Forecaster(lags=6), datasets.load_nile(), 0.1),
+        (Forecaster(lags=8), datasets.load_sunspots().iloc[:200], 0.1),
+        (Forecaster(), datasets.load_us_gdp().iloc[:150], 0.1),
+        (
+            Forecaster(ReducedRankGPRegressor(n_support=20), lags=4),
+            datasets.make_mackey_glass(300, noise_std=0.01, random_state=0),
+            2.0,
+        ),
+    ],
+    ids=["nile", "sunspots", "automatic", "reduced rank"],
+)
+def test_a_refit_takes_fewer_evaluations_to_the_evidence_of_a_fit(
+    forecaster, series, lost, evaluations
+):
+    n = len(series)
+    first = forecaster.fit(series.iloc[: n - 12])
+    evaluations.clear()
+    again = first.refit(series)
+    warm = len(evaluations)
+    evaluations.clear()
+    scratch = clone(forecaster).fit(series)
+    assert warm < len(evaluations)
+    assert [str(m.specification.lags) for m in again.models_] == [
+        str(m.specification.lags) for m in scratch.models_
+    ]
+    assert (evidences(again) > evidences(scratch) - lost).all()
+
+
+def test_restarts_are_for_the_first_fit(evaluations):
+    y = datasets.load_nile()
+    first = Forecaster(GPRegressor(n_restarts=3, random_state=0), lags=2).fit(y.iloc[:90])
+    evaluations.clear()
+    again = first.refit(y)
+    warm = len(evaluations)
+    evaluations.clear()
+    one = Forecaster(GPRegressor(), lags=2).fit(y)
+    assert warm <= len(evaluations)
+    assert evidences(again)[0] > evidences(one)[0] - 0.1
+
+
+def test_the_earlier_fit_stays_as_it_was():
+    y = datasets.load_nile()
+    first = Forecaster(lags=2).fit(y.iloc[:60])
+    before, ahead = first.ensemble_, first.forecast(3)
+    regressor = first.models_[0].specification.regressor
+    again = first.refit(y.iloc[20:])
+    assert first.ensemble_ is before
+    assert again.models_[0].history.index[0] == y.index[20]
+    assert again.models_[0].specification.regressor is not regressor
+    np.testing.assert_array_equal(first.forecast(3).mean, ahead.mean)
+
+
+def test_other_inputs_start_afresh():
+    y = datasets.load_nile()
+    first = Forecaster(lags=2).fit(y)
+    again = first.set_params(lags=3).refit(y)
+    scratch = Forecaster(lags=3).fit(y)
+    np.testing.assert_allclose(
+        again.models_[0].regressor.lengthscales_,
+        scratch.models_[0].regressor.lengthscales_,
+        rtol=1e-9,
+    )
+
+
+def test_regressors_without_a_search_are_fitted_as_ever():
+    y = datasets.load_nile()
+    forecaster = Forecaster(RVMRegressor(), lags=2)
+    again = forecaster.fit(y.iloc[:60]).refit(y)
+    np.testing.assert_allclose(again.forecast(3).mean, forecaster.fit(y).forecast(3).mean)
+
+
+def test_a_refit_needs_a_fit():
+    with pytest.raises(NotFittedError):
+        Forecaster(lags=2).refit(datasets.load_nile())

@@ -127,9 +127,7 @@ class Learner:
         """The maximum by L-BFGS-B from these hyper-parameters."""
         objective = Objective(streamed, self.space, self.least_ratio)  # type: ignore[arg-type]
         bounds = self.space.bounds[self.space.free]
-        found = descend(
-            objective, theta[self.space.free], bounds, self.tol, objective.unit, _MOST_ITERATIONS
-        )
+        found = descend(objective, theta[self.space.free], bounds, self.tol, _MOST_ITERATIONS)
         if not np.isfinite(found.value):
             raise ValueError(
                 "noise_std and lengthscales must give a finite evidence; got one that is not, with "

@@ -57,16 +57,6 @@ def test_bounds_hold_and_starts_are_taken_into_them():
     assert found.x[0] >= 0.5
 
 
-def test_the_unit_is_that_of_the_search_alone():
-    curvature, unit = np.array([1.0, 900.0]), np.array([1.0, 30.0])
-    bounds = FREE.repeat(2, axis=0)
-    start = np.array([2.0, 1.0])
-    found = descend(quadratic(curvature), start, bounds, 1e-9, unit)
-    scaled = descend(quadratic(curvature / unit**2), start * unit, bounds, 1e-9)
-    assert found.n_iter == scaled.n_iter < descend(quadratic(curvature), start, bounds, 1e-9).n_iter
-    np.testing.assert_allclose(found.x * unit, scaled.x, atol=1e-12)
-
-
 def test_few_steps_are_no_arrival():
     found = descend(
         quadratic(np.geomspace(1e-2, 1e4, 12)), np.ones(12), FREE.repeat(12, 0), 1e-6, most=3

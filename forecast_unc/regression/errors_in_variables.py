@@ -347,8 +347,6 @@ class ErrorsInVariablesGP(GPRegressor):
             away = x - median
             return value + float(0.5 * precision @ away**2), gradient[free] + precision * away
 
-        unit = np.ones(len(free))
-        unit[-2:] = np.sqrt(2.0 * len(evidence.y))
         found = []
         for start in search.starts:
             theta = start.copy()
@@ -357,7 +355,6 @@ class ErrorsInVariablesGP(GPRegressor):
                 start[free],
                 search.bounds[free],
                 self.tol,
-                unit[free],
             )
             theta[free] = end.x
             found.append((end, theta))

@@ -127,8 +127,9 @@ class GPRegressor(KernelRegressor):
         Further starting points, drawn at random. The best optimum is kept; each restart
         costs as much as the first fit.
     tol : float, default=0.01
-        The search ends when its last eight steps together gained less, in nats of log evidence
-        and log prior. A smaller one moved forecasts by less than a thousandth of their std.
+        The search ends when its last ten steps together gained less, in nats of log evidence
+        and log prior. With 1e-12 nine forecasts in ten move by a thousandth of their std or less,
+        and a fit may leave a saddle at which it stays without.
     random_state : int, numpy.random.Generator or None
         Seed of the restarts, of "stochastic_em" and of "monte_carlo" predictions.
 

@@ -85,13 +85,6 @@ class Objective:
         self._d, free = len(evidence.X), space.free
         self._median, self._precision = space.median[free], space.log_std[free] ** -2
 
-    @property
-    def unit(self) -> Array:
-        """Root of the curvature to be expected in each free variable, (q,); see `descend`."""
-        out = np.ones(len(self.space.free))
-        out[-1] = np.sqrt(2.0 * len(self._evidence.y))
-        return out[self.space.free]
-
     def __call__(self, x: Array) -> tuple[float, Array]:
         """Value, and gradient (q,)."""
         theta, d = self._with_given(x), self._d
@@ -234,7 +227,7 @@ def maximize(objective: Objective, n_restarts: int, tol: float, seed: RandomStat
     for _ in range(n_restarts):
         draw = median + _LOG_STD * rng.standard_normal(len(median))
         starts.append(np.clip(draw, *bounds.T))
-    ends = [descend(objective, start, bounds, tol, objective.unit) for start in starts]
+    ends = [descend(objective, start, bounds, tol) for start in starts]
     best = min(ends, key=lambda end: end.value)
     log_evidence = -best.value - objective.log_prior(best.x)
     return Optimum(best.x, log_evidence, best.converged, best.n_iter)

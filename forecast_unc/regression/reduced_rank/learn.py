@@ -89,7 +89,7 @@ class Learner:
             self.start = np.where(self.space.free, start, self.space.start)
             return
         objective_there = Objective(evidence, self.space, self.least_ratio)
-        found = maximize(objective_there, 0, exact.tol, None)
+        found = maximize(objective_there, 0, self.tol * len(some) / 1e3, None)
         self.start = objective_there.theta(found.log_hyperparameters)
 
     def learn(self, n_support: int, support: SupportKind, independent_rest: bool) -> Learned:
@@ -138,9 +138,8 @@ class Learner:
         """The maximum by L-BFGS-B from these hyper-parameters."""
         objective = Objective(streamed, self.space, self.least_ratio)  # type: ignore[arg-type]
         bounds = self.space.bounds[self.space.free]
-        found = descend(
-            objective, theta[self.space.free], bounds, self.tol, objective.unit, _MOST_ITERATIONS
-        )
+        tol = self.tol * len(streamed.y) / 1e3
+        found = descend(objective, theta[self.space.free], bounds, tol, _MOST_ITERATIONS)
         if not np.isfinite(found.value):
             raise ValueError(
                 "noise_std and lengthscales must give a finite evidence; got one that is not, with "

@@ -90,7 +90,7 @@ class ReducedRankGPRegressor(KernelRegressor):
         Rows, drawn at random, from which centers and hyper-parameters are learned; the posterior
         rests on all. None takes all.
     tol : float, default=0.1
-        A search ends when its last eight steps together gained less, in nats.
+        A search ends when its last ten steps together gained less, in nats for each 1000 rows.
     random_state : int, numpy.random.Generator or None
         Seed of the rows that start values and centers come from, and of "monte_carlo"
         predictions. None takes the same seed every time for the fit, so that it can be repeated.

@@ -45,8 +45,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     Parameters
     ----------
     regressor : KernelRegressor or scikit-learn regressor, optional
-        Model of the next value; cloned, never modified. ``GPRegressor()`` by default, with
-        priors that suit the specification where that is chosen here. Where a series has next to
+        Model of the next value; cloned, never modified. ``GPRegressor()`` by default, or for many
+        rows ``ReducedRankGPRegressor()``, with priors that suit the specification where that is
+        chosen here. Where a series has next to
         no noise and the linear part of a GP runs away, it is learned anew without that part, or
         with the one of least squares, and `choices_` says so; not with ``prior=None``. One of
         scikit-learn's has to predict a std (``BayesianRidge()``), and cannot do "exact".
@@ -71,8 +72,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         periods), "hour_of_day", "day_of_week", "hour_of_week", "month", and holidays as a
         DatetimeIndex.
     max_train : int, optional
-        Learn from the last rows only; the cost of a GP grows with the cube of the rows. None
-        takes all; where lags are "auto", the last 800 or fewer, see `choices_`.
+        Learn from the last rows only. None takes all: of a default regressor up to 2000 exactly, at
+        a cost that grows with their cube, and more by reduced rank (`ReducedRankGPRegressor`). With
+        ``lags="auto"`` most models learn from the last 800 or fewer, and of a long series two or
+        three from all rows by reduced rank; see `choices_`.
     noise : {"process", "observation", "both", "auto"}, default="process"
         What the noise is. That of the process is part of the series: it is in the values that the
         next ones are made of. An error of the observation is not: it blurs lagged values, and is

@@ -431,9 +431,10 @@ def _completed(
 
 
 def _has_reduced_rank(arguments: Arguments) -> bool:
-    """Whether a candidate may be of reduced rank."""
+    """Whether candidates of all rows may be of reduced rank: exact ones have fewer."""
     if arguments.regressor is None:
-        return arguments.noise == "process"
+        few = arguments.max_train is not None and arguments.max_train <= _MOST_EXACT
+        return arguments.noise == "process" and not few
     return isinstance(arguments.regressor, ReducedRankGPRegressor)
 
 

@@ -17,8 +17,9 @@ from forecast_unc.forecasting.averaging import Averaged, Averaging, as_far_as_th
 from forecast_unc.forecasting.calibration import calibration, conformal, rolling_errors
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.recursion import Method
+from forecast_unc.forecasting.resolution import Resolution
 from forecast_unc.forecasting.rolling import rolling_origins
-from forecast_unc.forecasting.specification import Calibrate, Resolution, Specification
+from forecast_unc.forecasting.specification import Calibrate, Specification
 from forecast_unc.series.history import Ahead, History
 
 T = TypeVar("T")

@@ -16,6 +16,7 @@ from forecast_unc._checks import check_whole
 from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.forecasting.arguments import Arguments, is_auto
 from forecast_unc.forecasting.averaging import POWER
 from forecast_unc.forecasting.ensemble import Ensemble, Refusal
 from forecast_unc.forecasting.model import FittedModel
@@ -23,7 +24,7 @@ from forecast_unc.forecasting.noises import Noise
 from forecast_unc.forecasting.persistence import save_model
 from forecast_unc.forecasting.pooled_prior import PooledPrior
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method, Propagation
-from forecast_unc.forecasting.specification import Arguments, is_auto, resolve
+from forecast_unc.forecasting.resolution import resolve
 from forecast_unc.series.calendar import Calendar, seasonal_periods
 from forecast_unc.series.history import History
 from forecast_unc.series.values import check_varies

@@ -21,10 +21,12 @@ from tqdm.auto import tqdm
 from forecast_unc._checks import check_jobs
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
+from forecast_unc.forecasting.arguments import Arguments
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.model import FittedModel, training_rows
 from forecast_unc.forecasting.pooled_prior import PooledPrior
-from forecast_unc.forecasting.specification import Arguments, Specification, resolve
+from forecast_unc.forecasting.resolution import resolve
+from forecast_unc.forecasting.specification import Specification
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.learned_prior import (
     LEAST_SETS,

@@ -1,0 +1,192 @@
+"""The arguments of a forecaster, checked, before the series is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeGuard
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from forecast_unc._checks import check_whole
+from forecast_unc._random import RandomState
+from forecast_unc.forecasting.noises import NOISES, Noise
+from forecast_unc.forecasting.pooled_prior import PooledPrior
+from forecast_unc.forecasting.selection import seasons_in
+from forecast_unc.forecasting.specification import MIN_ROWS, Calibrate
+from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.predictor import as_kernel_regressor
+from forecast_unc.series.calendar import Calendar, check_calendar, seasonal_periods
+from forecast_unc.series.history import History
+
+# The most rows of an exact process where the choice is left open: a fit to 2000 takes a minute.
+MOST_EXACT = 2000
+
+Auto = Literal["auto"]
+
+
+@dataclass(frozen=True, eq=False)
+class Arguments:
+    """What a `Forecaster` was given, "auto" where it is left open; see there."""
+
+    regressor: BaseEstimator | None  # one of the package's or of scikit-learn's
+    lags: Auto | int | Sequence[int]
+    differences: Auto | int | Sequence[int]
+    seasonal_period: Auto | int | Sequence[int] | None
+    transform: Literal["auto", "log", "boxcox"] | None
+    prior_mean: Literal["auto", "zero", "last", "seasonal"]
+    calendar: Calendar
+    max_train: int | None
+    noise: Noise
+    calibrate: Auto | Calibrate
+    prior: PooledPrior | None
+    random_state: RandomState
+
+    def check(self) -> None:
+        """Raise unless each argument is one that it could be, whatever the series."""
+        if not is_auto(self.lags):
+            as_lags("lags", self.lags, upto=True)
+        as_lags("differences", plain(self.differences, ()), upto=False)
+        if not is_auto(self.seasonal_period) and self.seasonal_period is not None:
+            given = self.seasonal_period
+            periods = list(given) if isinstance(given, Iterable) else [given]
+            if not periods or not all(_is_whole(period) and period > 1 for period in periods):
+                raise ValueError(
+                    "seasonal_period must be 2 or more, or several such; got "
+                    f"{given!r}. Use None for a series without a season."
+                )
+        for name, value, allowed in (
+            ("transform", self.transform, ("auto", None, "log", "boxcox")),
+            ("prior_mean", self.prior_mean, ("auto", "zero", "last", "seasonal")),
+            ("noise", self.noise, NOISES),
+            ("calibrate", self.calibrate, ("auto", False, True, "conformal")),
+        ):
+            if not any(value is item or value == item for item in allowed):
+                raise ValueError(
+                    f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}. "
+                    "Leave it out if unsure."
+                )
+        if not is_auto(self.calendar):
+            check_calendar(self.calendar)
+        if self.max_train is not None:
+            check_whole("max_train", self.max_train, MIN_ROWS, "Use None to learn from all rows.")
+        if self.regressor is not None:
+            as_kernel_regressor(self.regressor)
+        if self.noise != "process":
+            self._check_two_noises()
+        if self.prior is not None:
+            self._check_prior()
+
+    def _check_prior(self) -> None:
+        """Raise unless the other arguments go with a learned prior."""
+        if not isinstance(self.prior, PooledPrior):
+            raise TypeError(
+                f"prior must be a PooledPrior or None; got {type(self.prior).__name__}. Make one "
+                "with learn_prior(series)."
+            )
+        if self.regressor is not None or self.noise != "process":
+            what = "regressor" if self.regressor is not None else "noise"
+            raise ValueError(
+                f"prior must be None with a {what} of one's own; got {self.prior!r}. It is for the "
+                "default regressor with noise of the process."
+            )
+
+    def _check_two_noises(self) -> None:
+        """Raise unless the other arguments go with a noise of the observations."""
+        if self.regressor is not None and type(self.regressor) is not GPRegressor:
+            raise ValueError(
+                f"noise must be 'process' for {type(self.regressor).__name__}; got "
+                f"{self.noise!r}. Only GPRegressor() tells two kinds of noise apart."
+            )
+        if self.regressor is not None and self.regressor.noise_std is not None:
+            raise ValueError(
+                f"noise must be 'process' for GPRegressor(noise_std={self.regressor.noise_std!r}), "
+                f"which is all the noise there is; got {self.noise!r}. Give known errors of the "
+                "observations as y_std."
+            )
+        if self.regressor is not None and self.regressor.hyperparameters == "integrated":
+            raise ValueError(
+                "noise must be 'process' for GPRegressor(hyperparameters='integrated'); got "
+                f"{self.noise!r}. Use GPRegressor() for two kinds of noise."
+            )
+        if self.regressor is not None and (
+            self.regressor.noisy_inputs is not None or not isinstance(self.regressor.linear, bool)
+        ):
+            raise ValueError(
+                f"noise must be 'process' for {self.regressor!r}; got {self.noise!r}. Use "
+                "GPRegressor(), without noisy_inputs and weights of one's own."
+            )
+
+    def is_long(self, history: History) -> bool:
+        """Whether the default regressor is of reduced rank, which has noise of the process alone.
+
+        Where candidates are chosen, those of the last rows are not: `max_train` says otherwise.
+        """
+        n_rows = int((~np.isnan(history.y)).sum())
+        if self.max_train is not None:
+            n_rows = min(n_rows, self.max_train)
+        elif is_auto(self.lags):
+            return False
+        return n_rows > MOST_EXACT and self.noise == "process"
+
+    def periods(self, history: History) -> tuple[int, ...]:
+        """Seasonal periods: those given, or those of the index that the data show."""
+        if self.seasonal_period is None:
+            return ()
+        if is_auto(self.seasonal_period):
+            return seasons_in(history.y, seasonal_periods(history.index))
+        return tuple(sorted(set(as_lags("seasonal_period", self.seasonal_period, upto=False))))
+
+
+def is_auto(value: object) -> TypeGuard[Auto]:
+    """Whether an argument is left to be chosen."""
+    return isinstance(value, str) and value == "auto"
+
+
+def as_lags(name: str, value: object, upto: bool) -> Sequence[int]:
+    """Positive whole numbers from an int or a sequence of them; with `upto` p means 1 to p.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument in messages.
+    value : int or sequence of int
+        What came.
+    upto : bool
+        Whether a number stands for all up to it, and there has to be one; else 0 is none.
+
+    Returns
+    -------
+    sequence of int
+    """
+    items: list[Any]
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if _is_whole(value):
+        if upto and value >= 1:
+            return range(1, int(value) + 1)
+        items = [value] if upto or value != 0 else []
+    else:
+        iterable = isinstance(value, Iterable) and not isinstance(value, str)
+        items = list(value) if iterable else [value]  # type: ignore[call-overload]
+    valid = all(_is_whole(item) and item >= 1 for item in items)
+    if upto and (not valid or not items or len(set(items)) < len(items)):
+        raise ValueError(
+            f"{name} must be a positive whole number or distinct positive ones; got {value!r}. "
+            "Lag 1 is the previous value."
+        )
+    if not valid:
+        raise ValueError(
+            f"{name} must be lags, positive whole numbers; got {value!r}. Use 0 or () for none."
+        )
+    return tuple(int(item) for item in items)
+
+
+def plain(value: Any, otherwise: Any) -> Any:
+    """The argument, or another value where it is left to be chosen."""
+    return otherwise if is_auto(value) else value
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

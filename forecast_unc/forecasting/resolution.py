@@ -1,0 +1,237 @@
+"""How the arguments of a forecaster and a series become specifications with nothing left open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from sklearn.base import clone
+
+from forecast_unc._random import RandomState
+from forecast_unc._typing import Array
+from forecast_unc.forecasting.arguments import MOST_EXACT, Arguments, as_lags, is_auto, plain
+from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, Averaging
+from forecast_unc.forecasting.embedding import complete_rows
+from forecast_unc.forecasting.pooled_prior import PooledPrior
+from forecast_unc.forecasting.selection import Candidate, averaging, candidates
+from forecast_unc.forecasting.specification import (
+    LAG_GROUP,
+    Calibrate,
+    Specification,
+    check_length,
+)
+from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.predictor import as_kernel_regressor
+from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
+from forecast_unc.series.calendar import calendar_inputs, check_calendar
+from forecast_unc.series.history import History
+
+# Of a reduced-rank process: rows that its hyper-parameters are learned from, and centers where it
+# is one model of several. On daily births and on hours of seven transformers 50 or 200 centers,
+# 2000 rows or FITC in the place of the bound were the same within two standard errors.
+_SEARCH_ROWS, _CENTERS = 5000, 100
+
+
+@dataclass(frozen=True, eq=False)
+class Resolution:
+    """The specifications of a series, and how their forecasts are averaged."""
+
+    specifications: tuple[Specification, ...]
+    averaging: Averaging
+    periods: tuple[int, ...]
+    calibrate: Calibrate
+
+
+def resolve(arguments: Arguments, history: History) -> Resolution:
+    """Specifications with nothing left open: one for lags of one's own, else a few to average.
+
+    Parameters
+    ----------
+    arguments : Arguments
+        Checked ones.
+    history : History
+        The series.
+
+    Returns
+    -------
+    Resolution
+
+    Raises
+    ------
+    ValueError
+        If the arguments do not suit the series.
+    """
+    periods = arguments.periods(history)
+    if not is_auto(arguments.lags):
+        specification = _given(arguments, history, periods)
+        specification = _with_prior(specification, arguments.prior, history)
+        return Resolution((specification,), Averaging(), periods, plain(arguments.calibrate, False))
+    n_observed = int((~np.isnan(history.y)).sum())
+    found: dict[tuple[str, str], Specification] = {}
+    for candidate in candidates(
+        history.y, periods, arguments.transform is not None, history.exog.shape[1] > 0
+    ):
+        if candidate.rows is None and not _has_reduced_rank(arguments):
+            continue
+        chosen = _with_prior(
+            _completed(arguments, candidate, history, periods), arguments.prior, history
+        )
+        key = (f"{chosen.described()}, {chosen.max_train}", repr(chosen.regressor.get_params()))
+        found.setdefault(key, chosen)
+    by_width, widest = averaging(n_observed, bool(periods))
+    season = periods[0] if periods else 0
+    look_ahead = int(np.clip(3 * season // 2, LOOK_AHEAD, MOST_AHEAD))
+    rule = Averaging(by_width, widest, look_ahead)
+    calibrate = plain(arguments.calibrate, arguments.noise == "process")
+    return Resolution(tuple(found.values()), rule, periods, calibrate)
+
+
+def _with_prior(
+    specification: Specification, prior: PooledPrior | None, history: History
+) -> Specification:
+    """The specification with the prior that was learned for its kind, if one was."""
+    if prior is None:
+        return specification
+    learned = prior.kinds.get(specification.kind(history.exog.shape[1]))
+    if learned is None or not isinstance(specification.regressor, GPRegressor):
+        return replace(specification, why=f"{specification.why}; no prior for its kind")
+    regressor = clone(specification.regressor).set_params(prior=learned)
+    why = f"{specification.why}; prior of {learned.n_sets} series"
+    return replace(specification, regressor=regressor, why=why)
+
+
+def _given(arguments: Arguments, history: History, periods: tuple[int, ...]) -> Specification:
+    """The one specification of lags of one's own: what else is left open is plain."""
+    lags = as_lags("lags", arguments.lags, upto=True)
+    differences = tuple(as_lags("differences", plain(arguments.differences, ()), upto=False))
+    deepest = lags[-1] if isinstance(lags, range) else max(lags)
+    check_length(len(history.y), deepest, differences)  # before a range becomes numbers
+    prior_mean = plain(arguments.prior_mean, "zero")
+    _check_prior_mean(arguments, prior_mean, lags, periods)
+    regressor = arguments.regressor
+    why = "as given"
+    if regressor is None:
+        regressor = GPRegressor(random_state=arguments.random_state)
+        if arguments.is_long(history):
+            regressor = _reduced_rank("weak", 2 * _CENTERS, arguments.random_state)
+            why += f"; reduced rank for more than {MOST_EXACT} rows"
+    return Specification(
+        regressor=as_kernel_regressor(regressor),
+        lags=tuple(lags),
+        differences=differences,
+        periods=periods,
+        transform=plain(arguments.transform, None),
+        prior_mean=prior_mean,
+        calendar=check_calendar(plain(arguments.calendar, None)),
+        max_train=arguments.max_train,
+        noise=arguments.noise,
+        why=why,
+    )
+
+
+def _completed(
+    arguments: Arguments, candidate: Candidate, history: History, periods: tuple[int, ...]
+) -> Specification:
+    """A candidate of the automatic choice, with what was given in the place of its own."""
+    differences = candidate.differences
+    if not is_auto(arguments.differences):
+        differences = tuple(as_lags("differences", arguments.differences, upto=False))
+    prior_mean = plain(arguments.prior_mean, candidate.prior_mean)
+    parts = check_calendar(plain(arguments.calendar, candidate.calendar))
+    lags = _affordable(candidate.lags, history.y, differences)
+    if prior_mean == "seasonal" and periods:
+        lags = tuple(sorted({*lags, periods[0]}))
+    _check_prior_mean(arguments, prior_mean, lags, periods)
+    regressor, why = arguments.regressor, candidate.why
+    most = candidate.rows if arguments.max_train is None else arguments.max_train
+    if regressor is None:
+        n_others = history.exog.shape[1]
+        n_others += calendar_inputs(history.index[:1], parts, periods).shape[1]
+        regressor = GPRegressor(
+            prior=candidate.prior,
+            bias=candidate.bias if differences == candidate.differences else "free",
+            groups=(LAG_GROUP[candidate.lag_weights],) * len(lags) + (2,) * n_others,
+            random_state=arguments.random_state,
+        )
+        if candidate.rows is None or arguments.is_long(history):
+            regressor = _reduced_rank(candidate.prior, _CENTERS, arguments.random_state)
+            why += f"; reduced rank, {_CENTERS} centers"
+    elif isinstance(regressor, ReducedRankGPRegressor):
+        most = arguments.max_train
+    transform = plain(arguments.transform, candidate.transform)
+    as_chosen = arguments.regressor is None and (differences, transform, prior_mean) == (
+        candidate.differences,
+        candidate.transform,
+        candidate.prior_mean,
+    )
+    own_parts = check_calendar(candidate.calendar)
+    named = tuple(part if isinstance(part, str) else None for part in parts)  # holidays have none
+    if not as_chosen or named != own_parts:
+        why += "; but for what was given"
+    if "fourier" in own_parts and "fourier" not in named:
+        why += ", which leaves out the Fourier terms of the season"
+    return Specification(
+        regressor=clone(as_kernel_regressor(regressor)),
+        lags=lags,
+        differences=differences,
+        periods=periods,
+        transform=transform,
+        prior_mean=prior_mean,
+        calendar=parts,
+        max_train=most,
+        noise=arguments.noise,
+        why=why,
+    )
+
+
+def _has_reduced_rank(arguments: Arguments) -> bool:
+    """Whether candidates of all rows may be of reduced rank: exact ones have fewer."""
+    if arguments.regressor is None:
+        few = arguments.max_train is not None and arguments.max_train <= MOST_EXACT
+        return arguments.noise == "process" and not few
+    return isinstance(arguments.regressor, ReducedRankGPRegressor)
+
+
+def _reduced_rank(
+    prior: Literal["weak", "shrunk"], n_support: int, random_state: RandomState
+) -> ReducedRankGPRegressor:
+    """The default regressor of many rows."""
+    return ReducedRankGPRegressor(
+        n_support=n_support,
+        objective="bound",
+        prior=prior,
+        search_rows=_SEARCH_ROWS,
+        random_state=random_state,
+    )
+
+
+def _check_prior_mean(
+    arguments: Arguments, prior_mean: str, lags: Sequence[int], periods: tuple[int, ...]
+) -> None:
+    """Raise unless the lag that is the prior mean is among the lags."""
+    if prior_mean == "seasonal" and not periods:
+        raise ValueError(
+            "prior_mean must not be 'seasonal' for a series without a season; got one for "
+            f"which seasonal_period is {arguments.seasonal_period!r}. Give its period."
+        )
+    lag = {"zero": None, "last": 1}.get(prior_mean, periods[0] if periods else None)
+    if lag is not None and lag not in lags:
+        raise ValueError(
+            f"lags must hold {lag} for prior_mean={prior_mean!r}; got {arguments.lags!r}. Add it."
+        )
+
+
+def _affordable(
+    lags: tuple[int, ...], values: Array, differences: tuple[int, ...]
+) -> tuple[int, ...]:
+    """The lags without the deepest that gaps in the values leave too few rows to learn from."""
+    if not np.isnan(values).any():
+        return lags
+    while len(lags) > 1:
+        enough = min(2 * len(lags) + 10, len(values) // 3)
+        if complete_rows(values, lags, differences).sum() >= enough:
+            break
+        lags = lags[:-1]
+    return lags

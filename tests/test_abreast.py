@@ -12,11 +12,13 @@ from forecast_unc import (
     backtest,
     datasets,
 )
+from forecast_unc.evaluation import folds
 from forecast_unc.forecasting import model as fitted_model
 from forecast_unc.forecasting import propagation
 from forecast_unc.forecasting.abreast import forecasts_together
 from forecast_unc.regression import moments_abreast as abreast
 from forecast_unc.regression.kernel_posterior import KernelPosterior
+from forecast_unc.regression.kernels import squared_exponential
 
 # Of means in stds, and of covariances over the largest: a step is right to 1e-9 or better, and the
 # recursion makes more of it.
@@ -36,7 +38,7 @@ def series():
 @pytest.fixture
 def one_at_a_time(monkeypatch):
     """Switch that makes every origin go alone."""
-    return lambda: monkeypatch.setattr(fitted_model, "_ABREAST", 1)
+    return lambda: monkeypatch.setattr(folds, "_TOGETHER", 1)
 
 
 def frames(forecaster, y, one_at_a_time, **arguments):
@@ -182,23 +184,55 @@ def test_known_inputs_are_the_plain_prediction(rng):
     np.testing.assert_allclose([one.slope for one in found], posterior.gradient(means), rtol=1e-12)
 
 
-def test_few_rows_span_all_where_there_are_few_inputs(rng, monkeypatch):
-    posterior, means, covs = problem(400, 2, 2.0, 0.1, rng)
-    span = posterior._weighted_kernels.span
-    assert span is not None
-    assert len(span.rows) < 200
-    pairs = []
-    plain = abreast.weighted_expm1
+def test_what_few_rows_do_not_span_goes_over_all(rng, monkeypatch):
+    """Between two groups of rows the kernels of an input are not those of any of them."""
+    X = np.concatenate([rng.uniform(-3, -1, 200), rng.uniform(1, 3, 200)])[:, None]
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(400)
+    posterior = GPRegressor(lengthscales=0.5, noise_std=0.1).fit(X, y).posterior_
+    assert len(posterior._weighted_kernels.span.rows) < 60
+    pairs, plain = [], abreast.weighted_expm1
 
     def spy(weights, *parts):
-        pairs.append((len(weights), len(parts[0])))
+        pairs.append((len(weights) < 60, len(parts[0])))
         return plain(weights, *parts)
 
     monkeypatch.setattr(abreast, "weighted_expm1", spy)
-    posterior.moments_abreast(means[[0, 1, 8]], covs[[0, 1, 0]])
-    # the last input is far from all rows: what spans them says nothing there
-    assert sum(count for rows, count in pairs if rows < 200) >= 2
+    means, covs = np.array([[-2.0], [2.2], [0.0], [0.2]]), np.full((4, 1, 1), 0.01)
+    found = posterior.moments_abreast(means, covs)
+    assert pairs == [(True, 2), (False, 2)]
+    for one, mean, cov in zip(found[2:], means[2:], covs[2:], strict=True):
+        np.testing.assert_allclose(one.var, posterior.moments(mean, cov).var, rtol=1e-11)
     assert problem(300, 8, 0.5, 0.1, rng)[0]._weighted_kernels.span is None
+
+
+@pytest.mark.parametrize(("n", "d", "lengthscale"), [(1000, 1, 0.5), (500, 1, 0.15), (600, 2, 5.0)])
+def test_spanning_rows_leave_what_they_say(rng, n, d, lengthscale):
+    """Of smooth kernels a few dozen rows leave the rest no variance: k - k_S K_SS^-1 k_S'."""
+    centers = rng.standard_normal((n, d))
+    kernel = squared_exponential(centers, centers, np.full(d, lengthscale))
+    weights = np.diag(rng.random(n))
+    span = abreast.SpanningRows.of(centers, np.full(d, lengthscale), weights, 1.0)
+    rank = int((np.linalg.eigvalsh(kernel) > span.least / n).sum())
+    assert len(span.rows) <= rank + 20
+    left = 1.0 - np.einsum("iq,qi->i", span.T, kernel[span.rows])
+    assert np.abs(left).max() < 100 * span.least
+    assert np.abs(kernel - span.T @ kernel[span.rows]).max() < 100 * np.sqrt(span.least) * 1e-3
+    np.testing.assert_allclose(span.weights, span.T.T @ weights @ span.T, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [79, 80])
+def test_origins_of_which_some_look_less_far_ahead(n):
+    """An index of nanoseconds ends in 2262: the last origins cannot look at 18 steps."""
+    index = pd.date_range("2183", periods=n, freq="YS", unit="ns")
+    y = pd.Series(np.random.default_rng(0).standard_normal(n).cumsum() + 50.0, index)
+    arguments = {"n_origins": 8, "step": 2, "refit": False}
+    together = backtest(Forecaster(max_train=40), y, 2, between_fits="apply", **arguments).frame
+    model = Forecaster(max_train=40).fit(y.iloc[: n - 16])
+    for origin in (n - 16, n - 2):
+        alone = model.apply(y.iloc[:origin]).forecast(2)
+        rows = together[together["origin"] == y.index[origin - 1]]
+        np.testing.assert_allclose(rows["mean"], alone.mean, rtol=1e-7)
+        np.testing.assert_allclose(rows["std"], alone.std, rtol=1e-7)
 
 
 def test_inputs_are_left_as_they_were(rng):

@@ -15,6 +15,7 @@ from forecast_unc import (
     RVMRegressor,
     load_model,
 )
+from forecast_unc.forecasting import resolution
 from forecast_unc.forecasting.averaging import Averaging
 
 
@@ -266,6 +267,23 @@ def test_long_series_are_learned_whole_by_reduced_rank():
     assert re.search(r"1692 rows: levels, .*; reduced rank, 100 centers", chosen[0])
     recent = [m for m in model.models_ if m not in whole]
     assert {m.n_rows for m in recent} == {72, 400}
+
+
+def test_max_train_above_2000_is_that_of_reduced_rank_alone():
+    y = long_series(2600)
+    model = Forecaster(seasonal_period=7, max_train=2100).fit(y)
+    assert [m.n_rows for m in model.models_] == [400] * 4 + [72] * 4 + [2100] * 2
+    reasons = [line for line in model.choices_ if "reduced rank" in line]
+    assert "changes, with their mean for a drift; reduced rank, 100 centers" in reasons[1]
+
+
+def test_rows_count_not_values(monkeypatch):
+    monkeypatch.setattr(resolution, "_MOST_EXACT", 60)
+    y = long_series(69)
+    assert "reduced rank" not in Forecaster(lags=10).fit(y).choices_[-1]  # of 59 rows
+    assert "reduced rank" in Forecaster(lags=8).fit(y).choices_[-1]
+    y.iloc[30] = np.nan
+    assert "reduced rank" not in Forecaster(lags=8).fit(y).choices_[-1]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,13 @@ def test_a_quadratic_is_followed_to_its_minimum():
     assert found.value == pytest.approx(-7.0, abs=1e-5)
 
 
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_what_has_no_value_does_not_converge(value):
+    found = descend(lambda x: (value, np.zeros(2)), np.ones(2), FREE.repeat(2, axis=0), 1e-6)
+    assert not found.converged
+    assert not np.isfinite(found.value)
+
+
 def test_a_bent_valley_is_followed_to_its_end():
     found = descend(
         lambda x: (float(rosen(x)), rosen_der(x)),

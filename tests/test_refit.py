@@ -5,7 +5,14 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from forecast_unc import Forecaster, GPRegressor, ReducedRankGPRegressor, RVMRegressor, datasets
+from forecast_unc import (
+    Forecaster,
+    GPRegressor,
+    ReducedRankGPRegressor,
+    RVMRegressor,
+    backtest,
+    datasets,
+)
 from forecast_unc.regression import hyperparameter_search
 
 
@@ -69,6 +76,45 @@ def test_restarts_are_for_the_first_fit(evaluations):
     one = Forecaster(GPRegressor(), lags=2).fit(y)
     assert warm <= len(evaluations)
     assert evidences(again)[0] > evidences(one)[0] - 0.1
+
+
+def test_restarts_stay_where_the_earlier_fit_has_other_hyper_parameters(rng, monkeypatch):
+    starts = []
+    plain = hyperparameter_search.descend
+
+    def spy(objective, start, *arguments):
+        starts.append(start)
+        return plain(objective, start, *arguments)
+
+    monkeypatch.setattr(hyperparameter_search, "descend", spy)
+    X = rng.standard_normal((40, 2))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(40)
+    earlier = GPRegressor(n_restarts=2, random_state=0).fit(X, y)
+    for regressor, inputs, searches in (
+        (GPRegressor(n_restarts=2, random_state=0), X, 1),
+        (GPRegressor(n_restarts=2, random_state=0), X[:, :1], 3),
+        (GPRegressor(n_restarts=2, random_state=0, linear=False), X, 3),
+    ):
+        starts.clear()
+        started = regressor.starting_from(earlier).fit(inputs, y)
+        assert len(starts) == searches
+    starts.clear()
+    started.fit(X, y)  # of that fit alone
+    assert len(starts) == 3
+
+
+def test_a_refit_draws_the_same_whatever_the_number_of_jobs():
+    y = datasets.load_nile()
+    model = Forecaster(
+        GPRegressor(lengthscales=3.0, noise_std=0.1), 2, random_state=np.random.default_rng(0)
+    )
+    arguments = {"n_origins": 4, "compare": {"paths": "monte_carlo"}}
+    one, two = (backtest(model, y, 3, n_jobs=n, **arguments).frame for n in (1, 2))
+    np.testing.assert_allclose(one["mean"], two["mean"], rtol=1e-9)
+    first = model.fit(y.iloc[:60])
+    again = first.refit(y)
+    again.set_params(regressor__noise_std=0.5)
+    assert first.regressor.noise_std == 0.1
 
 
 def test_the_earlier_fit_stays_as_it_was():

@@ -579,16 +579,21 @@ def _run(
     progress: bool,
 ) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
     """Rows of the frame and of the joint scores, a job for the `every` folds that share a fit."""
-    tasks = []
+    shared_by = []
     for model in models:
         size = 1 if model.can.between_fits(plan.between_fits) is None else every
-        shared = [folds[i : i + size] for i in range(0, len(folds), size)]
-        fitted = earlier = None
-        if model.can.refit and len(shared) > 1:
-            # All start from the first fit, not each from the one before: then they are parallel,
-            # and the same whatever the number of jobs.
-            earlier = fit_at(model, folds[0], plan)
-            fitted = copy.deepcopy(earlier)
+        shared_by.append([folds[i : i + size] for i in range(0, len(folds), size)])
+    # All start from the first fit, not each from the one before: then they are parallel, and the
+    # same whatever the number of jobs.
+    first = Parallel(n_jobs=n_jobs)(
+        delayed(fit_at)(model, folds[0], plan)
+        for model, shared in zip(models, shared_by, strict=True)
+        if model.can.refit and len(shared) > 1
+    )
+    fits, tasks = iter(first), []
+    for model, shared in zip(models, shared_by, strict=True):
+        earlier = next(fits) if model.can.refit and len(shared) > 1 else None
+        fitted = copy.deepcopy(earlier)  # its first block changes it
         tasks.append(delayed(run_block)(model, shared[0], plan, fitted))
         tasks += [delayed(run_block)(model, block, plan, None, earlier) for block in shared[1:]]
     results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)

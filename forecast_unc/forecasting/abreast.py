@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -51,13 +50,15 @@ def forecasts_together(
         if not isinstance(forecaster, Forecaster):
             continue
         ensemble = forecaster.ensemble_
-        with suppress(TypeError, ValueError):  # which the forecast itself will raise
+        try:
             ahead = ensemble.history.future(steps, exog[i], None, exog_cov[i])
-            ahead, horizon = ensemble.horizon(ahead)
-            for model, trained in zip(ensemble.models, ensemble.trained, strict=True):
-                asked.add(i, model, ahead.first(horizon))
-                if ensemble.calibrate and trained is not model:  # its bands are a unit of errors
-                    asked.add(i, trained, ahead.first(horizon).known())
+        except (TypeError, ValueError):  # which the forecast itself will raise
+            continue
+        ahead, horizon = ensemble.horizon(ahead)
+        for model, trained in zip(ensemble.models, ensemble.trained, strict=True):
+            asked.add(i, model, ahead.first(horizon))
+            if ensemble.calibrate and trained is not model:  # its bands are a unit of errors
+                asked.add(i, trained, ahead.first(horizon).known())
     out: list[Any] = list(models)
     for i, new in asked.prepared().items():
         out[i], ensemble = copy.copy(out[i]), out[i].ensemble_
@@ -69,17 +70,20 @@ def forecasts_together(
     return out
 
 
+_Group = tuple[int, int]  # the identity of a one-step model, and the steps
+
+
 class _Asked:
-    """Forecasts that are asked for, by the fit that they share."""
+    """Forecasts that are asked for, by the fit and the number of steps that they share."""
 
     def __init__(self) -> None:
-        self._groups: dict[int, list[tuple[FittedModel, Ahead]]] = defaultdict(list)
-        self._places: dict[tuple[int, int], tuple[int, int]] = {}  # of (origin, model)
-        self._once: dict[tuple[int, int], tuple[int, int]] = {}  # what no regressors tell apart
+        self._groups: dict[_Group, list[tuple[FittedModel, Ahead]]] = defaultdict(list)
+        self._places: dict[tuple[int, int], tuple[_Group, int]] = {}  # of (origin, model)
+        self._once: dict[tuple[int, int], tuple[_Group, int]] = {}  # what no regressors tell apart
 
     def add(self, origin: int, model: FittedModel, ahead: Ahead) -> None:
         """Ask for a forecast of a model at an origin; the same one is made once."""
-        group = id(model.one_step)
+        group = id(model.one_step), len(ahead.index)
         place = group, len(self._groups[group])
         if not model.future(ahead).exog.shape[1]:
             place = self._once.setdefault((id(model), len(ahead.index)), place)

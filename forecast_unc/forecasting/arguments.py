@@ -20,9 +20,6 @@ from forecast_unc.regression.predictor import as_kernel_regressor
 from forecast_unc.series.calendar import Calendar, check_calendar, seasonal_periods
 from forecast_unc.series.history import History
 
-# The most rows of an exact process where the choice is left open: a fit to 2000 takes a minute.
-MOST_EXACT = 2000
-
 Auto = Literal["auto"]
 
 
@@ -117,18 +114,6 @@ class Arguments:
                 f"noise must be 'process' for {self.regressor!r}; got {self.noise!r}. Use "
                 "GPRegressor(), without noisy_inputs and weights of one's own."
             )
-
-    def is_long(self, history: History) -> bool:
-        """Whether the default regressor is of reduced rank, which has noise of the process alone.
-
-        Where candidates are chosen, those of the last rows are not: `max_train` says otherwise.
-        """
-        n_rows = int((~np.isnan(history.y)).sum())
-        if self.max_train is not None:
-            n_rows = min(n_rows, self.max_train)
-        elif is_auto(self.lags):
-            return False
-        return n_rows > MOST_EXACT and self.noise == "process"
 
     def periods(self, history: History) -> tuple[int, ...]:
         """Seasonal periods: those given, or those of the index that the data show."""

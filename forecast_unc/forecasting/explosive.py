@@ -230,7 +230,8 @@ def _others(
         root = max(1.0, largest_root(weights, training))
         stable[: len(training.lags)] *= root ** -np.array(training.lags, dtype=float)
         other = _fitted(regressor, stable, training)
-        cost = 0.5 * len(weights) * float(np.log(len(training.X)))
+        searched = getattr(regressor, "search_rows", None) or len(training.X)
+        cost = 0.5 * len(weights) * float(np.log(min(searched, len(training.X))))
         yield other, other.log_evidence_ - cost, "linear part of least squares"
     other = _fitted(regressor, False, training)
     yield other, other.log_evidence_, "no linear part"

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from forecast_unc._checks import check_whole
@@ -25,6 +25,7 @@ from forecast_unc.forecasting.persistence import save_model
 from forecast_unc.forecasting.pooled_prior import PooledPrior
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method, Propagation
 from forecast_unc.forecasting.resolution import resolve
+from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.series.calendar import Calendar, seasonal_periods
 from forecast_unc.series.history import History
 from forecast_unc.series.values import check_varies
@@ -48,10 +49,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     regressor : KernelRegressor or scikit-learn regressor, optional
         Model of the next value; cloned, never modified. ``GPRegressor()`` by default, or for many
         rows ``ReducedRankGPRegressor()``, with priors that suit the specification where that is
-        chosen here. Where a series has next to
-        no noise and the linear part of a GP runs away, it is learned anew without that part, or
-        with the one of least squares, and `choices_` says so; not with ``prior=None``. One of
-        scikit-learn's has to predict a std (``BayesianRidge()``), and cannot do "exact".
+        chosen here. Where a series has next to no noise and the linear part of a GP runs away, it
+        is learned anew without that part, or with the one of least squares, and `choices_` says so;
+        not with ``prior=None``. One of scikit-learn's has to predict a std (``BayesianRidge()``),
+        and cannot do "exact".
     lags : "auto", int or sequence of int, default="auto"
         Past values used as inputs; an int p means 1 to p, and 1 is the previous value. More
         lags see longer cycles but need more data.
@@ -74,16 +75,19 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         DatetimeIndex.
     max_train : int, optional
         Learn from the last rows only. None takes all: of a default regressor up to 2000 exactly, at
-        a cost that grows with their cube, and more by reduced rank (`ReducedRankGPRegressor`). With
-        ``lags="auto"`` most models learn from the last 800 or fewer, and of a long series two or
-        three from all rows by reduced rank; see `choices_`.
+        a cost that grows with their cube, and more by reduced rank: 200 centers by the bound, with
+        5000 rows to search by (`ReducedRankGPRegressor`). With ``lags="auto"`` most models learn
+        from the last 800 or fewer, and of a long series two or three from all rows by reduced rank,
+        100 centers (`choices_`): up to 2000 this is for all models, and there are none of reduced
+        rank; above it is for these alone.
     noise : {"process", "observation", "both", "auto"}, default="process"
         What the noise is. That of the process is part of the series: it is in the values that the
         next ones are made of. An error of the observation is not: it blurs lagged values, and is
         added once to each forecast. "observation" learns such an error and keeps the noise of the
         process at 3 % of it, for dynamics that are all but deterministic; "both" learns both;
         "auto" takes what has the most evidence, and another than "process" if it has 4 nats more.
-        For ``GPRegressor``; "monte_carlo" then costs O(n^2) a path and step.
+        For ``GPRegressor``, with no model of reduced rank for many rows; "monte_carlo" then costs
+        O(n^2) a path and step.
     calibrate : {"auto", False, True, "conformal"}, default="auto"
         Whether errors from origins inside the training part make the bands wider or narrower: True
         by factors of the width and of the correlations that are shrunk, with tails of Student's t;
@@ -201,7 +205,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         lags, differences and transform here, the search for its hyper-parameters is a single one
         that starts from those of that model: for windows of one series in three quarters of the
         evaluations (7 series). Where the evidence has several optima it may end at another one than
-        `fit`, a better or a worse one.
+        `fit`, a better or a worse one. A search for two kinds of noise starts as in `fit`.
 
         Parameters
         ----------
@@ -220,7 +224,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         TypeError, ValueError
             As `fit`.
         """
-        again = copy.copy(self)
+        again: Self = clone(self, safe=False)
         again.ensemble_ = self._fitted(y, exog, y_std, self._ensemble())
         return again
 
@@ -424,8 +428,11 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             "n_iter_": "iterations",
         }
         for number, model in enumerate(self.models_, start=1):
-            learned = model.learned()
+            learned, regressor = model.learned(), model.regressor
             parts = [f"{words[key]} {value:.4g}" for key, value in learned.items() if key in words]
+            if isinstance(regressor, ReducedRankGPRegressor):
+                searched = min(model.n_rows, regressor.search_rows or model.n_rows)
+                parts.append(f"{regressor.objective} of {searched} rows")
             if learned.get("nodes_"):
                 parts.append(f"hyper-parameters integrated over {len(learned['nodes_'])} nodes")
             if not learned.get("converged_", True):

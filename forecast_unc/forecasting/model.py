@@ -38,8 +38,6 @@ from forecast_unc.series.history import Ahead, History
 
 # Least paths of the check that "auto" goes by.
 _CHECK_SAMPLES = 500
-# Origins that go abreast: 32 keep 12 MB for 48 steps and 1000 rows.
-_ABREAST = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,7 +293,7 @@ class FittedModel:
 
     def from_known(self) -> Self:
         """The same model with missing values interpolated, and all taken for exact."""
-        if self.at_hand is not None:  # of known values
+        if self.at_hand is not None and self.starts_known:  # what comes before it does not count
             return self
         past = self.past._replace(
             levels=interpolated(self.past.levels), stds=np.zeros_like(self.past.stds)
@@ -377,17 +375,15 @@ def prepared(models: Sequence[FittedModel], aheads: Sequence[Ahead]) -> list[Fit
     out, posterior = list(models), models[0].one_step.posterior
     if not hasattr(posterior, "moments_abreast") or posterior.observation_var > 0.0:
         return out
-    places = [i for i, model in enumerate(models) if model.starts_known]
-    for start in range(0, len(places), _ABREAST):
-        some = places[start : start + _ABREAST]
-        if len(some) < 2:
-            break
-        futures = [models[i].future(aheads[i]) for i in some]
-        with blas_threads(models[0].n_rows):
-            joints = propagate_abreast(models[0].one_step, [models[i].past for i in some], futures)
-        for i, future, joint in zip(some, futures, joints, strict=True):
-            if joint is not None:
-                out[i] = replace(models[i], at_hand=Prepared(future, joint))
+    some = [i for i, model in enumerate(models) if model.starts_known]
+    if len(some) < 2:
+        return out
+    futures = [models[i].future(aheads[i]) for i in some]
+    with blas_threads(models[0].n_rows):
+        joints = propagate_abreast(models[0].one_step, [models[i].past for i in some], futures)
+    for i, future, joint in zip(some, futures, joints, strict=True):
+        if joint is not None:
+            out[i] = replace(models[i], at_hand=Prepared(future, joint))
     return out
 
 
@@ -458,12 +454,13 @@ def _check_rows(specification: Specification, history: History) -> None:
             "miss the gaps, such as (2, 4) if every other value is missing."
         )
     most = specification.regressor.most_rows
+    other = ", or ReducedRankGPRegressor()" if specification.noise == "process" else ""
     if specification.max_train is None and most is not None and n_complete > most:
         raise ValueError(
             f"max_train must be given for more than {most} training rows; got {n_complete}, of "
             f"which {type(specification.regressor).__name__} would keep matrices of "
             f"{8e-9 * n_complete**2:.2g} GB, at a time that grows with their cube. Pass "
-            f"max_train={most} or fewer to learn from the last rows, or ReducedRankGPRegressor()."
+            f"max_train={most} or fewer to learn from the last rows{other}."
         )
 
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.arguments import MOST_EXACT, Arguments, as_lags, is_auto, plain
+from forecast_unc.forecasting.arguments import Arguments, as_lags, is_auto, plain
 from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, Averaging
 from forecast_unc.forecasting.embedding import complete_rows
 from forecast_unc.forecasting.pooled_prior import PooledPrior
@@ -28,6 +28,9 @@ from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegresso
 from forecast_unc.series.calendar import calendar_inputs, check_calendar
 from forecast_unc.series.history import History
 
+# The most rows of an exact process where the choice is left open: with 16 lags a fit of 1000 takes
+# 3 s, and its cost grows with their cube.
+_MOST_EXACT = 2000
 # Of a reduced-rank process: rows that its hyper-parameters are learned from, and centers where it
 # is one model of several. On daily births and on hours of seven transformers 50 or 200 centers,
 # 2000 rows or FITC in the place of the bound were the same within two standard errors.
@@ -95,7 +98,9 @@ def _with_prior(
     if prior is None:
         return specification
     learned = prior.kinds.get(specification.kind(history.exog.shape[1]))
-    if learned is None or not isinstance(specification.regressor, GPRegressor):
+    if not isinstance(specification.regressor, GPRegressor):
+        return replace(specification, why=f"{specification.why}; the prior is for exact ones")
+    if learned is None:
         return replace(specification, why=f"{specification.why}; no prior for its kind")
     regressor = clone(specification.regressor).set_params(prior=learned)
     why = f"{specification.why}; prior of {learned.n_sets} series"
@@ -114,9 +119,11 @@ def _given(arguments: Arguments, history: History, periods: tuple[int, ...]) -> 
     why = "as given"
     if regressor is None:
         regressor = GPRegressor(random_state=arguments.random_state)
-        if arguments.is_long(history):
+        n_rows = int(complete_rows(history.y, tuple(lags), differences).sum())
+        n_rows = min(n_rows, arguments.max_train or n_rows)
+        if n_rows > _MOST_EXACT and arguments.noise == "process":
             regressor = _reduced_rank("weak", 2 * _CENTERS, arguments.random_state)
-            why += f"; reduced rank for more than {MOST_EXACT} rows"
+            why += f"; reduced rank for more than {_MOST_EXACT} rows"
     return Specification(
         regressor=as_kernel_regressor(regressor),
         lags=tuple(lags),
@@ -145,7 +152,11 @@ def _completed(
         lags = tuple(sorted({*lags, periods[0]}))
     _check_prior_mean(arguments, prior_mean, lags, periods)
     regressor, why = arguments.regressor, candidate.why
-    most = candidate.rows if arguments.max_train is None else arguments.max_train
+    most, is_given = arguments.max_train, regressor is not None
+    if not is_given and candidate.rows is not None and _has_reduced_rank(arguments):
+        most = candidate.rows  # `max_train` is for those of all rows
+    elif most is None and not isinstance(regressor, ReducedRankGPRegressor):
+        most = candidate.rows
     if regressor is None:
         n_others = history.exog.shape[1]
         n_others += calendar_inputs(history.index[:1], parts, periods).shape[1]
@@ -155,13 +166,11 @@ def _completed(
             groups=(LAG_GROUP[candidate.lag_weights],) * len(lags) + (2,) * n_others,
             random_state=arguments.random_state,
         )
-        if candidate.rows is None or arguments.is_long(history):
+        if candidate.rows is None:
             regressor = _reduced_rank(candidate.prior, _CENTERS, arguments.random_state)
             why += f"; reduced rank, {_CENTERS} centers"
-    elif isinstance(regressor, ReducedRankGPRegressor):
-        most = arguments.max_train
     transform = plain(arguments.transform, candidate.transform)
-    as_chosen = arguments.regressor is None and (differences, transform, prior_mean) == (
+    as_chosen = not is_given and (differences, transform, prior_mean) == (
         candidate.differences,
         candidate.transform,
         candidate.prior_mean,
@@ -189,7 +198,7 @@ def _completed(
 def _has_reduced_rank(arguments: Arguments) -> bool:
     """Whether candidates of all rows may be of reduced rank: exact ones have fewer."""
     if arguments.regressor is None:
-        few = arguments.max_train is not None and arguments.max_train <= MOST_EXACT
+        few = arguments.max_train is not None and arguments.max_train <= _MOST_EXACT
         return arguments.noise == "process" and not few
     return isinstance(arguments.regressor, ReducedRankGPRegressor)
 

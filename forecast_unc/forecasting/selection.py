@@ -259,10 +259,11 @@ def _whole(
     4 and 15, 16 and 3 %; what is learned in levels without a logarithm can run away.
     """
     levels = replace(kinds.levels, rows=None)
+    changes = replace(kinds.changes, rows=None, why="changes, with their mean for a drift")
     if not periods:
         return (levels,) if regressors else (levels, replace(kinds.last, rows=None))
     if len(periods) == 1:
-        return (levels,) if regressors else (levels, replace(kinds.changes, rows=None))
+        return (levels,) if regressors else (levels, changes)
     first, last = periods[0], periods[-1]
     deeper = {2 * last + j for j in (-first, -1, 0, 1, first)} | {3 * first, 4 * first}
     lags = tuple(sorted({*levels.lags, *(lag for lag in deeper if lag <= n / 3)}))

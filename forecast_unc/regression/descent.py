@@ -86,4 +86,5 @@ def descend(
     )
     # a line search that finds no lower value ends at rounding, too
     arrived = found.nit < most and len(values) > 1 and values[-2] - values[-1] < tol
-    return Minimum(found.x, float(found.fun), bool(found.success) or arrived, int(found.nit))
+    converged = bool(np.isfinite(found.fun)) and (bool(found.success) or arrived)
+    return Minimum(found.x, float(found.fun), converged, int(found.nit))

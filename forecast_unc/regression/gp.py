@@ -53,6 +53,13 @@ _EFFECT_ROWS = 12
 _MATRICES = 3
 
 
+class _Start(NamedTuple):
+    """Where an earlier search ended."""
+
+    free: NDArray[np.bool_]  # which log hyper-parameters were learned
+    mode: Array  # they
+
+
 class _Rows(NamedTuple):
     """Rows to learn from, and their units."""
 
@@ -187,8 +194,8 @@ class GPRegressor(KernelRegressor):
     # iterations); by n^3 one of 3000 takes 55 s. Memory is 3 (n, n) arrays: 220 MB at 3000 rows.
     most_rows: ClassVar[int | None] = 3000
 
-    # Where the search starts, if not at the medians of the prior: the free log hyper-parameters.
-    _start: Array | None = None
+    # Where the one search starts, if not at the medians of the prior.
+    _start: "_Start | None" = None
 
     posterior_: KernelPosterior | PosteriorMixture
     nodes_: tuple["GPRegressor", ...]
@@ -263,7 +270,8 @@ class GPRegressor(KernelRegressor):
         self.input_cov_, self.rounds_ = np.zeros((d, d)), list[Round]()
         found = None
         with blas_threads(n):
-            restarts = self.n_restarts if self._start is None else 0
+            # `space` starts where an earlier fit ended if that has the same hyper-parameters
+            restarts = 0 if self._starts_from_earlier(space) else self.n_restarts
             best = maximize(objective, restarts, self.tol, self.random_state)
             if not np.isfinite(best.log_evidence):
                 raise ValueError(
@@ -271,7 +279,7 @@ class GPRegressor(KernelRegressor):
                     f"factorization that fails with noise_std={self.noise_std!r}, "
                     f"lengthscales={self.lengthscales!r}. Give a larger noise_std, or learn both."
                 )
-            self._mode = best.log_hyperparameters
+            self._free, self._mode = space.free, best.log_hyperparameters
             theta = objective.theta(self._mode)
             if self.noisy_inputs is not None:
                 seed, tol = self.random_state, self.tol
@@ -288,6 +296,7 @@ class GPRegressor(KernelRegressor):
                 self.posterior_ = process.posterior(rows.inputs, y, process.factor(rows.inputs))
             else:
                 self._fit_noisy(X, y, S, found, np.append(rows.input_scale, scale))
+        self._start = None  # of this fit alone
         return self
 
     def starting_from(self, earlier: KernelRegressor) -> Self:
@@ -300,7 +309,7 @@ class GPRegressor(KernelRegressor):
         """
         new: Self = clone(self)
         if isinstance(earlier, GPRegressor):
-            new._start = earlier._mode
+            new._start = _Start(earlier._free, earlier._mode)
         return new
 
     def log_hyperparameters(self, X: Array, y: Array) -> tuple[Array, Array]:
@@ -524,11 +533,15 @@ class GPRegressor(KernelRegressor):
         lengthscales = None if given is None else np.asarray(given) / input_scale
         noise_std = None if noise_std is None else noise_std / output_scale
         space = search_space(evidence, self.prior, lengthscales, noise_std)
-        if self._start is None or len(self._start) != space.free.sum():
+        if self._start is None or not self._starts_from_earlier(space):
             return space
         start = space.start.copy()
-        start[space.free] = np.clip(self._start, *space.bounds[space.free].T)
+        start[space.free] = np.clip(self._start.mode, *space.bounds[space.free].T)
         return space._replace(start=start)
+
+    def _starts_from_earlier(self, space: SearchSpace) -> bool:
+        """Whether an earlier fit is given and had the same hyper-parameters to learn."""
+        return self._start is not None and np.array_equal(self._start.free, space.free)
 
     def _process(self, n: int) -> GaussianProcess:
         """The process of these hyper-parameters, for n rows."""

@@ -48,7 +48,7 @@ def check_parameters(given: Mapping[str, Any], d: int) -> None:
         _check_weights(given["linear"], given["noisy_inputs"], d)
     tol = given["tol"]
     if not isinstance(tol, (int, float, np.number)) or not 0.0 < tol < 1.0:
-        raise ValueError(f"tol must lie strictly between 0 and 1 nat; got {tol!r}. 0.01 is enough.")
+        raise ValueError(f"tol must lie strictly between 0 and 1 nat; got {tol!r}. Leave it out.")
     if given["hyperparameters"] not in ("mode", "integrated"):
         raise ValueError(
             "hyperparameters must be 'mode' or 'integrated'; got "

@@ -71,9 +71,8 @@ class SpanningRows(NamedTuple):
         if least < _ROUNDOFF_LEFT:
             return None
         kernel = squared_exponential(centers, centers, lengthscales)
-        factor, pivot, _, _ = dpstrf(kernel, lower=1, tol=least)
-        factor, pivot = np.tril(factor), pivot - 1
-        q = int((np.diagonal(factor) ** 2 > least).sum())
+        factor, pivot, q, _ = dpstrf(kernel, lower=1, tol=least)
+        factor, pivot = np.tril(factor), pivot - 1  # beyond the first q columns nothing is meant
         if q > _FEW * n:
             return None
         T = np.empty((n, q), order="F")

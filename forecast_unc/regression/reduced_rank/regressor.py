@@ -88,7 +88,7 @@ class ReducedRankGPRegressor(KernelRegressor):
         Noise standard deviation in units of y, kept fixed. By default it is learned.
     search_rows : int, optional
         Rows, drawn at random, from which centers and hyper-parameters are learned; the posterior
-        rests on all. None takes all.
+        rests on all. At least as many as centers; None takes all.
     tol : float, default=0.1
         A search ends when its last ten steps together gained less, in nats for each 1000 rows.
     random_state : int, numpy.random.Generator or None
@@ -192,7 +192,7 @@ class ReducedRankGPRegressor(KernelRegressor):
         n, d = X.shape
         exact = self._exact
         check_parameters(vars(exact), d)
-        self._check_parameters()
+        self._check_parameters(n)
         input_offset, output_offset = X.mean(axis=0), float(y.mean())
         mean_weights = np.zeros(d) if isinstance(self.linear, (bool, np.bool_)) else self.linear
         mean_weights = np.array(mean_weights, dtype=np.float64)
@@ -332,7 +332,7 @@ class ReducedRankGPRegressor(KernelRegressor):
             tol=self.tol,
         )
 
-    def _check_parameters(self) -> None:
+    def _check_parameters(self, n: int) -> None:
         """Raise unless what the exact process does not have is one of its choices."""
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
@@ -348,8 +348,9 @@ class ReducedRankGPRegressor(KernelRegressor):
             )
         check_whole("n_support", self.n_support, 1, "200 is a good start.")
         if self.search_rows is not None:
-            least = max(2, self.n_support)
-            check_whole("search_rows", self.search_rows, least, "Centers are chosen among them.")
+            least = max(2, min(n, self.n_support))
+            remedy = "The n_support centers are among them: None takes all rows."
+            check_whole("search_rows", self.search_rows, least, remedy)
 
 
 def _digest(X: Array, y: Array) -> bytes:

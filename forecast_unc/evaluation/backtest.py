@@ -413,12 +413,12 @@ def backtest(
     between_fits : {"update", "apply"}, default="update"
         How a fitted model gets to the origins before its next fit. "update" takes the values in
         between in, with the parameters of the fit: a GP's posterior then holds them, at O(n^2)
-        each. "apply" only moves the origin: lagged values are new, the posterior is that of the
-        fit and one factorization serves all origins, which are propagated together (200 origins
-        of 48 steps in .25 of the time with 3 lags, .75 with 16), at a cost in accuracy: nothing is learned from what
-        was observed since. On half-hourly electricity demand (a day ahead, origins a
-        week apart, every sixth a fit) the mean absolute error was 152 MW with "update" and 182
-        with "apply", the coverage of the 95 % interval 87 % and 81 %. A model with only one
+        each. "apply" only moves the origin: lagged values are new, the posterior is that of the fit
+        and one factorization serves all origins, which are propagated together (200 origins of 48
+        steps in .25 of the time with 3 lags, .75 with 16), at a cost in accuracy: nothing is
+        learned from what was observed since. On half-hourly electricity demand (a day ahead,
+        origins a week apart, every sixth a fit) the mean absolute error was 152 MW with "update"
+        and 182 with "apply", the coverage of the 95 % interval 87 % and 81 %. A model with only one
         of the two methods uses that one.
     window : {"expanding", "rolling"}, default="expanding"
         Fit on everything up to the origin, or on as many values as at the first origin. An

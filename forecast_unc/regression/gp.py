@@ -6,7 +6,6 @@ from typing import ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._random import RandomState
@@ -19,6 +18,7 @@ from forecast_unc.regression.hyperparameter_search import (
     Objective,
     Optimum,
     Prior,
+    SearchEnd,
     SearchSpace,
     bias_std,
     maximize,
@@ -51,13 +51,6 @@ from forecast_unc.regression.standardize import Lengthscales, column_scale
 _EFFECT_ROWS = 12
 # (n, n) arrays held at once: covariance, kernel part and a factor or inverse.
 _MATRICES = 3
-
-
-class _Start(NamedTuple):
-    """Where an earlier search ended."""
-
-    free: NDArray[np.bool_]  # which log hyper-parameters were learned
-    mode: Array  # they
 
 
 class _Rows(NamedTuple):
@@ -194,9 +187,6 @@ class GPRegressor(KernelRegressor):
     # iterations); by n^3 one of 3000 takes 55 s. Memory is 3 (n, n) arrays: 220 MB at 3000 rows.
     most_rows: ClassVar[int | None] = 3000
 
-    # Where the one search starts, if not at the medians of the prior.
-    _start: "_Start | None" = None
-
     posterior_: KernelPosterior | PosteriorMixture
     nodes_: tuple["GPRegressor", ...]
     node_weights_: Array
@@ -270,8 +260,7 @@ class GPRegressor(KernelRegressor):
         self.input_cov_, self.rounds_ = np.zeros((d, d)), list[Round]()
         found = None
         with blas_threads(n):
-            # `space` starts where an earlier fit ended if that has the same hyper-parameters
-            restarts = 0 if self._starts_from_earlier(space) else self.n_restarts
+            restarts = 0 if space.warm else self.n_restarts
             best = maximize(objective, restarts, self.tol, self.random_state)
             if not np.isfinite(best.log_evidence):
                 raise ValueError(
@@ -279,8 +268,9 @@ class GPRegressor(KernelRegressor):
                     f"factorization that fails with noise_std={self.noise_std!r}, "
                     f"lengthscales={self.lengthscales!r}. Give a larger noise_std, or learn both."
                 )
-            self._free, self._mode = space.free, best.log_hyperparameters
+            self._mode = best.log_hyperparameters
             theta = objective.theta(self._mode)
+            self._end = SearchEnd(space.free, theta)
             if self.noisy_inputs is not None:
                 seed, tol = self.random_state, self.tol
                 found = train(self.noisy_inputs, evidence, space, theta, S, seed, tol)
@@ -298,19 +288,6 @@ class GPRegressor(KernelRegressor):
                 self._fit_noisy(X, y, S, found, np.append(rows.input_scale, scale))
         self._start = None  # of this fit alone
         return self
-
-    def starting_from(self, earlier: KernelRegressor) -> Self:
-        """A clone, not fitted, whose one search starts from the hyper-parameters of a fitted one.
-
-        Parameters
-        ----------
-        earlier : KernelRegressor
-            The fitted one.
-        """
-        new: Self = clone(self)
-        if isinstance(earlier, GPRegressor):
-            new._start = _Start(earlier._free, earlier._mode)
-        return new
 
     def log_hyperparameters(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Mode and variance of the log hyper-parameters, from the curvature of the log posterior.
@@ -533,15 +510,7 @@ class GPRegressor(KernelRegressor):
         lengthscales = None if given is None else np.asarray(given) / input_scale
         noise_std = None if noise_std is None else noise_std / output_scale
         space = search_space(evidence, self.prior, lengthscales, noise_std)
-        if self._start is None or not self._starts_from_earlier(space):
-            return space
-        start = space.start.copy()
-        start[space.free] = np.clip(self._start.mode, *space.bounds[space.free].T)
-        return space._replace(start=start)
-
-    def _starts_from_earlier(self, space: SearchSpace) -> bool:
-        """Whether an earlier fit is given and had the same hyper-parameters to learn."""
-        return self._start is not None and np.array_equal(self._start.free, space.free)
+        return space.starting_at(self._start)
 
     def _process(self, n: int) -> GaussianProcess:
         """The process of these hyper-parameters, for n rows."""

@@ -55,6 +55,13 @@ class Optimum(NamedTuple):
     n_iter: int
 
 
+class SearchEnd(NamedTuple):
+    """Where a search ended: log [l, a, tau, s] on standardized data, each (d + 2 + g,)."""
+
+    free: NDArray[np.bool_]  # learned, not given
+    theta: Array
+
+
 class SearchSpace(NamedTuple):
     """Of log [l, a, tau, s] on standardized data, each (d + 2 + g,)."""
 
@@ -63,6 +70,14 @@ class SearchSpace(NamedTuple):
     median: Array
     log_std: Array  # of the prior; infinite without
     bounds: Array  # (d + 2 + g, 2)
+    warm: bool = False  # the start is where an earlier search ended: one search is enough
+
+    def starting_at(self, end: SearchEnd | None) -> "SearchSpace":
+        """The space with the start of an earlier search's end, if that learned the same ones."""
+        if end is None or not np.array_equal(end.free, self.free):
+            return self
+        start = np.where(self.free, np.clip(end.theta, *self.bounds.T), self.start)
+        return self._replace(start=start, warm=True)
 
 
 class Objective:

@@ -9,7 +9,7 @@ catastrophically when the noise is small (negative variances at noise std 1e-4);
 departure is exact at S = 0.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -94,7 +94,7 @@ def departure(
     lengthscales: Array,
     weights: Array,
     second_moment: tuple[Array, Array, Array],
-    tiles: Iterable[Tile] | None = None,
+    tiles: Sequence[Tile],
 ) -> Departure:
     r"""Departure of the first two moments from the plain prediction at the mean input.
 
@@ -132,8 +132,8 @@ def departure(
     second_moment : tuple of ndarray
         Blocks kernel-kernel (m, m), kernel-linear (m, d + 1), linear-linear
         (d + 1, d + 1) of G + w w'.
-    tiles : iterable of Tile, optional
-        `contiguous_tiles` of the first block, to be kept where more than one step needs them.
+    tiles : sequence of Tile
+        `contiguous_tiles` of the first block.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def departure(
     # kernel-kernel: E_ij = z_i . z_j + (|z_i|^2 + |z_j|^2) / 2 - log|R| / 2
     chol, half_log_det = _cholesky_of_identity_plus(2.0 * F.T @ F)
     z: Array = dtrsm(1.0, chol, features.projected, lower=1)
-    second += _weighted_expm1(kk, kernel, features.log_kernel, z, half_log_det, tiles)
+    second += _weighted_expm1(tiles, kernel, features.log_kernel, z, half_log_det)
     # |W_ij D_ij| as for positive semi-definite W and D: an upper estimate, by up to a factor of
     # 100, wherever the sum was compared with 80 digits
     exponent = 2.0 * np.einsum("ij,ij->j", z, z) - half_log_det  # E_ii
@@ -226,12 +226,7 @@ def _cholesky_of_identity_plus(gram: Array) -> tuple[Array, float]:
 
 
 def _weighted_expm1(
-    weights: Array,
-    kernel: Array,
-    log_kernel: Array,
-    z: Array,
-    half_log_det: float,
-    tiles: Iterable[Tile] | None = None,
+    tiles: Sequence[Tile], kernel: Array, log_kernel: Array, z: Array, half_log_det: float
 ) -> float:
     """Sum over i, j of W_ij k_i k_j expm1(E_ij): one fused pass over half the matrix.
 
@@ -246,10 +241,8 @@ def _weighted_expm1(
     right[r + 1] = half_norm
     left[r + 1] = right[r] = 1.0
     overflows = 4.0 * half_norm.max() > LARGE_EXPONENT  # E_ij <= |z_i|^2 + |z_j|^2
-    if tiles is None:
-        tiles = (Tile(at, to, weights[at, to]) for at, to in lower_tiles(m))
     total, scratch = 0.0, np.empty(TILE**2)
-    for rows, columns, weights_there in tiles:
+    for rows, columns, weights in tiles:
         # the exponents and then the products live in one tile: no other large array
         tile = reshaped(scratch, rows, columns)
         dgemm(1.0, left[:, rows], right[:, columns], trans_a=1, c=tile, overwrite_c=1)
@@ -259,10 +252,10 @@ def _weighted_expm1(
             at, to = np.nonzero(large)
             at, to = at + rows.start, to + columns.start
             combined = np.exp(log_kernel[at] + log_kernel[to] + tile[large])
-            part += float(weights[at, to] @ (combined - kernel[at] * kernel[to]))
+            part += float(weights[large] @ (combined - kernel[at] * kernel[to]))
             tile[large] = 0.0
         np.expm1(tile, out=tile)
-        tile *= weights_there
+        tile *= weights
         part += float(kernel[rows] @ dgemv(1.0, tile, kernel[columns]))
         total += part if rows == columns else 2.0 * part
     return total

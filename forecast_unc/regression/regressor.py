@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from forecast_unc._checks import check_covariance, check_whole
 from forecast_unc._random import RandomState, generator, lower_root
 from forecast_unc._typing import Array
+from forecast_unc.regression.hyperparameter_search import SearchEnd
 from forecast_unc.regression.moments import Moments
 from forecast_unc.regression.posterior import Posterior, check_positive_variance
 
@@ -28,6 +29,10 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
 
     posterior_: Posterior
     random_state: RandomState = None
+
+    # Where the search of the next fit starts, if that can be, and where that of the last one ended.
+    _start: SearchEnd | None = None
+    _end: SearchEnd | None = None
 
     @abstractmethod
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -47,7 +52,9 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
         earlier : KernelRegressor
             The fitted one.
         """
-        return clone(self)  # type: ignore[no-any-return]
+        new: Self = clone(self)
+        new._start = earlier._end
+        return new
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
         """Predictive means given the first rows alone, with the hyper-parameters of all.

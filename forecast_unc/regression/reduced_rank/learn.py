@@ -53,7 +53,7 @@ class Learner:
     t : ndarray of shape (n,)
         Targets.
     exact : GPRegressor
-        Not fitted; the process with its prior and what of it is given.
+        Not fitted; the process with its prior, what of it is given, and where a search starts.
     scale : ndarray of shape (d + 1,)
         Of inputs and targets: units of what is given.
     objective : {"evidence", "bound"}
@@ -62,8 +62,6 @@ class Learner:
         Rows, drawn at random, on which hyper-parameters are learned; None for all.
     rng : Generator
         Draws rows.
-    start : ndarray of shape (d + 3,), optional
-        Log hyper-parameters to start from, in the place of those of an exact process.
     """
 
     def __init__(
@@ -75,7 +73,6 @@ class Learner:
         objective: Criterion,
         search_rows: int | None,
         rng: np.random.Generator,
-        start: Array | None = None,
     ) -> None:
         some = _some_rows(len(t), len(t) if search_rows is None else search_rows, rng)
         Z, t = Z[some], t[some]
@@ -85,8 +82,8 @@ class Learner:
         evidence = GaussianProcessEvidence(Z[some], t[some], self.linear)
         self.space: SearchSpace = exact._search_space(evidence, scale[:-1], float(scale[-1]))
         self.least_ratio = LEAST_NOISE_RATIO if exact.noise_std is None else 0.0
-        if start is not None and len(start) == len(self.space.start):
-            self.start = np.where(self.space.free, start, self.space.start)
+        if self.space.warm:
+            self.start = self.space.start
             return
         objective_there = Objective(evidence, self.space, self.least_ratio)
         found = maximize(objective_there, 0, self.tol * len(some) / 1e3, None)

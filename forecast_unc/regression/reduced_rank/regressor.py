@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._checks import check_whole
@@ -17,7 +16,7 @@ from forecast_unc._typing import Array
 from forecast_unc.regression.augmented import AugmentedPosterior
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.gp_parameters import check_parameters
-from forecast_unc.regression.hyperparameter_search import widening
+from forecast_unc.regression.hyperparameter_search import SearchEnd, widening
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.learned_prior import LearnedPrior
 from forecast_unc.regression.noisy_inputs.posterior import Hyperparameters
@@ -135,9 +134,6 @@ class ReducedRankGPRegressor(KernelRegressor):
 
     most_rows: ClassVar[int | None] = None
 
-    # Where the searches start, if not from an exact process on some of the rows: [l, a, tau, s].
-    _start: Array | None = None
-
     posterior_: KernelPosterior | AugmentedPosterior
 
     def __init__(
@@ -202,12 +198,10 @@ class ReducedRankGPRegressor(KernelRegressor):
         with blas_threads(n):
             scale = np.append(input_scale, output_scale)
             rng = generator(0 if self.random_state is None else self.random_state)
-            learner = Learner(
-                Z, t, exact, scale, self.objective, self.search_rows, rng, self._start
-            )
+            learner = Learner(Z, t, exact, scale, self.objective, self.search_rows, rng)
             independent = self.objective == "evidence" and self.variance == "corrected"
             learned = learner.learn(self.n_support, self.support, independent)
-            self._theta, scales = learned.theta, np.exp(learned.theta)
+            self._end, scales = SearchEnd(learner.space.free, learned.theta), np.exp(learned.theta)
             self.lengthscales_ = scales[:d] * input_scale
             self.amplitude_ = float(scales[d]) * output_scale
             linear_scale = scales[d + 1] * output_scale * exact._learns_linear
@@ -228,20 +222,8 @@ class ReducedRankGPRegressor(KernelRegressor):
         searched = n if self.search_rows is None else min(n, self.search_rows)
         self.log_evidence_ = learned.value - searched * float(np.log(output_scale))
         self.converged_, self.n_iter_ = learned.converged, learned.n_iter
+        self._start = None  # of this fit alone
         return self
-
-    def starting_from(self, earlier: KernelRegressor) -> Self:
-        """A clone, not fitted, whose searches start from the hyper-parameters of a fitted one.
-
-        Parameters
-        ----------
-        earlier : KernelRegressor
-            The fitted one.
-        """
-        new: Self = clone(self)
-        if isinstance(earlier, ReducedRankGPRegressor):
-            new._start = earlier._theta
-        return new
 
     def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
         """A new regressor with the same centers and hyper-parameters, and other data.
@@ -324,13 +306,15 @@ class ReducedRankGPRegressor(KernelRegressor):
     @property
     def _exact(self) -> GPRegressor:
         """The process that this is a projection of."""
-        return GPRegressor(
+        exact = GPRegressor(
             linear=self.linear,
             prior=self.prior,
             lengthscales=self.lengthscales,
             noise_std=self.noise_std,
             tol=self.tol,
         )
+        exact._start = self._start
+        return exact
 
     def _check_parameters(self, n: int) -> None:
         """Raise unless what the exact process does not have is one of its choices."""

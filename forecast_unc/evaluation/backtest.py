@@ -585,14 +585,11 @@ def _run(
         shared_by.append([folds[i : i + size] for i in range(0, len(folds), size)])
     # All start from the first fit, not each from the one before: then they are parallel, and the
     # same whatever the number of jobs.
-    first = Parallel(n_jobs=n_jobs)(
-        delayed(fit_at)(model, folds[0], plan)
-        for model, shared in zip(models, shared_by, strict=True)
-        if model.can.refit and len(shared) > 1
-    )
-    fits, tasks = iter(first), []
-    for model, shared in zip(models, shared_by, strict=True):
-        earlier = next(fits) if model.can.refit and len(shared) > 1 else None
+    warm = [i for i, model in enumerate(models) if model.can.refit and len(shared_by[i]) > 1]
+    fits = Parallel(n_jobs=n_jobs)(delayed(fit_at)(models[i], folds[0], plan) for i in warm)
+    first, tasks = dict(zip(warm, fits, strict=True)), []
+    for i, (model, shared) in enumerate(zip(models, shared_by, strict=True)):
+        earlier = first.get(i)
         fitted = copy.deepcopy(earlier)  # its first block changes it
         tasks.append(delayed(run_block)(model, shared[0], plan, fitted))
         tasks += [delayed(run_block)(model, block, plan, None, earlier) for block in shared[1:]]

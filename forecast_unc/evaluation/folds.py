@@ -149,7 +149,7 @@ def _at_origins(
         for previous, fold in zip([None, *folds], folds, strict=False):
             if previous is not None:
                 with _blamed(contender, fold, plan), blas_threads(0):
-                    fitted = _moved(fitted, contender, previous, fold, plan)
+                    fitted = _moved(fitted, contender, previous.origin + 1, fold, plan)
             yield fold, fitted
         return
     together = _TOGETHER if isinstance(fitted, Forecaster) else 1
@@ -158,7 +158,9 @@ def _at_origins(
         for fold in some:
             with _blamed(contender, fold, plan):
                 first = fold is folds[0]
-                models.append(fitted if first else _moved(fitted, contender, fold, fold, plan))
+                models.append(
+                    fitted if first else _moved(fitted, contender, fold.start, fold, plan)
+                )
         given = [_ahead(contender.can, fold) for fold in some]
         exog, exog_cov = ([one.get(name) for one in given] for name in ("exog", "exog_cov"))
         with blas_threads(0):
@@ -188,13 +190,10 @@ def _known(
     return plan.y.iloc[known], exog
 
 
-def _moved(fitted: Any, contender: Contender, previous: Fold, fold: Fold, plan: Plan) -> Any:
-    """The model moved on from the previous fold to the origin of this one."""
-    can = contender.can
-    way = can.between_fits(plan.between_fits)
-    start = previous.origin + 1 if way == "update" else fold.start
-    past, exog = _known(can, start, fold, plan)
-    if way == "update":
+def _moved(fitted: Any, contender: Contender, start: int, fold: Fold, plan: Plan) -> Any:
+    """The model moved on to the origin of a fold, by the values from a position on."""
+    past, exog = _known(contender.can, start, fold, plan)
+    if contender.can.between_fits(plan.between_fits) == "update":
         fitted.update(past, **exog)
         return fitted
     return fitted.apply(past, **exog)

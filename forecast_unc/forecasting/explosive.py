@@ -230,8 +230,10 @@ def _others(
         root = max(1.0, largest_root(weights, training))
         stable[: len(training.lags)] *= root ** -np.array(training.lags, dtype=float)
         other = _fitted(regressor, stable, training)
-        searched = getattr(regressor, "search_rows", None) or len(training.X)
-        cost = 0.5 * len(weights) * float(np.log(min(searched, len(training.X))))
+        n = len(training.X)
+        if isinstance(regressor, ReducedRankGPRegressor):
+            n = regressor.n_searched(n)
+        cost = 0.5 * len(weights) * float(np.log(n))
         yield other, other.log_evidence_ - cost, "linear part of least squares"
     other = _fitted(regressor, False, training)
     yield other, other.log_evidence_, "no linear part"

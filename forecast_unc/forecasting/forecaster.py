@@ -431,7 +431,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             learned, regressor = model.learned(), model.regressor
             parts = [f"{words[key]} {value:.4g}" for key, value in learned.items() if key in words]
             if isinstance(regressor, ReducedRankGPRegressor):
-                searched = min(model.n_rows, regressor.search_rows or model.n_rows)
+                searched = regressor.n_searched(model.n_rows)
                 parts.append(f"{regressor.objective} of {searched} rows")
             if learned.get("nodes_"):
                 parts.append(f"hyper-parameters integrated over {len(learned['nodes_'])} nodes")

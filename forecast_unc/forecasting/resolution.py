@@ -152,11 +152,6 @@ def _completed(
         lags = tuple(sorted({*lags, periods[0]}))
     _check_prior_mean(arguments, prior_mean, lags, periods)
     regressor, why = arguments.regressor, candidate.why
-    most, is_given = arguments.max_train, regressor is not None
-    if not is_given and candidate.rows is not None and _has_reduced_rank(arguments):
-        most = candidate.rows  # `max_train` is for those of all rows
-    elif most is None and not isinstance(regressor, ReducedRankGPRegressor):
-        most = candidate.rows
     if regressor is None:
         n_others = history.exog.shape[1]
         n_others += calendar_inputs(history.index[:1], parts, periods).shape[1]
@@ -170,7 +165,7 @@ def _completed(
             regressor = _reduced_rank(candidate.prior, _CENTERS, arguments.random_state)
             why += f"; reduced rank, {_CENTERS} centers"
     transform = plain(arguments.transform, candidate.transform)
-    as_chosen = not is_given and (differences, transform, prior_mean) == (
+    as_chosen = arguments.regressor is None and (differences, transform, prior_mean) == (
         candidate.differences,
         candidate.transform,
         candidate.prior_mean,
@@ -189,10 +184,19 @@ def _completed(
         transform=transform,
         prior_mean=prior_mean,
         calendar=parts,
-        max_train=most,
+        max_train=_most_rows(arguments, candidate),
         noise=arguments.noise,
         why=why,
     )
+
+
+def _most_rows(arguments: Arguments, candidate: Candidate) -> int | None:
+    """The most rows that a candidate learns from: its own, or those given; None for all."""
+    if isinstance(arguments.regressor, ReducedRankGPRegressor) or candidate.rows is None:
+        return arguments.max_train
+    if arguments.regressor is None and _has_reduced_rank(arguments):
+        return candidate.rows  # what is given is for those of all rows
+    return candidate.rows if arguments.max_train is None else arguments.max_train
 
 
 def _has_reduced_rank(arguments: Arguments) -> bool:

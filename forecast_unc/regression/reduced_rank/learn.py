@@ -58,8 +58,8 @@ class Learner:
         Of inputs and targets: units of what is given.
     objective : {"evidence", "bound"}
         What is maximized, with the prior.
-    search_rows : int or None
-        Rows, drawn at random, on which hyper-parameters are learned; None for all.
+    n_searched : int
+        Rows, drawn at random, on which centers and hyper-parameters are learned.
     rng : Generator
         Draws rows.
     """
@@ -71,10 +71,10 @@ class Learner:
         exact: GPRegressor,
         scale: Array,
         objective: Criterion,
-        search_rows: int | None,
+        n_searched: int,
         rng: np.random.Generator,
     ) -> None:
-        some = _some_rows(len(t), len(t) if search_rows is None else search_rows, rng)
+        some = _some_rows(len(t), n_searched, rng)
         Z, t = Z[some], t[some]
         self.Z, self.t, self.rng = Z, t, rng
         self.kind, self.linear, self.tol = objective, exact._learns_linear, exact.tol

@@ -198,7 +198,7 @@ class ReducedRankGPRegressor(KernelRegressor):
         with blas_threads(n):
             scale = np.append(input_scale, output_scale)
             rng = generator(0 if self.random_state is None else self.random_state)
-            learner = Learner(Z, t, exact, scale, self.objective, self.search_rows, rng)
+            learner = Learner(Z, t, exact, scale, self.objective, self.n_searched(n), rng)
             independent = self.objective == "evidence" and self.variance == "corrected"
             learned = learner.learn(self.n_support, self.support, independent)
             self._end, scales = SearchEnd(learner.space.free, learned.theta), np.exp(learned.theta)
@@ -219,11 +219,24 @@ class ReducedRankGPRegressor(KernelRegressor):
             self._model = support(learned.centers * input_scale, hyper, mean_weights, independent)
             self._take_in(X, y, self._model.triangle(), 0)
         self.support_ = self._model.centers + input_offset
-        searched = n if self.search_rows is None else min(n, self.search_rows)
-        self.log_evidence_ = learned.value - searched * float(np.log(output_scale))
+        self.log_evidence_ = learned.value - self.n_searched(n) * float(np.log(output_scale))
         self.converged_, self.n_iter_ = learned.converged, learned.n_iter
         self._start = None  # of this fit alone
         return self
+
+    def n_searched(self, n: int) -> int:
+        """How many of n rows centers and hyper-parameters are learned from.
+
+        Parameters
+        ----------
+        n : int
+            Rows of the fit.
+
+        Returns
+        -------
+        int
+        """
+        return n if self.search_rows is None else min(n, self.search_rows)
 
     def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
         """A new regressor with the same centers and hyper-parameters, and other data.

@@ -87,8 +87,8 @@ def scored(window: Window, quantiles: np.ndarray, season: int) -> dict[str, floa
     """Scores of a window from the quantiles (horizon, 11) at LEVELS.
 
     ``MSIS 9q`` is of the interval that GluonTS makes of nine deciles, with exponential tails:
-    q(.025) = q(.1) - log 4 / log 2 (q(.2) - q(.1)). The leaderboard has this one for every entry
-    that hands in deciles, its seasonal naive forecast among them.
+    q(.025) = q(.1) - log 4 / log 2 (q(.2) - q(.1)) = 3 q(.1) - 2 q(.2). The leaderboard has this
+    one for every entry that hands in deciles, its seasonal naive forecast among them.
     """
     actual, lower, upper = window.actual, quantiles[:, 0], quantiles[:, -1]
     deciles, levels = quantiles[:, 1:-1], np.array(LEVELS[1:-1])
@@ -164,7 +164,7 @@ def evaluate(window: Window, task: Task, names: Sequence[str]) -> list[dict[str,
     """Scores and processor seconds of each model on one window."""
     lines = []
     for name in names:
-        key = {"task": task.task, "series": window.past.name, "window": window.number}
+        key = {"task": task.task, "unique_id": window.past.name, "window": window.number}
         try:
             with threadpool_limits(1), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -201,12 +201,12 @@ def jobs(folder: Path, task: Task, n_series: int | None, n_windows: int | None) 
 
 def summary(results: pd.DataFrame, tasks: dict[str, Task], board: pd.DataFrame) -> pd.DataFrame:
     """Scores of each task and model; ranks among the published where no window is missing."""
-    repeated = results.duplicated(["task", "series", "window", "model"])
+    repeated = results.duplicated(["task", "unique_id", "window", "model"])
     if repeated.any():
         line = results[repeated].iloc[0]
         raise ValueError(
             "results must hold a model once for each window; got "
-            f"{line['model']} twice for {line['task']}, series {line['series']}. Leave a file out."
+            f"{line['model']} twice for {line['task']}, {line['unique_id']}. Leave a file out."
         )
     ranked = ("MASE", "MSIS", "MSIS 9q")
     lines = []
@@ -293,6 +293,12 @@ def main() -> None:
         names = [name for name in names if name not in KINDS]
     if not names and not arguments.add:
         raise SystemExit("--rivals must name a model that is installed; got none. Or --add scores.")
+    earlier = [pd.read_csv(path, dtype={"unique_id": str}) for path in arguments.add]
+    if names and arguments.output in arguments.add:
+        raise SystemExit(
+            f"--output must be a new file; got {arguments.output}, which --add reads. It would be "
+            "written over: name another."
+        )
 
     lines: list[dict[str, object]] = []
     for task in (tasks[name] for name in wanted if names):
@@ -302,7 +308,6 @@ def main() -> None:
         )
         lines += [line for part in tqdm(done, total=len(todo), desc=task.task) for line in part]
         pd.DataFrame(lines).to_csv(arguments.output, index=False)  # a task that fails loses itself
-    earlier = [pd.read_csv(path, dtype={"series": str}) for path in arguments.add]
     results = pd.concat([*([pd.DataFrame(lines)] if lines else []), *earlier])
     results = results[results["task"].isin(wanted)]
     board = pd.read_csv(folder / "gift_leaderboard.csv")

@@ -164,8 +164,11 @@ def test_weighted_quantile_loss_is_a_ratio_of_sums(folder):
     means = gift_eval.summary(results, {"toy_M": TASK}, board)
     assert means["WQL"][0] == pytest.approx(0.1)
     assert means["rank MASE"].isna().all()  # two windows of six
-    with pytest.raises(ValueError, match="a model once for each window; got a twice for toy_M"):
-        gift_eval.summary(pd.concat([results, results]), {"toy_M": TASK}, board)
+    twice = pd.concat([results, results])
+    with pytest.raises(ValueError, match="a model once for each window; got a twice for toy_M, 1."):
+        gift_eval.summary(twice, {"toy_M": TASK}, board)
+    with pytest.raises(ValueError, match="a model once for each window; got a twice for toy_M, 1."):
+        gift_picture.draw(twice, {"toy_M": 4}, board)
 
 
 def test_part_of_a_task_has_no_rank_and_no_picture(folder, monkeypatch, capsys):
@@ -266,11 +269,15 @@ def test_labels_are_placed_apart_by_least_squares(rng):
 
 
 def test_no_name_covers_another():
-    models = ["forecast_unc", *(name for name in gift_eval.MODELS if name != "forecast_unc")]
+    models = list(gift_eval.MODELS)
     tasks = [f"task_{k}" for k in range(3)]
     results = pd.DataFrame(
-        [(task, name, 0.8 + 0.01 * k, 10.0**-k) for task in tasks for k, name in enumerate(models)],
-        columns=["task", "model", "MASE", "seconds"],
+        [
+            (task, "1", 0, name, 0.8 + 0.01 * k, 10.0**-k)
+            for task in tasks
+            for k, name in enumerate(reversed(models))
+        ],
+        columns=["task", "unique_id", "window", "model", "MASE", "seconds"],
     )
     entries = ["an entry with a name that is far too long", *gift_picture.ANCHORS]
     # crowded as on the leaderboard
@@ -283,7 +290,9 @@ def test_no_name_covers_another():
     panels, strips = figure.axes[::2], figure.axes[1::2]
     assert [ax.get_title(loc="left") for ax in panels] == tasks
     [legend] = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == models
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names[0] == "forecast_unc"
+    assert set(names) == set(models)
     markers = {line.get_marker() for line in panels[0].lines if line.get_marker() != "None"}
     assert len(markers) == len(models)  # told apart in gray
     for strip in strips:

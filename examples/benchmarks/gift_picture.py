@@ -29,6 +29,17 @@ MARKERS = "sDo^vP"  # with a color each; ours is a black star
 LONGEST = 20  # letters of a name
 
 
+def check_once(results: pd.DataFrame) -> None:
+    """Raise if a model has two lines for a window."""
+    repeated = results.duplicated(["task", "unique_id", "window", "model"])
+    if repeated.any():
+        line = results[repeated].iloc[0]
+        raise ValueError(
+            "results must hold a model once for each window; got "
+            f"{line['model']} twice for {line['task']}, {line['unique_id']}. Leave a file out."
+        )
+
+
 def placed_apart(values: np.ndarray, gap: float, low: float, high: float) -> np.ndarray:
     """Positions (n,) at least ``gap`` apart, closest to ascending ``values`` in least squares.
 
@@ -98,12 +109,13 @@ def draw_task(
         each.yaxis.set_minor_locator(NullLocator())
     if OURS in means.index:
         for each, end in ((ax, 1), (strip, 0.19)):  # up to the names
-            each.axhline(means["MASE"][OURS], 0, end, color="black", lw=0.8, ls="--", zorder=0)
+            each.axhline(means["MASE"][OURS], 0, end, color="black", lw=0.8, ls="--", zorder=1.6)
     draw_published(strip, published, low / margin, high * margin)
 
 
 def draw(results: pd.DataFrame, full: dict[str, int], board: pd.DataFrame) -> Figure:
     """A panel for each task; a model is in it if none of its ``full[task]`` windows is missing."""
+    check_once(results)
     grouped = results.groupby(["task", "model"], sort=False)
     means, counts = grouped[["MASE", "seconds"]].mean(), grouped.size()
     means = means[[count == full[task] for (task, _), count in counts.items()]]
@@ -113,6 +125,7 @@ def draw(results: pd.DataFrame, full: dict[str, int], board: pd.DataFrame) -> Fi
             "are of all series and windows: run without --limit and --windows, or without --plot."
         )
     tasks, models = (list(dict.fromkeys(means.index.get_level_values(level))) for level in (0, 1))
+    models.sort(key=lambda name: name != OURS)
     columns = min(2, len(tasks))
     rows = -(-len(tasks) // columns)
     figure = Figure(figsize=(6.6 * columns, 3.6 * rows + 0.6), layout="constrained")

@@ -12,6 +12,7 @@ import pandas as pd
 
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.forecaster import Forecaster
+from forecast_unc.forecasting.members import Member
 from forecast_unc.forecasting.model import FittedModel, prepared
 from forecast_unc.series.history import Ahead
 
@@ -81,8 +82,10 @@ class _Asked:
         self._places: dict[tuple[int, int], tuple[_Group, int]] = {}  # of (origin, model)
         self._once: dict[tuple[int, int], tuple[_Group, int]] = {}  # what no regressors tell apart
 
-    def add(self, origin: int, model: FittedModel, ahead: Ahead) -> None:
+    def add(self, origin: int, model: Member, ahead: Ahead) -> None:
         """Ask for a forecast of a model at an origin; the same one is made once."""
+        if not isinstance(model, FittedModel):  # others are cheap
+            return
         group = id(model.one_step), len(ahead.index)
         place = group, len(self._groups[group])
         if not model.future(ahead).exog.shape[1]:

@@ -24,7 +24,7 @@ from scipy.special import ndtri
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.tail import EmpiricalTail
-from forecast_unc.forecasting.model import FittedModel
+from forecast_unc.forecasting.members import Member
 from forecast_unc.forecasting.rolling import rolling_forecasts, rolling_origins
 
 # By maximum likelihood of what followed origins inside the training parts of some 1,600 real series
@@ -80,13 +80,13 @@ class Calibration(NamedTuple):
 
 
 def rolling_errors(
-    models: tuple[FittedModel, ...], members: list[Forecast | None], shares: Array
+    models: tuple[Member, ...], members: list[Forecast | None], shares: Array
 ) -> Errors:
     """Errors of the average of some models from origins inside their history.
 
     Parameters
     ----------
-    models : tuple of FittedModel
+    models : tuple of FittedModel or SmoothingModel
         At the end of the history that they have learned from.
     members : list of Forecast or None
         Their forecasts, as far as they go; their widths are taken for those at all origins, but for

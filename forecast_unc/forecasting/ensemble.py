@@ -15,11 +15,11 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.averaging import Averaged, Averaging, as_far_as_they_go
 from forecast_unc.forecasting.calibration import calibration, conformal, rolling_errors
-from forecast_unc.forecasting.model import FittedModel
+from forecast_unc.forecasting.members import Member, MemberSpecification, fit_member
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.resolution import Resolution
 from forecast_unc.forecasting.rolling import rolling_origins
-from forecast_unc.forecasting.specification import Calibrate, Specification
+from forecast_unc.forecasting.specification import Calibrate
 from forecast_unc.series.history import Ahead, History
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ R = TypeVar("R")
 class Refusal:
     """A specification that could not be fitted, or could not take in later values."""
 
-    specification: Specification
+    specification: MemberSpecification
     reason: str
 
 
@@ -42,7 +42,7 @@ class Ensemble:
     ----------
     history : History
         The series up to the origin.
-    models : tuple of FittedModel
+    models : tuple of FittedModel or SmoothingModel
         One or more.
     averaging : Averaging
         How their quantiles are averaged.
@@ -52,17 +52,17 @@ class Ensemble:
         Seasonal periods.
     calibrate : {False, True, "conformal"}
         Whether bands are as wide as errors inside the training part say.
-    trained : tuple of FittedModel
+    trained : tuple of FittedModel or SmoothingModel
         The same models at the end of what they have learned from: those errors' source.
     """
 
     history: History
-    models: tuple[FittedModel, ...]
+    models: tuple[Member, ...]
     averaging: Averaging
     refused: tuple[Refusal, ...]
     periods: tuple[int, ...]
     calibrate: Calibrate
-    trained: tuple[FittedModel, ...]
+    trained: tuple[Member, ...]
 
     @classmethod
     def fit(cls, resolution: Resolution, history: History, earlier: Self | None = None) -> Self:
@@ -72,12 +72,9 @@ class Ensemble:
         with the same inputs and target.
         """
         known = () if earlier is None else earlier.models
-
-        def fitted(one: Specification) -> FittedModel:
-            alike = (model for model in known if _alike(model.specification, one))
-            return FittedModel.fit(one, history, next(alike, None))
-
-        models, refused = _those_that_can(resolution.specifications, fitted, lambda one: one)
+        models, refused = _those_that_can(
+            resolution.specifications, lambda one: fit_member(one, history, known), lambda one: one
+        )
         averaging, periods = resolution.averaging, resolution.periods
         return cls(history, models, averaging, refused, periods, resolution.calibrate, models)
 
@@ -167,7 +164,7 @@ class Ensemble:
         return [f"bands: {kind}, by errors from up to {len(rolling_origins(self.trained))} origins"]
 
     def _from_known(
-        self, averaged: Averaged, trained: tuple[FittedModel, ...], ahead: Ahead
+        self, averaged: Averaged, trained: tuple[Member, ...], ahead: Ahead
     ) -> Averaged:
         """What the models forecast from what is known: the unit of errors in the training part.
 
@@ -185,7 +182,7 @@ class Ensemble:
         first = [member is not None for member in members] @ averaged.shares[:, 0]
         return replace(averaged, members=members, own=False) if first > 0.0 else averaged
 
-    def _each(self, history: History, move: Callable[[FittedModel], FittedModel]) -> Self:
+    def _each(self, history: History, move: Callable[[Member], Member]) -> Self:
         pairs, refused = _those_that_can(
             tuple(zip(self.models, self.trained, strict=True)),
             lambda pair: (move(pair[0]), pair[1]),
@@ -196,14 +193,7 @@ class Ensemble:
         return replace(self, history=history, models=models, trained=trained, refused=refused)
 
 
-def _alike(one: Specification, other: Specification) -> bool:
-    """Whether two specifications have the same inputs and target."""
-    names = ("lags", "differences", "transform", "prior_mean", "max_train", "noise")
-    same = all(getattr(one, name) == getattr(other, name) for name in names)
-    return same and len(one.calendar) == len(other.calendar)
-
-
-def _first(model: FittedModel, ahead: Ahead, method: Method | None, steps: int) -> Forecast:
+def _first(model: Member, ahead: Ahead, method: Method | None, steps: int) -> Forecast:
     """A model's forecast of the first steps."""
     return model.forecast(ahead.first(steps), method)
 
@@ -211,7 +201,7 @@ def _first(model: FittedModel, ahead: Ahead, method: Method | None, steps: int) 
 def _those_that_can(
     items: tuple[T, ...],
     make: Callable[[T], R],
-    named: Callable[[T], Specification],
+    named: Callable[[T], MemberSpecification],
 ) -> tuple[tuple[R, ...], tuple[Refusal, ...]]:
     """What is made of the items, and why others could not be; the first's error if none could."""
     models, errors = [], []

@@ -19,6 +19,7 @@ from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.arguments import Arguments, is_auto
 from forecast_unc.forecasting.averaging import POWER
 from forecast_unc.forecasting.ensemble import Ensemble, Refusal
+from forecast_unc.forecasting.members import Member
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.noises import Noise
 from forecast_unc.forecasting.persistence import save_model
@@ -371,7 +372,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         return ensemble.forecast(ahead, Method(propagation, path_consistent, n_samples, seed))
 
     @property
-    def models_(self) -> tuple[FittedModel, ...]:
+    def models_(self) -> tuple[Member, ...]:
         """The fitted models."""
         return self._ensemble().models
 
@@ -404,7 +405,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             by_width = ensemble.averaging.by_width and len(ensemble.models) > 1
             label = f"1 / width^{POWER:g}" if by_width else f"{weight:.2f}"
             lines.append(f"weight {label}: {model}: {model.specification.why}")
-            if self.noise != "process":
+            if isinstance(model, FittedModel) and self.noise != "process":
                 lines.append(f"noise {model.noise}")
         return [
             *lines,
@@ -428,7 +429,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             "n_iter_": "iterations",
         }
         for number, model in enumerate(self.models_, start=1):
-            learned, regressor = model.learned(), model.regressor
+            learned, regressor = model.learned(), getattr(model, "regressor", None)
             parts = [f"{words[key]} {value:.4g}" for key, value in learned.items() if key in words]
             if isinstance(regressor, ReducedRankGPRegressor):
                 searched = regressor.n_searched(model.n_rows)
@@ -437,7 +438,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
                 parts.append(f"hyper-parameters integrated over {len(learned['nodes_'])} nodes")
             if not learned.get("converged_", True):
                 parts.append("not converged")
-            lines.append(f"model {number}: {', '.join(parts) or repr(model.regressor)}")
+            lines.append(f"model {number}: {', '.join(parts) or repr(regressor)}")
         return "\n".join(lines)
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pandas as pd
@@ -286,6 +286,11 @@ class FittedModel:
         return f"{self.specification.described(power)}, {last}{self.n_rows} rows"
 
     @property
+    def depth(self) -> int:
+        """Values that a step looks back."""
+        return self.one_step.depth
+
+    @property
     def starts_known(self) -> bool:
         """Whether the values that the next step looks back at were observed without error."""
         last = slice(len(self.past.levels) - self.one_step.depth, None)
@@ -337,19 +342,27 @@ class FittedModel:
         return replace(self, history=history, past=past, at_hand=None)
 
 
+class Sampled(Protocol):
+    """A model that sample paths can be drawn of."""
+
+    def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
+        """Sample paths (n_samples, h) in units of y."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class ModelPaths:
     """Sample paths of a fitted model: what its forecasts are checked against.
 
     Parameters
     ----------
-    model : FittedModel
+    model : Sampled
         The model.
     ahead : Ahead
         The steps and their regressors.
     """
 
-    model: FittedModel
+    model: Sampled
     ahead: Ahead
 
     def __call__(self, n_samples: int, random_state: RandomState) -> Array:
@@ -417,7 +430,7 @@ def _standardized(
 ) -> tuple[PowerTransform, Past, Differencing]:
     """The transform of a history, its levels, and their standardized differences."""
     _check_rows(specification, history)
-    transform = _power(specification.transform, history)
+    transform = fitted_transform(specification.transform, history)
     past = _past(specification, transform, history)
     differencing = Differencing.fit(past.levels, specification.differences)
     if differencing.scale <= 1e-12 * np.nanmax(np.abs(past.levels)):
@@ -464,8 +477,25 @@ def _check_rows(specification: Specification, history: History) -> None:
         )
 
 
-def _power(kind: str | None, history: History) -> PowerTransform:
-    """The nonlinear transform of a history, checked."""
+def fitted_transform(kind: str | None, history: History) -> PowerTransform:
+    """The nonlinear transform of a history, checked.
+
+    Parameters
+    ----------
+    kind : {None, "log", "boxcox"}
+        Which.
+    history : History
+        The series.
+
+    Returns
+    -------
+    PowerTransform
+
+    Raises
+    ------
+    ValueError
+        If a value cannot be transformed.
+    """
     values = history.y
     if kind == "boxcox":
         if np.nanmin(values) <= 0:

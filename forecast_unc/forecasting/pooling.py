@@ -239,6 +239,8 @@ def _specifications(forecaster: Forecaster, history: History) -> dict[str, Speci
     found: dict[str, Specification] = {}
     try:
         for one in resolve(arguments, history).specifications:
+            if not isinstance(one, Specification):
+                continue
             found.setdefault(one.kind(history.exog.shape[1]), one)
     except ValueError:
         return {}

@@ -14,8 +14,10 @@ from forecast_unc._typing import Array
 from forecast_unc.forecasting.arguments import Arguments, as_lags, is_auto, plain
 from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, Averaging
 from forecast_unc.forecasting.embedding import complete_rows
+from forecast_unc.forecasting.members import MemberSpecification
 from forecast_unc.forecasting.pooled_prior import PooledPrior
-from forecast_unc.forecasting.selection import Candidate, averaging, candidates
+from forecast_unc.forecasting.selection import Candidate, averaging, candidates, smoothed
+from forecast_unc.forecasting.smoothing_model import SmoothingSpecification
 from forecast_unc.forecasting.specification import (
     LAG_GROUP,
     Calibrate,
@@ -41,7 +43,7 @@ _SEARCH_ROWS, _CENTERS = 5000, 100
 class Resolution:
     """The specifications of a series, and how their forecasts are averaged."""
 
-    specifications: tuple[Specification, ...]
+    specifications: tuple[MemberSpecification, ...]
     averaging: Averaging
     periods: tuple[int, ...]
     calibrate: Calibrate
@@ -83,12 +85,30 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
         )
         key = (f"{chosen.described()}, {chosen.max_train}", repr(chosen.regressor.get_params()))
         found.setdefault(key, chosen)
+    smooth = _smoothing(arguments, history, periods)
     by_width, widest = averaging(n_observed, bool(periods))
     season = periods[0] if periods else 0
     look_ahead = int(np.clip(3 * season // 2, LOOK_AHEAD, MOST_AHEAD))
     rule = Averaging(by_width, widest, look_ahead)
     calibrate = plain(arguments.calibrate, arguments.noise == "process")
-    return Resolution(tuple(found.values()), rule, periods, calibrate)
+    return Resolution((*found.values(), *smooth), rule, periods, calibrate)
+
+
+def _smoothing(
+    arguments: Arguments, history: History, periods: tuple[int, ...]
+) -> tuple[SmoothingSpecification, ...]:
+    """Exponential smoothing, where nothing was given that it cannot have."""
+    own = arguments.regressor is None and arguments.noise == "process" and arguments.prior is None
+    names = ("differences", "prior_mean", "calendar")
+    free = own and all(is_auto(getattr(arguments, name)) for name in names)
+    if not free or history.exog.shape[1] or history.stds.any():
+        return ()
+    found = smoothed(history.y, periods)
+    if not is_auto(arguments.transform):
+        found = tuple(one for one in found if one.transform == arguments.transform)
+    return tuple(
+        SmoothingSpecification(one.period, one.transform, one.rows, one.why) for one in found
+    )
 
 
 def _with_prior(

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.embedding import interpolated
+from forecast_unc.forecasting.members import Member
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.recursion import Trajectory
+from forecast_unc.forecasting.smoothing_model import SmoothingModel
 
 # Origins, at most: their errors over many steps overlap, and with 24 the figures were the same.
 MOST_ORIGINS = 32
@@ -30,12 +32,12 @@ class RollingForecasts(NamedTuple):
     slope: Array  # (k, h), of y in the level
 
 
-def rolling_origins(models: tuple[FittedModel, ...]) -> NDArray[np.intp]:
+def rolling_origins(models: tuple[Member, ...]) -> NDArray[np.intp]:
     """Numbers of values before the origins, (k,): evenly spaced, the last before the last value.
 
     Parameters
     ----------
-    models : tuple of FittedModel
+    models : tuple of FittedModel or SmoothingModel
         Of one history. Each has learned from at least 0.4 of its rows at all origins.
 
     Returns
@@ -43,25 +45,19 @@ def rolling_origins(models: tuple[FittedModel, ...]) -> NDArray[np.intp]:
     ndarray of int of shape (k,)
         Increasing; empty if the series is too short.
     """
-    n = len(models[0].past.levels)
-    first = max(max(m.one_step.depth + 2, int(np.ceil(n - _PART * m.n_rows))) for m in models)
+    n = len(models[0].history.y)
+    first = max(max(m.depth + 2, int(np.ceil(n - _PART * m.n_rows))) for m in models)
     if first >= n:
         return np.zeros(0, dtype=np.intp)
     return np.unique(np.linspace(first, n - 1, min(MOST_ORIGINS, n - first)).astype(np.intp))
 
 
-def rolling_forecasts(
-    model: FittedModel, origins: NDArray[np.intp], steps: int
-) -> RollingForecasts:
-    """Plug-in forecasts of a model from origins inside its own history.
-
-    With a noise of the observations they start from the means of the levels given the rows before
-    the origin. Missing values are interpolated between those observed before an origin. What looks
-    back at a gap that lasts until the origin is NaN: to interpolate it would take what comes after.
+def rolling_forecasts(model: Member, origins: NDArray[np.intp], steps: int) -> RollingForecasts:
+    """Point forecasts of a model from origins inside its own history.
 
     Parameters
     ----------
-    model : FittedModel
+    model : FittedModel or SmoothingModel
         At the end of the history that it has learned from.
     origins : ndarray of int of shape (k,)
         Numbers of values before them.
@@ -71,6 +67,22 @@ def rolling_forecasts(
     Returns
     -------
     RollingForecasts
+    """
+    n = len(model.history.y)
+    if isinstance(model, SmoothingModel):
+        levels = model.rolling(origins.tolist(), steps)
+    else:
+        levels = _iterated(model, origins, steps)
+    levels = np.where(origins[:, None] + np.arange(steps) < n, levels, np.nan)
+    return RollingForecasts(model.transform.inverse(levels), model.transform.slope(levels))
+
+
+def _iterated(model: FittedModel, origins: NDArray[np.intp], steps: int) -> Array:
+    """Levels (k, h) of plug-in forecasts.
+
+    With a noise of the observations they start from the means of the levels given the rows before
+    the origin. Missing values are interpolated between those observed before an origin. What looks
+    back at a gap that lasts until the origin is NaN: to interpolate it would take what comes after.
     """
     levels, exog, n = model.past.levels, model.past.exog, len(model.past.levels)
     one_step, anchor = model.one_step, model.specification.anchor
@@ -95,5 +107,4 @@ def rolling_forecasts(
                 change = change + inputs[:, anchor]
             trajectory.append(np.where(known, change, np.nan))
         ahead = trajectory.levels[:, one_step.depth :]
-        ahead = np.where(enough[:, None] & (origins[:, None] + np.arange(steps) < n), ahead, np.nan)
-        return RollingForecasts(model.transform.inverse(ahead), model.transform.slope(ahead))
+        return np.where(enough[:, None], ahead, np.nan)

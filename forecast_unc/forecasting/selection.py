@@ -287,6 +287,37 @@ def _whole(
     return (levels, twice) if regressors else (levels, twice, replace(kinds.seasonal, rows=None))
 
 
+class Smoothed(NamedTuple):
+    """Exponential smoothing for a series."""
+
+    period: int  # 1 for none
+    transform: Literal["log"] | None
+    rows: int
+    why: str
+
+
+def smoothed(y: Array, periods: tuple[int, ...]) -> tuple[Smoothed, ...]:
+    """The exponential smoothing that is averaged with the candidates.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        The series, NaN where missing.
+    periods : tuple of int
+        Its seasonal periods, shortest first.
+
+    Returns
+    -------
+    tuple of Smoothed
+    """
+    period = periods[0] if len(periods) == 1 and periods[0] <= _DAY else 1
+    if periods and period == 1:
+        return ()
+    why = "level, trend and season, their parameters averaged over"
+    plain = Smoothed(period, None, _MOST, why)
+    return (plain, plain._replace(transform="log")) if np.nanmin(y) > 0 else (plain,)
+
+
 def averaging(n: int, seasonal: bool) -> tuple[bool, float]:
     """`by_width` and `widest` of the average of the candidates of a series.
 

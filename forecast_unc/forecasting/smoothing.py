@@ -1,0 +1,417 @@
+r"""Exponential smoothing whose parameters are averaged over: a level, a trend and a season.
+
+In innovations form, with e ~ N(0, s^2) and the season s of period m,
+
+.. math::
+
+    y_t = l_{t-1} + \phi b_{t-1} + s_{t-m} + e_t, \qquad
+    l_t = l_{t-1} + \phi b_{t-1} + \alpha e_t, \quad
+    b_t = \phi b_{t-1} + \beta e_t, \quad s_t = s_{t-m} + \gamma e_t.
+
+With alpha = 1 it is a random walk, with alpha = 0 a straight line and a fixed season, between them
+ARIMA(0, 1, 1) and its like: what a few lagged values learn slowly where noise is large. Given the
+parameters all of it is linear in the unknown start u = (l_0, b_0, s_{1-m}, ..., s_0) and in the
+innovations where a value is missing, so with u ~ N(0, s^2 V) and p(s^2) = 1 / s^2 the evidence, the
+posterior of u and the forecasts are those of a linear model. The parameters are a grid of nodes,
+weighted by their evidence. The covariance of a forecast is exact for the mixture over the nodes.
+
+Of a season half of the evidence is that of errors several steps ahead. With S_j the mean square of
+the errors j steps ahead, at the posterior mean of u, n observed values and the posterior precision
+A / s^2 of u, the weights are exp of
+
+.. math::
+
+    -\tfrac12 \log |A V| - \tfrac n4 \log S - \tfrac n{4m} \textstyle\sum_{j=1}^m \log S_j
+
+with S the sum of squares and its prior. Without a season both halves are S: the evidence. That
+judges one step, and follows what is gone a month later: on monthly births MASE .82 -> .55, on
+monthly and quarterly tourism series -2.4 +- .9 and -1.0 +- .5 %, on those of M3 within an error.
+
+References
+----------
+R. J. Hyndman, A. B. Koehler, J. K. Ord and R. D. Snyder, "Forecasting with Exponential Smoothing:
+The State Space Approach", Springer, 2008, chapters 3 (the linear models) and 5 (their likelihood).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forecast_unc._random import RandomState, generator
+from forecast_unc._typing import Array
+from forecast_unc.distributions.parts import Deferred
+from forecast_unc.forecasting.propagation import Joint
+
+# The grid: alpha; (beta / alpha, phi, variances of b_0 over s^2); gamma / (1 - alpha); variances of
+# the season's start over s^2. A coarser one and other trends were within 1 % of MASE.
+_LEVELS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0)
+_TRENDS = (
+    (0.0, 1.0, (1e-3, 1e-2, 1e-1, 1.0)),
+    (0.1, 0.9, (1e-1,)),
+    (0.3, 0.9, (1e-1,)),
+    (0.2, 1.0, (1e-2,)),
+)
+_SEASONS, _SEASON_VARS = (0.0, 0.15, 0.4), (1.0, 100.0)
+# Variance of l_0, measured from the first value, over s^2: no more than "unknown".
+_LEVEL_VAR = 1e4
+# Nodes with less than this share of the largest weight are dropped.
+_LEAST_WEIGHT = 0.01
+# Rows of the design that are gathered before they enter the normal equations.
+_BLOCK = 64
+# Below this share of the sum of squares what is left is roundoff.
+_ROUNDOFF = 1e-13
+# Share of errors several steps ahead in the evidence of a season (one of 1 lost 3 to 6 % of MASE on
+# quarterly and monthly series of M3).
+_SEVERAL = 0.5
+
+
+class Nodes(NamedTuple):
+    """Parameters of K nodes, (K,) each."""
+
+    alpha: Array
+    beta: Array
+    phi: Array
+    gamma: Array
+
+    def take(self, at: NDArray[np.intp]) -> Nodes:
+        """Some of them."""
+        return Nodes(*(each[at] for each in self))
+
+
+class _State(NamedTuple):
+    """Where a filter is after some values: each figure linear in the C - 1 unknowns.
+
+    Of the C columns the first is what does not depend on the unknowns, measured from the first
+    value; then come level, drift, season and the innovations at missing times.
+    """
+
+    level: Array  # (K, C)
+    trend: Array  # (K, C)
+    season: Array  # (m, K, C), of the times t with t % m = 0, 1, ...; m = 0 for none
+    gram: Array  # (K, C, C), normal equations of the innovations so far
+    time: int  # values so far
+    observed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothing:
+    """Nodes with their weights and variances, learned from a series. Immutable.
+
+    Parameters
+    ----------
+    period : int
+        Of the season; 1 for none.
+    nodes : Nodes
+        Parameters of the K nodes.
+    drift_var, season_var : ndarray of shape (K,)
+        Prior variances of the start over that of the innovations.
+    weights : ndarray of shape (K,)
+        Their probabilities.
+    variance : ndarray of shape (K,)
+        Of the innovations: its posterior mean.
+    """
+
+    period: int
+    nodes: Nodes
+    drift_var: Array
+    season_var: Array
+    weights: Array
+    variance: Array
+
+    @classmethod
+    def learn(cls, y: Array, period: int) -> Smoothing:
+        """The nodes that the evidence of a series supports.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            The series, NaN where missing; the first value is observed.
+        period : int
+            Of the season; 1 for none.
+
+        Returns
+        -------
+        Smoothing
+        """
+        nodes, drift_vars = _grid(period)
+        state = _filtered(nodes, period, y, [len(y)])[0]
+        season_vars = _SEASON_VARS if period > 1 else _SEASON_VARS[:1]
+        pairs = [(i, var) for i, each in enumerate(drift_vars) for var in each]
+        at = np.repeat([i for i, _ in pairs], len(season_vars))
+        drift = np.repeat([var for _, var in pairs], len(season_vars))
+        season = np.tile(season_vars, len(pairs))
+        nodes = nodes.take(at)
+        gram, n = state.gram[at], state.observed
+        precisions = _precisions(gram.shape[1] - 1, period, drift, season)
+        cholesky, start, squares = _solved(gram, precisions)
+        diagonal = np.diagonal(cholesky, axis1=1, axis2=2)
+        log_weights = 0.5 * np.log(precisions).sum(axis=1) - np.log(diagonal).sum(axis=1)
+        logs = np.log(squares)
+        if period > 1:
+            logs = (1.0 - _SEVERAL) * logs + _SEVERAL * _log_ahead(nodes, period, y, start)
+        log_weights -= 0.5 * n * logs
+        weights = np.exp(log_weights - log_weights.max())
+        kept = np.flatnonzero(weights > _LEAST_WEIGHT)
+        weights, variance = weights[kept] / weights[kept].sum(), squares[kept] / max(n - 3, 1)
+        return cls(period, nodes.take(kept), drift[kept], season[kept], weights, variance)
+
+    def forecast(self, y: Array, steps: int) -> Joint:
+        """Joint mean and covariance of the next values after a series.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            The series, NaN where missing; the first value is observed.
+        steps : int
+            Steps h.
+
+        Returns
+        -------
+        Joint
+            Parts: the innovation of the step itself (noise), those before it (inputs_propagated),
+            the unknown start (function_shared) and the nodes (hyperparameters).
+        """
+        means, factor, psi = self._ahead(y, steps)
+        mean = self.weights @ means
+        parts = _parts(self.weights, self.variance, means - mean, factor, psi)
+        return Joint(mean, np.asarray(sum(parts.values())), Deferred(partial(dict, parts)))
+
+    def rolling(self, y: Array, origins: Sequence[int], steps: int) -> Array:
+        """Means from origins inside a series, each from the values before it.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            The series, NaN where missing; the first value is observed.
+        origins : sequence of int
+            Numbers k of values before them, increasing.
+        steps : int
+            Steps h.
+
+        Returns
+        -------
+        ndarray of shape (k, h)
+        """
+        states = _filtered(self.nodes, self.period, y, origins)
+        out = np.empty((len(states), steps))
+        for row, state in zip(out, states, strict=True):
+            start, _ = self._start(state)
+            row[:] = self.weights @ _predicted(self.nodes, self.period, state, steps, start)
+        return out + _first(y)
+
+    def sample(self, y: Array, steps: int, n_samples: int, random_state: RandomState) -> Array:
+        """Sample paths of the next values after a series, each of one node and one start.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            The series, NaN where missing; the first value is observed.
+        steps : int
+            Steps h.
+        n_samples : int
+            Their number.
+        random_state : int, Generator or None
+            The seed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, h)
+        """
+        rng = generator(random_state)
+        means, factor, psi = self._ahead(y, steps)
+        node = rng.choice(len(self.weights), size=n_samples, p=self.weights)
+        start = rng.standard_normal((n_samples, factor.shape[2]))
+        noise = rng.standard_normal((steps, n_samples)).T  # step by step, whatever their number
+        paths = np.empty((n_samples, steps))
+        for k in np.unique(node):
+            at = node == k
+            error = start[at] @ factor[k].T + noise[at] @ _impulses(psi[k]).T
+            paths[at] = means[k] + np.sqrt(self.variance[k]) * error
+        return paths
+
+    def _ahead(self, y: Array, steps: int) -> tuple[Array, Array, Array]:
+        """Means (K, h), factors (K, h, C - 1) of what the start adds over s^2, and psi (K, h)."""
+        state = _filtered(self.nodes, self.period, y, [len(y)])[0]
+        start, cholesky = self._start(state)
+        loadings = _loadings(self.nodes, self.period, state, steps)
+        means = _first(y) + np.einsum("hkc,kc->kh", loadings, start)
+        rows = np.moveaxis(loadings[:, :, 1:], 0, 2)  # (K, C - 1, h)
+        factor = np.moveaxis(np.linalg.solve(cholesky, rows), 1, 2)
+        return means, np.asarray(factor), _psi(self.nodes, self.period, steps)
+
+    def _start(self, state: _State) -> tuple[Array, Array]:
+        """Means of the unknowns, a 1 before them, (K, C), and factors of precisions times s^2."""
+        cholesky, mean, _ = _solved(state.gram, self._precisions(state.gram.shape[1] - 1))
+        return np.hstack([np.ones((len(mean), 1)), mean]), cholesky
+
+    def _precisions(self, size: int) -> Array:
+        return _precisions(size, self.period, self.drift_var, self.season_var)
+
+
+def _grid(period: int) -> tuple[Nodes, list[tuple[float, ...]]]:
+    """All nodes, and for each of them the variances that its drift can have."""
+    rows, drift_vars = [], []
+    seasons = _SEASONS if period > 1 else (0.0,)
+    for alpha, (ratio, phi, variances), share in product(_LEVELS, _TRENDS, seasons):
+        gamma = share * (1.0 - alpha)
+        twice = (alpha == 0.0 and ratio > 0.0) or (gamma == 0.0 and share > 0.0)
+        if not twice:
+            rows.append((alpha, ratio * alpha, phi, gamma))
+            drift_vars.append(variances)
+    return Nodes(*np.array(rows).T), drift_vars
+
+
+def _first(y: Array) -> float:
+    """What values are measured from."""
+    return float(y[0])
+
+
+def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> list[_State]:
+    """The filter after so many values each, increasing."""
+    K, m = len(nodes.alpha), period if period > 1 else 0
+    missing = np.flatnonzero(np.isnan(y))
+    C = 3 + m + len(missing)
+    column = dict(zip(missing.tolist(), range(3 + m, C), strict=True))
+    level, trend, season = np.zeros((K, C)), np.zeros((K, C)), np.zeros((m, K, C))
+    level[:, 1] = trend[:, 2] = 1.0
+    season[np.arange(m), :, 3 + np.arange(m)] = 1.0
+    alpha, beta, phi, gamma = (each[:, None] for each in nodes)
+    values, states, wanted = y - _first(y), [], set(origins)
+    gram, rows, start = np.zeros((K, C, C)), np.zeros((_BLOCK, K, C)), 0
+    for t in range(max(origins) + 1):
+        if t in wanted or t - start == _BLOCK:
+            block = np.moveaxis(rows[: t - start], 0, 1)
+            gram, start = gram + np.swapaxes(block, 1, 2) @ block, t
+            if t in wanted:
+                observed = t - int((missing < t).sum())
+                states.append(_State(level, trend, season.copy(), gram, t, observed))
+        if t == max(origins):
+            break
+        damped = phi * trend
+        base = level + damped
+        if t in column:
+            innovation = np.zeros((K, C))
+            rows[t - start] = 0.0
+            innovation[:, column[t]] = 1.0
+        else:
+            innovation = -(base + season[t % m]) if m else -base
+            innovation[:, 0] += values[t]
+            rows[t - start] = innovation
+        level, trend = base + alpha * innovation, damped + beta * innovation
+        if m:
+            season[t % m] += gamma * innovation
+    return states
+
+
+def _precisions(size: int, period: int, drift_var: Array, season_var: Array) -> Array:
+    """Prior precisions (K, C - 1) of the unknowns, times s^2."""
+    m = period if period > 1 else 0
+    out = np.ones((len(drift_var), size))
+    out[:, 0], out[:, 1] = 1.0 / _LEVEL_VAR, 1.0 / drift_var
+    out[:, 2 : 2 + m] = 1.0 / season_var[:, None]
+    return out
+
+
+def _solved(gram: Array, precisions: Array) -> tuple[Array, Array, Array]:
+    """Factors of the posterior precisions, means (K, C - 1) and sums of squares (K,)."""
+    A = gram[:, 1:, 1:] + precisions[:, None, :] * np.eye(precisions.shape[1])
+    cholesky = np.linalg.cholesky(A)
+    half = np.linalg.solve(cholesky, -gram[:, 1:, :1])
+    mean = np.linalg.solve(np.swapaxes(cholesky, 1, 2), half)[..., 0]
+    least = _ROUNDOFF * gram[:, 0, 0] + np.finfo(np.float64).tiny
+    return (
+        np.asarray(cholesky),
+        mean,
+        np.maximum(gram[:, 0, 0] - (half[..., 0] ** 2).sum(axis=1), least),
+    )
+
+
+def _log_ahead(nodes: Nodes, period: int, y: Array, start: Array) -> Array:
+    """Mean over the steps of one season of log S_j, (K,), from starts (K, C - 1).
+
+    The innovation where a value is missing counts as 0.
+    """
+    K, n, values = len(nodes.alpha), len(y), y - _first(y)
+    level, trend, season = start[:, 0], start[:, 1], start[:, 2 : 2 + period].T.copy()
+    levels, trends, seasons = (np.empty((n, K)) for _ in range(3))
+    for t in range(n):
+        levels[t], trends[t], seasons[t] = level, trend, season[t % period]
+        trend = nodes.phi * trend
+        level = level + trend
+        innovation = values[t] - level - season[t % period]
+        if not np.isnan(values[t]):
+            level = level + nodes.alpha * innovation
+            trend = trend + nodes.beta * innovation
+            season[t % period] += nodes.gamma * innovation
+    damping, logs = np.zeros(K), []
+    least = _ROUNDOFF * np.nanmean(values**2) + np.finfo(np.float64).tiny
+    for j in range(min(period, n - 1)):
+        damping = damping + nodes.phi ** (j + 1)
+        ahead = levels[: n - j] + trends[: n - j] * damping + seasons[j:]
+        logs.append(np.log(np.nanmean((values[j:, None] - ahead) ** 2, axis=0) + least))
+    return np.asarray(np.mean(logs, axis=0))
+
+
+def _loadings(nodes: Nodes, period: int, state: _State, steps: int) -> Array:
+    """Predictions without further innovations, in the columns of the unknowns, (h, K, C)."""
+    level, trend, out = state.level, state.trend, []
+    phi = nodes.phi[:, None]
+    for step in range(steps):
+        trend = phi * trend
+        level = level + trend
+        out.append(level + state.season[(state.time + step) % period] if period > 1 else level)
+    return np.array(out)
+
+
+def _predicted(nodes: Nodes, period: int, state: _State, steps: int, start: Array) -> Array:
+    """Means (K, h) with the unknowns at start (K, C)."""
+    level = (state.level * start).sum(axis=1)
+    trend = (state.trend * start).sum(axis=1)
+    damping = np.cumsum(nodes.phi[:, None] ** np.arange(1, steps + 1), axis=1)
+    means = level[:, None] + trend[:, None] * damping
+    if period > 1:
+        season = (state.season * start).sum(axis=2)  # (m, K)
+        means = means + season[(state.time + np.arange(steps)) % period].T
+    return np.asarray(means)
+
+
+def _psi(nodes: Nodes, period: int, steps: int) -> Array:
+    """Weights (K, h) of an innovation in the values 0, 1, ... steps later."""
+    later = np.arange(1, steps)
+    sums = np.cumsum(nodes.phi[:, None] ** later, axis=1)
+    psi = nodes.alpha[:, None] + nodes.beta[:, None] * sums
+    if period > 1:
+        psi = psi + nodes.gamma[:, None] * (later % period == 0)
+    return np.hstack([np.ones((len(psi), 1)), psi])
+
+
+def _impulses(psi: Array) -> Array:
+    """Weights (h, h) of the innovations of steps 1 ... h in the values of these steps."""
+    h = len(psi)
+    back = np.arange(h)[:, None] - np.arange(h)
+    return np.where(back >= 0, psi[np.maximum(back, 0)], 0.0)
+
+
+def _parts(
+    weights: Array, variance: Array, apart: Array, factor: Array, psi: Array
+) -> Mapping[str, Array]:
+    """What the covariance (h, h) is made of."""
+    h, scaled = psi.shape[1], weights * variance
+    earlier = np.zeros((h, h))
+    for weight, row in zip(scaled, psi, strict=True):
+        impulses = _impulses(row)
+        earlier += weight * (impulses @ impulses.T)
+    noise = scaled.sum() * np.eye(h)
+    return {
+        "noise": noise,
+        "inputs_propagated": earlier - noise,
+        "function_shared": np.einsum("k,khc,kgc->hg", scaled, factor, factor, optimize=True),
+        "hyperparameters": (apart * weights[:, None]).T @ apart,
+    }

@@ -1,0 +1,261 @@
+"""Exponential smoothing fitted on one history: a member of the automatic choice. Immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from forecast_unc._random import RandomState
+from forecast_unc._threads import blas_threads
+from forecast_unc._typing import Array
+from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.forecasting.embedding import interpolated
+from forecast_unc.forecasting.model import ModelPaths, fitted_transform
+from forecast_unc.forecasting.propagation import Joint
+from forecast_unc.forecasting.recursion import Method
+from forecast_unc.forecasting.smoothing import Smoothing
+from forecast_unc.series.history import Ahead, History
+
+# Each missing value is one more unknown of a linear model whose cost grows with their square.
+_MOST_MISSING = 60
+# Values that a level and a drift, or a season, are learned from at least.
+_LEAST_VALUES = 4
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothingSpecification:
+    """Exponential smoothing with nothing left open.
+
+    Parameters
+    ----------
+    period : int
+        Of the season; 1 for none.
+    transform : {None, "log"}
+        Nonlinear transform of the values.
+    max_train : int
+        The most values, the last ones.
+    why : str
+        The reason for it, a few words.
+    """
+
+    period: int
+    transform: Literal["log"] | None
+    max_train: int
+    why: str
+
+    def described(self) -> str:
+        """The specification as text."""
+        season = self.period if self.period > 1 else "none"
+        return f"exponential smoothing, season {season}, transform {self.transform or 'none'}"
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothingModel:
+    """Exponential smoothing at the end of the history that it was fitted on, or of another.
+
+    Parameters
+    ----------
+    specification : SmoothingSpecification
+        What was fitted.
+    history : History
+        Where forecasts start: the series up to the origin.
+    transform : PowerTransform
+        The nonlinear transform from values to levels.
+    smoothing : Smoothing
+        The parameters, and what is known of them.
+    levels : ndarray of shape (n_rows,)
+        The last values of the history, transformed; the first is observed.
+    """
+
+    specification: SmoothingSpecification
+    history: History
+    transform: PowerTransform
+    smoothing: Smoothing
+    levels: Array
+
+    @classmethod
+    def fit(cls, specification: SmoothingSpecification, history: History) -> Self:
+        """Learn the parameters from a history.
+
+        Parameters
+        ----------
+        specification : SmoothingSpecification
+            What to fit.
+        history : History
+            The series.
+
+        Returns
+        -------
+        SmoothingModel
+
+        Raises
+        ------
+        ValueError
+            If the series is too short, holds too many missing values or measurement errors, or
+            cannot be transformed.
+        """
+        transform = fitted_transform(specification.transform, history)
+        levels = _levels(specification, transform, history)
+        with blas_threads(0):
+            smoothing = Smoothing.learn(levels, specification.period)
+        return cls(specification, history, transform, smoothing, levels)
+
+    def at(self, history: History) -> Self:
+        """The same parameters at the end of another history.
+
+        Parameters
+        ----------
+        history : History
+            Of the same kind of series. Level, trend and season are those of this one.
+
+        Returns
+        -------
+        SmoothingModel
+            A new one.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`fit`.
+        """
+        self.transform.check(history.y, history.time)
+        levels = _levels(self.specification, self.transform, history)
+        return replace(self, history=history, levels=levels)
+
+    extend = at
+
+    def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
+        """Joint forecast of the next values.
+
+        Parameters
+        ----------
+        ahead : Ahead
+            The steps.
+        method : Method, optional
+            How uncertainty is propagated. The model is linear: all methods have the same moments
+            but "naive", whose steps are each as uncertain as the first, and "monte_carlo", which
+            has those of sample paths.
+
+        Returns
+        -------
+        Forecast
+        """
+        method = Method() if method is None else method
+        propagation = "exact" if method.propagation == "auto" else method.propagation
+        paths, parts = None, None
+        if propagation == "monte_carlo":
+            paths = self._sample(len(ahead.index), method.n_samples, method.random_state).T
+            mean, cov = paths.mean(axis=1), np.atleast_2d(np.cov(paths))
+        else:
+            joint = self._joint(len(ahead.index))
+            mean, cov, parts = joint.mean, joint.cov, joint.parts
+            if propagation == "naive":
+                cov, parts = np.diag(np.minimum(cov[0, 0], np.diag(cov))), None
+        forecast = Forecast(
+            ahead.index,
+            mean,
+            cov,
+            parts=parts,
+            name=self.history.name,
+            transform=None if self.transform.power is None else self.transform,
+            paths=None if paths is None else self.transform.inverse(paths),
+        )
+        return forecast._made(propagation, ModelPaths(self, ahead))
+
+    def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
+        """Sample paths (n_samples, h) in units of y."""
+        return self.transform.inverse(self._sample(len(ahead.index), n_samples, random_state))
+
+    def rolling(self, origins: Sequence[int], steps: int) -> Array:
+        """Levels (k, h) forecast from origins inside the history, each from the values before it.
+
+        Parameters
+        ----------
+        origins : sequence of int
+            Numbers of values of the history before them, increasing.
+        steps : int
+            Steps from each.
+
+        Returns
+        -------
+        ndarray
+        """
+        skipped = len(self.history.y) - len(self.levels)
+        with blas_threads(0):
+            return self.smoothing.rolling(self.levels, [o - skipped for o in origins], steps)
+
+    def __str__(self) -> str:
+        last = "last " if self.n_rows == self.specification.max_train else ""
+        return f"{self.specification.described()}, {last}{self.n_rows} values"
+
+    @property
+    def n_rows(self) -> int:
+        """Values that it rests on."""
+        return len(self.levels)
+
+    @property
+    def depth(self) -> int:
+        """Values that are needed before a forecast."""
+        return self.specification.period + _LEAST_VALUES
+
+    @property
+    def starts_known(self) -> bool:
+        """Whether the last value was observed."""
+        return not np.isnan(self.levels[-1])
+
+    def from_known(self) -> Self:
+        """The same model with missing values interpolated."""
+        return self if self.starts_known else replace(self, levels=interpolated(self.levels))
+
+    def learned(self) -> dict[str, Any]:
+        """The innovations' std, and how many nodes count."""
+        std = float(np.sqrt(self.smoothing.weights @ self.smoothing.variance))
+        return {"noise_std_": std, "nodes_": self.smoothing.weights.tolist()}
+
+    @cached_property
+    def _joints(self) -> dict[int, Joint]:
+        return {}
+
+    def _joint(self, steps: int) -> Joint:
+        """The joint of so many steps, made once."""
+        if steps not in self._joints:
+            with blas_threads(0):
+                self._joints[steps] = self.smoothing.forecast(self.levels, steps)
+        return self._joints[steps]
+
+    def _sample(self, steps: int, n_samples: int, random_state: RandomState) -> Array:
+        """Sample paths (n_samples, h) of levels."""
+        with blas_threads(0):
+            return self.smoothing.sample(self.levels, steps, n_samples, random_state)
+
+
+def _levels(
+    specification: SmoothingSpecification, transform: PowerTransform, history: History
+) -> Array:
+    """The last values of a history, transformed, from the first that was observed; checked."""
+    if history.stds.any():
+        raise ValueError(
+            "y_std must be None for exponential smoothing, which knows no errors of measurement; "
+            "got some. Give lags of your own."
+        )
+    values = history.y[-specification.max_train :]
+    known = np.flatnonzero(~np.isnan(values))
+    least = specification.period + _LEAST_VALUES
+    if len(known) < least:
+        raise ValueError(
+            f"y must have at least {least} observed values for exponential smoothing with season "
+            f"{specification.period}; got {len(known)}. Give more data."
+        )
+    values = values[known[0] :]
+    missing = int(np.isnan(values).sum())
+    if missing > _MOST_MISSING:
+        raise ValueError(
+            f"y must have at most {_MOST_MISSING} missing values for exponential smoothing; got "
+            f"{missing}. Give lags of your own."
+        )
+    return transform.forward(values)

@@ -1,0 +1,308 @@
+"""Exponential smoothing against dense normal algebra, sample paths and plain loops."""
+
+import copy
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from forecast_unc import Forecaster
+from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.forecasting.recursion import Method
+from forecast_unc.forecasting.smoothing import Smoothing, _log_ahead
+from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
+from forecast_unc.series.history import History
+
+STEPS = 6
+
+
+def seasonal(n, period=4, seed=0, missing=()):
+    rng = np.random.default_rng(seed)
+    t = np.arange(n)
+    y = 50 + 0.5 * t + 3 * np.sin(2 * np.pi * t / max(period, 3)) + rng.standard_normal(n)
+    y[list(missing)] = np.nan
+    return y
+
+
+def dense(smoothing, k, n):
+    """Effects of the start (n, 2 + m) and of the innovations (n, n) on the values of node k."""
+    alpha, beta, phi, gamma = (float(each[k]) for each in smoothing.nodes)
+    m = smoothing.period if smoothing.period > 1 else 0
+    columns = []
+    for c in range(2 + m + n):
+        level, trend = float(c == 0), float(c == 1)
+        season, column = [float(c == 2 + i) for i in range(m)], []
+        for t in range(n):
+            innovation = float(c == 2 + m + t)
+            value = level + phi * trend + (season[t % m] if m else 0.0)
+            column.append(value + innovation)
+            level += phi * trend + alpha * innovation
+            trend = phi * trend + beta * innovation
+            if m:
+                season[t % m] += gamma * innovation
+        columns.append(column)
+    columns = np.array(columns).T
+    return columns[:, : 2 + m], columns[:, 2 + m :]
+
+
+def oracle(smoothing, k, y, steps):
+    """Mean, covariance, log evidence and variance of node k from one big normal distribution."""
+    n, m = len(y), smoothing.period if smoothing.period > 1 else 0
+    X, T = dense(smoothing, k, n + steps)
+    V = np.diag([1e4, smoothing.drift_var[k]] + [smoothing.season_var[k]] * m)
+    C = X @ V @ X.T + T @ T.T
+    seen, ahead = np.flatnonzero(~np.isnan(y)), np.arange(n, n + steps)
+    z, K = y[seen] - y[0], C[np.ix_(seen, seen)]
+    weights = np.linalg.solve(K, C[np.ix_(seen, ahead)])
+    square = z @ np.linalg.solve(K, z)
+    variance = square / (len(seen) - 3)
+    evidence = -0.5 * np.linalg.slogdet(K)[1] - 0.5 * len(seen) * np.log(square)
+    cov = (C[np.ix_(ahead, ahead)] - C[np.ix_(seen, ahead)].T @ weights) * variance
+    return y[0] + weights.T @ z, cov, evidence, variance
+
+
+@pytest.mark.parametrize(
+    ("period", "missing"), [(1, ()), (1, (7, 8, 29)), (4, ()), (4, (7, 28, 29))]
+)
+def test_forecasts_are_those_of_one_normal_distribution(period, missing):
+    y = seasonal(30, period, missing=missing)
+    smoothing = Smoothing.learn(y, period)
+    joint = smoothing.forecast(y, STEPS)
+    found = [oracle(smoothing, k, y, STEPS) for k in range(len(smoothing.weights))]
+    mean = sum(w * one[0] for w, one in zip(smoothing.weights, found, strict=True))
+    second = sum(
+        w * (one[1] + np.outer(one[0] - mean, one[0] - mean))
+        for w, one in zip(smoothing.weights, found, strict=True)
+    )
+    assert_allclose(joint.mean, mean, rtol=1e-9)
+    assert_allclose(joint.cov, second, rtol=1e-7)
+    assert_allclose(smoothing.variance, [one[3] for one in found], rtol=1e-8)
+    assert_allclose(sum(joint.parts.values()), joint.cov, rtol=1e-12)
+    if period == 1:  # else half of the weights is that of errors several steps ahead
+        evidence = np.array([one[2] for one in found])
+        weights = np.exp(evidence - evidence.max())
+        assert_allclose(smoothing.weights, weights / weights.sum(), rtol=1e-6)
+
+
+def test_weights_of_a_season_are_half_those_of_errors_several_steps_ahead():
+    y = seasonal(40, 4)
+    smoothing = Smoothing.learn(y, 4)
+    logs = []
+    for k in range(len(smoothing.weights)):
+        _, _, evidence, variance = oracle(smoothing, k, y, 1)
+        n, square = len(y), variance * (len(y) - 3)
+        errors = ahead_by_hand(smoothing, k, y)
+        several = np.mean([np.log(np.mean(np.square(each))) for each in errors])
+        logs.append(evidence + 0.25 * n * np.log(square) - 0.25 * n * several)
+    weights = np.exp(np.array(logs) - max(logs))
+    assert_allclose(smoothing.weights, weights / weights.sum(), rtol=1e-6)
+
+
+def ahead_by_hand(smoothing, k, y):
+    """Errors 1 to m steps ahead from each time, at the posterior mean of the start."""
+    alpha, beta, phi, gamma = (float(each[k]) for each in smoothing.nodes)
+    m, z = smoothing.period, y - y[0]
+    X, T = dense(smoothing, k, len(y))
+    V = np.diag([1e4, smoothing.drift_var[k]] + [smoothing.season_var[k]] * m)
+    start = V @ X.T @ np.linalg.solve(X @ V @ X.T + T @ T.T, z)
+    level, trend, season = start[0], start[1], list(start[2:])
+    errors = [[] for _ in range(m)]
+    for t in range(len(z)):
+        for j in range(min(m, len(z) - t)):
+            damped = sum(phi ** (i + 1) for i in range(j + 1)) * trend
+            errors[j].append(z[t + j] - level - damped - season[(t + j) % m])
+        innovation = errors[0][-1]
+        level += phi * trend + alpha * innovation
+        trend = phi * trend + beta * innovation
+        season[t % m] += gamma * innovation
+    return errors
+
+
+def test_errors_ahead_leave_out_what_is_missing():
+    y, gap = seasonal(40, 4), seasonal(40, 4, missing=[39])
+    smoothing = Smoothing.learn(y, 4)
+    start = np.zeros((len(smoothing.weights), 6))
+    at_end = _log_ahead(smoothing.nodes, 4, gap, start)
+    assert_allclose(at_end, _log_ahead(smoothing.nodes, 4, y[:39], start), rtol=1e-12)
+
+
+def test_paths_have_the_moments_of_the_joint():
+    y = seasonal(40, 4, missing=[20])
+    smoothing = Smoothing.learn(y, 4)
+    joint, paths = smoothing.forecast(y, STEPS), smoothing.sample(y, STEPS, 100_000, 0)
+    std = np.sqrt(np.diag(joint.cov))
+    assert_allclose(paths.mean(axis=0), joint.mean, atol=5 * std.max() / np.sqrt(1e5))
+    assert_allclose(np.cov(paths.T), joint.cov, rtol=0.05)
+    assert_allclose(smoothing.sample(y, 3, 100_000, 0), paths[:, :3], rtol=1e-12)
+
+
+def test_rolling_means_take_what_comes_before_the_origin_alone():
+    y = seasonal(40, 4, missing=[5, 30])
+    smoothing = Smoothing.learn(y, 4)
+    means = smoothing.rolling(y, [20, 31, 40], STEPS)
+    for row, origin in zip(means, [20, 31, 40], strict=True):
+        assert_allclose(row, smoothing.forecast(y[:origin], STEPS).mean, rtol=1e-9)
+
+
+@pytest.mark.parametrize("period", [1, 4])
+def test_a_change_of_units_changes_nothing_else(period):
+    y = seasonal(40, period)
+    one, other = (s.forecast(x, STEPS) for s, x in both(y, 1000 * y - 5e4, period))
+    assert_allclose(other.mean, 1000 * one.mean - 5e4, rtol=1e-7)
+    assert_allclose(other.cov, 1e6 * one.cov, rtol=1e-6)
+
+
+def both(y, other, period):
+    return [(Smoothing.learn(x, period), x) for x in (y, other)]
+
+
+def test_a_line_in_noise_is_followed():
+    """50 + 3 t, noise of std 4, 14 values: nearer than the last value with the drift that is true."""
+    rng = np.random.default_rng(5)
+    t, errors = np.arange(17.0), {"smoothing": [], "line": [], "last": []}
+    for _ in range(100):
+        y = 50 + 3 * t[:14] + 4 * rng.standard_normal(14)
+        actual = 50 + 3 * t[14:]
+        line = np.polyval(np.polyfit(t[:14], y, 1), t[14:])
+        errors["smoothing"].append(Smoothing.learn(y, 1).forecast(y, 3).mean - actual)
+        errors["line"].append(line - actual)
+        errors["last"].append(y[-1] + 3 * np.arange(1, 4) - actual)
+    sizes = {name: np.abs(each).mean() for name, each in errors.items()}
+    assert sizes["line"] < sizes["smoothing"] < sizes["last"]
+
+
+def test_a_random_walk_is_forecast_by_its_last_value():
+    y = np.cumsum(np.random.default_rng(3).standard_normal(300))
+    joint = Smoothing.learn(y, 1).forecast(y, 4)
+    assert_allclose(joint.mean, y[-1], atol=0.5)
+    assert_allclose(np.diag(joint.cov), np.arange(1, 5), rtol=0.3)
+
+
+def test_no_noise_at_all_is_no_division_by_zero():
+    y = 3.0 + 2.0 * np.arange(20.0)
+    joint = Smoothing.learn(y, 1).forecast(y, 3)
+    assert_allclose(joint.mean, 3.0 + 2.0 * np.arange(20, 23), rtol=1e-2)
+    assert (np.diag(joint.cov) > 0).all()
+
+
+# On a history
+
+
+def history(y):
+    index = pd.period_range("2000-01", periods=len(y), freq="M")
+    return History.checked(pd.Series(y, index), None, None)
+
+
+def fitted(y, transform=None, period=4, max_train=800):
+    specification = SmoothingSpecification(period, transform, max_train, "a test")
+    return SmoothingModel.fit(specification, history(y))
+
+
+def test_the_model_forecasts_in_units_of_the_series():
+    y = seasonal(40)
+    model = fitted(y, "log")
+    joint = Smoothing.learn(np.log(y), 4).forecast(np.log(y), STEPS)
+    ahead = model.forecast(model.history.future(STEPS))
+    assert_allclose(ahead.median, np.exp(joint.mean), rtol=1e-9)
+    assert model.transform == PowerTransform(0.0)
+    assert list(ahead.index) == list(pd.period_range("2003-05", periods=STEPS, freq="M"))
+
+
+def test_another_history_has_its_own_level_and_season():
+    y = seasonal(60)
+    model = fitted(y[:40])
+    moved = model.at(history(y))
+    joint = model.smoothing.forecast(y, STEPS)
+    assert_allclose(moved.forecast(moved.history.future(STEPS)).mean, joint.mean, rtol=1e-12)
+    assert moved.smoothing is model.smoothing
+    longer = model.extend(history(y))
+    assert_allclose(longer.forecast(longer.history.future(2)).mean, joint.mean[:2], rtol=1e-12)
+
+
+def test_the_last_values_are_learned_from():
+    y = seasonal(60)
+    y[20] = np.nan
+    model = fitted(y, max_train=40)
+    assert str(model) == "exponential smoothing, season 4, transform none, 39 values"
+    assert_allclose(model.levels, y[21:])
+    assert str(fitted(y, max_train=30)).endswith("last 30 values")
+
+
+def test_methods_have_the_same_moments():
+    model = fitted(seasonal(40))
+    ahead = model.history.future(STEPS)
+    exact = model.forecast(ahead)
+    for name in ("exact", "taylor", "mixture", "auto"):
+        again = model.forecast(ahead, Method(name))
+        assert_allclose(again.cov, exact.cov, rtol=1e-12)
+        assert again.propagation == ("exact" if name == "auto" else name)
+    sampled = model.forecast(ahead, Method("monte_carlo", True, 20_000, 0))
+    assert_allclose(sampled.mean, exact.mean, atol=5 * exact.std.max() / np.sqrt(2e4))
+    assert_allclose(sampled.std, exact.std, rtol=0.05)
+    naive = model.forecast(ahead, Method("naive"))
+    assert_allclose(naive.std.iloc[0], exact.std.iloc[0], rtol=1e-12)
+    assert (naive.std <= exact.std * (1 + 1e-12)).all()
+
+
+def test_parts_are_named():
+    ahead = fitted(seasonal(40)).forecast(history(seasonal(40)).future(STEPS))
+    table = ahead.decompose(by_kind=True)
+    assert {"noise", "function", "inputs", "hyperparameters"} <= set(table.columns)
+    assert_allclose(table.sum(axis=1), ahead.var, rtol=1e-9)
+    assert table["inputs"].iloc[0] == pytest.approx(0, abs=1e-12)
+
+
+def test_a_gap_at_the_end_widens_the_bands():
+    y = seasonal(40)
+    known, gap = fitted(y[:37]), y.copy()
+    gap[37:] = np.nan
+    model = fitted(gap)
+    assert not model.starts_known
+    assert known.starts_known
+    ahead = model.forecast(model.history.future(1))
+    later = known.forecast(known.history.future(4))
+    assert_allclose(ahead.mean, later.mean.iloc[3:], rtol=1e-6)
+    assert_allclose(ahead.std, later.std.iloc[3:], rtol=1e-6)
+    assert model.from_known().starts_known
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (seasonal(7), "y must have at least 8 observed values .* season 4; got 7"),
+        (seasonal(200, missing=range(1, 62)), "at most 60 missing values .* got 61"),
+    ],
+)
+def test_what_it_cannot_learn_from(y, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(y)
+
+
+def test_errors_of_measurement_are_refused():
+    y = pd.Series(seasonal(40), pd.period_range("2000-01", periods=40, freq="M"))
+    noisy = History.checked(y, None, pd.Series(0.1, y.index))
+    with pytest.raises(ValueError, match="y_std must be None for exponential smoothing"):
+        SmoothingModel.fit(SmoothingSpecification(4, None, 800, "a test"), noisy)
+
+
+def test_the_automatic_choice_has_it_where_nothing_forbids_it():
+    y = pd.Series(seasonal(60), pd.period_range("2000Q1", periods=60, freq="Q"))
+
+    def kinds(**given):
+        return [type(model).__name__ for model in Forecaster(**given).fit(y).models_]
+
+    assert kinds().count("SmoothingModel") == 2  # with and without a logarithm
+    assert kinds(transform=None).count("SmoothingModel") == 1
+    for given in ({"differences": 1}, {"calendar": None}, {"prior_mean": "last"}, {"lags": 4}):
+        assert "SmoothingModel" not in kinds(**given)
+
+
+def test_it_is_saved_and_copied_with_the_rest(tmp_path):
+    from forecast_unc import load_model
+
+    y = pd.Series(seasonal(60), pd.period_range("2000Q1", periods=60, freq="Q"))
+    model = Forecaster().fit(y)
+    model.save(tmp_path / "model")
+    for other in (load_model(tmp_path / "model"), copy.deepcopy(model)):
+        assert_allclose(other.forecast(3).mean, model.forecast(3).mean, rtol=1e-12)

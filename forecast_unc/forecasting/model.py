@@ -417,7 +417,7 @@ def _standardized(
 ) -> tuple[PowerTransform, Past, Differencing]:
     """The transform of a history, its levels, and their standardized differences."""
     _check_rows(specification, history)
-    transform = _power(specification.transform, history)
+    transform = _power(specification, history)
     past = _past(specification, transform, history)
     differencing = Differencing.fit(past.levels, specification.differences)
     if differencing.scale <= 1e-12 * np.nanmax(np.abs(past.levels)):
@@ -464,20 +464,13 @@ def _check_rows(specification: Specification, history: History) -> None:
         )
 
 
-def _power(kind: str | None, history: History) -> PowerTransform:
+def _power(specification: Specification, history: History) -> PowerTransform:
     """The nonlinear transform of a history, checked."""
-    values = history.y
-    if kind == "boxcox":
-        if np.nanmin(values) <= 0:
-            raise ValueError(
-                f"y must be positive for transform='boxcox'; got {np.nanmin(values):g} at "
-                f"{history.time(int(np.nanargmin(values)))}. Use no transform, or add "
-                "a constant to y."
-            )
-        return PowerTransform.fit(values)
-    transform = PowerTransform(0.0) if kind == "log" else PowerTransform()
-    transform.check(values, history.time)
-    return transform
+    kind, origin = specification.transform, specification.origin
+    powers = {None: None, "log": 0.0, "sqrt": 0.5, "boxcox": 1.0}
+    transform = PowerTransform(powers[kind], origin)
+    transform.check(history.y, history.time)
+    return PowerTransform.fit(history.y, origin) if kind == "boxcox" else transform
 
 
 def _past(specification: Specification, transform: PowerTransform, history: History) -> Past:

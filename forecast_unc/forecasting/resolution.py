@@ -45,6 +45,7 @@ class Resolution:
     averaging: Averaging
     periods: tuple[int, ...]
     calibrate: Calibrate
+    lower: float = -np.inf
 
 
 def resolve(arguments: Arguments, history: History) -> Resolution:
@@ -66,15 +67,19 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
     ValueError
         If the arguments do not suit the series.
     """
-    periods = arguments.periods(history)
+    periods, lower = arguments.periods(history), arguments.bound(history)
+    check_above(history, lower)
+    origin = lower if np.isfinite(lower) else 0.0
     if not is_auto(arguments.lags):
         specification = _given(arguments, history, periods)
         specification = _with_prior(specification, arguments.prior, history)
-        return Resolution((specification,), Averaging(), periods, plain(arguments.calibrate, False))
+        specification = replace(specification, origin=origin)
+        calibrate = plain(arguments.calibrate, False)
+        return Resolution((specification,), Averaging(), periods, calibrate, lower)
     n_observed = int((~np.isnan(history.y)).sum())
     found: dict[tuple[str, str], Specification] = {}
     for candidate in candidates(
-        history.y, periods, arguments.transform is not None, history.exog.shape[1] > 0
+        history.y - origin, periods, arguments.transform is not None, history.exog.shape[1] > 0
     ):
         if candidate.rows is None and not _has_reduced_rank(arguments):
             continue
@@ -82,13 +87,24 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
             _completed(arguments, candidate, history, periods), arguments.prior, history
         )
         key = (f"{chosen.described()}, {chosen.max_train}", repr(chosen.regressor.get_params()))
-        found.setdefault(key, chosen)
+        found.setdefault(key, replace(chosen, origin=origin))
     by_width, widest = averaging(n_observed, bool(periods))
     season = periods[0] if periods else 0
     look_ahead = int(np.clip(3 * season // 2, LOOK_AHEAD, MOST_AHEAD))
     rule = Averaging(by_width, widest, look_ahead)
     calibrate = plain(arguments.calibrate, arguments.noise == "process")
-    return Resolution(tuple(found.values()), rule, periods, calibrate)
+    return Resolution(tuple(found.values()), rule, periods, calibrate, lower)
+
+
+def check_above(history: History, lower: float) -> None:
+    """Raise unless no value of a history is below a bound."""
+    below = history.y < lower
+    if below.any():
+        at = int(below.argmax())
+        raise ValueError(
+            f"lower must be at most every value of y; got {lower:g}, and y is {history.y[at]:g} "
+            f"at {history.time(at)}. Take a smaller one, or lower=-np.inf for none."
+        )
 
 
 def _with_prior(

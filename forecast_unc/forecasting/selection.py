@@ -47,7 +47,7 @@ class Candidate:
         Past values used as inputs.
     differences : tuple of int
         Lags of the differences taken first.
-    transform : {None, "log", "boxcox"}
+    transform : {None, "log", "sqrt", "boxcox"}
         Nonlinear transform of the values.
     prior_mean : {"zero", "last", "seasonal"}
         What the regressor learns the deviation from.
@@ -68,7 +68,7 @@ class Candidate:
 
     lags: tuple[int, ...]
     differences: tuple[int, ...]
-    transform: Literal["log", "boxcox"] | None
+    transform: Literal["log", "sqrt", "boxcox"] | None
     prior_mean: Literal["zero", "last", "seasonal"]
     calendar: Literal["fourier"] | None
     prior: Literal["weak", "shrunk"]

@@ -118,10 +118,10 @@ def _matched(component: Component, cor: Array, matrix: Array) -> Component:
 
 
 def bounds(matrix: Array, lower: Array) -> Array:
-    """Lower bounds (g,) of ``matrix @ y`` by those of the steps (h,), -inf where there is none."""
+    """Lower bounds (g,) of ``matrix @ y``, matrix (g, h) not negative; -inf where there is none."""
     free = np.isneginf(lower)
     total = matrix @ np.where(free, 0.0, lower)
-    return np.where((matrix != 0) @ free | (matrix < 0).any(axis=1), -np.inf, total)
+    return np.where((matrix > 0) @ free, -np.inf, total)
 
 
 def _above_bound(marginals: Marginals, mean: Array, var: Array) -> Marginals:

@@ -574,8 +574,8 @@ class Forecast:
         >>> sales.interval(0.9).round(2)
            lower  upper
         0    0.0   4.29
-        >>> round(sales.cdf([0.0]).item(), 3), round(sales.mean.item(), 3)
-        (0.309, 1.396)
+        >>> round(sales.mean.item(), 3), sales.median.item()
+        (1.396, 1.0)
         """
         check_lower(lower)
         return self._bounded(np.full(len(self), float(lower)))
@@ -683,9 +683,12 @@ class Forecast:
     def _aggregated(self, matrix: Array, labels: pd.Index[Any]) -> Forecast:
         """Forecast of ``matrix @ y``; see `aggregate`."""
         paths = None if self._sampler is None else MappedPaths(self._sampler, matrix)
-        if self._marginals.normal or self._mixture is not None or (matrix < 0).any():
-            bounded = self._map(matrix, labels)._bounded(bounds(matrix, self._marginals.lower))
-            return bounded._made(self._propagation, paths)
+        negative = bool((matrix < 0).any())
+        if self._marginals.normal or self._mixture is not None or negative:
+            result = self._map(matrix, labels)
+            if not negative:
+                result = result._bounded(bounds(matrix, self._marginals.lower))
+            return result._made(self._propagation, paths)
         marginals, cor = aggregate(self._marginals, self._cor, matrix)
         result = self._of(labels, marginals, cor, self._name)
         result._parts = self._mapped_parts(matrix)

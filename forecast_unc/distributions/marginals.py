@@ -73,9 +73,11 @@ class Marginals:
         self.offset = np.zeros(len(self)) if offset is None else offset
         own = np.where(self._any(lambda c: c.transform.power is None), -np.inf, self.offset)
         self.lower = own if lower is None else np.maximum(own, lower)
-        bound = np.where(self.lower > own, self.lower, -np.inf)
         # The z at which q_t leaves a bound that its components do not have.
-        self.start = self.normal_score(bound) if np.isfinite(bound).any() else bound
+        self.start = np.full(len(self), -np.inf)
+        if (bounded := self.lower > own).any():
+            scores = self.normal_score(np.where(bounded, self.lower, 0.0))
+            self.start = np.where(bounded, scores, -np.inf)
 
     def __len__(self) -> int:
         return len(self.components[0].mean)
@@ -144,7 +146,7 @@ class Marginals:
             if not self.bitten.any():
                 return latent
             nodes, weights = self.nodes(self.start)
-            bitten = self.lower + (weights * self._above(nodes)).sum(axis=1)
+            bitten = self._base + (weights * self._above(nodes)).sum(axis=1)
             return np.where(self.bitten, bitten, latent)
 
     def covariance(self, cor: Array) -> Array:
@@ -256,7 +258,7 @@ class Marginals:
         speed forecasting", QJRMS 141 (2015) 2289-2299, https://doi.org/10.1002/qj.2521
         """
         z = self.normal_score(y)
-        base = np.where(self.bitten, self.lower, self.offset)
+        base = self._base
 
         def partial(z: Array) -> Array:
             own = self._average(lambda c: c.partial_mean(z))
@@ -343,9 +345,13 @@ class Marginals:
         deviation = self.quantile(nodes) - self.mean()[:, None]
         return nodes, weights * deviation, deviation
 
+    @property
+    def _base(self) -> Array:
+        return np.where(self.bitten, self.lower, self.offset)
+
     def _above(self, z: Array) -> Array:
-        """How far above the bound the values at scores z are, (h, n)."""
-        return self.quantile(z) - self.lower[:, None]
+        """How far above the bound within reach, or the offset, the values at z are, (h, n)."""
+        return self.quantile(z) - self._base[:, None]
 
     def nodes(self, start: Array) -> tuple[Array, Array]:
         """Nodes and weights (h, n) of the integral over N(0, 1), between the kinks of each q.

@@ -368,6 +368,26 @@ def test_zeros_set_the_bound_and_choices_say_so(counts):
     assert "lower 0: as given" in Forecaster(lower=0).fit(counts).choices_
 
 
+def test_roots_are_among_the_choices_where_their_likelihood_says_so(rng):
+    index = pd.period_range("2015-01", periods=96, freq="M")
+    year = np.sin(2 * np.pi * np.arange(96) / 12)
+    squares = pd.Series(np.maximum(2.0 + year + rng.normal(size=96), 0.0) ** 2, index=index)
+    straight = pd.Series(np.maximum(20.0 + 5 * year + rng.normal(size=96), 0.0), index=index)
+    straight.iloc[[30, 60]] = 0.0
+    squares.iloc[[30, 60]] = 0.0
+    for y, kwargs, expected in (
+        (squares, {}, {None, "sqrt"}),
+        (squares, {"lower": -np.inf}, {None}),
+        (squares, {"transform": None}, {None}),
+        (straight, {}, {None}),
+        (squares + 2.0, {}, {None, "log"}),
+        (squares + 2.0, {"lower": 2.0}, {None, "sqrt"}),
+    ):
+        model = Forecaster(**kwargs).fit(y)
+        assert {one.specification.transform for one in model.models_} == expected
+        assert model.forecast(6).quantile(1e-4).min() >= model.ensemble_.lower
+
+
 @pytest.mark.parametrize(
     ("y", "kwargs"),
     [

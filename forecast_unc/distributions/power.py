@@ -222,25 +222,26 @@ def _censored_loss(power: float, y: Array, n_at: int) -> float:
 
     .. math::
 
-        -\sum_i \Bigl[\log\frac{\varphi(\tau x_i - \gamma)}{1/\tau} + (\lambda - 1) \log y_i\Bigr]
-        - n_0 \log\Phi(-\tau/\lambda - \gamma)
+        -\sum_{i=1}^n \log\bigl[\tau \varphi(\tau u_i - \gamma) y_i^{\lambda - 1} / s\bigr]
+        - n_0 \log\Phi(\tau e - \gamma), \qquad
+        u_i = (x_i - \bar x) / s, \quad e = (-1/\lambda - \bar x) / s
 
-    with :math:`\gamma = \mu/\sigma` and :math:`\tau = 1/\sigma`, convex in both (R. J. Olsen, "Note
-    on the uniqueness of the maximum likelihood estimator for the Tobit model", Econometrica 46
-    (1978) 1211-1215).
+    with s the std of x and u of mean :math:`\gamma / \tau` and std :math:`1 / \tau` before it is
+    censored; convex in both (R. J. Olsen, "Note on the uniqueness of the maximum likelihood
+    estimator for the Tobit model", Econometrica 46 (1978) 1211-1215).
     """
-    log_y = np.log(y)
-    center = log_y.mean()  # in units of the geometric mean
-    x = np.asarray(boxcox(np.exp(log_y - center), power))
+    log_y = np.log(y) - np.log(y).mean()  # in units of the geometric mean
+    x = np.asarray(boxcox(np.exp(log_y), power))
+    end, ratio = float((-1 / power - x.mean()) / x.std()), n_at / len(y)
 
     def loss(parameters: Array) -> tuple[float, Array]:
         gamma, tau = parameters[0], np.exp(parameters[1])
-        z, edge = tau * x - gamma, -tau / power - gamma
-        mills = np.exp(-0.5 * edge**2 - 0.5 * np.log(2 * np.pi) - log_ndtr(edge))
-        value = 0.5 * z @ z - len(x) * parameters[1] - n_at * log_ndtr(edge)
-        slope = np.array([-z.sum() + n_at * mills, tau * (z @ x + n_at * mills / power) - len(x)])
+        edge = tau * end - gamma
+        tail = log_ndtr(edge)
+        mills = ratio * np.exp(-0.5 * edge**2 - 0.5 * np.log(2 * np.pi) - tail)
+        value = 0.5 * (tau**2 + gamma**2) - parameters[1] - ratio * tail
+        slope = np.array([gamma + mills, tau**2 - 1.0 - mills * tau * end])
         return float(value), slope
 
-    start = np.array([x.mean() / x.std(), -np.log(x.std())])
-    best = minimize(loss, start, jac=True, method="BFGS")
-    return float(best.fun) - (power - 1.0) * float((log_y - center).sum())
+    best = minimize(loss, np.zeros(2), jac=True, method="BFGS")
+    return float(len(y) * (best.fun + np.log(x.std())) - (power - 1.0) * log_y.sum())

@@ -79,7 +79,11 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
     n_observed = int((~np.isnan(history.y)).sum())
     found: dict[tuple[str, str], Specification] = {}
     for candidate in candidates(
-        history.y - origin, periods, arguments.transform is not None, history.exog.shape[1] > 0
+        history.y - origin,
+        periods,
+        arguments.transform is not None,
+        history.exog.shape[1] > 0,
+        bounded=bool(np.isfinite(lower)),
     ):
         if candidate.rows is None and not _has_reduced_rank(arguments):
             continue

@@ -371,7 +371,7 @@ def test_zeros_set_the_bound_and_choices_say_so(counts):
 def test_roots_are_among_the_choices_where_their_likelihood_says_so(rng):
     index = pd.period_range("2015-01", periods=96, freq="M")
     year = np.sin(2 * np.pi * np.arange(96) / 12)
-    squares = pd.Series(np.maximum(2.0 + year + rng.normal(size=96), 0.0) ** 2, index=index)
+    squares = pd.Series(np.maximum(2.0 + year + rng.normal(size=96), 0.0) ** 3, index=index)
     straight = pd.Series(np.maximum(20.0 + 5 * year + rng.normal(size=96), 0.0), index=index)
     straight.iloc[[30, 60]] = 0.0
     squares.iloc[[30, 60]] = 0.0

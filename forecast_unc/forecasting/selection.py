@@ -36,10 +36,11 @@ _SEASONAL_SIGNIFICANCE = -1.0
 # cycles more or fewer: the .001 of an F(2, 12). On 1118 series of M3, M4, tourism and NN5 nothing
 # was found that the changes did not show, in 600 of white noise and random walks nothing at all.
 _CYCLES, _STANDS_OUT, _BESIDE = 8, 13.0, np.array([-4, -3, -2, 2, 3, 4])
-# Values with zeros have a candidate of square roots where by their likelihood 1/2 is nearer than 1:
-# 32 monthly tourism series, 4 origins, CRPS - .9 %, standard error .4, MSIS - 3.9 %, 1.6; 18 daily
-# series of NN5, CRPS + .5 %, .9, MSIS - 1.2 %, 1.0; 21 of powers above, + 1.7 %, .9, - 2.3 %, .3.
-_MOST_ROOT = 0.75
+# Values with zeros have a candidate of square roots where the likelihood takes a power nearer to a
+# logarithm, which zeros do not have. 22 monthly tourism series, 4 origins: MASE - .040, standard
+# error .014, CRPS - 1.7 %, .5, MSIS - 4.3 %, 2.2, coverage of 95 % from .897 to .920. With powers
+# above 1/2, 36 daily series of NN5: MASE + .022, .008, CRPS + 1.2 %, .5.
+_MOST_ROOT = 0.5
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,7 @@ def candidates(
 
 
 def _takes_roots(y: Array, period: int) -> bool:
-    """Whether a series with zeros is nearer to normal as square roots: of weeks and years alone."""
+    """Whether a series with zeros has square roots: of weeks and years alone."""
     above = y[y > 0]
     zeros = np.nanmin(y) == 0 and len(above) > 0 and above.min() < above.max()
     if not zeros or not _SHORT_SEASON <= period < _DAY:  # others were not measured

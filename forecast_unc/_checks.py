@@ -34,6 +34,21 @@ def check_whole(name: str, value: object, lowest: int, remedy: str) -> None:
         )
 
 
+def check_lower(lower: object) -> None:
+    """Raise unless a lower bound is a number, or -inf for none.
+
+    Parameters
+    ----------
+    lower : object
+        What came.
+    """
+    number = isinstance(lower, (int, float, np.number)) and not isinstance(lower, bool)
+    if not number or not lower < np.inf:  # type: ignore[operator]
+        raise ValueError(
+            f"lower must be a number below inf; got {lower!r}. Use -np.inf for no bound."
+        )
+
+
 def check_jobs(n_jobs: object) -> None:
     """Raise unless a number of jobs is one of joblib's.
 

@@ -148,7 +148,13 @@ def _add_series_arguments(parser: argparse.ArgumentParser) -> None:
         "--differences", type=int, nargs="+", help="lags of differences, such as 1 12; 0 for none"
     )
     parser.add_argument(
-        "--transform", choices=("auto", "none", "log", "boxcox"), default="auto", help="of y"
+        "--transform",
+        choices=("auto", "none", "log", "sqrt", "boxcox"),
+        default="auto",
+        help="of y",
+    )
+    parser.add_argument(
+        "--lower", type=float, help="what y is never below (default: 0 for zeros and none below)"
     )
     parser.add_argument(
         "--period", type=int, nargs="+", help="seasonal periods (default: from the times)"
@@ -292,6 +298,7 @@ def _forecaster(arguments: argparse.Namespace) -> Forecaster:
         differences=_one_or_several(arguments.differences),
         seasonal_period="auto" if arguments.period is None else arguments.period,
         transform=None if arguments.transform == "none" else arguments.transform,
+        lower=arguments.lower,
         random_state=arguments.seed,
     )
 

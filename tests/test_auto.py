@@ -649,8 +649,8 @@ def test_a_refit_forgets():
         ({"seasonal_period": ()}, r"seasonal_period must be 2 or more, or several such; got \(\)"),
         ({"seasonal_period": 2.5}, "seasonal_period must be 2 or more, or several such; got 2.5"),
         (
-            {"transform": "sqrt"},
-            "transform must be one of 'auto', None, 'log', 'boxcox'; got 'sqrt",
+            {"transform": "cube"},
+            "transform must be one of 'auto', None, 'log', 'sqrt', 'boxcox'; got 'cube",
         ),
         ({"prior_mean": None}, "prior_mean must be one of 'auto', 'zero', 'last', 'seasonal'; got"),
         ({"calendar": "hours"}, "calendar must name fourier, hour_of_day, .*; got 'hours'"),
@@ -703,10 +703,10 @@ def test_apply_refuses_another_frequency():
         model.apply(series(60, freq="D"))
 
 
-def test_box_cox_names_what_is_not_positive():
+def test_box_cox_names_what_is_negative():
     y = monthly()
-    y.iloc[8] = 0.0
-    message = "y must be positive for transform='boxcox'; got 0 at 2015-09-01"
+    y.iloc[8] = -1.0
+    message = "y must be nonnegative for a Box-Cox transform; got -1 at 2015-09-01"
     with pytest.raises(ValueError, match=message):
         Forecaster(lags=3, transform="boxcox").fit(y)
 

@@ -412,9 +412,13 @@ def test_nothing_is_read_where_there_is_no_weight(power, poison):
     clean = [Member(m._marginals, m._cor, m._std) for m in members]
     (c,) = members[1]._marginals.components
     bad = np.array([0, 0, 1, 0], dtype=bool)
+    offset, lower = (
+        np.where(bad, poison, x)
+        for x in (members[1]._marginals.offset, members[1]._marginals.lower)
+    )
     component = replace(c, mean=np.where(bad, poison, c.mean), std=np.where(bad, poison, c.std))
     broken = clean[1]._replace(
-        marginals=SimpleNamespace(components=[component]),
+        marginals=SimpleNamespace(components=[component], offset=offset, lower=lower),
         cor=np.where(bad | bad[:, None], poison, clean[1].cor),
         std=np.where(bad, poison, clean[1].std),
     )

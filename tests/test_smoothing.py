@@ -158,7 +158,7 @@ def both(y, other, period):
 
 
 def test_a_line_in_noise_is_followed():
-    """50 + 3 t, noise of std 4, 14 values: nearer than the last value with the drift that is true."""
+    """50 + 3 t, noise of std 4, 14 values: nearer than the last value with the true drift."""
     rng = np.random.default_rng(5)
     t, errors = np.arange(17.0), {"smoothing": [], "line": [], "last": []}
     for _ in range(100):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from forecast_unc._typing import Array
-from forecast_unc.distributions.component import Component
+from forecast_unc.distributions.component import REACH, Component
 from forecast_unc.distributions.marginals import Flags, Marginals, bisect
 
 
@@ -14,8 +14,9 @@ def aggregate(marginals: Marginals, cor: Array, matrix: Array) -> tuple[Marginal
 
     Each component is aggregated on its own, to that of the same transform, mean and variance: of
     logs a lognormal (Fenton-Wilkinson), of identities the exact distribution, or with heavy tails
-    that of the same degrees of freedom. The widths of an
-    average are then scaled so that its variance is exact, and the correlations are those that
+    that of the same degrees of freedom. The widths of an average are then scaled so that its
+    variance is exact, or where steps have a bound within reach all is moved and stretched before
+    the bound so that mean and variance are, and the correlations are those that
     give the exact covariance of the aggregates. Rows of a single step need no approximation.
 
     Parameters
@@ -45,13 +46,16 @@ def aggregate(marginals: Marginals, cor: Array, matrix: Array) -> tuple[Marginal
     if (np.count_nonzero(matrix, axis=1) == 1).all():
         at = matrix.argmax(axis=1)
         factor = matrix[np.arange(len(matrix)), at]
-        parts = [c.picked(at).scaled(factor) for c in marginals.components]
-        return Marginals(parts), cor[np.ix_(at, at)]
+        alone = marginals.picked(at)
+        parts = [c.scaled(factor) for c in alone.components]
+        bounded = Marginals(parts, factor * alone.offset, factor * alone.lower)
+        return bounded, cor[np.ix_(at, at)]
     exact = matrix @ marginals.covariance(cor) @ matrix.T
     exact = 0.5 * (exact + exact.T)
     var = exact.diagonal()
     parts = [_matched(c, cor, matrix) for c in marginals.components]
-    if len(parts) > 1:
+    bitten = marginals.bitten.any()
+    if len(parts) > 1 and not bitten:
 
         def too_narrow(factor: Array) -> Flags:
             return Marginals([_stretched(c, factor) for c in parts]).variance() <= var
@@ -59,7 +63,9 @@ def aggregate(marginals: Marginals, cor: Array, matrix: Array) -> tuple[Marginal
         # Below 1, as the parts do not move as one; above by as little as their shapes differ.
         factor = bisect(too_narrow, np.full(len(var), 1e-6), np.full(len(var), 2.0))
         parts = [_stretched(c, factor) for c in parts]
-    result = Marginals(parts)
+    result = Marginals(parts, matrix @ marginals.offset, bounds(matrix, marginals.lower))
+    if bitten:
+        result = _above_bound(result, matrix @ marginals.mean(), var)
     return result, score_correlations(result, exact)
 
 
@@ -109,6 +115,46 @@ def _matched(component: Component, cor: Array, matrix: Array) -> Component:
     group = replace(component, weight=np.ones(len(matrix)), tail=tail)
     group = _of_moments(group, np.where(used, mean, 1.0), np.where(used, var, 1.0))
     return replace(group, weight=weight)
+
+
+def bounds(matrix: Array, lower: Array) -> Array:
+    """Lower bounds (g,) of ``matrix @ y``, matrix (g, h) not negative; -inf where there is none."""
+    free = np.isneginf(lower)
+    total = matrix @ np.where(free, 0.0, lower)
+    return np.where((matrix > 0) @ free, -np.inf, total)
+
+
+def _above_bound(marginals: Marginals, mean: Array, var: Array) -> Marginals:
+    r"""Distributions moved and stretched before the bound so that mean and variance are these.
+
+    .. math:: y = L + k \max(u(z) - u(z_0), 0)
+
+    with u the shape without the bound. Of all z_0, where y leaves the bound, one gives the ratio of
+    the variance to the square of the mean above L, and k the mean. Where the bound is out of reach
+    u is moved and stretched.
+    """
+    free = Marginals(marginals.components)
+    stretch = np.sqrt(var / free.variance())
+    ratio = (np.sqrt(var) / (mean - marginals.lower)) ** 2
+
+    def excess(start: Array) -> tuple[Array, Array]:
+        nodes, weights = free.nodes(start)
+        above = np.maximum(free.quantile(nodes) - free.quantile(start[:, None]), 0.0)
+        first = (weights * above).sum(axis=1)
+        return first, (weights * above**2).sum(axis=1)
+
+    def too_narrow(start: Array) -> Flags:
+        first, second = excess(start)
+        return second <= (1.0 + ratio) * first**2
+
+    lowest = np.full(len(mean), -REACH)
+    within = too_narrow(lowest)
+    start = bisect(too_narrow, lowest, np.full(len(mean), 3.0 * REACH))
+    factor = np.where(within, (mean - marginals.lower) / excess(start)[0], stretch)
+    bound = np.where(within, marginals.lower, 0.0) - factor * free.quantile(start[:, None])[:, 0]
+    offset = np.where(within, bound, mean - factor * free.mean())
+    parts = [c.scaled(factor) for c in marginals.components]
+    return Marginals(parts, offset, marginals.lower)
 
 
 def _of_moments(component: Component, mean: Array, var: Array) -> Component:

@@ -12,11 +12,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from forecast_unc._checks import check_whole
+from forecast_unc._checks import check_lower, check_whole
 from forecast_unc._random import RandomState, generator, one_seed
 from forecast_unc._typing import Array
 from forecast_unc.distributions import scores
-from forecast_unc.distributions.aggregation import aggregate, score_correlations
+from forecast_unc.distributions.aggregation import aggregate, bounds, score_correlations
 from forecast_unc.distributions.check import Check, MappedPaths, Paths, from_moments, from_scores
 from forecast_unc.distributions.checked import check_positive, check_symmetric, frozen, numbers
 from forecast_unc.distributions.component import Component
@@ -75,7 +75,7 @@ class Forecast:
         Name of the series.
     transform : PowerTransform, optional
         The scale on which the steps are jointly normal: log or Box-Cox, whose values are never
-        negative. By default that of y itself.
+        below its bound. By default that of y itself.
     paths : array_like of shape (h, n), optional
         Sample paths of the model, in units of y, of which ``mean`` and ``cov`` are the moments.
         They are what :meth:`sample` returns and :meth:`aggregate` adds up; all else is of the
@@ -171,13 +171,14 @@ class Forecast:
                 "For a logarithm pass PowerTransform(0.0)."
             )
         plain = transform.power is None
-        component, cor = Component(np.ones(h), transform, center, std), spread / scale
+        scale_map, offset = PowerTransform(transform.power), np.full(h, transform.lower)
+        component, cor = Component(np.ones(h), scale_map, center, std), spread / scale
         if mixture is not None:
-            component = Component(component.weight, transform, *mixture.shape())
+            component = Component(component.weight, scale_map, *mixture.shape())
             cor = score_correlations(
                 Marginals([replace(component, transform=PowerTransform())]), spread
             )
-        marginals = Marginals([component])
+        marginals = Marginals([component], None if plain else offset)
         self._settle(marginals, cor, (center, spread) if plain else None)
         self._mixture = mixture if plain else None
         if checked is not None and not plain:
@@ -197,6 +198,9 @@ class Forecast:
         The average of normal forecasts is normal, with the average mean and the average std; unlike
         a mixture of their distributions, it is no wider where they disagree. The mean is the
         average of the means in any case.
+
+        Of :meth:`censored` forecasts what lies before the bounds is averaged, and the average is
+        censored at the average of the bounds, without a bound where one has none.
 
         Parameters
         ----------
@@ -540,6 +544,42 @@ class Forecast:
         marginals = marginals if dof is None else marginals.with_dof(dof)
         return self._calibrated(marginals, cor)
 
+    def censored(self, lower: float) -> Forecast:
+        """Return the forecast of a series that is never below a bound.
+
+        What probability lies below the bound is put at it: max(y, lower) in the place of y. Where
+        the series is never below, no quantile is farther from what happens than before.
+
+        Parameters
+        ----------
+        lower : float
+            The bound, in units of y; -inf for none.
+
+        Returns
+        -------
+        Forecast
+            Mean, covariance and parts are those of the censored values, the parts with their
+            shares of the variance before; :meth:`check` is that of the forecast before.
+
+        Raises
+        ------
+        ValueError
+            If ``lower`` is not a number below inf.
+        Diverged
+            If a step is certain to be at the bound.
+
+        Examples
+        --------
+        >>> sales = Forecast(pd.RangeIndex(1), [1.0], [[4.0]]).censored(0.0)
+        >>> sales.interval(0.9).round(2)
+           lower  upper
+        0    0.0   4.29
+        >>> round(sales.mean.item(), 3), sales.median.item()
+        (1.396, 1.0)
+        """
+        check_lower(lower)
+        return self._bounded(np.full(len(self), float(lower)))
+
     def conformal(self, sizes: ArrayLike) -> Forecast:
         """Return the forecast whose bands are those of errors seen before.
 
@@ -643,8 +683,12 @@ class Forecast:
     def _aggregated(self, matrix: Array, labels: pd.Index[Any]) -> Forecast:
         """Forecast of ``matrix @ y``; see `aggregate`."""
         paths = None if self._sampler is None else MappedPaths(self._sampler, matrix)
-        if self._marginals.normal or self._mixture is not None or (matrix < 0).any():
-            return self._map(matrix, labels)._made(self._propagation, paths)
+        negative = bool((matrix < 0).any())
+        if self._marginals.normal or self._mixture is not None or negative:
+            result = self._map(matrix, labels)
+            if not negative:
+                result = result._bounded(bounds(matrix, self._marginals.lower))
+            return result._made(self._propagation, paths)
         marginals, cor = aggregate(self._marginals, self._cor, matrix)
         result = self._of(labels, marginals, cor, self._name)
         result._parts = self._mapped_parts(matrix)
@@ -725,9 +769,10 @@ class Forecast:
         index = self._index.delete(np.sort(at))
         if self._mixture is not None:
             known_now = self._mixture.conditioned(at, values, rest)
-            return Forecast(
+            free = Forecast(
                 index, known_now.mean, known_now.cov, name=self._name, mixture=known_now
             )
+            return free._bounded(self._marginals.lower[rest])
         check_positive(left, lambda at: _label(index, at))
         std = np.sqrt(left.diagonal())
         marginals = self._marginals.picked(rest).conditioned(gain @ z, std)
@@ -1000,7 +1045,8 @@ class Forecast:
                 "after `condition`, or the aggregate of an average have no sample paths."
             )
         (component,) = self._marginals.components
-        scores = component.normal_score(self._sampler(n_samples, seed))
+        paths = self._sampler(n_samples, seed) - self._marginals.offset
+        scores = component.normal_score(paths)
         check = from_scores(labels, scores, component.std, self._cor, _one_name(self._propagation))
         std = scores.std(axis=0)
         marginals = self._marginals.conditioned(scores.mean(axis=0), std)
@@ -1097,9 +1143,9 @@ class Forecast:
             raise Diverged(
                 f"cov must leave each step a positive, finite variance; got none at "
                 f"{self._label(at)}, where 95 % of y lie from {low:.3g} to {high:.3g}. The "
-                "transformed forecast has diverged, or is certain to be 0: ask for fewer steps, "
-                "difference the transformed series, or use no transform; if its values are this "
-                "large, divide the series by a constant.",
+                "transformed forecast has diverged, or is certain to be at its bound: ask for "
+                "fewer steps, difference the transformed series, or use no transform or bound; if "
+                "its values are this large, divide the series by a constant.",
                 step=at + 1,
             )
         for array in (self._cor, self._mean, self._cov):
@@ -1129,6 +1175,29 @@ class Forecast:
             make = partial(with_change, self._parts, "calibration", self._cov, changed._cov)
             changed._parts = Deferred(make)
         return changed
+
+    def _bounded(self, lower: Array) -> Forecast:
+        """Forecast censored at the bounds (h,), -inf for none; see `censored`."""
+        marginals = self._marginals.censored(lower)
+        if np.array_equal(marginals.lower, self._marginals.lower):
+            return self
+        near = bool(marginals.bitten.any())
+        moments = None if near else (self._mean, self._cov)
+        result = self._of(self._index, marginals, self._cor, self._name, moments)
+        result._made(self._propagation, None)._before = self
+        result._mixture = None if near else self._mixture
+        if self._paths is not None:
+            result._paths = np.maximum(self._paths, lower[:, None])
+        if self._parts is not None:
+            growth = result._std / self._std
+            result._parts = Deferred(partial(stretched, self._parts, np.outer(growth, growth)))
+        return result
+
+    def _width(self, coverage: float) -> Array:
+        """Widths of the central intervals without the bound, (h,)."""
+        reach = -ndtri(0.5 * (1 - coverage))
+        lower, upper = self._marginals.latent_quantile(np.array([[-reach, reach]])).T
+        return np.asarray(upper - lower)
 
     def _mapped_paths(self, matrix: Array) -> Array | None:
         """Paths of ``matrix @ y``, if those of y are kept."""

@@ -2,13 +2,16 @@ r"""Steps that are not normal: transformed normals, and averages of their quanti
 
 All steps hang on one normal vector z ~ N(0, R), a Gaussian copula, through increasing functions
 
-.. math:: y_t = q_t(z_t) = \sum_k w_{kt}\, g_k^{-1}(\mu_{kt} + \sigma_{kt} z_t)
+.. math:: y_t = q_t(z_t) = \max\Bigl(L_t,\;
+    b_t + \sum_k w_{kt}\, g_k^{-1}(\mu_{kt} + \sigma_{kt} z_t)\Bigr)
 
 in which component k is a normal forecast on its own scale, g_k the identity, log or Box-Cox, and
-the weights of each step add up to 1; a weight may be 0 at some steps. An identity may have the
-tails of Student's t, T(z_t) in the place of z_t. The quantile of y_t at probability p is q_t at the
-normal quantile of p. Moments and scores of identity and log are closed forms; those of Box-Cox and
-of heavy tails come from Gauss-Legendre quadrature over z and from Mehler's series over the steps.
+the weights of each step add up to 1; a weight may be 0 at some steps. The bound L, if there is one,
+has all the probability that would lie below it; b is what logs and powers are measured from. An
+identity may have the tails of Student's t, T(z_t) in the place of z_t. The quantile of y_t at
+probability p is q_t at the normal quantile of p. Moments and scores of identity and log are closed
+forms; those of Box-Cox, of heavy tails and at a bound within reach come from Gauss-Legendre
+quadrature over z and from Mehler's series over the steps.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,11 +45,20 @@ class Marginals:
         What is averaged, some of it at each step. Identities without heavy tails are merged into
         one, which loses nothing; the weights of each step are scaled to add up to 1; and what has
         no weight at a step is replaced there, whatever it was.
+    offset : ndarray of shape (h,), optional
+        b, what is added to the average; nothing by default.
+    lower : ndarray of shape (h,), optional
+        L, -inf where there is no bound; by default that of the components: b without identities.
     """
 
-    __slots__ = ("components",)
+    __slots__ = ("components", "lower", "offset", "start")
 
-    def __init__(self, components: Sequence[Component]) -> None:
+    def __init__(
+        self,
+        components: Sequence[Component],
+        offset: Array | None = None,
+        lower: Array | None = None,
+    ) -> None:
         total = sum(c.weight for c in components)
         used = [_known(c, c.weight / total) for c in components if c.weight.any()]
         plain = [c for c in used if c.transform.power is None and c.tail is None]
@@ -58,6 +70,14 @@ class Marginals:
             std = sum((w * c.std for w, c in zip(shares, plain, strict=True)), np.zeros(1))
             plain = [_known(Component(weight, plain[0].transform, mean, std), weight)]
         self.components = (*plain, *others)
+        self.offset = np.zeros(len(self)) if offset is None else offset
+        own = np.where(self._any(lambda c: c.transform.power is None), -np.inf, self.offset)
+        self.lower = own if lower is None else np.maximum(own, lower)
+        # The z at which q_t leaves a bound that its components do not have.
+        self.start = np.full(len(self), -np.inf)
+        if (bounded := self.lower > own).any():
+            scores = self.normal_score(np.where(bounded, self.lower, 0.0))
+            self.start = np.where(bounded, scores, -np.inf)
 
     def __len__(self) -> int:
         return len(self.components[0].mean)
@@ -66,22 +86,36 @@ class Marginals:
     def normal(self) -> bool:
         """Whether every step is normal."""
         only = self.components[0]
-        return len(self.components) == 1 and only.transform.power is None and only.tail is None
+        plain = len(self.components) == 1 and only.transform.power is None and only.tail is None
+        return plain and bool(np.isneginf(self.lower).all())
 
     @property
     def closed(self) -> Flags:
         """Whether the moments of each step need no quadrature, (h,)."""
-        return ~self._any(lambda c: not c.closed)
+        return ~(self._any(lambda c: not c.closed) | self.bitten)
+
+    @property
+    def bitten(self) -> Flags:
+        """Whether the bound of each step has a probability that counts, (h,)."""
+        return np.asarray(self.start > -REACH)
 
     def quantile(self, z: Array) -> Array:
         """Values q_t(z) at normal scores z, (h or 1, n); the same for all steps if of one row."""
-        return self._average(lambda c: c.quantile(z))
+        return np.maximum(self.latent_quantile(z), self.lower[:, None])
+
+    def latent_quantile(self, z: Array) -> Array:
+        """The same without the bound."""
+        return self.offset[:, None] + self._average(lambda c: c.quantile(z))
 
     def normal_score(self, y: Array) -> Array:
         """Largest z with q_t(z) <= y, of one y a step, (h,): the inverse of q_t.
 
         -inf where no value is as low, NaN where y is.
         """
+        return np.where(y < self.lower, -np.inf, self._latent_score(y - self.offset))
+
+    def _latent_score(self, y: Array) -> Array:
+        """The same of the average alone, without offset and bound."""
         scores = np.array([c.normal_score(y) for c in self.components])  # (k, h)
         used = np.array([c.weight > 0 for c in self.components])
         # Each component is at most y at the least of its scores, so their average is, too.
@@ -93,18 +127,27 @@ class Marginals:
         nothing = (high == -np.inf) | (np.isneginf(low) & ~unbounded) | np.isnan(y)
         end = np.where(nothing, 0.0, high)
         step = np.ones(len(y))
+
+        def average(z: Array) -> Array:
+            return self._average(lambda c: c.quantile(z[:, None]))[:, 0]
+
         low = np.where(nothing, -1.0, np.where(np.isneginf(low), end - step, low))
         # An identity takes every value, if far enough below what the others add.
-        while (above := ~nothing & ~same & (self.quantile(low[:, None])[:, 0] > y)).any():
+        while (above := ~nothing & ~same & (average(low) > y)).any():
             step = np.where(above, 2 * step, step)
             low = np.where(above, end - step, low)
-        z = bisect(lambda z: self.quantile(z[:, None])[:, 0] <= y, low, end)
+        z = bisect(lambda z: average(z) <= y, low, end)
         return np.where(same, high, np.where(nothing, -np.inf, z))
 
     def mean(self) -> Array:
         """Mean of each step, (h,); not finite where it is too large for a float."""
         with np.errstate(over="ignore"):
-            return self._average(Component.expectation)
+            latent = self.offset + self._average(Component.expectation)
+            if not self.bitten.any():
+                return latent
+            nodes, weights = self.nodes(self.start)
+            bitten = self._base + (weights * self._above(nodes)).sum(axis=1)
+            return np.where(self.bitten, bitten, latent)
 
     def covariance(self, cor: Array) -> Array:
         r"""Joint covariance of the steps, given the correlations R of z, (h, h).
@@ -121,9 +164,9 @@ class Marginals:
         .. math:: \operatorname{Cov}[y_t, y_u] = \sum_{n \ge 1} \rho^n c_n(t) c_n(u)
 
         What the N = 100 terms leave of the variance is taken for one more term, so that the
-        diagonal is the variance whatever N is. That is nothing unless y = 0 has a probability; then
+        diagonal is the variance whatever N is. That is nothing unless a y has a probability; then
         the covariance is off by 1e-4 of the product of the stds at correlations of .99 in absolute
-        value, by a few more beyond, and by 3e-3 if nearly all the probability is at zero.
+        value, by a few more beyond, and by 3e-3 if nearly all the probability is at that y.
 
         Parameters
         ----------
@@ -175,8 +218,8 @@ class Marginals:
         return covariance
 
     def atom(self, y: Array) -> Flags:
-        """Whether each y, (h,), is a single value of positive probability: 0, after Box-Cox."""
-        return np.asarray((y == 0) & ~self._any(lambda c: not c.transform.power))
+        """Whether each y, (h,), is a single value of positive probability: at the bound."""
+        return np.asarray((y == self.lower) & np.isfinite(self.normal_score(y)))
 
     def pit(self, y: Array) -> Array:
         """Probability of a value up to y, of one y a step, (h,)."""
@@ -187,8 +230,8 @@ class Marginals:
 
         .. math:: -\log\bigl(\varphi(z) / q'(z)\bigr), \quad q(z) = y
 
-        inf where y is impossible. At y = 0 the probability takes the place of the density if it is
-        positive, as it is for a Box-Cox transform.
+        inf where y is impossible. At the bound the probability takes the place of the density if it
+        is positive: not after a logarithm.
         """
         z = self.normal_score(y)
         finite = np.where(np.isfinite(z), z, 0.0)
@@ -206,7 +249,8 @@ class Marginals:
             \mathrm E|Y - y| - \tfrac12 \mathrm E|Y - Y'|
             = y (2F(y) - 1) + \mathrm E[Y] - 2\,\mathrm E[Y; Y \le y] - \mathrm E[Y (2F(Y) - 1)]
 
-        Every expectation is linear in q, hence the average of those of the components.
+        Every expectation is linear in q, hence the average of those of the components; from where q
+        leaves the bound on.
 
         References
         ----------
@@ -214,21 +258,34 @@ class Marginals:
         speed forecasting", QJRMS 141 (2015) 2289-2299, https://doi.org/10.1002/qj.2521
         """
         z = self.normal_score(y)
-        below = self._average(lambda c: c.partial_mean(z))
-        spread = self._average(Component.mean_difference)
-        return np.asarray(y * (2 * ndtr(z) - 1) + self.mean() - 2 * below - spread)
+        base = self._base
+
+        def partial(z: Array) -> Array:
+            own = self._average(lambda c: c.partial_mean(z))
+            return np.asarray(own + (self.offset - base) * ndtr(z))
+
+        below, spread = partial(z), self._average(Component.mean_difference)
+        if self.bitten.any():
+            from_start = partial(np.fmax(z, self.start)) - partial(self.start)
+            nodes, weights = self.nodes(self.start)
+            apart = (weights * self._above(nodes) * (2 * ndtr(nodes) - 1)).sum(axis=1)
+            below = np.where(self.bitten, from_start, below)
+            spread = np.where(self.bitten, apart, spread)
+        score = (y - base) * (2 * ndtr(z) - 1) + (self.mean() - base) - 2 * below - spread
+        return np.where(np.isnan(y), np.nan, score)
 
     def picked(self, at: Positions) -> "Marginals":
         """Distributions of the steps at the given positions."""
-        return Marginals([c.picked(at) for c in self.components])
+        parts = [c.picked(at) for c in self.components]
+        return Marginals(parts, self.offset[at], self.lower[at])
 
     def conditioned(self, mean: Array, std: Array) -> "Marginals":
         """Distributions once z is ``mean + std`` times a standard normal, (h,) each."""
-        return Marginals([c.conditioned(mean, std) for c in self.components])
+        return self._with([c.conditioned(mean, std) for c in self.components])
 
     def widened(self, factor: Array) -> "Marginals":
         """Distributions of ``factor`` (h,) times the stds."""
-        return Marginals([c.widened(factor) for c in self.components])
+        return self._with([c.widened(factor) for c in self.components])
 
     def with_dof(self, dof: float) -> "Marginals":
         """Distributions with these tails of Student's t where there are others, or none."""
@@ -243,11 +300,18 @@ class Marginals:
                 return replace(component, tail=StudentTail(dof, tail.mean, tail.std))
             return component
 
-        return Marginals([changed(component) for component in self.components])
+        return self._with([changed(component) for component in self.components])
 
     def shaped(self, tail: Tail) -> "Marginals":
         """Distributions with T(z) in the place of z."""
-        return Marginals([c.shaped(tail) for c in self.components])
+        return self._with([c.shaped(tail) for c in self.components])
+
+    def censored(self, lower: Array) -> "Marginals":
+        """Distributions with what lies below a bound (h,) at it."""
+        return Marginals(self.components, self.offset, np.maximum(lower, self.lower))
+
+    def _with(self, components: Sequence[Component]) -> "Marginals":
+        return Marginals(components, self.offset, self.lower)
 
     def _average(self, part: Callable[[Component], Array]) -> Array:
         """Weighted average over the components of ``part``, (h,) or (h, n)."""
@@ -277,21 +341,37 @@ class Marginals:
 
     def _quadrature(self) -> tuple[Array, Array, Array]:
         """Nodes z, and q(z) less its mean there, with the weights of N(0, 1) and without."""
+        nodes, weights = self.nodes(self.start)
+        deviation = self.quantile(nodes) - self.mean()[:, None]
+        return nodes, weights * deviation, deviation
+
+    @property
+    def _base(self) -> Array:
+        return np.where(self.bitten, self.lower, self.offset)
+
+    def _above(self, z: Array) -> Array:
+        """How far above the bound within reach, or the offset, the values at z are, (h, n)."""
+        return self.quantile(z) - self._base[:, None]
+
+    def nodes(self, start: Array) -> tuple[Array, Array]:
+        """Nodes and weights (h, n) of the integral over N(0, 1), between the kinks of each q.
+
+        One of them is at ``start`` (h,), -inf for none.
+        """
         bounds = (c.bounds() for c in self.components)
         starts, peaks = (np.array(b) for b in zip(*bounds, strict=True))  # (k, h)
         used = np.array([c.weight > 0 for c in self.components])
         starts, peaks = np.where(used, starts, -np.inf), np.where(used, peaks, -np.inf)
-        end = peaks.max(axis=0) + REACH
-        kinks, start = np.sort(np.clip(starts, -REACH, end), axis=0).T, np.full_like(end, -REACH)
+        end = np.maximum(peaks.max(axis=0), start) + REACH
+        if np.isfinite(start).any():
+            starts = np.vstack([starts, start])
+        kinks, low = np.sort(np.clip(starts, -REACH, end), axis=0).T, np.full_like(end, -REACH)
         corners = [c.tail.corners() for c in self.components if c.tail is not None]
         jumps = [each for each in corners if each is not None]
         if jumps:
-            breaks = divided(start, end, np.column_stack([kinks, *jumps]))
-            nodes, weights = panels(breaks, FEW_NODES)
-        else:
-            nodes, weights = panels(np.column_stack([start, kinks, end]))
-        deviation = self.quantile(nodes) - self.mean()[:, None]
-        return nodes, weights * deviation, deviation
+            breaks = divided(low, end, np.column_stack([kinks, *jumps]))
+            return panels(breaks, FEW_NODES)
+        return panels(np.column_stack([low, kinks, end]))
 
     def _mehler(self) -> Callable[[Array], Array]:
         """Covariance of the average as a power series in the correlations."""

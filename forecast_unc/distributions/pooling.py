@@ -78,7 +78,8 @@ def pool(members: Sequence[Member], weights: Array) -> tuple[Marginals, Array]:
         R_{tu} \propto \sum_k \sqrt{w_{kt} w_{ku}}\, s_{kt} s_{ku} (R_k)_{tu}
 
     with s_k the std of member k in units of y, and R scaled to a diagonal of ones. Each term is a
-    Schur product of positive semidefinite matrices, hence so is R.
+    Schur product of positive semidefinite matrices, hence so is R. Of members with bounds q_k is
+    what it is without them, and the average has the average of the bounds.
 
     Parameters
     ----------
@@ -105,7 +106,9 @@ def pool(members: Sequence[Member], weights: Array) -> tuple[Marginals, Array]:
     roots = roots / np.sqrt((roots**2).sum(axis=0))
     cor = joined(roots, [m.cor for m in members])
     np.fill_diagonal(cor, 1.0)
-    return Marginals(components), cor
+    offset = _averaged(weights, [m.marginals.offset for m in members])
+    lower = _averaged(weights, [m.marginals.lower for m in members])
+    return Marginals(components, offset, lower), cor
 
 
 def joined(roots: Array, matrices: Sequence[Array]) -> Array:
@@ -117,6 +120,15 @@ def joined(roots: Array, matrices: Sequence[Array]) -> Array:
         block = np.ix_(at, at)
         total[block] += np.outer(root[at], root[at]) * matrix[block]
     return total
+
+
+def _averaged(weights: Array, rows: Sequence[Array]) -> Array:
+    """Weighted averages of rows, -inf where one with a weight is; exact where all are the same."""
+    values = np.array([_extended(row, weights.shape[1]) for row in rows])
+    first = np.where(weights > 0, values, -np.inf).max(axis=0)
+    used = (weights > 0) & (values != first)
+    apart = np.subtract(values, first, out=np.zeros_like(values), where=used)
+    return np.asarray(first + (weights * apart).sum(axis=0))
 
 
 def _used(weights: Array, rows: Sequence[Array]) -> Array:

@@ -1,4 +1,4 @@
-"""Nonlinear transforms of the values: logarithm and Box-Cox."""
+"""Nonlinear transforms of the values: logarithm and Box-Cox, from a lower bound on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,33 +7,39 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize_scalar
-from scipy.special import boxcox, xlog1py
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import boxcox, log_ndtr, xlog1py
 from scipy.stats import boxcox_llf
 
 from forecast_unc._typing import Array
+
+_LEAST_CENSORED = 0.01  # below, levels of values at the bound are 100 or more away from all others
 
 
 @dataclass(frozen=True)
 class PowerTransform:
     r"""Logarithm, Box-Cox transform or identity.
 
-    .. math:: x = (y^\lambda - 1)/\lambda, \qquad y = \max(\lambda x + 1, 0)^{1/\lambda}
+    .. math::
 
-    with x = log y at :math:`\lambda = 0`. A normal x below :math:`-1/\lambda` stands for y = 0, so
-    y is never negative.
+        x = ((y - L)^\lambda - 1)/\lambda, \qquad y = L + \max(\lambda x + 1, 0)^{1/\lambda}
+
+    with x = log(y - L) at :math:`\lambda = 0`. A normal x below :math:`-1/\lambda` stands for
+    y = L, and y is never below it.
 
     Parameters
     ----------
     power : float or None, default=None
         The exponent, 0 or from 1e-9 to 1; 0 is the logarithm, None the identity. The nearer to 0,
-        the faster the spread grows with the level.
+        the faster the spread grows with the level; 1/2 is the square root.
+    lower : float, default=0.0
+        L: what y is measured from, and never below. The identity has no bound.
 
     Raises
     ------
     ValueError
         If ``power`` is something else. Below 0, y would have no mean; above 1, the spread would
-        shrink as the level grows.
+        shrink as the level grows. Or if ``lower`` is not finite.
 
     References
     ----------
@@ -49,8 +55,13 @@ class PowerTransform:
     """
 
     power: float | None = None
+    lower: float = 0.0
 
     def __post_init__(self) -> None:
+        if not np.isfinite(self.lower):
+            raise ValueError(
+                f"lower must be finite; got {self.lower!r}. Transforms are measured from it."
+            )
         if self.power is None:
             return
         # Smaller powers are the logarithm to a float's digits, but for overflowing 1 / power.
@@ -61,13 +72,18 @@ class PowerTransform:
             )
 
     @classmethod
-    def fit(cls, y: Array) -> Self:
-        """Box-Cox transform of maximum likelihood, its power in [0, 1].
+    def fit(cls, y: Array, lower: float = 0.0) -> Self:
+        r"""Box-Cox transform of maximum likelihood, its power in [0, 1].
+
+        Values at the bound are censored: each has the probability of all x from
+        :math:`-1/\lambda` down, and the more of them there are, the farther the power is from 0.
 
         Parameters
         ----------
         y : ndarray of shape (n,)
-            Positive values; NaN is left out.
+            Values, none below ``lower``; NaN is left out.
+        lower : float, default=0.0
+            The bound.
 
         Returns
         -------
@@ -77,27 +93,38 @@ class PowerTransform:
         Raises
         ------
         ValueError
-            If a value is not positive, or all are the same.
+            If a value is below the bound, or those above it are all the same.
+
+        References
+        ----------
+        D. J. Poirier, "The use of the Box-Cox transformation in limited dependent variable models",
+        JASA 73 (1978) 284-287, https://doi.org/10.1080/01621459.1978.10481569
 
         Examples
         --------
         >>> PowerTransform.fit(np.exp(np.linspace(0, 5, 50)))
         PowerTransform(power=0.0...)
         """
-        PowerTransform(0.0).check(y)
-        known = y[~np.isnan(y)]
+        PowerTransform(1.0, lower).check(y)
+        known = y[~np.isnan(y)] - lower
+        n_at = int((known == 0.0).sum())
+        known = known[known > 0.0]
         if known.size == 0 or known.min() == known.max():
-            got = "none" if known.size == 0 else f"{known[0]:g} throughout"
+            got = "none" if known.size == 0 else f"{lower + known[0]:g} throughout"
+            got = f"{got} above {lower:g}" if n_at else got
             raise ValueError(
                 f"y must hold different values to fit a Box-Cox transform; got {got}. "
                 "Use no transform."
             )
 
         def loss(power: float) -> float:
+            if n_at:
+                return _censored_loss(power, known, n_at)
             return -float(boxcox_llf(power, known))
 
-        inner = float(minimize_scalar(loss, bounds=(0.0, 1.0), method="bounded").x)
-        return cls(min((0.0, inner, 1.0), key=loss))  # the search never reaches an end
+        low = _LEAST_CENSORED if n_at else 0.0
+        inner = float(minimize_scalar(loss, bounds=(low, 1.0), method="bounded").x)
+        return cls(min((low, inner, 1.0), key=loss), lower)  # the search never reaches an end
 
     def check(self, y: Array, time: Callable[[int], str] | None = None) -> None:
         """Raise unless all values can be transformed.
@@ -117,7 +144,9 @@ class PowerTransform:
         if self.power is None:
             return
         name, rule = ("log", "positive") if self.power == 0 else ("Box-Cox", "nonnegative")
-        wrong = y <= 0 if self.power == 0 else y < 0
+        if self.lower != 0.0:
+            rule = f"{'above' if self.power == 0 else 'not below'} {self.lower:g}"
+        wrong = y <= self.lower if self.power == 0 else y < self.lower
         if wrong.any():
             at = int(wrong.argmax())
             place = f"position {at}" if time is None else time(at)
@@ -127,7 +156,7 @@ class PowerTransform:
             )
 
     def forward(self, y: ArrayLike) -> Array:
-        """Transformed values; -inf below zero, and of a logarithm at zero.
+        """Transformed values; -inf below the bound, and of a logarithm at it.
 
         Parameters
         ----------
@@ -141,10 +170,11 @@ class PowerTransform:
         values = np.asarray(y, dtype=np.float64)
         if self.power is None:
             return values.copy()
-        return np.where(values < 0, -np.inf, boxcox(np.maximum(values, 0.0), self.power))
+        above = values - self.lower
+        return np.where(above < 0, -np.inf, boxcox(np.maximum(above, 0.0), self.power))
 
     def inverse(self, x: ArrayLike) -> Array:
-        """Values of transformed ones; never negative, unless this is the identity.
+        """Values of transformed ones; never below the bound, unless this is the identity.
 
         Parameters
         ----------
@@ -159,14 +189,10 @@ class PowerTransform:
         values = np.asarray(x, dtype=np.float64)
         if self.power is None:
             return values.copy()
-        with np.errstate(over="ignore"):
-            if self.power == 0:
-                return np.asarray(np.exp(values))
-            base = np.maximum(self.power * values, -1.0)
-            return np.asarray(np.exp(xlog1py(1 / self.power, base)))
+        return np.asarray(self.lower + self._above(values))
 
     def slope(self, x: ArrayLike) -> Array:
-        """Derivative of :meth:`inverse`: y^(1 - power), and 0 where y stays at 0.
+        """Derivative of :meth:`inverse`: (y - L)^(1 - power), and 0 where y stays at L.
 
         Parameters
         ----------
@@ -180,4 +206,42 @@ class PowerTransform:
         values = np.asarray(x, dtype=np.float64)
         if self.power is None:
             return np.ones_like(values)
-        return np.where(self.power * values > -1, self.inverse(values) ** (1 - self.power), 0.0)
+        return np.where(self.power * values > -1, self._above(values) ** (1 - self.power), 0.0)
+
+    def _above(self, values: Array) -> Array:
+        """How far above the bound the values of transformed ones are."""
+        power = self.power or 0.0
+        with np.errstate(over="ignore"):
+            if power == 0:
+                return np.asarray(np.exp(values))
+            return np.asarray(np.exp(xlog1py(1 / power, np.maximum(power * values, -1.0))))
+
+
+def _censored_loss(power: float, y: Array, n_at: int) -> float:
+    r"""Negative log likelihood of a power with so many values at the bound, over mean and std.
+
+    .. math::
+
+        -\sum_{i=1}^n \log\bigl[\tau \varphi(\tau u_i - \gamma) y_i^{\lambda - 1} / s\bigr]
+        - n_0 \log\Phi(\tau e - \gamma), \qquad
+        u_i = (x_i - \bar x) / s, \quad e = (-1/\lambda - \bar x) / s
+
+    with s the std of x and u of mean :math:`\gamma / \tau` and std :math:`1 / \tau` before it is
+    censored; convex in both (R. J. Olsen, "Note on the uniqueness of the maximum likelihood
+    estimator for the Tobit model", Econometrica 46 (1978) 1211-1215).
+    """
+    log_y = np.log(y) - np.log(y).mean()  # in units of the geometric mean
+    x = np.asarray(boxcox(np.exp(log_y), power))
+    end, ratio = float((-1 / power - x.mean()) / x.std()), n_at / len(y)
+
+    def loss(parameters: Array) -> tuple[float, Array]:
+        gamma, tau = parameters[0], np.exp(parameters[1])
+        edge = tau * end - gamma
+        tail = log_ndtr(edge)
+        mills = ratio * np.exp(-0.5 * edge**2 - 0.5 * np.log(2 * np.pi) - tail)
+        value = 0.5 * (tau**2 + gamma**2) - parameters[1] - ratio * tail
+        slope = np.array([gamma + mills, tau**2 - 1.0 - mills * tau * end])
+        return float(value), slope
+
+    best = minimize(loss, np.zeros(2), jac=True, method="BFGS")
+    return float(len(y) * (best.fun + np.log(x.std())) - (power - 1.0) * log_y.sum())

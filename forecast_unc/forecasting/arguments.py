@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from forecast_unc._checks import check_whole
+from forecast_unc._checks import check_lower, check_whole
 from forecast_unc._random import RandomState
 from forecast_unc.forecasting.noises import NOISES, Noise
 from forecast_unc.forecasting.pooled_prior import PooledPrior
@@ -22,6 +22,9 @@ from forecast_unc.series.history import History
 
 Auto = Literal["auto"]
 
+# One may be an error, or a difference that happens to be 0.
+_FEWEST_ZEROS = 2
+
 
 @dataclass(frozen=True, eq=False)
 class Arguments:
@@ -31,7 +34,8 @@ class Arguments:
     lags: Auto | int | Sequence[int]
     differences: Auto | int | Sequence[int]
     seasonal_period: Auto | int | Sequence[int] | None
-    transform: Literal["auto", "log", "boxcox"] | None
+    transform: Literal["auto", "log", "sqrt", "boxcox"] | None
+    lower: float | None
     prior_mean: Literal["auto", "zero", "last", "seasonal"]
     calendar: Calendar
     max_train: int | None
@@ -54,7 +58,7 @@ class Arguments:
                     f"{given!r}. Use None for a series without a season."
                 )
         for name, value, allowed in (
-            ("transform", self.transform, ("auto", None, "log", "boxcox")),
+            ("transform", self.transform, ("auto", None, "log", "sqrt", "boxcox")),
             ("prior_mean", self.prior_mean, ("auto", "zero", "last", "seasonal")),
             ("noise", self.noise, NOISES),
             ("calibrate", self.calibrate, ("auto", False, True, "conformal")),
@@ -64,6 +68,8 @@ class Arguments:
                     f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}. "
                     "Leave it out if unsure."
                 )
+        if self.lower is not None:
+            check_lower(self.lower)
         if not is_auto(self.calendar):
             check_calendar(self.calendar)
         if self.max_train is not None:
@@ -122,6 +128,14 @@ class Arguments:
         if is_auto(self.seasonal_period):
             return seasons_in(history.y, seasonal_periods(history.index))
         return tuple(sorted(set(as_lags("seasonal_period", self.seasonal_period, upto=False))))
+
+    def bound(self, history: History) -> float:
+        """The lower bound: that given, or 0 for zeros without a value below; -inf for none."""
+        if self.lower is not None:
+            return float(self.lower)
+        zeros = int((history.y == 0.0).sum())
+        count = is_auto(self.lags) and zeros >= _FEWEST_ZEROS and np.nanmin(history.y) == 0.0
+        return 0.0 if count else -np.inf
 
 
 def is_auto(value: object) -> TypeGuard[Auto]:

@@ -223,8 +223,8 @@ def _widths_and_tails(
     for forecast, width, tail in zip(forecasts, widths, tails, strict=True):
         if forecast is not None:
             first = forecast.first(steps)
-            h, band = len(first), first.interval(0.95).to_numpy()
-            width[:h] = band[:, 1] - band[:, 0]
+            h = len(first)
+            width[:h] = first._width(0.95)  # at a bound a band is narrow without being precise
             median = first.median.to_numpy()
             tail[:h] = (first.mean.to_numpy() > _TAIL * median) & (median > 0)
     return widths, tails

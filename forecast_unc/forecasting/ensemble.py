@@ -17,7 +17,7 @@ from forecast_unc.forecasting.averaging import Averaged, Averaging, as_far_as_th
 from forecast_unc.forecasting.calibration import calibration, conformal, rolling_errors
 from forecast_unc.forecasting.members import Member, MemberSpecification, fit_member
 from forecast_unc.forecasting.recursion import Method
-from forecast_unc.forecasting.resolution import Resolution
+from forecast_unc.forecasting.resolution import Resolution, check_above
 from forecast_unc.forecasting.rolling import rolling_origins
 from forecast_unc.forecasting.specification import Calibrate
 from forecast_unc.series.history import Ahead, History
@@ -54,6 +54,8 @@ class Ensemble:
         Whether bands are as wide as errors inside the training part say.
     trained : tuple of FittedModel or SmoothingModel
         The same models at the end of what they have learned from: those errors' source.
+    lower : float, default=-inf
+        The bound at which forecasts are censored.
     """
 
     history: History
@@ -63,6 +65,7 @@ class Ensemble:
     periods: tuple[int, ...]
     calibrate: Calibrate
     trained: tuple[Member, ...]
+    lower: float = -np.inf
 
     @classmethod
     def fit(cls, resolution: Resolution, history: History, earlier: Self | None = None) -> Self:
@@ -75,8 +78,8 @@ class Ensemble:
         models, refused = _those_that_can(
             resolution.specifications, lambda one: fit_member(one, history, known), lambda one: one
         )
-        averaging, periods = resolution.averaging, resolution.periods
-        return cls(history, models, averaging, refused, periods, resolution.calibrate, models)
+        rest = resolution.averaging, refused, resolution.periods, resolution.calibrate, models
+        return cls(history, models, *rest, resolution.lower)
 
     @property
     def weights(self) -> Array:
@@ -85,15 +88,17 @@ class Ensemble:
 
     def extend(self, history: History) -> Self:
         """The models with the posteriors of a longer history; see `FittedModel.extend`."""
+        check_above(history, self.lower)
         longer = self._each(history, lambda model: model.extend(history))
         return replace(longer, trained=longer.models)
 
     def at(self, history: History) -> Self:
         """The models at the end of another history, with nothing learned."""
+        check_above(history, self.lower)
         return self._each(history, lambda model: model.at(history))
 
     def forecast(self, ahead: Ahead, method: Method) -> Forecast:
-        """The averaged forecast.
+        """The averaged forecast, censored at the bound if there is one.
 
         The weights and the calibration are those of the exact forecasts whatever the method, so
         that methods can be compared.
@@ -109,6 +114,10 @@ class Ensemble:
         -------
         Forecast
         """
+        return self._uncensored(ahead, method).censored(self.lower)
+
+    def _uncensored(self, ahead: Ahead, method: Method) -> Forecast:
+        """The averaged forecast before the bound: what errors and widths are taken from."""
         steps, given = len(ahead.index), ahead.exog.shape[1] > 0
         ahead, horizon = self.horizon(ahead)
         # one generator for all would have its numbers depend on the horizon

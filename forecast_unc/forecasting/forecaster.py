@@ -63,10 +63,16 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     seasonal_period : "auto", int, tuple of int or None, default="auto"
         Seasonal periods, in observations. "auto" takes those of the index's frequency (24 and
         168 for hours, 12 for months, ...) that the data show.
-    transform : {"auto", None, "log", "boxcox"}, default="auto"
-        Taken first; then quantiles are exact, the mean is in closed form or by quadrature, and
-        nothing is negative. A logarithm for spreads that grow with the level; Box-Cox, its
-        power by maximum likelihood, for those that grow more slowly.
+    transform : {"auto", None, "log", "sqrt", "boxcox"}, default="auto"
+        Taken first, of y less `lower`; then quantiles are exact, the mean is in closed form or by
+        quadrature, and nothing is below `lower`, or negative without one. A logarithm for spreads
+        that grow with the level, of values above the bound; the square root, for counts, or
+        Box-Cox, its power by maximum likelihood, for those that grow more slowly, of zeros too.
+    lower : float, optional
+        What the series is never below: 0 for sales. Forecasts are censored there: what probability
+        would lie below is put at it, so that no quantile, sample or mean is below. By default 0
+        with ``lags="auto"`` where two values or more are 0 and none is negative, as `choices_`
+        says, else none; ``-np.inf`` for none.
     prior_mean : {"auto", "zero", "last", "seasonal"}, default="auto"
         What the regressor learns the deviation from: nothing, the previous value, or that of
         a season ago (of several periods the shortest). The lag has to be among `lags`.
@@ -133,7 +139,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         *,
         differences: Literal["auto"] | int | Sequence[int] = "auto",
         seasonal_period: Literal["auto"] | int | Sequence[int] | None = "auto",
-        transform: Literal["auto", "log", "boxcox"] | None = "auto",
+        transform: Literal["auto", "log", "sqrt", "boxcox"] | None = "auto",
+        lower: float | None = None,
         prior_mean: Literal["auto", "zero", "last", "seasonal"] = "auto",
         calendar: Calendar = "auto",
         max_train: int | None = None,
@@ -147,6 +154,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         self.differences = differences
         self.seasonal_period = seasonal_period
         self.transform = transform
+        self.lower = lower
         self.prior_mean = prior_mean
         self.calendar = calendar
         self.max_train = max_train
@@ -401,6 +409,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             origin = f"of {', '.join(map(str, suggested)) or 'none'} that the index suggests"
         seen = ", ".join(map(str, ensemble.periods)) or "none"
         lines = [f"seasonal period {seen}: {origin}", *ensemble.bands()]
+        if np.isfinite(ensemble.lower):
+            why = "some values are 0 and none is below; lower=-inf for no bound"
+            why = why if self.lower is None else "as given"
+            lines.append(f"lower {ensemble.lower:g}: {why}")
         for model, weight in zip(ensemble.models, ensemble.weights, strict=True):
             by_width = ensemble.averaging.by_width and len(ensemble.models) > 1
             label = f"1 / width^{POWER:g}" if by_width else f"{weight:.2f}"

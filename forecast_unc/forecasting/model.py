@@ -430,7 +430,7 @@ def _standardized(
 ) -> tuple[PowerTransform, Past, Differencing]:
     """The transform of a history, its levels, and their standardized differences."""
     _check_rows(specification, history)
-    transform = fitted_transform(specification.transform, history)
+    transform = fitted_transform(specification.transform, specification.origin, history)
     past = _past(specification, transform, history)
     differencing = Differencing.fit(past.levels, specification.differences)
     if differencing.scale <= 1e-12 * np.nanmax(np.abs(past.levels)):
@@ -477,13 +477,15 @@ def _check_rows(specification: Specification, history: History) -> None:
         )
 
 
-def fitted_transform(kind: str | None, history: History) -> PowerTransform:
+def fitted_transform(kind: str | None, origin: float, history: History) -> PowerTransform:
     """The nonlinear transform of a history, checked.
 
     Parameters
     ----------
-    kind : {None, "log", "boxcox"}
+    kind : {None, "log", "sqrt", "boxcox"}
         Which.
+    origin : float
+        What values are measured from.
     history : History
         The series.
 
@@ -496,18 +498,10 @@ def fitted_transform(kind: str | None, history: History) -> PowerTransform:
     ValueError
         If a value cannot be transformed.
     """
-    values = history.y
-    if kind == "boxcox":
-        if np.nanmin(values) <= 0:
-            raise ValueError(
-                f"y must be positive for transform='boxcox'; got {np.nanmin(values):g} at "
-                f"{history.time(int(np.nanargmin(values)))}. Use no transform, or add "
-                "a constant to y."
-            )
-        return PowerTransform.fit(values)
-    transform = PowerTransform(0.0) if kind == "log" else PowerTransform()
-    transform.check(values, history.time)
-    return transform
+    powers = {None: None, "log": 0.0, "sqrt": 0.5, "boxcox": 1.0}
+    transform = PowerTransform(powers[kind], origin)
+    transform.check(history.y, history.time)
+    return PowerTransform.fit(history.y, origin) if kind == "boxcox" else transform
 
 
 def _past(specification: Specification, transform: PowerTransform, history: History) -> Past:

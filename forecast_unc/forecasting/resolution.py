@@ -47,6 +47,7 @@ class Resolution:
     averaging: Averaging
     periods: tuple[int, ...]
     calibrate: Calibrate
+    lower: float = -np.inf
 
 
 def resolve(arguments: Arguments, history: History) -> Resolution:
@@ -68,15 +69,23 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
     ValueError
         If the arguments do not suit the series.
     """
-    periods = arguments.periods(history)
+    periods, lower = arguments.periods(history), arguments.bound(history)
+    check_above(history, lower)
+    origin = lower if np.isfinite(lower) else 0.0
     if not is_auto(arguments.lags):
         specification = _given(arguments, history, periods)
         specification = _with_prior(specification, arguments.prior, history)
-        return Resolution((specification,), Averaging(), periods, plain(arguments.calibrate, False))
+        specification = replace(specification, origin=origin)
+        calibrate = plain(arguments.calibrate, False)
+        return Resolution((specification,), Averaging(), periods, calibrate, lower)
     n_observed = int((~np.isnan(history.y)).sum())
     found: dict[tuple[str, str], Specification] = {}
     for candidate in candidates(
-        history.y, periods, arguments.transform is not None, history.exog.shape[1] > 0
+        history.y - origin,
+        periods,
+        arguments.transform is not None,
+        history.exog.shape[1] > 0,
+        bounded=bool(np.isfinite(lower)),
     ):
         if candidate.rows is None and not _has_reduced_rank(arguments):
             continue
@@ -84,18 +93,18 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
             _completed(arguments, candidate, history, periods), arguments.prior, history
         )
         key = (f"{chosen.described()}, {chosen.max_train}", repr(chosen.regressor.get_params()))
-        found.setdefault(key, chosen)
-    smooth = _smoothing(arguments, history, periods)
+        found.setdefault(key, replace(chosen, origin=origin))
+    smooth = _smoothing(arguments, history, periods, origin)
     by_width, widest = averaging(n_observed, bool(periods))
     season = periods[0] if periods else 0
     look_ahead = int(np.clip(3 * season // 2, LOOK_AHEAD, MOST_AHEAD))
     rule = Averaging(by_width, widest, look_ahead)
     calibrate = plain(arguments.calibrate, arguments.noise == "process")
-    return Resolution((*found.values(), *smooth), rule, periods, calibrate)
+    return Resolution((*found.values(), *smooth), rule, periods, calibrate, lower)
 
 
 def _smoothing(
-    arguments: Arguments, history: History, periods: tuple[int, ...]
+    arguments: Arguments, history: History, periods: tuple[int, ...], origin: float
 ) -> tuple[SmoothingSpecification, ...]:
     """Exponential smoothing, where nothing was given that it cannot have."""
     own = arguments.regressor is None and arguments.noise == "process" and arguments.prior is None
@@ -103,12 +112,25 @@ def _smoothing(
     free = own and all(is_auto(getattr(arguments, name)) for name in names)
     if not free or history.exog.shape[1] or history.stds.any():
         return ()
-    found = smoothed(history.y, periods)
-    if not is_auto(arguments.transform):
-        found = tuple(one for one in found if one.transform == arguments.transform)
+    found = smoothed(history.y - origin, periods)
+    given = arguments.transform
+    if given != "auto":
+        found = (found[0]._replace(transform=given),) if found else ()
     return tuple(
-        SmoothingSpecification(one.period, one.transform, one.rows, one.why) for one in found
+        SmoothingSpecification(one.period, one.transform, one.rows, one.why, origin)
+        for one in found
     )
+
+
+def check_above(history: History, lower: float) -> None:
+    """Raise unless no value of a history is below a bound."""
+    below = history.y < lower
+    if below.any():
+        at = int(below.argmax())
+        raise ValueError(
+            f"lower must be at most every value of y; got {lower:g}, and y is {history.y[at]:g} "
+            f"at {history.time(at)}. Take a smaller one, or lower=-np.inf for none."
+        )
 
 
 def _with_prior(

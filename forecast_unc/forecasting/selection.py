@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from forecast_unc._typing import Array
+from forecast_unc.distributions.power import PowerTransform
 
 # Figures where one is on record; the others are choices, which keep the frequencies apart.
 
@@ -35,6 +36,11 @@ _SEASONAL_SIGNIFICANCE = -1.0
 # cycles more or fewer: the .001 of an F(2, 12). On 1118 series of M3, M4, tourism and NN5 nothing
 # was found that the changes did not show, in 600 of white noise and random walks nothing at all.
 _CYCLES, _STANDS_OUT, _BESIDE = 8, 13.0, np.array([-4, -3, -2, 2, 3, 4])
+# Values with zeros have a candidate of square roots where the likelihood takes a power nearer to a
+# logarithm, which zeros do not have. 22 monthly tourism series, 4 origins: MASE - .040, standard
+# error .014, CRPS - 1.7 %, .5, MSIS - 4.3 %, 2.2, coverage of 95 % from .897 to .920. With powers
+# above 1/2, 36 daily series of NN5: MASE + .022, .008, CRPS + 1.2 %, .5.
+_MOST_ROOT = 0.5
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class Candidate:
         Past values used as inputs.
     differences : tuple of int
         Lags of the differences taken first.
-    transform : {None, "log", "boxcox"}
+    transform : {None, "log", "sqrt", "boxcox"}
         Nonlinear transform of the values.
     prior_mean : {"zero", "last", "seasonal"}
         What the regressor learns the deviation from.
@@ -68,7 +74,7 @@ class Candidate:
 
     lags: tuple[int, ...]
     differences: tuple[int, ...]
-    transform: Literal["log", "boxcox"] | None
+    transform: Literal["log", "sqrt", "boxcox"] | None
     prior_mean: Literal["zero", "last", "seasonal"]
     calendar: Literal["fourier"] | None
     prior: Literal["weak", "shrunk"]
@@ -153,7 +159,11 @@ def lags_for(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def candidates(
-    y: Array, periods: tuple[int, ...], transform: bool = True, regressors: bool = False
+    y: Array,
+    periods: tuple[int, ...],
+    transform: bool = True,
+    regressors: bool = False,
+    bounded: bool = False,
 ) -> tuple[Candidate, ...]:
     """The candidates to average for a series, simplest first.
 
@@ -167,6 +177,8 @@ def candidates(
         Whether there may be one; then positive values have specifications with a logarithm.
     regressors : bool, default=False
         Whether there are any. They belong to the levels: of the changes they explain little.
+    bounded : bool, default=False
+        Whether 0 is a bound of the values; then those with zeros may have square roots.
 
     Returns
     -------
@@ -175,6 +187,11 @@ def candidates(
     n = int((~np.isnan(y)).sum())
     log: Literal["log"] | None = "log" if transform and np.nanmin(y, initial=np.inf) > 0 else None
     kinds = _kinds(n, periods, log)
+    if transform and bounded and len(periods) == 1 and _takes_roots(y, periods[0]):
+        why = "changes of square roots, which zeros have, without a drift"
+        kinds = kinds._replace(
+            relative=(replace(kinds.changes, transform="sqrt", bias=None, why=why),)
+        )
     if regressors:
         raw = replace(kinds.levels, transform=None, why="levels, which the regressors explain")
         recent: tuple[Candidate, ...] = (raw, kinds.levels) if log else (raw,)
@@ -182,6 +199,16 @@ def candidates(
         recent = _recent(n, periods, kinds)
     most = max(kind.rows for kind in recent if kind.rows is not None)
     return recent if n <= _LONG * most else (*recent, *_whole(n, periods, kinds, regressors))
+
+
+def _takes_roots(y: Array, period: int) -> bool:
+    """Whether a series with zeros has square roots: of weeks and years alone."""
+    above = y[y > 0]
+    zeros = np.nanmin(y) == 0 and len(above) > 0 and above.min() < above.max()
+    if not zeros or not _SHORT_SEASON <= period < _DAY:  # others were not measured
+        return False
+    power = PowerTransform.fit(y).power
+    return power is not None and power < _MOST_ROOT
 
 
 class _Kinds(NamedTuple):
@@ -291,7 +318,7 @@ class Smoothed(NamedTuple):
     """Exponential smoothing for a series."""
 
     period: int  # 1 for none
-    transform: Literal["log"] | None
+    transform: Literal["log", "sqrt", "boxcox"] | None
     rows: int
     why: str
 

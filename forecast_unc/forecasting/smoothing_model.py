@@ -35,18 +35,21 @@ class SmoothingSpecification:
     ----------
     period : int
         Of the season; 1 for none.
-    transform : {None, "log"}
+    transform : {None, "log", "sqrt", "boxcox"}
         Nonlinear transform of the values.
     max_train : int
         The most values, the last ones.
     why : str
         The reason for it, a few words.
+    origin : float, default=0.0
+        What the transform measures values from.
     """
 
     period: int
-    transform: Literal["log"] | None
+    transform: Literal["log", "sqrt", "boxcox"] | None
     max_train: int
     why: str
+    origin: float = 0.0
 
     def described(self) -> str:
         """The specification as text."""
@@ -99,7 +102,7 @@ class SmoothingModel:
             If the series is too short, holds too many missing values or measurement errors, or
             cannot be transformed.
         """
-        transform = fitted_transform(specification.transform, history)
+        transform = fitted_transform(specification.transform, specification.origin, history)
         levels = _levels(specification, transform, history)
         with blas_threads(0):
             smoothing = Smoothing.learn(levels, specification.period)

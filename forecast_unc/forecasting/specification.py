@@ -35,7 +35,7 @@ class Specification:
         Lags of the differences taken first.
     periods : tuple of int
         Seasonal periods, shortest first.
-    transform : {None, "log", "boxcox"}
+    transform : {None, "log", "sqrt", "boxcox"}
         Nonlinear transform of the values.
     prior_mean : {"zero", "last", "seasonal"}
         What the regressor learns the deviation from.
@@ -47,18 +47,21 @@ class Specification:
         Which noise its regressor learns.
     why : str
         The reason for it, a few words.
+    origin : float, default=0.0
+        What its transform is measured from: the lower bound, or 0 where there is none.
     """
 
     regressor: KernelRegressor
     lags: tuple[int, ...]
     differences: tuple[int, ...]
     periods: tuple[int, ...]
-    transform: Literal["log", "boxcox"] | None
+    transform: Literal["log", "sqrt", "boxcox"] | None
     prior_mean: Literal["zero", "last", "seasonal"]
     calendar: tuple[Any, ...]
     max_train: int | None
     noise: Noise
     why: str
+    origin: float = 0.0
 
     @property
     def depth(self) -> int:

@@ -1,0 +1,530 @@
+"""Series that are never below a bound: censored forecasts, and transforms from the bound on."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize, stats
+
+from forecast_unc import (
+    Combination,
+    Forecast,
+    Forecaster,
+    backtest,
+    forecast_panel,
+    load_model,
+)
+from forecast_unc.distributions.diverged import Diverged
+from forecast_unc.distributions.power import PowerTransform
+
+INDEX = pd.period_range("2024-01", periods=3, freq="M")
+MEAN, STD = np.array([1.0, -0.5, 3.0]), np.array([2.0, 1.0, 1.5])
+COR = np.array([[1.0, 0.7, 0.4], [0.7, 1.0, 0.6], [0.4, 0.6, 1.0]])
+COV = COR * np.outer(STD, STD)
+LOWER = 0.25
+
+
+def normal(mean=MEAN, cov=COV, **kwargs):
+    return Forecast(INDEX, mean, cov, **kwargs)
+
+
+def mixed():
+    """An identity, a logarithm and a root, of which the identity goes below the bound."""
+    log = Forecast(INDEX, [0.0, -1.0, 1.0], 0.2 * COR, transform=PowerTransform(0.0))
+    root = Forecast(INDEX, [0.5, -1.5, 1.0], COR, transform=PowerTransform(0.5))
+    return Forecast.average([normal(), log, root], [0.6, 0.2, 0.2])
+
+
+KINDS = {
+    "normal": normal,
+    "heavy tails": lambda: normal().recalibrated([1.0, 1.2, 0.9], dof=4.0),
+    "conformal": lambda: normal().conformal([[0.3, 0.8, 1.5, 1.6]] * 3),
+    "log": lambda: normal([0.0, -1.0, 1.0], 0.3 * COR, transform=PowerTransform(0.0)),
+    "average": mixed,
+}
+
+
+@pytest.fixture(params=KINDS, ids=str)
+def free(request):
+    return KINDS[request.param]()
+
+
+@pytest.fixture
+def censored(free):
+    return free.censored(LOWER)
+
+
+def at_bound(forecast):
+    """Scores of values at the bound; the probability of it is the pit."""
+    return forecast.score(pd.Series(LOWER, index=INDEX))
+
+
+def integral(free, t, function):
+    """E[function(y_t)] over a fine grid of z, by the midpoint rule; an error of 1e-6 or so."""
+    edges = np.linspace(-8.0, 8.0, 40_001)
+    z = 0.5 * (edges[1:] + edges[:-1])
+    q = free.quantile(stats.norm.cdf(z)).iloc[t].to_numpy()
+    return float(np.diff(stats.norm.cdf(edges)) @ function(np.maximum(q, LOWER)))
+
+
+# The distribution
+
+
+def test_moments_of_a_censored_normal_are_the_closed_forms():
+    ahead, a = normal().censored(LOWER), (LOWER - MEAN) / STD
+    above = stats.norm.sf(a)
+    first = LOWER + (MEAN - LOWER) * above + STD * stats.norm.pdf(a)
+    m = MEAN - LOWER
+    second = (m**2 + STD**2) * above + m * STD * stats.norm.pdf(a)
+    np.testing.assert_allclose(ahead.mean, first, rtol=1e-12)
+    np.testing.assert_allclose(ahead.var, second - (first - LOWER) ** 2, rtol=1e-11)
+    np.testing.assert_allclose(at_bound(ahead)["pit"], stats.norm.cdf(a), rtol=1e-12)
+
+
+def test_moments_are_their_integrals(free, censored):
+    for t in range(3):
+        mean = integral(free, t, lambda y: y)
+        var = integral(free, t, lambda y, mean=mean: (y - mean) ** 2)
+        assert censored.mean.iloc[t] == pytest.approx(mean, rel=1e-5)
+        # the shape of the tail beyond 8 stds, and its corners on the grid
+        assert censored.var.iloc[t] == pytest.approx(var, rel=1e-3)
+
+
+def test_covariance_is_that_of_censored_normals():
+    ahead = normal().censored(LOWER)
+    # the second step given the first is a censored normal; the first on a fine grid
+    edges = np.linspace(-8.0, 8.0, 20_001)
+    z = 0.5 * (edges[1:] + edges[:-1])
+    center, spread = MEAN[1] + STD[1] * COR[0, 1] * z - LOWER, STD[1] * np.sqrt(1 - COR[0, 1] ** 2)
+    second = center * stats.norm.cdf(center / spread) + spread * stats.norm.pdf(center / spread)
+    first = np.maximum(MEAN[0] + STD[0] * z, LOWER)
+    p = np.diff(stats.norm.cdf(edges))
+    expected = p @ (first * (LOWER + second)) - (p @ first) * (LOWER + p @ second)
+    # what the terms of Mehler's series leave at a kink: 1e-4 of the product of the stds
+    assert ahead.cov.iloc[0, 1] == pytest.approx(expected, abs=2e-4)
+
+
+def test_paths_have_the_moments_and_nothing_is_below(censored):
+    n = 40_000
+    paths = censored.sample(n, random_state=3).to_numpy()
+    assert paths.min() >= LOWER
+    error = censored.std.to_numpy() / np.sqrt(n)
+    np.testing.assert_array_less(abs(paths.mean(axis=1) - censored.mean) / error, 4.5)
+    share = (paths == LOWER).mean(axis=1)
+    p = at_bound(censored)["pit"].to_numpy()
+    np.testing.assert_array_less(abs(share - p), 4.5 * np.sqrt(p * (1 - p) / n) + 1e-9)
+
+
+def test_quantiles_are_those_before_raised_to_the_bound(free, censored):
+    levels = [0.001, 0.05, 0.3, 0.5, 0.9, 0.999]
+    np.testing.assert_array_equal(censored.quantile(levels), free.quantile(levels).clip(LOWER))
+    np.testing.assert_array_equal(censored.median, free.median.clip(LOWER))
+    assert (censored.interval(0.99)["lower"] >= LOWER).all()
+
+
+@pytest.mark.parametrize("y", [LOWER, 0.6, 4.0])
+def test_scores_are_their_integrals(free, censored, y):
+    score = censored.score(pd.Series(y, index=INDEX))
+    p = np.linspace(0, 1, 20_001)[1:] - 0.5 / 20_000
+    q = censored.quantile(p).to_numpy()
+    pinball = ((y <= q) - p) * (q - y)  # the CRPS is twice the mean pinball loss
+    np.testing.assert_allclose(score["crps"], 2 * pinball.mean(axis=1), rtol=2e-3)
+    np.testing.assert_allclose(score["pit"], (q <= y).mean(axis=1), atol=1e-4)
+    if y == LOWER:
+        np.testing.assert_allclose(score["nlpd"], -np.log(score["pit"]), rtol=1e-9)
+    else:
+        before = free.score(pd.Series(y, index=INDEX))
+        np.testing.assert_allclose(score["nlpd"], before["nlpd"], rtol=1e-12)
+
+
+def test_values_below_the_bound_are_impossible(censored):
+    below = pd.Series(LOWER - 1.0, index=INDEX)
+    score = censored.score(below)
+    assert (score["nlpd"] == np.inf).all()
+    assert (score["pit"] == 0.0).all()
+    # E|Y - y| - E|Y - Y'| / 2 grows by what y is farther below
+    n, draw = 4_000, censored.sample(4_000, 0).to_numpy()
+    np.testing.assert_array_less(
+        abs(score["crps"] - (draw - below.iloc[0]).mean(1) + 0.5 * _apart(draw)),
+        5 * censored.std / np.sqrt(n),
+    )
+    assert (score["crps"] > at_bound(censored)["crps"]).all()
+
+
+def _apart(draw):
+    """Mean distance of two draws of each row, from the sorted rows."""
+    n = draw.shape[1]
+    weights = 2 * np.arange(1, n + 1) - n - 1
+    return 2 * (np.sort(draw, axis=1) @ weights) / (n * (n - 1))
+
+
+@given(y=st.floats(LOWER, 8.0), coverage=st.floats(0.1, 0.99))
+def test_no_score_is_worse_for_values_above(y, coverage):
+    actual = pd.Series(y, index=INDEX)
+    for make in KINDS.values():
+        free = make()
+        before = free.score(actual, coverage)
+        after = free.censored(LOWER).score(actual, coverage)
+        assert (after["crps"] <= before["crps"] * (1 + 1e-9) + 1e-12).all()
+        assert (after["interval_score"] <= before["interval_score"]).all()
+
+
+def test_a_bound_out_of_reach_changes_no_moment(free):
+    far = free.censored(-1e3)
+    pd.testing.assert_series_equal(far.mean, free.mean)
+    pd.testing.assert_frame_equal(far.cov, free.cov)
+    actual = pd.Series([1.0, 2.0, 3.0], index=INDEX)
+    pd.testing.assert_frame_equal(far.score(actual), free.score(actual), rtol=1e-9)
+    assert free.censored(-np.inf) is free
+
+
+@given(shift=st.floats(-100, 100), scale=st.floats(0.1, 10))
+def test_units_of_the_series_do_not_matter(shift, scale):
+    ahead = normal().censored(LOWER)
+    other = normal(shift + scale * MEAN, scale**2 * COV).censored(shift + scale * LOWER)
+    np.testing.assert_allclose(other.mean, shift + scale * ahead.mean, rtol=1e-9)
+    np.testing.assert_allclose(other.std, scale * ahead.std, rtol=1e-9)
+    np.testing.assert_allclose(other.aggregate().std, scale * ahead.aggregate().std, rtol=1e-9)
+
+
+def test_a_step_certain_to_be_at_the_bound_is_an_error():
+    assert normal([-20.0, 1.0, 1.0]).censored(0.0).std.iloc[0] > 0.0
+    with pytest.raises(Diverged, match=r"got none at 2024-01, .* is certain to be at its bound"):
+        normal([-1e3, 1.0, 1.0]).censored(0.0)
+
+
+@pytest.mark.parametrize("lower", [np.inf, np.nan, "0", None, True])
+def test_a_bound_is_a_number(lower):
+    with pytest.raises(
+        ValueError, match=r"lower must be a number below inf; got .* -np.inf for no"
+    ):
+        normal().censored(lower)
+
+
+# What is made of it
+
+
+@pytest.mark.parametrize("how", ["sum", "mean", [0.0, 2.0, 0.0], [1.0, 0.5, 3.0]])
+def test_aggregates_have_the_exact_moments_and_the_bound(censored, how):
+    weights = {"sum": np.ones(3), "mean": np.ones(3) / 3}.get(str(how), how)
+    total = censored.aggregate(how)
+    assert total.mean.item() == pytest.approx(weights @ censored.mean, rel=1e-9)
+    assert total.var.item() == pytest.approx(weights @ censored.cov.to_numpy() @ weights, rel=1e-8)
+    lowest = total.quantile(1e-9).item()
+    assert lowest >= LOWER * np.sum(weights) * (1 - 1e-12)
+    assert total.sample(100, 0).to_numpy().min() >= LOWER * np.sum(weights) * (1 - 1e-12)
+
+
+def test_the_shape_of_a_sum_is_near_that_of_paths():
+    # nearly all near the bound: the most skewed
+    ahead = normal([0.0, -0.5, 0.5]).censored(0.0)
+    paths = ahead.sample(50_000, 1).sum()
+    total = ahead.aggregate()
+    for q in (0.5, 0.9, 0.975):
+        assert (paths <= total.quantile(q).item()).mean() == pytest.approx(q, abs=0.03)
+
+
+def test_differences_of_steps_have_no_bound(censored):
+    change = censored.aggregate([-1.0, 0.0, 1.0])
+    assert change.mean.item() == pytest.approx(censored.mean.iloc[2] - censored.mean.iloc[0])
+    assert change.quantile(1e-6).item() < LOWER
+
+
+def test_conditioning_keeps_the_bound(free, censored):
+    known = pd.Series([2.0], index=INDEX[:1])
+    rest, before = censored.condition(known), free.condition(known)
+    levels = [0.01, 0.4, 0.9]
+    np.testing.assert_allclose(rest.quantile(levels), before.quantile(levels).clip(LOWER))
+    with pytest.raises(ValueError, match=r"positive density; got 0.25 at 2024-01, .* lumps togeth"):
+        censored.condition(pd.Series([LOWER], index=INDEX[:1]))
+
+
+def test_bands_are_widened_and_cut_before_the_bound(free, censored):
+    for change in (
+        lambda f: f.recalibrated([1.5, 1.0, 0.7], correlation=0.3),
+        lambda f: f.recalibrated([1.5, 1.0, 0.7], dof=5.0),
+        lambda f: f.first(2),
+    ):
+        a, b = change(censored), change(free).censored(LOWER)
+        np.testing.assert_allclose(a.quantile([0.01, 0.5, 0.99]), b.quantile([0.01, 0.5, 0.99]))
+        np.testing.assert_allclose(a.cov, b.cov, rtol=1e-9)
+
+
+def test_averages_are_censored_after_averaging(free):
+    other = normal(MEAN + 1.0)
+    both = Forecast.average([free.censored(LOWER), other.censored(LOWER)], [1, 3])
+    expected = Forecast.average([free, other], [1, 3]).censored(LOWER)
+    levels = [0.01, 0.2, 0.5, 0.9]
+    np.testing.assert_allclose(both.quantile(levels), expected.quantile(levels))
+    np.testing.assert_allclose(both.mean, expected.mean)
+    # the bound is exact whatever the weights, and gone beside a member without one
+    thirds = Forecast.average([free.censored(LOWER)] * 3)
+    assert thirds.quantile(1e-9).min() == LOWER
+    beside = Forecast.average([normal().censored(LOWER), other])
+    np.testing.assert_allclose(
+        beside.quantile(0.01), 0.5 * (normal().quantile(0.01) + other.quantile(0.01))
+    )
+
+
+def test_parts_keep_their_shares():
+    noise = 0.5 * COV
+    free = normal(parts={"noise": noise, "function_own": COV - noise})
+    parts = free.censored(LOWER).decompose()
+    np.testing.assert_allclose(parts["noise"], parts["function_own"], rtol=1e-9)
+    np.testing.assert_allclose(parts.sum(axis=1), free.censored(LOWER).var, rtol=1e-9)
+
+
+def test_paths_kept_are_raised_to_the_bound(rng):
+    paths = rng.multivariate_normal(MEAN, COV, size=50).T
+    ahead = normal(paths=paths).censored(LOWER)
+    np.testing.assert_array_equal(ahead.paths, np.maximum(paths, LOWER))
+    assert ahead.aggregate().paths.to_numpy().min() >= 3 * LOWER
+
+
+# Transforms from the bound
+
+
+@pytest.mark.parametrize("power", [0.0, 0.3, 0.5, 1.0])
+def test_a_transform_from_a_bound_is_that_of_what_is_above(power):
+    from_bound, plain = PowerTransform(power, -2.0), PowerTransform(power)
+    y = np.array([-1.5, 0.0, 4.0])
+    np.testing.assert_array_equal(from_bound.forward(y), plain.forward(y + 2.0))
+    np.testing.assert_allclose(from_bound.inverse(from_bound.forward(y)), y, atol=1e-12)
+    np.testing.assert_array_equal(from_bound.slope([0.1, 2.0]), plain.slope([0.1, 2.0]))
+    assert from_bound.forward([-3.0]).item() == -np.inf
+    a = normal(transform=plain, cov=0.1 * COV)
+    b = normal(transform=from_bound, cov=0.1 * COV)
+    np.testing.assert_allclose(b.quantile([0.01, 0.5]), a.quantile([0.01, 0.5]) - 2.0)
+    np.testing.assert_allclose(b.mean, a.mean - 2.0)
+    np.testing.assert_allclose(b.cov, a.cov, rtol=1e-12)
+    np.testing.assert_allclose(b.aggregate().mean, a.aggregate().mean - 6.0)
+    y = pd.Series([0.5, 1.0, 2.0], index=INDEX)
+    np.testing.assert_allclose(b.score(y - 2.0), a.score(y), rtol=1e-9, atol=1e-12)
+
+
+def test_transform_messages():
+    with pytest.raises(
+        ValueError, match=r"y must be above 5 for a log transform; got 5 at positio"
+    ):
+        PowerTransform(0.0, 5.0).check(np.array([6.0, 5.0]))
+    with pytest.raises(
+        ValueError, match=r"y must be not below 5 for a Box-Cox transform; got 4 at"
+    ):
+        PowerTransform(0.5, 5.0).check(np.array([6.0, 4.0]))
+    with pytest.raises(ValueError, match=r"lower must be finite; got -inf\. "):
+        PowerTransform(0.5, -np.inf)
+
+
+@pytest.mark.parametrize(("power", "center"), [(0.3, 0.0), (0.6, 1.0)])
+def test_a_power_with_zeros_is_the_censored_maximum_of_likelihood(power, center, rng):
+    y = PowerTransform(power).inverse(rng.normal(center, 2.5, size=400))
+    zeros = (y == 0).sum()
+    assert zeros > 20
+
+    def loss(parameters):
+        p, mean, log_std = parameters
+        x = (y[y > 0] ** p - 1) / p
+        density = stats.norm.logpdf(x, mean, np.exp(log_std)) + (p - 1) * np.log(y[y > 0])
+        return -density.sum() - zeros * stats.norm.logcdf(-1 / p, mean, np.exp(log_std))
+
+    options = {"xatol": 1e-7, "fatol": 1e-9, "maxiter": 4000}
+    best = optimize.minimize(loss, (power, center, 1.0), method="Nelder-Mead", options=options)
+    assert PowerTransform.fit(y).power == pytest.approx(best.x[0], abs=1e-3)
+    assert best.x[0] == pytest.approx(power, abs=0.1)
+    moved = PowerTransform.fit(1e3 * y - 7.0, lower=-7.0)
+    assert moved.power == pytest.approx(best.x[0], abs=1e-3)
+    assert moved.lower == -7.0
+
+
+def test_a_power_of_zeros_alone_is_an_error():
+    with pytest.raises(ValueError, match=r"different values .* got 3 throughout above 0\. Use no"):
+        PowerTransform.fit(np.array([0.0, 3.0, 3.0]))
+
+
+# Forecasters
+
+
+@pytest.fixture
+def counts(rng):
+    """Monthly counts with zeros."""
+    index = pd.period_range("2015-01", periods=72, freq="M")
+    rate = np.exp(0.4 + 0.6 * np.sin(2 * np.pi * np.arange(72) / 12))
+    return pd.Series(rng.poisson(rate).astype(float), index=index, name="claims")
+
+
+def test_zeros_set_the_bound_and_choices_say_so(counts):
+    model = Forecaster().fit(counts)
+    said = "lower 0: some values are 0 and none is below; lower=-inf for no bound"
+    assert said in model.choices_
+    assert said in model.summary()
+    ahead = model.forecast(12)
+    without = Forecaster(lower=-np.inf).fit(counts)
+    assert not any(line.startswith("lower") for line in without.choices_)
+    free = without.forecast(12)
+    assert (free.interval(0.95)["lower"] < 0).any()
+    np.testing.assert_allclose(ahead.quantile([0.05, 0.7]), free.quantile([0.05, 0.7]).clip(0.0))
+    assert (ahead.mean > free.mean).all()
+    assert "lower 0: as given" in Forecaster(lower=0).fit(counts).choices_
+
+
+def test_roots_are_among_the_choices_where_their_likelihood_says_so(rng):
+    index = pd.period_range("2015-01", periods=96, freq="M")
+    year = np.sin(2 * np.pi * np.arange(96) / 12)
+    squares = pd.Series(np.maximum(2.0 + year + rng.normal(size=96), 0.0) ** 3, index=index)
+    straight = pd.Series(np.maximum(20.0 + 5 * year + rng.normal(size=96), 0.0), index=index)
+    straight.iloc[[30, 60]] = 0.0
+    squares.iloc[[30, 60]] = 0.0
+    for y, kwargs, expected in (
+        (squares, {}, {None, "sqrt"}),
+        (squares, {"lower": -np.inf}, {None}),
+        (squares, {"transform": None}, {None}),
+        (straight, {}, {None}),
+        (squares + 2.0, {}, {None, "log"}),
+        (squares + 2.0, {"lower": 2.0}, {None, "sqrt"}),
+    ):
+        model = Forecaster(**kwargs).fit(y)
+        assert {one.specification.transform for one in model.models_} == expected
+        assert model.forecast(6).quantile(1e-4).min() >= model.ensemble_.lower
+
+
+@pytest.mark.parametrize(
+    ("y", "kwargs"),
+    [
+        (lambda y: y + 1.0, {}),
+        (lambda y: y - 1.0, {}),
+        (lambda y: (y + 1.0).where(y.index != y.index[7], 0.0), {}),
+        (lambda y: y, {"lags": 3}),
+    ],
+    ids=["positive", "negative", "a single zero", "lags of one's own"],
+)
+def test_no_bound_is_chosen_otherwise(counts, y, kwargs):
+    model = Forecaster(**kwargs).fit(y(counts))
+    assert not any(line.startswith("lower") for line in model.choices_)
+
+
+@pytest.mark.parametrize("propagation", ["exact", "taylor", "mixture", "monte_carlo", "naive"])
+@pytest.mark.parametrize("transform", [None, "sqrt"])
+def test_nothing_is_below_by_any_propagation(counts, propagation, transform):
+    model = Forecaster(lags=3, lower=0.0, transform=transform).fit(counts)
+    ahead = model.forecast(6, propagation=propagation, n_samples=200, random_state=0)
+    assert ahead.propagation == propagation
+    assert ahead.quantile(1e-6).min() >= 0.0
+    assert ahead.sample(100, 0).to_numpy().min() >= 0.0
+    assert ahead.interval(0.9).to_numpy().min() >= 0.0
+    assert ahead.aggregate("sum").quantile(1e-6).min() >= 0.0
+    assert ahead.to_nixtla(levels=(95,))["forecast_unc-lo-95"].min() >= 0.0
+    if transform is None:
+        free = Forecaster(lags=3).fit(counts)
+        free = free.forecast(6, propagation=propagation, n_samples=200, random_state=0)
+        levels = [0.05, 0.5, 0.95]
+        np.testing.assert_allclose(ahead.quantile(levels), free.quantile(levels).clip(0.0))
+
+
+def test_a_check_is_that_of_the_forecast_before(counts):
+    model, free = Forecaster(lags=3, lower=0.0).fit(counts), Forecaster(lags=3).fit(counts)
+    a, b = (m.forecast(4).check(200, 0) for m in (model, free))
+    pd.testing.assert_frame_equal(a.frame, b.frame)
+    a, b = (m.forecast(4).aggregate().check(200, 0) for m in (model, free))
+    pd.testing.assert_frame_equal(a.frame, b.frame)
+    again = model.forecast(4, propagation="auto", random_state=0)
+    assert again.quantile(1e-6).min() >= 0.0
+
+
+def test_a_square_root_is_box_cox_of_a_half(counts):
+    model = Forecaster(lags=2, transform="sqrt").fit(counts)
+    assert model.models_[0].transform == PowerTransform(0.5)
+    assert "transform sqrt" in model.choices_[-1]
+    root = Forecaster(lags=2).fit(2 * np.sqrt(counts) - 2).forecast(3)
+    np.testing.assert_allclose(
+        model.forecast(3).quantile([0.1, 0.6]), (root.quantile([0.1, 0.6]) / 2 + 1).clip(0) ** 2
+    )
+
+
+@pytest.mark.parametrize("transform", ["log", "sqrt", "boxcox"])
+def test_transforms_are_measured_from_the_bound(counts, transform):
+    model = Forecaster(lags=2, transform=transform, lower=5.0).fit(counts + 6.0)
+    plain = Forecaster(lags=2, transform=transform, lower=0.0).fit(counts + 1.0)
+    np.testing.assert_allclose(model.forecast(4).mean, plain.forecast(4).mean + 5.0, rtol=1e-6)
+
+
+def test_box_cox_takes_zeros(counts):
+    model = Forecaster(lags=2, transform="boxcox").fit(counts)
+    assert 0.01 < model.models_[0].transform.power < 1.0
+    assert model.forecast(6).interval(0.95).to_numpy().min() >= 0.0
+
+
+def test_noise_of_the_values_is_no_matter(counts):
+    y_std = pd.Series(0.5, index=counts.index)
+    for kwargs in ({}, {"transform": "sqrt"}, {"noise": "observation"}):
+        model = Forecaster(lags=2, lower=0.0, **kwargs).fit(counts, y_std=y_std)
+        assert model.forecast(3).quantile(0.001).min() >= 0.0
+
+
+def test_what_is_below_the_bound_is_an_error(counts):
+    said = (
+        r"lower must be at most every value of y; got 1, and y is 0 at 20.*smaller one, or lower="
+    )
+    with pytest.raises(ValueError, match=said):
+        Forecaster(lower=1.0).fit(counts)
+    model = Forecaster(lags=2, lower=0.0).fit(counts)
+    before = model.forecast(2)
+    later = pd.Series([1.0, -3.0], index=counts.index[-1] + 1 + np.arange(2))
+    later.index = pd.PeriodIndex(later.index, freq="M")
+    said = r"lower must be at most every value of y; got 0, and y is -3 at 2021-02"
+    with pytest.raises(ValueError, match=said):
+        model.update(later)
+    pd.testing.assert_frame_equal(model.forecast(2).cov, before.cov)
+    with pytest.raises(ValueError, match=r"got 0, and y is -1 at"):
+        model.apply(counts - 1.0)
+    with pytest.raises(ValueError, match=r"lower must be a number below inf; got 'zero'\. Use -np"):
+        Forecaster(lower="zero").fit(counts)
+
+
+def test_the_bound_goes_with_the_model(counts, tmp_path):
+    model = Forecaster(lags=3, lower=0.0).fit(counts[:-6])
+    model.save(tmp_path / "model")
+    for again in (
+        load_model(tmp_path / "model"),
+        model.apply(counts[:-3]),
+        model.refit(counts),
+        model.update(counts[-6:]),
+    ):
+        assert again.forecast(3).quantile(1e-6).min() >= 0.0
+
+
+def test_values_of_the_caller_are_left_alone(counts):
+    before = counts.copy()
+    Forecaster(lags=2, lower=0.0, transform="sqrt").fit(counts).forecast(2)
+    pd.testing.assert_series_equal(counts, before)
+
+
+def test_backtests_and_panels_have_the_bound(counts):
+    models = {"sqrt": Forecaster(lags=2, transform="sqrt")}
+    found = backtest(Forecaster(lags=2, lower=0.0), counts, 4, n_origins=3, compare=models)
+    lower = found.frame.filter(like="lower").to_numpy()
+    assert lower.min() >= 0.0
+    assert np.isfinite(found.frame["mean"]).all()
+    frame = pd.DataFrame(
+        {"unique_id": "a", "ds": counts.index.to_timestamp(), "y": counts.to_numpy()}
+    )
+    table = forecast_panel(frame, Forecaster(lags=2, lower=0.0), 3)
+    assert table["forecast_unc-lo-95"].min() >= 0.0
+
+
+def test_a_combination_is_as_wide_as_its_members_before_the_bound(counts):
+    # of a member far below the bound the censored band is narrow, which is no precision
+    falling = (counts + np.linspace(3.0, -3.0, len(counts))).clip(0.0)
+    members = [Forecaster(lags=2, lower=0.0), Forecaster(lags=4, differences=1, lower=0.0)]
+    free = [Forecaster(lags=2), Forecaster(lags=4, differences=1)]
+    both = Combination(members, weights="inverse_width").fit(falling).forecast(4)
+    plain = Combination(free, weights="inverse_width").fit(falling).forecast(4)
+    levels = [0.05, 0.5, 0.9]
+    np.testing.assert_allclose(both.quantile(levels), plain.quantile(levels).clip(0.0))
+
+
+def test_a_picture_shows_nothing_below(counts):
+    ax = Forecaster(lags=3, lower=0.0).fit(counts).forecast(6).plot()
+    for band in ax.collections:
+        for path in band.get_paths():
+            assert path.vertices[:, 1].min() >= 0.0

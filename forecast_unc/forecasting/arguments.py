@@ -11,7 +11,9 @@ from sklearn.base import BaseEstimator
 
 from forecast_unc._checks import check_whole
 from forecast_unc._random import RandomState
+from forecast_unc.forecasting.embedding import complete_rows
 from forecast_unc.forecasting.noises import NOISES, Noise
+from forecast_unc.forecasting.outliers import gross_outliers
 from forecast_unc.forecasting.pooled_prior import PooledPrior
 from forecast_unc.forecasting.selection import seasons_in
 from forecast_unc.forecasting.specification import MIN_ROWS, Calibrate
@@ -37,6 +39,7 @@ class Arguments:
     max_train: int | None
     noise: Noise
     calibrate: Auto | Calibrate
+    outliers: Literal["mask", "keep"]
     prior: PooledPrior | None
     random_state: RandomState
 
@@ -58,6 +61,7 @@ class Arguments:
             ("prior_mean", self.prior_mean, ("auto", "zero", "last", "seasonal")),
             ("noise", self.noise, NOISES),
             ("calibrate", self.calibrate, ("auto", False, True, "conformal")),
+            ("outliers", self.outliers, ("mask", "keep")),
         ):
             if not any(value is item or value == item for item in allowed):
                 raise ValueError(
@@ -122,6 +126,25 @@ class Arguments:
         if is_auto(self.seasonal_period):
             return seasons_in(history.y, seasonal_periods(history.index))
         return tuple(sorted(set(as_lags("seasonal_period", self.seasonal_period, upto=False))))
+
+    def without_outliers(self, history: History) -> History:
+        """The history with gross outliers taken for missing, unless they are to be kept.
+
+        None is where lags of one's own would lose more than half of their rows with them.
+        """
+        if self.outliers == "keep":
+            return history
+        auto = is_auto(self.seasonal_period)
+        periods = seasonal_periods(history.index) if auto else self.periods(history)
+        found = history.without(gross_outliers(history.given, periods))
+        if is_auto(self.lags) or np.isnan(found.outliers).all():
+            return found
+        lags = as_lags("lags", self.lags, upto=True)
+        differences = tuple(as_lags("differences", plain(self.differences, ()), upto=False))
+        if max(lags) + sum(differences) >= len(found.y):
+            return found
+        rows = [complete_rows(y, tuple(lags), differences).sum() for y in (found.y, found.given)]
+        return found if 2 * rows[0] >= rows[1] else history
 
 
 def is_auto(value: object) -> TypeGuard[Auto]:

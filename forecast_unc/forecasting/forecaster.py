@@ -405,7 +405,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
 
     @property
     def choices_(self) -> list[str]:
-        """What was chosen and why: a line on the season, and one on each specification."""
+        """What was chosen and why: lines on the season, outliers and bands, one on each model."""
         ensemble = self._ensemble()
         origin = "given"
         if is_auto(self.seasonal_period):

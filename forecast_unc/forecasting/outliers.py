@@ -9,8 +9,8 @@ from forecast_unc._typing import Array
 from forecast_unc.forecasting.embedding import interpolated
 
 # The figures are choices, made on pictures of what is found in the training parts of 3,827 series,
-# most of M3, M4, tourism and hospital data, of which 34 are touched; and on 52,507 values that were
-# the last ones of a part of a series: of the 12 found there, 5 were followed by the old level.
+# most of M3, M4, tourism and hospital data, of which 43 are touched; and on 52,507 values that were
+# the last ones of a part of a series: of the 10 found there, 4 were followed by the old level.
 
 # Fewer observed values than this say too little of what is usual.
 _LEAST = 12
@@ -41,9 +41,10 @@ def gross_outliers(y: Array, periods: tuple[int, ...] = ()) -> NDArray[np.bool_]
     the three after it, once the season is taken out if that leaves smaller steps; and by no more
     than it differs from the same season before or after, give or take one place. The step to a
     value is its distance from the value before it or from the median of the three, whichever is
-    less, and the same backwards. With :math:`r_1 \ge r_2 \ge \dots` the steps without as many as
-    may be outliers, :math:`J` a tenth of their number and :math:`\xi` Hill's estimate of the index
-    of their tail and its standard error, a deviation has to be beyond
+    less; there are one forwards and one backwards, and a new level takes only one of them. With
+    :math:`r_1 \ge r_2 \ge \dots` the lesser step to each value, without as many as may be outliers,
+    :math:`J` a tenth of their number and :math:`\xi` Hill's estimate of the index of their tail and
+    its standard error, a deviation has to be beyond
 
     .. math:: r_{J+1}\, (J / p)^{\xi}, \quad p = 0.02, \quad
         \xi = \Bigl(1 + \frac1{\sqrt J}\Bigr)
@@ -51,7 +52,8 @@ def gross_outliers(y: Array, periods: tuple[int, ...] = ()) -> NDArray[np.bool_]
 
     which p steps of a series with such a tail are on average, and beyond four times the larger
     steps nearby (their 90 % quantile among the 12 values on each side). The first and the last
-    value, which may belong to a level that ends or begins there, have to be 1.75 times as far out.
+    value, which may belong to a level that ends or begins there, are compared with the steps of
+    both directions, and have to be 1.75 times as far out.
 
     Parameters
     ----------
@@ -88,7 +90,7 @@ class _Seen(NamedTuple):
 
     deviations: Array  # (n,)
     steps: Array  # (2, n), forwards and backwards; NaN where none leads to a value
-    limit: float
+    limits: Array  # (n,)
     heaviness: float  # the limit over the median step
 
     def stands_out(self, i: int, times: float) -> bool:
@@ -117,7 +119,7 @@ def _far_out(y: Array, periods: tuple[int, ...]) -> NDArray[np.bool_]:
     for one in scales:
         if one.heaviness > _ALIKE * min(other.heaviness for other in scales):
             continue
-        for i in np.flatnonzero(one.deviations > ends * one.limit).tolist():
+        for i in np.flatnonzero(one.deviations > one.limits).tolist():
             apart = all(other.stands_out(i, _TIMES_OTHER * ends[i]) for other in scales)
             out[t[i]] |= apart and one.stands_out(i, _TIMES * ends[i])
     return out
@@ -140,7 +142,11 @@ def _seen(y: Array, t: NDArray[np.intp], periods: tuple[int, ...]) -> _Seen:
         away[ago:] = change
         away[:-ago] = np.fmin(away[:-ago], change)
         deviations = np.fmin(deviations, away[t])
-    return _Seen(deviations, steps, *_limit(steps[~np.isnan(steps)], 2 * _most(len(t))))
+    most = _most(len(t))
+    limit, heaviness = _limit(steps[:, 1:-1].min(axis=0), most)
+    limits = np.full(len(t), limit)
+    limits[[0, -1]] = _AT_THE_ENDS * _limit(steps[~np.isnan(steps)], 2 * most)[0]
+    return _Seen(deviations, steps, limits, heaviness)
 
 
 def _limit(steps: Array, most: int) -> tuple[float, float]:

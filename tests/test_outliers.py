@@ -384,6 +384,17 @@ def test_lags_of_ones_own_keep_half_of_their_rows():
         Forecaster(lags=50).fit(y)
 
 
+def test_what_a_regressor_or_a_holiday_may_explain_stays():
+    y = series(walk(), "D")
+    y.iloc[[40, 90]] += 60.0
+    promotion = pd.DataFrame({"x": 0.0}, y.index)
+    promotion.iloc[[40, 135]] = 1.0
+    assert "1 value taken for missing: 2000-03-31" in plain().fit(y, promotion).choices_[1]
+    on_day = plain(calendar=[y.index[[90, 143]]]).fit(y)
+    assert "1 value taken for missing: 2000-02-10" in on_day.choices_[1]
+    assert "2 values" in plain(calendar="day_of_week").fit(y).choices_[1]
+
+
 def test_seasonal_periods_that_are_given_count():
     y = 100.0 + np.random.default_rng(0).standard_normal(120)
     y[[25, 75]] += 60.0  # ten periods of five apart

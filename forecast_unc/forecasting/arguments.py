@@ -136,7 +136,7 @@ class Arguments:
     def without_outliers(self, history: History) -> History:
         """The history with gross outliers taken for missing, unless they are to be kept.
 
-        None is where a regressor has a rare value, or at a holiday that was given: these may explain
+        None is where a regressor has a rare value, or on a holiday that was given: they may explain
         it; nor where lags of one's own would lose more than half of their rows with them.
         """
         if self.outliers == "keep":

@@ -513,12 +513,12 @@ def test_series_without_variation():
 def test_zeros_and_negative_values_have_no_logarithm(low):
     y = series(90)
     y.iloc[30] = low
-    model = Forecaster().fit(y)
+    model = Forecaster(outliers="keep").fit(y)
     assert set(parts(model, "transform")) == {None}
     assert model.refused_ == ()
     with pytest.raises(ValueError, match="y must be positive.*at 2020-01-31"):
-        Forecaster(transform="log").fit(y)
-    positive = Forecaster().fit(series(90))
+        Forecaster(transform="log", outliers="keep").fit(y)
+    positive = Forecaster(outliers="keep").fit(series(90))
     positive.update(pd.Series([low], pd.date_range("2020-03-31", periods=1)))
     assert {m.transform.power for m in positive.models_} == {None}
     assert positive.forecast(1).index[0] == pd.Timestamp("2020-04-01")
@@ -601,7 +601,7 @@ def test_a_shock_leaves_the_sane_members(n, factor):
     """Most members explode after it; the bands of the random walks are far narrower."""
     y = monthly(90)
     later = y[84:][:n] * factor
-    model = Forecaster().fit(y[:84]).update(later)
+    model = Forecaster(outliers="keep").fit(y[:84]).update(later)
     ahead = model.forecast(12)
     assert ahead.median.between(later.iloc[-1] / 2, later.iloc[-1] * 2).all()
     band = ahead.interval(0.95)
@@ -667,7 +667,7 @@ def test_an_error_of_measurement_near_zero_stays_finite():
     y.iloc[-1] = 1e-3
     std = pd.Series(0.0, y.index)
     std.iloc[-1] = 0.1
-    model = Forecaster(lags=2, transform="log").fit(y, y_std=std)
+    model = Forecaster(lags=2, transform="log", outliers="keep").fit(y, y_std=std)
     ignored = model.apply(y.mask(std > 0)).forecast(1).median.item()
     assert model.forecast(1).median.item() < 0.99 * ignored
 

@@ -21,7 +21,7 @@ from forecast_unc.distributions.diverged import Diverged
 
 GP = GPRegressor(lengthscales=3.0)
 LEVELS, CHANGES = Forecaster(GP, lags=2), Forecaster(GP, lags=1, differences=1)
-LOG = Forecaster(GP, lags=1, transform="log")
+LOG = Forecaster(GP, lags=1, transform="log", outliers="keep")
 
 
 @pytest.fixture

@@ -7,17 +7,25 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from forecast_unc._checks import check_lower, check_whole
 from forecast_unc._random import RandomState
+from forecast_unc.forecasting.embedding import complete_rows
 from forecast_unc.forecasting.noises import NOISES, Noise
+from forecast_unc.forecasting.outliers import gross_outliers
 from forecast_unc.forecasting.pooled_prior import PooledPrior
 from forecast_unc.forecasting.selection import seasons_in
 from forecast_unc.forecasting.specification import MIN_ROWS, Calibrate
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.predictor import as_kernel_regressor
-from forecast_unc.series.calendar import Calendar, check_calendar, seasonal_periods
+from forecast_unc.series.calendar import (
+    Calendar,
+    calendar_inputs,
+    check_calendar,
+    seasonal_periods,
+)
 from forecast_unc.series.history import History
 
 Auto = Literal["auto"]
@@ -41,6 +49,7 @@ class Arguments:
     max_train: int | None
     noise: Noise
     calibrate: Auto | Calibrate
+    outliers: Literal["mask", "keep"]
     prior: PooledPrior | None
     random_state: RandomState
 
@@ -62,6 +71,7 @@ class Arguments:
             ("prior_mean", self.prior_mean, ("auto", "zero", "last", "seasonal")),
             ("noise", self.noise, NOISES),
             ("calibrate", self.calibrate, ("auto", False, True, "conformal")),
+            ("outliers", self.outliers, ("mask", "keep")),
         ):
             if not any(value is item or value == item for item in allowed):
                 raise ValueError(
@@ -136,6 +146,38 @@ class Arguments:
         zeros = int((history.y == 0.0).sum())
         count = is_auto(self.lags) and zeros >= _FEWEST_ZEROS and np.nanmin(history.y) == 0.0
         return 0.0 if count else -np.inf
+
+    def without_outliers(self, history: History) -> History:
+        """The history with gross outliers taken for missing, unless they are to be kept.
+
+        None is where a regressor has a rare value, or on a holiday that was given: they may explain
+        it; nor where lags of one's own would lose more than half of their rows with them.
+        """
+        if self.outliers == "keep":
+            return history
+        auto = is_auto(self.seasonal_period)
+        periods = seasonal_periods(history.index) if auto else self.periods(history)
+        outliers = gross_outliers(history.given, periods)
+        if outliers.any():
+            outliers &= ~self._unusual(history)
+        found = history.without(outliers)
+        if is_auto(self.lags) or not outliers.any():
+            return found
+        lags = as_lags("lags", self.lags, upto=True)
+        differences = tuple(as_lags("differences", plain(self.differences, ()), upto=False))
+        deepest = lags[-1] if isinstance(lags, range) else max(lags)
+        if deepest + sum(differences) >= len(found.y):  # before a range becomes numbers
+            return found
+        rows = [complete_rows(y, tuple(lags), differences).sum() for y in (found.y, found.given)]
+        return found if 2 * rows[0] >= rows[1] else history
+
+    def _unusual(self, history: History) -> NDArray[np.bool_]:
+        """Where a regressor or a holiday is outside the central 90 % of its values, (n,)."""
+        parts = check_calendar(plain(self.calendar, None))
+        holidays = tuple(part for part in parts if not isinstance(part, str))
+        known = np.hstack([history.exog, calendar_inputs(history.index, holidays, ())])
+        low, high = np.quantile(known, [0.05, 0.95], axis=0)
+        return np.asarray(((known < low) | (known > high)).any(axis=1))
 
 
 def is_auto(value: object) -> TypeGuard[Auto]:

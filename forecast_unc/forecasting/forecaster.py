@@ -31,6 +31,9 @@ from forecast_unc.series.calendar import Calendar, seasonal_periods
 from forecast_unc.series.history import History
 from forecast_unc.series.values import check_varies
 
+# Outliers that `choices_` names.
+_NAMED = 3
+
 
 class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Forecasts of a series with the uncertainty of every step carried into the next.
@@ -101,6 +104,12 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         "conformal" takes the quantiles of the errors themselves, without an assumption on their
         distribution, for each step by itself. Medians stay as they are. "auto" is True where lags
         are "auto" and `noise` is "process", else False.
+    outliers : {"mask", "keep"}, default="mask"
+        What becomes of gross outliers, isolated values far from what those before and after them
+        say, the season considered: "mask" takes them for missing, and `choices_` names them. A last
+        value has to be farther out, as a new level may begin with it. What recurs (three values and
+        more than one in a hundred) is none, nor what a holiday or a rare value of a regressor may
+        explain, nor anything in fewer than 12 values. "keep" takes all as they are.
     prior : PooledPrior, optional
         Prior of the default regressors, learned from other series of the same kind by
         `learn_prior`. Specifications that it has not seen keep their own.
@@ -146,6 +155,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         max_train: int | None = None,
         noise: Noise = "process",
         calibrate: Literal["auto", "conformal"] | bool = "auto",
+        outliers: Literal["mask", "keep"] = "mask",
         prior: PooledPrior | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -160,6 +170,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         self.max_train = max_train
         self.noise = noise
         self.calibrate = calibrate
+        self.outliers = outliers
         self.prior = prior
         self.random_state = random_state
 
@@ -269,7 +280,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             forecaster is then as it was.
         """
         ensemble = self._ensemble()
-        self.ensemble_ = ensemble.extend(ensemble.history.followed_by(y_new, exog, y_std))
+        history = ensemble.history.followed_by(y_new, exog, y_std)
+        self.ensemble_ = ensemble.extend(self._arguments().without_outliers(history))
         return self
 
     def apply(
@@ -298,8 +310,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             A new one; this one is unchanged.
         """
         ensemble = self._ensemble()
+        history = self._arguments().without_outliers(ensemble.history.alike(y, exog, y_std))
         applied = copy.copy(self)
-        applied.ensemble_ = ensemble.at(ensemble.history.alike(y, exog, y_std))
+        applied.ensemble_ = ensemble.at(history)
         return applied
 
     def forecast(
@@ -401,14 +414,14 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
 
     @property
     def choices_(self) -> list[str]:
-        """What was chosen and why: a line on the season, and one on each specification."""
+        """What was chosen and why: lines on the season, outliers and bands, one on each model."""
         ensemble = self._ensemble()
         origin = "given"
         if is_auto(self.seasonal_period):
             suggested = seasonal_periods(ensemble.history.index)
             origin = f"of {', '.join(map(str, suggested)) or 'none'} that the index suggests"
         seen = ", ".join(map(str, ensemble.periods)) or "none"
-        lines = [f"seasonal period {seen}: {origin}", *ensemble.bands()]
+        lines = [f"seasonal period {seen}: {origin}", *_named(ensemble.history), *ensemble.bands()]
         if np.isfinite(ensemble.lower):
             why = "some values are 0 and none is below; lower=-inf for no bound"
             why = why if self.lower is None else "as given"
@@ -473,12 +486,30 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         earlier: Ensemble | None = None,
     ) -> Ensemble:
         """What is chosen and learned of a series."""
-        arguments = Arguments(**self.get_params(deep=False))
+        arguments = self._arguments()
         arguments.check()
         history = History.checked(y, exog, y_std)
         check_varies(history.y)
+        history = arguments.without_outliers(history)
         return Ensemble.fit(resolve(arguments, history), history, earlier)
+
+    def _arguments(self) -> Arguments:
+        return Arguments(**self.get_params(deep=False))
 
     def _ensemble(self) -> Ensemble:
         check_is_fitted(self, "ensemble_")
         return self.ensemble_
+
+
+def _named(history: History) -> list[str]:
+    """The values of a history that are taken for missing, a line if there are any."""
+    places = np.flatnonzero(~np.isnan(history.outliers))
+    if not len(places):
+        return []
+    named = [f"{history.time(i)} ({history.outliers[i]:,.6g})" for i in places[:_NAMED]]
+    more = [f"and {len(places) - _NAMED} more"] if len(places) > _NAMED else []
+    values = "1 value" if len(places) == 1 else f"{len(places)} values"
+    return [
+        f"outliers: {values} taken for missing: {', '.join(named + more)}; "
+        "outliers='keep' keeps them"
+    ]

@@ -151,6 +151,9 @@ def learned_from(
     PooledPrior
     """
     plain = clone(forecaster).set_params(prior=None)
+    arguments = Arguments(**plain.get_params(deep=False))
+    arguments.check()
+    histories = [arguments.without_outliers(history) for history in histories]
     run = partial(_each, n_jobs=n_jobs, progress=progress)
     seen = run(_linear, plain, histories)
     kinds = {

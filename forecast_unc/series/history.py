@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from forecast_unc._typing import Array
 from forecast_unc.series.exog import check_exog, check_uncertainty
@@ -65,6 +66,8 @@ class History:
         Their names.
     name : hashable
         Name of the series.
+    outliers : ndarray of shape (n,)
+        The values that are taken for missing, NaN elsewhere.
     """
 
     y: Array
@@ -73,6 +76,7 @@ class History:
     exog: Array
     columns: pd.Index[Any]
     name: Any
+    outliers: Array
 
     @classmethod
     def checked(cls, y: object, exog: object = None, y_std: object = None) -> Self:
@@ -100,7 +104,20 @@ class History:
         regressors = check_exog(exog, index, None, "y")
         stds = check_y_std(y_std, values, index)
         columns = exog.columns if isinstance(exog, pd.DataFrame) else pd.Index([])
-        return cls(values, stds, index, regressors, columns, getattr(y, "name", None))
+        name, none = getattr(y, "name", None), np.full(len(values), np.nan)
+        return cls(values, stds, index, regressors, columns, name, none)
+
+    @property
+    def given(self) -> Array:
+        """The series with its outliers, NaN where missing, (n,)."""
+        return np.where(np.isnan(self.outliers), self.y, self.outliers)
+
+    def without(self, outliers: NDArray[np.bool_]) -> Self:
+        """The history with some of the values that were given taken for missing, and no others."""
+        given = self.given
+        return replace(
+            self, y=np.where(outliers, np.nan, given), outliers=np.where(outliers, given, np.nan)
+        )
 
     def alike(self, y: object, exog: object = None, y_std: object = None) -> Self:
         """Another series of the same frequency, with the same regressors; see `checked`."""
@@ -119,10 +136,11 @@ class History:
             index=index,
             exog=regressors,
             name=getattr(y, "name", None),
+            outliers=np.full(len(values), np.nan),
         )
 
     def followed_by(self, y_new: object, exog: object = None, y_std: object = None) -> Self:
-        """The history with the values that came next.
+        """The history with its outliers and the values that came next.
 
         Parameters
         ----------
@@ -148,10 +166,11 @@ class History:
         stds = check_y_std(y_std, values, series.index, "y_new")
         return replace(
             self,
-            y=np.concatenate([self.y, values]),
+            y=np.concatenate([self.given, values]),
             stds=np.concatenate([self.stds, stds]),
             index=extended_index(self.index, len(values)),
             exog=np.vstack([self.exog, regressors]),
+            outliers=np.full(len(self.y) + len(values), np.nan),
         )
 
     def future(

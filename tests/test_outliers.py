@@ -1,0 +1,412 @@
+"""Gross outliers: found where they were planted, nothing found where there are none, and said."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from forecast_unc import (
+    Combination,
+    Forecaster,
+    GPRegressor,
+    backtest,
+    forecast_panel,
+    learn_prior,
+    load_model,
+)
+from forecast_unc.forecasting.outliers import gross_outliers
+
+N = 144
+GP = GPRegressor(lengthscales=1.0, noise_std=0.3)  # nothing to search
+
+
+def monthly(seed=0, n=N):
+    """Growth, a season and noise in proportion, as of airline passengers."""
+    t, noise = np.arange(n), np.random.default_rng(seed).standard_normal(n)
+    return np.exp(5 + 0.01 * t + 0.2 * np.sin(2 * np.pi * t / 12) + 0.03 * noise)
+
+
+def walk(seed=0, n=N):
+    return 100.0 + np.cumsum(np.random.default_rng(seed).standard_normal(n))
+
+
+def autoregression(seed=0, n=N):
+    y = np.random.default_rng(seed).standard_normal(n)
+    for t in range(1, n):
+        y[t] += 0.7 * y[t - 1]
+    return 30.0 + y
+
+
+def hourly(seed=0, n=1000):
+    t = np.arange(n)
+    working = 1 + 0.5 * (t // 24 % 7 < 5)
+    return 100 + 40 * np.sin(2 * np.pi * t / 24) * working + 10 * (autoregression(seed, n) - 30)
+
+
+SERIES = {
+    "monthly": (monthly, (12,)),
+    "walk": (walk, ()),
+    "autoregression": (autoregression, ()),
+    "hourly": (hourly, (24, 168)),
+}
+SPIKES = {
+    "five times": lambda y, at: 5.0 * y[at],
+    "ten thousand times": lambda y, at: 1e4 * y[at],
+    "a sentinel": lambda y, at: -999.0,
+}
+
+
+def at_random(draw):
+    """A series of independent values, or of several kinds, by seed."""
+    return lambda seed, n: draw(np.random.default_rng(seed), n)
+
+
+# ------------------------------------------------------------------------------------------------
+# The rule
+
+
+@pytest.mark.parametrize("place", [0, 1, 70, -2, -1], ids=str)
+@pytest.mark.parametrize("spike", SPIKES)
+@pytest.mark.parametrize("name", SERIES)
+def test_a_gross_outlier_is_found_anywhere_and_alone(name, spike, place):
+    make, periods = SERIES[name]
+    y = make()
+    if spike == "five times" and name == "hourly":
+        place += 30 if place == 70 else 0  # at a value of some size
+    y[place] = SPIKES[spike](y, place)
+    np.testing.assert_array_equal(
+        np.flatnonzero(gross_outliers(y, periods)), np.arange(len(y))[[place]]
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_three_outliers_beside_a_level_shift(seed):
+    y = walk(seed)
+    y[90:] += 12.0
+    y[[20, 61, 125]] += [60.0, -60.0, 80.0]
+    np.testing.assert_array_equal(np.flatnonzero(gross_outliers(y)), [20, 61, 125])
+
+
+NO_OUTLIERS = {
+    "normal": (at_random(lambda rng, n: rng.standard_normal(n)), 150, ()),
+    "few": (at_random(lambda rng, n: rng.standard_normal(n)), 20, ()),
+    "walk": (walk, 150, ()),
+    "walk of t3": (at_random(lambda rng, n: np.cumsum(rng.standard_t(3, n))), 200, ()),
+    "monthly": (monthly, 100, (12,)),
+    "log-normal": (at_random(lambda rng, n: np.exp(rng.standard_normal(n))), 150, ()),
+    "exponential growth": (
+        at_random(lambda rng, n: np.exp(0.3 * np.arange(n) + 0.1 * rng.standard_normal(n))),
+        50,
+        (),
+    ),
+    "few counts": (at_random(lambda rng, n: rng.poisson(0.5, n).astype(float)), 100, (12,)),
+    "counts": (at_random(lambda rng, n: rng.poisson(5, n).astype(float)), 72, (12,)),
+    "intermittent": (
+        at_random(lambda rng, n: rng.poisson(20, n) * (rng.random(n) < 0.1) * 1.0),
+        150,
+        (),
+    ),
+    "steps": (
+        at_random(lambda rng, n: np.repeat(rng.integers(1, 9, n), 10)[:n].astype(float)),
+        150,
+        (),
+    ),
+    "closed on Sundays": (
+        at_random(lambda rng, n: np.where(np.arange(n) % 7 == 6, 0.0, rng.normal(100, 10, n))),
+        200,
+        (7,),
+    ),
+    "closed at times": (
+        at_random(lambda rng, n: np.where(rng.random(n) < 0.05, 0.0, rng.normal(100, 10, n))),
+        400,
+        (7,),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_OUTLIERS)
+def test_what_is_usual_is_left_alone(name):
+    make, n, periods = NO_OUTLIERS[name]
+    found = [gross_outliers(make(seed, n), periods).any() for seed in range(40)]
+    # Where one series in a hundred has something, four of 40 have with probability .0007.
+    assert sum(found) < 4
+
+
+@pytest.mark.parametrize("freedom", [2, 3])
+def test_heavy_tails_are_mostly_left_alone(freedom):
+    """Of t2 and t3 a twentieth of the series is touched: no two of three hundred values."""
+    draws = np.random.default_rng(7).standard_t(freedom, (200, 150))
+    found = np.array([gross_outliers(y).sum() for y in draws])
+    assert (found > 0).mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+    assert found.mean() < 0.1
+
+
+@pytest.mark.parametrize("after", [1, 2, 3, 10, 50])
+def test_a_level_shift_is_none_however_near_the_end(after):
+    """One value on the new level may be anything up to six stds away, two agree with each other."""
+    size = 6.0 if after == 1 else 50.0
+    for seed in range(20):
+        y = np.random.default_rng(seed).standard_normal(100)
+        y[-after:] += size
+        assert not gross_outliers(y).any()
+
+
+def test_what_recurs_is_the_process():
+    rng = np.random.default_rng(0)
+    y = 100.0 + rng.standard_normal(400)
+    y[rng.permutation(398)[:8] + 1] += 60.0  # two in a hundred
+    assert not gross_outliers(y).any()
+    y = 100.0 + rng.standard_normal(120)
+    y[[35, 47]] += 60.0  # in the same season
+    assert not gross_outliers(y, (12,)).any()
+    assert gross_outliers(y).sum() == 2  # without one they are two outliers
+
+
+def test_fewer_than_twelve_values_say_nothing():
+    y = walk(n=12)
+    y[5] = 1e6
+    assert gross_outliers(y)[5]
+    y[0] = np.nan
+    assert not gross_outliers(y).any()
+    assert gross_outliers(np.full(30, np.nan)).sum() == 0
+    assert gross_outliers(np.full(30, 2.0)).sum() == 0
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    scale=st.floats(1e-3, 1e3),
+    shift=st.floats(-1e3, 1e3),
+    tail=st.integers(1, 5),
+)
+def test_properties(seed, scale, shift, tail):
+    """Found again nowhere; the same on another scale, upside down and backwards."""
+    rng = np.random.default_rng(seed)
+    y = rng.standard_t(tail, 80) - 1e6  # negative: no logarithm
+    y[rng.integers(80)] += 30.0
+    found = gross_outliers(y)
+    assert not gross_outliers(np.where(found, np.nan, y)).any()
+    np.testing.assert_array_equal(gross_outliers(y[::-1]), found[::-1])
+    # powers of two and whole numbers, so that roundoff decides nothing
+    y = np.round(y * 1024)
+    found = gross_outliers(y)
+    scale, shift = 2.0 ** np.round(np.log2(scale)), np.round(shift) * 1024
+    np.testing.assert_array_equal(gross_outliers(scale * (y - shift - 1e9)), found)
+    np.testing.assert_array_equal(gross_outliers(scale * (y + 1e6 * 1024) - 1e12), found)
+
+
+def test_a_positive_series_is_looked_at_by_its_logarithm():
+    """A fifth of the usual early in a series that grows a hundredfold is seen in proportion."""
+    y = np.exp(np.linspace(0, 4.6, N)) * (1 + 0.03 * np.random.default_rng(0).standard_normal(N))
+    y[10] /= 5
+    np.testing.assert_array_equal(np.flatnonzero(gross_outliers(y)), [10])
+    assert not gross_outliers(y - 1e6).any()
+
+
+@pytest.mark.parametrize("periods", [(), (7,)], ids=str)
+def test_missing_values_stay_missing(periods):
+    y = walk()
+    y[30:40] = y[-3:] = y[0] = np.nan
+    y[41] = 1e4
+    before = y.copy()
+    np.testing.assert_array_equal(np.flatnonzero(gross_outliers(y, periods)), [41])
+    np.testing.assert_array_equal(y, before)
+
+
+def test_a_period_longer_than_the_series():
+    y = walk()
+    y[50] = 1e4
+    np.testing.assert_array_equal(np.flatnonzero(gross_outliers(y, (12, 143, 400))), [50])
+
+
+# ------------------------------------------------------------------------------------------------
+# The forecaster
+
+
+def series(values, freq="MS"):
+    return pd.Series(values, pd.date_range("2000-01-01", periods=len(values), freq=freq), name="y")
+
+
+def plain(**options):
+    return Forecaster(GP, lags=2, differences=1, **options)
+
+
+@pytest.mark.parametrize("spike", ["five times", "ten thousand times"])
+@pytest.mark.parametrize("place", [0, 70, -2, -1])
+@pytest.mark.parametrize("lags", [{"lags": 16}, {"lags": 2, "differences": 1}], ids=str)
+def test_the_next_median_moves_by_less_than_a_std_of_the_changes(lags, place, spike):
+    y = autoregression(n=300)
+    clean = Forecaster(**lags).fit(series(y)).forecast(1).median.item()
+    std = np.diff(y).std()
+    y[place] = SPIKES[spike](y, place)
+    moved = Forecaster(**lags).fit(series(y)).forecast(1).median.item() - clean
+    assert abs(moved) < std
+
+
+def test_a_last_value_five_times_too_large_is_not_the_new_level():
+    """The automatic choice, and what "keep" makes of it."""
+    y = series(monthly())
+    actual = y.iloc[-1]
+    y.iloc[-1] *= 5
+    masked, kept = Forecaster().fit(y), Forecaster(outliers="keep").fit(y)
+    missing = Forecaster().fit(y.where(np.arange(N) < N - 1))
+    pd.testing.assert_series_equal(masked.forecast(3).median, missing.forecast(3).median)
+    assert masked.forecast(1).median.item() < 1.3 * actual < 2 * actual
+    assert kept.forecast(1).median.item() > 2 * actual
+    line = f"outliers: 1 value taken for missing: 2011-12-01 ({y.iloc[-1]:,.6g}); "
+    assert masked.choices_[1] == f"{line}outliers='keep' keeps them"
+    assert line in masked.summary()
+    assert not any("outliers" in line for line in kept.choices_)
+
+
+def test_masked_is_missing_and_the_data_stay_as_they_are():
+    y = series(walk())
+    y.iloc[[40, 80]] = [500.0, -500.0]
+    exog = pd.DataFrame({"x": np.random.default_rng(1).standard_normal(N)}, y.index)
+    std = pd.Series(0.0, y.index)
+    std.iloc[[40, 100]] = 0.1
+    before = y.copy(), exog.copy(), std.copy()
+    masked = plain().fit(y, exog, std)
+    for one, other in zip((y, exog, std), before, strict=True):
+        (pd.testing.assert_frame_equal if one is exog else pd.testing.assert_series_equal)(
+            one, other
+        )
+    missing = plain(outliers="keep").fit(y.where(y.abs() < 400), exog, std)
+    future = pd.DataFrame({"x": 0.0}, pd.date_range("2012-01-01", periods=4, freq="MS"))
+    pd.testing.assert_frame_equal(masked.forecast(4, future).cov, missing.forecast(4, future).cov)
+    history = masked.ensemble_.history
+    np.testing.assert_array_equal(history.given, y)
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(history.y)), [40, 80])
+
+
+def test_many_are_counted():
+    y = walk(n=600)
+    y[[100, 200, 300, 400, 500]] += 300.0
+    named = plain().fit(series(y, "D")).choices_[1]
+    assert named.startswith("outliers: 5 values taken for missing: 2000-04-10 (")
+    assert "), and 2 more; outliers='keep' keeps them" in named
+    assert named.count("(") == 3
+
+
+def test_update_looks_at_what_came_and_again_at_what_was():
+    y = series(walk())
+    model = plain().fit(y[:-3])
+    later = y[-3:].copy()
+    later.iloc[0] += 200.0
+    model.update(later[:1])
+    assert "taken for missing: 2011-10-01" in model.choices_[1]
+    pd.testing.assert_series_equal(
+        model.forecast(2).median, plain().fit(y[:-3]).update(later[:1] * np.nan).forecast(2).median
+    )
+    # the next value agrees with it: that was a new level
+    model.update(later[1:2] + 200.0)
+    assert not any("outliers" in line for line in model.choices_)
+    whole = pd.concat([y[:-3], later[:1], later[1:2] + 200.0])
+    kept = plain(outliers="keep").fit(y[:-3]).update(whole[-2:])
+    np.testing.assert_allclose(model.forecast(2).median, kept.forecast(2).median, rtol=1e-9)
+    # or it does not: then it stays missing
+    other = plain().fit(y[:-3]).update(later[:1]).update(later[1:])
+    assert "taken for missing: 2011-10-01" in other.choices_[1]
+
+
+def test_apply_and_files(tmp_path):
+    y = series(walk())
+    model = plain().fit(y)
+    spiked = y.copy()
+    spiked.iloc[-1] *= 5
+    applied = model.apply(spiked)
+    assert "taken for missing: 2011-12-01" in applied.choices_[1]
+    assert not any("outliers" in line for line in model.choices_)
+    np.testing.assert_allclose(
+        applied.forecast(3).median, model.apply(spiked.where(spiked < 300)).forecast(3).median
+    )
+    applied.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.choices_ == applied.choices_
+    loaded.update(series(np.append(spiked, spiked.iloc[-1]))[-1:])  # and was no outlier after all
+    assert not any("outliers" in line for line in loaded.choices_)
+
+
+def test_refit_clone_and_combination():
+    y = series(walk())
+    spiked = y.copy()
+    spiked.iloc[70] = 5e3
+    assert "2005-11-01" in plain().fit(y).refit(spiked).choices_[1]
+    assert clone(plain(outliers="keep")).outliers == "keep"
+    both = Combination([plain(), plain(outliers="keep")]).fit(spiked)
+    named = [any("outliers" in line for line in model.choices_) for model in both.forecasters_]
+    assert named == [True, False]
+
+
+def test_a_backtest_scores_the_outlier_and_forgets_it():
+    """Origins at and after an outlier; nothing after an origin decides what is missing before."""
+    y = series(walk())
+    y.iloc[-20] += 300.0
+    options = {"steps": 2, "origins": list(y.index[-22:-17])}
+    for extra in ({"refit": True}, {"refit": False}, {"refit": False, "between_fits": "apply"}):
+        frame = backtest(plain(), y, **options, **extra).frame
+        assert frame["actual"].max() == y.iloc[-20]
+        assert (frame["mean"] - np.median(y)).abs().max() < 50.0
+        poisoned = y.where(np.arange(N) <= N - 18, 1e5)
+        again = backtest(plain(), poisoned, **options, **extra).frame
+        np.testing.assert_array_equal(again["mean"], frame["mean"])
+
+
+def test_a_panel_and_a_prior_of_it():
+    frame = pd.concat(
+        pd.DataFrame({"unique_id": i, "ds": series(walk(i)).index, "y": walk(i)}) for i in range(2)
+    ).reset_index(drop=True)
+    frame.loc[N - 1, "y"] *= 5
+    forecasts = forecast_panel(frame, plain(), steps=1)
+    clean = plain().fit(series(walk()).where(np.arange(N) < N - 1)).forecast(1)
+    value = forecasts.loc[forecasts["unique_id"] == 0, "forecast_unc"].item()
+    np.testing.assert_allclose(value, clean.mean.item())
+    # a prior is learned from the series without their outliers
+    many = [series(walk(i, 30)) for i in range(30)]
+    spiked = [y.where(np.arange(30) != 15, 1e4) for y in many]
+    holed = [y.where(np.arange(30) != 15) for y in many]
+    lags = Forecaster(lags=1, differences=1)
+    one, other = (learn_prior(each, lags) for each in (spiked, holed))
+    assert repr(one) == repr(other)
+    assert one.kinds.keys() == other.kinds.keys()
+    for kind in one.kinds:
+        np.testing.assert_array_equal(one.kinds[kind].weights, other.kinds[kind].weights)
+
+
+def test_lags_of_ones_own_keep_half_of_their_rows():
+    y = series(walk(n=40))
+    y.iloc[20] = 5e3
+    assert "outliers" in Forecaster(GP, lags=5).fit(y).choices_[1]  # 29 of 35 rows
+    kept = Forecaster(GP, lags=18).fit(y)  # 3 of 22
+    assert not any("outliers" in line for line in kept.choices_)
+    with pytest.raises(ValueError, match="y must have at least 53 values for lags up to 50"):
+        Forecaster(lags=50).fit(y)
+
+
+def test_what_a_regressor_or_a_holiday_may_explain_stays():
+    y = series(walk(), "D")
+    y.iloc[[40, 90]] += 60.0
+    promotion = pd.DataFrame({"x": 0.0}, y.index)
+    promotion.iloc[[40, 135]] = 1.0
+    assert "1 value taken for missing: 2000-03-31" in plain().fit(y, promotion).choices_[1]
+    on_day = plain(calendar=[y.index[[90, 143]]]).fit(y)
+    assert "1 value taken for missing: 2000-02-10" in on_day.choices_[1]
+    assert "2 values" in plain(calendar="day_of_week").fit(y).choices_[1]
+
+
+def test_seasonal_periods_that_are_given_count():
+    y = 100.0 + np.random.default_rng(0).standard_normal(120)
+    y[[25, 75]] += 60.0  # ten periods of five apart
+    given_, none = (
+        plain(seasonal_period=period).fit(series(y, "h")).choices_ for period in (50, None)
+    )
+    assert not any("outliers" in line for line in given_)
+    assert "2 values" in none[1]
+
+
+@pytest.mark.parametrize("value", ["drop", None, True])
+def test_bad_values_are_refused(value):
+    message = f"outliers must be one of 'mask', 'keep'; got {value!r}. Leave it out if unsure"
+    with pytest.raises(ValueError, match=message):
+        Forecaster(outliers=value).fit(series(walk()))

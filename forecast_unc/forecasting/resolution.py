@@ -37,6 +37,9 @@ _MOST_EXACT = 2000
 # is one model of several. On daily births and on hours of seven transformers 50 or 200 centers,
 # 2000 rows or FITC in the place of the bound were the same within two standard errors.
 _SEARCH_ROWS, _CENTERS = 5000, 100
+# Nats in ten steps that a search among several models goes on for: hourly series MASE - 1.3 %,
+# standard error .7, in 1.6 times less time than with .01; reduced rank on weekly ones - .3 %, .3.
+_TOL = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +119,9 @@ def _smoothing(
     given = arguments.transform
     if given != "auto":
         found = (found[0]._replace(transform=given),) if found else ()
+    most = None if _has_reduced_rank(arguments) else arguments.max_train
     return tuple(
-        SmoothingSpecification(one.period, one.transform, one.rows, one.why, origin)
+        SmoothingSpecification(one.period, one.transform, most or one.rows, one.why, origin)
         for one in found
     )
 
@@ -201,10 +205,12 @@ def _completed(
             prior=candidate.prior,
             bias=candidate.bias if differences == candidate.differences else "free",
             groups=(LAG_GROUP[candidate.lag_weights],) * len(lags) + (2,) * n_others,
+            tol=_TOL,
             random_state=arguments.random_state,
         )
         if candidate.rows is None:
             regressor = _reduced_rank(candidate.prior, _CENTERS, arguments.random_state)
+            regressor.set_params(tol=_TOL)
             why += f"; reduced rank, {_CENTERS} centers"
     transform = plain(arguments.transform, candidate.transform)
     as_chosen = arguments.regressor is None and (differences, transform, prior_mean) == (

@@ -284,13 +284,16 @@ def _recent(n: int, periods: tuple[int, ...], kinds: _Kinds) -> tuple[Candidate,
         lately = tuple(replace(kind, rows=recent) for kind in relative if n > recent)
         return (steady, changes, *relative, *lately, seasonal)
     if periods[0] < _DAY:
-        return _windows((steady, changes, *relative, levels), n, _MANY, _RECENT)
+        moving = (steady, changes, *relative, levels)
+        if n <= _RECENT:
+            return _learned_from(moving, _MANY)
+        return (*_learned_from((steady, levels), _MANY), *_learned_from(moving, _RECENT))
     # A long season, of which little is seen: weeks of a year. But for one its kinds take it from
     # the lags alone.
     plain = replace(changes, calendar=None, why="changes, the season from the lags alone")
     relative = tuple(replace(kind, calendar=None) for kind in relative)
     levels = replace(levels, transform=None, calendar=None)
-    return _windows((plain, changes, *relative, levels), n, _MANY, 4 * periods[0], 2 * periods[0])
+    return _windows((plain, changes, *relative, levels), n, 4 * periods[0], 2 * periods[0])
 
 
 def _whole(
@@ -368,13 +371,18 @@ def averaging(n: int, seasonal: bool) -> tuple[bool, float]:
     return (False, 8.0) if n < FEW and not seasonal else (True, 4.0)
 
 
+def _learned_from(kinds: tuple[Candidate, ...], rows: int) -> tuple[Candidate, ...]:
+    """Each kind learned from the last so many rows."""
+    return tuple(replace(kind, rows=rows) for kind in kinds)
+
+
 def _windows(kinds: tuple[Candidate, ...], n: int, *rows: int) -> tuple[Candidate, ...]:
     """Each kind learned from the last so many rows: the first number, and those below n.
 
     None from more than its own.
 
-    Long series change: on M4 weekly the MSIS is 14.5 with 400 rows, 13.1 with 208 and 104 too.
+    Long series change: on M4 weekly 400 rows beside 208 and 104 changed MASE by .4 %, error .6.
     """
     capped = dict.fromkeys(min(most, _MOST) for most in rows)
     kept = [most for most in capped if most == rows[0] or n > most]
-    return tuple(replace(kind, rows=most) for most in kept for kind in kinds)
+    return tuple(one for most in kept for one in _learned_from(kinds, most))

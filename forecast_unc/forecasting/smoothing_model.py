@@ -150,15 +150,14 @@ class SmoothingModel:
         """
         method = Method() if method is None else method
         propagation = "exact" if method.propagation == "auto" else method.propagation
-        paths, parts = None, None
+        joint, paths = self._joint(len(ahead.index)), None
+        mean, cov, parts = joint.mean, joint.cov, joint.parts
         if propagation == "monte_carlo":
             paths = self._sample(len(ahead.index), method.n_samples, method.random_state).T
             mean, cov = paths.mean(axis=1), np.atleast_2d(np.cov(paths))
-        else:
-            joint = self._joint(len(ahead.index))
-            mean, cov, parts = joint.mean, joint.cov, joint.parts
-            if propagation == "naive":
-                cov, parts = np.diag(np.minimum(cov[0, 0], np.diag(cov))), None
+        elif propagation == "naive" and parts is not None:
+            cov = np.diag(np.minimum(cov[0, 0], np.diag(cov)))
+            parts = {"noise": parts["noise"], "function_shared": cov - parts["noise"]}
         forecast = Forecast(
             ahead.index,
             mean,

@@ -21,6 +21,8 @@ FEW = 60
 # Seasons from this many steps have enough rows to be learned as levels, and those of a day or
 # longer enough to be learned from lags (a choice: quarters, months and weeks, hours).
 _SHORT_SEASON, _DAY = 7, 24
+# Seasons from this many steps may be too long for lags or three cycles (a choice: minutes of a day).
+_LONG_SEASON = 100
 # The most rows of an exact process here: its cost grows with their cube.
 _MOST = 800
 # Rows of the long window of a series with one season and of the short one of several, and those
@@ -87,7 +89,8 @@ class Candidate:
 def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
     """Those of the periods that the data show, shortest first.
 
-    A period counts if the series holds it three times (twice, if it has a shorter one as well)
+    A period counts if the series holds it three times (twice, if it has a shorter one as well, or
+    one of 100 steps or more repeats plainly)
     and its changes are not negatively correlated at it by more than a standard error: to miss
     a season costs more than to look for one that is not there (M3 monthly, MASE .883 and .83). Or
     if the series holds it eight times, and its power there stands out: a smooth year is hardly
@@ -111,7 +114,7 @@ def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
     changes = changes - np.nanmean(changes)
     found: list[int] = []
     for period in sorted(periods):
-        if n < (2 if found else 3) * period:
+        if n < (2 if found or _repeats(y, period) else 3) * period:
             continue
         product = changes[period:] * changes[:-period]
         pairs = int((~np.isnan(product)).sum())
@@ -120,6 +123,18 @@ def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
         if benefit or (n >= _CYCLES * period and _stands_out(y, period)):
             found.append(period)
     return tuple(found)
+
+
+def _repeats(y: Array, period: int) -> bool:
+    """Whether a long season is plain when it has been seen but twice.
+
+    Its values are nearer to those a season ago than to their mean: the mean square of
+    the changes is below half of the variance, as of one random walk in 3000.
+    """
+    if not _LONG_SEASON <= period <= len(y) // 2:
+        return False
+    change = y[period:] - y[:-period]
+    return not np.isnan(change).all() and np.nanmean(change**2) < 0.5 * np.nanvar(y)
 
 
 def _stands_out(y: Array, period: int) -> bool:
@@ -293,7 +308,9 @@ def _recent(n: int, periods: tuple[int, ...], kinds: _Kinds) -> tuple[Candidate,
     plain = replace(changes, calendar=None, why="changes, the season from the lags alone")
     relative = tuple(replace(kind, calendar=None) for kind in relative)
     levels = replace(levels, transform=None, calendar=None)
-    return _windows((plain, changes, *relative, levels), n, 4 * periods[0], 2 * periods[0])
+    beyond = (seasonal,) if periods[0] >= _LONG_SEASON else ()
+    kinds_of_weeks = (plain, changes, *relative, levels, *beyond)
+    return _windows(kinds_of_weeks, n, 4 * periods[0], 2 * periods[0])
 
 
 def _whole(

@@ -21,7 +21,7 @@ FEW = 60
 # Seasons from this many steps have enough rows to be learned as levels, and those of a day or
 # longer enough to be learned from lags (a choice: quarters, months and weeks, hours).
 _SHORT_SEASON, _DAY = 7, 24
-# Seasons from this many steps may be too long for lags or three cycles (a choice: minutes of a day).
+# Seasons from this many steps are seen in two cycles, if plain (a choice: minutes of a day).
 _LONG_SEASON = 100
 # The most rows of an exact process here: its cost grows with their cube.
 _MOST = 800

@@ -428,7 +428,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             lines.append(f"lower {ensemble.lower:g}: {why}")
         for model, weight in zip(ensemble.models, ensemble.weights, strict=True):
             by_width = ensemble.averaging.by_width and len(ensemble.models) > 1
-            label = f"1 / width^{POWER:g}" if by_width else f"{weight:.2f}"
+            times = weight / ensemble.weights.min()
+            label = f"{times:g} / width^{POWER:g}" if by_width else f"{weight:.2f}"
             lines.append(f"weight {label}: {model}: {model.specification.why}")
             if isinstance(model, FittedModel) and self.noise != "process":
                 lines.append(f"noise {model.noise}")

@@ -345,7 +345,9 @@ def smoothed(y: Array, periods: tuple[int, ...]) -> tuple[Smoothed, ...]:
         return ()
     why = "level, trend and season, their parameters averaged over"
     plain = Smoothed(period, None, _MOST, why)
-    return (plain, plain._replace(transform="log")) if np.nanmin(y) > 0 else (plain,)
+    return (
+        (plain, plain._replace(transform="log")) if np.nanmin(y, initial=np.inf) > 0 else (plain,)
+    )
 
 
 def averaging(n: int, seasonal: bool) -> tuple[bool, float]:

@@ -227,6 +227,11 @@ def test_the_last_values_are_learned_from():
     assert str(model) == "exponential smoothing, season 4, transform none, 39 values"
     assert_allclose(model.levels, y[21:])
     assert str(fitted(y, max_train=30)).endswith("last 30 values")
+    power = PowerTransform.fit(y).power
+    found = str(fitted(y, "boxcox"))
+    assert found == (
+        f"exponential smoothing, season 4, transform boxcox of power {power:.3g}, 60 values"
+    )
 
 
 def test_methods_have_the_same_moments():

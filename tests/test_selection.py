@@ -11,6 +11,7 @@ from forecast_unc.forecasting.selection import (
     candidates,
     lags_for,
     seasons_in,
+    smoothed,
 )
 
 
@@ -271,6 +272,50 @@ def test_a_logarithm_needs_positive_values_and_leave(n, periods):
     for other in (y - 1.0, -y):  # a zero is enough
         assert candidates(other, periods) == without
     assert len(set(without)) == len(without)
+
+
+def test_roots_are_of_values_with_zeros_and_a_week_or_a_year():
+    """Cubes of normal values censored at 0: the likelihood has a power of about a third."""
+    rng = np.random.default_rng(0)
+    cubes = np.maximum(1.5 + rng.standard_normal(200), 0.0) ** 3
+    assert (cubes == 0.0).sum() > 2
+
+    def transforms(y, periods, **options):
+        options = {"bounded": True} | options
+        return {one.transform for one in candidates(y, periods, **options)}
+
+    for period in (7, 12):
+        assert transforms(cubes, (period,)) == {None, "sqrt"}
+    (roots,) = {
+        (one.differences, one.bias, one.lags)
+        for one in candidates(cubes, (12,), bounded=True)
+        if one.transform == "sqrt"
+    }
+    assert roots == ((1,), None, tuple(range(1, 14)))
+    for periods in ((), (4,), (24,), (7, 365)):  # not measured
+        assert transforms(cubes, periods) == {None}
+    assert transforms(cubes, (12,), bounded=False) == {None}
+    assert transforms(cubes, (12,), transform=False) == {None}
+    assert transforms(np.where(cubes > 0, 3.0, 0.0), (12,)) == {None}  # one value has no power
+    assert transforms(np.maximum(2.0 + rng.standard_normal(200), 0.0), (12,)) == {None}
+    assert transforms(cubes + 1.0, (12,)) == {None, "log"}
+
+
+@pytest.mark.parametrize(
+    ("y", "periods", "expected"),
+    [
+        (np.arange(1.0, 50.0), (), [(1, None), (1, "log")]),
+        (np.arange(0.0, 50.0), (), [(1, None)]),
+        (np.where(np.arange(50) == 3, np.nan, 5.0), (12,), [(12, None), (12, "log")]),
+        (np.arange(1.0, 50.0), (24,), [(24, None), (24, "log")]),
+        (np.arange(1.0, 50.0), (52,), []),  # too many to learn of few cycles
+        (np.arange(1.0, 50.0), (24, 168), []),
+    ],
+)
+def test_exponential_smoothing_is_of_one_season_at_most_and_a_short_one(y, periods, expected):
+    found = smoothed(y, periods)
+    assert [(one.period, one.transform) for one in found] == expected
+    assert {one.rows for one in found} <= {800}
 
 
 @pytest.mark.parametrize(

@@ -250,6 +250,19 @@ def test_methods_have_the_same_moments():
     assert (naive.std <= exact.std * (1 + 1e-12)).all()
 
 
+@pytest.mark.parametrize("transform", [None, "log", "sqrt"])
+def test_paths_are_in_units_of_the_series(transform):
+    """The median of paths is that of the forecast, and its check, of paths, finds it right."""
+    model = fitted(seasonal(40), transform)
+    future, n = model.history.future(STEPS), 20_000
+    ahead, paths = model.forecast(future), model.sample_paths(future, n, 0)
+    assert paths.shape == (n, STEPS)
+    error = 5 * 1.2533 / np.sqrt(n)  # of a median, in stds: sqrt(pi / 2 n)
+    assert_allclose(np.median(paths, axis=0), ahead.median, atol=error * ahead.std.max())
+    check = ahead.check(2_000, 0)
+    assert (check.verdict, check.reasons) == ("exact", ())
+
+
 def test_parts_are_named():
     ahead = fitted(seasonal(40)).forecast(history(seasonal(40)).future(STEPS))
     table = ahead.decompose(by_kind=True)

@@ -1,6 +1,7 @@
 """The automatic forecaster: what it chooses, says, takes and refuses."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,9 @@ from forecast_unc import (
 )
 from forecast_unc.forecasting import resolution
 from forecast_unc.forecasting.averaging import Averaging
+from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
+from forecast_unc.series.history import History
+from tests.members import on_lags, smoothing
 
 
 def series(n, freq="D", seed=0, start="2020-01-01"):
@@ -50,41 +54,58 @@ def same(a, b, **tolerance):
 # What is chosen
 
 
-def parts(model, what):
-    return [getattr(member.specification, what) for member in model.models_]
+def parts(models, what):
+    return [getattr(member.specification, what) for member in models]
 
 
-def by_hand(specification):
-    """A forecaster to which everything that was chosen is given."""
+def by_hand(specification, y, later=None):
+    """A member, of a forecaster to which everything that was chosen is given, or by itself."""
+    if isinstance(specification, SmoothingSpecification):
+        one = SmoothingModel.fit(specification, History.checked(y))
+        return one if later is None else one.extend(History.checked(pd.concat([y, later])))
     names = ("lags", "differences", "transform", "prior_mean", "calendar", "max_train")
     given = {name: getattr(specification, name) for name in names}
-    return Forecaster(
+    model = Forecaster(
         specification.regressor, **given, seasonal_period=specification.periods or None
-    )
+    ).fit(y)
+    return (model if later is None else model.update(later)).models_[0]
+
+
+def steps_of(member, steps):
+    return member.forecast(member.history.future(steps))
 
 
 def test_it_averages_a_few_specifications(fitted):
     assert fitted.seasonal_period_ == (12,)
     assert fitted.refused_ == ()
-    np.testing.assert_allclose(fitted.weights_, 0.25, rtol=1e-15)
-    assert parts(fitted, "lags") == [(1,)] + [tuple(range(1, 14))] * 3
-    assert parts(fitted, "differences") == [(1,), (1,), (1,), ()]
-    assert parts(fitted, "periods") == [(12,)] * 4
-    assert parts(fitted, "transform") == [None, None, "log", "log"]
-    assert parts(fitted, "prior_mean") == ["zero"] * 4
-    assert parts(fitted, "calendar") == [("fourier",)] * 4
-    assert parts(fitted, "max_train") == [400] * 4
-    assert [m.n_rows for m in fitted.models_] == [70, 58, 58, 59]
-    assert [m.differencing.differences for m in fitted.models_] == [(1,), (1,), (1,), ()]
-    assert [m.transform.power for m in fitted.models_] == [None, None, 0.0, 0.0]
-    assert [m.regressor.bias for m in fitted.models_] == ["shrunk", "shrunk", None, "free"]
+    np.testing.assert_allclose(fitted.weights_, 1 / 6, rtol=1e-15)
+    models = on_lags(fitted)
+    assert parts(models, "lags") == [(1,)] + [tuple(range(1, 14))] * 3
+    assert parts(models, "differences") == [(1,), (1,), (1,), ()]
+    assert parts(models, "periods") == [(12,)] * 4
+    assert parts(models, "transform") == [None, None, "log", "log"]
+    assert parts(models, "prior_mean") == ["zero"] * 4
+    assert parts(models, "calendar") == [("fourier",)] * 4
+    assert parts(models, "max_train") == [400] * 4
+    assert [m.n_rows for m in models] == [70, 58, 58, 59]
+    assert [m.differencing.differences for m in models] == [(1,), (1,), (1,), ()]
+    assert [m.transform.power for m in models] == [None, None, 0.0, 0.0]
+    assert [m.regressor.bias for m in models] == ["shrunk", "shrunk", None, "free"]
+    smooth = smoothing(fitted)
+    assert fitted.models_ == (*models, *smooth)
+    assert parts(smooth, "period") == [12, 12]
+    assert parts(smooth, "transform") == [None, "log"]
+    assert parts(smooth, "max_train") == [800, 800]
+    assert [m.n_rows for m in smooth] == [72, 72]
+    assert [m.transform.power for m in smooth] == [None, 0.0]
 
 
 @pytest.mark.parametrize("y", [monthly(), series(40), series(90)], ids=["months", "few", "many"])
 def test_the_members_can_be_fitted_by_hand(y):
-    """Each as a Forecaster of its own, averaged over the season that is looked ahead for."""
+    """Each on its own, averaged over the season that is looked ahead for."""
     model = Forecaster(calibrate=False).fit(y)
-    asks = [by_hand(m.specification).fit(y).forecast for m in model.models_]
+    asks = [partial(steps_of, by_hand(m.specification, y)) for m in model.models_]
+    assert (len(on_lags(model)) > 1, len(smoothing(model))) == (True, 2)
     rule = {72: Averaging(True, 4.0, 18), 40: Averaging(False, 8.0), 90: Averaging(True, 4.0, 10)}
     expected = rule[len(y)].average(asks, model.weights_, 6)
     same(model.forecast(6), expected.forecast)
@@ -98,7 +119,7 @@ def test_choices_are_sentences():
     relative = "lags 1-13, differences (1,), transform log, prior mean zero, calendar fourier"
     levels = "lags 1-13, differences none, transform log, prior mean zero, calendar fourier"
     zero = "y must be positive for a log transform; got 0 at 2021-01-01"
-    season, bands, *averaged, no_changes, no_levels = model.choices_
+    season, bands, *averaged, no_changes, no_levels, no_smoothing = model.choices_
     assert season == "seasonal period 12: given"
     assert bands == "bands: calibrated, by errors from up to 32 origins"
     assert averaged == [
@@ -106,9 +127,13 @@ def test_choices_are_sentences():
         "fourier, 71 rows: a random walk on the season, with a drift as large as the data support",
         "weight 1 / width^1.5: lags 1-13, differences (1,), transform none, prior mean zero, "
         "calendar fourier, 59 rows: changes, with a drift as large as the data support",
+        "weight 1 / width^1.5: exponential smoothing, season 12, transform none, 73 values: level, "
+        "trend and season, their parameters averaged over",
     ]
     assert no_changes.startswith(f"refused: {relative}; {zero}")
     assert no_levels.startswith(f"refused: {levels}; {zero}")
+    smooth = "exponential smoothing, season 12, transform log"
+    assert no_smoothing.startswith(f"refused: {smooth}; {zero}")
     one = Forecaster(lags=(1, 2, 5), transform="boxcox", max_train=60).fit(y)
     assert one.choices_ == [
         "seasonal period 12: of 12 that the index suggests",
@@ -119,7 +144,7 @@ def test_choices_are_sentences():
 
 
 def test_choices_are_made_of_what_was_chosen(fitted):
-    assert len(fitted.choices_) == 6
+    assert len(fitted.choices_) == 8
     for line, model in zip(fitted.choices_[2:], fitted.models_, strict=True):
         assert str(model) in line
         assert line.endswith(model.specification.why)
@@ -127,10 +152,16 @@ def test_choices_are_made_of_what_was_chosen(fitted):
 
 def test_summary_lists_choices_and_what_was_learned(fitted):
     lines = fitted.summary().splitlines()
-    assert lines[:6] == fitted.choices_
-    assert len(lines) == 10
+    assert lines[:8] == fitted.choices_
+    assert len(lines) == 14
     noise = fitted.models_[3].regressor.noise_std_
-    assert lines[-1].startswith(f"model 4: noise std {noise:.4g}, log evidence ")
+    assert lines[11].startswith(f"model 4: noise std {noise:.4g}, log evidence ")
+    smooth = fitted.models_[5].smoothing
+    noise = np.sqrt(smooth.weights @ smooth.variance)  # of a mixture of equal means
+    assert lines[-1] == (
+        f"model 6: noise std {noise:.4g}, hyper-parameters integrated over "
+        f"{len(smooth.weights)} nodes"
+    )
     one = Forecaster(lags=(1, 2, 5), differences=1, transform="boxcox").fit(monthly())
     assert one.summary().splitlines()[:2] == one.choices_
     assert "model 1: noise std" in one.summary()
@@ -155,8 +186,11 @@ def test_lags_of_ones_own_keep_the_plain_choice():
 @pytest.mark.parametrize("transform", [None, "log", "boxcox"])
 def test_a_given_transform_is_every_members(transform):
     model = Forecaster(transform=transform).fit(monthly())
-    assert parts(model, "transform") == [transform] * len(model.models_)
-    described = [m.specification.described() + repr(m.regressor) for m in model.models_]
+    assert parts(model.models_, "transform") == [transform] * len(model.models_)
+    assert len(smoothing(model)) == 1
+    described = [
+        m.specification.described() + repr(getattr(m, "regressor", None)) for m in model.models_
+    ]
     assert len(set(described)) == len(described)  # none of them twice
     ahead = model.forecast(12)
     if transform is not None:
@@ -166,7 +200,7 @@ def test_a_given_transform_is_every_members(transform):
 @pytest.mark.parametrize(("prior_mean", "lag"), [("last", 1), ("seasonal", 12)])
 def test_a_given_prior_mean_is_every_members(prior_mean, lag):
     model = Forecaster(prior_mean=prior_mean).fit(monthly())
-    assert set(parts(model, "prior_mean")) == {prior_mean}
+    assert set(parts(model.models_, "prior_mean")) == {prior_mean}
     specifications = [m.specification for m in model.models_]
     assert all(one.lags[one.anchor] == lag for one in specifications)
     assert np.isfinite(model.forecast(3).std).all()
@@ -177,7 +211,7 @@ def test_given_differences_are_every_members(differences):
     y = monthly()
     model = Forecaster(differences=differences).fit(y)
     expected = differences if isinstance(differences, tuple) else (differences,) * bool(differences)
-    assert set(parts(model, "differences")) == {expected}
+    assert set(parts(model.models_, "differences")) == {expected}
     assert {m.differencing.differences for m in model.models_} == {expected}
     assert np.isfinite(model.forecast(3).std).all()
 
@@ -189,7 +223,8 @@ def test_a_given_season_takes_the_place_of_the_calendars():
     same(given.forecast(3), Forecaster().fit(y).forecast(3))
     none = Forecaster(seasonal_period=None).fit(y)
     assert none.seasonal_period_ == ()
-    assert set(parts(none, "calendar")) == {()}
+    assert set(parts(on_lags(none), "calendar")) == {()}
+    assert set(parts(smoothing(none), "period")) == {1}
     other = Forecaster(seasonal_period=(6, 3)).fit(y)
     assert other.seasonal_period_ == (3, 6)
     numbers = Forecaster(seasonal_period=12).fit(y.reset_index(drop=True))
@@ -238,12 +273,12 @@ def test_calendar_and_regressors_of_the_future_stand_together():
 
 def test_max_train_is_every_members():
     model = Forecaster(max_train=30).fit(monthly(120))
-    assert set(parts(model, "max_train")) == {30}
+    assert set(parts(model.models_, "max_train")) == {30}
     assert {m.n_rows for m in model.models_} == {30}
-    assert {len(m.regressor.posterior_.centers) for m in model.models_} == {30}
-    assert len(model.models_) == 4
+    assert {len(m.regressor.posterior_.centers) for m in on_lags(model)} == {30}
+    assert (len(on_lags(model)), len(smoothing(model))) == (4, 2)
     both = Forecaster().fit(monthly(120))
-    assert sorted(parts(both, "max_train")) == [72] * 4 + [400] * 4
+    assert parts(both.models_, "max_train") == [400] * 2 + [72] * 4 + [800] * 2
 
 
 def long_series(n, seed=0):
@@ -256,7 +291,7 @@ def long_series(n, seed=0):
 def test_long_series_are_learned_whole_by_reduced_rank():
     y = long_series(1700)
     model = Forecaster(seasonal_period=7, random_state=0).fit(y)
-    whole = [m for m in model.models_ if isinstance(m.regressor, ReducedRankGPRegressor)]
+    whole = [m for m in on_lags(model) if isinstance(m.regressor, ReducedRankGPRegressor)]
     assert [m.specification.max_train for m in whole] == [None, None]
     assert [m.n_rows for m in whole] == [1692, 1691]  # the second has differences
     for one in whole:
@@ -265,14 +300,15 @@ def test_long_series_are_learned_whole_by_reduced_rank():
     chosen = [line for line in model.choices_ if "reduced rank" in line]
     assert len(chosen) == 2
     assert re.search(r"1692 rows: levels, .*; reduced rank, 100 centers", chosen[0])
-    recent = [m for m in model.models_ if m not in whole]
+    recent = [m for m in on_lags(model) if m not in whole]
     assert {m.n_rows for m in recent} == {72, 400}
+    assert {m.n_rows for m in smoothing(model)} == {800}
 
 
 def test_max_train_above_2000_is_that_of_reduced_rank_alone():
     y = long_series(2600)
     model = Forecaster(seasonal_period=7, max_train=2100).fit(y)
-    assert [m.n_rows for m in model.models_] == [400] * 4 + [72] * 4 + [2100] * 2
+    assert [m.n_rows for m in model.models_] == [400] * 2 + [72] * 4 + [2100] * 2 + [800] * 2
     reasons = [line for line in model.choices_ if "reduced rank" in line]
     assert "changes, with their mean for a drift; reduced rank, 100 centers" in reasons[1]
 
@@ -342,8 +378,8 @@ def test_a_regressor_of_scikit_learn_has_no_prior_mean():
     assert {one.specification.prior_mean for one in model.refused_} == {"seasonal"}
     for one in model.refused_:
         assert one.reason.startswith("prior_mean must be 'zero' for a regressor of scikit-learn")
-    assert parts(model, "prior_mean") == ["zero", "zero"]
-    assert all(why.endswith("but for what was given") for why in parts(model, "why"))
+    assert parts(model.models_, "prior_mean") == ["zero", "zero"]
+    assert all(why.endswith("but for what was given") for why in parts(model.models_, "why"))
 
 
 # The prior mean of one specification
@@ -514,7 +550,7 @@ def test_zeros_and_negative_values_have_no_logarithm(low):
     y = series(90)
     y.iloc[30] = low
     model = Forecaster(outliers="keep").fit(y)
-    assert set(parts(model, "transform")) == {None}
+    assert set(parts(model.models_, "transform")) == {None}
     assert model.refused_ == ()
     with pytest.raises(ValueError, match="y must be positive.*at 2020-01-31"):
         Forecaster(transform="log", outliers="keep").fit(y)
@@ -565,11 +601,11 @@ def test_update_is_that_of_the_members():
     model = Forecaster().fit(y[:66])
     shared = model.apply(y[:66])
     before = model.forecast(3)
-    members = [by_hand(m.specification).fit(y[:66]).update(y[66:]) for m in model.models_]
+    members = [by_hand(m.specification, y[:66], y[66:]) for m in model.models_]
     assert model.update(y[66:]) is model
     for got, expected in zip(model.models_, members, strict=True):
-        assert got.n_rows == expected.models_[0].n_rows
-        same(got.forecast(got.history.future(4)), expected.forecast(4))
+        assert got.n_rows == expected.n_rows
+        same(steps_of(got, 4), steps_of(expected, 4))
     same(shared.forecast(3), before)
 
 
@@ -582,18 +618,19 @@ def test_a_later_zero_costs_the_logarithms():
     assert model.refused_ == ()
     model.update(later)
     for lean in (model, applied):
-        assert [m.specification for m in lean.models_] == chosen[:2]
-        assert [one.specification for one in lean.refused_] == chosen[2:]
+        assert [m.specification for m in lean.models_] == [chosen[i] for i in (0, 1, 4)]
+        assert [one.specification for one in lean.refused_] == [chosen[i] for i in (2, 3, 5)]
+        assert {one.specification.transform for one in lean.refused_} == {"log"}
         assert all("y must be positive" in one.reason for one in lean.refused_)
-        np.testing.assert_allclose(lean.weights_, 0.5, rtol=1e-15)
+        np.testing.assert_allclose(lean.weights_, 1 / 3, rtol=1e-15)
     # what the levels take in, they forecast from
     assert model.forecast(3).index[0] == pd.Timestamp("2021-02-01")
     few = Forecaster().fit(y[:12].reset_index(drop=True))
-    np.testing.assert_allclose(few.weights_, [0.5, 0.5], rtol=1e-15)
+    np.testing.assert_allclose(few.weights_, [0.25] * 4, rtol=1e-15)
     few.update(pd.Series([0.0], [12], name="sales"))
-    np.testing.assert_array_equal(few.weights_, [1.0])
+    np.testing.assert_allclose(few.weights_, [0.5, 0.5], rtol=1e-15)
     few.update(pd.Series([1.0], [13], name="sales"))
-    assert len(few.refused_) == 1  # once
+    assert len(few.refused_) == 2  # once each
 
 
 @pytest.mark.parametrize(("n", "factor"), [(1, 20.0), (6, 5.0), (6, 100.0)])
@@ -635,9 +672,9 @@ def test_every_propagation(fitted, kind):
 def test_a_refit_forgets():
     model = Forecaster().fit(monthly())
     model.set_params(lags=2).fit(monthly())
-    assert parts(model, "lags") == [(1, 2)]
+    assert parts(model.models_, "lags") == [(1, 2)]
     model.set_params(lags="auto").fit(monthly())
-    assert parts(model, "max_train") == [400] * 4
+    assert parts(model.models_, "max_train") == [400] * 4 + [800] * 2
 
 
 @pytest.mark.parametrize(
@@ -686,7 +723,7 @@ def test_gaps_that_recur_leave_the_lags_that_they_can():
     values = series(200, freq="D")
     y = values[values.index.day_of_week < 5].asfreq("D")
     model = Forecaster().fit(y)
-    assert max(max(lags) for lags in parts(model, "lags")) <= 4
+    assert max(max(lags) for lags in parts(on_lags(model), "lags")) <= 4
     assert np.isfinite(model.forecast(3).std).all()
 
 
@@ -712,8 +749,8 @@ def test_box_cox_names_what_is_negative():
 
 
 def test_reasons_are_those_of_what_was_chosen(fitted):
-    assert not any("given" in why for why in parts(fitted, "why"))
-    *given, levels = parts(Forecaster(differences=(), transform=None).fit(monthly()), "why")
+    assert not any("given" in why for why in parts(fitted.models_, "why"))
+    *given, levels = parts(Forecaster(differences=(), transform=None).fit(monthly()).models_, "why")
     assert all(why.endswith("; but for what was given") for why in given)
     assert levels == "levels, which return to where they were"
 
@@ -721,9 +758,9 @@ def test_reasons_are_those_of_what_was_chosen(fitted):
 def test_given_holidays_are_every_members():
     holidays = pd.DatetimeIndex(["2015-12-25", "2017-12-25"])
     model = Forecaster(calendar=holidays).fit(monthly())
-    assert all(given[0] is holidays for given in parts(model, "calendar"))
+    assert all(given[0] is holidays for given in parts(model.models_, "calendar"))
     assert "calendar holidays, " in str(model.models_[0])
     without = "; but for what was given, which leaves out the Fourier terms of the season"
-    assert all(why.endswith(without) for why in parts(model, "why"))
+    assert all(why.endswith(without) for why in parts(model.models_, "why"))
     both = Forecaster(calendar=["fourier", holidays]).fit(monthly())
-    assert all(why.endswith("; but for what was given") for why in parts(both, "why"))
+    assert all(why.endswith("; but for what was given") for why in parts(both.models_, "why"))

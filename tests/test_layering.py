@@ -31,7 +31,7 @@ ARRAYS_ONLY = re.compile(
     r"forecast_unc\.(_typing|regression(\..+)?"
     r"|distributions\.(power|component|tail|marginals|normal_mixture|aggregation|parts|pooling|scores)"
     r"|forecasting\.(differencing|embedding|filtering|propagation|recursion|function_error"
-    r"|linear_recursion|mixture|noises|outliers|sampling|selection))"
+    r"|linear_recursion|mixture|noises|outliers|sampling|selection|smoothing))"
 )
 
 PUBLIC = [

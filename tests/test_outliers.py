@@ -164,6 +164,18 @@ def test_what_recurs_is_the_process():
     assert gross_outliers(y).sum() == 2  # without one they are two outliers
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_more_than_three_are_no_outliers_even_if_the_last_one_is_found_later(seed):
+    """Each twice as far out as the one before: the larger ones hide the others."""
+    at = np.linspace(10, N - 10, 4).astype(int)
+    sizes = 1000.0 * np.array([1, -2, 4, -8])
+    four, three = walk(seed), walk(seed)
+    four[at] += sizes
+    three[at[:3]] += sizes[:3]
+    assert not gross_outliers(four).any()
+    np.testing.assert_array_equal(np.flatnonzero(gross_outliers(three)), at[:3])
+
+
 def test_fewer_than_twelve_values_say_nothing():
     y = walk(n=12)
     y[5] = 1e6

@@ -13,6 +13,7 @@ from forecast_unc.forecasting.model import _one_step
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.rolling import MOST_ORIGINS, rolling_forecasts, rolling_origins
 from forecast_unc.regression.predictor import ScikitLearnRegressor
+from forecast_unc.series.history import History
 
 N, STEPS = 72, 5
 GP = GPRegressor(lengthscales=3.0)
@@ -109,8 +110,7 @@ def test_a_series_too_short_has_none():
     origins = rolling_origins((model,))
     np.testing.assert_array_equal(origins, [6])
     (model,) = Forecaster(GP, lags=3).fit(series(6)).models_
-    past = model.past._replace(levels=model.past.levels[:5])
-    assert rolling_origins((replace(model, past=past),)).size == 0
+    assert rolling_origins((model.at(History.checked(series(5))),)).size == 0
 
 
 # Forecasts

@@ -11,6 +11,7 @@ from forecast_unc.forecasting.selection import (
     candidates,
     lags_for,
     seasons_in,
+    smoothed,
 )
 
 
@@ -181,18 +182,24 @@ def test_candidates_of_quarters():
     assert candidates(np.arange(1.0, 100.0), (4,))[-1].prior_mean == "seasonal"
 
 
-@pytest.mark.parametrize(("n", "rows"), [(72, [400]), (73, [400, 72]), (800, [400, 72])])
-def test_candidates_of_months_are_learned_from_recent_rows_too(n, rows):
-    expected = [
+@pytest.mark.parametrize("n", [72, 73, 800])
+def test_candidates_of_months_are_learned_from_recent_rows_too(n):
+    """Changes from recent rows alone, once there are others."""
+    steady, changes, relative, levels = (
         (1, (1,), None, "shrunk", "fourier"),
         (13, (1,), None, "shrunk", "fourier"),
         (13, (1,), "log", None, "fourier"),
         (13, (), "log", "free", "fourier"),
-    ]
-    assert kinds(np.arange(1.0, n + 1.0), (12,)) == [(*kind, r) for r in rows for kind in expected]
+    )
+    every = (steady, changes, relative, levels)
+    if n == 72:
+        expected = [(*kind, 400) for kind in every]
+    else:
+        expected = [(*steady, 400), (*levels, 400), *((*kind, 72) for kind in every)]
+    assert kinds(np.arange(1.0, n + 1.0), (12,)) == expected
 
 
-@pytest.mark.parametrize(("n", "rows"), [(180, [400, 104]), (800, [400, 208, 104])])
+@pytest.mark.parametrize(("n", "rows"), [(180, [208, 104]), (416, [208, 104])])
 def test_candidates_of_weeks_take_the_season_from_the_lags_but_for_one(n, rows):
     expected = [
         (53, (1,), None, "shrunk", None),
@@ -203,7 +210,7 @@ def test_candidates_of_weeks_take_the_season_from_the_lags_but_for_one(n, rows):
     assert kinds(np.arange(1.0, n + 1.0), (52,)) == [(*kind, r) for r in rows for kind in expected]
 
 
-@pytest.mark.parametrize(("period", "rows"), [(200, {400, 800}), (365, {400, 800, 730})])
+@pytest.mark.parametrize(("period", "rows"), [(200, {400, 800}), (365, {800, 730})])
 def test_long_seasons_are_learned_from_800_rows_at_most(period, rows):
     found = candidates(np.arange(1.0, 5001.0), (period,))
     assert {s.rows for s in found} == {*rows, None}
@@ -226,7 +233,7 @@ def test_candidates_of_two_seasons():
     ("periods", "longest", "kinds"),
     [
         ((), 1600, [("levels", 12), ("last", 12)]),
-        ((52,), 800, [("levels", 53), ("changes", 53)]),
+        ((52,), 416, [("levels", 53), ("changes", 53)]),
         ((7, 365), 1600, [("levels", 366), ("twice", 737), ("seasonal", 366)]),
     ],
 )
@@ -265,6 +272,50 @@ def test_a_logarithm_needs_positive_values_and_leave(n, periods):
     for other in (y - 1.0, -y):  # a zero is enough
         assert candidates(other, periods) == without
     assert len(set(without)) == len(without)
+
+
+def test_roots_are_of_values_with_zeros_and_a_week_or_a_year():
+    """Cubes of normal values censored at 0: the likelihood has a power of about a third."""
+    rng = np.random.default_rng(0)
+    cubes = np.maximum(1.5 + rng.standard_normal(200), 0.0) ** 3
+    assert (cubes == 0.0).sum() > 2
+
+    def transforms(y, periods, **options):
+        options = {"bounded": True} | options
+        return {one.transform for one in candidates(y, periods, **options)}
+
+    for period in (7, 12):
+        assert transforms(cubes, (period,)) == {None, "sqrt"}
+    (roots,) = {
+        (one.differences, one.bias, one.lags)
+        for one in candidates(cubes, (12,), bounded=True)
+        if one.transform == "sqrt"
+    }
+    assert roots == ((1,), None, tuple(range(1, 14)))
+    for periods in ((), (4,), (24,), (7, 365)):  # not measured
+        assert transforms(cubes, periods) == {None}
+    assert transforms(cubes, (12,), bounded=False) == {None}
+    assert transforms(cubes, (12,), transform=False) == {None}
+    assert transforms(np.where(cubes > 0, 3.0, 0.0), (12,)) == {None}  # one value has no power
+    assert transforms(np.maximum(2.0 + rng.standard_normal(200), 0.0), (12,)) == {None}
+    assert transforms(cubes + 1.0, (12,)) == {None, "log"}
+
+
+@pytest.mark.parametrize(
+    ("y", "periods", "expected"),
+    [
+        (np.arange(1.0, 50.0), (), [(1, None), (1, "log")]),
+        (np.arange(0.0, 50.0), (), [(1, None)]),
+        (np.where(np.arange(50) == 3, np.nan, 5.0), (12,), [(12, None), (12, "log")]),
+        (np.arange(1.0, 50.0), (24,), [(24, None), (24, "log")]),
+        (np.arange(1.0, 50.0), (52,), []),  # too many to learn of few cycles
+        (np.arange(1.0, 50.0), (24, 168), []),
+    ],
+)
+def test_exponential_smoothing_is_of_one_season_at_most_and_a_short_one(y, periods, expected):
+    found = smoothed(y, periods)
+    assert [(one.period, one.transform) for one in found] == expected
+    assert {one.rows for one in found} <= {800}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from forecast_unc import Forecaster
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.recursion import Method
+from forecast_unc.forecasting.rolling import rolling_forecasts, rolling_origins
 from forecast_unc.forecasting.smoothing import Smoothing, _log_ahead
 from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
 from forecast_unc.series.history import History
@@ -227,6 +228,32 @@ def test_the_last_values_are_learned_from():
     assert str(model) == "exponential smoothing, season 4, transform none, 39 values"
     assert_allclose(model.levels, y[21:])
     assert str(fitted(y, max_train=30)).endswith("last 30 values")
+    power = PowerTransform.fit(y).power
+    found = str(fitted(y, "boxcox"))
+    assert found == (
+        f"exponential smoothing, season 4, transform boxcox of power {power:.3g}, 60 values"
+    )
+
+
+def test_origins_count_from_the_start_of_the_history():
+    """Of 60 values the last 39 are learned from; what an origin does not know is not read."""
+    y = seasonal(60)
+    y[20] = np.nan
+    model = fitted(y, "log", max_train=40)
+    origins = np.array([40, 52, 57])
+    found = rolling_forecasts(model, origins, STEPS)
+    for row, slope, origin in zip(found.value, found.slope, origins, strict=True):
+        levels = np.log(y[21:origin])
+        expected = np.exp(model.smoothing.forecast(levels, STEPS).mean)
+        expected[60 - origin :] = np.nan  # nothing to compare with
+        assert_allclose(row, expected, rtol=1e-9)
+        assert_allclose(slope[: 60 - origin], expected[: 60 - origin], rtol=1e-9)  # of exp
+
+
+def test_origins_leave_the_first_part_to_learn_from():
+    model = fitted(seasonal(60), max_train=40)
+    assert rolling_origins((model,))[[0, -1]].tolist() == [36, 59]  # 60 - .6 of 40 values
+    assert rolling_origins((fitted(seasonal(10)),)).size == 0  # 8 and two more come before
 
 
 def test_methods_have_the_same_moments():
@@ -243,6 +270,19 @@ def test_methods_have_the_same_moments():
     naive = model.forecast(ahead, Method("naive"))
     assert_allclose(naive.std.iloc[0], exact.std.iloc[0], rtol=1e-12)
     assert (naive.std <= exact.std * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("transform", [None, "log", "sqrt"])
+def test_paths_are_in_units_of_the_series(transform):
+    """The median of paths is that of the forecast, and its check, of paths, finds it right."""
+    model = fitted(seasonal(40), transform)
+    future, n = model.history.future(STEPS), 20_000
+    ahead, paths = model.forecast(future), model.sample_paths(future, n, 0)
+    assert paths.shape == (n, STEPS)
+    error = 5 * 1.2533 / np.sqrt(n)  # of a median, in stds: sqrt(pi / 2 n)
+    assert_allclose(np.median(paths, axis=0), ahead.median, atol=error * ahead.std.max())
+    check = ahead.check(2_000, 0)
+    assert (check.verdict, check.reasons) == ("exact", ())
 
 
 def test_parts_are_named():

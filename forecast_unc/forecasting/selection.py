@@ -25,9 +25,9 @@ _SHORT_SEASON, _DAY = 7, 24
 _LONG_SEASON = 100
 # The most rows of an exact process here: its cost grows with their cube.
 _MOST = 800
-# Rows of the long window of a series with one season and of the short one of several, and those
-# of the short window of months. Recent rows beside all took the MSIS of weekly series from 14.5 to
-# 13.1; six years of months are a choice.
+# Rows of the long window of days and months and of the short one of several seasons, and those of
+# the short window of days and months. Recent rows beside all took the MSIS of weekly series from
+# 14.5 to 13.1; six years of months are a choice.
 _MANY, _RECENT = 400, 72
 # All rows count where there are so many times as many as the others learn from (a choice).
 _LONG = 2
@@ -362,7 +362,9 @@ def smoothed(y: Array, periods: tuple[int, ...]) -> tuple[Smoothed, ...]:
         return ()
     why = "level, trend and season, their parameters averaged over"
     plain = Smoothed(period, None, _MOST, why)
-    return (plain, plain._replace(transform="log")) if np.nanmin(y) > 0 else (plain,)
+    return (
+        (plain, plain._replace(transform="log")) if np.nanmin(y, initial=np.inf) > 0 else (plain,)
+    )
 
 
 def averaging(n: int, seasonal: bool) -> tuple[bool, float]:

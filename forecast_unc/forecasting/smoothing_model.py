@@ -51,10 +51,12 @@ class SmoothingSpecification:
     why: str
     origin: float = 0.0
 
-    def described(self) -> str:
-        """The specification as text."""
+    def described(self, power: float | None = None) -> str:
+        """The specification as text, with the power of its Box-Cox transform once it is known."""
         season = self.period if self.period > 1 else "none"
-        return f"exponential smoothing, season {season}, transform {self.transform or 'none'}"
+        name = self.transform or "none"
+        of_power = "" if power is None else f" of power {power:.3g}"
+        return f"exponential smoothing, season {season}, transform {name}{of_power}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +195,8 @@ class SmoothingModel:
 
     def __str__(self) -> str:
         last = "last " if self.n_rows == self.specification.max_train else ""
-        return f"{self.specification.described()}, {last}{self.n_rows} values"
+        power = self.transform.power if self.specification.transform == "boxcox" else None
+        return f"{self.specification.described(power)}, {last}{self.n_rows} values"
 
     @property
     def n_rows(self) -> int:

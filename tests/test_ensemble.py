@@ -76,7 +76,7 @@ def test_weights_are_those_of_the_exact_forecasts(name, kind):
     rule = model.ensemble_.averaging
     horizon = max(steps, rule.look_ahead)
     exact = [one.forecast(one.history.future(horizon)) for one in model.models_]
-    shares = rule.shares(exact, horizon, rule.look_ahead)[:, :steps]
+    shares = rule.shares(exact, horizon, rule.look_ahead)[:, :steps] * model.weights_[:, None]
     method = Method(kind, True, 20, 0)
     apart = [one.forecast(one.history.future(steps), method) for one in model.models_]
     expected = Forecast.average(apart, shares)

@@ -25,6 +25,7 @@ from forecast_unc.series.history import Ahead, History
 
 # Weight of exponential smoothing beside a model on lagged values. At origins inside the training
 # parts of ten sets the quantile loss is .45 % lower than with 1, standard error .15 over the sets.
+# Short series without a season, whose weights are equal, gain nothing (yearly: -.1, -.6, +1.1 %).
 _SMOOTHING = 2.0
 
 T = TypeVar("T")
@@ -89,7 +90,8 @@ class Ensemble:
     @property
     def weights(self) -> Array:
         """Weights of the models before the widths are known, which add up to 1, (k,)."""
-        own = [_SMOOTHING if isinstance(model, SmoothingModel) else 1.0 for model in self.models]
+        twice = _SMOOTHING if self.averaging.by_width else 1.0
+        own = [twice if isinstance(model, SmoothingModel) else 1.0 for model in self.models]
         return np.array(own) / sum(own)
 
     def extend(self, history: History) -> Self:

@@ -50,9 +50,10 @@ def split(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
 
 
 def scored(actual: pd.Series, y: pd.Series, ahead: Forecast, period: int) -> dict[str, float]:
-    """sMAPE, MASE, MSIS and coverage of one series."""
-    a, median = actual.to_numpy(), ahead.median.to_numpy()
-    lower, upper = ahead.interval(COVERAGE).to_numpy().T
+    """sMAPE, MASE, MSIS and coverage of one series, of the steps that were observed."""
+    seen = actual.notna().to_numpy()
+    a, median = actual.to_numpy()[seen], ahead.median.to_numpy()[seen]
+    lower, upper = ahead.interval(COVERAGE).to_numpy()[seen].T
     scale = scores.naive_scale(y, period)
     return {
         "smape": float(np.mean(scores.smape(a, median))),
@@ -68,7 +69,7 @@ def evaluate(rows: pd.DataFrame) -> dict[str, object]:
     _, period = FREQUENCIES[rows["freq"].iloc[0]]
     naive = dict.fromkeys(("smape", "mase", "msis", "coverage"), np.nan)
     if len(y) >= max(10, 2 * period):  # fewer are not enough for a baseline's errors
-        rival = baselines.SeasonalNaive(period).fit(y).forecast(len(actual))
+        rival = baselines.SeasonalNaive(period).fit(y.ffill()).forecast(len(actual))
         naive = scored(actual, y, rival, period)
     started = time.process_time()
     with threadpool_limits(1), warnings.catch_warnings():

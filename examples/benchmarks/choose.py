@@ -10,7 +10,6 @@ cross-validation over series then says what the choice among the rules is worth 
 
 import argparse
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,7 @@ import pandas as pd
 from gift_eval import Task, Window, at_levels, scored, times
 from joblib import Parallel, delayed
 from m4 import FREQUENCIES, split
-from nested import DEFAULT, KEY, report, table
+from nested import COVERAGE, DECIDES, DEFAULT, add_arguments, report
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
@@ -29,13 +28,12 @@ from forecast_unc import Forecaster, scores
 from forecast_unc.forecasting.ensemble import Ensemble
 from forecast_unc.forecasting.members import Member
 from forecast_unc.forecasting.recursion import Method
-from forecast_unc.forecasting.smoothing_model import SmoothingModel
+from forecast_unc.forecasting.smoothing_model import SmoothingSpecification
 from forecast_unc.forecasting.specification import Specification
 
 WITHOUT, SMOOTHING = "without ", "smoothing"
 ONLY, NONE, TWICE = "only smoothing", "without smoothing", "smoothing twice"
-SCORES = ["MASE", "MSIS", "quantile loss", "coverage"]
-DECIDES = "quantile loss"
+SCORES = ["MASE", "MSIS", DECIDES, COVERAGE]
 LEAST, SEASONS = 10, 2  # values and seasons before an origin
 WINDOWS = ("", ", recent", ", most recent")  # the longest first
 
@@ -65,24 +63,21 @@ def competition(path: Path) -> Iterator[Series]:
 
 def gift(path: Path) -> Iterator[Series]:
     """What is before the official windows of a task of GIFT-Eval."""
-    rows = pd.read_csv(path.parent / "gift_tasks.csv").itertuples(index=False)
-    name = path.name.removeprefix("gift_").split(".")[0]
-    [task] = [task for task in (Task(*row) for row in rows) if task.task == name]
+    tasks = pd.read_csv(path.parent / "gift_tasks.csv").set_index("task", drop=False)
+    task = Task(*tasks.loc[path.name.removeprefix("gift_").split(".")[0]])
     data = pd.read_csv(path, dtype={"unique_id": str})
-    for key, part in data.groupby("unique_id", sort=False):
-        values = part["y"].to_numpy(np.float64)[: -task.windows * task.horizon]
+    for key, rows in data.groupby("unique_id", sort=False):
+        values = rows["y"].to_numpy(np.float64)[: -task.windows * task.horizon]
         y = pd.Series(values, index=times(task, len(values)), name=key)
         yield Series(f"{task.task} {task.freq}", y, task.horizon, task.season)
 
 
-def series_of(
-    paths: Sequence[Path], freqs: Sequence[str] | None, limit: int | None
-) -> list[Series]:
+def series_of(paths: Sequence[Path], freqs: Sequence[str], limit: int | None) -> list[Series]:
     """The first series of each set."""
     sets: dict[str, list[Series]] = {}
     for path in paths:
         for one in (gift if path.name.startswith("gift_") else competition)(path):
-            if freqs is None or one.set.split()[-1] in freqs:
+            if one.set.split()[-1] in freqs:
                 sets.setdefault(one.set, []).append(one)
     return [one for members in sets.values() for one in members[:limit]]
 
@@ -107,29 +102,31 @@ def origins(series: Series, most: int) -> list[Window]:
 def kinds(models: Sequence[Member]) -> list[str]:
     """A short name of what each member is, the same for all series.
 
-    Windows are named by their rank among the members on lagged values, the longest by nothing.
+    How many rows or lags there are depends on the series: ranks among its members name them.
     """
-    lagged = {m.specification.max_train for m in models if not isinstance(m, SmoothingModel)}
-    longest_first = sorted(lagged - {None}, reverse=True)
+    found = [member.specification for member in models]
+    windows = {one.max_train for one in found if not isinstance(one, SmoothingSpecification)}
+    longest_first = sorted(windows - {None}, reverse=True)
     rows = {None: ", all rows"} | dict(zip(longest_first, WINDOWS, strict=False))
-    return [
-        f"{SMOOTHING} {m.specification.transform or 'plain'}"
-        if isinstance(m, SmoothingModel)
-        else f"{lagged_kind(m.specification)}{rows.get(m.specification.max_train, WINDOWS[-1])}"
-        for m in models
+    pairs = [
+        (f"{SMOOTHING} {one.transform or 'plain'}", 0)
+        if isinstance(one, SmoothingSpecification)
+        else (lagged_kind(one) + rows.get(one.max_train, WINDOWS[-1]), len(one.lags))
+        for one in found
     ]
+    most = {name: max(n for other, n in pairs if other == name) for name, _ in pairs}
+    return [name if n == most[name] else f"{name}, fewer lags" for name, n in pairs]
 
 
 def lagged_kind(one: Specification) -> str:
-    """A short name of a specification on lagged values, but for its window."""
-    weak = one.regressor.get_params().get("prior") == "weak"
+    """A short name of a specification on lagged values, but for how many and for its window."""
     words = [
         "changes" if one.differences else "levels",
         {"zero": "", "last": "from the last", "seasonal": "from a season ago"}[one.prior_mean],
         one.transform or "",
-        f"{len(one.lags)} lag{'s' if len(one.lags) > 1 else ''}",
+        "1 lag" if len(one.lags) == 1 else "lags",
         "fourier" if one.calendar else "",
-        "weak" if weak else "",
+        "weak" if one.regressor.get_params().get("prior") == "weak" else "",
     ]
     return " ".join(word for word in words if word)
 
@@ -161,9 +158,8 @@ def evaluate(series: Series, window: Window, rules: Sequence[str]) -> list[dict[
         except Exception as error:
             error.add_note(f"the default failed at {key}")
             raise
-        for rule in rules or dict.fromkeys(
-            (ONLY, NONE, TWICE, *(WITHOUT + name for name in names))
-        ):
+        own = (ONLY, NONE, TWICE, *(WITHOUT + name for name in names))
+        for rule in rules or dict.fromkeys(own):
             taken = members(rule, names)
             if taken == list(range(len(names))):
                 continue
@@ -188,35 +184,19 @@ def scores_of(ensemble: Ensemble, series: Series, window: Window) -> dict[str, f
     return {score: ({DECIDES: found["loss"] / scale} | found)[score] for score in SCORES}
 
 
-def by_series(lines: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Means over origins (series, rules x scores), and which series each rule changes.
-
-    Where a rule has no line it takes the members of the default.
-    """
-    parts = {
-        rule: part.set_index([*KEY, "window"])[SCORES]
-        for rule, part in lines.groupby("rule", sort=False)
-    }
-    wide = pd.concat(parts, axis=1)
-    filled = pd.concat({rule: wide[rule].fillna(wide[DEFAULT]) for rule in parts}, axis=1)
-    changed = wide.xs(DECIDES, axis=1, level=1).notna()
-    return filled.groupby(level=KEY).mean(), changed.groupby(level=KEY).any()
-
-
 # --- the command line
 
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, nargs="+", required=True, help="CSV files")
-    parser.add_argument("--freq", nargs="+", choices=FREQUENCIES, help="of these frequencies only")
+    parser.add_argument("--freq", nargs="+", choices=FREQUENCIES, default=list(FREQUENCIES))
     parser.add_argument("--limit", type=int, help="first so many series of each set")
     parser.add_argument("--origins", type=int, default=5, help="at most, of each series")
-    parser.add_argument("--folds", type=int, default=5, help="of the nested cross-validation")
     parser.add_argument("--jobs", type=int, default=1, help="processes, one BLAS thread each")
     parser.add_argument("--rules", nargs="+", default=[], metavar="RULE", help="these only")
-    parser.add_argument("--drop", action="store_true", help="show only rules whose gain is sure")
-    parser.add_argument("--output", type=Path, help="CSV file for the scores of each series")
+    parser.add_argument("--output", type=Path, default=Path("choose_scores.csv"))
+    add_arguments(parser)
     arguments = parser.parse_args()
     for rule in arguments.rules:
         if rule not in (DEFAULT, ONLY, NONE, TWICE) and not rule.startswith(WITHOUT):
@@ -232,29 +212,23 @@ def main() -> None:
     arguments = parsed()
     found = series_of(arguments.data, arguments.freq, arguments.limit)
     jobs = [(one, window) for one in found for window in origins(one, arguments.origins)]
-    counts = Counter(name for name, _ in {(one.set, one.y.name) for one, _ in jobs})
+    if not jobs:
+        raise SystemExit(
+            f"--data must hold series of {LEAST} values and more before an origin; got none. Give "
+            "another file or --freq."
+        )
     left_out = arguments.origins * len(found) - len(jobs)
-    print(f"{len(jobs)} origins of {counts.total()} series; {left_out} have too little before them")
-    for name in {one.set: None for one in found}:
-        if counts[name] < arguments.folds:
-            raise SystemExit(
-                f"--folds must be at most the series of each set; got {arguments.folds} for "
-                f"{counts[name]} of {name}. Give more series, or leave this set out."
-            )
+    used = len({(one.set, one.y.name) for one, _ in jobs})
+    print(f"{used} of {len(found)} series, {len(jobs)} origins; {left_out} have too little before")
     done = Parallel(n_jobs=arguments.jobs, return_as="generator")(
         delayed(evaluate)(one, window, arguments.rules) for one, window in jobs
     )
     lines = [line for part in tqdm(done, total=len(jobs), desc="origins") for line in part]
-    means, changed = by_series(pd.DataFrame(lines))
-    if unknown := [rule for rule in arguments.rules if rule not in changed]:
-        print(f"same as the default everywhere: {', '.join(unknown)}")
-    if arguments.output:
-        pd.concat({rule: means[rule] for rule in changed}, names=["rule"]).to_csv(arguments.output)
-    sets = list(means.groupby(level="set"))
-    for name, part in [*sets, *([("all", means)] if len(sets) > 1 else [])]:
-        text = table(part, changed.loc[part.index], DECIDES, arguments.drop)
-        print(f"\n{name}\n{text.to_string(index=False, float_format='{:.3f}'.format)}")
-    print(f"\n{DECIDES}\n{report(means.xs(DECIDES, axis=1, level=1), arguments.folds)}")
+    results = pd.DataFrame(lines)
+    results.to_csv(arguments.output, index=False)
+    if unknown := set(arguments.rules) - set(results["rule"]):
+        print(f"same as the default everywhere: {', '.join(sorted(unknown))}")
+    print(f"\n{report(results, arguments.folds, arguments.sure, arguments.drop)}")
 
 
 if __name__ == "__main__":

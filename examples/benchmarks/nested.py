@@ -1,18 +1,38 @@
 """What a choice among rules is worth on other series: nested cross-validation over series.
 
-Scores are frames of a line a series, by (set, unique_id), and of a column for each rule; lower is
-better. Differences are paired by series, and each set has one vote however many series it has.
+    python examples/benchmarks/nested.py --scores quarterly.csv monthly.csv
+
+The scores are outputs of choose.py: a line for each set, series, window and rule that is not the
+default there. Lower is better. Rules are compared with the default, paired by series, and each set
+has one vote however many series it has.
 """
 
+import argparse
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-DEFAULT = "default"
+DEFAULT, DECIDES, COVERAGE = "default", "quantile loss", "coverage"
 KEY = ["set", "unique_id"]
 SURE = 2.0  # standard errors that a gain has to exceed
 SEED = 0  # of the folds
+
+
+def by_series(lines: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Means over windows (series, rules x scores), and which series each rule changes.
+
+    Lines hold set, unique_id, window, rule and scores. Where a rule has none it is the default.
+    """
+    parts = {
+        rule: part.set_index([*KEY, "window"]).drop(columns="rule")
+        for rule, part in lines.groupby("rule", sort=False)
+    }
+    wide = pd.concat(parts, axis=1)
+    filled = pd.concat({rule: wide[rule].fillna(wide[DEFAULT]) for rule in parts}, axis=1)
+    changed = pd.DataFrame({rule: wide[rule].notna().any(axis=1) for rule in parts})
+    return filled.groupby(level=KEY).mean(), changed.groupby(level=KEY).any()
 
 
 class Change(NamedTuple):
@@ -21,9 +41,8 @@ class Change(NamedTuple):
     value: float
     error: float
 
-    @property
-    def gain(self) -> bool:
-        return -self.value > SURE * self.error
+    def gain(self, sure: float = SURE) -> bool:
+        return -self.value > sure * self.error
 
     def __str__(self) -> str:
         return f"{self.value:+.2f} ± {self.error:.2f}"
@@ -38,21 +57,19 @@ def change(loss: pd.Series, default: pd.Series, *, logarithms: bool = False) -> 
     found = []
     for _, d in default.groupby(level="set"):
         r = loss[d.index]
-        if logarithms:
-            values = np.log(r / d)
-            found.append((values.mean(), values.sem()))
-        else:
+        with np.errstate(invalid="ignore"):  # a loss that is infinite has no error
             ratio = r.mean() / d.mean()
-            found.append((ratio - 1, (r - ratio * d).sem() / d.mean()))
+            values = np.log(r / d) if logarithms else (r - ratio * d) / d.mean()
+            found.append((values.mean() if logarithms else ratio - 1, values.sem()))
     values, errors = 100 * np.array(found).T
     return Change(values.mean(), float(np.hypot.reduce(errors)) / len(errors))
 
 
-def chosen(losses: pd.DataFrame) -> str:
+def chosen(losses: pd.DataFrame, sure: float = SURE) -> str:
     """The rule with the lowest loss if its gain over the default is sure, else the default."""
     changes = {rule: change(losses[rule], losses[DEFAULT]) for rule in losses}
     best = min(changes, key=lambda rule: changes[rule].value)
-    return best if changes[best].gain else DEFAULT
+    return best if changes[best].gain(sure) else DEFAULT
 
 
 def folds_of(index: pd.MultiIndex, folds: int) -> np.ndarray:
@@ -61,52 +78,57 @@ def folds_of(index: pd.MultiIndex, folds: int) -> np.ndarray:
     return order.groupby(level="set").rank().to_numpy(int) % folds
 
 
-def nested(losses: pd.DataFrame, fold: np.ndarray) -> tuple[list[str], pd.Series]:
+def nested(
+    losses: pd.DataFrame, fold: np.ndarray, sure: float = SURE
+) -> tuple[list[str], pd.Series]:
     """The rule chosen without each fold, and the loss of each series by that of its fold."""
-    rules = [chosen(losses[fold != k]) for k in range(fold.max() + 1)]
+    rules = [chosen(losses[fold != k], sure) for k in range(fold.max() + 1)]
     reserve = pd.concat([losses.loc[fold == k, rule] for k, rule in enumerate(rules)])
     return rules, reserve[losses.index]
 
 
-def table(means: pd.DataFrame, changes: pd.DataFrame, decides: str, drop: bool) -> pd.DataFrame:
-    """A line for each rule: in how many series it is not the default, mean scores, changes.
+# --- the text
+
+
+def table(means: pd.DataFrame, changed: pd.DataFrame, drop: bool, sure: float) -> str:
+    """A line for each rule, the best first: mean scores, and changes in percent.
 
     Parameters
     ----------
     means : DataFrame
-        Columns (rule, score); the score "coverage" has no better or worse.
-    changes : DataFrame
+        Columns (rule, score).
+    changed : DataFrame
         Whether a rule takes other members than the default somewhere in a series.
-    decides : str
-        The score whose gain decides.
     drop : bool
         Whether to leave out the rules whose gain is not sure.
+    sure : float
+        Standard errors.
     """
-    gains = {rule: change(means[rule][decides], means[DEFAULT][decides]) for rule in changes}
+    gains = {rule: change(means[rule][DECIDES], means[DEFAULT][DECIDES]) for rule in changed}
     lines = []
     for rule in sorted(gains, key=lambda rule: (rule != DEFAULT, gains[rule].value)):
-        if drop and rule != DEFAULT and not gains[rule].gain:
+        if drop and rule != DEFAULT and not gains[rule].gain(sure):
             continue
         own, default = means[rule], means[DEFAULT]
-        line: dict[str, object] = {"rule": rule, "series": int(changes[rule].sum())}
+        line: dict[str, object] = {"rule": rule, "series": int(changed[rule].sum())}
         line |= own.groupby(level="set").mean().mean()
-        for score in (score for score in own if rule != DEFAULT and score != "coverage"):
+        for score in (score for score in own if rule != DEFAULT and score != COVERAGE):
             line[f"{score} %"] = str(change(own[score], default[score]))
             line[f"log {score} %"] = str(change(own[score], default[score], logarithms=True))
         lines.append(line)
-    return pd.DataFrame(lines).fillna("")
+    return pd.DataFrame(lines).fillna("").to_string(index=False, float_format="{:.3f}".format)
 
 
-def report(losses: pd.DataFrame, folds: int) -> str:
+def choice(losses: pd.DataFrame, folds: int, sure: float) -> str:
     """What the rule chosen on all series gains there, and what the choice gains in reserve."""
-    best = chosen(losses)
-    rules, reserve = nested(losses, folds_of(losses.index, folds))
-    lines = []
+    best = chosen(losses, sure)
+    rules, reserve = nested(losses, folds_of(losses.index, folds), sure)
     results = {
         "default": losses[DEFAULT],
         f"chosen on all series, {best}": losses[best],
         f"in reserve, {folds} folds": reserve,
     }
+    lines = [DECIDES]
     for name, loss in results.items():
         mean = loss.groupby(level="set").mean().mean()
         lines.append(f"{name}: {mean:.4f}, {change(loss, losses[DEFAULT])} %")
@@ -116,3 +138,55 @@ def report(losses: pd.DataFrame, folds: int) -> str:
     )
     counts = pd.Series(rules).value_counts()
     return "\n".join([*lines, *(f"chosen in {n} of {folds}: {rule}" for rule, n in counts.items())])
+
+
+def report(lines: pd.DataFrame, folds: int, sure: float, drop: bool) -> str:
+    """The tables of each set and of all, and the choice.
+
+    Parameters
+    ----------
+    lines : DataFrame
+        As for `by_series`.
+    folds : int
+        Of the cross-validation.
+    sure : float
+        Standard errors that a gain has to exceed.
+    drop : bool
+        Whether tables have the rules alone whose gain is sure.
+    """
+    means, changed = by_series(lines)
+    counts = means.groupby(level="set").size()
+    if not 2 <= folds <= counts.min():
+        raise SystemExit(
+            f"--folds must be from 2 to the series of each set; got {folds}, and {counts.idxmin()} "
+            f"has {counts.min()}. Give more series, or leave this set out."
+        )
+    parts = dict(list(means.groupby(level="set")))
+    texts = [
+        f"{name}\n{table(part, changed.loc[part.index], drop, sure)}"
+        for name, part in (parts if len(parts) == 1 else parts | {"all": means}).items()
+    ]
+    return "\n\n".join([*texts, choice(means.xs(DECIDES, axis=1, level=1), folds, sure)])
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the report can be told."""
+    parser.add_argument("--folds", type=int, default=5, help="of the nested cross-validation")
+    parser.add_argument(
+        "--sure", type=float, default=SURE, help="standard errors that a gain has to exceed"
+    )
+    parser.add_argument("--drop", action="store_true", help="show only rules whose gain is sure")
+
+
+def main() -> None:
+    """Read scores, print how the choice holds."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--scores", type=Path, nargs="+", required=True, help="CSV files")
+    add_arguments(parser)
+    arguments = parser.parse_args()
+    parts = [pd.read_csv(path, dtype={"unique_id": str}) for path in arguments.scores]
+    print(report(pd.concat(parts), arguments.folds, arguments.sure, arguments.drop))
+
+
+if __name__ == "__main__":
+    main()

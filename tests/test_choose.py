@@ -48,7 +48,7 @@ def run(monkeypatch, path, *arguments):
 
 
 def test_origins_are_a_horizon_apart_inside_the_training_part(data):
-    [series, *_] = choose.series_of([data], ["Yearly"], 1)
+    [series, *_] = choose.series_of([data], [], 1)
     assert len(series.y) == N - HORIZON
     found = choose.origins(series, 5)
     y = pd.read_csv(data)["y"].to_numpy()[: N - HORIZON]
@@ -59,7 +59,7 @@ def test_origins_are_a_horizon_apart_inside_the_training_part(data):
 
 
 def test_origins_need_a_scale_and_something_to_compare_with(data):
-    [series, *_] = choose.series_of([data], ["Yearly"], 1)
+    [series, *_] = choose.series_of([data], [], 1)
     y = series.y.copy()
     y.iloc[-HORIZON:] = np.nan
     assert [window.number for window in choose.origins(series._replace(y=y), 2)] == [1]
@@ -158,7 +158,7 @@ def test_a_run_scores_what_one_would_fit_by_hand(data, monkeypatch, capsys):
     text = capsys.readouterr().out
     assert text.startswith("3 of 3 series, 6 origins; 0 have too little before")
     assert "in reserve, 3 folds: " in text
-    [series] = [one for one in choose.series_of([data], ["Yearly"], None) if one.y.name == "b"]
+    [series] = [one for one in choose.series_of([data], [], None) if one.y.name == "b"]
     expected = {"default": [], "without smoothing": []}
     for n in (18, 14):
         past, actual = series.y.iloc[:n], series.y.to_numpy()[n : n + HORIZON]
@@ -315,6 +315,7 @@ def test_the_report_is_of_outputs_put_together(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["nested.py", "--scores", *map(str, paths)])
     nested.main()
     text = capsys.readouterr().out
+    assert text.count("\nwithout s  ") == text.count("\nwithout t  ") == 2  # one set and all
     # each rule changes one set by - 15 % with an error of 5 / sqrt 9, the other one not at all
     assert [line.split()[:2] for line in text.splitlines() if "-7.50 ± 0.83" in line] == [
         ["without", "s"],

@@ -77,7 +77,7 @@ def series_of(paths: Sequence[Path], freqs: Sequence[str], limit: int | None) ->
     sets: dict[str, list[Series]] = {}
     for path in paths:
         for one in (gift if path.name.startswith("gift_") else competition)(path):
-            if one.set.split()[-1] in freqs:
+            if not freqs or one.set.split()[-1] in freqs:
                 sets.setdefault(one.set, []).append(one)
     return [one for members in sets.values() for one in members[:limit]]
 
@@ -190,7 +190,7 @@ def scores_of(ensemble: Ensemble, series: Series, window: Window) -> dict[str, f
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, nargs="+", required=True, help="CSV files")
-    parser.add_argument("--freq", nargs="+", choices=FREQUENCIES, default=list(FREQUENCIES))
+    parser.add_argument("--freq", nargs="+", choices=FREQUENCIES, default=[], help="all by default")
     parser.add_argument("--limit", type=int, help="first so many series of each set")
     parser.add_argument("--origins", type=int, default=5, help="at most, of each series")
     parser.add_argument("--jobs", type=int, default=1, help="processes, one BLAS thread each")

@@ -91,7 +91,7 @@ def nested(
 
 
 def table(means: pd.DataFrame, changed: pd.DataFrame, drop: bool, sure: float) -> str:
-    """A line for each rule, the best first: mean scores, and changes in percent.
+    """A line for each rule that changes a series, the best first: mean scores, changes in percent.
 
     Parameters
     ----------
@@ -107,7 +107,8 @@ def table(means: pd.DataFrame, changed: pd.DataFrame, drop: bool, sure: float) -
     gains = {rule: change(means[rule][DECIDES], means[DEFAULT][DECIDES]) for rule in changed}
     lines = []
     for rule in sorted(gains, key=lambda rule: (rule != DEFAULT, gains[rule].value)):
-        if drop and rule != DEFAULT and not gains[rule].gain(sure):
+        shown = gains[rule].gain(sure) if drop else changed[rule].any()
+        if rule != DEFAULT and not shown:
             continue
         own, default = means[rule], means[DEFAULT]
         line: dict[str, object] = {"rule": rule, "series": int(changed[rule].sum())}

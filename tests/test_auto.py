@@ -648,6 +648,12 @@ def test_a_shock_leaves_the_sane_members(n, factor):
     assert ahead.mean.between(band["lower"], band["upper"]).all()
 
 
+def test_a_long_season_that_was_given_may_be_longer_than_the_windows():
+    y = pd.Series(np.random.default_rng(0).normal(50, 5, 400), pd.RangeIndex(400))
+    model = Forecaster(seasonal_period=365).fit(y)
+    assert model.forecast(3).mean.between(40, 60).all()
+
+
 def test_apply_saves_and_clones(fitted, tmp_path):
     y = monthly(84)
     applied = fitted.apply(y)

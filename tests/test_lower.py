@@ -493,6 +493,21 @@ def test_the_bound_goes_with_the_model(counts, tmp_path):
         assert again.forecast(3).quantile(1e-6).min() >= 0.0
 
 
+def test_a_bound_that_was_chosen_is_dropped_by_a_value_below():
+    """Nobody gave it, so nobody can take a smaller one; a bound that was given is an error."""
+    rng = np.random.default_rng(2)
+    values = np.round(np.abs(rng.standard_normal(70) * 3))
+    values[55:] = np.round(rng.standard_normal(15) * 3) - 2
+    y = pd.Series(values, pd.period_range("2000-01", periods=70, freq="M"))
+    model = Forecaster(random_state=0).fit(y[:55])
+    assert any(line.startswith("lower 0") for line in model.choices_)
+    for later in (model.apply(y), model.update(y[55:])):
+        assert later.forecast(3).interval(0.95)["lower"].min() < 0
+        assert not any(line.startswith("lower") for line in later.choices_)
+    folds = backtest(Forecaster(random_state=0), y, 3, n_origins=4, refit=False)
+    assert folds.scores()["CRPS"].notna().all()
+
+
 def test_values_of_the_caller_are_left_alone(counts):
     before = counts.copy()
     Forecaster(lags=2, lower=0.0, transform="sqrt").fit(counts).forecast(2)

@@ -226,6 +226,27 @@ def test_missing_values_stay_missing(periods):
     np.testing.assert_array_equal(y, before)
 
 
+@pytest.mark.parametrize("missing", [1, 2, 3])
+@pytest.mark.parametrize("back", [False, True])
+def test_a_spike_beside_missing_values_at_an_end(missing, back):
+    """Filled in they would repeat it, and a few values that stay are a new level."""
+    rng, t = np.random.default_rng(0), np.arange(60)
+    y = 100 + 10 * np.sin(2 * np.pi * t / 12) + rng.standard_normal(60)
+    y[59 - missing], y[60 - missing :] = 900, np.nan
+    y = y[::-1] if back else y
+    assert np.flatnonzero(gross_outliers(y, (12,))).tolist() == [missing if back else 59 - missing]
+
+
+@pytest.mark.parametrize("n", [20, 24, 60])
+def test_holidays_are_spared_however_many(n):
+    rng, index = np.random.default_rng(0), pd.date_range("2022-01-01", periods=400, freq="D")
+    holidays = index[np.sort(rng.choice(400, n, replace=False))]
+    y = pd.Series(100 + rng.standard_normal(400), index)
+    y[holidays[3]] = 160
+    model = Forecaster(lags=7, calendar=holidays).fit(y)
+    assert not any("outlier" in line for line in model.choices_)
+
+
 def test_a_period_longer_than_the_series():
     y = walk()
     y[50] = 1e4

@@ -25,6 +25,7 @@ from forecast_unc.regression.learned_prior import (
     linear_rows,
     pooled_weights,
 )
+from tests.members import on_lags
 
 
 def sets_of(mean, cov, n_sets, n, seed=0, noise=0.5):
@@ -289,7 +290,7 @@ class TestLearning:
         assert len(prior.kinds) >= 2
         assert any(one.bias is not None for one in prior.kinds.values())
         model = Forecaster(prior=prior).fit(panel[0])
-        learned = [m.regressor.prior for m in model.models_]
+        learned = [m.regressor.prior for m in on_lags(model)]
         assert all(isinstance(one, LearnedPrior) for one in learned)
         ahead = model.forecast(5)
         assert np.isfinite(ahead.std).all()

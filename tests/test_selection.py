@@ -308,11 +308,11 @@ def test_roots_are_of_values_with_zeros_and_a_week_or_a_year():
         (np.arange(0.0, 50.0), (), [(1, None)]),
         (np.where(np.arange(50) == 3, np.nan, 5.0), (12,), [(12, None), (12, "log")]),
         (np.arange(1.0, 50.0), (24,), [(24, None), (24, "log")]),
-        (np.arange(1.0, 50.0), (52,), []),  # too many to learn of few cycles
+        (np.arange(1.0, 50.0), (52,), [(52, None), (52, "log")]),
         (np.arange(1.0, 50.0), (24, 168), []),
     ],
 )
-def test_exponential_smoothing_is_of_one_season_at_most_and_a_short_one(y, periods, expected):
+def test_exponential_smoothing_is_of_one_season_at_most(y, periods, expected):
     found = smoothed(y, periods)
     assert [(one.period, one.transform) for one in found] == expected
     assert {one.rows for one in found} <= {800}

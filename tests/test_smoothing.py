@@ -29,7 +29,7 @@ def seasonal(n, period=4, seed=0, missing=()):
 def dense(smoothing, k, n):
     """Effects of the start (n, 2 + m) and of the innovations (n, n) on the values of node k."""
     alpha, beta, phi, gamma = (float(each[k]) for each in smoothing.nodes)
-    m = smoothing.period if smoothing.period > 1 else 0
+    m = smoothing.period if 1 < smoothing.period <= 24 else 0
     columns = []
     for c in range(2 + m + n):
         level, trend = float(c == 0), float(c == 1)
@@ -44,14 +44,18 @@ def dense(smoothing, k, n):
                 season[t % m] += gamma * innovation
         columns.append(column)
     columns = np.array(columns).T
-    return columns[:, : 2 + m], columns[:, 2 + m :]
+    start, innovations = columns[:, : 2 + m], columns[:, 2 + m :]
+    if smoothing.period > 24:  # a sum of six waves in the place of states
+        angles = 2 * np.pi * np.arange(n)[:, None] / smoothing.period * np.arange(1, 7)
+        start = np.hstack([start, np.cos(angles), np.sin(angles)])
+    return start, innovations
 
 
 def oracle(smoothing, k, y, steps):
     """Mean, covariance, log evidence and variance of node k from one big normal distribution."""
-    n, m = len(y), smoothing.period if smoothing.period > 1 else 0
+    n = len(y)
     X, T = dense(smoothing, k, n + steps)
-    V = np.diag([1e4, smoothing.drift_var[k]] + [smoothing.season_var[k]] * m)
+    V = np.diag([1e4, smoothing.drift_var[k]] + [smoothing.season_var[k]] * (X.shape[1] - 2))
     C = X @ V @ X.T + T @ T.T
     seen, ahead = np.flatnonzero(~np.isnan(y)), np.arange(n, n + steps)
     z, K = y[seen] - y[0], C[np.ix_(seen, seen)]
@@ -64,10 +68,11 @@ def oracle(smoothing, k, y, steps):
 
 
 @pytest.mark.parametrize(
-    ("period", "missing"), [(1, ()), (1, (7, 8, 29)), (4, ()), (4, (7, 28, 29))]
+    ("n", "period", "missing"),
+    [(30, 1, ()), (30, 1, (7, 8, 29)), (30, 4, ()), (30, 4, (7, 28, 29)), (90, 30, (7, 89))],
 )
-def test_forecasts_are_those_of_one_normal_distribution(period, missing):
-    y = seasonal(30, period, missing=missing)
+def test_forecasts_are_those_of_one_normal_distribution(n, period, missing):
+    y = seasonal(n, period, missing=missing)
     smoothing = Smoothing.learn(y, period)
     joint = smoothing.forecast(y, STEPS)
     found = [oracle(smoothing, k, y, STEPS) for k in range(len(smoothing.weights))]
@@ -144,6 +149,18 @@ def test_rolling_means_take_what_comes_before_the_origin_alone():
     means = smoothing.rolling(y, [20, 31, 40], STEPS)
     for row, origin in zip(means, [20, 31, 40], strict=True):
         assert_allclose(row, smoothing.forecast(y[:origin], STEPS).mean, rtol=1e-9)
+
+
+def test_waves_are_followed_a_season_on():
+    """A year of weeks with two waves, and noise: nearer than the values of a year ago."""
+    rng, t = np.random.default_rng(8), np.arange(208)
+    signal = 20 + 5 * np.sin(2 * np.pi * t / 52) + 2 * np.cos(4 * np.pi * t / 52)
+    y = signal + rng.standard_normal(208)
+    smoothing = Smoothing.learn(y[:182], 52)
+    mean = smoothing.forecast(y[:182], 26).mean
+    assert np.abs(mean - signal[182:]).mean() < 0.6 * np.abs(y[130:156] - signal[182:]).mean()
+    rolled = smoothing.rolling(y, [150, 182], 26)
+    assert_allclose(rolled[1], mean, rtol=1e-9)
 
 
 @pytest.mark.parametrize("period", [1, 4])
@@ -317,6 +334,21 @@ def test_a_gap_at_the_end_widens_the_bands():
 def test_what_it_cannot_learn_from(y, message):
     with pytest.raises(ValueError, match=message):
         fitted(y)
+
+
+def test_origins_inside_a_gap_tell_nothing_of_one_step():
+    y = seasonal(60)
+    y[30:35] = np.nan
+    ahead = rolling_forecasts(fitted(y), np.array([30, 33, 36]), 2).value
+    assert np.isnan(ahead).all(axis=1).tolist() == [False, True, False]
+
+
+def test_max_train_is_the_most_and_no_more_than_800():
+    y = pd.Series(seasonal(1200, 1), pd.period_range("2000-01-01", periods=1200, freq="D"))
+    for most, rows in ((100, 100), (900, 800), (2500, 800)):
+        model = Forecaster(max_train=most, seasonal_period=None).fit(y)
+        found = [one.n_rows for one in model.models_ if isinstance(one, SmoothingModel)]
+        assert found == [rows, rows]
 
 
 def test_errors_of_measurement_are_refused():

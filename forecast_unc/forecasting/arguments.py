@@ -172,12 +172,14 @@ class Arguments:
         return found if 2 * rows[0] >= rows[1] else history
 
     def _unusual(self, history: History) -> NDArray[np.bool_]:
-        """Where a regressor or a holiday is outside the central 90 % of its values, (n,)."""
+        """Where there is a holiday, or a regressor outside the central 90 % of its values, (n,)."""
         parts = check_calendar(plain(self.calendar, None))
         holidays = tuple(part for part in parts if not isinstance(part, str))
-        known = np.hstack([history.exog, calendar_inputs(history.index, holidays, ())])
-        low, high = np.quantile(known, [0.05, 0.95], axis=0)
-        return np.asarray(((known < low) | (known > high)).any(axis=1))
+        low, high = np.quantile(history.exog, [0.05, 0.95], axis=0)
+        rare = (history.exog < low) | (history.exog > high)
+        return np.asarray(
+            rare.any(axis=1) | (calendar_inputs(history.index, holidays, ()) > 0).any(axis=1)
+        )
 
 
 def is_auto(value: object) -> TypeGuard[Auto]:

@@ -62,6 +62,8 @@ class Ensemble:
         The same models at the end of what they have learned from: those errors' source.
     lower : float, default=-inf
         The bound at which forecasts are censored.
+    lower_given : bool, default=False
+        Whether it was given. One that was chosen is dropped where a value is below it.
     """
 
     history: History
@@ -72,6 +74,7 @@ class Ensemble:
     calibrate: Calibrate
     trained: tuple[Member, ...]
     lower: float = -np.inf
+    lower_given: bool = False
 
     @classmethod
     def fit(cls, resolution: Resolution, history: History, earlier: Self | None = None) -> Self:
@@ -85,7 +88,7 @@ class Ensemble:
             resolution.specifications, lambda one: fit_member(one, history, known), lambda one: one
         )
         rest = resolution.averaging, refused, resolution.periods, resolution.calibrate, models
-        return cls(history, models, *rest, resolution.lower)
+        return cls(history, models, *rest, resolution.lower, resolution.lower_given)
 
     @property
     def weights(self) -> Array:
@@ -96,13 +99,11 @@ class Ensemble:
 
     def extend(self, history: History) -> Self:
         """The models with the posteriors of a longer history; see `FittedModel.extend`."""
-        check_above(history, self.lower)
         longer = self._each(history, lambda model: model.extend(history))
         return replace(longer, trained=longer.models)
 
     def at(self, history: History) -> Self:
         """The models at the end of another history, with nothing learned."""
-        check_above(history, self.lower)
         return self._each(history, lambda model: model.at(history))
 
     def forecast(self, ahead: Ahead, method: Method) -> Forecast:
@@ -200,6 +201,11 @@ class Ensemble:
         return replace(averaged, members=members, own=False) if first > 0.0 else averaged
 
     def _each(self, history: History, move: Callable[[Member], Member]) -> Self:
+        lower = self.lower
+        if self.lower_given:
+            check_above(history, lower)
+        elif (history.y < lower).any():
+            lower = -np.inf
         pairs, refused = _those_that_can(
             tuple(zip(self.models, self.trained, strict=True)),
             lambda pair: (move(pair[0]), pair[1]),
@@ -207,7 +213,8 @@ class Ensemble:
         )
         models, trained = zip(*pairs, strict=True)
         refused = self.refused + refused
-        return replace(self, history=history, models=models, trained=trained, refused=refused)
+        moved = replace(self, history=history, lower=lower)
+        return replace(moved, models=models, trained=trained, refused=refused)
 
 
 def _first(model: Member, ahead: Ahead, method: Method | None, steps: int) -> Forecast:

@@ -127,6 +127,7 @@ def _far_out(y: Array, periods: tuple[int, ...]) -> NDArray[np.bool_]:
 
 def _seen(y: Array, t: NDArray[np.intp], periods: tuple[int, ...]) -> _Seen:
     """Deviations and steps of the values observed at t, and the limit of the deviations."""
+    y, t = y[t[0] : t[-1] + 1], t - t[0]  # what is missing at an end would repeat its neighbour
     filled = interpolated(y)
     around = filled - _level(filled, max(periods, default=1))
     views = [filled[t]] + [

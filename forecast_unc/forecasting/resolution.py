@@ -51,6 +51,7 @@ class Resolution:
     periods: tuple[int, ...]
     calibrate: Calibrate
     lower: float = -np.inf
+    lower_given: bool = False
 
 
 def resolve(arguments: Arguments, history: History) -> Resolution:
@@ -74,13 +75,14 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
     """
     periods, lower = arguments.periods(history), arguments.bound(history)
     check_above(history, lower)
+    given = arguments.lower is not None
     origin = lower if np.isfinite(lower) else 0.0
     if not is_auto(arguments.lags):
         specification = _given(arguments, history, periods)
         specification = _with_prior(specification, arguments.prior, history)
         specification = replace(specification, origin=origin)
         calibrate = plain(arguments.calibrate, False)
-        return Resolution((specification,), Averaging(), periods, calibrate, lower)
+        return Resolution((specification,), Averaging(), periods, calibrate, lower, given)
     n_observed = int((~np.isnan(history.y)).sum())
     found: dict[tuple[str, str], Specification] = {}
     for candidate in candidates(
@@ -103,14 +105,14 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
     look_ahead = int(np.clip(3 * season // 2, LOOK_AHEAD, MOST_AHEAD))
     rule = Averaging(by_width, widest, look_ahead)
     calibrate = plain(arguments.calibrate, arguments.noise == "process")
-    return Resolution((*found.values(), *smooth), rule, periods, calibrate, lower)
+    return Resolution((*found.values(), *smooth), rule, periods, calibrate, lower, given)
 
 
 def _smoothing(
     arguments: Arguments, history: History, periods: tuple[int, ...], origin: float
 ) -> tuple[SmoothingSpecification, ...]:
     """Exponential smoothing, where nothing was given that it cannot have."""
-    own = arguments.regressor is None and arguments.noise == "process" and arguments.prior is None
+    own = arguments.regressor is None and arguments.noise == "process"
     names = ("differences", "prior_mean", "calendar")
     free = own and all(is_auto(getattr(arguments, name)) for name in names)
     if not free or history.exog.shape[1] or history.stds.any():
@@ -119,9 +121,9 @@ def _smoothing(
     given = arguments.transform
     if given != "auto":
         found = (found[0]._replace(transform=given),) if found else ()
-    most = None if _has_reduced_rank(arguments) else arguments.max_train
+    most = np.inf if arguments.max_train is None else arguments.max_train
     return tuple(
-        SmoothingSpecification(one.period, one.transform, most or one.rows, one.why, origin)
+        SmoothingSpecification(one.period, one.transform, int(min(most, one.rows)), one.why, origin)
         for one in found
     )
 

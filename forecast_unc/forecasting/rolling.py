@@ -71,6 +71,7 @@ def rolling_forecasts(model: Member, origins: NDArray[np.intp], steps: int) -> R
     n = len(model.history.y)
     if isinstance(model, SmoothingModel):
         levels = model.rolling(origins.tolist(), steps)
+        levels[np.isnan(model.history.y[origins - 1])] = np.nan  # those are of more steps
     else:
         levels = _iterated(model, origins, steps)
     levels = np.where(origins[:, None] + np.arange(steps) < n, levels, np.nan)

@@ -357,9 +357,9 @@ def smoothed(y: Array, periods: tuple[int, ...]) -> tuple[Smoothed, ...]:
     -------
     tuple of Smoothed
     """
-    period = periods[0] if len(periods) == 1 and periods[0] <= _DAY else 1
-    if periods and period == 1:
+    if len(periods) > 1:  # hours of a week: within an error
         return ()
+    period = periods[0] if periods else 1
     why = "level, trend and season, their parameters averaged over"
     plain = Smoothed(period, None, _MOST, why)
     return (
@@ -402,6 +402,6 @@ def _windows(kinds: tuple[Candidate, ...], n: int, *rows: int) -> tuple[Candidat
 
     Long series change: on M4 weekly 400 rows beside 208 and 104 changed MASE by .4 %, error .6.
     """
-    capped = dict.fromkeys(min(most, _MOST) for most in rows)
-    kept = [most for most in capped if most == rows[0] or n > most]
+    capped = list(dict.fromkeys(min(most, _MOST) for most in rows))
+    kept = [most for most in capped if most == capped[0] or n > most]
     return tuple(one for most in kept for one in _learned_from(kinds, most))

@@ -63,6 +63,9 @@ _SEASONS, _SEASON_VARS = (0.0, 0.15, 0.4), (1.0, 100.0)
 _LEVEL_VAR = 1e4
 # Nodes with less than this share of the largest weight are dropped.
 _LEAST_WEIGHT = 0.01
+# A season of more steps is a sum of so many waves that stay: weeks of a year. And steps ahead that
+# count, at most. On weekly series of M4 quantile loss -1.6 % +- .4, without a season -1.2 % +- .4.
+_MOST_STATES, _WAVES = 24, 6
 # Rows of the design that are gathered before they enter the normal equations.
 _BLOCK = 64
 # Below this share of the sum of squares what is left is roundoff.
@@ -89,7 +92,8 @@ class _State(NamedTuple):
     """Where a filter is after some values: each figure linear in the C - 1 unknowns.
 
     Of the C columns the first is what does not depend on the unknowns, measured from the first
-    value; then come level, drift, season and the innovations at missing times.
+    value; then come level, drift, season (its values, or the cosines and sines of a long one) and
+    the innovations at missing times.
     """
 
     level: Array  # (K, C)
@@ -115,7 +119,8 @@ class Smoothing:
     weights : ndarray of shape (K,)
         Their probabilities.
     variance : ndarray of shape (K,)
-        Of the innovations: its posterior mean.
+        Of the innovations: the sum of squares over n - 3, its posterior mean where one of the n
+        values is spent on the level.
     """
 
     period: int
@@ -258,7 +263,7 @@ class Smoothing:
 def _grid(period: int) -> tuple[Nodes, list[tuple[float, ...]]]:
     """All nodes, and for each of them the variances that its drift can have."""
     rows, drift_vars = [], []
-    seasons = _SEASONS if period > 1 else (0.0,)
+    seasons = _SEASONS if _season(period)[0] else (0.0,)
     for alpha, (ratio, phi, variances), share in product(_LEVELS, _TRENDS, seasons):
         gamma = share * (1.0 - alpha)
         twice = (alpha == 0.0 and ratio > 0.0) or (gamma == 0.0 and share > 0.0)
@@ -268,6 +273,18 @@ def _grid(period: int) -> tuple[Nodes, list[tuple[float, ...]]]:
     return Nodes(*np.array(rows).T), drift_vars
 
 
+def _season(period: int) -> tuple[int, int]:
+    """States of a season, and cosines and sines of a long one."""
+    long = period > _MOST_STATES
+    return 0 if long or period == 1 else period, 2 * _WAVES if long else 0
+
+
+def _waves(period: int, times: NDArray[np.intp]) -> Array:
+    """Cosines and sines (len(times), q) of a long season."""
+    angles = 2.0 * np.pi / period * times[:, None] * np.arange(1, _season(period)[1] // 2 + 1)
+    return np.hstack([np.cos(angles), np.sin(angles)])
+
+
 def _first(y: Array) -> float:
     """What values are measured from."""
     return float(y[0])
@@ -275,10 +292,12 @@ def _first(y: Array) -> float:
 
 def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> list[_State]:
     """The filter after so many values each, increasing."""
-    K, m = len(nodes.alpha), period if period > 1 else 0
+    K, (m, q) = len(nodes.alpha), _season(period)
     missing = np.flatnonzero(np.isnan(y))
-    C = 3 + m + len(missing)
-    column = dict(zip(missing.tolist(), range(3 + m, C), strict=True))
+    C = 3 + m + q + len(missing)
+    column = dict(zip(missing.tolist(), range(3 + m + q, C), strict=True))
+    waves = np.zeros((max(origins), C))
+    waves[:, 3 : 3 + q] = _waves(period, np.arange(max(origins)))
     level, trend, season = np.zeros((K, C)), np.zeros((K, C)), np.zeros((m, K, C))
     level[:, 1] = trend[:, 2] = 1.0
     season[np.arange(m), :, 3 + np.arange(m)] = 1.0
@@ -301,7 +320,7 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> li
             rows[t - start] = 0.0
             innovation[:, column[t]] = 1.0
         else:
-            innovation = -(base + season[t % m]) if m else -base
+            innovation = -(base + (season[t % m] if m else waves[t]))
             innovation[:, 0] += values[t]
             rows[t - start] = innovation
         level, trend = base + alpha * innovation, damped + beta * innovation
@@ -312,10 +331,9 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> li
 
 def _precisions(size: int, period: int, drift_var: Array, season_var: Array) -> Array:
     """Prior precisions (K, C - 1) of the unknowns, times s^2."""
-    m = period if period > 1 else 0
     out = np.ones((len(drift_var), size))
     out[:, 0], out[:, 1] = 1.0 / _LEVEL_VAR, 1.0 / drift_var
-    out[:, 2 : 2 + m] = 1.0 / season_var[:, None]
+    out[:, 2 : 2 + sum(_season(period))] = 1.0 / season_var[:, None]
     return out
 
 
@@ -334,25 +352,30 @@ def _solved(gram: Array, precisions: Array) -> tuple[Array, Array, Array]:
 
 
 def _log_ahead(nodes: Nodes, period: int, y: Array, start: Array) -> Array:
-    """Mean over the steps of one season of log S_j, (K,), from starts (K, C - 1).
+    """Mean over the steps of one season, or 24, of log S_j, (K,), from starts (K, C - 1).
 
     The innovation where a value is missing counts as 0.
     """
     K, n, values = len(nodes.alpha), len(y), y - _first(y)
-    level, trend, season = start[:, 0], start[:, 1], start[:, 2 : 2 + period].T.copy()
-    levels, trends, seasons = (np.empty((n, K)) for _ in range(3))
+    m, q = _season(period)
+    level, trend, season = start[:, 0], start[:, 1], start[:, 2 : 2 + m].T.copy()
+    levels, trends = np.empty((n, K)), np.empty((n, K))
+    seasons = _waves(period, np.arange(n)) @ start[:, 2 : 2 + q].T
     for t in range(n):
-        levels[t], trends[t], seasons[t] = level, trend, season[t % period]
+        levels[t], trends[t] = level, trend
+        if m:
+            seasons[t] = season[t % m]
         trend = nodes.phi * trend
         level = level + trend
-        innovation = values[t] - level - season[t % period]
+        innovation = values[t] - level - seasons[t]
         if not np.isnan(values[t]):
             level = level + nodes.alpha * innovation
             trend = trend + nodes.beta * innovation
-            season[t % period] += nodes.gamma * innovation
+            if m:
+                season[t % m] += nodes.gamma * innovation
     damping, logs = np.zeros(K), []
     least = _ROUNDOFF * np.nanmean(values**2) + np.finfo(np.float64).tiny
-    for j in range(min(period, n - 1)):
+    for j in range(min(period, _MOST_STATES, n - 1)):
         damping = damping + nodes.phi ** (j + 1)
         ahead = levels[: n - j] + trends[: n - j] * damping + seasons[j:]
         logs.append(np.log(np.nanmean((values[j:, None] - ahead) ** 2, axis=0) + least))
@@ -362,12 +385,14 @@ def _log_ahead(nodes: Nodes, period: int, y: Array, start: Array) -> Array:
 def _loadings(nodes: Nodes, period: int, state: _State, steps: int) -> Array:
     """Predictions without further innovations, in the columns of the unknowns, (h, K, C)."""
     level, trend, out = state.level, state.trend, []
-    phi = nodes.phi[:, None]
-    for step in range(steps):
+    phi, (m, q) = nodes.phi[:, None], _season(period)
+    for _ in range(steps):
         trend = phi * trend
         level = level + trend
-        out.append(level + state.season[(state.time + step) % period] if period > 1 else level)
-    return np.array(out)
+        out.append(level)
+    loadings, times = np.array(out), state.time + np.arange(steps)
+    loadings[:, :, 3 : 3 + q] += _waves(period, times)[:, None]
+    return loadings + state.season[times % m] if m else loadings
 
 
 def _predicted(nodes: Nodes, period: int, state: _State, steps: int, start: Array) -> Array:
@@ -376,10 +401,10 @@ def _predicted(nodes: Nodes, period: int, state: _State, steps: int, start: Arra
     trend = (state.trend * start).sum(axis=1)
     damping = np.cumsum(nodes.phi[:, None] ** np.arange(1, steps + 1), axis=1)
     means = level[:, None] + trend[:, None] * damping
-    if period > 1:
-        season = (state.season * start).sum(axis=2)  # (m, K)
-        means = means + season[(state.time + np.arange(steps)) % period].T
-    return np.asarray(means)
+    (m, q), times = _season(period), state.time + np.arange(steps)
+    if m:
+        return np.asarray(means + (state.season * start).sum(axis=2)[times % m].T)
+    return np.asarray(means + start[:, 3 : 3 + q] @ _waves(period, times).T)
 
 
 def _psi(nodes: Nodes, period: int, steps: int) -> Array:
@@ -387,7 +412,7 @@ def _psi(nodes: Nodes, period: int, steps: int) -> Array:
     later = np.arange(1, steps)
     sums = np.cumsum(nodes.phi[:, None] ** later, axis=1)
     psi = nodes.alpha[:, None] + nodes.beta[:, None] * sums
-    if period > 1:
+    if _season(period)[0]:
         psi = psi + nodes.gamma[:, None] * (later % period == 0)
     return np.hstack([np.ones((len(psi), 1)), psi])
 

@@ -154,7 +154,15 @@ def _add_series_arguments(parser: argparse.ArgumentParser) -> None:
         help="of y",
     )
     parser.add_argument(
-        "--lower", type=float, help="what y is never below (default: 0 for zeros and none below)"
+        "--lower",
+        type=float,
+        help="what y is never below (default: 0 for zeros and none below; --lower=-inf for none)",
+    )
+    parser.add_argument(
+        "--outliers",
+        choices=("mask", "keep"),
+        default="mask",
+        help="what becomes of gross outliers: taken for missing, and named, or kept",
     )
     parser.add_argument(
         "--period", type=int, nargs="+", help="seasonal periods (default: from the times)"
@@ -180,9 +188,11 @@ def _demo(arguments: argparse.Namespace) -> None:
 def _forecast(arguments: argparse.Namespace) -> None:
     _check_options(arguments)
     y = read_series(arguments.data, arguments.time, arguments.target)
-    ahead = (
-        _forecaster(arguments).fit(y).forecast(arguments.steps, propagation=arguments.propagation)
-    )
+    model = _forecaster(arguments).fit(y)
+    for line in model.choices_:
+        if line.startswith("outliers"):
+            print("forecast-unc:", line, file=sys.stderr)
+    ahead = model.forecast(arguments.steps, propagation=arguments.propagation)
     table = _table(ahead, arguments.coverage)
     if arguments.output is None:
         # six digits, and more where the level is large beside the std: three of the least std
@@ -299,6 +309,7 @@ def _forecaster(arguments: argparse.Namespace) -> Forecaster:
         seasonal_period="auto" if arguments.period is None else arguments.period,
         transform=None if arguments.transform == "none" else arguments.transform,
         lower=arguments.lower,
+        outliers=arguments.outliers,
         random_state=arguments.seed,
     )
 

@@ -40,6 +40,21 @@ def test_forecast_prints_by_default(nile, capsys):
     assert len(lines) == 3
 
 
+def test_outliers_are_named_or_kept(nile, tmp_path, capsys):
+    table = pd.read_csv(nile)
+    table.loc[len(table) - 1, table.columns[1]] *= 20
+    table.to_csv(tmp_path / "spike.csv", index=False)
+    told = {}
+    for kind in ("mask", "keep"):
+        columns = ["--time", "year", "--target", "flow"]
+        spike = ["forecast", str(tmp_path / "spike.csv"), *columns, "--steps", "3"]
+        assert main([*spike, "--outliers", kind]) == 0
+        out, told[kind] = capsys.readouterr()
+        assert (float(out.splitlines()[1].split(",")[1]) > 1200) == (kind == "keep")
+    assert "1 value taken for missing" in told["mask"]
+    assert told["keep"] == ""
+
+
 def test_backtest_prints_the_scores(nile, tmp_path, capsys):
     out, picture = tmp_path / "b.csv", tmp_path / "b.png"
     arguments = ["--time", "year", "--target", "flow", "--steps", "2", "--lags", "2"]

@@ -248,7 +248,7 @@ def test_the_last_values_are_learned_from():
     power = PowerTransform.fit(y).power
     found = str(fitted(y, "boxcox"))
     assert found == (
-        f"exponential smoothing, season 4, transform boxcox of power {power:.3g}, 60 values"
+        f"exponential smoothing, season 4, transform boxcox of power {power:.3g}, 59 values"
     )
 
 

@@ -195,8 +195,9 @@ class SmoothingModel:
 
     def __str__(self) -> str:
         last = "last " if self.n_rows == self.specification.max_train else ""
+        observed = int((~np.isnan(self.levels)).sum())
         power = self.transform.power if self.specification.transform == "boxcox" else None
-        return f"{self.specification.described(power)}, {last}{self.n_rows} values"
+        return f"{self.specification.described(power)}, {last}{observed} values"
 
     @property
     def n_rows(self) -> int:

@@ -18,7 +18,7 @@ from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.evaluation import baselines
 from forecast_unc.evaluation.backtest import backtest
 from forecast_unc.evaluation.folds import percent
-from forecast_unc.forecasting.forecaster import Forecaster
+from forecast_unc.forecasting.forecaster import Forecaster, outliers_named
 from forecast_unc.forecasting.recursion import PROPAGATIONS
 
 _COVERAGE = (0.8, 0.95)
@@ -189,9 +189,8 @@ def _forecast(arguments: argparse.Namespace) -> None:
     _check_options(arguments)
     y = read_series(arguments.data, arguments.time, arguments.target)
     model = _forecaster(arguments).fit(y)
-    for line in model.choices_:
-        if line.startswith("outliers"):
-            print("forecast-unc:", line, file=sys.stderr)
+    for line in outliers_named(model.ensemble_.history):
+        print("forecast-unc:", line, file=sys.stderr)
     ahead = model.forecast(arguments.steps, propagation=arguments.propagation)
     table = _table(ahead, arguments.coverage)
     if arguments.output is None:

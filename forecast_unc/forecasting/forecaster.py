@@ -421,7 +421,11 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             suggested = seasonal_periods(ensemble.history.index)
             origin = f"of {', '.join(map(str, suggested)) or 'none'} that the index suggests"
         seen = ", ".join(map(str, ensemble.periods)) or "none"
-        lines = [f"seasonal period {seen}: {origin}", *_named(ensemble.history), *ensemble.bands()]
+        lines = [
+            f"seasonal period {seen}: {origin}",
+            *outliers_named(ensemble.history),
+            *ensemble.bands(),
+        ]
         if np.isfinite(ensemble.lower):
             why = "some values are 0 and none is below; lower=-inf for no bound"
             why = why if self.lower is None else "as given"
@@ -502,8 +506,18 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         return self.ensemble_
 
 
-def _named(history: History) -> list[str]:
-    """The values of a history that are taken for missing, a line if there are any."""
+def outliers_named(history: History) -> list[str]:
+    """The values of a history that are taken for missing, a line if there are any.
+
+    Parameters
+    ----------
+    history : History
+        The series.
+
+    Returns
+    -------
+    list of str
+    """
     places = np.flatnonzero(~np.isnan(history.outliers))
     if not len(places):
         return []

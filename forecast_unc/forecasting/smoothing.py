@@ -208,8 +208,9 @@ class Smoothing:
         out = np.empty((len(states), steps))
         for row, state in zip(out, states, strict=True):
             start, _ = self._start(state)
-            row[:] = self.weights @ _predicted(self.nodes, self.period, state, steps, start)
-        return out + _first(y)
+            loadings = _loadings(self.nodes, self.period, state, steps)
+            row[:] = y[0] + np.einsum("hkc,kc,k->h", loadings, start, self.weights, optimize=True)
+        return out
 
     def sample(self, y: Array, steps: int, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths of the next values after a series, each of one node and one start.
@@ -246,18 +247,17 @@ class Smoothing:
         state = _filtered(self.nodes, self.period, y, [len(y)])[0]
         start, cholesky = self._start(state)
         loadings = _loadings(self.nodes, self.period, state, steps)
-        means = _first(y) + np.einsum("hkc,kc->kh", loadings, start)
+        means = y[0] + np.einsum("hkc,kc->kh", loadings, start)
         rows = np.moveaxis(loadings[:, :, 1:], 0, 2)  # (K, C - 1, h)
         factor = np.moveaxis(np.linalg.solve(cholesky, rows), 1, 2)
         return means, np.asarray(factor), _psi(self.nodes, self.period, steps)
 
     def _start(self, state: _State) -> tuple[Array, Array]:
         """Means of the unknowns, a 1 before them, (K, C), and factors of precisions times s^2."""
-        cholesky, mean, _ = _solved(state.gram, self._precisions(state.gram.shape[1] - 1))
+        size = state.gram.shape[1] - 1
+        precisions = _precisions(size, self.period, self.drift_var, self.season_var)
+        cholesky, mean, _ = _solved(state.gram, precisions)
         return np.hstack([np.ones((len(mean), 1)), mean]), cholesky
-
-    def _precisions(self, size: int) -> Array:
-        return _precisions(size, self.period, self.drift_var, self.season_var)
 
 
 def _grid(period: int) -> tuple[Nodes, list[tuple[float, ...]]]:
@@ -285,11 +285,6 @@ def _waves(period: int, times: NDArray[np.intp]) -> Array:
     return np.hstack([np.cos(angles), np.sin(angles)])
 
 
-def _first(y: Array) -> float:
-    """What values are measured from."""
-    return float(y[0])
-
-
 def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> list[_State]:
     """The filter after so many values each, increasing."""
     K, (m, q) = len(nodes.alpha), _season(period)
@@ -302,7 +297,7 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> li
     level[:, 1] = trend[:, 2] = 1.0
     season[np.arange(m), :, 3 + np.arange(m)] = 1.0
     alpha, beta, phi, gamma = (each[:, None] for each in nodes)
-    values, states, wanted = y - _first(y), [], set(origins)
+    values, states, wanted = y - y[0], [], set(origins)
     gram, rows, start = np.zeros((K, C, C)), np.zeros((_BLOCK, K, C)), 0
     for t in range(max(origins) + 1):
         if t in wanted or t - start == _BLOCK:
@@ -356,7 +351,7 @@ def _log_ahead(nodes: Nodes, period: int, y: Array, start: Array) -> Array:
 
     The innovation where a value is missing counts as 0.
     """
-    K, n, values = len(nodes.alpha), len(y), y - _first(y)
+    K, n, values = len(nodes.alpha), len(y), y - y[0]
     m, q = _season(period)
     level, trend, season = start[:, 0], start[:, 1], start[:, 2 : 2 + m].T.copy()
     levels, trends = np.empty((n, K)), np.empty((n, K))
@@ -393,18 +388,6 @@ def _loadings(nodes: Nodes, period: int, state: _State, steps: int) -> Array:
     loadings, times = np.array(out), state.time + np.arange(steps)
     loadings[:, :, 3 : 3 + q] += _waves(period, times)[:, None]
     return loadings + state.season[times % m] if m else loadings
-
-
-def _predicted(nodes: Nodes, period: int, state: _State, steps: int, start: Array) -> Array:
-    """Means (K, h) with the unknowns at start (K, C)."""
-    level = (state.level * start).sum(axis=1)
-    trend = (state.trend * start).sum(axis=1)
-    damping = np.cumsum(nodes.phi[:, None] ** np.arange(1, steps + 1), axis=1)
-    means = level[:, None] + trend[:, None] * damping
-    (m, q), times = _season(period), state.time + np.arange(steps)
-    if m:
-        return np.asarray(means + (state.season * start).sum(axis=2)[times % m].T)
-    return np.asarray(means + start[:, 3 : 3 + q] @ _waves(period, times).T)
 
 
 def _psi(nodes: Nodes, period: int, steps: int) -> Array:

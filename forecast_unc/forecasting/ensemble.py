@@ -152,6 +152,8 @@ class Ensemble:
         """The averaged forecast before the bound: what errors and widths are taken from."""
         steps, given = len(ahead.index), ahead.exog.shape[1] > 0
         ahead, horizon = self.horizon(ahead)
+        if self.calibrate:
+            self._rolling.prepare(len(ahead.index))
         # one generator for all would have its numbers depend on the horizon
         method = method._replace(random_state=one_seed(method.random_state))
         plain = method.propagation == "exact" and method.path_consistent

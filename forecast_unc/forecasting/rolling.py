@@ -77,6 +77,17 @@ class Rolling:
             self._made[number] = made
         return RollingForecasts(made.value[:, :steps], made.slope[:, :steps])
 
+    def prepare(self, steps: int) -> None:
+        """Make those of all models at once, where fewer steps will be asked for first.
+
+        Parameters
+        ----------
+        steps : int
+            The most steps that will be asked for.
+        """
+        for number in range(len(self.models)):
+            self.forecasts(number, steps)
+
     def observed(self, steps: int) -> Array:
         """What was observed at those times, (k, h); NaN where missing or beyond the data.
 

@@ -26,6 +26,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import BayesianRidge
 
@@ -41,6 +42,7 @@ from forecast_unc import (
     learn_prior,
     load_model,
 )
+from forecast_unc.evaluation.baselines.baseline import Baseline
 from forecast_unc.forecasting.abreast import forecasts_together
 from forecast_unc.forecasting.combination import COMBINATION_CLASSES, Member
 from forecast_unc.forecasting.persistence.archive import parse_archive, read_bytes, write_archive
@@ -59,10 +61,10 @@ MESSAGE = (
 )
 
 
-def series(n=40, freq="D", tz=None):
+def series(n=40):
     rng = np.random.default_rng(5)
     values = 10 + 2 * np.sin(np.arange(n) / 2) + 0.3 * rng.standard_normal(n)
-    return pd.Series(values, pd.date_range("2024-01-01", periods=n, freq=freq, tz=tz), name="y")
+    return pd.Series(values, pd.date_range("2024-01-01", periods=n), name="y")
 
 
 Y = series()
@@ -126,6 +128,14 @@ def fitted(kind):
     return forecaster.fit(**{"y": Y, **data})
 
 
+@functools.cache
+def with_refusals():
+    """A model that has learned a day, and whose logarithms could not take in another."""
+    noise = np.random.default_rng(0).standard_normal(40)
+    y = pd.Series(np.exp(np.arange(40) / 10 + 0.2 * noise), Y.index)
+    return Forecaster().fit(y).update(pd.Series([-1.0], EXOG.index[40:41]))
+
+
 @pytest.fixture(scope="module", params=KINDS)
 def model(request):
     return fitted(request.param)
@@ -176,8 +186,8 @@ def same(a, b, seen):
 def forecasts(model, exog=None):
     """What several ways of a forecast give, as arrays."""
     found = []
-    for options in ({"propagation": "taylor"}, {"propagation": "naive"},
-                    {"propagation": "monte_carlo", "n_samples": 20, "random_state": 1}):  # fmt: skip
+    paths = {"propagation": "monte_carlo", "n_samples": 20, "random_state": 1}
+    for options in ({"propagation": "taylor"}, {"propagation": "naive"}, paths):
         ahead = model.forecast(4, exog=exog, **options)
         found += [ahead.mean.to_numpy(), ahead.cov.to_numpy(), ahead.quantile([0.1, 0.9])]
     return found
@@ -232,6 +242,15 @@ def test_a_combination_is_the_same(tmp_path):
     assert again.refused_ == both.refused_
 
 
+def test_what_was_refused_and_what_bands_were_learned_from_is_the_same(tmp_path):
+    model = with_refusals()
+    assert model.refused_
+    again = reloaded(model, tmp_path)
+    same(model, again, {})
+    np.testing.assert_array_equal(model.forecast(4).cov, again.forecast(4).cov)
+    assert again.choices_ == model.choices_
+
+
 def test_a_prepared_forecast_is_no_part_of_a_file(tmp_path):
     plain = fitted("gp")
     (ready, _) = forecasts_together([plain, plain.apply(Y[:30])], 3, [None] * 2, [None] * 2)
@@ -248,7 +267,8 @@ INDICES = {
     "months": pd.date_range("2020-01-31", periods=30, freq="ME"),
     "weeks": pd.date_range("2020-01-01", periods=30, freq="2W-WED"),
     "business": pd.bdate_range("2020-01-01", periods=30),
-    "hours": pd.date_range("2020-01-01 08:00", periods=30, freq=pd.offsets.BusinessHour(start="08:00")),
+    "hours": pd.date_range("2020-01-01 08:00", periods=30, freq=pd.offsets.BusinessHour(
+        start="08:00")),
     "custom": pd.date_range("2024-01-01", periods=30, freq=pd.offsets.CustomBusinessDay(
         weekmask="Mon Tue Wed Sun", holidays=["2024-01-10"])),
     "month periods": pd.period_range("2020-01", periods=30, freq="M"),
@@ -274,8 +294,8 @@ def test_every_kind_of_index(index, tmp_path):
 
 
 @pytest.mark.parametrize("name", [
-    None, 3, 2.5, np.float32(2.5), np.str_("a"), "\U0001f600", ("a", 1), pd.Timestamp("2024-01-01", tz="UTC"),
-    pd.Period("2024-01"), float("inf"), True,
+    None, 3, 2.5, np.float32(2.5), np.str_("a"), "\U0001f600", ("a", 1), float("inf"), True,
+    pd.Timestamp("2024-01-01", tz="UTC"), pd.Period("2024-01"),
 ], ids=repr)  # fmt: skip
 @pytest.mark.parametrize("columns", [["a", "b"], [1, 2.5], [("a", 1), ("b", 2)]], ids=repr)
 def test_names(name, columns, tmp_path):
@@ -311,7 +331,7 @@ def test_a_saved_prior_is_the_same(tmp_path):
 
 # What is in a file ---------------------------------------------------------------------------
 
-REFUSED = {ScikitLearnRegressor, PredictorPosterior} | {
+REFUSED = {ScikitLearnRegressor, PredictorPosterior, Baseline} | {
     value for value in vars(baselines).values() if inspect.isclass(value)
 }
 
@@ -363,6 +383,7 @@ def test_every_class_is_in_some_file_of_these_tests(tmp_path):
     save_object(noisy, tmp_path / "noisy.npz", MODEL_CLASSES)
     again = load_object(tmp_path / "noisy.npz", MODEL_CLASSES, (GPRegressor,), "save_object")
     same(noisy, again, {})
+    with_refusals().save(tmp_path / "refusals.npz")
     Combination([Forecaster(lags=1)]).fit(Y).save(tmp_path / "both.npz")
     for number, kind in enumerate(KINDS):
         fitted(kind).save(tmp_path / f"{number}.npz")
@@ -372,7 +393,6 @@ def test_every_class_is_in_some_file_of_these_tests(tmp_path):
 
 
 def test_every_array_has_a_shape():
-    some_shape = {"input_cov", "input_cov_"}  # (d, d) or (n, d, d)
     for cls, shapes in COMBINATION_CLASSES.items():
         arrays = {
             name
@@ -382,7 +402,7 @@ def test_every_array_has_a_shape():
                 for one in (field.hint, *typing.get_args(field.hint))
             )
         }
-        assert arrays - some_shape <= set(shapes), cls
+        assert arrays <= set(shapes), cls
 
 
 def test_a_file_is_an_npz_without_pickles_and_always_the_same(tmp_path):
@@ -436,7 +456,7 @@ LATE = pd.date_range(
     (with_note, "model must have the attributes of Forecaster alone to be saved; got 'note'"),
     (lambda: Forecaster(lags=1).fit(Y.tz_localize("dateutil/Europe/Berlin").asfreq("D")),
      "index must have a time zone with a name in a model that is saved; got tzfile"),
-    (lambda: Forecaster(lags=1).fit(pd.Series(Y.to_numpy()[:30], LATE)),
+    (lambda: Forecaster(lags=1).fit(pd.Series(1.0 * np.arange(len(LATE)) % 5, LATE)),
      "index must have a frequency that pandas can name in a model that is saved; got <B"),
     (lambda: Forecaster(lags=1).fit(Y.rename(frozenset("a"))), "name must be of this package"),
     (lambda: Forecaster(lags=1).fit(Y, exog=EXOG[:40].set_axis(
@@ -527,7 +547,7 @@ class Bomb:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     path = tmp_path_factory.mktemp("whole") / "m.npz"
-    Forecaster(GPRegressor(), lags=1, calendar=HOLIDAYS).fit(Y[:15]).save(path)
+    Forecaster(GPRegressor(), lags=1, calendar="month").fit(Y[:15]).save(path)
     return path
 
 
@@ -653,13 +673,12 @@ def crafted(content, arrays):
             swapped = list(arrays)
             swapped[i], swapped[j] = swapped[j], swapped[i]
             yield content, swapped
+    alone = {at(content, "GPRegressor", "_mode")["_mode"]["array"]}  # of a length that nothing has
     for i in range(len(arrays)):
-        for other in (
-            arrays[i].astype(np.float32),
-            arrays[i][..., None],
-            np.repeat(arrays[i], 2, axis=0),
-        ):
-            yield content, [*arrays[:i], other, *arrays[i + 1 :]]
+        yield content, [*arrays[:i], arrays[i].astype(np.float32), *arrays[i + 1 :]]
+        yield content, [*arrays[:i], arrays[i][..., None], *arrays[i + 1 :]]
+        if i not in alone and len(arrays[i]):
+            yield content, [*arrays[:i], np.repeat(arrays[i], 2, axis=0), *arrays[i + 1 :]]
 
 
 def at(content, kind, field):
@@ -710,22 +729,6 @@ def test_each_of_300_damaged_files_is_one_clear_error_and_runs_no_code(
         audited.clear()
         with pytest.raises(ValueError, match=MESSAGE) as caught:
             load_model(path)
-            print(
-                count,
-                data[-300:]
-                if count < 160
-                else [
-                    json.dumps(b)[:200]
-                    for a, b in zip(content["objects"], parse_archive(data)[0]["objects"])
-                    if a != b
-                ],
-                content["objects"] == parse_archive(data)[0]["objects"],
-                [
-                    (i, x.shape, z.shape)
-                    for i, (x, z) in enumerate(zip(arrays, parse_archive(data)[1]))
-                    if x.shape != z.shape
-                ],
-            )
         ran = list(audited)
         assert type(caught.value) is ValueError
         assert ran == []
@@ -772,11 +775,12 @@ def test_fields_with_defaults_may_be_missing(whole, tmp_path):
 @pytest.mark.parametrize(("value", "hint", "expected"), [
     (1, float, True), (True, float, False), (True, int, False), (np.int64(1), int, True),
     (1.0, int, False), (np.True_, bool, True), (1, bool, False), (None, int | None, True),
-    ((1, 2), tuple[int, ...], True), ((1, "2"), tuple[int, ...], False), ((), tuple[int, ...], True),
+    ((1, 2), tuple[int, ...], True), ((1, "2"), tuple[int, ...], False),
+    ((), tuple[int, ...], True), ([1], tuple[int, ...], False),
     ((1.0, 2.0), tuple[float, float], True), ((1.0,), tuple[float, float], False),
-    ([1], tuple[int, ...], False), ({"a": 1}, dict[str, int], True), ({1: 1}, dict[str, int], False),
-    (1, dict[str, int], False), (1, typing.Literal[-1, 1], True), (True, typing.Literal[-1, 1], False),
-    (np.zeros(2), np.typing.NDArray[np.float64], True), (np.zeros(2, int), np.typing.NDArray[np.float64], False),
+    ({"a": 1}, dict[str, int], True), ({1: 1}, dict[str, int], False), (1, dict[str, int], False),
+    (1, typing.Literal[-1, 1], True), (True, typing.Literal[-1, 1], False),
+    (np.zeros(2), NDArray[np.float64], True), (np.zeros(2, int), NDArray[np.float64], False),
     (object(), typing.Any, True),
 ], ids=repr)  # fmt: skip
 def test_types(value, hint, expected):
@@ -790,6 +794,8 @@ def test_shapes_agree_throughout_an_object():
         y: object
         inner: object = None
 
+    assert sizes_of(Rows(np.zeros((4, 3, 2)), None), {"X": "... n d"}, {}) == {"n": 3, "d": 2}
+    assert sizes_of(Rows(np.zeros((3, 2)), None), {"X": "... n d"}, {}) == {"n": 3, "d": 2}
     shapes = {"X": "n d", "y": "n+1", "inner": {"": "k", "q": "d"}}
     sizes = sizes_of(Rows(np.zeros((3, 2)), np.zeros(4)), shapes, {})
     assert sizes == {"n": 3, "d": 2}

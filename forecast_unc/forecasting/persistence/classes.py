@@ -38,6 +38,7 @@ _GP_SHAPES: Shapes = {
     "_input_offset": "d",
     "_mean_weights": "d",
     "_mode": "f",
+    "input_cov_": "... d d",
     "posterior_": _INPUTS,
     "node_weights_": "k",
     "nodes_": {"": "k", "d": "d"},
@@ -68,7 +69,7 @@ _REGRESSORS: Classes = {
     Support: {"centers": "m d", "root": "m m", "hyper": _INPUTS, "mean_weights": "d"},
     Hyperparameters: {"lengthscales": "d", "linear_std": "d+1", "input_offset": "d"},
     BlurredRows: {"hyper": _INPUTS, "blur": "d"},
-    LinearizedRows: {"hyper": _INPUTS, "curve": _INPUTS},
+    LinearizedRows: {"hyper": _INPUTS, "curve": _INPUTS, "input_cov": "... d d"},
     Round: {"input_std": "d"},
     SearchEnd: {"free": "q", "theta": "q"},
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas.tseries import offsets
 from pandas.tseries.frequencies import to_offset
 
@@ -99,7 +100,7 @@ def _date_parts(name: str, index: pd.DatetimeIndex) -> Parts:
 def _dates(values: Any, unit: str, zone: str | None, frequency: Any, name: Any) -> pd.DatetimeIndex:
     if unit not in _UNITS:
         raise ValueError(unit)
-    index = pd.DatetimeIndex(values.view(f"M8[{unit}]"))
+    index = pd.DatetimeIndex(_ordinals(values).view(f"M8[{unit}]"))
     if zone is not None:
         index = index.tz_localize("UTC").tz_convert(_zone(zone))
     freq: Any = None if frequency is None else _frequency(frequency)
@@ -112,7 +113,14 @@ def _period_parts(_: str, index: pd.PeriodIndex) -> Parts:
 
 def _periods(values: Any, frequency: str, name: Any) -> object:
     kind: Any = pd.PeriodIndex  # of 2.2 on, which its stubs do not know
-    return kind.from_ordinals(values, freq=frequency, name=name)
+    return kind.from_ordinals(_ordinals(values), freq=frequency, name=name)
+
+
+def _ordinals(values: Any) -> NDArray[np.int64]:
+    """The numbers of times, checked."""
+    if values.dtype != np.int64 or values.ndim != 1:
+        raise ValueError(values.dtype)
+    return np.asarray(values)
 
 
 def _label_parts(name: str, index: pd.Index[Any]) -> Parts:
@@ -188,17 +196,19 @@ def _zone(text: str) -> str:
 def _frequency_parts(name: str, freq: Any) -> str | tuple[str, int, bool, Parts]:
     """The name of a frequency, or its class, multiple and keywords where that is not all of it."""
     try:
-        if to_offset(freq.freqstr) == freq:
-            return str(freq.freqstr)
+        named = to_offset(freq.freqstr) == freq
     except ValueError:  # text that is no name
-        pass
+        named = False
+    shifted = bool(freq.kwds.get("offset"))  # which pandas leaves out where it compares
+    if named and not shifted:
+        return str(freq.freqstr)
     given = {word: value for word, value in freq.kwds.items() if isinstance(value, (str, tuple))}
     words = {
         word: value if isinstance(value, str) else [str(one) for one in value]
         for word, value in given.items()
     }
     parts = type(freq).__name__, freq.n, freq.normalize, words
-    if parts[0] not in _OFFSETS or _frequency(parts) != freq:
+    if shifted or parts[0] not in _OFFSETS or _frequency(parts) != freq:
         raise TypeError(
             f"{name} must have a frequency that pandas can name in a model that is saved; got "
             f'{freq!r}. Fit to a series with one, as asfreq("B") gives.'

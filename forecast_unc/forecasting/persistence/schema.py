@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator
 Shapes = Mapping[str, str | Mapping[str, str]]
 """By field: the axes of an array, "n d+1"; of objects, what their axes are, {"d": "d"}.
 
-Letters are sizes. They are the same throughout an object; "" is the length of a tuple of objects.
+Letters are sizes, the same throughout an object; "" is the length of a tuple of objects. Before
+"... d d" there may be other axes.
 """
 Classes = Mapping[type, Shapes]
 """Classes that may be in a file, with the shapes of their fields."""
@@ -217,6 +218,8 @@ def sizes_of(obj: object, shapes: Shapes, known: Mapping[int, Mapping[str, int]]
 
 def _agree(sizes: dict[str, int], axes: list[str], lengths: tuple[int, ...], where: str) -> None:
     """Note the letters that are new, and raise unless the others are as they were."""
+    if axes[:1] == ["..."]:
+        axes, lengths = axes[1:], lengths[1 - len(axes) :]
     if len(axes) != len(lengths):
         raise ValueError(f"{where} has {len(lengths)} axes")
     for axis, length in zip(axes, lengths, strict=True):

@@ -48,10 +48,17 @@ def write_archive(
 
     Raises
     ------
+    ValueError
+        If there is a folder or a device in its place.
     OSError
         If it cannot be written.
     """
     target = Path(path).resolve()  # a link stays, and what it leads to is replaced
+    if target.exists() and not target.is_file():
+        raise ValueError(
+            f"path must name a file; got {path}, which is none. Give the file a name of its own, "
+            "such as model.npz."
+        )
     unfinished = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
         with open(unfinished, "x+b") as file:

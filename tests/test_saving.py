@@ -47,6 +47,7 @@ from forecast_unc.forecasting.abreast import forecasts_together
 from forecast_unc.forecasting.combination import COMBINATION_CLASSES, Member
 from forecast_unc.forecasting.persistence.archive import parse_archive, read_bytes, write_archive
 from forecast_unc.forecasting.persistence.classes import MODEL_CLASSES
+from forecast_unc.forecasting.persistence.foreign import parts_of
 from forecast_unc.forecasting.persistence.objects import load_object, save_object
 from forecast_unc.forecasting.persistence.schema import Field, fields_of, fits, sizes_of, state_of
 from forecast_unc.regression.augmented import AddedBasis
@@ -228,6 +229,14 @@ def test_a_loaded_model_goes_on_as_the_saved_one(model, tmp_path):
         ahead.append(one.forecast(2, exog=later, propagation="taylor"))
     np.testing.assert_array_equal(ahead[0].cov, ahead[1].cov)
     np.testing.assert_array_equal(ahead[0].mean, ahead[1].mean)
+
+
+def test_a_model_at_another_origin_is_the_same(tmp_path):
+    moved = fitted("missing").apply(gapped() + 0.1)
+    assert moved.models_[0].past.learned is not None
+    again = reloaded(moved, tmp_path)
+    same(moved, again, {})
+    np.testing.assert_array_equal(moved.forecast(3).cov, again.forecast(3).cov)
 
 
 def test_a_loaded_model_starts_a_refit(tmp_path):
@@ -467,11 +476,22 @@ LATE = pd.date_range(
     (lambda: Forecaster(lags=1).fit(Y.rename(frozenset("a"))), "name must be of this package"),
     (lambda: Forecaster(lags=1).fit(Y, exog=EXOG[:40].set_axis(
         pd.CategoricalIndex(["a", "b"]), axis=1)), "columns must be of this package"),
+    (lambda: Forecaster(lags=1).fit(Y, exog=EXOG[:40].set_axis(
+        pd.Index([1, 2], dtype="Int64"), axis=1)),
+     "columns must have text or numbers as labels in a model that is saved; got Int64"),
 ])  # fmt: skip
 def test_what_only_other_code_could_read_is_refused(make, message, tmp_path):
     with pytest.raises(TypeError, match=message):
         make().save(tmp_path / "model.npz")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_frequency_without_a_name_is_refused():
+    easter = pd.date_range("2000-01-01", periods=3, freq=pd.offsets.Easter())
+    with pytest.raises(
+        TypeError, match="index must have a frequency that pandas can name.*<Easter"
+    ):
+        parts_of("index", easter)
 
 
 def test_an_unfitted_model_is_not_saved(tmp_path):
@@ -673,7 +693,13 @@ def crafted(content, arrays):
         for field, told in fields_of(cls).items():
             if field not in entry["fields"] or told.hint is typing.Any:
                 continue
-            for wrong in ({"range": [0, 1, 1]}, {"number": ["O", 1]}, {"object": i}):
+
+            def without(new, i=i, field=field):
+                del new["objects"][i]["fields"][field]
+
+            if told.required:
+                yield changed(without)
+            for wrong in ({"range": [0, 1, 1]}, {"number": ["O", 1]}, {"object": i}, {"set": []}):
 
                 def to(new, i=i, field=field, wrong=wrong):
                     new["objects"][i]["fields"][field] = wrong

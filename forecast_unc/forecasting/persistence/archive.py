@@ -147,11 +147,9 @@ def parse_archive(data: bytes) -> tuple[Any, list[NDArray[Any]]]:
         members = archive.infolist()
         numbered = [_CONTENT, *(f"{number}.npy" for number in range(len(members) - 1))]
         stored = all(one.compress_type == zipfile.ZIP_STORED for one in members)
-        # each on bytes of its own, so that no file grows when it is read
+        # stored as they are, so that no file grows when it is read
         if [one.filename for one in members] != numbered or not stored:
             raise Unreadable("whose parts are not those of a model")
-        if sum(one.file_size for one in members) > len(data):
-            raise Unreadable("whose parts are larger than itself")
         content = json.loads(archive.read(members[0]))
         return content, [_array(archive.read(one)) for one in members[1:]]
 

@@ -67,8 +67,7 @@ def write_archive(
             os.fsync(file.fileno())
         os.replace(unfinished, target)
     except OSError as error:
-        error.filename, error.filename2 = os.fspath(target), None
-        raise
+        raise OSError(error.errno, error.strerror, os.fspath(target)) from error  # of its own kind
     finally:
         unfinished.unlink(missing_ok=True)
 
@@ -106,7 +105,7 @@ def read_bytes(path: str | PathLike[str]) -> bytes:
     OSError
         If there is none, or it cannot be read.
     """
-    with open(path, "rb") as file:
+    with open(Path(path), "rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _TAIL))
         tail = file.read(_TAIL)

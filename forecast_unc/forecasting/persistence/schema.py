@@ -21,6 +21,9 @@ Letters are sizes, the same throughout an object; "" is the length of a tuple of
 Classes = Mapping[type, Shapes]
 """Classes that may be in a file, with the shapes of their fields."""
 
+# That scikit-learn gives a regressor fitted to a frame; as a parameter it is cloned, without them.
+_COLUMN_NAMES = "feature_names_in_"
+
 
 class Field(NamedTuple):
     """What a field holds, and whether it has to be there."""
@@ -86,13 +89,14 @@ def state_of(obj: object) -> dict[str, object]:
     fields = fields_of(cls)
     if not isinstance(obj, BaseEstimator):
         return {name: getattr(obj, name) for name in fields}
-    more = [name for name in vars(obj) if name not in fields]
+    state = {name: value for name, value in vars(obj).items() if name != _COLUMN_NAMES}
+    more = [name for name in state if name not in fields]
     if more:
         raise TypeError(
             f"model must have the attributes of {cls.__name__} alone to be saved; got "
             f"{more[0]!r}. Delete it, and keep it beside the file."
         )
-    return dict(vars(obj))
+    return state
 
 
 def with_state(cls: type, state: Mapping[str, Any]) -> Any:

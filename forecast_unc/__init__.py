@@ -8,7 +8,7 @@ from forecast_unc.evaluation import baselines, plot
 from forecast_unc.evaluation.backtest import backtest
 from forecast_unc.forecasting.combination import Combination
 from forecast_unc.forecasting.forecaster import Forecaster
-from forecast_unc.forecasting.persistence import load_model
+from forecast_unc.forecasting.persistence.models import load_model
 from forecast_unc.forecasting.pooled_prior import PooledPrior
 from forecast_unc.forecasting.pooling import learn_prior
 from forecast_unc.panels.backtest import backtest_panel

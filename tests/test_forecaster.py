@@ -230,11 +230,8 @@ def test_save_and_load(y, regressor, tmp_path):
     model = Forecaster(regressor, lags=2).fit(y)
     model.save(path)
     pd.testing.assert_frame_equal(load_model(path).forecast(4).cov, model.forecast(4).cov)
-    path.write_bytes(pickle.dumps({"forecast_unc": "0.0.0", "model": model}))
-    with pytest.raises(ValueError, match="path must name a model of version .*; got one of 0.0.0"):
-        load_model(path)
-    path.write_bytes(pickle.dumps([1]))
-    with pytest.raises(ValueError, match=r"path must name a file written by Forecaster.save; got"):
+    path.write_bytes(pickle.dumps(model))
+    with pytest.raises(ValueError, match="path must name a file .* incomplete or of another kind"):
         load_model(path)
 
 

@@ -1,5 +1,7 @@
 """Regressors of scikit-learn: what can be done with a mean and a std alone."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from forecast_unc import Forecaster, GPRegressor, RVMRegressor, load_model
+from forecast_unc import Forecaster, GPRegressor, RVMRegressor
 from forecast_unc.forecasting.embedding import lag_embedding
 from forecast_unc.regression.differences import slope_by_differences, taylor_by_differences
 from forecast_unc.regression.predictor import ScikitLearnRegressor
@@ -188,8 +190,10 @@ def test_nothing_of_the_caller_is_fitted(y, tmp_path):
     assert not hasattr(ridge, "coef_")
     assert not hasattr(model.regressor, "coef_")
     assert clone(model).set_params(regressor__max_iter=7).regressor.max_iter == 7
-    model.save(tmp_path / "model")
-    a, b = (m.forecast(3, propagation="taylor") for m in (model, load_model(tmp_path / "model")))
+    with pytest.raises(TypeError, match="regressor must be of this package.* got BayesianRidge"):
+        model.save(tmp_path / "model")
+    again = pickle.loads(pickle.dumps(model))
+    a, b = (m.forecast(3, propagation="taylor") for m in (model, again))
     pd.testing.assert_frame_equal(a.cov, b.cov)
 
 

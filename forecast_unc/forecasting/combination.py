@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Sequence
 from functools import partial
 from os import PathLike
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,9 @@ from forecast_unc._random import one_seed
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.averaging import Ask, Averaging
-from forecast_unc.forecasting.persistence import save_model
+from forecast_unc.forecasting.forecaster import FORECASTER_CLASSES
+from forecast_unc.forecasting.persistence.objects import save_object
+from forecast_unc.forecasting.persistence.schema import Classes
 from forecast_unc.forecasting.recursion import Propagation
 from forecast_unc.series.values import check_is_series
 
@@ -28,6 +30,7 @@ _N_ORIGINS = 3
 _LONGEST = 0.1
 
 
+@runtime_checkable
 class Member(Protocol):
     """What a combination asks of a member; nothing need be inherited."""
 
@@ -94,6 +97,10 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     (5, 2)
     """
 
+    forecasters_: list[Member]
+    weights_: Array
+    refused_: dict[int, str]
+
     def __init__(
         self,
         forecasters: Sequence[Member],
@@ -131,7 +138,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
                 raise
         if weights is None:
             weights = self._validated_weights(y, exog, y_std)
-        self.refused_: dict[int, str] = {}
+        self.refused_ = {}
         self._keep(fitted, weights, {})
         return self
 
@@ -271,11 +278,17 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         Parameters
         ----------
         path : str or path
-            File to write; a pickle, so load it only from a source you trust, and with the
-            same version of the package.
+            File to write; see `Forecaster.save`.
+
+        Raises
+        ------
+        TypeError
+            As `Forecaster.save`; also if a member is a baseline, or a model of one's own.
+        OSError
+            If the file cannot be written.
         """
         check_is_fitted(self, "forecasters_")
-        save_model(self, path)
+        save_object(self, path, COMBINATION_CLASSES)
 
     def _checked_weights(self) -> Array | None:
         """Weights of the members, None for those of validation, or an error."""
@@ -344,6 +357,13 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
             loss.append(total)
         best = min(loss)
         return np.array([(best / value) ** 2 if value > 0 else 1.0 for value in loss])
+
+
+COMBINATION_CLASSES: Classes = {
+    **FORECASTER_CLASSES,
+    Combination: {"weights_": "k", "forecasters_": {"": "k"}},
+}
+"""What a file of `Combination.save` may hold."""
 
 
 def _given(**inputs: Any) -> dict[str, Any]:

@@ -22,7 +22,9 @@ from forecast_unc.forecasting.ensemble import WORSE, Ensemble, Refusal
 from forecast_unc.forecasting.members import Member
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.noises import Noise
-from forecast_unc.forecasting.persistence import save_model
+from forecast_unc.forecasting.persistence.classes import MODEL_CLASSES
+from forecast_unc.forecasting.persistence.objects import save_object
+from forecast_unc.forecasting.persistence.schema import Classes
 from forecast_unc.forecasting.pooled_prior import PooledPrior
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method, Propagation
 from forecast_unc.forecasting.resolution import resolve
@@ -140,6 +142,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     >>> ahead.interval(0.9).shape
     (20, 2)
     """
+
+    ensemble_: Ensemble
 
     def __init__(
         self,
@@ -479,11 +483,18 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         Parameters
         ----------
         path : str or path
-            File to write; a pickle, so load it only from a source you trust, and with the
-            same version of the package.
+            File to write, a zip of arrays and JSON. It is replaced as a whole or left as it was.
+
+        Raises
+        ------
+        TypeError
+            If something in the model could be read back only by code of its own: a regressor of
+            scikit-learn, a class of one's own.
+        OSError
+            If the file cannot be written.
         """
         self._ensemble()
-        save_model(self, path)
+        save_object(self, path, FORECASTER_CLASSES)
 
     def _fitted(
         self,
@@ -506,6 +517,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     def _ensemble(self) -> Ensemble:
         check_is_fitted(self, "ensemble_")
         return self.ensemble_
+
+
+FORECASTER_CLASSES: Classes = {**MODEL_CLASSES, Forecaster: {}}
+"""What a file of `Forecaster.save` may hold."""
 
 
 def outliers_named(history: History) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -82,7 +82,7 @@ class FittedModel:
     noise : NoiseChoice
         Which kinds of noise it has.
     at_hand : Prepared, optional
-        An exact forecast made before it is asked for.
+        An exact forecast made before it is asked for; no part of a file.
     """
 
     specification: Specification
@@ -94,7 +94,7 @@ class FittedModel:
     past: Past
     one_step: OneStepModel
     noise: NoiseChoice
-    at_hand: Prepared | None = None
+    at_hand: Prepared | None = field(default=None, metadata={"stored": False})
 
     @classmethod
     def fit(

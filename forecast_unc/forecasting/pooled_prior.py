@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from forecast_unc._typing import Array
+from forecast_unc.forecasting.persistence.objects import load_object, save_object
+from forecast_unc.forecasting.persistence.schema import Classes
 from forecast_unc.regression.learned_prior import LearnedPrior
-
-_FORMAT = "forecast_unc prior 1"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,16 +58,19 @@ class PooledPrior:
         return "\n".join(lines)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write it to a file, as JSON, for :meth:`load`.
+        """Write it to a file, for :meth:`load`.
 
         Parameters
         ----------
         path : str or path
-            File to write.
+            File to write; see `Forecaster.save`.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
         """
-        kinds = {kind: _plain(prior) for kind, prior in self.kinds.items()}
-        stored = {"format": _FORMAT, "n_series": self.n_series, "kinds": kinds}
-        Path(path).write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+        save_object(self, path, PRIOR_CLASSES)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -87,49 +88,21 @@ class PooledPrior:
         Raises
         ------
         ValueError
-            If the file is of another kind.
+            If the file is of another kind, damaged, changed, or of a later format.
+        OSError
+            If there is none.
         """
-        try:
-            stored = json.loads(Path(path).read_text(encoding="utf-8"))
-            if stored["format"] != _FORMAT:
-                raise ValueError(stored["format"])
-            kinds = {str(kind): _prior(own) for kind, own in stored["kinds"].items()}
-            return cls(kinds, int(stored["n_series"]))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"path must name a file written by PooledPrior.save; got {path}. Save it first."
-            ) from error
+        found: Self = load_object(path, PRIOR_CLASSES, (cls,), "PooledPrior.save")
+        return found
+
+
+PRIOR_CLASSES: Classes = {
+    LearnedPrior: {"weights": "d", "median": "q", "log_std": "q"},
+    PooledPrior: {},
+}
+"""What a file of `PooledPrior.save` may hold."""
 
 
 def _numbers(values: Array) -> str:
     """Numbers as text, two decimals each."""
     return " ".join("-" if np.isnan(one) else f"{one:.2f}" for one in values)
-
-
-def _plain(prior: LearnedPrior) -> dict[str, Any]:
-    """A prior as JSON has it; NaN is null."""
-    return {
-        "base": prior.base,
-        "weights": prior.weights.tolist(),
-        "n_sets": prior.n_sets,
-        "bias": prior.bias,
-        **{
-            name: None if values is None else [None if np.isnan(x) else float(x) for x in values]
-            for name, values in (("median", prior.median), ("log_std", prior.log_std))
-        },
-    }
-
-
-def _prior(stored: dict[str, Any]) -> LearnedPrior:
-    """The prior from what JSON has."""
-    weights, median, log_std = (
-        None if stored[name] is None else np.array(stored[name], dtype=np.float64)
-        for name in ("weights", "median", "log_std")
-    )
-    if stored["base"] not in ("weak", "shrunk") or weights is None or weights.ndim != 1:
-        raise ValueError(stored["base"])
-    bias = None
-    if stored["bias"] is not None:
-        mean, std = map(float, stored["bias"])
-        bias = mean, std
-    return LearnedPrior(stored["base"], weights, int(stored["n_sets"]), bias, median, log_std)

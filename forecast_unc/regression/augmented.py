@@ -1,7 +1,7 @@
 """RVM* and RRGP*: one more basis at every test input, so that uncertainty grows off the data."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, NoReturn, Protocol, Self
+from typing import ClassVar, NamedTuple, NoReturn, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -31,6 +31,7 @@ class Augmentation(NamedTuple):
     q: Array  # (k,)
 
 
+@runtime_checkable
 class AddedBasis(Protocol):
     """A basis that moves with the test input."""
 

@@ -42,6 +42,7 @@ from forecast_unc._typing import Array
 from forecast_unc.regression.descent import descend
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.regressor import LeadingMeans
 from forecast_unc.regression.shared_errors import SharedErrors
 from forecast_unc.regression.standardize import column_scale
@@ -108,6 +109,9 @@ class ErrorsInVariablesGP(GPRegressor):
     observation_std_: float
     n_rounds_: int
     n_smoothings_: int
+
+    _slopes_of: KernelPosterior
+    _error_means: Array
 
     @classmethod
     def learn(

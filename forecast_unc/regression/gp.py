@@ -190,6 +190,25 @@ class GPRegressor(KernelRegressor):
     posterior_: KernelPosterior | PosteriorMixture
     nodes_: tuple["GPRegressor", ...]
     node_weights_: Array
+    lengthscales_: Array
+    amplitude_: float
+    linear_scale_: Array
+    noise_std_: float
+    log_evidence_: float
+    input_cov_: Array
+    rounds_: list[Round]
+    converged_: bool
+    n_iter_: int
+    n_features_in_: int
+
+    # As they are measured inside: where from, the prior of the linear part, and the search's end.
+    _input_offset: Array
+    _output_offset: float
+    _mean_weights: Array
+    _bias_scale: float
+    _linear_std: Array
+    _mode: Array
+    _rows: NoisyRows | None
 
     def __init__(
         self,
@@ -256,8 +275,8 @@ class GPRegressor(KernelRegressor):
             evidence = BlurredEvidence(evidence, np.diagonal(S))
         objective = self._objective(evidence, rows.input_scale, scale)
         space = objective.space
-        self._rows: NoisyRows | None = None
-        self.input_cov_, self.rounds_ = np.zeros((d, d)), list[Round]()
+        self._rows = None
+        self.input_cov_, self.rounds_ = np.zeros((d, d)), []
         found = None
         with blas_threads(n):
             restarts = 0 if space.warm else self.n_restarts

@@ -1,6 +1,6 @@
 """What a regressor has to return: the posterior protocol, with its capabilities stated."""
 
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,7 @@ class FunctionSample(Protocol):
         ...
 
 
+@runtime_checkable
 class Posterior(Protocol):
     """Predictions of a fitted model; a class has to have these members and inherits nothing.
 

@@ -5,7 +5,7 @@ from functools import partial
 from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._checks import check_whole
@@ -166,6 +166,24 @@ class RVMRegressor(KernelRegressor):
     most_rows: ClassVar[int | None] = 3000
 
     posterior_: KernelPosterior | AugmentedPosterior
+    relevance_: NDArray[np.intp]
+    n_relevance_: int
+    alpha_: Array
+    active_: NDArray[np.intp]
+    lengthscales_: Array
+    noise_std_: float
+    log_evidence_: float
+    converged_: bool
+    n_iter_: int
+    n_features_in_: int
+
+    # Where inputs and targets are measured from, in which units, and what is kept of them.
+    _input_offset: Array
+    _output_offset: float
+    _input_scale: Array
+    _output_scale: float
+    _centers: Array
+    _columns: NDArray[np.intp]
 
     def __init__(
         self,

@@ -72,9 +72,9 @@ class History:
 
     y: Array
     stds: Array
-    index: pd.Index[Any]
+    index: pd.Index
     exog: Array
-    columns: pd.Index[Any]
+    columns: pd.Index
     name: Any
     outliers: Array
 

@@ -23,7 +23,7 @@ from forecast_unc.regression.noisy_inputs.posterior import Hyperparameters
 from forecast_unc.regression.reduced_rank.augmented import CenterAtInput
 from forecast_unc.regression.reduced_rank.evidence import Criterion
 from forecast_unc.regression.reduced_rank.learn import Learner
-from forecast_unc.regression.reduced_rank.posterior import Variance, support
+from forecast_unc.regression.reduced_rank.posterior import Support, Variance, support
 from forecast_unc.regression.reduced_rank.support import SupportKind
 from forecast_unc.regression.regressor import KernelRegressor, LeadingMeans
 from forecast_unc.regression.standardize import (
@@ -135,6 +135,21 @@ class ReducedRankGPRegressor(KernelRegressor):
     most_rows: ClassVar[int | None] = None
 
     posterior_: KernelPosterior | AugmentedPosterior
+    support_: Array
+    lengthscales_: Array
+    amplitude_: float
+    linear_scale_: Array
+    noise_std_: float
+    log_evidence_: float
+    converged_: bool
+    n_iter_: int
+    n_features_in_: int
+
+    # All but data; what is known with the rows so far, and which those are.
+    _model: Support
+    _triangle: Array
+    _n_rows: int
+    _digest: str
 
     def __init__(
         self,
@@ -350,7 +365,7 @@ class ReducedRankGPRegressor(KernelRegressor):
             check_whole("search_rows", self.search_rows, least, remedy)
 
 
-def _digest(X: Array, y: Array) -> bytes:
+def _digest(X: Array, y: Array) -> str:
     """Fingerprint of rows: 1 s a GB, where they themselves would have to be kept."""
     parts: list[Any] = [np.ascontiguousarray(X), np.ascontiguousarray(y)]
-    return b"".join(hashlib.blake2b(part).digest() for part in parts)
+    return "".join(hashlib.blake2b(part).hexdigest() for part in parts)

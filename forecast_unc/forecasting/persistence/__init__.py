@@ -1,0 +1,1 @@
+"""Models on disk, in files that hold data and no code."""

@@ -7,7 +7,12 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster
-from forecast_unc.series.calendar import calendar_inputs, check_calendar, seasonal_periods
+from forecast_unc.series.calendar import (
+    calendar_inputs,
+    check_calendar,
+    season_of,
+    seasonal_periods,
+)
 
 
 @pytest.mark.parametrize(
@@ -302,3 +307,12 @@ def test_an_empty_series_is_called_empty_whatever_its_calendar(kind, part):
     model = Forecaster(lags=2, calendar=(part,), seasonal_period=12)
     with pytest.raises(ValueError, match=r"y must have .* values .*; got 0\."):
         model.fit(y)
+
+
+@pytest.mark.parametrize("freq", [pd.DateOffset(months=3), pd.offsets.Easter()], ids=str)
+def test_frequencies_without_a_name_suggest_no_season(freq):
+    index = pd.date_range("2000-01-01", periods=12, freq=freq)
+    assert seasonal_periods(index) == ()
+    assert season_of(index) == 1
+    ahead = Forecaster(lags=1).fit(pd.Series(np.arange(12.0) % 5, index)).forecast(2)
+    assert list(ahead.index) == list(pd.date_range(index[-1] + freq, periods=2, freq=freq))

@@ -96,7 +96,15 @@ def season_of(index: pd.Index[Any]) -> int:
 
 def _in_a_year(freq: Any) -> int | None:
     """Observations in a year of weeks, months, quarters or years, the number before left out."""
-    return _IN_A_YEAR.get(freq.rule_code.split("-")[0])
+    return _IN_A_YEAR.get(_code(freq))
+
+
+def _code(freq: Any) -> str:
+    """The name of a frequency without its anchor, such as "QS"; "" for one that has no name."""
+    try:
+        return str(freq.rule_code).split("-")[0]
+    except NotImplementedError:  # DateOffset(months=3), Easter()
+        return ""
 
 
 def check_calendar(calendar: Calendar) -> tuple[Any, ...]:
@@ -181,7 +189,7 @@ def _days_of(index: pd.Index[Any]) -> tuple[pd.DatetimeIndex, pd.DatetimeIndex]:
     if in_a_year is None:
         return times, times
     label, more = times.to_period("M"), 12 // in_a_year * freq.n - 1
-    begins = freq.rule_code.split("-")[0].endswith("S")
+    begins = _code(freq).endswith("S")
     first, last = (label, label + more) if begins else (label - more, label)
     return first.start_time, last.end_time.normalize()
 
@@ -245,7 +253,7 @@ def _ordinal(index: pd.Index[Any]) -> Array:
         days = times.to_numpy().astype("datetime64[D]")
         return np.asarray(np.busday_count("2000-01-01", days) / freq.n)
     period = {"W": "W", 12: "M", 4: "Q"}
-    base = freq.rule_code.split("-")[0]
+    base = _code(freq)
     code = period.get("W" if base == "W" else _IN_A_YEAR.get(base, 0))
     if code is None:  # no rule: the grid itself is counted
         first, origin = times[0], pd.Timestamp("2000-01-01")

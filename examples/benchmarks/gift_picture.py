@@ -123,7 +123,7 @@ def draw_measured(ax: "Axes", measured: pd.DataFrame, score: str) -> None:
 
 def scale_ratios(ax: "Axes", low: float, high: float) -> None:
     """A logarithmic axis of ratios, with a line at 1."""
-    margin = (high / low) ** 0.08
+    margin = max((high / low) ** 0.08, 1.02)  # all ratios may be 1
     ax.set(yscale="log", ylim=(low / margin, high * margin))
     ax.yaxis.set_major_locator(FixedLocator(np.outer([0.01, 0.1, 1, 10], STEPS).ravel()))
     ax.yaxis.set_major_formatter("{x:.3g}")

@@ -348,6 +348,13 @@ def test_a_table_without_a_common_task_or_a_naive_is_refused():
         gift_picture.draw(toy_table(models=("seasonal_naive",)))
 
 
+def test_a_model_as_good_as_seasonal_naive_is_drawn():
+    table = toy_table(models=("last_value",)).query("source == 'measured'")
+    table = table.assign(**{"MASE / naive": 1.0, "MSIS 9q / naive": 1.0})
+    low, high = gift_picture.draw(table).axes[0].get_ylim()  # a warning of an empty axis fails
+    assert low < 1 < high
+
+
 def test_no_name_covers_another():
     models = ("mstl", "forecast_unc", "autoets", "autotheta", "autoarima", "seasonal_naive")
     figure = gift_picture.draw(toy_table(models))

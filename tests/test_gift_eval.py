@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.image import imread
 from matplotlib.text import Text
 from scipy.optimize import minimize
 from scipy.stats import norm
@@ -118,7 +119,7 @@ def test_seasonal_naive_is_the_published_one(shared_data):
         | {"task": task.task, "unique_id": window.past.name, "window": window.number}
         | {"model": "seasonal_naive", "seconds": np.nan}
         for task in exact
-        for window in gift_eval.jobs(shared_data, task, None, None)
+        for window in gift_eval.jobs(shared_data, task)
     ]
     means = gift_eval.summary(pd.DataFrame(lines), {t.task: t for t in tasks}, board)
     means = means.set_index("task")
@@ -131,10 +132,12 @@ def test_seasonal_naive_is_the_published_one(shared_data):
 
 def test_a_run_writes_scores_prints_ranks_and_draws(folder, monkeypatch, capsys):
     picture = folder / "skill.png"
-    results = run(monkeypatch, folder, "--rivals", "last_value", "--plot", str(picture))
+    results = run(
+        monkeypatch, folder, "--rivals", "last_value", "seasonal_naive", "--plot", str(picture)
+    )
     table = capsys.readouterr().out
     assert picture.stat().st_size > 0
-    assert len(results) == 2 * 3 * 2  # series, windows, models
+    assert len(results) == 2 * 3 * 3  # series, windows, models
     y = pd.read_csv(folder / "gift_toy_M.csv.gz", dtype={"unique_id": str})
     y = y[y["unique_id"] == "002"]["y"].to_numpy()
     key = (results["unique_id"] == "002") & (results["window"] == 1)
@@ -148,8 +151,8 @@ def test_a_run_writes_scores_prints_ranks_and_draws(folder, monkeypatch, capsys)
     assert lines["MASE"]["forecast_unc"] == pytest.approx(ours, rel=1e-6)
     # one published MASE is lower and two MSIS are
     measured = [line.split() for line in table.splitlines() if " measured " in line]
-    assert [line[1] for line in measured] == ["forecast_unc", "last_value"]
-    assert [line[-3:] for line in measured] == [["2", "3", "3"]] * 2
+    assert [line[1] for line in measured] == ["forecast_unc", "last_value", "seasonal_naive"]
+    assert [line[-3:] for line in measured] == [["2", "3", "3"]] * 3
     assert "published, best MASE" in table
     assert "among 4 entries" in table
 
@@ -167,18 +170,46 @@ def test_weighted_quantile_loss_is_a_ratio_of_sums(folder):
     twice = pd.concat([results, results])
     with pytest.raises(ValueError, match="a model once for each window; got a twice for toy_M, 1."):
         gift_eval.summary(twice, {"toy_M": TASK}, board)
-    with pytest.raises(ValueError, match="a model once for each window; got a twice for toy_M, 1."):
-        gift_picture.draw(twice, {"toy_M": 4}, board)
 
 
-def test_part_of_a_task_has_no_rank_and_no_picture(folder, monkeypatch, capsys):
-    arguments = ["--rivals", "last_value", "--rivals-only", "--limit", "1", "--windows", "2"]
-    results = run(monkeypatch, folder, *arguments)
-    assert list(results["window"]) == [0, 1]
+def test_part_of_a_task_has_no_rank(folder, monkeypatch, capsys):
+    run(monkeypatch, folder, "--rivals", "last_value", "--rivals-only", "--sample", "2")
     [line] = [line for line in capsys.readouterr().out.splitlines() if " measured " in line]
-    assert len(line.split()) == 11  # and no rank
-    with pytest.raises(ValueError, match="results must hold a model with all windows"):
-        run(monkeypatch, folder, *arguments, "--plot", str(folder / "skill.png"))
+    assert line.split()[3:5] == ["2", "6"]
+    assert len(line.split()) == 12  # neither a rank nor a ratio to seasonal naive
+
+
+def test_a_larger_sample_holds_the_smaller(folder):
+    def names(sample):
+        return [(w.past.name, w.number) for w in gift_eval.jobs(folder, TASK, sample)]
+
+    assert names(None) == [(name, number) for name in ("001", "002") for number in range(3)]
+    assert sorted(names(6)) == names(None)
+    assert names(6) != names(None)
+    assert names(4) == names(6)[:4]
+
+
+def test_ratios_are_to_seasonal_naive_on_the_same_windows(folder):
+    board = pd.read_csv(folder / "gift_leaderboard.csv")
+    results = pd.DataFrame(
+        [
+            ("seasonal_naive", 0, 1.0, 3.0, 0.5),
+            ("seasonal_naive", 1, 2.0, 5.0, 0.5),
+            ("a", 1, 0.5, 4.0, 2.0),
+        ],
+        columns=["model", "window", "MASE", "MSIS 9q", "seconds"],
+    ).assign(task="toy_M", unique_id="1", sMAPE=1.0, MSIS=1.0, coverage=1.0, loss=1.0, size=1.0)
+    means = gift_eval.summary(results, {"toy_M": TASK}, board)
+    table = gift_eval.skill(means, board).set_index("model")
+    assert list(table["source"]) == ["measured", "measured", "published"]
+    assert list(table["windows"][:2]) == [2, 1]
+    assert table["MASE / naive"]["a"] == pytest.approx(0.5 / 2)
+    assert table["MSIS 9q / naive"]["a"] == pytest.approx(4 / 5)
+    assert table["MASE / naive"]["chronos-2"] == pytest.approx(1e-6 / 50)
+    assert table["MSIS 9q / naive"]["chronos-2"] == pytest.approx(500 / 1e-6)
+    alone = results[results["model"] == "a"]  # its window of seasonal naive is missing
+    means = gift_eval.summary(alone, {"toy_M": TASK}, board)
+    assert means[["MASE / naive", "MSIS 9q / naive"]].isna().all(axis=None)
 
 
 def test_scores_of_earlier_runs_are_shown_beside(folder, monkeypatch, capsys):
@@ -209,7 +240,7 @@ def test_what_is_asked_for_has_to_exist(folder, monkeypatch):
     with pytest.raises(SystemExit, match="--task must be among toy_M; got toy_W."):
         run(monkeypatch, folder, "--task", "toy_W")
     with pytest.raises(ValueError, match="gift_toy_M.csv.gz must hold 3 series; got 2."):
-        gift_eval.jobs(folder, TASK._replace(series=3), None, None)
+        gift_eval.jobs(folder, TASK._replace(series=3))
 
 
 def test_a_failure_says_where(monkeypatch):
@@ -268,48 +299,98 @@ def test_labels_are_placed_apart_by_least_squares(rng):
     np.testing.assert_allclose(crowded, [0, 0.1, 0.2, 0.3, 0.4], atol=1e-12)
 
 
+def toy_table(models=("forecast_unc", *gift_picture.KINDS), tasks=("x", "y")):
+    """Ratios and seconds of models on tasks, and five published entries close together."""
+    measured = [
+        (task, name, "measured", 0.5 + 0.1 * k + 0.1 * j, 0.7 - 0.1 * k, 10.0 ** (j - k))
+        for k, name in enumerate(models)
+        for j, task in enumerate(tasks)
+    ]
+    published = [
+        (task, name, "published", 0.6 + 1e-4 * k, 0.5, np.nan)
+        for k, name in enumerate(gift_picture.PRETRAINED)
+        for task in tasks
+    ]
+    columns = ["task", "model", "source", "MASE / naive", "MSIS 9q / naive", "seconds"]
+    return pd.DataFrame(measured + published, columns=columns).assign(windows=3, of=3)
+
+
+def test_means_are_geometric_and_of_the_tasks_that_all_measured_models_have():
+    table = toy_table(tasks=("x", "y", "z"))
+    dropped = (table["task"] == "z") & (table["model"] == "mstl")
+    dropped |= (table["task"] == "x") & (table["model"] == "TiRex")
+    means = gift_picture.relative(table[~dropped])
+    assert list(means.loc["measured"].index) == ["forecast_unc", *gift_picture.KINDS]
+    assert set(means.loc["published"].index) == {*gift_picture.PRETRAINED} - {"TiRex"}
+    ours = means.loc[("measured", "forecast_unc")]
+    assert ours["MASE / naive"] == pytest.approx(np.sqrt(0.5 * 0.6))
+    assert ours["seconds"] == pytest.approx(np.sqrt(1 * 10))
+    assert (means["tasks"] == 2).all()
+
+
+def test_a_model_without_all_windows_is_hollow_and_says_so():
+    table = toy_table(models=("forecast_unc", "autoarima"))
+    table.loc[(table["task"] == "y") & (table["model"] == "autoarima"), "windows"] = 2
+    ax = gift_picture.draw(table).axes[0]
+    points = {line.get_label(): line.get_markerfacecolor() for line in ax.lines}
+    assert points["forecast_unc"] == "black"
+    assert points["AutoARIMA, some windows"] == "white"
+
+
+def test_a_table_without_a_common_task_or_a_naive_is_refused():
+    table = toy_table(models=("forecast_unc", "mstl"))
+    apart = (table["task"] == "x") ^ (table["model"] == "mstl")
+    with pytest.raises(ValueError, match="a task that every measured model has; got none"):
+        gift_picture.draw(table[apart])
+    with pytest.raises(ValueError, match="ratios to seasonal_naive of every model; got missing"):
+        gift_picture.draw(table.assign(**{"MASE / naive": np.nan}))
+    with pytest.raises(ValueError, match="a measured model beside seasonal_naive; got none"):
+        gift_picture.draw(toy_table(models=("seasonal_naive",)))
+
+
+def test_a_model_as_good_as_seasonal_naive_is_drawn():
+    table = toy_table(models=("last_value",)).query("source == 'measured'")
+    table = table.assign(**{"MASE / naive": 1.0, "MSIS 9q / naive": 1.0})
+    low, high = gift_picture.draw(table).axes[0].get_ylim()  # a warning of an empty axis fails
+    assert low < 1 < high
+
+
 def test_no_name_covers_another():
-    models = list(gift_eval.MODELS)
-    tasks = [f"task_{k}" for k in range(3)]
-    results = pd.DataFrame(
-        [
-            (task, "1", 0, name, 0.8 + 0.01 * k, 10.0**-k)
-            for task in tasks
-            for k, name in enumerate(reversed(models))
-        ],
-        columns=["task", "unique_id", "window", "model", "MASE", "seconds"],
-    )
-    entries = ["an entry with a name that is far too long", *gift_picture.ANCHORS]
-    # crowded as on the leaderboard
-    board = pd.DataFrame(
-        [(task, name, 0.8 + 1e-4 * k) for task in tasks for k, name in enumerate(entries)],
-        columns=["task", "model", "MASE"],
-    )
-    figure = gift_picture.draw(results, dict.fromkeys(tasks, 1), board)
+    models = ("mstl", "forecast_unc", "autoets", "autotheta", "autoarima", "seasonal_naive")
+    figure = gift_picture.draw(toy_table(models))
     FigureCanvasAgg(figure).draw()
     panels, strips = figure.axes[::2], figure.axes[1::2]
-    assert [ax.get_title(loc="left") for ax in panels] == tasks
     [legend] = figure.legends
     names = [text.get_text() for text in legend.get_texts()]
-    assert names[0] == "forecast_unc"
-    assert set(names) == set(models)
-    markers = {line.get_marker() for line in panels[0].lines if line.get_marker() != "None"}
-    assert len(markers) == len(models)  # told apart in gray
+    assert names == ["forecast_unc", "MSTL", "AutoETS", "AutoTheta", "AutoARIMA"]
+    for ax in panels:
+        markers = {line.get_marker() for line in ax.lines if line.get_marker() != "None"}
+        assert len(markers) == len(names)  # told apart in gray
     for strip in strips:
-        assert strip.get_xlabel() == f"published ({len(entries)})"
-        assert len(strip.get_xticks()) == 0
+        assert "published" in strip.get_xlabel()
+        assert len(strip.get_xticks()) == 0  # no seconds
         frame = strip.get_window_extent()
         boxes = sorted((Text.get_window_extent(text) for text in strip.texts), key=lambda b: b.y0)
-        assert len(boxes) == len(entries)
+        assert len(boxes) == len(gift_picture.PRETRAINED)
         assert all(a.y1 <= b.y0 for a, b in pairwise(boxes))
         assert frame.y0 <= boxes[0].y0
         assert boxes[-1].y1 <= frame.y1
         assert max(box.x1 for box in boxes) <= frame.x1
 
 
-def test_the_picture_has_a_command_line(folder, monkeypatch):
-    run(monkeypatch, folder, "--rivals", "last_value", "--rivals-only")
-    line = ["gift_picture.py", "--data", str(folder), "--scores", str(folder / "scores.csv")]
-    monkeypatch.setattr(sys, "argv", [*line, "--output", str(folder / "skill.png")])
+def test_the_picture_is_drawn_again_from_its_table(folder, monkeypatch):
+    run(monkeypatch, folder, "--rivals-only", "--rivals", "last_value", "seasonal_naive",
+        "--plot", str(folder / "first.png"))  # fmt: skip
+    line = ["gift_picture.py", str(folder / "first.csv"), "--output", str(folder / "again.png")]
+    monkeypatch.setattr(sys, "argv", line)
     gift_picture.main()
-    assert (folder / "skill.png").stat().st_size > 0
+    first, again = (imread(folder / name) for name in ("first.png", "again.png"))
+    assert first.shape == again.shape
+    assert np.mean(first != again) < 0.001  # the table has five digits
+
+
+def test_the_committed_table_has_what_the_picture_shows():
+    table = pd.read_csv(Path(gift_picture.__file__).with_name("skill.csv"))
+    means = gift_picture.relative(table)
+    assert {"forecast_unc", *gift_picture.KINDS} <= set(means.loc["measured"].index)
+    assert set(means.loc["published"].index) == set(gift_picture.PRETRAINED)

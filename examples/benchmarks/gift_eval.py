@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from gift_picture import check_once, draw
+from gift_picture import KINDS, NAIVE, OURS, PRETRAINED, draw
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
@@ -38,8 +38,7 @@ FREQUENCIES = {
     "Monthly": ("M", (12,)),
 }
 SCORES = ["MASE", "sMAPE", "MSIS", "WQL"]
-OURS = "forecast_unc"
-KINDS = {"autoets": "AutoETS", "autoarima": "AutoARIMA", "autotheta": "AutoTheta", "mstl": "MSTL"}
+WINDOW = ["task", "unique_id", "window"]
 
 
 class Task(NamedTuple):
@@ -145,7 +144,7 @@ def nixtla(kind: str) -> Callable[[pd.Series, Task], np.ndarray]:
 
 MODELS: dict[str, Callable[[pd.Series, Task], np.ndarray]] = {
     OURS: own,
-    "seasonal_naive": seasonal_naive,
+    NAIVE: seasonal_naive,
     "last_value": last_value,
     **{name: nixtla(kind) for name, kind in KINDS.items()},
 }
@@ -180,8 +179,8 @@ def evaluate(window: Window, task: Task, names: Sequence[str]) -> list[dict[str,
     return lines
 
 
-def jobs(folder: Path, task: Task, n_series: int | None, n_windows: int | None) -> list[Window]:
-    """The windows of a task, or the first of them of its first series."""
+def jobs(folder: Path, task: Task, sample: int | None = None) -> list[Window]:
+    """The windows of a task, or so many of them drawn with seed 0; more include the fewer."""
     path = folder / f"gift_{task.task}.csv.gz"
     groups = pd.read_csv(path, dtype={"unique_id": str}).groupby("unique_id", sort=False)
     if groups.ngroups != task.series:
@@ -189,33 +188,64 @@ def jobs(folder: Path, task: Task, n_series: int | None, n_windows: int | None) 
             f"{path.name} must hold {task.series} series; got {groups.ngroups}. Ranks compare with "
             "scores of the complete set: get the complete file."
         )
-    parts = [
-        list(windows(rows["y"].to_numpy(np.float64), task, name))[:n_windows]
-        for name, rows in list(groups)[:n_series]
-    ]
-    return [window for part in parts for window in part]
+    parts = [windows(rows["y"].to_numpy(np.float64), task, name) for name, rows in groups]
+    every = [window for part in parts for window in part]
+    if sample is None:
+        return every
+    return [every[k] for k in np.random.default_rng(0).permutation(len(every))[:sample]]
 
 
 # --- the table
 
 
+def check_once(results: pd.DataFrame) -> None:
+    """Raise if a model has two lines for a window."""
+    repeated = results.duplicated([*WINDOW, "model"])
+    if repeated.any():
+        line = results[repeated].iloc[0]
+        raise ValueError(
+            "results must hold a model once for each window; got "
+            f"{line['model']} twice for {line['task']}, {line['unique_id']}. Leave a file out."
+        )
+
+
 def summary(results: pd.DataFrame, tasks: dict[str, Task], board: pd.DataFrame) -> pd.DataFrame:
-    """Scores of each task and model; ranks among the published where no window is missing."""
+    """Scores of each task and model, and their ratios to seasonal naive's on the same windows.
+
+    Ranks among the published are of models without a missing window.
+    """
     check_once(results)
-    ranked = ("MASE", "MSIS", "MSIS 9q")
+    naive = results[results["model"] == NAIVE].set_index(WINDOW)
     lines = []
     for (name, model), part in results.groupby(["task", "model"], sort=False):
-        line = {"task": name, "model": model, "windows": len(part)}
+        of = tasks[name].windows * tasks[name].series
+        line = {"task": name, "model": model, "windows": len(part), "of": of}
         line |= part[["MASE", "sMAPE", "MSIS", "MSIS 9q"]].mean()
         line["WQL"] = part["loss"].sum() / part["size"].sum()
         line |= part[["coverage", "seconds"]].mean()
+        same = naive.reindex(pd.MultiIndex.from_frame(part[WINDOW]))
+        for score in ("MASE", "MSIS 9q"):
+            line[f"{score} / naive"] = line[score] / same[score].mean(skipna=False)
         published = board[board["task"] == name]
-        complete = len(part) == tasks[name].windows * tasks[name].series
-        for score in ranked:
+        for score in ("MASE", "MSIS", "MSIS 9q"):
             better = int((published[score.split()[0]] < line[score]).sum())
-            line[f"rank {score}"] = 1 + better if complete else np.nan
+            line[f"rank {score}"] = 1 + better if len(part) == of else np.nan
         lines.append(line)
     return pd.DataFrame(lines)
+
+
+def skill(means: pd.DataFrame, board: pd.DataFrame) -> pd.DataFrame:
+    """The table of the picture: what was measured, and what pretrained models published.
+
+    The published MSIS is of the interval from deciles, and stands under MSIS 9q.
+    """
+    naive = board[board["model"] == NAIVE].set_index("task")
+    board = board.rename(columns={"MSIS": "MSIS 9q"}).assign(source="published")
+    for score in ("MASE", "MSIS 9q"):
+        board[f"{score} / naive"] = board[score] / board["task"].map(naive[score.split()[0]])
+    shown = board["model"].isin(PRETRAINED) & board["task"].isin(means["task"])
+    table = pd.concat([means.assign(source="measured"), board[shown]], ignore_index=True)
+    return table.astype({"windows": "Int64", "of": "Int64"})
 
 
 def published_lines(board: pd.DataFrame, task: str) -> pd.DataFrame:
@@ -239,7 +269,7 @@ def report(means: pd.DataFrame, board: pd.DataFrame) -> str:
         for part in (measured.assign(source="measured"), published_lines(board, task))
     ]
     table = pd.concat(parts)
-    counts = [name for name in table if name == "windows" or name.startswith("rank")]
+    counts = [name for name in table if name in ("windows", "of") or name.startswith("rank")]
     table[counts] = table[counts].map(lambda count: "" if np.isnan(count) else f"{count:.0f}")
     table.insert(2, "source", table.pop("source"))
     text = table.to_string(index=False, float_format="{:#.4g}".format, na_rep="")
@@ -257,8 +287,7 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with the files")
     parser.add_argument("--task", nargs="+", default=["all"], help='names in gift_tasks.csv, "all"')
-    parser.add_argument("--limit", type=int, help="first so many series of each task")
-    parser.add_argument("--windows", type=int, help="first so many windows of each series")
+    parser.add_argument("--sample", type=int, help="so many windows a task, drawn with seed 0")
     parser.add_argument(
         "--rivals", nargs="*", default=["seasonal_naive"], choices=[m for m in MODELS if m != OURS]
     )
@@ -268,7 +297,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument(
         "--add", type=Path, nargs="+", default=[], help="outputs of earlier runs, to show beside"
     )
-    parser.add_argument("--plot", type=Path, help="PNG file for MASE against seconds")
+    parser.add_argument(
+        "--plot", type=Path, help="PNG file for skill against seconds; its table is beside it"
+    )
     return parser.parse_args()
 
 
@@ -296,7 +327,7 @@ def main() -> None:
 
     lines: list[dict[str, object]] = []
     for task in (tasks[name] for name in wanted if names):
-        todo = jobs(folder, task, arguments.limit, arguments.windows)
+        todo = jobs(folder, task, arguments.sample)
         done = Parallel(n_jobs=arguments.jobs, return_as="generator")(
             delayed(evaluate)(window, task, names) for window in todo
         )
@@ -305,10 +336,12 @@ def main() -> None:
     results = pd.concat([*([pd.DataFrame(lines)] if lines else []), *earlier])
     results = results[results["task"].isin(wanted)]
     board = pd.read_csv(folder / "gift_leaderboard.csv")
-    print(report(summary(results, tasks, board), board))
+    means = summary(results, tasks, board)
+    print(report(means, board))
     if arguments.plot:
-        full = {name: task.windows * task.series for name, task in tasks.items()}
-        draw(results, full, board).savefig(arguments.plot, dpi=110)
+        table = skill(means, board)
+        table.to_csv(arguments.plot.with_suffix(".csv"), index=False, float_format="%.5g")
+        draw(table).savefig(arguments.plot, dpi=100)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Skill against time on the tasks of GIFT-Eval: MASE over seconds, the published scores apart.
+"""Skill against time on tasks of GIFT-Eval: scores over seasonal naive's, the published ones apart.
 
-    python examples/benchmarks/gift_picture.py --data DIR --scores ours.csv rivals.csv
+    python examples/benchmarks/gift_picture.py examples/benchmarks/skill.csv --output skill.png
 
-The scores are outputs of gift_eval.py, from one machine. What the leaderboard has was made on other
-machines, so its scores stand in a strip beside each panel, not on the axis of seconds.
+The table is what ``gift_eval.py --plot`` writes beside its picture. What the leaderboard has was
+made on other machines: its scores stand in a strip beside each panel, not on the axis of seconds.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 from scipy.optimize import isotonic_regression
 
 from forecast_unc import plot
@@ -21,23 +21,42 @@ from forecast_unc import plot
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-OURS = "forecast_unc"
-# published entries with a name in the strip, beside the best one
+OURS, NAIVE = "forecast_unc", "seasonal_naive"
+# names in statsforecast
+KINDS = {"autoets": "AutoETS", "autoarima": "AutoARIMA", "autotheta": "AutoTheta", "mstl": "MSTL"}
+# published entries in the strip
 PRETRAINED = ("chronos-2", "TiRex", "Toto-2.0-2.5B", "TimesFM-2.5", "Moirai2")
-ANCHORS = (*PRETRAINED, "auto_arima", "auto_ets", "auto_theta", "seasonal_naive")
+PANELS = {
+    "MASE / naive": "MASE, of the median",
+    "MSIS 9q / naive": "MSIS, of the 95 % interval",
+}
 MARKERS = "sDo^vP"  # with a color each; ours is a black star
-LONGEST = 20  # letters of a name
+STEPS = np.array([1, 1.2, 1.4, 1.6, 2, 2.5, 3, 4, 5, 6, 7, 8, 9])  # ticks of a decade
 
 
-def check_once(results: pd.DataFrame) -> None:
-    """Raise if a model has two lines for a window."""
-    repeated = results.duplicated(["task", "unique_id", "window", "model"])
-    if repeated.any():
-        line = results[repeated].iloc[0]
+def relative(table: pd.DataFrame) -> pd.DataFrame:
+    """Geometric means of ratios and seconds over the tasks that every measured model has.
+
+    Index (source, model); an entry that lacks one of these tasks is left out. ``partial`` says
+    whether windows of a task are missing.
+    """
+    measured = table[table["source"] == "measured"]
+    counts = measured.groupby("task")["model"].nunique()
+    tasks = counts.index[counts == measured["model"].nunique()]
+    if tasks.empty:
         raise ValueError(
-            "results must hold a model once for each window; got "
-            f"{line['model']} twice for {line['task']}, {line['unique_id']}. Leave a file out."
+            "table must have a task that every measured model has; got none. Leave a model out."
         )
+    shared = table[table["task"].isin(tasks)].set_index(["source", "model"])
+    if shared[list(PANELS)].isna().any(axis=None):
+        raise ValueError(
+            f"table must have ratios to {NAIVE} of every model; got missing ones. Score {NAIVE} on "
+            "the same windows."
+        )
+    grouped = np.log(shared[[*PANELS, "seconds"]]).groupby(level=[0, 1], sort=False)
+    missing = (shared["windows"] < shared["of"]).groupby(level=[0, 1], sort=False)
+    means = np.exp(grouped.mean()).assign(partial=missing.any(), tasks=len(tasks))
+    return means[grouped.size() == len(tasks)]
 
 
 def placed_apart(values: np.ndarray, gap: float, low: float, high: float) -> np.ndarray:
@@ -50,23 +69,25 @@ def placed_apart(values: np.ndarray, gap: float, low: float, high: float) -> np.
     return np.clip(rising, low, high - steps[-1]) + steps
 
 
-def draw_published(strip: "Axes", published: pd.Series, low: float, high: float) -> None:
-    """A line for each published score between the limits, and the names of some."""
+def draw_published(strip: "Axes", published: pd.Series) -> None:
+    """A line for each published score, and its name."""
     strip.set_facecolor("0.94")
     strip.tick_params(left=False, labelleft=False, which="both")
-    strip.set(xlim=(0, 1), xticks=[], xlabel=f"published ({len(published)})")
-    strip.hlines(published[published <= high], 0.03, 0.14, color="0.55", lw=0.8)
-    best = str(published.idxmin())
-    named = published.reindex([best, *(name for name in ANCHORS if name != best)])
-    named = named[named <= high].sort_values()
-    strip.hlines(named, 0.03, 0.19, color="black", lw=1.4)
-    heights = np.log(named.to_numpy() / low) / np.log(high / low)
+    strip.set(xlim=(0, 1), xticks=[], xlabel="published,\nother machines")
+    if published.empty:
+        return
+    published = published.sort_values()
+    strip.hlines(published, 0, 0.14, color="black", lw=1.4)
+    low, high = strip.get_ylim()
+    heights = np.log(published.to_numpy() / low) / np.log(high / low)
     leader = {"arrowstyle": "-", "lw": 0.6, "relpos": (0, 0.5), "shrinkA": 2, "shrinkB": 0}
-    for name, height in zip(named.index, placed_apart(heights, 0.08, 0.05, 0.95), strict=True):
+    for (name, value), height in zip(
+        published.items(), placed_apart(heights, 0.07, 0.05, 0.95), strict=True
+    ):
         label = strip.annotate(
-            name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…",
-            (0.19, named[name]),
-            (0.28, height),
+            name,
+            (0.14, value),
+            (0.22, height),
             textcoords="axes fraction",
             fontsize=8,
             va="center",
@@ -75,91 +96,85 @@ def draw_published(strip: "Axes", published: pd.Series, low: float, high: float)
         label.set_in_layout(False)
 
 
-def draw_measured(ax: "Axes", means: pd.DataFrame, models: list[str]) -> None:
-    """A point for each model, the same marker in all panels."""
+def draw_measured(ax: "Axes", measured: pd.DataFrame, score: str) -> None:
+    """A point for each model, the same marker in all panels, hollow where windows are missing."""
+    models = sorted(measured.index, key=lambda name: name != OURS)
     rivals = [name for name in models if name != OURS]
     styles = dict(zip(rivals, zip(MARKERS, plot.COLORS, strict=True), strict=False))
     for name in models:
         marker, color = styles.get(name, ("*", "black"))
-        size = 14 if name == OURS else 8
-        x, y = means.reindex([name])[["seconds", "MASE"]].to_numpy().T
-        ax.plot(x, y, marker, c=color, ms=size, mec="black", label=name)
-    ax.set_xscale("log")
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.set(xlabel="processor seconds a forecast, one core", ylabel="MASE, log scale")
-    ax.grid(axis="y", color="0.9")
-
-
-def draw_task(
-    ax: "Axes", strip: "Axes", means: pd.DataFrame, models: list[str], published: pd.Series
-) -> None:
-    """The panel of a task and its strip, on one scale of MASE.
-
-    Entries above all that is measured or has a name are left out.
-    """
-    low = min(means["MASE"].min(), published.min())
-    high = max(means["MASE"].max(), published.reindex(ANCHORS).max())
-    margin = (high / low) ** 0.08
-    draw_measured(ax, means, models)
-    for each in (ax, strip):
-        each.set(yscale="log", ylim=(low / margin, high * margin))
-        each.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-        each.yaxis.set_major_formatter("{x:.4g}")
-        each.yaxis.set_minor_locator(NullLocator())
-    if OURS in means.index:
-        for each, end in ((ax, 1), (strip, 0.19)):  # up to the names
-            each.axhline(means["MASE"][OURS], 0, end, color="black", lw=0.8, ls="--", zorder=1.6)
-    draw_published(strip, published, low / margin, high * margin)
-
-
-def draw(results: pd.DataFrame, full: dict[str, int], board: pd.DataFrame) -> Figure:
-    """A panel for each task; a model is in it if none of its ``full[task]`` windows is missing."""
-    check_once(results)
-    grouped = results.groupby(["task", "model"], sort=False)
-    means, counts = grouped[["MASE", "seconds"]].mean(), grouped.size()
-    means = means[[count == full[task] for (task, _), count in counts.items()]]
-    if means.empty:
-        raise ValueError(
-            "results must hold a model with all windows of a task; got none. The published scores "
-            "are of all series and windows: run without --limit and --windows, or without --plot."
+        line = measured.loc[name]
+        ax.plot(
+            line["seconds"],
+            line[score],
+            marker,
+            ms=14 if name == OURS else 8,
+            mfc="white" if line["partial"] else color,
+            mec=color if line["partial"] else "black",
+            mew=1.8 if line["partial"] else 1,
+            label=KINDS.get(name, name) + (", some windows" if line["partial"] else ""),
         )
-    tasks, models = (list(dict.fromkeys(means.index.get_level_values(level))) for level in (0, 1))
-    models.sort(key=lambda name: name != OURS)
-    columns = min(2, len(tasks))
-    rows = -(-len(tasks) // columns)
-    figure = Figure(figsize=(6.6 * columns, 3.6 * rows + 0.6), layout="constrained")
-    grid = figure.add_gridspec(rows, columns)
-    for cell, task in enumerate(tasks):
-        pair = grid[divmod(cell, columns)].subgridspec(1, 2, width_ratios=(3, 2))
-        ax, strip = pair.subplots()
-        published = board[board["task"] == task].set_index("model")["MASE"]
-        draw_task(ax, strip, means.loc[task], models, published)
-        ax.set_xlim(means["seconds"].min() / 2, means["seconds"].max() * 2)
-        ax.set_title(task, loc="left")
+    seconds = measured["seconds"]
+    ax.set(xscale="log", xlim=(seconds.min() / 2, seconds.max() * 2))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_xlabel("seconds a forecast,\nmeasured on one core")
+
+
+def scale_ratios(ax: "Axes", low: float, high: float) -> None:
+    """A logarithmic axis of ratios, with a line at 1."""
+    margin = max((high / low) ** 0.08, 1.02)  # all ratios may be 1
+    ax.set(yscale="log", ylim=(low / margin, high * margin))
+    ax.yaxis.set_major_locator(FixedLocator(np.outer([0.01, 0.1, 1, 10], STEPS).ravel()))
+    ax.yaxis.set_major_formatter("{x:.3g}")
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.grid(axis="y", color="0.85")
+    ax.set_axisbelow(True)
+    ax.axhline(1, color="black", lw=0.8, ls=":")
+
+
+def draw(table: pd.DataFrame) -> Figure:
+    """A panel for the median and one for the interval, each with its strip of published scores."""
+    means = relative(table)
+    measured = means.loc["measured"].drop(index=NAIVE, errors="ignore")
+    if measured.empty:
+        raise ValueError(f"table must have a measured model beside {NAIVE}; got none.")
+    published = means[means.index.get_level_values("source") == "published"].droplevel("source")
+    figure = Figure(figsize=(8.6, 3.7), layout="constrained")
+    axes = figure.subplots(1, 4, width_ratios=(3, 1.35, 3, 1.35))
+    for score, ax, strip in zip(PANELS, axes[::2], axes[1::2], strict=True):
+        every = [*measured[score], *published[score], 1.0]
+        for each in (ax, strip):
+            scale_ratios(each, min(every), max(every))
+        draw_measured(ax, measured, score)
+        ax.annotate(
+            "seasonal naive", (0.98, 1), (0, -3), xycoords=("axes fraction", "data"),
+            textcoords="offset points", ha="right", va="top", fontsize=8,
+        )  # fmt: skip
+        if OURS in measured.index:
+            for each, end in ((ax, 1), (strip, 0.14)):  # up to the names
+                ours = measured[score][OURS]
+                each.axhline(ours, 0, end, color="black", lw=0.8, ls="--", zorder=1.6)
+        draw_published(strip, published[score])
+        ax.set_title(PANELS[score], loc="left", fontsize=10)
+    tasks = int(means["tasks"].iloc[0])
+    axes[0].set_ylabel(f"ratio to seasonal naive, {tasks} tasks")
     figure.legend(
-        *ax.get_legend_handles_labels(),
+        *axes[0].get_legend_handles_labels(),
         loc="outside upper center",
-        ncols=4 * columns,  # more are wider than the figure
-        title="measured on one machine",
+        ncols=len(measured),
         frameon=False,
     )
     return figure
 
 
 def main() -> None:
-    """Read the scores, draw them, write the picture."""
+    """Read the table, draw it, write the picture."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder with gift_tasks.csv")
-    parser.add_argument("--scores", type=Path, nargs="+", required=True, help="of gift_eval.py")
-    parser.add_argument("--output", type=Path, default=Path("gift_skill.png"), help="PNG file")
+    parser.add_argument("table", type=Path, help="CSV file that gift_eval.py --plot wrote")
+    parser.add_argument("--output", type=Path, default=Path("skill.png"), help="PNG file")
     arguments = parser.parse_args()
-
-    tasks = pd.read_csv(arguments.data / "gift_tasks.csv").set_index("task")
-    results = pd.concat([pd.read_csv(path) for path in arguments.scores])
-    board = pd.read_csv(arguments.data / "gift_leaderboard.csv")
-    full = (tasks["windows"] * tasks["series"]).to_dict()
-    draw(results, full, board).savefig(arguments.output, dpi=110)
+    draw(pd.read_csv(arguments.table)).savefig(arguments.output, dpi=100)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
 The file has the columns unique_id, freq, t, y, is_test, as the competition's own split. Each
 series is forecast by ``Forecaster().fit(train).forecast(h)``: nothing depends on the file but the
 frequency. Scores are those of the M4 competition, of the median and the 95 % interval, with
-seasonal naive forecasts of the same series beside them.
+seasonal naive forecasts and the last value beside them. Last come the series with more than five
+times the MSIS of seasonal naive.
 """
 
 import argparse
@@ -32,6 +33,9 @@ FREQUENCIES = {
     "Other": (None, 1),
 }
 COVERAGE = 0.95
+FLOOR = 5  # times the MSIS of seasonal naive
+# prefixes of the columns of their scores
+MODELS = {"": "forecast_unc", "naive_": "seasonal naive", "last_": "last value"}
 START = pd.Period("1970-01-01", "h")  # the competition gives no dates
 
 
@@ -63,35 +67,42 @@ def scored(actual: pd.Series, y: pd.Series, ahead: Forecast, period: int) -> dic
     }
 
 
+def naive(y: pd.Series, actual: pd.Series, period: int, season: int) -> dict[str, float]:
+    """Scores of the value a season ago; NaN for a series too short for a baseline's errors."""
+    if len(y) < max(10, 2 * season):
+        return dict.fromkeys(("smape", "mase", "msis", "coverage"), np.nan)
+    ahead = baselines.SeasonalNaive(season).fit(y.ffill()).forecast(len(actual))
+    return scored(actual, y, ahead, period)
+
+
 def evaluate(rows: pd.DataFrame) -> dict[str, object]:
-    """Scores of the default forecaster and of seasonal naive on one series, and its seconds."""
+    """Scores of the default forecaster, of seasonal naive and the last value, and its seconds."""
     y, actual = split(rows)
-    _, period = FREQUENCIES[rows["freq"].iloc[0]]
-    naive = dict.fromkeys(("smape", "mase", "msis", "coverage"), np.nan)
-    if len(y) >= max(10, 2 * period):  # fewer are not enough for a baseline's errors
-        rival = baselines.SeasonalNaive(period).fit(y.ffill()).forecast(len(actual))
-        naive = scored(actual, y, rival, period)
+    freq = rows["freq"].iloc[0]
+    _, period = FREQUENCIES[freq]
     started = time.process_time()
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ahead = Forecaster().fit(y).forecast(len(actual))
     seconds = time.process_time() - started
-    own = scored(actual, y, ahead, period)
-    return {
-        "unique_id": y.name,
-        "freq": rows["freq"].iloc[0],
-        "n": len(y),
-        **own,
-        **{f"naive_{name}": value for name, value in naive.items()},
-        "seconds": seconds,
+    contenders = {
+        "": scored(actual, y, ahead, period),
+        "naive_": naive(y, actual, period, period),
+        "last_": naive(y, actual, period, 1),
     }
+    scores_of_all = {
+        f"{prefix}{name}": value
+        for prefix, result in contenders.items()
+        for name, value in result.items()
+    }
+    return {"unique_id": y.name, "freq": freq, "n": len(y), **scores_of_all, "seconds": seconds}
 
 
 def table(results: pd.DataFrame) -> pd.DataFrame:
     """Mean scores by frequency, and the worst MSIS of a series."""
     lines = []
     for freq, part in results.groupby("freq", sort=False):
-        for prefix, model in (("", "forecast_unc"), ("naive_", "seasonal naive")):
+        for prefix, model in MODELS.items():
             lines.append(
                 {
                     "freq": freq,
@@ -109,6 +120,14 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(lines)
+
+
+def below_the_floor(results: pd.DataFrame) -> pd.DataFrame:
+    """Series with more than five times the MSIS of seasonal naive, the worst first."""
+    ratio = results["msis"] / results["naive_msis"]
+    names = ["unique_id", "freq", "n", "mase", "naive_mase", "msis", "naive_msis"]
+    worst = results[names].assign(ratio=ratio)[ratio > FLOOR]
+    return worst.sort_values("ratio", ascending=False)
 
 
 def main() -> None:
@@ -133,6 +152,10 @@ def main() -> None:
     output = arguments.output or Path(arguments.data.name.split(".")[0] + "_scores.csv")
     results.to_csv(output, index=False)
     print(table(results).round(3).to_string(index=False))
+    worst = below_the_floor(results)
+    print(f"{len(worst)} series with more than {FLOOR} times the MSIS of seasonal naive")
+    if len(worst):
+        print(worst.round(2).to_string(index=False))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from forecast_unc._typing import Array
 from forecast_unc.distributions.checked import frozen
+from forecast_unc.distributions.tail import Positions
 
 
 def group_weights(
@@ -40,7 +42,7 @@ def group_weights(
     if isinstance(how, str):
         if how not in ("sum", "mean"):
             raise ValueError(
-                f'how must be "sum", "mean" or {h} weights; got {how!r}. '
+                f'how must be "sum", "mean", "max", "min" or {h} weights; got {how!r}. '
                 "Pass the weight of each step for any other linear combination."
             )
         matrix = member / member.sum(axis=1, keepdims=True) if how == "mean" else member
@@ -52,6 +54,44 @@ def group_weights(
             f"{labels[int((~matrix.any(axis=1)).argmax())]}. A sum of nothing has no forecast."
         )
     return labels, matrix
+
+
+def positions(index: pd.Index[Any], key: Any) -> Positions:
+    """Positions of the steps that a key names, in order.
+
+    Parameters
+    ----------
+    index : Index of length h
+        Times of the steps.
+    key : slice or time
+        As :meth:`Forecast.__getitem__`.
+
+    Raises
+    ------
+    TypeError, KeyError
+        As there.
+    """
+    if isinstance(key, Real) or np.ndim(key) > 0:
+        raise TypeError(
+            f"a key must be a slice or a time; got {key!r}. A number could be a position or a "
+            "time: for the first step pass [:1]."
+        )
+    where: Any = key
+    try:
+        if not isinstance(key, slice):
+            where = index.get_loc(key)
+        elif not all(part is None or isinstance(part, Integral) for part in (key.start, key.stop)):
+            where = index.slice_indexer(key.start, key.stop, key.step)
+    except (KeyError, TypeError, ValueError, pd.errors.InvalidIndexError):
+        where = slice(0)
+    at = np.atleast_1d(np.arange(len(index))[where])
+    if not at.size or (np.diff(at) < 0).any():
+        first, last = index[[0, -1]].astype(str)
+        raise KeyError(
+            f"a key must pick steps of the forecast, in their order; got {key!r}. They are those "
+            f"from {first} to {last}."
+        )
+    return at
 
 
 def _groups(

@@ -69,13 +69,14 @@ class Judged(Questions):
         Raises
         ------
         ValueError
-            If the forecast was made without its parts, or by :meth:`condition`.
+            If the forecast was made without its parts, by :meth:`condition`, or is a maximum or
+            minimum.
         """
         if self._parts is None:
             raise ValueError(
                 "decompose must be called on a forecast that knows its parts; got none. "
                 "Build it with parts; a forecast by a regressor that predicts "
-                "a std alone, or what is left after `condition` has no such split."
+                "a std alone, a maximum, or what is left after `condition` has no such split."
             )
         parts = variances(self._parts, self._cov)
         return pd.DataFrame(of_kinds(parts) if by_kind else parts, index=self.index)
@@ -105,8 +106,8 @@ class Judged(Questions):
         ------
         ValueError
             If ``n_samples`` is not a whole number from 100, the forecast does not know its model
-            (one built by hand, after :meth:`condition`, or an aggregate of an average), or a path
-            diverges.
+            (one built by hand, after :meth:`condition`, a maximum or minimum, or an aggregate of an
+            average), or a path diverges.
         """
         check_whole("n_samples", n_samples, 100, "500 is a good start.")
         return self._checked(n_samples, one_seed(random_state))[0]
@@ -137,7 +138,7 @@ class Judged(Questions):
         ValueError
             If ``actual`` lacks one of the forecast's times or has one twice.
         """
-        y = self._observed(actual)
+        y = self._at_steps("actual", actual)
         if self._marginals.normal:
             normal = y, self._mean, self._std
             crps, nlpd, pit = scores.crps(*normal), scores.nlpd(*normal), scores.pit(*normal)
@@ -190,7 +191,7 @@ class Judged(Questions):
         check_whole("n_samples", n_samples, 2, "1000 is a good start.")
         if self._paths is not None:
             n_samples = min(n_samples, self._paths.shape[1])
-        y = self._observed(actual)
+        y = self._at_steps("actual", actual)
         return scores.energy_score(y, self.sample(n_samples, random_state).to_numpy().T)
 
     def _checked(self, n_samples: int, seed: int | None) -> tuple[Check, Self]:
@@ -205,11 +206,10 @@ class Judged(Questions):
             raise ValueError(
                 "check must be called on a forecast that knows its model; got one that does not. "
                 "Check what Forecaster.forecast returns: a forecast built by hand, what is left "
-                "after `condition`, or the aggregate of an average have no sample paths."
+                "after `condition`, a maximum or the aggregate of an average have no sample paths."
             )
         (component,) = self._marginals.components
-        paths = self._sampler(n_samples, seed) - self._marginals.offset
-        scores = component.normal_score(paths)
+        scores = self._marginals.latent_scores(self._sampler(n_samples, seed))
         check = from_scores(labels, scores, component.std, self._cor, _one_name(self._propagation))
         std = scores.std(axis=0)
         marginals = self._marginals.conditioned(scores.mean(axis=0), std)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +14,11 @@ from forecast_unc._checks import check_whole
 from forecast_unc._typing import Array
 from forecast_unc.distributions.aggregation import aggregate, bounds
 from forecast_unc.distributions.check import MappedPaths
-from forecast_unc.distributions.grouping import group_weights
+from forecast_unc.distributions.checked import frozen
+from forecast_unc.distributions.extremes import extremes, marginals_of_paths
+from forecast_unc.distributions.grouping import group_weights, positions
+from forecast_unc.distributions.joint_scores import fixed_scores
+from forecast_unc.distributions.mirrored import Mirrored
 from forecast_unc.distributions.parts import mapped
 from forecast_unc.distributions.rescaled import Rescaled
 from forecast_unc.distributions.steps import time_label
@@ -41,20 +47,62 @@ class Mapped(Rescaled):
             If ``n`` is not a whole number from 1.
         """
         check_whole("n", n, 1, "It is the number of steps to keep.")
-        if n >= len(self):
-            return self
-        at = np.arange(n)
-        marginals, matrix = self._marginals.picked(at), np.eye(n, len(self))
-        moments = None if self._mixture is None else (self._mean[:n], self._cov[:n, :n])
-        result = self._of(self._index[:n], marginals, self._cor[:n, :n], self._name, moments)
-        result._parts, result._paths = self._mapped_parts(matrix), self._mapped_paths(matrix)
-        result._mixture = None if self._mixture is None else self._mixture.mapped(matrix)
-        sampler = None if self._sampler is None else MappedPaths(self._sampler, matrix)
-        result._made(self._propagation, sampler)
-        kept = ((m, weight[:n]) for m, weight in self._averaged if weight[:n].any())
-        result._averaged = tuple((m.first(n), weight) for m, weight in kept)
-        result._before = None if self._before is None else self._before.first(n)
-        return result
+        return self if n >= len(self) else self._each(np.arange(n))
+
+    def __getitem__(self, key: slice | str | datetime | pd.Period) -> Self:
+        """Return the forecast of some of the steps, as pandas picks them from a Series.
+
+        Parameters
+        ----------
+        key : slice or time
+            Positions, ``ahead[:6]``; times, ``ahead["2027-03":"2027-06"]``, the end included; or
+            one time or period, ``ahead["2027"]``, which may hold several steps.
+
+        Returns
+        -------
+        Forecast
+
+        Raises
+        ------
+        TypeError
+            If the key is a number, which could be a position or a time.
+        KeyError
+            If there is no such step, or the key turns their order around.
+        """
+        at = positions(self._index, key)
+        return self if len(at) == len(self) else self._each(at)
+
+    __iter__ = None  # or Python, and numpy with it, would go through positions
+
+    # A Series or an array on the left leaves the operation to this class, which refuses it.
+    __array_ufunc__ = None
+    __pandas_priority__ = 10_000
+
+    def __add__(self, other: float) -> Self:
+        return self._each(np.arange(len(self)), shift=_number(other))
+
+    def __sub__(self, other: float) -> Self:
+        return self + -_number(other)
+
+    def __rsub__(self, other: float) -> Self:
+        return -self + other
+
+    def __mul__(self, other: float) -> Self:
+        factor = _number(other)
+        if factor == 0:
+            raise ValueError(
+                "a forecast must be multiplied by a number other than 0; got 0. The product would "
+                "be certain."
+            )
+        return self._each(np.arange(len(self)), factor)
+
+    def __truediv__(self, other: float) -> Self:
+        divisor = _number(other)
+        if divisor == 0:
+            raise ZeroDivisionError("a forecast must be divided by a number other than 0; got 0.")
+        return self * (1.0 / divisor)
+
+    __radd__, __rmul__ = __add__, __mul__
 
     def aggregate(self, how: str | ArrayLike = "sum", freq: str | None = None) -> Self:
         """Return the forecast of a sum, mean or weighted sum of the steps.
@@ -62,6 +110,11 @@ class Mapped(Rescaled):
         The joint covariance is used. Adding up the variances instead would take the steps for
         independent, and adding up the ends of intervals would take them for one and the same.
         :attr:`paths` are added up one by one.
+
+        The largest or smallest value has no closed form. It is that of paths: the forecast's own,
+        if it has :attr:`paths`, or 16,384 that are spread evenly over its joint distribution, the
+        same every time. The probability that some step exceeds x is
+        ``aggregate("max").prob(lower=x)``, right to about .002; with 1000 paths of its own, to .02.
 
         Of normal steps the aggregate is normal. Otherwise its mean and variance are exact and its
         shape is an approximation: that of the same transform with those moments (of logs, the
@@ -71,7 +124,7 @@ class Mapped(Rescaled):
 
         Parameters
         ----------
-        how : {"sum", "mean"} or array_like of shape (h,), default="sum"
+        how : {"sum", "mean", "max", "min"} or array_like of shape (h,), default="sum"
             Weights give any linear combination: ``[-1, 0, 1]`` the change from step 1 to step 3.
         freq : str, optional
             Frequency of the groups, as for :meth:`pandas.Series.resample`, ``"YE"``; of a
@@ -90,7 +143,19 @@ class Mapped(Rescaled):
         TypeError, ValueError
             If the weights are not h finite numbers, all zero within a group, ``freq`` does not suit
             the index, or a variance of the result is too large for a float.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from forecast_unc import Forecast
+        >>> two = Forecast(pd.RangeIndex(2), [1.0, 1.0], [[1.0, 0.5], [0.5, 1.0]])
+        >>> two.prob(lower=2.0).round(2).tolist()
+        [0.16, 0.16]
+        >>> two.aggregate("max").prob(lower=2.0).round(2).item()
+        0.25
         """
+        if isinstance(how, str) and how in ("max", "min"):
+            return self._extreme(how == "max", freq)
         labels, matrix = group_weights(self._index, how, freq)
         with np.errstate(over="ignore", invalid="ignore"):
             sums = matrix @ self._mean, mapped(matrix, self._cov).diagonal()
@@ -107,10 +172,30 @@ class Mapped(Rescaled):
             result._before = before._aggregated(matrix, labels)
         return result
 
+    def _extreme(self, largest: bool, freq: str | None) -> Self:
+        """Forecast of the largest or smallest value of each group."""
+        labels, matrix = group_weights(self._index, "sum", freq)
+        groups = matrix > 0
+        if len(groups) == len(self):
+            return self.aggregate("sum", freq)
+        paths = self._paths
+        if paths is None:
+            self._eigen()
+            paths = self._marginals.quantile(fixed_scores(self._cor))
+        values = extremes(paths, groups, largest)
+        lower = extremes(self._marginals.lower[:, None], groups, largest)[:, 0]
+        marginals, cor = marginals_of_paths(values, lower)
+        moments = values.mean(axis=1), np.atleast_2d(np.cov(values))
+        result = self._of(labels, marginals, cor, self._name, moments)
+        result._paths = frozen("paths", values, values.shape)
+        return result._made(self._propagation, None)
+
     def _aggregated(self, matrix: Array, labels: pd.Index[Any]) -> Self:
         """Forecast of ``matrix @ y``; see `aggregate`."""
         paths = None if self._sampler is None else MappedPaths(self._sampler, matrix)
         negative = bool((matrix < 0).any())
+        if isinstance(self._marginals, Mirrored) and self._mixture is None and not negative:
+            return -(-self)._aggregated(matrix, labels)
         if self._marginals.normal or self._mixture is not None or negative:
             result = self._map(matrix, labels)
             if not negative:
@@ -133,3 +218,18 @@ class Mapped(Rescaled):
             paths=self._mapped_paths(matrix),
             mixture=None if self._mixture is None else self._mixture.mapped(matrix),
         )
+
+
+def _number(value: object) -> float:
+    """A finite number, or an error."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(
+            f"a forecast must be combined with a number; got {type(value).__name__}. For sums of "
+            "its steps call `aggregate`; forecasts of different series have no joint distribution."
+        )
+    number = float(value)
+    if not np.isfinite(number):
+        raise ValueError(
+            f"a forecast must be combined with a finite number; got {number}. Leave it out."
+        )
+    return number

@@ -274,6 +274,16 @@ class Marginals:
         score = (y - base) * (2 * ndtr(z) - 1) + (self.mean() - base) - 2 * below - spread
         return np.where(np.isnan(y), np.nan, score)
 
+    def latent_scores(self, paths: Array) -> Array:
+        """Normal scores (n, h) of values of one component alone, before the bound."""
+        (component,) = self.components
+        return component.normal_score(paths - self.offset)
+
+    def affine(self, factor: float, shift: float) -> "Marginals":
+        """Distributions of ``factor * y + shift``, factor positive."""
+        parts = [c.scaled(np.full(len(self), factor)) for c in self.components]
+        return Marginals(parts, factor * self.offset + shift, factor * self.lower + shift)
+
     def picked(self, at: Positions) -> "Marginals":
         """Distributions of the steps at the given positions."""
         parts = [c.picked(at) for c in self.components]

@@ -4,18 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Self
+from typing import Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from forecast_unc.distributions import scores
+from forecast_unc.distributions.check import MappedPaths
+from forecast_unc.distributions.mirrored import Mirrored, affine
 from forecast_unc.distributions.parts import (
     Deferred,
     pool_parts,
 )
 from forecast_unc.distributions.pooling import Member, check_weights, pool
 from forecast_unc.distributions.steps import Steps
+from forecast_unc.distributions.tail import Positions
+
+F = TypeVar("F")
+
+
+class Share(NamedTuple, Generic[F]):
+    """A member of an average: what it forecast, and what it counted for.
+
+    Parameters
+    ----------
+    model : str
+        The model, as text.
+    forecast : Forecast
+        Its forecast.
+    weight : Series
+        Its weight at each step of the average; those of all members add up to 1.
+    """
+
+    model: str
+    forecast: F
+    weight: pd.Series[float]
 
 
 class Pooled(Steps):
@@ -80,6 +104,8 @@ class Pooled(Steps):
                 )
         if not members:
             raise ValueError("forecasts must hold a forecast; got none. Pass one or more.")
+        if any(isinstance(member._marginals, Mirrored) for member in members):
+            return cls._turned_average(members, weights)
         longest = max(members, key=len)
         for member in members:
             if not member._index.equals(longest._index[: len(member)]):
@@ -102,6 +128,70 @@ class Pooled(Steps):
         result._averaged = tuple((m, w) for w, m in used)
         kinds = {m._propagation for _, m in used}
         result._propagation = kinds.pop() if len(kinds) == 1 else _flat(m for _, m in used)
+        return result
+
+    @classmethod
+    def _turned_average(cls, members: Sequence[Self], weights: ArrayLike | None) -> Self:
+        """The average of forecasts of -y: minus that of those of y."""
+        turned = [-member for member in members]
+        if any(isinstance(member._marginals, Mirrored) for member in turned):
+            raise ValueError(
+                "forecasts must be skewed, or bounded, on the same side; got some of y and some of "
+                "-y. Average before the minus sign."
+            )
+        return -cls.average(turned, weights)
+
+    @property
+    def members(self) -> tuple[Share[Self], ...]:
+        """Of an average, its members' forecasts with the weights that they were averaged with.
+
+        Before calibration and bound, of which there is one for the average. Members that were
+        dropped at all steps are not among them: an empty tuple says that this is no average,
+        or that of several members one alone was used. Their average is the forecast, before
+        calibration and bound:
+
+        >>> from forecast_unc import Forecast, Forecaster, datasets
+        >>> ahead = Forecaster(calibrate=False).fit(datasets.load_us_gdp()).forecast(8)
+        >>> forecasts, weights = zip(*[(m.forecast, m.weight) for m in ahead.members])
+        >>> again = Forecast.average(forecasts, weights)
+        >>> bool(abs(again.mean - ahead.mean).max() < 1e-6 * ahead.std.min())
+        True
+        """
+        if not self._averaged:
+            return () if self._before is None else self._before.members
+        return tuple(
+            Share(
+                forecast.model or f"member {number}",
+                forecast,
+                pd.Series(weight.copy(), index=self.index, name="weight"),
+            )
+            for number, (forecast, weight) in enumerate(self._averaged, start=1)
+        )
+
+    def __neg__(self) -> Self:
+        return self._each(np.arange(len(self)), -1.0)
+
+    def _each(self, at: Positions, factor: float = 1.0, shift: float = 0.0) -> Self:
+        """Forecast of ``factor * y + shift`` at some of the steps."""
+        marginals, moments = self._marginals.picked(at), (self._mean[at], self._cov[np.ix_(at, at)])
+        if (factor, shift) != (1.0, 0.0):
+            marginals = affine(marginals, factor, shift)
+            with np.errstate(over="ignore"):
+                moments = factor * moments[0] + shift, np.square(factor) * moments[1]
+        cor, matrix = self._cor[np.ix_(at, at)], factor * np.eye(len(self))[at]
+        result = self._of(self._index[at], marginals, cor, self._name, moments)
+        result._parts = self._mapped_parts(matrix)
+        result._paths = None if self._paths is None else factor * self._paths[at] + shift
+        result._mixture = None if self._mixture is None else self._mixture.mapped(matrix, shift)
+        sampler = None if self._sampler is None else MappedPaths(self._sampler, matrix, shift)
+        result._made(self._propagation, sampler, self._model)
+        result._averaged = tuple(
+            (member._each(at[at < len(member)], factor, shift), weight[at])
+            for member, weight in self._averaged
+            if weight[at].any()
+        )
+        if self._before is not None:
+            result._before = self._before._each(at, factor, shift)
         return result
 
     def _uncalibrated(self) -> Self:

@@ -13,6 +13,7 @@ from forecast_unc._checks import check_lower
 from forecast_unc._typing import Array
 from forecast_unc.distributions.checked import frozen, numbers
 from forecast_unc.distributions.marginals import Marginals
+from forecast_unc.distributions.mirrored import Mirrored
 from forecast_unc.distributions.parts import (
     Deferred,
     stretched,
@@ -117,7 +118,7 @@ class Rescaled(Pooled):
         Raises
         ------
         ValueError
-            If ``lower`` is not a number below inf.
+            If ``lower`` is not a number below inf, or the forecast is one of -y.
         Diverged
             If a step is certain to be at the bound.
 
@@ -188,7 +189,8 @@ class Rescaled(Pooled):
 
     def _calibrated(self, marginals: Marginals, cor: Array) -> Self:
         """Return it with other distributions; what its covariance gains is one more part."""
-        changed = self._of(self._index, marginals, cor, self._name)._made(self._propagation, None)
+        changed = self._of(self._index, marginals, cor, self._name)
+        changed._made(self._propagation, None, self._model)
         changed._before = self
         if self._parts is not None:
             make = partial(with_change, self._parts, "calibration", self._cov, changed._cov)
@@ -197,13 +199,18 @@ class Rescaled(Pooled):
 
     def _bounded(self, lower: Array) -> Self:
         """Forecast censored at the bounds (h,), -inf for none; see `censored`."""
+        if isinstance(self._marginals, Mirrored) and np.isfinite(lower).any():
+            raise ValueError(
+                "lower must be the bound of a forecast that has not been turned upside down; got "
+                "one for -y. Call `censored` before the minus sign."
+            )
         marginals = self._marginals.censored(lower)
         if np.array_equal(marginals.lower, self._marginals.lower):
             return self
         near = bool(marginals.bitten.any())
         moments = None if near else (self._mean, self._cov)
         result = self._of(self._index, marginals, self._cor, self._name, moments)
-        result._made(self._propagation, None)._before = self
+        result._made(self._propagation, None, self._model)._before = self
         result._mixture = None if near else self._mixture
         if self._paths is not None:
             result._paths = np.maximum(self._paths, lower[:, None])

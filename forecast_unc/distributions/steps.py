@@ -28,6 +28,9 @@ from forecast_unc.distributions.parts import (
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.series.values import numeric_values
 
+RANK_TOLERANCE = 1e-10
+"""A negative eigenvalue of the correlations within this fraction of the largest is roundoff."""
+
 
 class Steps:
     """Times and joint distribution of h steps, and how they came about."""
@@ -41,6 +44,7 @@ class Steps:
         "_marginals",
         "_mean",
         "_mixture",
+        "_model",
         "_name",
         "_parts",
         "_paths",
@@ -140,6 +144,14 @@ class Steps:
         return self._propagation
 
     @property
+    def model(self) -> str | None:
+        """The model that made it, as text; None of an average, or if no model of this package did.
+
+        It is that of ``models_`` of the forecaster.
+        """
+        return self._model
+
+    @property
     def mean(self) -> pd.Series[float]:
         """Mean of each step, in units of y: the point forecast."""
         return self._series(self._mean)
@@ -172,9 +184,14 @@ class Steps:
         """
         return None if self._paths is None else pd.DataFrame(self._paths.copy(), index=self.index)
 
-    def _made(self, propagation: str | tuple[str, ...] | None, paths: Paths | None) -> Self:
+    def _made(
+        self,
+        propagation: str | tuple[str, ...] | None,
+        paths: Paths | None,
+        model: str | None = None,
+    ) -> Self:
         """Note how it was made, before anyone else sees it."""
-        self._propagation, self._sampler = propagation, paths
+        self._propagation, self._sampler, self._model = propagation, paths, model
         self._averaged: tuple[tuple[Self, Array], ...] = ()
         self._before: Self | None = None
         return self
@@ -198,19 +215,30 @@ class Steps:
     def _label(self, position: int) -> str:
         return time_label(self._index, position)
 
-    def _observed(self, actual: pd.Series[float]) -> Array:
-        """What happened at each step, (h,)."""
-        values = numeric_values(actual, "actual")
-        if not actual.index.is_unique:
-            first = actual.index[actual.index.duplicated()][0]
-            raise ValueError(f"actual must hold each time once; got {first} twice. Keep one value.")
-        at = actual.index.get_indexer(self._index)
+    def _at_steps(self, name: str, given: pd.Series[float]) -> Array:
+        """Values of a series at the steps, (h,)."""
+        values = numeric_values(given, name)
+        if not given.index.is_unique:
+            first = given.index[given.index.duplicated()][0]
+            raise ValueError(f"{name} must hold each time once; got {first} twice. Keep one value.")
+        at = given.index.get_indexer(self._index)
         if (at < 0).any():
             raise ValueError(
-                f"actual must hold each of the forecast's times; got no "
+                f"{name} must hold each of the forecast's times; got no "
                 f"{self._label(int((at < 0).argmax()))}. Pass NaN for what was not observed."
             )
         return np.asarray(values[at])
+
+    def _eigen(self) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of the correlations, or an error if one is negative."""
+        values, vectors = np.linalg.eigh(self._cor)
+        if values[0] < -RANK_TOLERANCE * values[-1]:
+            raise ValueError(
+                f"cov must have no negative eigenvalue; got {values[0]:.3g} against a largest of "
+                f"{values[-1]:.3g} (of the correlations), so no path can be drawn. "
+                "Fewer steps, or more noise, condition it better."
+            )
+        return values, vectors
 
     @classmethod
     def _of(

@@ -101,20 +101,44 @@ def test_fan_draws_the_mean_the_intervals_and_the_history(index):
     forecast, history = ahead(index), series(index)
     ax = plot.fan(forecast, history=history)
     mean, past = line(ax, "forecast"), line(ax, "history")
-    np.testing.assert_array_equal(mean.get_ydata(), forecast.mean)
-    np.testing.assert_allclose(mean.get_xdata(orig=False), numbers(index[40:]), rtol=1e-14)
+    last = history.iloc[-1]  # line and bands begin there
+    np.testing.assert_array_equal(mean.get_ydata(), [last, *forecast.mean])
+    np.testing.assert_allclose(mean.get_xdata(orig=False), numbers(index[39:]), rtol=1e-14)
     np.testing.assert_array_equal(past.get_ydata(), history)
     np.testing.assert_allclose(past.get_xdata(orig=False), numbers(index[:40]), rtol=1e-14)
     assert len(ax.collections) == 3
     for band, coverage in zip(ax.collections, (0.95, 0.8, 0.5), strict=True):
         times, lower, upper = extents(band)
-        np.testing.assert_allclose(times, numbers(index[40:]), rtol=1e-14)
-        np.testing.assert_allclose(lower, forecast.interval(coverage)["lower"])
-        np.testing.assert_allclose(upper, forecast.interval(coverage)["upper"])
+        np.testing.assert_allclose(times, numbers(index[39:]), rtol=1e-14)
+        np.testing.assert_allclose(lower, [last, *forecast.interval(coverage)["lower"]])
+        np.testing.assert_allclose(upper, [last, *forecast.interval(coverage)["upper"]])
     assert legend(ax) == ["history", "forecast", "50 %", "80 %", "95 %"]
     assert ax.get_ylabel() == "load (MW)"
     assert ax.get_title() == ""
     assert_nothing_hidden(ax)
+
+
+def test_a_forecast_goes_on_from_the_last_value_that_leads_up_to_it(index):
+    history, forecast = series(index), ahead(index)
+    history.iloc[38:] = np.nan
+    mean = line(plot.fan(forecast, history=history, ax=plt.figure().gca()), "forecast")
+    assert mean.get_xydata()[0] == pytest.approx([numbers(index)[37], history.iloc[37]])
+    whole = pd.Series(np.arange(48.0), index)  # what happened, too
+    mean = line(plot.fan(forecast, history=whole, ax=plt.figure().gca()), "forecast")
+    assert mean.get_xydata()[0] == pytest.approx([numbers(index)[39], 39.0])
+    for apart in (history.iloc[:30], history * np.nan, whole[40:]):
+        mean = line(plot.fan(forecast, history=apart, ax=plt.figure().gca()), "forecast")
+        np.testing.assert_array_equal(mean.get_ydata(), forecast.mean)
+    single = line(plot.fan(forecast.first(1), history=whole, ax=plt.figure().gca()), "forecast")
+    assert len(single.get_xdata()) == 1
+
+
+def test_a_fan_shows_what_happened(index):
+    actual = pd.Series(np.linspace(48, 52, STEPS), index[40:])
+    ax = ahead(index).plot(series(index), (0.9,), actual)
+    assert legend(ax) == ["history", "forecast", "90 %", "actual"]
+    np.testing.assert_array_equal(line(ax, "actual").get_ydata(), actual)
+    np.testing.assert_allclose(line(ax, "actual").get_xdata(orig=False), numbers(index[40:]))
 
 
 def test_values_between_missing_ones_are_dots(index):
@@ -290,9 +314,10 @@ def test_compare_draws_each_forecast_in_its_own_look(index):
     assert legend(ax) == ["history", *forecasts, "actual"]
     assert ax.get_legend().get_title().get_text() == "mean and 80 % interval"
     for band, (name, forecast) in zip(ax.collections, forecasts.items(), strict=True):
-        np.testing.assert_array_equal(line(ax, name).get_ydata(), forecast.mean)
+        last = series(index).iloc[-1]
+        np.testing.assert_array_equal(line(ax, name).get_ydata(), [last, *forecast.mean])
         _, lower, upper = extents(band)
-        np.testing.assert_allclose(np.transpose([lower, upper]), forecast.interval(0.8))
+        np.testing.assert_allclose(np.transpose([lower, upper])[1:], forecast.interval(0.8))
         # The outline carries the color and the dashes of the line.
         assert mpl.colors.same_color(band.get_edgecolor()[0], line(ax, name).get_color())
     looks = {(line(ax, name).get_color(), line(ax, name).get_linestyle()) for name in forecasts}

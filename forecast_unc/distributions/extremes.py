@@ -13,6 +13,18 @@ from forecast_unc.distributions.tail import EmpiricalTail
 # Quantiles .1 apart in the normal score, up to where so many paths lie beyond; closer ones would
 # show the noise of the paths in the density.
 _SPACING, _BEYOND = 0.1, 10.0
+_PIECES = 4000
+
+
+def paths_at(marginals: Marginals, scores: Array) -> Array:
+    """Values (h, n) at normal scores, by straight lines over 4,000 pieces of their range.
+
+    The quantiles of an average with heavy tails take 2 s at 24 times 65,536 scores themselves.
+    """
+    grid = np.linspace(scores.min(), scores.max(), _PIECES + 1)
+    values = marginals.latent_quantile(grid[None])
+    each = [np.interp(*row) for row in zip(scores, [grid] * len(scores), values, strict=True)]
+    return marginals.bounded(np.array(each))
 
 
 def extremes(paths: Array, groups: Flags, largest: bool) -> Array:

@@ -130,6 +130,7 @@ class Forecast(Judged):
         self,
         history: pd.Series[float] | None = None,
         coverage: Sequence[float] = (0.5, 0.8, 0.95),
+        actual: pd.Series[float] | None = None,
         ax: Axes | None = None,
     ) -> Axes:
         """Draw the mean and nested central intervals.
@@ -140,9 +141,12 @@ class Forecast(Judged):
         Parameters
         ----------
         history : Series, optional
-            Past values to draw before the forecast; pass the last few seasons only.
+            Past values to draw before the forecast; pass the last few seasons only. If they go on
+            to the forecast, its line and bands begin at the last one.
         coverage : sequence of float, default=(0.5, 0.8, 0.95)
             Coverages of the intervals, in (0, 1).
+        actual : Series, optional
+            What happened, drawn as points.
         ax : Axes, optional
             Where to draw; by default the current axes.
 
@@ -152,4 +156,4 @@ class Forecast(Judged):
             The axes drawn on. The legend stands above them, where it hides nothing: a title
             needs room, ``set_title("...", pad=30)``.
         """
-        return fan(self, coverage, history=history, ax=ax)
+        return fan(self, coverage, history=history, actual=actual, ax=ax)

@@ -17,8 +17,6 @@ A. Genz, "Numerical computation of multivariate normal probabilities", Journal o
 Graphical Statistics 1 (1992) 141-149, https://doi.org/10.1080/10618600.1992.10477010
 """
 
-from functools import lru_cache
-
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
@@ -29,8 +27,9 @@ from forecast_unc._typing import Array
 
 # 2^13 points: probabilities of .5 to .98 were right to .0004 over 24 steps, to .002 over 400.
 _LOG_POINTS = 13
-# 2^14 draws: exceedance probabilities of the largest of 24 steps within .002 of 100,000 paths.
-_LOG_DRAWS = 14
+# 2^16 draws of up to 128 steps, of more as many as fit into 64 MB: with 2^14 probabilities of the
+# largest of 24 steps were off by up to .006.
+_LOG_DRAWS, _LOG_SIZE = 16, 23
 _LEAST_PIVOT = 1e-12  # of a score that those before it determine
 _REACH_ERROR = 1e-4
 
@@ -47,7 +46,8 @@ def fixed_scores(cor: Array) -> Array:
     -------
     ndarray of shape (h, n)
     """
-    return np.asarray(lower_root(cor) @ ndtri(_points(len(cor), _LOG_DRAWS)))
+    log_n = min(_LOG_DRAWS, int(_LOG_SIZE - np.log2(len(cor))))
+    return np.asarray(lower_root(cor) @ ndtri(_points(len(cor), log_n)))
 
 
 def reach_of_all(cor: Array, coverage: float) -> float:
@@ -113,11 +113,8 @@ def probability_within(root: Array, reach: float, points: Array | None = None) -
     return float(product.mean())
 
 
-@lru_cache(maxsize=4)
 def _points(h: int, log_n: int) -> Array:
     """Points (h, 2^log_n) of the unit cube, none of them on its surface."""
     sequence = qmc.Sobol(h, seed=np.random.default_rng(0))  # scipy < 1.15 has no `rng`
     points = sequence.random_base2(log_n).T
-    points = np.ascontiguousarray(np.clip(points, 2.0**-53, 1.0 - 2.0**-53))
-    points.setflags(write=False)
-    return points
+    return np.ascontiguousarray(np.clip(points, 2.0**-53, 1.0 - 2.0**-53))

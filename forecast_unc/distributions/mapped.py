@@ -15,7 +15,7 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.aggregation import aggregate, bounds
 from forecast_unc.distributions.check import MappedPaths
 from forecast_unc.distributions.checked import frozen
-from forecast_unc.distributions.extremes import extremes, marginals_of_paths
+from forecast_unc.distributions.extremes import extremes, marginals_of_paths, paths_at
 from forecast_unc.distributions.grouping import group_weights, positions
 from forecast_unc.distributions.joint_scores import fixed_scores
 from forecast_unc.distributions.mirrored import Mirrored
@@ -112,8 +112,8 @@ class Mapped(Rescaled):
         :attr:`paths` are added up one by one.
 
         The largest or smallest value has no closed form. It is that of paths: the forecast's own,
-        if it has :attr:`paths`, or 16,384 that are spread evenly over its joint distribution, the
-        same every time. The probability that some step exceeds x is
+        if it has :attr:`paths`, or 65,536 that are spread evenly over its joint distribution (fewer
+        beyond 128 steps), the same every time. The probability that some step exceeds x is
         ``aggregate("max").prob(lower=x)``, right to about .002; with 1000 paths of its own, to .02.
 
         Of normal steps the aggregate is normal. Otherwise its mean and variance are exact and its
@@ -181,7 +181,7 @@ class Mapped(Rescaled):
         paths = self._paths
         if paths is None:
             self._eigen()
-            paths = self._marginals.quantile(fixed_scores(self._cor))
+            paths = paths_at(self._marginals, fixed_scores(self._cor))
         values = extremes(paths, groups, largest)
         lower = extremes(self._marginals.lower[:, None], groups, largest)[:, 0]
         marginals, cor = marginals_of_paths(values, lower)

@@ -101,7 +101,11 @@ class Marginals:
 
     def quantile(self, z: Array) -> Array:
         """Values q_t(z) at normal scores z, (h or 1, n); the same for all steps if of one row."""
-        return np.maximum(self.latent_quantile(z), self.lower[:, None])
+        return self.bounded(self.latent_quantile(z))
+
+    def bounded(self, values: Array) -> Array:
+        """Values (h, n) moved to the bound where they are below it."""
+        return np.maximum(values, self.lower[:, None])
 
     def latent_quantile(self, z: Array) -> Array:
         """The same without the bound."""

@@ -29,9 +29,9 @@ class Mirrored(Marginals):
         """No: a normal forecast is turned as one."""
         return False
 
-    def quantile(self, z: Array) -> Array:
-        """Values at normal scores z, (h or 1, n)."""
-        return -self.inner.quantile(-z)
+    def bounded(self, values: Array) -> Array:
+        """Values (h, n) moved to the upper bound where they are above it."""
+        return -self.inner.bounded(-values)
 
     def latent_quantile(self, z: Array) -> Array:
         """The same without the bound."""

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from forecast_unc._typing import Array
 from forecast_unc.distributions.checked import frozen
-from forecast_unc.distributions.tail import Positions
 
 
 def group_weights(
@@ -56,8 +55,8 @@ def group_weights(
     return labels, matrix
 
 
-def positions(index: pd.Index[Any], key: Any) -> Positions:
-    """Positions of the steps that a key names, in order.
+def positions(index: pd.Index[Any], key: Any) -> slice:
+    """Positions of the steps that a key names, counted from 0.
 
     Parameters
     ----------
@@ -79,19 +78,20 @@ def positions(index: pd.Index[Any], key: Any) -> Positions:
     where: Any = key
     try:
         if not isinstance(key, slice):
-            where = index.get_loc(key)
-        elif not all(part is None or isinstance(part, Integral) for part in (key.start, key.stop)):
+            where = index.get_loc(key)  # of unique, increasing times a slice or a position
+        elif not all(end is None or isinstance(end, Integral) for end in (key.start, key.stop)):
             where = index.slice_indexer(key.start, key.stop, key.step)
     except (KeyError, TypeError, ValueError, pd.errors.InvalidIndexError):
         where = slice(0)
-    at = np.atleast_1d(np.arange(len(index))[where])
-    if not at.size or (np.diff(at) < 0).any():
+    where = where if isinstance(where, slice) else slice(where, where + 1)
+    part = slice(*where.indices(len(index)))
+    if part.step < 0 or part.start >= part.stop:
         first, last = index[[0, -1]].astype(str)
         raise KeyError(
             f"a key must pick steps of the forecast, in their order; got {key!r}. They are those "
             f"from {first} to {last}."
         )
-    return at
+    return part
 
 
 def _groups(

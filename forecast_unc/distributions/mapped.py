@@ -47,7 +47,7 @@ class Mapped(Rescaled):
             If ``n`` is not a whole number from 1.
         """
         check_whole("n", n, 1, "It is the number of steps to keep.")
-        return self if n >= len(self) else self._each(np.arange(n))
+        return self if n >= len(self) else self._each(slice(0, n))
 
     def __getitem__(self, key: slice | str | datetime | pd.Period) -> Self:
         """Return the forecast of some of the steps, as pandas picks them from a Series.
@@ -69,8 +69,8 @@ class Mapped(Rescaled):
         KeyError
             If there is no such step, or the key turns their order around.
         """
-        at = positions(self._index, key)
-        return self if len(at) == len(self) else self._each(at)
+        part = positions(self._index, key)
+        return self if part == slice(0, len(self), 1) else self._each(part)
 
     __iter__ = None  # or Python, and numpy with it, would go through positions
 
@@ -79,7 +79,7 @@ class Mapped(Rescaled):
     __pandas_priority__ = 10_000
 
     def __add__(self, other: float) -> Self:
-        return self._each(np.arange(len(self)), shift=_number(other))
+        return self._each(slice(0, len(self)), shift=_number(other))
 
     def __sub__(self, other: float) -> Self:
         return self + -_number(other)
@@ -94,7 +94,7 @@ class Mapped(Rescaled):
                 "a forecast must be multiplied by a number other than 0; got 0. The product would "
                 "be certain."
             )
-        return self._each(np.arange(len(self)), factor)
+        return self._each(slice(0, len(self)), factor)
 
     def __truediv__(self, other: float) -> Self:
         divisor = _number(other)
@@ -174,6 +174,8 @@ class Mapped(Rescaled):
 
     def _extreme(self, largest: bool, freq: str | None) -> Self:
         """Forecast of the largest or smallest value of each group."""
+        if isinstance(self._marginals, Mirrored):
+            return -(-self)._extreme(not largest, freq)
         labels, matrix = group_weights(self._index, "sum", freq)
         groups = matrix > 0
         if len(groups) == len(self):

@@ -81,7 +81,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         The fitted members.
     weights_ : ndarray
         Their weights, which add up to 1; for "inverse_width" those before the widths are known,
-        all alike.
+        all alike. Those that were used are in the `members` of a forecast.
     refused_ : dict of int to str
         Members that could not take in what was observed later, by number, with the reason.
 

@@ -260,7 +260,7 @@ def test_forecast_plots_itself(index):
     assert ax.figure is fig
     assert legend(ax) == ["history", "forecast", "90 %"]
     _, lower, _ = extents(ax.collections[0])
-    np.testing.assert_allclose(lower, forecast.interval(0.9)["lower"])
+    np.testing.assert_allclose(lower[1:], forecast.interval(0.9)["lower"])
 
 
 def with_parts(index, name="load"):
@@ -465,9 +465,66 @@ def test_a_fan_needs_an_interval():
         plot.fan(ahead(INDEXES["dates"]), [])
 
 
+def averaged(index, weights=((0.25,) * STEPS, (0.75,) * STEPS)):
+    h = len(weights[0])
+    return Forecast.average([ahead(index).first(h), ahead(index, 2.0).first(h)], np.array(weights))
+
+
+def test_members_are_drawn_as_wide_as_they_count(index):
+    rising = np.linspace(0.1, 0.9, STEPS)
+    average = averaged(index, (rising, 1 - rising))
+    ax = plot.members(average, coverage=0.8, history=series(index))
+    assert legend(ax) == [
+        *("history", "average, 80 %", "average"),
+        *("10 to 90 %: member 1", "90 to 10 %: member 2"),
+    ]
+    for label, member in zip(legend(ax)[3:], average.members, strict=True):
+        drawn = line(ax, label)
+        np.testing.assert_array_equal(drawn.get_ydata(), member.forecast.mean)
+        np.testing.assert_allclose(drawn.get_xdata(orig=False), numbers(index[40:]), rtol=1e-14)
+    band, first, second = ax.collections
+    np.testing.assert_allclose(np.transpose(extents(band)[1:])[1:], average.interval(0.8))
+    middle = 0.5 * (rising[1:] + rising[:-1])
+    widths = np.array([first.get_linewidths(), second.get_linewidths()])
+    np.testing.assert_allclose(widths / widths.sum(axis=0), [middle, 1 - middle])
+    assert_nothing_hidden(ax)
+
+
+def test_members_that_count_alike_throughout_have_one_weight():
+    assert "25 %: member 1" in legend(plot.members(averaged(INDEXES["dates"])))
+    single = plot.members(averaged(INDEXES["dates"], ((0.5,), (0.5,))), ax=plt.figure().gca())
+    assert {"50 %: member 1", "50 %: member 2"} < set(legend(single))
+
+
+def test_only_averages_have_members_to_draw():
+    with pytest.raises(ValueError, match=r"forecast must be the average of several; got Forecast"):
+        plot.members(ahead(INDEXES["dates"]))
+    for draw in (plot.members, plot.joint):
+        with pytest.raises(TypeError, match=r"forecast must be a Forecast; got int\. Pass what"):
+            draw(3)
+    assert not plt.get_fignums()
+
+
+def test_joint_draws_the_correlations():
+    forecast = ahead(INDEXES["dates"])
+    ax = plot.joint(forecast)
+    (image,) = ax.images
+    correlations = forecast.cov / np.outer(forecast.std, forecast.std)
+    np.testing.assert_allclose(image.get_array(), correlations)
+    assert image.get_clim() == (0.0, 1.0)
+    # the first step is at 1, in the lower left
+    assert image.get_extent() == [0.5, STEPS + 0.5, 0.5, STEPS + 0.5]
+    assert image.origin == "lower"
+    seesaw = Forecast(pd.RangeIndex(2), [0.0, 0.0], [[1.0, -0.5], [-0.5, 1.0]])
+    (image,) = plot.joint(seesaw, ax=plt.figure().gca()).images
+    assert image.get_clim() == (-1.0, 1.0)
+    with pytest.raises(ValueError, match=r"forecast must have two steps or more; got one\. "):
+        plot.joint(forecast[:1])
+
+
 def test_the_module_lists_pictures_alone():
-    pictures = ["COLORS", "calibration", "compare", "decomposition", "fan", "pit"]
-    pictures += ["scores_by_origin", "scores_by_step"]
+    pictures = ["COLORS", "calibration", "compare", "decomposition", "fan", "joint"]
+    pictures += ["members", "pit", "scores_by_origin", "scores_by_step"]
     assert [name for name in dir(plot) if name[0] != "_"] == pictures
 
 

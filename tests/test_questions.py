@@ -411,6 +411,7 @@ def test_what_is_left_and_other_bands_are_turned_too():
     both = Forecast.average([-log, -KINDS["plain"]])
     expected = Forecast.average([log, KINDS["plain"]])
     pd.testing.assert_frame_equal((-both).interval(0.8), expected.interval(0.8))
+    assert (-log).censored(-np.inf).mean.equals(-log.mean)
     with pytest.raises(
         ValueError, match=r"lower must be the bound of a forecast that has not been"
     ):

@@ -7,13 +7,13 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
+from forecast_unc.distributions.aggregated import Aggregated
 from forecast_unc.distributions.checked import check_positive
-from forecast_unc.distributions.mapped import Mapped
 from forecast_unc.distributions.steps import time_label
 from forecast_unc.series.values import numeric_values
 
 
-class Conditioned(Mapped):
+class Conditioned(Aggregated):
     """Steps of which some may be observed."""
 
     __slots__ = ()

@@ -11,10 +11,7 @@ from forecast_unc._checks import check_whole
 from forecast_unc._random import RandomState, one_seed
 from forecast_unc.distributions import scores
 from forecast_unc.distributions.check import Check, from_moments, from_scores
-from forecast_unc.distributions.parts import (
-    of_kinds,
-    variances,
-)
+from forecast_unc.distributions.parts import of_kinds, variances
 from forecast_unc.distributions.questions import Questions
 
 

@@ -11,12 +11,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from forecast_unc.distributions import scores
-from forecast_unc.distributions.check import MappedPaths
-from forecast_unc.distributions.mirrored import Mirrored, affine
-from forecast_unc.distributions.parts import (
-    Deferred,
-    pool_parts,
-)
+from forecast_unc.distributions.mirrored import Mirrored
+from forecast_unc.distributions.parts import Deferred, pool_parts
+from forecast_unc.distributions.picked import Picked
 from forecast_unc.distributions.pooling import Member, check_weights, pool
 from forecast_unc.distributions.steps import Steps
 
@@ -41,7 +38,7 @@ class Share(NamedTuple, Generic[F]):
     weight: pd.Series[float]
 
 
-class Pooled(Steps):
+class Pooled(Picked):
     """Steps that may be the average of several forecasts."""
 
     __slots__ = ()
@@ -166,33 +163,6 @@ class Pooled(Steps):
             )
             for number, (forecast, weight) in enumerate(self._averaged, start=1)
         )
-
-    def __neg__(self) -> Self:
-        return self._each(slice(0, len(self)), -1.0)
-
-    def _each(self, part: slice, factor: float = 1.0, shift: float = 0.0) -> Self:
-        """Forecast of ``factor * y + shift`` at some of the steps, counted from 0."""
-        at = np.arange(len(self))[part]
-        marginals, moments = self._marginals.picked(at), (self._mean[at], self._cov[np.ix_(at, at)])
-        if (factor, shift) != (1.0, 0.0):
-            marginals = affine(marginals, factor, shift)
-            with np.errstate(over="ignore"):
-                moments = factor * moments[0] + shift, np.square(factor) * moments[1]
-        cor, matrix = self._cor[np.ix_(at, at)], factor * np.eye(len(self))[at]
-        result = self._of(self._index[part], marginals, cor, self._name, moments)
-        result._parts = self._mapped_parts(matrix)
-        result._paths = None if self._paths is None else factor * self._paths[at] + shift
-        result._mixture = None if self._mixture is None else self._mixture.mapped(matrix, shift)
-        sampler = None if self._sampler is None else MappedPaths(self._sampler, matrix, shift)
-        result._made(self._propagation, sampler, self._model)
-        result._averaged = tuple(
-            (member._each(part, factor, shift), weight[at])
-            for member, weight in self._averaged
-            if weight[at].any()
-        )
-        if self._before is not None:
-            result._before = self._before._each(part, factor, shift)
-        return result
 
     def _uncalibrated(self) -> Self:
         """The forecast of the bands before, of an average of calibrated ones that of those."""

@@ -37,7 +37,7 @@ class Questions(Conditioned):
         DataFrame
             Columns ``lower`` and ``upper``, in units of y. The coverage is that of each step by
             itself: a whole path lies within all of them with a smaller probability, over 24 steps
-            within those of 95 % with some 58 % (35 to 79 % on the bundled series);
+            within those of 95 % with some 60 % (35 to 79 % on the bundled series);
             :meth:`simultaneous_interval` holds the path. As
             much probability lies below as above.
 

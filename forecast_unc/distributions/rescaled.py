@@ -14,11 +14,7 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.checked import frozen, numbers
 from forecast_unc.distributions.marginals import Marginals
 from forecast_unc.distributions.mirrored import Mirrored
-from forecast_unc.distributions.parts import (
-    Deferred,
-    stretched,
-    with_change,
-)
+from forecast_unc.distributions.parts import Deferred, stretched, with_change
 from forecast_unc.distributions.pooled import Pooled
 from forecast_unc.distributions.tail import LEAST_DOF, EmpiricalTail
 
@@ -199,7 +195,9 @@ class Rescaled(Pooled):
 
     def _bounded(self, lower: Array) -> Self:
         """Forecast censored at the bounds (h,), -inf for none; see `censored`."""
-        if isinstance(self._marginals, Mirrored) and np.isfinite(lower).any():
+        if np.isneginf(lower).all():
+            return self
+        if isinstance(self._marginals, Mirrored):
             raise ValueError(
                 "lower must be the bound of a forecast that has not been turned upside down; got "
                 "one for -y. Call `censored` before the minus sign."

@@ -1,22 +1,19 @@
-"""Some of the steps, and sums of them."""
+"""Sums, means and extremes of steps."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from forecast_unc._checks import check_whole
 from forecast_unc._typing import Array
 from forecast_unc.distributions.aggregation import aggregate, bounds
 from forecast_unc.distributions.check import MappedPaths
 from forecast_unc.distributions.checked import frozen
 from forecast_unc.distributions.extremes import extremes, marginals_of_paths, paths_at
-from forecast_unc.distributions.grouping import group_weights, positions
+from forecast_unc.distributions.grouping import group_weights
 from forecast_unc.distributions.joint_scores import fixed_scores
 from forecast_unc.distributions.mirrored import Mirrored
 from forecast_unc.distributions.parts import mapped
@@ -24,85 +21,10 @@ from forecast_unc.distributions.rescaled import Rescaled
 from forecast_unc.distributions.steps import time_label
 
 
-class Mapped(Rescaled):
-    """Steps that can be picked and added up."""
+class Aggregated(Rescaled):
+    """Steps that can be added up, or compared."""
 
     __slots__ = ()
-
-    def first(self, n: int) -> Self:
-        """Return the forecast of the first steps.
-
-        Parameters
-        ----------
-        n : int
-            Number of steps; more than there are leaves them as they are.
-
-        Returns
-        -------
-        Forecast
-
-        Raises
-        ------
-        ValueError
-            If ``n`` is not a whole number from 1.
-        """
-        check_whole("n", n, 1, "It is the number of steps to keep.")
-        return self if n >= len(self) else self._each(slice(0, n))
-
-    def __getitem__(self, key: slice | str | datetime | pd.Period) -> Self:
-        """Return the forecast of some of the steps, as pandas picks them from a Series.
-
-        Parameters
-        ----------
-        key : slice or time
-            Positions, ``ahead[:6]``; times, ``ahead["2027-03":"2027-06"]``, the end included; or
-            one time or period, ``ahead["2027"]``, which may hold several steps.
-
-        Returns
-        -------
-        Forecast
-
-        Raises
-        ------
-        TypeError
-            If the key is a number, which could be a position or a time.
-        KeyError
-            If there is no such step, or the key turns their order around.
-        """
-        part = positions(self._index, key)
-        return self if part == slice(0, len(self), 1) else self._each(part)
-
-    __iter__ = None  # or Python, and numpy with it, would go through positions
-
-    # A Series or an array on the left leaves the operation to this class, which refuses it.
-    __array_ufunc__ = None
-    __pandas_priority__ = 10_000
-
-    def __add__(self, other: float) -> Self:
-        return self._each(slice(0, len(self)), shift=_number(other))
-
-    def __sub__(self, other: float) -> Self:
-        return self + -_number(other)
-
-    def __rsub__(self, other: float) -> Self:
-        return -self + other
-
-    def __mul__(self, other: float) -> Self:
-        factor = _number(other)
-        if factor == 0:
-            raise ValueError(
-                "a forecast must be multiplied by a number other than 0; got 0. The product would "
-                "be certain."
-            )
-        return self._each(slice(0, len(self)), factor)
-
-    def __truediv__(self, other: float) -> Self:
-        divisor = _number(other)
-        if divisor == 0:
-            raise ZeroDivisionError("a forecast must be divided by a number other than 0; got 0.")
-        return self * (1.0 / divisor)
-
-    __radd__, __rmul__ = __add__, __mul__
 
     def aggregate(self, how: str | ArrayLike = "sum", freq: str | None = None) -> Self:
         """Return the forecast of a sum, mean or weighted sum of the steps.
@@ -220,18 +142,3 @@ class Mapped(Rescaled):
             paths=self._mapped_paths(matrix),
             mixture=None if self._mixture is None else self._mixture.mapped(matrix),
         )
-
-
-def _number(value: object) -> float:
-    """A finite number, or an error."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(
-            f"a forecast must be combined with a number; got {type(value).__name__}. For sums of "
-            "its steps call `aggregate`; forecasts of different series have no joint distribution."
-        )
-    number = float(value)
-    if not np.isfinite(number):
-        raise ValueError(
-            f"a forecast must be combined with a finite number; got {number}. Leave it out."
-        )
-    return number

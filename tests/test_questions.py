@@ -504,7 +504,7 @@ def test_members_of_a_combination_have_its_weights():
     ahead = Combination(members, weights=[3, 1]).fit(y).forecast(4)
     first, second = ahead.members
     assert first.model == Forecaster(lags=2).fit(y).forecast(1).model
-    assert second.model == "member 2"
+    assert second.model == "SeasonalNaive(seasonal_period=1)"
     np.testing.assert_allclose([first.weight, second.weight], [[0.75] * 4, [0.25] * 4])
 
 

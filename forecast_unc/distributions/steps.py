@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -145,9 +146,10 @@ class Steps:
 
     @property
     def model(self) -> str | None:
-        """The model that made it, as text; None of an average, or if no model of this package did.
+        """The model that made it, as text: that of ``models_`` of the forecaster.
 
-        It is that of ``models_`` of the forecaster.
+        None of an average, or if no model of this package did; among the members of a `Combination`
+        such a forecast has the name of its forecaster.
         """
         return self._model
 
@@ -195,6 +197,14 @@ class Steps:
         self._averaged: tuple[tuple[Self, Array], ...] = ()
         self._before: Self | None = None
         return self
+
+    def _named(self, model: str) -> Self:
+        """It with the name of a model, if it has none."""
+        if self._model is not None:
+            return self
+        named = copy.copy(self)
+        named._model = model
+        return named
 
     def _spread(self) -> tuple[Array, Array]:
         """Median and half the distance of the quantiles at z = -1 and 1, (h,); std if normal."""

@@ -217,7 +217,8 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
 
         def asks(**options: Any) -> list[Ask]:
             def ask(member: Member, first: int) -> Forecast:
-                return member.forecast(first, **_first_steps(given, first, steps), **options)
+                cut = _first_steps(given, first, steps)
+                return member.forecast(first, **cut, **options)._named(repr(member))
 
             return [partial(ask, member) for member in self.forecasters_]
 

@@ -1,4 +1,4 @@
-"""What is asked of a forecast: quantiles, intervals, paths."""
+"""What is asked of a forecast: probabilities, quantiles, intervals, paths."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from forecast_unc.distributions.joint_scores import reach_of_all
 
 
 class Questions(Conditioned):
-    """Steps with quantiles, intervals and paths."""
+    """Steps with probabilities, quantiles, intervals and paths."""
 
     __slots__ = ()
 
@@ -38,8 +38,7 @@ class Questions(Conditioned):
             Columns ``lower`` and ``upper``, in units of y. The coverage is that of each step by
             itself: a whole path lies within all of them with a smaller probability, over 24 steps
             within those of 95 % with some 60 % (35 to 79 % on the bundled series);
-            :meth:`simultaneous_interval` holds the path. As
-            much probability lies below as above.
+            :meth:`simultaneous_interval` holds the path. As much probability lies below as above.
 
         Raises
         ------
@@ -78,7 +77,7 @@ class Questions(Conditioned):
 
         Notes
         -----
-        Quasi-Monte Carlo over 8192 fixed points: no seed, and over 24 steps right to .0005 in the
+        Quasi-Monte Carlo over 8192 fixed points: no seed, and over 24 steps right to .001 in the
         probability. That is the probability under the joint distribution of :meth:`sample` without
         :attr:`paths`; with a bound within reach it is larger, as no path is below.
 

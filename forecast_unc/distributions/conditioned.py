@@ -9,6 +9,7 @@ import pandas as pd
 
 from forecast_unc.distributions.aggregated import Aggregated
 from forecast_unc.distributions.checked import check_positive
+from forecast_unc.distributions.mirrored import Mirrored
 from forecast_unc.distributions.steps import time_label
 from forecast_unc.series.values import numeric_values
 
@@ -66,6 +67,8 @@ class Conditioned(Aggregated):
             )
         if not at.size:
             return self
+        if isinstance(self._marginals, Mirrored):
+            return -(-self).condition(-observed)
         cor = self._cor[np.ix_(at, at)]
         eigenvalues = np.linalg.eigvalsh(cor)
         # Beyond 1e12 the coefficients would keep fewer than four digits.

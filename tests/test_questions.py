@@ -111,7 +111,7 @@ def test_cdf_takes_a_level_for_each_step(forecast):
 
 
 def test_probabilities_are_shares_of_paths(forecast):
-    n = 40_000
+    n = 20_000
     paths = forecast.sample(n, random_state=3)
     for lower, upper in ((1.0, None), (None, 1.0), (1.2, 2.4), (-1.0, None), (-2.0, -1.0)):
         inside = (paths > (-np.inf if lower is None else lower)) & (
@@ -214,7 +214,7 @@ def test_correlations_of_low_rank_have_a_reach(rng):
 
 
 def test_the_band_holds_whole_paths(kind, forecast):
-    n = 40_000
+    n = 20_000
     band = forecast.simultaneous_interval(0.9)
     inside = share_inside(forecast.sample(n, random_state=5), band)
     if kind in ATOMS:  # no path is beyond the bound
@@ -254,7 +254,7 @@ def test_extremes_of_equicorrelated_steps_are_their_integral(how):
 
 
 def test_extremes_are_those_of_paths(forecast):
-    n = 40_000
+    n = 20_000
     paths = forecast.sample(n, random_state=7)
     for how, values in (("max", paths.max()), ("min", paths.min())):
         found = forecast.aggregate(how)

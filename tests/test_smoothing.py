@@ -242,7 +242,7 @@ def test_the_last_values_are_learned_from():
     y = seasonal(60)
     y[20] = np.nan
     model = fitted(y, max_train=40)
-    assert str(model) == "exponential smoothing, season 4, transform none, 39 values"
+    assert str(model) == "exponential smoothing, season 4, transform none, last 39 values"
     assert_allclose(model.levels, y[21:])
     assert str(fitted(y, max_train=30)).endswith("last 30 values")
     power = PowerTransform.fit(y).power
@@ -250,6 +250,25 @@ def test_the_last_values_are_learned_from():
     assert found == (
         f"exponential smoothing, season 4, transform boxcox of power {power:.3g}, 59 values"
     )
+
+
+def test_more_gaps_than_it_can_hold_shorten_the_window():
+    """60 of the last 121 values are missing, and one more before them."""
+    y = seasonal(200, missing=range(78, 200, 2))
+    model = fitted(y)
+    assert_allclose(model.levels, y[79:])
+    assert str(model).endswith("last 61 values, before which too many are missing")
+    moved = fitted(y[:60]).at(history(y))
+    assert_allclose(moved.levels, y[79:])
+    long = fitted(seasonal(200, missing=range(1, 100)), max_train=100)
+    assert str(long).endswith("none, last 100 values")  # no gap among them
+
+
+def test_a_series_of_many_gaps_is_forecast_by_smoothing_alone():
+    y = pd.Series(seasonal(400, missing=[t for t in range(400) if t % 3]))
+    model = Forecaster(seasonal_period=None).fit(y)
+    assert {type(one) for one in model.models_} == {SmoothingModel}
+    assert np.isfinite(model.forecast(3).interval(0.9)).all(axis=None)
 
 
 def test_origins_count_from_the_start_of_the_history():
@@ -327,8 +346,8 @@ def test_a_gap_at_the_end_widens_the_bands():
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (seasonal(7), "y must have at least 8 observed values .* season 4; got 7"),
-        (seasonal(200, missing=range(1, 62)), "at most 60 missing values .* got 61"),
+        (seasonal(7), "y must have at least 8 observed values .* season 4, .* got 7"),
+        (seasonal(80, missing=range(5, 73)), "8 observed .* 60 missing between them .* got 7"),
     ],
 )
 def test_what_it_cannot_learn_from(y, message):

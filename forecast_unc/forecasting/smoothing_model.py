@@ -38,7 +38,7 @@ class SmoothingSpecification:
     transform : {None, "log", "sqrt", "boxcox"}
         Nonlinear transform of the values.
     max_train : int
-        The most values, the last ones.
+        The most values, the last ones; fewer where more than 60 of them are missing.
     why : str
         The reason for it, a few words.
     origin : float, default=0.0
@@ -74,7 +74,8 @@ class SmoothingModel:
     smoothing : Smoothing
         The parameters, and what is known of them.
     levels : ndarray of shape (n_rows,)
-        The last values of the history, transformed; the first is observed.
+        The last values of the history, transformed; the first is observed, and no more than 60 are
+        missing.
     """
 
     specification: SmoothingSpecification
@@ -101,8 +102,8 @@ class SmoothingModel:
         Raises
         ------
         ValueError
-            If the series is too short, holds too many missing values or measurement errors, or
-            cannot be transformed.
+            If the series is too short, holds hardly anything but missing values or has measurement
+            errors, or cannot be transformed.
         """
         transform = fitted_transform(specification.transform, specification.origin, history)
         levels = _levels(specification, transform, history)
@@ -194,10 +195,13 @@ class SmoothingModel:
             return self.smoothing.rolling(self.levels, [o - skipped for o in origins], steps)
 
     def __str__(self) -> str:
-        last = "last " if self.n_rows == self.specification.max_train else ""
-        observed = int((~np.isnan(self.levels)).sum())
+        known = ~np.isnan(self.history.y)
+        n, first = len(known), len(known) - self.n_rows
+        last = "last " if known[:first].any() else ""
+        shorter = known[max(n - self.specification.max_train, 0) : first].any()
+        why = ", before which too many are missing" if shorter else ""
         power = self.transform.power if self.specification.transform == "boxcox" else None
-        return f"{self.specification.described(power)}, {last}{observed} values"
+        return f"{self.specification.described(power)}, {last}{known[first:].sum()} values{why}"
 
     @property
     def n_rows(self) -> int:
@@ -243,25 +247,20 @@ class SmoothingModel:
 def _levels(
     specification: SmoothingSpecification, transform: PowerTransform, history: History
 ) -> Array:
-    """The last values of a history, transformed, from the first that was observed; checked."""
+    """The last values of a history, transformed, from one that was observed; checked."""
     if history.stds.any():
         raise ValueError(
             "y_std must be None for exponential smoothing, which knows no errors of measurement; "
             "got some. Give lags of your own."
         )
     values = history.y[-specification.max_train :]
-    known = np.flatnonzero(~np.isnan(values))
+    missing_after = np.cumsum(np.isnan(values[::-1]))[::-1]
+    known = np.flatnonzero(~np.isnan(values) & (missing_after <= _MOST_MISSING))
     least = specification.period + _LEAST_VALUES
     if len(known) < least:
         raise ValueError(
             f"y must have at least {least} observed values for exponential smoothing with season "
-            f"{specification.period}; got {len(known)}. Give more data."
+            f"{specification.period}, the last ones with {_MOST_MISSING} missing between them at "
+            f"most; got {len(known)}. Give more data."
         )
-    values = values[known[0] :]
-    missing = int(np.isnan(values).sum())
-    if missing > _MOST_MISSING:
-        raise ValueError(
-            f"y must have at most {_MOST_MISSING} missing values for exponential smoothing; got "
-            f"{missing}. Give lags of your own."
-        )
-    return transform.forward(values)
+    return transform.forward(values[known[0] :])

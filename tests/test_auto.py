@@ -573,8 +573,9 @@ def test_missing_values():
     y.iloc[-2:] = np.nan
     assert model.apply(y).forecast(3).std.iloc[0] > ahead.std.iloc[0]
     every_other = series(200).where(np.arange(200) % 2 == 0)
+    assert all(isinstance(one, SmoothingModel) for one in Forecaster().fit(every_other).models_)
     with pytest.raises(ValueError, match="y must leave at least 3 complete training rows"):
-        Forecaster().fit(every_other)
+        Forecaster(differences=1).fit(every_other)  # nor is there exponential smoothing
 
 
 def test_errors_of_measurement_pass_the_logarithm():
@@ -734,6 +735,20 @@ def test_gaps_that_recur_leave_the_lags_that_they_can():
     model = Forecaster().fit(y)
     assert max(max(lags) for lags in parts(on_lags(model), "lags")) <= 4
     assert np.isfinite(model.forecast(3).std).all()
+
+
+@pytest.mark.parametrize("gaps", [[], range(0, 120, 9)])
+def test_no_model_is_there_twice(gaps):
+    """Of 76 days, or 120 with gaps, fewer rows are left than a window holds."""
+    y = series(120 if gaps else 76)
+    y.iloc[list(gaps)] = np.nan
+    model = Forecaster(seasonal_period=7).fit(y)
+    lines = [line for line in model.choices_ if line.startswith("weight")]
+    kinds = [line.replace("last ", "").split(" rows:")[0] for line in lines]
+    assert len(set(kinds)) == len(kinds) > 5
+    twice = [line for line in lines if line.endswith("for two windows of the same rows")]
+    assert twice
+    assert all(line.startswith("weight 2 / width") for line in twice)
 
 
 def test_the_tail_of_a_logarithm_does_not_run_away():

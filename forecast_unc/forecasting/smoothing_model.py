@@ -43,6 +43,8 @@ class SmoothingSpecification:
         The reason for it, a few words.
     origin : float, default=0.0
         What the transform measures values from.
+    weight : float, default=1.0
+        Of its forecast in an average, beside the others' and before the widths are known.
     """
 
     period: int
@@ -50,6 +52,7 @@ class SmoothingSpecification:
     max_train: int
     why: str
     origin: float = 0.0
+    weight: float = 1.0
 
     def described(self, power: float | None = None) -> str:
         """The specification as text, with the power of its Box-Cox transform once it is known."""

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from forecast_unc import Forecaster
+from forecast_unc import Forecaster, GPRegressor
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.rolling import rolling_forecasts, rolling_origins
@@ -385,8 +385,32 @@ def test_the_automatic_choice_has_it_where_nothing_forbids_it():
 
     assert kinds().count("SmoothingModel") == 2  # with and without a logarithm
     assert kinds(transform=None).count("SmoothingModel") == 1
-    for given in ({"differences": 1}, {"calendar": None}, {"prior_mean": "last"}, {"lags": 4}):
-        assert "SmoothingModel" not in kinds(**given)
+    assert "SmoothingModel" not in kinds(lags=4)
+
+
+@pytest.mark.parametrize(
+    ("given", "data", "why"),
+    [
+        ({"differences": 1}, (), "differences was given"),
+        ({"calendar": None, "prior_mean": "last"}, (), "prior_mean was given, calendar was given"),
+        ({"regressor": GPRegressor()}, (), "regressor was given"),
+        ({"noise": "observation", "transform": None}, (), "noise was given"),
+        ({"seasonal_period": (4, 8)}, (), "there are several seasons"),
+        ({}, ("exog",), "exog was given"),
+        ({}, ("y_std",), "y_std was given"),
+        ({"lags": 4, "differences": 1}, (), None),
+        ({"transform": "log", "lower": 0.0}, (), None),
+    ],
+)
+def test_choices_say_why_there_is_none(given, data, why):
+    y = pd.Series(seasonal(60), pd.period_range("2000Q1", periods=60, freq="Q"))
+    exog = pd.DataFrame({"x": np.arange(60.0)}, y.index) if "exog" in data else None
+    y_std = pd.Series(0.1, y.index) if "y_std" in data else None
+    model = Forecaster(**given).fit(y, exog, y_std)
+    found = [line for line in model.choices_ if line.startswith("no exponential smoothing")]
+    assert found == ([] if why is None else [f"no exponential smoothing: {why}"])
+    if why:
+        assert "SmoothingModel" not in [type(one).__name__ for one in model.models_]
 
 
 def test_it_is_saved_and_copied_with_the_rest(tmp_path):

@@ -25,7 +25,7 @@ from forecast_unc.forecasting.noises import Noise
 from forecast_unc.forecasting.persistence import save_model
 from forecast_unc.forecasting.pooled_prior import PooledPrior
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method, Propagation
-from forecast_unc.forecasting.resolution import resolve
+from forecast_unc.forecasting.resolution import resolve, unsmoothed
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.series.calendar import Calendar, seasonal_periods
 from forecast_unc.series.history import History
@@ -437,6 +437,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             lines.append(f"weight {label}: {model}: {model.specification.why}")
             if isinstance(model, FittedModel) and self.noise != "process":
                 lines.append(f"noise {model.noise}")
+        why = unsmoothed(self._arguments(), ensemble.history, ensemble.periods)
+        if is_auto(self.lags) and why:
+            lines.append(f"no exponential smoothing: {', '.join(why)}")
         return [
             *lines,
             *(f"refused: {one.specification.described()}; {one.reason}" for one in self.refused_),

@@ -133,15 +133,12 @@ def _smoothing(
     weight: float,
 ) -> tuple[SmoothingSpecification, ...]:
     """Exponential smoothing, where nothing was given that it cannot have."""
-    own = arguments.regressor is None and arguments.noise == "process"
-    names = ("differences", "prior_mean", "calendar")
-    free = own and all(is_auto(getattr(arguments, name)) for name in names)
-    if not free or history.exog.shape[1] or history.stds.any():
+    if unsmoothed(arguments, history, periods):
         return ()
     found = smoothed(history.y - origin, periods)
     given = arguments.transform
     if given != "auto":
-        found = (found[0]._replace(transform=given),) if found else ()
+        found = (found[0]._replace(transform=given),)
     most = np.inf if arguments.max_train is None else arguments.max_train
     return tuple(
         SmoothingSpecification(
@@ -149,6 +146,35 @@ def _smoothing(
         )
         for one in found
     )
+
+
+def unsmoothed(arguments: Arguments, history: History, periods: tuple[int, ...]) -> list[str]:
+    """Why a series whose lags are chosen here has no exponential smoothing.
+
+    Parameters
+    ----------
+    arguments : Arguments
+        Checked ones.
+    history : History
+        The series.
+    periods : tuple of int
+        Its seasonal periods.
+
+    Returns
+    -------
+    list of str
+        What it cannot have; empty where it has one.
+    """
+    names = ("differences", "prior_mean", "calendar")
+    given = {
+        **{name: not is_auto(getattr(arguments, name)) for name in names},
+        "regressor": arguments.regressor is not None,
+        "noise": arguments.noise != "process",
+        "exog": history.exog.shape[1] > 0,
+        "y_std": bool(history.stds.any()),
+    }
+    several = ["there are several seasons"] if len(periods) > 1 else []
+    return [f"{name} was given" for name, is_given in given.items() if is_given] + several
 
 
 def check_above(history: History, lower: float) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from forecast_unc._checks import check_whole
+from forecast_unc._checks import check_steps, check_whole
 from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
@@ -371,7 +371,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             If an argument is not what it must be, or a variance is not positive.
         """
         ensemble = self._ensemble()
-        check_whole("steps", steps, 1, "1 is the next value.")
+        check_steps(steps)
         check_whole("n_samples", n_samples, 2, "1000 is a good start.")
         if not isinstance(path_consistent, (bool, np.bool_)):
             raise ValueError(
@@ -437,9 +437,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             lines.append(f"weight {label}: {model}: {model.specification.why}")
             if isinstance(model, FittedModel) and self.noise != "process":
                 lines.append(f"noise {model.noise}")
-        why = unsmoothed(self._arguments(), ensemble.history, ensemble.periods)
-        if is_auto(self.lags) and why:
-            lines.append(f"no exponential smoothing: {', '.join(why)}")
+        without = unsmoothed(self._arguments(), ensemble.history, ensemble.periods)
+        if is_auto(self.lags) and without:
+            lines.append(f"no exponential smoothing: {', '.join(without)}")
         return [
             *lines,
             *(f"refused: {one.specification.described()}; {one.reason}" for one in self.refused_),

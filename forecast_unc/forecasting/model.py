@@ -36,6 +36,8 @@ from forecast_unc.regression.regressor import KernelRegressor
 from forecast_unc.series.calendar import calendar_inputs
 from forecast_unc.series.history import Ahead, History
 
+# Levels whose range or changes are a smaller share of their size are all the same.
+_ROUNDOFF = 1e-12
 # Least paths of the check that "auto" goes by.
 _CHECK_SAMPLES = 500
 
@@ -433,7 +435,7 @@ def _standardized(
     transform = fitted_transform(specification.transform, specification.origin, history)
     past = _past(specification, transform, history)
     differencing = Differencing.fit(past.levels, specification.differences)
-    if differencing.scale <= 1e-12 * np.nanmax(np.abs(past.levels)):
+    if differencing.scale <= _ROUNDOFF * np.nanmax(np.abs(past.levels)):
         raise ValueError(
             "differences must leave some variation; got a constant series after differencing "
             f"at lags {specification.differences}. Take fewer differences."
@@ -501,7 +503,15 @@ def fitted_transform(kind: str | None, origin: float, history: History) -> Power
     powers = {None: None, "log": 0.0, "sqrt": 0.5, "boxcox": 1.0}
     transform = PowerTransform(powers[kind], origin)
     transform.check(history.y, history.time)
-    return PowerTransform.fit(history.y, origin) if kind == "boxcox" else transform
+    if kind == "boxcox":
+        transform = PowerTransform.fit(history.y, origin)
+    levels = transform.forward(history.y)
+    if np.nanmax(levels) - np.nanmin(levels) <= _ROUNDOFF * np.nanmax(np.abs(levels)):
+        raise ValueError(
+            f"y must be larger for a {kind} transform, after which all its values are the same to "
+            f"12 digits; got {np.nanmax(history.y):g} at most. Multiply the series by a constant."
+        )
+    return transform
 
 
 def _past(specification: Specification, transform: PowerTransform, history: History) -> Past:

@@ -234,17 +234,7 @@ class FittedModel:
         else:
             with blas_threads(self.n_rows):
                 joint = propagate(self.one_step, self.past, future, method)
-        forecast = Forecast(
-            ahead.index,
-            joint.mean,
-            joint.cov,
-            parts=joint.parts,
-            name=self.history.name,
-            transform=None if self.transform.power is None else self.transform,
-            paths=None if joint.paths is None else self._paths(joint.paths),
-            mixture=joint.mixture,
-        )
-        return forecast._made(method.propagation, ModelPaths(self, ahead))
+        return forecast_of(self, ahead, joint, method.propagation)
 
     def future(self, ahead: Ahead) -> Future:
         """Regressors and inputs from the calendar of the steps."""
@@ -268,19 +258,6 @@ class FittedModel:
         with blas_threads(self.n_rows):
             paths = sample_paths(self.one_step, self.past, future, method)
         return self.transform.inverse(paths)
-
-    def _paths(self, levels: Array) -> Array:
-        """Sample paths (h, n) in units of y; an error if one is beyond a float."""
-        paths = self.transform.inverse(levels)
-        wrong = ~np.isfinite(paths).all(axis=1)
-        if wrong.any():
-            step = int(wrong.argmax()) + 1
-            raise Diverged(
-                f"paths must be finite in units of y; got inf at step {step}. The transformed "
-                "forecast diverges: ask for fewer steps, or use no transform.",
-                step=step,
-            )
-        return paths
 
     def __str__(self) -> str:
         last = "last " if self.n_rows == self.specification.max_train else ""
@@ -347,6 +324,16 @@ class FittedModel:
 class Sampled(Protocol):
     """A model that sample paths can be drawn of."""
 
+    @property
+    def history(self) -> History:
+        """The series up to the origin."""
+        ...
+
+    @property
+    def transform(self) -> PowerTransform:
+        """The nonlinear transform from values to levels."""
+        ...
+
     def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) in units of y."""
         ...
@@ -370,6 +357,56 @@ class ModelPaths:
     def __call__(self, n_samples: int, random_state: RandomState) -> Array:
         """Paths (n_samples, h); see `FittedModel.sample_paths`."""
         return self.model.sample_paths(self.ahead, n_samples, random_state)
+
+
+def forecast_of(model: Sampled, ahead: Ahead, joint: Joint, propagation: str) -> Forecast:
+    """The forecast of a model whose levels have this joint distribution.
+
+    Parameters
+    ----------
+    model : Sampled
+        Where it starts.
+    ahead : Ahead
+        The steps.
+    joint : Joint
+        Of the levels.
+    propagation : str
+        How it was made.
+
+    Returns
+    -------
+    Forecast
+
+    Raises
+    ------
+    Diverged
+        If it is beyond a float in units of the series.
+    """
+    forecast = Forecast(
+        ahead.index,
+        joint.mean,
+        joint.cov,
+        parts=joint.parts,
+        name=model.history.name,
+        transform=None if model.transform.power is None else model.transform,
+        paths=None if joint.paths is None else _in_units(joint.paths, model.transform),
+        mixture=joint.mixture,
+    )
+    return forecast._made(propagation, ModelPaths(model, ahead))
+
+
+def _in_units(levels: Array, transform: PowerTransform) -> Array:
+    """Sample paths (h, n) in units of y; an error if one is beyond a float."""
+    paths = transform.inverse(levels)
+    wrong = ~np.isfinite(paths).all(axis=1)
+    if wrong.any():
+        step = int(wrong.argmax()) + 1
+        raise Diverged(
+            f"paths must be finite in units of y; got inf at step {step}. The transformed "
+            "forecast diverges: ask for fewer steps, or use no transform.",
+            step=step,
+        )
+    return paths
 
 
 def prepared(models: Sequence[FittedModel], aheads: Sequence[Ahead]) -> list[FittedModel]:

@@ -15,7 +15,7 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.embedding import interpolated
-from forecast_unc.forecasting.model import ModelPaths, fitted_transform
+from forecast_unc.forecasting.model import fitted_transform, forecast_of
 from forecast_unc.forecasting.propagation import Joint
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.smoothing import Smoothing
@@ -148,7 +148,9 @@ class SmoothingModel:
         method : Method, optional
             How uncertainty is propagated. The model is linear: all methods have the same moments
             but "naive", whose steps are each as uncertain as the first, and "monte_carlo", which
-            has those of sample paths.
+            has those of sample paths. Without `path_consistent` the level, trend and season at the
+            origin and the parameters, which are what is not known here of the function, are drawn
+            afresh at each step.
 
         Returns
         -------
@@ -156,24 +158,18 @@ class SmoothingModel:
         """
         method = Method() if method is None else method
         propagation = "exact" if method.propagation == "auto" else method.propagation
-        joint, paths = self._joint(len(ahead.index)), None
-        mean, cov, parts = joint.mean, joint.cov, joint.parts
+        steps, one_function = len(ahead.index), method.path_consistent
+        joint = self._joint(steps, one_function)
         if propagation == "monte_carlo":
-            paths = self._sample(len(ahead.index), method.n_samples, method.random_state).T
+            draws = method.n_samples, method.random_state
+            paths = self._sample(steps, *draws, path_consistent=one_function).T
             mean, cov = paths.mean(axis=1), np.atleast_2d(np.cov(paths))
-        elif propagation == "naive" and parts is not None:
-            cov = np.diag(np.minimum(cov[0, 0], np.diag(cov)))
-            parts = {"noise": parts["noise"], "function_shared": cov - parts["noise"]}
-        forecast = Forecast(
-            ahead.index,
-            mean,
-            cov,
-            parts=parts,
-            name=self.history.name,
-            transform=None if self.transform.power is None else self.transform,
-            paths=None if paths is None else self.transform.inverse(paths),
-        )
-        return forecast._made(propagation, ModelPaths(self, ahead))
+            joint = joint._replace(mean=mean, cov=cov, paths=paths)
+        elif propagation == "naive" and joint.parts is not None:
+            noise = joint.parts["noise"]
+            cov = np.diag(np.minimum(joint.cov[0, 0], np.diag(joint.cov)))
+            joint = joint._replace(cov=cov, parts={"noise": noise, "function_own": cov - noise})
+        return forecast_of(self, ahead, joint, propagation)
 
     def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) in units of y."""
@@ -231,20 +227,29 @@ class SmoothingModel:
         return {"noise_std_": std, "nodes_": self.smoothing.weights.tolist()}
 
     @cached_property
-    def _joints(self) -> dict[int, Joint]:
+    def _joints(self) -> dict[tuple[int, bool], Joint]:
         return {}
 
-    def _joint(self, steps: int) -> Joint:
+    def _joint(self, steps: int, path_consistent: bool) -> Joint:
         """The joint of so many steps, made once."""
-        if steps not in self._joints:
+        key = steps, path_consistent
+        if key not in self._joints:
             with blas_threads(0):
-                self._joints[steps] = self.smoothing.forecast(self.levels, steps)
-        return self._joints[steps]
+                self._joints[key] = self.smoothing.forecast(self.levels, steps, path_consistent)
+        return self._joints[key]
 
-    def _sample(self, steps: int, n_samples: int, random_state: RandomState) -> Array:
+    def _sample(
+        self,
+        steps: int,
+        n_samples: int,
+        random_state: RandomState,
+        path_consistent: bool = True,
+    ) -> Array:
         """Sample paths (n_samples, h) of levels."""
         with blas_threads(0):
-            return self.smoothing.sample(self.levels, steps, n_samples, random_state)
+            return self.smoothing.sample(
+                self.levels, steps, n_samples, random_state, path_consistent
+            )
 
 
 def _levels(

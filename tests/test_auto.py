@@ -111,6 +111,11 @@ def test_the_members_can_be_fitted_by_hand(y):
     same(model.forecast(6), expected.forecast)
 
 
+def test_a_series_without_origins_inside_has_the_usual_calibration():
+    lines = Forecaster().fit(series(6, "YS")).choices_
+    assert "bands: calibrated, as usual for series as short as this" in lines
+
+
 def test_choices_are_sentences():
     """The only test of their words: the others are of what they are made of."""
     y = monthly()

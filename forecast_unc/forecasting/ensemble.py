@@ -172,7 +172,9 @@ class Ensemble:
         if not self.calibrate:
             return []
         kind = "conformal" if self.calibrate == "conformal" else "calibrated"
-        return [f"bands: {kind}, by errors from up to {len(rolling_origins(self.trained))} origins"]
+        origins = len(rolling_origins(self.trained))
+        by = f"by errors from up to {origins} origins"
+        return [f"bands: {kind}, {by if origins else 'as usual for series as short as this'}"]
 
     def _from_known(
         self, averaged: Averaged, trained: tuple[Member, ...], ahead: Ahead

@@ -107,9 +107,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     outliers : {"mask", "keep"}, default="mask"
         What becomes of gross outliers, isolated values far from what those before and after them
         say, the season considered: "mask" takes them for missing, and `choices_` names them. A last
-        value has to be farther out, as a new level may begin with it. What recurs (three values and
-        more than one in a hundred) is none, nor what a holiday or a rare value of a regressor may
-        explain, nor anything in fewer than 12 values. "keep" takes all as they are.
+        value has to be farther out, as a new level may begin with it. What recurs is none: more
+        than three values and more than one in a hundred (of fewer than 60 more than one, and more
+        than one in twenty). Nor is what a holiday or a rare value of a regressor may explain, nor
+        anything in fewer than 12 values. "keep" takes all as they are.
     prior : PooledPrior, optional
         Prior of the default regressors, learned from other series of the same kind by
         `learn_prior`. Specifications that it has not seen keep their own.

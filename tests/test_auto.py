@@ -159,10 +159,12 @@ def test_summary_lists_choices_and_what_was_learned(fitted):
     lines = fitted.summary().splitlines()
     assert lines[:8] == fitted.choices_
     assert len(lines) == 14
-    noise = fitted.models_[3].regressor.noise_std_
+    model = fitted.models_[3]
+    noise = model.regressor.noise_std_ * model.unit
     assert lines[11].startswith(f"model 4: noise std {noise:.4g}, log evidence ")
     smooth = fitted.models_[5].smoothing
     noise = np.sqrt(smooth.weights @ smooth.variance)  # of a mixture of equal means
+    noise *= fitted.models_[5].unit
     assert lines[-1] == (
         f"model 6: noise std {noise:.4g}, hyper-parameters integrated over "
         f"{len(smooth.weights)} nodes"
@@ -171,6 +173,20 @@ def test_summary_lists_choices_and_what_was_learned(fitted):
     assert one.summary().splitlines()[:2] == one.choices_
     assert "model 1: noise std" in one.summary()
     assert "BayesianRidge()" in Forecaster(BayesianRidge(), lags=2).fit(monthly()).summary()
+
+
+def test_noises_are_in_units_of_the_series():
+    """Relative noise of .1 about a level of 200; that of a logarithm is .1 itself."""
+    rng = np.random.default_rng(0)
+    y = pd.Series(200 * np.exp(0.1 * rng.standard_normal(200)))
+    model = Forecaster().fit(y)
+    assert {one.specification.transform for one in model.models_} == {None, "log"}
+    stds = re.findall("noise std ([^,]*),", model.summary())
+    assert len(stds) == len(model.models_)
+    np.testing.assert_allclose([float(std) for std in stds], 20.0, rtol=0.25)
+    ten = Forecaster(lags=2, transform="log").fit(10 * y).models_[0]
+    one = Forecaster(lags=2, transform="log").fit(y).models_[0]
+    assert ten.unit == pytest.approx(10 * one.unit, rel=1e-6)
 
 
 def test_lags_of_ones_own_keep_the_plain_choice():

@@ -121,10 +121,13 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     ----------
     choices_ : list of str
         What was chosen and why, a line each.
-    models_ : tuple of FittedModel
-        The fitted models: each with its ``specification`` (lags, differences, ...), ``regressor``,
-        ``transform`` (the nonlinear one), ``differencing`` (differences, shift and scale) and
-        ``n_rows``. A regressor of scikit-learn is the ``estimator_`` of its ``regressor``.
+    models_ : tuple of FittedModel or SmoothingModel
+        The fitted models: each with its ``specification``, ``transform`` (the nonlinear one),
+        ``unit`` (of what it learned, in units of y) and ``n_rows``. One on lagged values, whose
+        specification has ``lags`` and ``differences``, also has its ``regressor`` and
+        ``differencing`` (differences, shift and scale); a regressor of scikit-learn is the
+        ``estimator_`` of that ``regressor``. Exponential smoothing, whose specification has a
+        ``period``, has none of these but ``smoothing``: its nodes and their weights.
     weights_ : ndarray of shape (k,)
         Their weights before the widths of a forecast are known; they add up to 1.
     refused_ : tuple of Refusal
@@ -453,7 +456,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         -------
         str
             The choices, and noise, evidence and convergence of each fitted model, in the order of
-            the choices.
+            the choices. Stds are in units of the series, of a transformed one where it is at its
+            median. Evidences are of each model's own rows and scale: they do not compare models.
         """
         lines = self.choices_
         words = {
@@ -464,6 +468,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         }
         for number, model in enumerate(self.models_, start=1):
             learned, regressor = model.learned(), getattr(model, "regressor", None)
+            learned = {
+                key: value * model.unit if key.endswith("_std_") else value
+                for key, value in learned.items()
+            }
             parts = [f"{words[key]} {value:.4g}" for key, value in learned.items() if key in words]
             if isinstance(regressor, ReducedRankGPRegressor):
                 searched = regressor.n_searched(model.n_rows)

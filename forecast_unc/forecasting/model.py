@@ -265,6 +265,11 @@ class FittedModel:
         return f"{self.specification.described(power)}, {last}{self.n_rows} rows"
 
     @property
+    def unit(self) -> float:
+        """Units of y in one of the stds of the regressor, at the median of the series."""
+        return self.differencing.scale * slope_at_median(self.transform, self.past.levels)
+
+    @property
     def depth(self) -> int:
         """Values that a step looks back."""
         return self.one_step.depth
@@ -549,6 +554,11 @@ def fitted_transform(kind: str | None, origin: float, history: History) -> Power
             f"12 digits; got {np.nanmax(history.y):g} at most. Multiply the series by a constant."
         )
     return transform
+
+
+def slope_at_median(transform: PowerTransform, levels: Array) -> float:
+    """Slope of the series in its levels where it is at its median."""
+    return float(transform.slope(np.nanmedian(levels)))
 
 
 def _past(specification: Specification, transform: PowerTransform, history: History) -> Past:

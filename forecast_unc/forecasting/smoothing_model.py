@@ -15,7 +15,7 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.embedding import interpolated
-from forecast_unc.forecasting.model import fitted_transform, forecast_of
+from forecast_unc.forecasting.model import fitted_transform, forecast_of, slope_at_median
 from forecast_unc.forecasting.propagation import Joint
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.smoothing import Smoothing
@@ -206,6 +206,11 @@ class SmoothingModel:
     def n_rows(self) -> int:
         """Values that it rests on."""
         return len(self.levels)
+
+    @property
+    def unit(self) -> float:
+        """Units of y in one of what was learned, at the median of the series."""
+        return slope_at_median(self.transform, self.levels)
 
     @property
     def depth(self) -> int:

@@ -17,7 +17,8 @@ from scipy.special import log_ndtr
 
 from forecast_unc._typing import Array
 
-_SWEEPS, _TOLERANCE = 200, 1e-10
+# Sweeps at most, and what precisions (in units of 1 + themselves) change by in the last one.
+_SWEEPS, _TOLERANCE = 200, 1e-9
 # Shares of the variance that a limit takes away, from next to nothing to next to all of it: beyond
 # them they would be roundoff.
 _LEAST_SHARE, _LARGEST_SHARE = 1e-9, 1.0 - 1e-9
@@ -42,18 +43,23 @@ def as_observed(cor: Array, z: Array, limited: NDArray[np.bool_]) -> tuple[Array
         Of their errors; 0 for known scores.
     """
     observed, variance = z.copy(), np.where(limited, 1.0, 0.0)
-    for _ in range(_SWEEPS if limited.any() else 0):
-        before = variance.copy()
-        for i in np.flatnonzero(limited):
-            inverse = np.linalg.inv(cor + np.diag(variance))
+    places = np.flatnonzero(limited)
+    for _ in range(_SWEEPS if len(places) else 0):
+        before = variance[places]
+        inverse = np.linalg.inv(cor + np.diag(variance))
+        for i in places:
             # mean and variance of z_i given the others
             mean = observed[i] - (inverse[i] @ observed) / inverse[i, i]
             var = 1.0 / inverse[i, i] - variance[i]
             a = (z[i] - mean) / np.sqrt(var)
             hazard = np.exp(-0.5 * a**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(a))
             share = np.clip(hazard * (hazard + a), _LEAST_SHARE, _LARGEST_SHARE)
-            variance[i] = var * (1.0 - share) / share
+            change = var * (1.0 - share) / share - variance[i]
+            variance[i] += change
             observed[i] = mean - np.sqrt(var) * hazard / share
-        if np.abs(variance - before).max() <= _TOLERANCE * variance.max():
+            column = inverse[:, i].copy()
+            inverse -= np.outer(column, column * (change / (1.0 + change * column[i])))
+        change_of_precision = np.abs(1.0 / variance[places] - 1.0 / before)
+        if (change_of_precision <= _TOLERANCE * (1.0 + 1.0 / before)).all():
             break
     return observed, variance

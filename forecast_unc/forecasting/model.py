@@ -548,7 +548,8 @@ def fitted_transform(kind: str | None, origin: float, history: History) -> Power
     if kind == "boxcox":
         transform = PowerTransform.fit(history.y, origin)
     levels = transform.forward(history.y)
-    if np.nanmax(levels) - np.nanmin(levels) <= _ROUNDOFF * np.nanmax(np.abs(levels)):
+    size, least = np.nanmax(np.abs(levels)), np.nanmin(levels)
+    if transform.power and np.nanmax(levels) - least <= _ROUNDOFF * size:
         raise ValueError(
             f"y must be larger for a {kind} transform, after which all its values are the same to "
             f"12 digits; got {np.nanmax(history.y):g} at most. Multiply the series by a constant."

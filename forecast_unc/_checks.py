@@ -7,6 +7,10 @@ from forecast_unc._typing import Array
 
 # Sums of squares of some thousand such values are finite.
 LARGEST = 1e150
+# Squares of a hundredth of it are normal floats.
+SMALLEST = 1e-150
+# The joint covariance of so many steps takes .8 GB, of which a model holds several.
+_MOST_STEPS = 10_000
 # Correlations may differ from their transpose, and their eigenvalues lie below zero, by no more:
 # a covariance written with nine digits passes, and what is neglected is a std of 1e-4 of an
 # input's own.
@@ -31,6 +35,23 @@ def check_whole(name: str, value: object, lowest: int, remedy: str) -> None:
     if not whole or value < lowest:  # type: ignore[operator]
         raise ValueError(
             f"{name} must be a whole number, at least {lowest}; got {value!r}. {remedy}"
+        )
+
+
+def check_steps(steps: object) -> None:
+    """Raise unless so many steps can be forecast together.
+
+    Parameters
+    ----------
+    steps : object
+        What came.
+    """
+    check_whole("steps", steps, 1, "1 is the next value.")
+    if steps > _MOST_STEPS:  # type: ignore[operator]
+        memory = 8e-9 * float(steps) ** 2  # type: ignore[arg-type]
+        raise ValueError(
+            f"steps must be at most {_MOST_STEPS:,}; got {steps:,}, whose joint covariance would "
+            f"take {memory:,.3g} GB. Forecast a coarser series, such as y.resample('D').mean()."
         )
 
 

@@ -113,6 +113,11 @@ def test_the_members_can_be_fitted_by_hand(y):
     same(model.forecast(6), expected.forecast)
 
 
+def test_a_series_without_origins_inside_has_the_usual_calibration():
+    lines = Forecaster().fit(series(6, "YS")).choices_
+    assert "bands: calibrated, as usual for series as short as this" in lines
+
+
 def test_choices_are_sentences():
     """The only test of their words: the others are of what they are made of."""
     y = monthly()
@@ -156,10 +161,12 @@ def test_summary_lists_choices_and_what_was_learned(fitted):
     lines = fitted.summary().splitlines()
     assert lines[:8] == fitted.choices_
     assert len(lines) == 14
-    noise = fitted.models_[3].regressor.noise_std_
+    model = fitted.models_[3]
+    noise = model.regressor.noise_std_ * model.unit
     assert lines[11].startswith(f"model 4: noise std {noise:.4g}, log evidence ")
     smooth = fitted.models_[5].smoothing
     noise = np.sqrt(smooth.weights @ smooth.variance)  # of a mixture of equal means
+    noise *= fitted.models_[5].unit
     assert lines[-1] == (
         f"model 6: noise std {noise:.4g}, hyper-parameters integrated over "
         f"{len(smooth.weights)} nodes"
@@ -168,6 +175,20 @@ def test_summary_lists_choices_and_what_was_learned(fitted):
     assert one.summary().splitlines()[:2] == one.choices_
     assert "model 1: noise std" in one.summary()
     assert "BayesianRidge()" in Forecaster(BayesianRidge(), lags=2).fit(monthly()).summary()
+
+
+def test_noises_are_in_units_of_the_series():
+    """Relative noise of .1 about a level of 200; that of a logarithm is .1 itself."""
+    rng = np.random.default_rng(0)
+    y = pd.Series(200 * np.exp(0.1 * rng.standard_normal(200)))
+    model = Forecaster().fit(y)
+    assert {one.specification.transform for one in model.models_} == {None, "log"}
+    stds = re.findall("noise std ([^,]*),", model.summary())
+    assert len(stds) == len(model.models_)
+    np.testing.assert_allclose([float(std) for std in stds], 20.0, rtol=0.25)
+    ten = Forecaster(lags=2, transform="log").fit(10 * y).models_[0]
+    one = Forecaster(lags=2, transform="log").fit(y).models_[0]
+    assert ten.unit == pytest.approx(10 * one.unit, rel=1e-6)
 
 
 def test_lags_of_ones_own_keep_the_plain_choice():
@@ -575,8 +596,9 @@ def test_missing_values():
     y.iloc[-2:] = np.nan
     assert model.apply(y).forecast(3).std.iloc[0] > ahead.std.iloc[0]
     every_other = series(200).where(np.arange(200) % 2 == 0)
+    assert all(isinstance(one, SmoothingModel) for one in Forecaster().fit(every_other).models_)
     with pytest.raises(ValueError, match="y must leave at least 3 complete training rows"):
-        Forecaster().fit(every_other)
+        Forecaster(differences=1).fit(every_other)  # nor is there exponential smoothing
 
 
 def test_errors_of_measurement_pass_the_logarithm():
@@ -736,6 +758,20 @@ def test_gaps_that_recur_leave_the_lags_that_they_can():
     model = Forecaster().fit(y)
     assert max(max(lags) for lags in parts(on_lags(model), "lags")) <= 4
     assert np.isfinite(model.forecast(3).std).all()
+
+
+@pytest.mark.parametrize("gaps", [[], range(0, 120, 9)])
+def test_no_model_is_there_twice(gaps):
+    """Of 76 days, or 120 with gaps, fewer rows are left than a window holds."""
+    y = series(120 if gaps else 76)
+    y.iloc[list(gaps)] = np.nan
+    model = Forecaster(seasonal_period=7).fit(y)
+    lines = [line for line in model.choices_ if line.startswith("weight")]
+    kinds = [line.replace("last ", "").split(" rows:")[0] for line in lines]
+    assert len(set(kinds)) == len(kinds) > 5
+    twice = [line for line in lines if line.endswith("for two windows of the same rows")]
+    assert twice
+    assert all(line.startswith("weight 2 / width") for line in twice)
 
 
 def test_the_tail_of_a_logarithm_does_not_run_away():

@@ -612,13 +612,14 @@ def test_condition_is_the_distribution_of_the_paths_nearby(forecast):
 
 def test_condition_refuses_what_the_forecast_excludes():
     nothing = pd.Series([0.0], index=INDEX[[1]])
-    for forecast in (make(LOG), make(ROOT), Forecast.average([make(LOG), make(ROOT)])):
+    for forecast in (make(LOG), Forecast.average([make(LOG), make(ROOT)])):
         with pytest.raises(
             ValueError, match=r"observed must hold values of positive density; got 0 at 2023-12-31"
         ):
             forecast.condition(nothing)
     both = Forecast.average([make(LOG), make()])
     assert len(both.condition(nothing)) == H - 1
+    assert len(make(ROOT).condition(nothing)) == H - 1  # of positive probability
 
 
 # Parts

@@ -17,6 +17,7 @@ from forecast_unc import (
 )
 from forecast_unc.distributions.diverged import Diverged
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.distributions.truncation import as_observed
 
 INDEX = pd.period_range("2024-01", periods=3, freq="M")
 MEAN, STD = np.array([1.0, -0.5, 3.0]), np.array([2.0, 1.0, 1.5])
@@ -188,6 +189,13 @@ def test_units_of_the_series_do_not_matter(shift, scale):
     np.testing.assert_allclose(other.aggregate().std, scale * ahead.aggregate().std, rtol=1e-9)
 
 
+@pytest.mark.parametrize("scale", [1e-140, 1e148])
+def test_sums_in_extreme_units_are_those_of_plain_ones(scale):
+    ahead = normal().censored(LOWER).aggregate()
+    other = normal(scale * MEAN, scale**2 * COV).censored(scale * LOWER).aggregate()
+    np.testing.assert_allclose(other.interval(0.9), scale * ahead.interval(0.9), rtol=1e-9)
+
+
 def test_a_step_certain_to_be_at_the_bound_is_an_error():
     assert normal([-20.0, 1.0, 1.0]).censored(0.0).std.iloc[0] > 0.0
     with pytest.raises(Diverged, match=r"got none at 2024-01, .* is certain to be at its bound"):
@@ -236,8 +244,47 @@ def test_conditioning_keeps_the_bound(free, censored):
     rest, before = censored.condition(known), free.condition(known)
     levels = [0.01, 0.4, 0.9]
     np.testing.assert_allclose(rest.quantile(levels), before.quantile(levels).clip(LOWER))
-    with pytest.raises(ValueError, match=r"positive density; got 0.25 at 2024-01, .* lumps togeth"):
-        censored.condition(pd.Series([LOWER], index=INDEX[:1]))
+    below = pd.Series([LOWER - 0.1], index=INDEX[:1])
+    with pytest.raises(ValueError, match=r"positive density; got 0.15 at 2024-01, .* excludes"):
+        censored.condition(below)
+
+
+def test_a_value_at_the_bound_says_that_the_score_is_no_higher(free, censored):
+    """Mean and variance of the truncated normal are passed on by the correlations."""
+    rest = censored.condition(pd.Series([LOWER], index=INDEX[:1]))
+    limit = stats.norm.ppf(at_bound(censored)["pit"].iloc[0])
+    mean, var = stats.truncnorm(-np.inf, limit).stats()
+    gain = censored._cor[0, 1:]
+    std = np.sqrt(1.0 - gain**2 * (1.0 - var))
+    for z in (-1.0, 0.5, 2.0):
+        expected = [
+            free.quantile(stats.norm.cdf(gain[t] * mean + std[t] * z)).iloc[1 + t] for t in (0, 1)
+        ]
+        found = rest.quantile(stats.norm.cdf(z))
+        np.testing.assert_allclose(found, np.maximum(expected, LOWER), rtol=1e-8)
+
+
+@pytest.mark.parametrize("limits", [[-0.3, 0.4], [-2.0, -1.5], [1.0, -1.0]])
+def test_several_values_at_the_bound_are_as_sampled(limits, rng):
+    """Scores 0 and 1 have limits, 2 is known; the moments of 3 against paths that meet them."""
+    cor = 0.6 ** np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
+    known = np.array([*limits, 0.5])
+    z, variance = as_observed(cor[:3, :3], known, np.array([True, True, False]))
+    gain = np.linalg.solve(cor[:3, :3] + np.diag(variance), cor[:3, 3])
+    rest = np.linalg.solve(cor[2:3, 2:3], cor[2:3, [0, 1, 3]])  # given score 2
+    given = cor[np.ix_([0, 1, 3], [0, 1, 3])] - rest.T @ cor[2:3, [0, 1, 3]]
+    paths = rng.multivariate_normal(rest[0] * 0.5, given, 1_000_000)
+    kept = paths[(paths[:, :2] <= limits).all(axis=1), 2]
+    assert variance[2] == 0.0
+    error = 4.0 / np.sqrt(len(kept))
+    assert gain @ z == pytest.approx(kept.mean(), abs=error + 0.002)
+    assert 1.0 - gain @ cor[:3, 3] == pytest.approx(kept.var(), abs=2 * error + 0.002)
+
+
+def test_a_bound_below_all_that_is_likely_tells_nothing():
+    z, variance = as_observed(np.eye(2), np.array([12.0, 0.3]), np.array([True, False]))
+    assert variance[0] > 1e8
+    assert z[1] == 0.3
 
 
 def test_bands_are_widened_and_cut_before_the_bound(free, censored):
@@ -308,9 +355,7 @@ def test_transform_messages():
         ValueError, match=r"y must be above 5 for a log transform; got 5 at positio"
     ):
         PowerTransform(0.0, 5.0).check(np.array([6.0, 5.0]))
-    with pytest.raises(
-        ValueError, match=r"y must be not below 5 for a Box-Cox transform; got 4 at"
-    ):
+    with pytest.raises(ValueError, match=r"y must be not below 5 for a sqrt transform; got 4 at"):
         PowerTransform(0.5, 5.0).check(np.array([6.0, 4.0]))
     with pytest.raises(ValueError, match=r"lower must be finite; got -inf\. "):
         PowerTransform(0.5, -np.inf)

@@ -108,6 +108,21 @@ NO_OUTLIERS = {
         150,
         (),
     ),
+    "intermittent sizes": (
+        at_random(lambda rng, n: (rng.random(n) < 0.06) * np.ceil(np.exp(1 + rng.normal(size=n)))),
+        400,
+        (),
+    ),
+    "prices with offers": (
+        at_random(lambda rng, n: 100 - (rng.random(n) < 0.06) * rng.uniform(5, 30, n)),
+        150,
+        (),
+    ),
+    "full most of the time": (
+        at_random(lambda rng, n: np.minimum(100, rng.normal(106, 4, n))),
+        150,
+        (),
+    ),
     "steps": (
         at_random(lambda rng, n: np.repeat(rng.integers(1, 9, n), 10)[:n].astype(float)),
         150,
@@ -151,6 +166,16 @@ def test_a_level_shift_is_none_however_near_the_end(after):
         y = np.random.default_rng(seed).standard_normal(100)
         y[-after:] += size
         assert not gross_outliers(y).any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_spike_in_a_series_that_hardly_changes(seed):
+    """Less than one step in ten differs from 0."""
+    y = 100.0 + (np.arange(150) % 16 == seed)
+    y[75 + seed] = 1000.0
+    np.testing.assert_array_equal(np.flatnonzero(gross_outliers(y)), [75 + seed])
+    y[75 + seed] = 102.0
+    assert not gross_outliers(y).any()
 
 
 def test_what_recurs_is_the_process():

@@ -86,7 +86,7 @@ def test_messages():
     ):
         PowerTransform(0.0).check(y, "abcd".__getitem__)
     with pytest.raises(
-        ValueError, match=r"y must be nonnegative for a Box-Cox transform; got -1 at position 3\. "
+        ValueError, match=r"y must be nonnegative for a sqrt transform; got -1 at position 3\. "
     ):
         PowerTransform(0.5).check(y)
     assert PowerTransform().check(y) is None

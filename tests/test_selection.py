@@ -330,10 +330,9 @@ def test_roots_are_of_values_with_zeros_and_a_week_or_a_year():
         (np.where(np.arange(50) == 3, np.nan, 5.0), (12,), [(12, None), (12, "log")]),
         (np.arange(1.0, 50.0), (24,), [(24, None), (24, "log")]),
         (np.arange(1.0, 50.0), (52,), [(52, None), (52, "log")]),
-        (np.arange(1.0, 50.0), (24, 168), []),
     ],
 )
-def test_exponential_smoothing_is_of_one_season_at_most(y, periods, expected):
+def test_exponential_smoothing_has_a_season_and_a_logarithm(y, periods, expected):
     found = smoothed(y, periods)
     assert [(one.period, one.transform) for one in found] == expected
     assert {one.rows for one in found} <= {800}

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster, GPRegressor
-from forecast_unc._checks import check_whole
+from forecast_unc._checks import check_steps, check_whole
 from forecast_unc.forecasting.arguments import as_lags
 from forecast_unc.series.times import extended_index, format_time, future_index, regular_index
 from forecast_unc.series.values import check_series, check_y_std
@@ -520,10 +520,40 @@ def test_bad_max_train_is_refused(max_train):
         Forecaster(lags=2, max_train=max_train).fit(normal())
 
 
+def test_more_steps_than_memory_holds_are_refused():
+    check_steps(10_000)
+    message = r"^steps must be at most 10,000; got 100,000, whose joint covariance .* 80 GB\. Forec"
+    with pytest.raises(ValueError, match=message):
+        check_steps(100_000)
+    with pytest.raises(ValueError, match="steps must be at most"):
+        Forecaster(lags=2).fit(normal()).forecast(100_000)
+
+
 def test_check_whole_accepts_its_lowest():
     check_whole("steps", 1, 1, "Say more.")
     with pytest.raises(ValueError, match=r"^steps must be a whole number, at least 2; got 1\. Say"):
         check_whole("steps", 1, 2, "Say more.")
+
+
+@pytest.mark.parametrize("lags", ["auto", 2])
+def test_values_whose_squares_vanish_are_refused(lags):
+    y = pd.Series(np.sin(np.arange(60.0)), pd.date_range("2024-01-01", periods=60, freq="D"))
+    message = r"y must vary by at least 1e-150, .*; got a range of 1.9999e-300. Multiply the series"
+    with pytest.raises(ValueError, match=message):
+        Forecaster(lags=lags).fit(1e-300 * y)
+    before = Forecaster(lags=lags).fit(y).forecast(3)
+    small = Forecaster(lags=lags).fit(1e-149 * y).forecast(3)
+    np.testing.assert_allclose(small.mean / 1e-149, before.mean, rtol=1e-4)
+
+
+@pytest.mark.parametrize("transform", ["sqrt", "boxcox"])
+def test_roots_of_values_that_lose_their_digits_are_refused(transform):
+    """Box-Cox measures them from -1 / power."""
+    y = pd.Series(1e-60 * (2 + np.sin(np.arange(60.0))))
+    with pytest.raises(
+        ValueError, match=f"y must be larger for a {transform} .* got 2.99991e-60 at mo"
+    ):
+        Forecaster(lags=2, transform=transform).fit(y)
 
 
 @pytest.mark.parametrize("lags", ["auto", 2])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from forecast_unc import Forecaster
+from forecast_unc import Forecaster, GPRegressor
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.rolling import rolling_forecasts, rolling_origins
@@ -143,6 +143,51 @@ def test_paths_have_the_moments_of_the_joint():
     assert_allclose(smoothing.sample(y, 3, 100_000, 0), paths[:, :3], rtol=1e-12)
 
 
+@pytest.mark.parametrize("missing", [(), (7, 29)])
+def test_the_classic_recursion_predicts_each_value_from_those_before(missing):
+    """Of one node: one-step errors of a dense model whose start has its posterior covariance."""
+    n, k = 30, 3
+    y = seasonal(n, 4, missing=missing)
+    all_nodes = Smoothing.learn(y, 4)
+    at, one = np.array([k]), np.ones(1)
+    drift_var, season_var = all_nodes.drift_var[at], all_nodes.season_var[at]
+    nodes, variance = all_nodes.nodes.take(at), all_nodes.variance[at]
+    smoothing = Smoothing(4, nodes, drift_var, season_var, one, variance)
+    X, T = dense(smoothing, 0, n + STEPS)
+    V = np.diag([1e4, *drift_var, *np.repeat(season_var, 4)])
+    # unknown are the start and the innovations at missing times
+    unknown = np.hstack([X, T[:, list(missing)]])
+    prior = np.diag(np.append(np.diag(V), np.ones(len(missing))))
+    seen = np.setdiff1d(np.arange(n), missing)
+    rest = T[np.ix_(seen, seen)]
+    whitened = np.linalg.solve(rest, unknown[seen])
+    posterior = np.linalg.inv(np.linalg.inv(prior) + whitened.T @ whitened)
+    known = np.append(seen, n + np.arange(STEPS))
+    gradient = np.linalg.solve(T[np.ix_(known, known)], unknown[known])[len(seen) :]
+    own = np.diag(np.einsum("hi,ij,hj->h", gradient, posterior, gradient))
+    impulses = T[n:, n:]
+    joint = smoothing.forecast(y, STEPS, path_consistent=False)
+    expected = variance * impulses @ (np.eye(STEPS) + own) @ impulses.T
+    assert_allclose(joint.cov, expected, rtol=1e-7)
+    assert_allclose(joint.mean, smoothing.forecast(y, STEPS).mean, rtol=1e-10)
+    assert_allclose(joint.parts["function_own"], variance * own, rtol=1e-6, atol=1e-12)
+    assert_allclose(sum(joint.parts.values()), joint.cov, rtol=1e-12)
+
+
+def test_the_classic_recursion_has_the_moments_of_its_paths():
+    y, n = seasonal(24, 4), 200_000
+    smoothing = Smoothing.learn(y, 4)
+    joint = smoothing.forecast(y, STEPS, path_consistent=False)
+    paths = smoothing.sample(y, STEPS, n, 0, path_consistent=False)
+    std = np.sqrt(np.diag(joint.cov))
+    assert_allclose(paths.mean(axis=0), joint.mean, atol=5 * std.max() / np.sqrt(n))
+    assert_allclose(np.cov(paths.T), joint.cov, atol=5 * std.max() ** 2 * np.sqrt(2 / n))
+    one = smoothing.forecast(y, STEPS)
+    assert_allclose(joint.mean[0], one.mean[0], rtol=1e-10)
+    assert_allclose(joint.cov[0, 0], one.cov[0, 0], rtol=1e-10)
+    assert joint.cov.sum() < 0.9 * one.cov.sum()  # intervals of sums are too narrow
+
+
 def test_rolling_means_take_what_comes_before_the_origin_alone():
     y = seasonal(40, 4, missing=[5, 30])
     smoothing = Smoothing.learn(y, 4)
@@ -242,7 +287,7 @@ def test_the_last_values_are_learned_from():
     y = seasonal(60)
     y[20] = np.nan
     model = fitted(y, max_train=40)
-    assert str(model) == "exponential smoothing, season 4, transform none, 39 values"
+    assert str(model) == "exponential smoothing, season 4, transform none, last 39 values"
     assert_allclose(model.levels, y[21:])
     assert str(fitted(y, max_train=30)).endswith("last 30 values")
     power = PowerTransform.fit(y).power
@@ -250,6 +295,25 @@ def test_the_last_values_are_learned_from():
     assert found == (
         f"exponential smoothing, season 4, transform boxcox of power {power:.3g}, 59 values"
     )
+
+
+def test_more_gaps_than_it_can_hold_shorten_the_window():
+    """60 of the last 121 values are missing, and one more before them."""
+    y = seasonal(200, missing=range(78, 200, 2))
+    model = fitted(y)
+    assert_allclose(model.levels, y[79:])
+    assert str(model).endswith("last 61 values, before which too many are missing")
+    moved = fitted(y[:60]).at(history(y))
+    assert_allclose(moved.levels, y[79:])
+    long = fitted(seasonal(200, missing=range(1, 100)), max_train=100)
+    assert str(long).endswith("none, last 100 values")  # no gap among them
+
+
+def test_a_series_of_many_gaps_is_forecast_by_smoothing_alone():
+    y = pd.Series(seasonal(400, missing=[t for t in range(400) if t % 3]))
+    model = Forecaster(seasonal_period=None).fit(y)
+    assert {type(one) for one in model.models_} == {SmoothingModel}
+    assert np.isfinite(model.forecast(3).interval(0.9)).all(axis=None)
 
 
 def test_origins_count_from_the_start_of_the_history():
@@ -284,6 +348,10 @@ def test_methods_have_the_same_moments():
     sampled = model.forecast(ahead, Method("monte_carlo", True, 20_000, 0))
     assert_allclose(sampled.mean, exact.mean, atol=5 * exact.std.max() / np.sqrt(2e4))
     assert_allclose(sampled.std, exact.std, rtol=0.05)
+    classic = model.forecast(ahead, Method("exact", path_consistent=False))
+    assert classic.aggregate().std.iloc[0] < 0.95 * exact.aggregate().std.iloc[0]
+    of_paths = model.forecast(ahead, Method("monte_carlo", False, 20_000, 0))
+    assert_allclose(of_paths.aggregate().std, classic.aggregate().std, rtol=0.05)
     naive = model.forecast(ahead, Method("naive"))
     assert_allclose(naive.std.iloc[0], exact.std.iloc[0], rtol=1e-12)
     assert (naive.std <= exact.std * (1 + 1e-12)).all()
@@ -327,8 +395,8 @@ def test_a_gap_at_the_end_widens_the_bands():
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (seasonal(7), "y must have at least 8 observed values .* season 4; got 7"),
-        (seasonal(200, missing=range(1, 62)), "at most 60 missing values .* got 61"),
+        (seasonal(7), "y must have at least 8 observed values .* season 4, .* got 7"),
+        (seasonal(80, missing=range(5, 73)), "8 observed .* 60 missing between them .* got 7"),
     ],
 )
 def test_what_it_cannot_learn_from(y, message):
@@ -366,8 +434,32 @@ def test_the_automatic_choice_has_it_where_nothing_forbids_it():
 
     assert kinds().count("SmoothingModel") == 2  # with and without a logarithm
     assert kinds(transform=None).count("SmoothingModel") == 1
-    for given in ({"differences": 1}, {"calendar": None}, {"prior_mean": "last"}, {"lags": 4}):
-        assert "SmoothingModel" not in kinds(**given)
+    assert "SmoothingModel" not in kinds(lags=4)
+
+
+@pytest.mark.parametrize(
+    ("given", "data", "why"),
+    [
+        ({"differences": 1}, (), "differences was given"),
+        ({"calendar": None, "prior_mean": "last"}, (), "prior_mean was given, calendar was given"),
+        ({"regressor": GPRegressor()}, (), "regressor was given"),
+        ({"noise": "observation", "transform": None}, (), "noise was given"),
+        ({"seasonal_period": (4, 8)}, (), "there are several seasons"),
+        ({}, ("exog",), "exog was given"),
+        ({}, ("y_std",), "y_std was given"),
+        ({"lags": 4, "differences": 1}, (), None),
+        ({"transform": "log", "lower": 0.0}, (), None),
+    ],
+)
+def test_choices_say_why_there_is_none(given, data, why):
+    y = pd.Series(seasonal(60), pd.period_range("2000Q1", periods=60, freq="Q"))
+    exog = pd.DataFrame({"x": np.arange(60.0)}, y.index) if "exog" in data else None
+    y_std = pd.Series(0.1, y.index) if "y_std" in data else None
+    model = Forecaster(**given).fit(y, exog, y_std)
+    found = [line for line in model.choices_ if line.startswith("no exponential smoothing")]
+    assert found == ([] if why is None else [f"no exponential smoothing: {why}"])
+    if why:
+        assert "SmoothingModel" not in [type(one).__name__ for one in model.models_]
 
 
 def test_it_is_saved_and_copied_with_the_rest(tmp_path):

@@ -136,10 +136,12 @@ def _above_bound(marginals: Marginals, mean: Array, var: Array) -> Marginals:
     free = Marginals(marginals.components)
     stretch = np.sqrt(var / free.variance())
     ratio = (np.sqrt(var) / (mean - marginals.lower)) ** 2
+    unit = mean - marginals.lower  # else squares overflow
 
     def excess(start: Array) -> tuple[Array, Array]:
         nodes, weights = free.nodes(start)
         above = np.maximum(free.quantile(nodes) - free.quantile(start[:, None]), 0.0)
+        above /= unit[:, None]
         first = (weights * above).sum(axis=1)
         return first, (weights * above**2).sum(axis=1)
 
@@ -150,7 +152,7 @@ def _above_bound(marginals: Marginals, mean: Array, var: Array) -> Marginals:
     lowest = np.full(len(mean), -REACH)
     within = too_narrow(lowest)
     start = bisect(too_narrow, lowest, np.full(len(mean), 3.0 * REACH))
-    factor = np.where(within, (mean - marginals.lower) / excess(start)[0], stretch)
+    factor = np.where(within, 1.0 / excess(start)[0], stretch)
     bound = np.where(within, marginals.lower, 0.0) - factor * free.quantile(start[:, None])[:, 0]
     offset = np.where(within, bound, mean - factor * free.mean())
     parts = [c.scaled(factor) for c in marginals.components]

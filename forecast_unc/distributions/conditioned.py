@@ -11,6 +11,7 @@ from forecast_unc.distributions.aggregated import Aggregated
 from forecast_unc.distributions.checked import check_positive
 from forecast_unc.distributions.mirrored import Mirrored
 from forecast_unc.distributions.steps import time_label
+from forecast_unc.distributions.truncation import as_observed
 from forecast_unc.series.values import numeric_values
 
 
@@ -25,7 +26,9 @@ class Conditioned(Aggregated):
         .. math:: B z_o, \quad R_{rr} - B R_{or}, \quad B = R_{ro} R_{oo}^{-1}
 
         are the mean and covariance of the remaining normal scores z, given those observed; of
-        normal steps z is (y - mean) / std.
+        normal steps z is (y - mean) / std. Of a value at the bound (:meth:`censored`) it is known
+        that z is at most that of the bound: mean and covariance are those of the truncated normal
+        distribution, of several such values by expectation propagation.
 
         The model is not refitted: this is what the forecast itself implies. How much of the
         variance that is left comes from noise, function or inputs is not defined, so the result has
@@ -47,8 +50,9 @@ class Conditioned(Aggregated):
             If ``observed`` is not a Series.
         ValueError
             If a time is not one of the forecast's or occurs twice, a value is not finite, no step
-            is left, the forecast gives a value no density (a negative one after a log), or the
-            observed steps determine each other under the joint distribution.
+            is left, the forecast gives a value no density (a negative one after a log, and of a
+            mixture one at the bound), or the observed steps determine each other under the joint
+            distribution.
         """
         values = numeric_values(observed, "observed")
         at = self._index.get_indexer(observed.index)
@@ -79,8 +83,10 @@ class Conditioned(Aggregated):
                 "Leave some of them out."
             )
         known = self._marginals.picked(at)
-        z = known.normal_score(values)
-        wrong = ~np.isfinite(known.nlpd(values)) | known.atom(values)
+        z, at_bound = known.normal_score(values), known.atom(values)
+        wrong = ~np.isfinite(known.nlpd(values))
+        if self._mixture is not None:
+            wrong |= at_bound
         if wrong.any():
             first = int(wrong.argmax())
             raise ValueError(
@@ -88,8 +94,9 @@ class Conditioned(Aggregated):
                 f"{observed.index[first]}, which the forecast excludes or lumps together. "
                 "Leave it out."
             )
+        z, variance = as_observed(cor, z, at_bound)
         cross = self._cor[np.ix_(rest, at)]
-        gain = np.linalg.solve(cor, cross.T).T
+        gain = np.linalg.solve(cor + np.diag(variance), cross.T).T
         left = self._cor[np.ix_(rest, rest)] - gain @ cross.T
         left = 0.5 * (left + left.T)  # the product is symmetric but for roundoff
         index = self._index.delete(np.sort(at))

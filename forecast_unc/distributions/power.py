@@ -143,7 +143,8 @@ class PowerTransform:
         """
         if self.power is None:
             return
-        name, rule = ("log", "positive") if self.power == 0 else ("Box-Cox", "nonnegative")
+        name = {0.0: "log", 0.5: "sqrt"}.get(self.power, "Box-Cox")
+        rule = "positive" if self.power == 0 else "nonnegative"
         if self.lower != 0.0:
             rule = f"{'above' if self.power == 0 else 'not below'} {self.lower:g}"
         wrong = y <= self.lower if self.power == 0 else y < self.lower

@@ -12,7 +12,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from tqdm.auto import tqdm
 
-from forecast_unc._checks import check_jobs, check_whole
+from forecast_unc._checks import check_jobs, check_steps, check_whole
 from forecast_unc.distributions import scores
 from forecast_unc.evaluation import plot
 from forecast_unc.evaluation.contenders import (
@@ -526,7 +526,7 @@ def check_arguments(
     steps, n_origins, step, refit, between_fits, window, gap, compare, seasonal_period, n_jobs
         As of `backtest`; `n_origins` is None where the origins are given.
     """
-    check_whole("steps", steps, 1, "1 is the next value.")
+    check_steps(steps)
     check_whole("gap", gap, 0, "0 scores the first step on.")
     _check_choice("window", window, ("expanding", "rolling"), "'rolling' drops old values.")
     _check_choice("between_fits", between_fits, ("update", "apply"), "'update' takes values in.")

@@ -13,7 +13,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from forecast_unc._checks import check_whole
+from forecast_unc._checks import check_steps
 from forecast_unc._random import one_seed
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
@@ -215,7 +215,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
             If a member cannot forecast, or does not have an option.
         """
         check_is_fitted(self, "forecasters_")
-        check_whole("steps", steps, 1, "1 is the next value.")
+        check_steps(steps)
         if propagation != "exact":
             options["propagation"] = propagation
         if "random_state" in options:  # one generator for all would depend on the horizon

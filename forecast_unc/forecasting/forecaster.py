@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from forecast_unc._checks import check_whole
+from forecast_unc._checks import check_steps, check_whole
 from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
@@ -27,7 +27,7 @@ from forecast_unc.forecasting.persistence.objects import save_object
 from forecast_unc.forecasting.persistence.schema import Classes
 from forecast_unc.forecasting.pooled_prior import PooledPrior
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method, Propagation
-from forecast_unc.forecasting.resolution import resolve
+from forecast_unc.forecasting.resolution import resolve, unsmoothed
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.series.calendar import Calendar, seasonal_periods
 from forecast_unc.series.history import History
@@ -109,9 +109,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     outliers : {"mask", "keep"}, default="mask"
         What becomes of gross outliers, isolated values far from what those before and after them
         say, the season considered: "mask" takes them for missing, and `choices_` names them. A last
-        value has to be farther out, as a new level may begin with it. What recurs (three values and
-        more than one in a hundred) is none, nor what a holiday or a rare value of a regressor may
-        explain, nor anything in fewer than 12 values. "keep" takes all as they are.
+        value has to be farther out, as a new level may begin with it. What recurs is none: more
+        than three values and more than one in a hundred (of fewer than 60 more than one, and more
+        than one in twenty). Nor is what a holiday or a rare value of a regressor may explain, nor
+        anything in fewer than 12 values. "keep" takes all as they are.
     prior : PooledPrior, optional
         Prior of the default regressors, learned from other series of the same kind by
         `learn_prior`. Specifications that it has not seen keep their own.
@@ -122,10 +123,13 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     ----------
     choices_ : list of str
         What was chosen and why, a line each.
-    models_ : tuple of FittedModel
-        The fitted models: each with its ``specification`` (lags, differences, ...), ``regressor``,
-        ``transform`` (the nonlinear one), ``differencing`` (differences, shift and scale) and
-        ``n_rows``. A regressor of scikit-learn is the ``estimator_`` of its ``regressor``.
+    models_ : tuple of FittedModel or SmoothingModel
+        The fitted models: each with its ``specification``, ``transform`` (the nonlinear one),
+        ``unit`` (of what it learned, in units of y) and ``n_rows``. One on lagged values, whose
+        specification has ``lags`` and ``differences``, also has its ``regressor`` and
+        ``differencing`` (differences, shift and scale); a regressor of scikit-learn is the
+        ``estimator_`` of that ``regressor``. Exponential smoothing, whose specification has a
+        ``period``, has none of these but ``smoothing``: its nodes and their weights.
     weights_ : ndarray of shape (k,)
         Their weights before the widths of a forecast are known; they add up to 1.
     refused_ : tuple of Refusal
@@ -375,7 +379,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             If an argument is not what it must be, or a variance is not positive.
         """
         ensemble = self._ensemble()
-        check_whole("steps", steps, 1, "1 is the next value.")
+        check_steps(steps)
         check_whole("n_samples", n_samples, 2, "1000 is a good start.")
         if not isinstance(path_consistent, (bool, np.bool_)):
             raise ValueError(
@@ -443,6 +447,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
                 lines[-1] += f"; its errors inside the series are {ratio:.2g} times the least"
             if isinstance(model, FittedModel) and self.noise != "process":
                 lines.append(f"noise {model.noise}")
+        without = unsmoothed(self._arguments(), ensemble.history, ensemble.periods)
+        if is_auto(self.lags) and without:
+            lines.append(f"no exponential smoothing: {', '.join(without)}")
         return [
             *lines,
             *(f"refused: {one.specification.described()}; {one.reason}" for one in self.refused_),
@@ -455,7 +462,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         -------
         str
             The choices, and noise, evidence and convergence of each fitted model, in the order of
-            the choices.
+            the choices. Stds are in units of the series, of a transformed one where it is at its
+            median. Evidences are of each model's own rows and scale: they do not compare models.
         """
         lines = self.choices_
         words = {
@@ -466,6 +474,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         }
         for number, model in enumerate(self.models_, start=1):
             learned, regressor = model.learned(), getattr(model, "regressor", None)
+            learned = {
+                key: value * model.unit if key.endswith("_std_") else value
+                for key, value in learned.items()
+            }
             parts = [f"{words[key]} {value:.4g}" for key, value in learned.items() if key in words]
             if isinstance(regressor, ReducedRankGPRegressor):
                 searched = regressor.n_searched(model.n_rows)

@@ -36,6 +36,8 @@ from forecast_unc.regression.regressor import KernelRegressor
 from forecast_unc.series.calendar import calendar_inputs
 from forecast_unc.series.history import Ahead, History
 
+# Levels whose range or changes are a smaller share of their size are all the same.
+_ROUNDOFF = 1e-12
 # Least paths of the check that "auto" goes by.
 _CHECK_SAMPLES = 500
 
@@ -232,17 +234,7 @@ class FittedModel:
         else:
             with blas_threads(self.n_rows):
                 joint = propagate(self.one_step, self.past, future, method)
-        forecast = Forecast(
-            ahead.index,
-            joint.mean,
-            joint.cov,
-            parts=joint.parts,
-            name=self.history.name,
-            transform=None if self.transform.power is None else self.transform,
-            paths=None if joint.paths is None else self._paths(joint.paths),
-            mixture=joint.mixture,
-        )
-        return forecast._made(method.propagation, ModelPaths(self, ahead), str(self))
+        return forecast_of(self, ahead, joint, method.propagation)
 
     def future(self, ahead: Ahead) -> Future:
         """Regressors and inputs from the calendar of the steps."""
@@ -267,23 +259,15 @@ class FittedModel:
             paths = sample_paths(self.one_step, self.past, future, method)
         return self.transform.inverse(paths)
 
-    def _paths(self, levels: Array) -> Array:
-        """Sample paths (h, n) in units of y; an error if one is beyond a float."""
-        paths = self.transform.inverse(levels)
-        wrong = ~np.isfinite(paths).all(axis=1)
-        if wrong.any():
-            step = int(wrong.argmax()) + 1
-            raise Diverged(
-                f"paths must be finite in units of y; got inf at step {step}. The transformed "
-                "forecast diverges: ask for fewer steps, or use no transform.",
-                step=step,
-            )
-        return paths
-
     def __str__(self) -> str:
         last = "last " if self.n_rows == self.specification.max_train else ""
         power = self.transform.power if self.specification.transform == "boxcox" else None
         return f"{self.specification.described(power)}, {last}{self.n_rows} rows"
+
+    @property
+    def unit(self) -> float:
+        """Units of y in one of the stds of the regressor, at the median of the series."""
+        return self.differencing.scale * slope_at_median(self.transform, self.past.levels)
 
     @property
     def depth(self) -> int:
@@ -345,6 +329,16 @@ class FittedModel:
 class Sampled(Protocol):
     """A model that sample paths can be drawn of."""
 
+    @property
+    def history(self) -> History:
+        """The series up to the origin."""
+        ...
+
+    @property
+    def transform(self) -> PowerTransform:
+        """The nonlinear transform from values to levels."""
+        ...
+
     def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) in units of y."""
         ...
@@ -368,6 +362,56 @@ class ModelPaths:
     def __call__(self, n_samples: int, random_state: RandomState) -> Array:
         """Paths (n_samples, h); see `FittedModel.sample_paths`."""
         return self.model.sample_paths(self.ahead, n_samples, random_state)
+
+
+def forecast_of(model: Sampled, ahead: Ahead, joint: Joint, propagation: str) -> Forecast:
+    """The forecast of a model whose levels have this joint distribution.
+
+    Parameters
+    ----------
+    model : Sampled
+        Where it starts.
+    ahead : Ahead
+        The steps.
+    joint : Joint
+        Of the levels.
+    propagation : str
+        How it was made.
+
+    Returns
+    -------
+    Forecast
+
+    Raises
+    ------
+    Diverged
+        If it is beyond a float in units of the series.
+    """
+    forecast = Forecast(
+        ahead.index,
+        joint.mean,
+        joint.cov,
+        parts=joint.parts,
+        name=model.history.name,
+        transform=None if model.transform.power is None else model.transform,
+        paths=None if joint.paths is None else _in_units(joint.paths, model.transform),
+        mixture=joint.mixture,
+    )
+    return forecast._made(propagation, ModelPaths(model, ahead), str(model))
+
+
+def _in_units(levels: Array, transform: PowerTransform) -> Array:
+    """Sample paths (h, n) in units of y; an error if one is beyond a float."""
+    paths = transform.inverse(levels)
+    wrong = ~np.isfinite(paths).all(axis=1)
+    if wrong.any():
+        step = int(wrong.argmax()) + 1
+        raise Diverged(
+            f"paths must be finite in units of y; got inf at step {step}. The transformed "
+            "forecast diverges: ask for fewer steps, or use no transform.",
+            step=step,
+        )
+    return paths
 
 
 def prepared(models: Sequence[FittedModel], aheads: Sequence[Ahead]) -> list[FittedModel]:
@@ -433,7 +477,7 @@ def _standardized(
     transform = fitted_transform(specification.transform, specification.origin, history)
     past = _past(specification, transform, history)
     differencing = Differencing.fit(past.levels, specification.differences)
-    if differencing.scale <= 1e-12 * np.nanmax(np.abs(past.levels)):
+    if differencing.scale <= _ROUNDOFF * np.nanmax(np.abs(past.levels)):
         raise ValueError(
             "differences must leave some variation; got a constant series after differencing "
             f"at lags {specification.differences}. Take fewer differences."
@@ -501,7 +545,21 @@ def fitted_transform(kind: str | None, origin: float, history: History) -> Power
     powers = {None: None, "log": 0.0, "sqrt": 0.5, "boxcox": 1.0}
     transform = PowerTransform(powers[kind], origin)
     transform.check(history.y, history.time)
-    return PowerTransform.fit(history.y, origin) if kind == "boxcox" else transform
+    if kind == "boxcox":
+        transform = PowerTransform.fit(history.y, origin)
+    levels = transform.forward(history.y)
+    size, least = np.nanmax(np.abs(levels)), np.nanmin(levels)
+    if transform.power and np.nanmax(levels) - least <= _ROUNDOFF * size:
+        raise ValueError(
+            f"y must be larger for a {kind} transform, after which all its values are the same to "
+            f"12 digits; got {np.nanmax(history.y):g} at most. Multiply the series by a constant."
+        )
+    return transform
+
+
+def slope_at_median(transform: PowerTransform, levels: Array) -> float:
+    """Slope of the series in its levels where it is at its median."""
+    return float(transform.slope(np.nanmedian(levels)))
 
 
 def _past(specification: Specification, transform: PowerTransform, history: History) -> Past:

@@ -9,7 +9,7 @@ from forecast_unc._typing import Array
 from forecast_unc.forecasting.embedding import interpolated
 
 # The figures are choices, made on pictures of what is found in the training parts of 3,827 series,
-# most of M3, M4, tourism and hospital data, of which 43 are touched; and on 52,507 values that were
+# most of M3, M4, tourism and hospital data, of which 44 are touched; and on 52,507 values that were
 # the last ones of a part of a series: of the 10 found there, 4 were followed by the old level.
 
 # Fewer observed values than this say too little of what is usual.
@@ -43,8 +43,9 @@ def gross_outliers(y: Array, periods: tuple[int, ...] = ()) -> NDArray[np.bool_]
     value is its distance from the value before it or from the median of the three, whichever is
     less; there are one forwards and one backwards, and a new level takes only one of them. With
     :math:`r_1 \ge r_2 \ge \dots` the lesser step to each value, without as many as may be outliers,
-    :math:`J` a tenth of their number and :math:`\xi` Hill's estimate of the index of their tail and
-    its standard error, a deviation has to be beyond
+    :math:`J` a tenth of their number (fewer where fewer differ from 0, but five at least) and
+    :math:`\xi` Hill's estimate of the index of their tail and its standard error, a deviation has
+    to be beyond
 
     .. math:: r_{J+1}\, (J / p)^{\xi}, \quad p = 0.02, \quad
         \xi = \Bigl(1 + \frac1{\sqrt J}\Bigr)
@@ -66,9 +67,9 @@ def gross_outliers(y: Array, periods: tuple[int, ...] = ()) -> NDArray[np.bool_]
     Returns
     -------
     ndarray of shape (n,)
-        All False for fewer than 12 observed values, and where more than three values (of fewer than
-        60 one in twenty, of more than 300 one in a hundred) would be outliers: they are frequent
-        enough to be expected again.
+        All False for fewer than 12 observed values, and where more than three values and more than
+        one in a hundred (of fewer than 60 values more than one, and more than one in twenty) would
+        be outliers: they are frequent enough to be expected again.
 
     References
     ----------
@@ -151,11 +152,15 @@ def _seen(y: Array, t: NDArray[np.intp], periods: tuple[int, ...]) -> _Seen:
 
 
 def _limit(steps: Array, most: int) -> tuple[float, float]:
-    """How far the tail of all but the largest steps reaches, infinite if it is 0; its heaviness."""
+    """How far the tail of all but the largest steps reaches, and its heaviness.
+
+    Both are infinite where fewer than six of these steps differ from 0.
+    """
     rest = np.sort(steps)[::-1][most:]
-    size = max(_LEAST_TAIL, len(rest) // _TAIL)
-    if rest[size] == 0.0:
+    others = int((rest > 0.0).sum()) - 1
+    if others < _LEAST_TAIL:
         return np.inf, np.inf
+    size = min(max(_LEAST_TAIL, len(rest) // _TAIL), others)
     index = max(np.log(rest[:size] / rest[size]).mean(), _LEAST_INDEX)
     index *= 1.0 + 1.0 / np.sqrt(size)  # Hill's estimate has a standard error of index / sqrt(size)
     limit = float(rest[size] * (size / _EXPECTED) ** index)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -37,6 +37,10 @@ _MOST_EXACT = 2000
 # is one model of several. On daily births and on hours of seven transformers 50 or 200 centers,
 # 2000 rows or FITC in the place of the bound were the same within two standard errors.
 _SEARCH_ROWS, _CENTERS = 5000, 100
+# Weight of exponential smoothing beside a model on lagged values. At origins inside the training
+# parts of ten sets the quantile loss is .45 % lower than with 1, standard error .15 over the sets.
+# Short series without a season, whose weights are equal, gain nothing (yearly: -.1, -.6, +1.1 %).
+_SMOOTHING = 2.0
 # Nats in ten steps that a search among several models goes on for: hourly series MASE - 1.3 %,
 # standard error .7, in 1.6 times less time than with .01; reduced rank on weekly ones - .3 %, .3.
 _TOL = 0.5
@@ -84,7 +88,7 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
         calibrate = plain(arguments.calibrate, False)
         return Resolution((specification,), Averaging(), periods, calibrate, lower, given)
     n_observed = int((~np.isnan(history.y)).sum())
-    found: dict[tuple[str, str], Specification] = {}
+    found: dict[tuple[str, int | None, str], Specification] = {}
     for candidate in candidates(
         history.y - origin,
         periods,
@@ -97,35 +101,80 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
         chosen = _with_prior(
             _completed(arguments, candidate, history, periods), arguments.prior, history
         )
-        key = (f"{chosen.described()}, {chosen.max_train}", repr(chosen.regressor.get_params()))
+        key = chosen.described(), chosen.max_train, repr(chosen.regressor.get_params())
         found.setdefault(key, replace(chosen, origin=origin))
-    smooth = _smoothing(arguments, history, periods, origin)
+    lagged = _merged(found.values(), history.y)
     by_width, widest = averaging(n_observed, bool(periods))
+    smooth = _smoothing(arguments, history, periods, origin, _SMOOTHING if by_width else 1.0)
     season = periods[0] if periods else 0
     look_ahead = int(np.clip(3 * season // 2, LOOK_AHEAD, MOST_AHEAD))
     rule = Averaging(by_width, widest, look_ahead)
     calibrate = plain(arguments.calibrate, arguments.noise == "process")
-    return Resolution((*found.values(), *smooth), rule, periods, calibrate, lower, given)
+    return Resolution((*lagged, *smooth), rule, periods, calibrate, lower, given)
+
+
+def _merged(found: Iterable[Specification], values: Array) -> tuple[Specification, ...]:
+    """One of those whose windows hold the same rows, as they are few or gaps leave few."""
+    merged: dict[tuple[str, int, str], Specification] = {}
+    for one in found:
+        key = one.described(), _n_rows(one, values), repr(one.regressor.get_params())
+        first = merged.setdefault(key, one)
+        if first is not one:
+            why = f"{first.why}; for two windows of the same rows"
+            merged[key] = replace(first, weight=first.weight + one.weight, why=why)
+    return tuple(merged.values())
 
 
 def _smoothing(
-    arguments: Arguments, history: History, periods: tuple[int, ...], origin: float
+    arguments: Arguments,
+    history: History,
+    periods: tuple[int, ...],
+    origin: float,
+    weight: float,
 ) -> tuple[SmoothingSpecification, ...]:
     """Exponential smoothing, where nothing was given that it cannot have."""
-    own = arguments.regressor is None and arguments.noise == "process"
-    names = ("differences", "prior_mean", "calendar")
-    free = own and all(is_auto(getattr(arguments, name)) for name in names)
-    if not free or history.exog.shape[1] or history.stds.any():
+    if unsmoothed(arguments, history, periods):
         return ()
     found = smoothed(history.y - origin, periods)
     given = arguments.transform
     if given != "auto":
-        found = (found[0]._replace(transform=given),) if found else ()
+        found = (found[0]._replace(transform=given),)
     most = np.inf if arguments.max_train is None else arguments.max_train
     return tuple(
-        SmoothingSpecification(one.period, one.transform, int(min(most, one.rows)), one.why, origin)
+        SmoothingSpecification(
+            one.period, one.transform, int(min(most, one.rows)), one.why, origin, weight
+        )
         for one in found
     )
+
+
+def unsmoothed(arguments: Arguments, history: History, periods: tuple[int, ...]) -> list[str]:
+    """Why a series whose lags are chosen here has no exponential smoothing.
+
+    Parameters
+    ----------
+    arguments : Arguments
+        Checked ones.
+    history : History
+        The series.
+    periods : tuple of int
+        Its seasonal periods.
+
+    Returns
+    -------
+    list of str
+        What it cannot have; empty where it has one.
+    """
+    names = ("differences", "prior_mean", "calendar")
+    given = {
+        **{name: not is_auto(getattr(arguments, name)) for name in names},
+        "regressor": arguments.regressor is not None,
+        "noise": arguments.noise != "process",
+        "exog": history.exog.shape[1] > 0,
+        "y_std": bool(history.stds.any()),
+    }
+    several = ["there are several seasons"] if len(periods) > 1 else []
+    return [f"{name} was given" for name, is_given in given.items() if is_given] + several
 
 
 def check_above(history: History, lower: float) -> None:
@@ -247,6 +296,15 @@ def _most_rows(arguments: Arguments, candidate: Candidate) -> int | None:
     if arguments.regressor is None and _has_reduced_rank(arguments):
         return candidate.rows  # what is given is for those of all rows
     return candidate.rows if arguments.max_train is None else arguments.max_train
+
+
+def _n_rows(specification: Specification, values: Array) -> int:
+    """Rows that a specification learns from."""
+    if len(values) <= specification.depth:
+        return 0
+    complete = complete_rows(values, specification.lags, specification.differences)
+    n_rows = int(complete.sum())
+    return n_rows if specification.max_train is None else min(n_rows, specification.max_train)
 
 
 def _has_reduced_rank(arguments: Arguments) -> bool:

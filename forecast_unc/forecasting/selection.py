@@ -357,14 +357,13 @@ def smoothed(y: Array, periods: tuple[int, ...]) -> tuple[Smoothed, ...]:
     y : ndarray of shape (n,)
         The series, NaN where missing.
     periods : tuple of int
-        Its seasonal periods, shortest first.
+        Its seasonal period, if it has one. With several, hours of a week, the average was the same
+        within an error.
 
     Returns
     -------
     tuple of Smoothed
     """
-    if len(periods) > 1:  # hours of a week: within an error
-        return ()
     period = periods[0] if periods else 1
     why = "level, trend and season, their parameters averaged over"
     plain = Smoothed(period, None, _MOST, why)

@@ -15,7 +15,7 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.embedding import interpolated
-from forecast_unc.forecasting.model import ModelPaths, fitted_transform
+from forecast_unc.forecasting.model import fitted_transform, forecast_of, slope_at_median
 from forecast_unc.forecasting.propagation import Joint
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.smoothing import Smoothing
@@ -38,11 +38,13 @@ class SmoothingSpecification:
     transform : {None, "log", "sqrt", "boxcox"}
         Nonlinear transform of the values.
     max_train : int
-        The most values, the last ones.
+        The most values, the last ones; fewer where more than 60 of them are missing.
     why : str
         The reason for it, a few words.
     origin : float, default=0.0
         What the transform measures values from.
+    weight : float, default=1.0
+        Of its forecast in an average, beside the others' and before the widths are known.
     """
 
     period: int
@@ -50,6 +52,7 @@ class SmoothingSpecification:
     max_train: int
     why: str
     origin: float = 0.0
+    weight: float = 1.0
 
     def described(self, power: float | None = None) -> str:
         """The specification as text, with the power of its Box-Cox transform once it is known."""
@@ -74,7 +77,8 @@ class SmoothingModel:
     smoothing : Smoothing
         The parameters, and what is known of them.
     levels : ndarray of shape (n_rows,)
-        The last values of the history, transformed; the first is observed.
+        The last values of the history, transformed; the first is observed, and no more than 60 are
+        missing.
     """
 
     specification: SmoothingSpecification
@@ -101,8 +105,8 @@ class SmoothingModel:
         Raises
         ------
         ValueError
-            If the series is too short, holds too many missing values or measurement errors, or
-            cannot be transformed.
+            If the series is too short, holds hardly anything but missing values or has measurement
+            errors, or cannot be transformed.
         """
         transform = fitted_transform(specification.transform, specification.origin, history)
         levels = _levels(specification, transform, history)
@@ -144,7 +148,9 @@ class SmoothingModel:
         method : Method, optional
             How uncertainty is propagated. The model is linear: all methods have the same moments
             but "naive", whose steps are each as uncertain as the first, and "monte_carlo", which
-            has those of sample paths.
+            has those of sample paths. Without `path_consistent` the level, trend and season at the
+            origin and the parameters, which are what is not known here of the function, are drawn
+            afresh at each step.
 
         Returns
         -------
@@ -152,24 +158,18 @@ class SmoothingModel:
         """
         method = Method() if method is None else method
         propagation = "exact" if method.propagation == "auto" else method.propagation
-        joint, paths = self._joint(len(ahead.index)), None
-        mean, cov, parts = joint.mean, joint.cov, joint.parts
+        steps, one_function = len(ahead.index), method.path_consistent
+        joint = self._joint(steps, one_function)
         if propagation == "monte_carlo":
-            paths = self._sample(len(ahead.index), method.n_samples, method.random_state).T
+            draws = method.n_samples, method.random_state
+            paths = self._sample(steps, *draws, path_consistent=one_function).T
             mean, cov = paths.mean(axis=1), np.atleast_2d(np.cov(paths))
-        elif propagation == "naive" and parts is not None:
-            cov = np.diag(np.minimum(cov[0, 0], np.diag(cov)))
-            parts = {"noise": parts["noise"], "function_shared": cov - parts["noise"]}
-        forecast = Forecast(
-            ahead.index,
-            mean,
-            cov,
-            parts=parts,
-            name=self.history.name,
-            transform=None if self.transform.power is None else self.transform,
-            paths=None if paths is None else self.transform.inverse(paths),
-        )
-        return forecast._made(propagation, ModelPaths(self, ahead), str(self))
+            joint = joint._replace(mean=mean, cov=cov, paths=paths)
+        elif propagation == "naive" and joint.parts is not None:
+            noise = joint.parts["noise"]
+            cov = np.diag(np.minimum(joint.cov[0, 0], np.diag(joint.cov)))
+            joint = joint._replace(cov=cov, parts={"noise": noise, "function_own": cov - noise})
+        return forecast_of(self, ahead, joint, propagation)
 
     def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) in units of y."""
@@ -194,15 +194,23 @@ class SmoothingModel:
             return self.smoothing.rolling(self.levels, [o - skipped for o in origins], steps)
 
     def __str__(self) -> str:
-        last = "last " if self.n_rows == self.specification.max_train else ""
-        observed = int((~np.isnan(self.levels)).sum())
+        known = ~np.isnan(self.history.y)
+        n, first = len(known), len(known) - self.n_rows
+        last = "last " if known[:first].any() else ""
+        shorter = known[max(n - self.specification.max_train, 0) : first].any()
+        why = ", before which too many are missing" if shorter else ""
         power = self.transform.power if self.specification.transform == "boxcox" else None
-        return f"{self.specification.described(power)}, {last}{observed} values"
+        return f"{self.specification.described(power)}, {last}{known[first:].sum()} values{why}"
 
     @property
     def n_rows(self) -> int:
         """Values that it rests on."""
         return len(self.levels)
+
+    @property
+    def unit(self) -> float:
+        """Units of y in one of what was learned, at the median of the series."""
+        return slope_at_median(self.transform, self.levels)
 
     @property
     def depth(self) -> int:
@@ -224,44 +232,48 @@ class SmoothingModel:
         return {"noise_std_": std, "nodes_": self.smoothing.weights.tolist()}
 
     @cached_property
-    def _joints(self) -> dict[int, Joint]:
+    def _joints(self) -> dict[tuple[int, bool], Joint]:
         return {}
 
-    def _joint(self, steps: int) -> Joint:
+    def _joint(self, steps: int, path_consistent: bool) -> Joint:
         """The joint of so many steps, made once."""
-        if steps not in self._joints:
+        key = steps, path_consistent
+        if key not in self._joints:
             with blas_threads(0):
-                self._joints[steps] = self.smoothing.forecast(self.levels, steps)
-        return self._joints[steps]
+                self._joints[key] = self.smoothing.forecast(self.levels, steps, path_consistent)
+        return self._joints[key]
 
-    def _sample(self, steps: int, n_samples: int, random_state: RandomState) -> Array:
+    def _sample(
+        self,
+        steps: int,
+        n_samples: int,
+        random_state: RandomState,
+        path_consistent: bool = True,
+    ) -> Array:
         """Sample paths (n_samples, h) of levels."""
         with blas_threads(0):
-            return self.smoothing.sample(self.levels, steps, n_samples, random_state)
+            return self.smoothing.sample(
+                self.levels, steps, n_samples, random_state, path_consistent
+            )
 
 
 def _levels(
     specification: SmoothingSpecification, transform: PowerTransform, history: History
 ) -> Array:
-    """The last values of a history, transformed, from the first that was observed; checked."""
+    """The last values of a history, transformed, from one that was observed; checked."""
     if history.stds.any():
         raise ValueError(
             "y_std must be None for exponential smoothing, which knows no errors of measurement; "
             "got some. Give lags of your own."
         )
     values = history.y[-specification.max_train :]
-    known = np.flatnonzero(~np.isnan(values))
+    missing_after = np.cumsum(np.isnan(values[::-1]))[::-1]
+    known = np.flatnonzero(~np.isnan(values) & (missing_after <= _MOST_MISSING))
     least = specification.period + _LEAST_VALUES
     if len(known) < least:
         raise ValueError(
             f"y must have at least {least} observed values for exponential smoothing with season "
-            f"{specification.period}; got {len(known)}. Give more data."
+            f"{specification.period}, the last ones with {_MOST_MISSING} missing between them at "
+            f"most; got {len(known)}. Give more data."
         )
-    values = values[known[0] :]
-    missing = int(np.isnan(values).sum())
-    if missing > _MOST_MISSING:
-        raise ValueError(
-            f"y must have at most {_MOST_MISSING} missing values for exponential smoothing; got "
-            f"{missing}. Give lags of your own."
-        )
-    return transform.forward(values)
+    return transform.forward(values[known[0] :])

@@ -49,6 +49,8 @@ class Specification:
         The reason for it, a few words.
     origin : float, default=0.0
         What its transform is measured from: the lower bound, or 0 where there is none.
+    weight : float, default=1.0
+        Of its forecast in an average, beside the others' and before the widths are known.
     """
 
     regressor: KernelRegressor
@@ -62,6 +64,7 @@ class Specification:
     noise: Noise
     why: str
     origin: float = 0.0
+    weight: float = 1.0
 
     @property
     def depth(self) -> int:

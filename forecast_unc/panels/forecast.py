@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from forecast_unc._checks import check_jobs, check_whole
+from forecast_unc._checks import check_jobs, check_steps
 from forecast_unc._typing import Array
 from forecast_unc.distributions.export import (
     check_levels,
@@ -153,7 +153,7 @@ def forecast_panel(
     b         1931-01-01         900.0               630.0              1170.0
               1932-01-01         880.0               600.0              1170.0
     """
-    check_whole("steps", steps, 1, "1 is the next value.")
+    check_steps(steps)
     levels = check_levels(levels)
     check_jobs(n_jobs)
     contender = contenders(forecaster, None)[0]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from forecast_unc._checks import LARGEST
+from forecast_unc._checks import LARGEST, SMALLEST
 from forecast_unc._typing import Array
 from forecast_unc.series.times import format_time, future_index, regular_index
 
@@ -116,7 +116,7 @@ def numeric_values(y: object, name: str = "y") -> Array:
 
 
 def check_varies(values: Array) -> None:
-    """Raise if all observed values are the same.
+    """Raise if all observed values are the same, or hardly differ.
 
     Parameters
     ----------
@@ -132,6 +132,11 @@ def check_varies(values: Array) -> None:
         raise ValueError(
             f"y must vary; got the constant {observed[0]:g} throughout, to 12 digits. There is "
             "nothing to learn; subtract a large offset if there is one."
+        )
+    if observed.size and np.ptp(observed) < SMALLEST:
+        raise ValueError(
+            f"y must vary by at least {SMALLEST:g}, so that squares are above 0; got a range of "
+            f"{np.ptp(observed):g}. Multiply the series by a constant."
         )
 
 

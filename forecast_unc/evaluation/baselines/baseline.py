@@ -15,7 +15,7 @@ from scipy.linalg import toeplitz
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from forecast_unc._checks import check_whole
+from forecast_unc._checks import check_steps, check_whole
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
@@ -175,7 +175,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
                 "one joint distribution, in closed form or simulated; only Forecasters have a "
                 "choice of propagation and take uncertain regressors."
             )
-        check_whole("steps", steps, 1, "1 is the next value.")
+        check_steps(steps)
         index = future_index(self._index, steps)
         when = f"the {steps} steps after the origin"
         mean, cov = self._joint(steps, self._regressors(exog, index, self.exog_columns_, when))

@@ -115,7 +115,9 @@ def test_a_series_too_short_has_none():
     origins = rolling_origins((model,))
     np.testing.assert_array_equal(origins, [6])
     (model,) = Forecaster(GP, lags=3).fit(series(6)).models_
-    assert rolling_origins((model.at(History.checked(series(5))),)).size == 0
+    short = model.at(History.checked(series(5)))
+    assert rolling_origins((short,)).size == 0
+    assert rolling_forecasts(short, rolling_origins((short,)), 3).value.shape == (0, 3)
 
 
 # Forecasts

@@ -167,6 +167,8 @@ def rolling_forecasts(model: Member, origins: NDArray[np.intp], steps: int) -> R
     RollingForecasts
     """
     n = len(model.history.y)
+    if not len(origins):
+        return RollingForecasts(np.zeros((0, steps)), np.zeros((0, steps)))
     if isinstance(model, SmoothingModel):
         levels = model.rolling(origins.tolist(), steps)
         levels[np.isnan(model.history.y[origins - 1])] = np.nan  # those are of more steps

@@ -40,7 +40,7 @@ from forecast_unc.distributions.parts import (
 from forecast_unc.distributions.pooling import Member, check_weights, pool
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.tail import LEAST_DOF, EmpiricalTail
-from forecast_unc.series.values import numeric_values
+from forecast_unc.series.values import check_is_series, numeric_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -726,6 +726,7 @@ class Forecast:
             is left, the forecast gives a value no density (a negative one after a log), or the
             observed steps determine each other under the joint distribution.
         """
+        observed = check_is_series(observed, "observed")
         values = numeric_values(observed, "observed")
         at = self._index.get_indexer(observed.index)
         for wrong, rule, got, remedy in (
@@ -1100,6 +1101,7 @@ class Forecast:
 
     def _observed(self, actual: pd.Series[float]) -> Array:
         """What happened at each step, (h,)."""
+        actual = check_is_series(actual, "actual")
         values = numeric_values(actual, "actual")
         if not actual.index.is_unique:
             first = actual.index[actual.index.duplicated()][0]

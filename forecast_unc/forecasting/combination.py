@@ -120,7 +120,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         Combination
         """
         weights = self._checked_weights()
-        check_is_series(y)
+        y = check_is_series(y)
         inputs = _given(exog=exog, y_std=y_std)
         fitted = []
         for number, forecaster in enumerate(self.forecasters):

@@ -186,7 +186,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         ----------
         y : Series
             Numbers on a regular index: DatetimeIndex with a frequency set or inferable,
-            PeriodIndex, or evenly spaced integers. Time zones are kept. Missing values (NaN)
+            PeriodIndex, or evenly spaced integers. Time zones are kept. A DataFrame of one column
+            will do, or a frame of polars or pyarrow with a column of times beside it, here and
+            wherever a Series is asked for. Missing values (NaN)
             are not filled: training rows that touch them are left out, and what the forecast
             needs of them is uncertain, given all that was observed.
         exog : DataFrame, optional
@@ -335,10 +337,11 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             Steps ahead, from 1.
         exog : DataFrame, optional
             Regressors at the forecast times, if the model was fitted with some; where they
-            are uncertain, their means.
+            are uncertain, their means. Columns are aligned by name.
         exog_cov : DataFrame or ndarray, optional
             Covariance of `exog` where it is uncertain, of shape (steps * k, steps * k) for its k
-            columns: all columns of step 1, then all of step 2, and so on. The errors are taken for
+            columns: all columns of step 1, then all of step 2, and so on, in the order that `exog`
+            has here. The errors are taken for
             Gaussian and independent of the series. A frame with the index and columns of `exog` is
             taken for `exog_std`. None takes the regressors for known.
         exog_std : DataFrame or ndarray, optional

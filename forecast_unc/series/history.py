@@ -120,6 +120,18 @@ class History:
             self, y=np.where(outliers, np.nan, given), outliers=np.where(outliers, given, np.nan)
         )
 
+    def before(self, position: int) -> Self:
+        """The history up to a position, that one not included."""
+        first = slice(position)
+        return replace(
+            self,
+            y=self.y[first],
+            stds=self.stds[first],
+            index=self.index[first],
+            exog=self.exog[first],
+            outliers=self.outliers[first],
+        )
+
     def alike(self, y: object, exog: object = None, y_std: object = None) -> Self:
         """Another series of the same frequency, with the same regressors; see `checked`."""
         series = check_is_series(y)

@@ -43,7 +43,7 @@ class Fitted:
     >>> from forecast_unc import Forecaster, datasets
     >>> fitted = Forecaster(lags=3).fit(datasets.load_nile()).fitted()
     >>> fitted
-    Fitted(name='flow', 1871 to 1970, 97 of 100 times)
+    Fitted(name='nile', 1871-01-01 to 1970-01-01, 97 of 100 times)
     >>> fitted.interval(0.9).dropna().shape
     (97, 2)
     """

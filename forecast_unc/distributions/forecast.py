@@ -21,7 +21,12 @@ from forecast_unc.distributions.check import Check, MappedPaths, Paths, from_mom
 from forecast_unc.distributions.checked import check_positive, check_symmetric, frozen, numbers
 from forecast_unc.distributions.component import Component
 from forecast_unc.distributions.diverged import Diverged
-from forecast_unc.distributions.export import nixtla_frame, summary_frame
+from forecast_unc.distributions.export import (
+    darts_series,
+    gluonts_forecast,
+    nixtla_frame,
+    summary_frame,
+)
 from forecast_unc.distributions.fan import fan
 from forecast_unc.distributions.grouping import group_weights
 from forecast_unc.distributions.marginals import Marginals
@@ -913,6 +918,52 @@ class Forecast:
             If a level is not a percentage.
         """
         return nixtla_frame(self, levels, unique_id)
+
+    def to_darts(self, n_samples: int = 500, random_state: RandomState = None) -> Any:
+        """Return sample paths as a ``TimeSeries`` of darts, one component, a sample a path.
+
+        Parameters
+        ----------
+        n_samples : int, default=500
+            Number of paths.
+        random_state : int, Generator or None
+            Seed of :meth:`sample`.
+
+        Returns
+        -------
+        darts.TimeSeries
+            Periods as their first instants.
+
+        Raises
+        ------
+        ImportError
+            If darts is not installed.
+        """
+        return darts_series(self, n_samples, random_state)
+
+    def to_gluonts(self, n_samples: int = 500, random_state: RandomState = None) -> Any:
+        """Return sample paths as a ``SampleForecast`` of GluonTS.
+
+        Parameters
+        ----------
+        n_samples : int, default=500
+            Number of paths.
+        random_state : int, Generator or None
+            Seed of :meth:`sample`.
+
+        Returns
+        -------
+        gluonts.model.forecast.SampleForecast
+            Dates as periods of their frequency, without a time zone.
+
+        Raises
+        ------
+        ImportError
+            If GluonTS is not installed.
+        TypeError
+            If the times are whole numbers.
+        """
+        return gluonts_forecast(self, n_samples, random_state)
 
     def score(self, actual: pd.Series[float], coverage: float = 0.95) -> pd.DataFrame:
         """Score each step against what happened.

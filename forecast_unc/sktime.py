@@ -17,7 +17,7 @@ Examples
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -43,6 +43,35 @@ except ImportError as error:
 _N_QUANTILES = 1000
 # Where quantiles are compared with those of the normal distribution, and how many stds may differ.
 _LEVELS, _ROUNDOFF = np.array([0.001, 0.1, 0.3, 0.8, 0.99]), 1e-9
+
+
+class _Horizon(NamedTuple):
+    """What is known of the times of a horizon."""
+
+    steps: NDArray[np.intp]  # (k,), after the cutoff, increasing; 0 is the cutoff
+    times: pd.Index[Any]  # of length k
+    past: Fitted | None  # of the steps up to 0
+    ahead: Forecast | None  # of all steps from 1 to the last
+
+    def table(self, ask: Callable[[Forecast | Fitted], pd.DataFrame]) -> pd.DataFrame:
+        """What is asked of both, a row a time."""
+        parts: list[Array] = []
+        if self.past is not None:
+            past = ask(self.past).to_numpy()
+            places = len(past) - 1 + self.steps[self.steps <= 0]
+            parts.append(np.where(places[:, None] >= 0, past[places.clip(0)], np.nan))
+        if self.ahead is not None:
+            parts.append(ask(self.ahead).to_numpy()[self.steps[self.steps > 0] - 1])
+        return pd.DataFrame(np.vstack(parts), self.times)
+
+    def paths(self, n: int, random_state: RandomState) -> pd.DataFrame:
+        """Sample paths, a row a time, or an error if some are of the past."""
+        if self.ahead is None or self.past is not None:
+            raise NotImplementedError(
+                "marginal must be True for a horizon that begins before the cutoff; got False. "
+                "One-step forecasts of the past have no joint distribution."
+            )
+        return self.ahead.sample(n, random_state).iloc[self.steps - 1].set_axis(self.times)
 
 
 class _SktimeForecaster(BaseForecaster):
@@ -108,7 +137,7 @@ class _SktimeForecaster(BaseForecaster):
         return self
 
     def _predict(self, fh: ForecastingHorizon, X: pd.DataFrame | None) -> pd.Series:
-        mean: pd.Series = self._table(fh, X, lambda one: one.mean.to_frame()).iloc[:, 0]
+        mean: pd.Series = self._horizon(fh, X).table(_mean).iloc[:, 0]
         mean.name = self._cur_y.name
         return mean
 
@@ -116,7 +145,7 @@ class _SktimeForecaster(BaseForecaster):
         self, fh: ForecastingHorizon, X: pd.DataFrame | None, alpha: Sequence[float]
     ) -> pd.DataFrame:
         levels, places = np.unique(alpha, return_inverse=True)
-        table = self._table(fh, X, lambda one: one.quantile(levels)).iloc[:, places]
+        table = self._horizon(fh, X).table(lambda one: one.quantile(levels)).iloc[:, places]
         columns = pd.MultiIndex.from_product([self._get_varnames(), alpha])
         return table.set_axis(columns, axis=1)
 
@@ -124,16 +153,14 @@ class _SktimeForecaster(BaseForecaster):
         self, fh: ForecastingHorizon, X: pd.DataFrame | None = None, cov: bool = False
     ) -> pd.DataFrame:
         """Variances, or the joint covariance: of times up to the cutoff their variances alone."""
-        table = self._table(fh, X, lambda one: (one.std**2).to_frame())
-        names = self._get_varnames()
+        horizon, names = self._horizon(fh, X), self._get_varnames()
+        table = horizon.table(_std) ** 2
         if not cov:
             return table.set_axis(names, axis=1)
-        steps = self._steps(fh)
-        matrix, ahead = np.diag(table.iloc[:, 0]), steps > 0
-        if ahead.any():
-            at = steps[ahead] - 1
-            joint = self._ahead(int(steps.max()), X).cov.to_numpy()
-            matrix[np.ix_(ahead, ahead)] = joint[np.ix_(at, at)]
+        matrix, after = np.diag(table.iloc[:, 0]), horizon.steps > 0
+        if horizon.ahead is not None:
+            at = horizon.steps[after] - 1
+            matrix[np.ix_(after, after)] = horizon.ahead.cov.iloc[at, at]
         columns = pd.MultiIndex.from_product([names, table.index])
         return pd.DataFrame(matrix, table.index, columns)
 
@@ -143,57 +170,32 @@ class _SktimeForecaster(BaseForecaster):
         """Distributions of skpro: normal ones, or 1000 quantiles; jointly 1000 sample paths."""
         from skpro.distributions import Empirical, Normal
 
-        names, index = self._get_varnames(), fh.to_absolute_index(self.cutoff)
+        horizon, names = self._horizon(fh, X), self._get_varnames()
+        labels = {"index": horizon.times, "columns": names}
         if not marginal:
-            return Empirical(self._paths(fh, X), time_indep=False, index=index, columns=names)
-        mean = self._table(fh, X, lambda one: one.mean.to_frame()).to_numpy()
-        std = self._table(fh, X, lambda one: one.std.to_frame()).to_numpy()
-        some = self._table(fh, X, lambda one: one.quantile(_LEVELS)).to_numpy()
+            paths = horizon.paths(_N_QUANTILES, self.random_state)
+            return Empirical(_samples(paths, names), time_indep=False, **labels)
+        mean, std = horizon.table(_mean).to_numpy(), horizon.table(_std).to_numpy()
+        some = horizon.table(lambda one: one.quantile(_LEVELS)).to_numpy()
         if not (np.abs(some - mean - std * ndtri(_LEVELS)) > _ROUNDOFF * std).any():
-            return Normal(mean, std, index=index, columns=names)
+            return Normal(mean, std, **labels)
         levels = (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES
-        table = self._table(fh, X, lambda one: one.quantile(levels))
-        return Empirical(_samples(table, names), index=index, columns=names)
+        quantiles = horizon.table(lambda one: one.quantile(levels))
+        return Empirical(_samples(quantiles, names), **labels)
 
-    def _paths(self, fh: ForecastingHorizon, X: pd.DataFrame | None) -> pd.DataFrame:
-        """Sample paths as skpro takes them."""
-        steps = self._steps(fh)
-        if (steps <= 0).any():
-            raise NotImplementedError(
-                "marginal must be True for a horizon that begins before the cutoff; got False. "
-                "One-step forecasts of the past have no joint distribution."
-            )
-        paths = self._ahead(int(steps.max()), X).sample(_N_QUANTILES, self.random_state)
-        chosen = paths.iloc[steps - 1].set_axis(fh.to_absolute_index(self.cutoff))
-        return _samples(chosen, self._get_varnames())
-
-    def _table(
-        self,
-        fh: ForecastingHorizon,
-        X: pd.DataFrame | None,
-        ask: Callable[[Forecast | Fitted], pd.DataFrame],
-    ) -> pd.DataFrame:
-        """What is asked of the forecast and of the one-step forecasts of the past, by time."""
-        steps, parts = self._steps(fh), []
-        if (steps <= 0).any():
-            past = ask(self.forecaster_.fitted()).to_numpy()
-            places = len(past) - 1 + steps[steps <= 0]
-            parts.append(np.where(places[:, None] >= 0, past[places.clip(0)], np.nan))
-        if (steps > 0).any():
-            ahead = ask(self._ahead(int(steps.max()), X)).to_numpy()
-            parts.append(ahead[steps[steps > 0] - 1])
-        return pd.DataFrame(np.vstack(parts), fh.to_absolute_index(self.cutoff))
-
-    def _ahead(self, steps: int, X: pd.DataFrame | None) -> Forecast:
-        """The forecast of the steps after the cutoff."""
-        if self._cur_X is None:
-            return self.forecaster_.forecast(steps)
-        horizon = ForecastingHorizon(np.arange(1, steps + 1), is_relative=True)
-        return self.forecaster_.forecast(steps, _rows(X, horizon.to_absolute_index(self.cutoff)))
-
-    def _steps(self, fh: ForecastingHorizon) -> NDArray[np.intp]:
-        """Steps after the cutoff, increasing."""
-        return np.asarray(fh.to_relative(self.cutoff).to_pandas(), dtype=np.intp)
+    def _horizon(self, fh: ForecastingHorizon, X: pd.DataFrame | None) -> _Horizon:
+        """The forecast, and the one-step forecasts of the past, as far as they are asked for."""
+        steps = np.asarray(fh.to_relative(self.cutoff).to_pandas(), dtype=np.intp)
+        past, ahead, last = None, None, int(steps.max())
+        if steps.min() <= 0:
+            past = self.forecaster_.fitted()
+        if last > 0:
+            until = ForecastingHorizon(np.arange(1, last + 1), is_relative=True)
+            future = None
+            if self._cur_X is not None:
+                future = _rows(X, until.to_absolute_index(self.cutoff))
+            ahead = self.forecaster_.forecast(last, future)
+        return _Horizon(steps, fh.to_absolute_index(self.cutoff), past, ahead)
 
     def _get_fitted_params(self) -> dict[str, Any]:
         model = self.forecaster_
@@ -412,6 +414,14 @@ class AutoForecaster(_SktimeForecaster):
         """
         small = {"seasonal_period": None, "transform": None, "max_train": 20}
         return [{**small, "calibrate": False}, small]
+
+
+def _mean(one: Forecast | Fitted) -> pd.DataFrame:
+    return one.mean.to_frame()
+
+
+def _std(one: Forecast | Fitted) -> pd.DataFrame:
+    return one.std.to_frame()
 
 
 def _rows(X: pd.DataFrame | None, times: pd.Index[Any]) -> pd.DataFrame | None:

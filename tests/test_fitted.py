@@ -139,6 +139,14 @@ def test_it_is_of_the_series_at_whose_end_the_model_is():
     assert len(before) == 40
 
 
+def test_a_series_that_is_too_short_has_none():
+    y = series(50)
+    fitted = Forecaster(GP, lags=2).fit(y[:40]).apply(y[40:42]).fitted()
+    assert fitted.mean.isna().all()
+    assert fitted.interval().shape == (2, 2)
+    assert fitted.quantile([0.1]).isna().all(axis=None)
+
+
 def test_regressors_are_those_of_the_time():
     y = series()
     exog = pd.DataFrame({"x": np.cos(np.arange(40.0))}, y.index)

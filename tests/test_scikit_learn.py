@@ -137,11 +137,24 @@ def test_regressors_of_the_scored_times_are_used():
         model.score(y)
 
 
+def test_times_of_another_grid_are_named():
+    y = series()
+    y = y.set_axis(y.index.to_timestamp())
+    model = clone(MODEL).fit(y[:50])
+    days = y[50:].set_axis(pd.date_range("2023-03-01", periods=10, freq="D"))
+    with pytest.raises(
+        ValueError, match=r"y must lie at the times that are forecast; got 2023-03-02\. Give it"
+    ):
+        model.score(days)
+    with pytest.raises(ValueError, match="y must have the frequency of the fit, <MonthBegin>; got"):
+        model.score(series())
+
+
 @pytest.mark.parametrize("gap", [0, 2])
 @pytest.mark.parametrize("whole", ["forecaster", "combination"])
 def test_searches_score_what_follows_each_split(gap, whole):
-    y = series()
-    y = y.set_axis(y.index.to_timestamp())  # slices lose the frequency, and it is inferred
+    y = series()  # slices lose the frequency, and it is inferred
+    y = y.set_axis(y.index.to_timestamp()) if gap else y.reset_index(drop=True)
     splitter = TimeSeriesSplit(3, test_size=8, gap=gap)
     if whole == "forecaster":
         model, name, values = MODEL, "lags", [1, 2]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.series.times import format_time
 
 
 class PastSteps(NamedTuple):
@@ -60,7 +61,7 @@ class Fitted:
 
     def __repr__(self) -> str:
         known = sum(int(part.known.sum()) for part in self._parts)
-        first, last = (str(time).removesuffix(" 00:00:00") for time in self._index[[0, -1]])
+        first, last = format_time(self._index, 0), format_time(self._index, -1)
         return f"Fitted(name={self._name!r}, {first} to {last}, {known} of {len(self)} times)"
 
     @property
@@ -101,7 +102,7 @@ class Fitted:
         DataFrame
             Columns ``lower`` and ``upper``.
         """
-        return self._frame(lambda forecast: forecast.interval(coverage))
+        return self._frame(["lower", "upper"], lambda forecast: forecast.interval(coverage))
 
     @overload
     def quantile(self, q: float) -> pd.Series[float]: ...
@@ -121,15 +122,15 @@ class Fitted:
             A Series for one number, for several a DataFrame with one column each.
         """
         if isinstance(q, (Sequence, np.ndarray)):
-            return self._frame(lambda forecast: forecast.quantile(q))
+            return self._frame(list(q), lambda forecast: forecast.quantile(q))
         return self._series(lambda forecast: forecast.quantile(q))
 
     def _series(self, ask: Callable[[Forecast], pd.Series[float]]) -> pd.Series[float]:
-        values = np.full(len(self), np.nan)
+        table = self._frame([self._name], lambda forecast: ask(forecast).to_frame())
+        return table.iloc[:, 0]
+
+    def _frame(self, columns: list[Any], ask: Callable[[Forecast], pd.DataFrame]) -> pd.DataFrame:
+        values = np.full((len(self), len(columns)), np.nan)
         for part in self._parts:
             values[part.places[part.known]] = ask(part.forecast).to_numpy()[part.known]
-        return pd.Series(values, self._index, name=self._name)
-
-    def _frame(self, ask: Callable[[Forecast], pd.DataFrame]) -> pd.DataFrame:
-        tables = [ask(part.forecast)[part.known] for part in self._parts]
-        return pd.concat(tables).reindex(self._index)
+        return pd.DataFrame(values, self._index, columns)

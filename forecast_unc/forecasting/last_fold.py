@@ -9,7 +9,7 @@ import pandas as pd
 
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.series.exog import check_aligned
-from forecast_unc.series.times import future_index
+from forecast_unc.series.times import format_time, future_index
 from forecast_unc.series.values import check_is_series
 
 # A fold is this share of the values, and at most so many.
@@ -59,6 +59,12 @@ def score(model: Model, index: pd.Index[Any], y: object, exog: pd.DataFrame | No
         past, future = (None, None) if exog is None else (exog[~new], exog[new])
         model = model.apply(series[~new], past)
     ahead = model.forecast(after, future)
+    between = series.index[new].difference(ahead.index)
+    if len(between):
+        raise ValueError(
+            f"y must lie at the times that are forecast; got {format_time(between, 0)}. Give it "
+            "the frequency of the fit."
+        )
     crps = ahead.score(series[new].reindex(ahead.index))["crps"].mean()
     if np.isnan(crps):
         raise ValueError(
@@ -70,9 +76,13 @@ def score(model: Model, index: pd.Index[Any], y: object, exog: pd.DataFrame | No
 
 def _steps_after(index: pd.Index[Any], times: pd.Index[Any]) -> int:
     """Steps from the end of a series to the last of some times; 0 if that is not after it."""
-    if type(times[-1]) is not type(index[-1]) or times[-1] <= index[-1]:
+    last = times.max()
+    try:
+        if not last > index[-1]:
+            return 0
+    except TypeError:  # of another kind: what it should be is for `apply` to say
         return 0
     steps = len(times)
-    while future_index(index, steps)[-1] < times[-1]:
+    while future_index(index, steps)[-1] < last:
         steps *= 2
-    return int(future_index(index, steps).searchsorted(times[-1])) + 1
+    return int(future_index(index, steps).searchsorted(last)) + 1

@@ -22,12 +22,7 @@ from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.series.calendar import seasonal_periods
 from forecast_unc.series.exog import check_exog
 from forecast_unc.series.times import extended_index, format_time, future_index
-from forecast_unc.series.values import (
-    check_follows,
-    check_is_series,
-    check_series,
-    check_varies,
-)
+from forecast_unc.series.values import check_follows, check_is_series, check_series, check_varies
 
 
 class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types

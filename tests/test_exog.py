@@ -23,7 +23,13 @@ def test_complex_regressors_are_refused(kind):
 
 def test_stds_are_a_diagonal_covariance():
     before = STDS.copy(deep=True)
-    for stds in (STDS, STDS.to_numpy(), STDS.astype("Float64"), STDS.astype(object).astype(float)):
+    for stds in (
+        STDS,
+        STDS[["b", "a"]],
+        STDS.to_numpy(),
+        STDS.astype("Float64"),
+        STDS.astype(object).astype(float),
+    ):
         np.testing.assert_allclose(check_uncertainty(stds, None, EXOG), DIAGONAL, rtol=1e-15)
     np.testing.assert_allclose(check_uncertainty(None, STDS, EXOG), DIAGONAL, rtol=1e-15)
     pd.testing.assert_frame_equal(STDS, before)
@@ -87,10 +93,10 @@ BAD_STDS = {
         "must have exactly the times of exog, 3 rows from 2024-03-01; got no row at 2024-03-01. ",
     ),
     "order of times": (STDS[::-1], ValueError, r"must have .* another order.*exog_std.sort_index"),
-    "order of columns": (
-        STDS[["b", "a"]],
+    "columns": (
+        STDS[["b", "b"]],
         ValueError,
-        r"must have the columns of exog, \['a', 'b'\]; got \['b', 'a'\]. Select and order them",
+        r"must have the columns of exog, \['a', 'b'\]; got \['b', 'b'\]. Select them",
     ),
     "flat": (np.ones(6), ValueError, r"must have shape \(3, 2\), steps .*; got shape \(6,\). Give"),
     "covariance": (DIAGONAL, ValueError, r"must have .*; got shape \(6, 6\). .* exog_cov\."),

@@ -335,7 +335,7 @@ def test_bad_regressors_frames(y, regressor):
     with pytest.raises(
         ValueError, match=r"exog must have the columns of the fit, \['a', 'b'\]; got"
     ):
-        model.forecast(3, future[["b", "a"]])
+        model.forecast(3, future[["b"]])
     with pytest.raises(ValueError, match="exog must have exactly the times of the 4 steps after"):
         model.forecast(4, future)
     model.fit(y)

@@ -77,7 +77,7 @@ def test_regressors_of_what_follows_are_those_of_the_fit(y):
     with pytest.raises(ValueError, match="exog must be given for y_new"):
         history.followed_by(later)
     with pytest.raises(ValueError, match=r"exog must have the columns of the fit, \['a', 'b'\]"):
-        history.followed_by(later, EXOG[["b", "a"]][6:7])
+        history.followed_by(later, EXOG[["b"]][6:7])
     with pytest.raises(ValueError, match="exog must be None for a model fitted without"):
         History.checked(y).followed_by(later, EXOG[6:7])
 

@@ -362,6 +362,8 @@ REFUSED = {ScikitLearnRegressor, PredictorPosterior, Baseline} | {
 def own_classes():
     """Every class that the package defines."""
     for found in pkgutil.walk_packages(forecast_unc.__path__, "forecast_unc."):
+        if found.name == "forecast_unc.sktime":
+            continue  # a way in, which needs an extra
         module = importlib.import_module(found.name)
         for _, cls in inspect.getmembers(module, inspect.isclass):
             if cls.__module__ == found.name:
@@ -829,7 +831,7 @@ def test_fields_with_defaults_may_be_missing(whole, tmp_path):
     ({"a": 1}, dict[str, int], True), ({1: 1}, dict[str, int], False), (1, dict[str, int], False),
     (1, typing.Literal[-1, 1], True), (True, typing.Literal[-1, 1], False),
     (np.zeros(2), NDArray[np.float64], True), (np.zeros(2, int), NDArray[np.float64], False),
-    (object(), typing.Any, True),
+    (b"any", typing.Any, True),
 ], ids=repr)  # fmt: skip
 def test_types(value, hint, expected):
     assert fits(value, hint) is expected

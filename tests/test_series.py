@@ -225,14 +225,61 @@ def test_other_than_a_series_is_refused(y, kind):
         MODEL.fit(y)
 
 
-def test_of_a_frame_a_column_is_asked_for():
-    frame = pd.DataFrame({"load": np.arange(30.0)})
+def test_a_frame_of_one_column_is_a_series_of_its_name():
+    y = normal(24)
+    wanted = MODEL.fit(y[:20]).forecast(4)
+    model = MODEL.fit(y[:20].to_frame("load"))
+    ahead = model.forecast(4)
+    assert ahead.name == "load"
+    np.testing.assert_allclose(ahead.mean, wanted.mean, rtol=1e-12)
+    np.testing.assert_allclose(ahead.score(y[20:].to_frame()), ahead.score(y[20:]), rtol=1e-12)
+    model.update(y[20:].to_frame())
+    np.testing.assert_allclose(model.apply(y.to_frame()).forecast(1).mean, model.forecast(1).mean)
+
+
+def test_of_a_frame_of_several_columns_one_is_asked_for():
+    frame = normal().to_frame("load").assign(price=1.0)
     with pytest.raises(
         TypeError,
-        match=r"y must be a pandas Series; got a DataFrame of 1 column\(s\)\. Take one, for "
-        r"example y\['load'\]\.",
+        match=r"y must be one series; got a frame of 2 columns of values\. Take one, for example "
+        r"y\[\['load'\]\]\.",
     ):
         MODEL.fit(frame)
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow", "dates"])
+def test_frames_of_other_libraries_bring_their_times(library):
+    polars = pytest.importorskip("polars")
+    y = normal()
+    frame = polars.from_pandas(y.rename("load").rename_axis("ds").reset_index())
+    if library == "dates":
+        frame = frame.with_columns(polars.col("ds").cast(polars.Date))
+    wanted = MODEL.fit(y).forecast(3)
+    ahead = MODEL.fit(frame.to_arrow() if library == "pyarrow" else frame).forecast(3)
+    assert ahead.name == "load"
+    np.testing.assert_array_equal(ahead.index, wanted.index)
+    np.testing.assert_allclose(ahead.mean, wanted.mean, rtol=1e-12)
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_series_of_other_libraries_have_no_times(library):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"ds": ["2024-01-01"], "y": [1.0], "z": [2.0]})
+    one = frame["y"] if library == "polars" else frame.to_arrow()["y"]
+    with pytest.raises(
+        TypeError,
+        match=rf"y must be a pandas Series; got {library}\.\w+, which has no index of times\. Pass "
+        r'the frame with its times instead, .* take df\["y"\] and make an index: pd\.Series\(df',
+    ):
+        MODEL.fit(one)
+    with pytest.raises(
+        TypeError,
+        match=r"y must have one column of dates or times; got none in a polars\.DataFrame of "
+        r"columns \['ds', 'y', 'z'\]\. Select it and the values, and convert text to dates",
+    ):
+        MODEL.fit(frame)
+    with pytest.raises(TypeError, match=r"y must be one series; .* y\[\['ds', 'y'\]\]\."):
+        MODEL.fit(frame.with_columns(polars.col("ds").str.to_date()))
 
 
 def test_complex_stds_are_refused():
@@ -419,9 +466,7 @@ def test_bad_regressors_are_refused_at_the_forecast(case):
         model.forecast(6, change(exog[30:]))
 
 
-@pytest.mark.parametrize(
-    "columns", [["sun"], ["wind", "sun"], ["sun", "rain"], ["sun", "wind", "rain"]], ids=str
-)
+@pytest.mark.parametrize("columns", [["sun"], ["sun", "rain"], ["sun", "wind", "rain"]], ids=str)
 def test_other_columns_than_at_the_fit_are_refused(columns):
     y = normal(36)
     exog = exogenous(y)
@@ -430,6 +475,25 @@ def test_other_columns_than_at_the_fit_are_refused(columns):
         ValueError, match=r"exog must have the columns of the fit, \['sun', 'wind'\]; got \["
     ):
         model.forecast(6, exog[30:].reindex(columns=columns, fill_value=0.0))
+
+
+def test_regressors_and_what_is_not_known_of_them_are_aligned_by_name(rng):
+    y = normal(33)
+    exog = exogenous(y)
+    model = Forecaster(GPRegressor(lengthscales=3.0), lags=2).fit(y[:30], exog[:30])
+    future, turned = exog[30:], exog[30:][["wind", "sun"]]
+    stds = (0.0 * future).assign(sun=0.1, wind=0.7)
+    root = rng.standard_normal((6, 6))
+    cov, order = root @ root.T, [1, 0, 3, 2, 5, 4]
+    for given, theirs in (
+        ({}, {}),
+        ({"exog_std": stds}, {"exog_std": stds}),
+        ({"exog_cov": stds}, {"exog_std": stds[["wind", "sun"]].to_numpy()}),
+        ({"exog_cov": cov}, {"exog_cov": cov[np.ix_(order, order)]}),
+    ):
+        ahead, again = model.forecast(3, future, **given), model.forecast(3, turned, **theirs)
+        np.testing.assert_allclose(again.mean, ahead.mean, rtol=1e-10)
+        np.testing.assert_allclose(again.cov, ahead.cov, rtol=1e-10)
 
 
 def test_regressors_left_out_of_the_forecast_are_asked_for():

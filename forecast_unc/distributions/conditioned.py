@@ -12,7 +12,7 @@ from forecast_unc.distributions.checked import check_positive
 from forecast_unc.distributions.mirrored import Mirrored
 from forecast_unc.distributions.steps import time_label
 from forecast_unc.distributions.truncation import as_observed
-from forecast_unc.series.values import numeric_values
+from forecast_unc.series.values import check_is_series, numeric_values
 
 
 class Conditioned(Aggregated):
@@ -54,6 +54,7 @@ class Conditioned(Aggregated):
             mixture one at the bound), or the observed steps determine each other under the joint
             distribution.
         """
+        observed = check_is_series(observed, "observed")
         values = numeric_values(observed, "observed")
         at = self._index.get_indexer(observed.index)
         for wrong, rule, got, remedy in (

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
+from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
 from forecast_unc.distributions import scores
 from forecast_unc.distributions.bands import Bands
+
+
+class Sampled(Bands, Protocol):
+    """A forecast that paths can be drawn of."""
+
+    def sample(self, n: int, random_state: RandomState = None) -> pd.DataFrame:
+        """Sample paths, (steps, n)."""
+        ...
 
 
 def summary_frame(forecast: Bands, alpha: float) -> pd.DataFrame:
@@ -36,11 +46,49 @@ def nixtla_frame(forecast: Bands, levels: Sequence[float], unique_id: str | None
     """Long table of one series, as :meth:`Forecast.to_nixtla` returns it."""
     levels = check_levels(levels)
     if unique_id is None:
-        unique_id = "y" if forecast.name is None else str(forecast.name)
+        unique_id = _series_name(forecast)
     frame = pd.DataFrame(nixtla_figures(forecast, levels), columns=nixtla_columns(levels))
     frame.insert(0, "unique_id", unique_id)
     frame.insert(1, "ds", first_instants(forecast.index))
     return frame
+
+
+def darts_series(forecast: Sampled, n_samples: int, random_state: RandomState) -> Any:
+    """Sample paths as a TimeSeries, as :meth:`Forecast.to_darts` returns them."""
+    darts = _library("darts", "TimeSeries")
+    paths = forecast.sample(n_samples, random_state).to_numpy()
+    times = first_instants(forecast.index)
+    freq = times.step if isinstance(times, pd.RangeIndex) else getattr(times, "freq", None)
+    return darts.TimeSeries.from_times_and_values(
+        times, paths[:, None, :], freq=freq, columns=[_series_name(forecast)]
+    )
+
+
+def gluonts_forecast(forecast: Sampled, n_samples: int, random_state: RandomState) -> Any:
+    """Sample paths as a SampleForecast, as :meth:`Forecast.to_gluonts` returns them."""
+    times = forecast.index
+    if not isinstance(times, (pd.DatetimeIndex, pd.PeriodIndex)):
+        raise TypeError(
+            f"index must hold dates or periods for GluonTS; got a {type(times).__name__}. Give the "
+            "series its times."
+        )
+    gluonts = _library("gluonts.model.forecast", "SampleForecast")
+    periods = times if isinstance(times, pd.PeriodIndex) else times.tz_localize(None).to_period()
+    paths = forecast.sample(n_samples, random_state).to_numpy().T
+    return gluonts.SampleForecast(paths, start_date=periods[0], item_id=_series_name(forecast))
+
+
+def _library(module: str, name: str) -> Any:
+    """A module of a library that is only needed here, or an error that says so."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        library = module.partition(".")[0]
+        raise ImportError(f"a {name} needs {library}: install {library}.") from error
+
+
+def _series_name(forecast: Bands) -> str:
+    return "y" if forecast.name is None else str(forecast.name)
 
 
 def first_instants(times: pd.Index[Any]) -> pd.Index[Any]:

@@ -20,7 +20,7 @@ from forecast_unc.distributions.axes import (
     with_unit,
 )
 from forecast_unc.distributions.bands import Bands
-from forecast_unc.series.values import numeric_values
+from forecast_unc.series.values import check_is_series, numeric_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,6 +101,7 @@ def fan(
 def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Bands) -> Axes:
     """Draw the values before a forecast, if given, and label the axis; return the axes."""
     if history is not None:
+        history = check_is_series(history, "history")
         values = numeric_values(history, "history")
         check_times("history", history.index, forecast.index)
     ax = current_axes(ax)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from forecast_unc.distributions.export import nixtla_frame, summary_frame
+from forecast_unc._random import RandomState
+from forecast_unc.distributions.export import (
+    darts_series,
+    gluonts_forecast,
+    nixtla_frame,
+    summary_frame,
+)
 from forecast_unc.distributions.fan import fan
 from forecast_unc.distributions.judged import Judged
 
@@ -125,6 +131,52 @@ class Forecast(Judged):
             If a level is not a percentage.
         """
         return nixtla_frame(self, levels, unique_id)
+
+    def to_darts(self, n_samples: int = 500, random_state: RandomState = None) -> Any:
+        """Return sample paths as a ``TimeSeries`` of darts, one component, a sample a path.
+
+        Parameters
+        ----------
+        n_samples : int, default=500
+            Number of paths.
+        random_state : int, Generator or None
+            Seed of :meth:`sample`.
+
+        Returns
+        -------
+        darts.TimeSeries
+            Periods as their first instants.
+
+        Raises
+        ------
+        ImportError
+            If darts is not installed.
+        """
+        return darts_series(self, n_samples, random_state)
+
+    def to_gluonts(self, n_samples: int = 500, random_state: RandomState = None) -> Any:
+        """Return sample paths as a ``SampleForecast`` of GluonTS.
+
+        Parameters
+        ----------
+        n_samples : int, default=500
+            Number of paths.
+        random_state : int, Generator or None
+            Seed of :meth:`sample`.
+
+        Returns
+        -------
+        gluonts.model.forecast.SampleForecast
+            Dates as periods of their frequency, without a time zone.
+
+        Raises
+        ------
+        ImportError
+            If GluonTS is not installed.
+        TypeError
+            If the times are whole numbers.
+        """
+        return gluonts_forecast(self, n_samples, random_state)
 
     def plot(
         self,

@@ -27,7 +27,7 @@ from forecast_unc.distributions.parts import (
     stretched,
 )
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.series.values import numeric_values
+from forecast_unc.series.values import check_is_series, numeric_values
 
 RANK_TOLERANCE = 1e-10
 """A negative eigenvalue of the correlations within this fraction of the largest is roundoff."""
@@ -227,6 +227,7 @@ class Steps:
 
     def _at_steps(self, name: str, given: pd.Series[float]) -> Array:
         """Values of a series at the steps, (h,)."""
+        given = check_is_series(given, name)
         values = numeric_values(given, name)
         if not given.index.is_unique:
             first = given.index[given.index.duplicated()][0]

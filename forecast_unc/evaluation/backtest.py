@@ -476,7 +476,8 @@ def backtest(
     )
     coverage = scores.check_coverages(coverage)
     models = contenders(forecaster, compare)
-    index = regular_index(check_is_series(y).index, "y")
+    y = check_is_series(y)
+    index = regular_index(y.index, "y")
     unit = y.attrs.get("unit")
     y = y.set_axis(index)  # with its frequency set: short slices need not infer it
     exog = _checked_exog(exog, exog_future, index)

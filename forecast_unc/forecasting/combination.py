@@ -10,18 +10,23 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from forecast_unc._checks import check_steps
 from forecast_unc._random import one_seed
 from forecast_unc._typing import Array
+from forecast_unc.distributions.fitted import Fitted, PastSteps
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.averaging import Ask, Averaging
+from forecast_unc.forecasting.fitted import AskPast, averaged, fitted
 from forecast_unc.forecasting.forecaster import FORECASTER_CLASSES
+from forecast_unc.forecasting.last_fold import score
 from forecast_unc.forecasting.persistence.objects import save_object
 from forecast_unc.forecasting.persistence.schema import Classes
 from forecast_unc.forecasting.recursion import Propagation
+from forecast_unc.series.history import History
 from forecast_unc.series.values import check_is_series
 
 # Rolling-origin validation: so many origins, half a horizon apart.
@@ -127,7 +132,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         Combination
         """
         weights = self._checked_weights()
-        check_is_series(y)
+        y = check_is_series(y)
         inputs = _given(exog=exog, y_std=y_std)
         fitted = []
         for number, forecaster in enumerate(self.forecasters):
@@ -238,6 +243,69 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
             references=references,
             can_look_ahead=not given,
         ).forecast
+
+    def fitted(self) -> Fitted:
+        """One-step forecasts of the series itself, each from the values before it.
+
+        Returns
+        -------
+        Fitted
+            The average of those of the members, see `Forecaster.fitted`, at each time of those that
+            have one. "inverse_width" takes the widths of that time alone.
+
+        Raises
+        ------
+        TypeError
+            If a member is no Forecaster or Combination.
+        """
+        return fitted(self._past_steps(), self._history)
+
+    def score(self, y: pd.Series, exog: pd.DataFrame | None = None) -> float:
+        """Negative mean CRPS of what follows, or of the last fold of y: see `Forecaster.score`.
+
+        Parameters
+        ----------
+        y, exog
+            As there.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        TypeError
+            If a member is no Forecaster or Combination.
+        """
+        return score(self, self._history.index, y, exog)
+
+    @property
+    def _history(self) -> History:
+        """The series up to where forecasts start."""
+        history: History = self._known_members()[0]._history
+        return history
+
+    def _past_steps(self) -> AskPast:
+        """One-step forecasts of the past by their places in the series, for :meth:`fitted`."""
+        members = [member._past_steps() for member in self._known_members()]
+        averaging = Averaging(self._inverse_width, self.widest)
+
+        def ask(at: NDArray[np.intp]) -> PastSteps | None:
+            return averaged([member(at) for member in members], self.weights_, averaging)
+
+        return ask
+
+    def _known_members(self) -> list[Any]:
+        """The fitted members, which have to be the package's own."""
+        check_is_fitted(self, "forecasters_")
+        for member in self.forecasters_:
+            if not hasattr(member, "_past_steps"):
+                raise TypeError(
+                    "forecasters must be Forecasters, or Combinations of them, for one-step "
+                    f"forecasts of the past and scores; got {type(member).__name__}. Leave it out, "
+                    "or use backtest."
+                )
+        return self.forecasters_
 
     @property
     def numbers_(self) -> list[int]:

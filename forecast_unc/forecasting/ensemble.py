@@ -9,12 +9,15 @@ from functools import cached_property, partial
 from typing import Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forecast_unc._random import one_seed
 from forecast_unc._typing import Array
+from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.averaging import Averaged, Averaging, as_far_as_they_go
-from forecast_unc.forecasting.calibration import calibration, conformal, rolling_errors
+from forecast_unc.forecasting.calibration import Errors, calibration, conformal, rolling_errors
+from forecast_unc.forecasting.fitted import AskPast, averaged, past_steps
 from forecast_unc.forecasting.members import Member, MemberSpecification, fit_member
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.resolution import Resolution, check_above
@@ -142,8 +145,54 @@ class Ensemble:
         """
         return self._uncensored(ahead, method).censored(self.lower)
 
+    def past_steps(self) -> AskPast:
+        """One-step forecasts of the history, each from the values before it.
+
+        They are averaged with the widths of the time itself alone, and calibrated as the forecast
+        of the last value is.
+
+        Returns
+        -------
+        callable
+            See `fitted.fitted`.
+        """
+        bands = self._bands_of_next() if self.calibrate else None
+
+        def ask(at: NDArray[np.intp]) -> PastSteps | None:
+            found = [past_steps(model, at) for model in self.models]
+            steps = averaged(found, self.weights, self.averaging)
+            if steps is None:
+                return None
+            forecast = steps.forecast if bands is None else bands(steps.forecast)
+            return steps._replace(forecast=forecast.censored(self.lower))
+
+        return ask
+
+    def _bands_of_next(self) -> Callable[[Forecast], Forecast]:
+        """What calibration does to forecasts of one step, as to that of the last value."""
+        last = len(self.history.y) - 1
+        ahead = Ahead(self.history.index[last:], self.history.exog[last:], None)
+        before = self.at(self.history.before(last))
+        # cheap, and of any regressor: widths and errors are those of the default forecasts
+        average, seen, _ = before._averaged(ahead, Method("naive"))
+        errors, known = before._errors(average, seen)
+        first = Errors(errors.z[:, :1], errors.level[:1])
+        if self.calibrate == "conformal":
+            return partial(conformal, errors=first)
+        return calibration(first, known.reference, 1).of
+
     def _uncensored(self, ahead: Ahead, method: Method) -> Forecast:
         """The averaged forecast before the bound: what errors and widths are taken from."""
+        average, ahead, correlated = self._averaged(ahead, method)
+        if not self.calibrate:
+            return average.forecast
+        errors, known = self._errors(average, ahead)
+        if self.calibrate == "conformal":
+            return conformal(average.forecast, errors)
+        return calibration(errors, known.reference, correlated).of(average.forecast)
+
+    def _averaged(self, ahead: Ahead, method: Method) -> tuple[Averaged, Ahead, int]:
+        """The average, the steps known ahead, and how many of them tell of correlations."""
         steps, given = len(ahead.index), ahead.exog.shape[1] > 0
         ahead, horizon = self.horizon(ahead)
         if self.calibrate:
@@ -152,22 +201,20 @@ class Ensemble:
         method = method._replace(random_state=one_seed(method.random_state))
         plain = method.propagation == "exact" and method.path_consistent
         looks_ahead = not given and len(ahead.index) >= self.averaging.look_ahead
-        averaged = self.averaging.average(
+        average = self.averaging.average(
             [partial(_first, model, ahead, method) for model in self.models],
             self.weights,
             steps,
             references=[] if plain else [partial(_first, m, ahead, None) for m in self.models],
             can_look_ahead=looks_ahead and horizon >= self.averaging.look_ahead,
         )
-        if not self.calibrate:
-            return averaged.forecast
-        known = self._from_known(averaged, ahead)
-        errors = rolling_errors(self._rolling, known.members, known.shares)
-        if self.calibrate == "conformal":
-            return conformal(averaged.forecast, errors)
         # Two steps have a correlation; more of a forecast of two are not known everywhere.
-        correlated = self.averaging.look_ahead if looks_ahead else 2
-        return calibration(errors, known.reference, correlated).of(averaged.forecast)
+        return average, ahead, self.averaging.look_ahead if looks_ahead else 2
+
+    def _errors(self, average: Averaged, ahead: Ahead) -> tuple[Errors, Averaged]:
+        """Errors of the average inside the training part, and what their unit is taken from."""
+        known = self._from_known(average, ahead)
+        return rolling_errors(self._rolling, known.members, known.shares), known
 
     def horizon(self, ahead: Ahead) -> tuple[Ahead, int]:
         """The steps that are known ahead, with those looked at for weights, and how many are used.

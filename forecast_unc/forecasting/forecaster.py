@@ -15,10 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from forecast_unc._checks import check_steps, check_whole
 from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
+from forecast_unc.distributions.fitted import Fitted
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.arguments import Arguments, is_auto
 from forecast_unc.forecasting.averaging import POWER
 from forecast_unc.forecasting.ensemble import WORSE, Ensemble, Refusal
+from forecast_unc.forecasting.fitted import AskPast, fitted
+from forecast_unc.forecasting.last_fold import score
 from forecast_unc.forecasting.members import Member
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.noises import Noise
@@ -194,7 +197,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         ----------
         y : Series
             Numbers on a regular index: DatetimeIndex with a frequency set or inferable,
-            PeriodIndex, or evenly spaced integers. Time zones are kept. Missing values (NaN)
+            PeriodIndex, or evenly spaced integers. Time zones are kept. A DataFrame of one column
+            will do, or a frame of polars or pyarrow with a column of times beside it, here and
+            wherever a Series is asked for. Missing values (NaN)
             are not filled: training rows that touch them are left out, and what the forecast
             needs of them is uncertain, given all that was observed.
         exog : DataFrame, optional
@@ -343,10 +348,11 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             Steps ahead, from 1.
         exog : DataFrame, optional
             Regressors at the forecast times, if the model was fitted with some; where they
-            are uncertain, their means.
+            are uncertain, their means. Columns are aligned by name.
         exog_cov : DataFrame or ndarray, optional
             Covariance of `exog` where it is uncertain, of shape (steps * k, steps * k) for its k
-            columns: all columns of step 1, then all of step 2, and so on. The errors are taken for
+            columns: all columns of step 1, then all of step 2, and so on, in the order that `exog`
+            has here. The errors are taken for
             Gaussian and independent of the series. A frame with the index and columns of `exog` is
             taken for `exog_std`. None takes the regressors for known.
         exog_std : DataFrame or ndarray, optional
@@ -399,6 +405,52 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         ahead = ensemble.history.future(steps, exog, exog_std, exog_cov)
         seed = self.random_state if random_state is None else random_state
         return ensemble.forecast(ahead, Method(propagation, path_consistent, n_samples, seed))
+
+    def fitted(self) -> Fitted:
+        """One-step forecasts of the series itself, each from the values before it.
+
+        At each time what the fitted model says of the next value at the end of the values before,
+        as after :meth:`apply`. It has learned from all of them: residuals are smaller than errors
+        of forecasts are, next to 0 where there is next to no noise. How good forecasts are
+        `backtest` tells. Bands of an average have the weights of its members' widths at that time
+        alone, and are calibrated as those of the last value.
+
+        Returns
+        -------
+        Fitted
+            Mean, std, intervals, quantiles and residuals by time, NaN where there is no forecast.
+            Times whose lagged values are missing or have errors cost a forecast each.
+        """
+        return fitted(self._past_steps(), self._history)
+
+    def score(self, y: pd.Series, exog: pd.DataFrame | None = None) -> float:
+        """Negative mean CRPS, in units of y: the higher, the better.
+
+        Where y goes on after the series of the fit, what comes after it is forecast from there and
+        scored, over however many steps that takes. So score searches with a splitter of time, such
+        as ``GridSearchCV(Forecaster(), {"lags": [3, 12]}, cv=TimeSeriesSplit(5)).fit(y)``;
+        regressors stand there in the place of a target, ``fit(y, exog)``. Where y does not go on,
+        its last fold is forecast by the fitted model from the values before, nothing learned: a
+        tenth of the values, 24 at most. If it has learned from them, that flatters it.
+
+        Parameters
+        ----------
+        y : Series
+            What followed, the whole series, or another one of its kind. Missing values do not
+            count.
+        exog : DataFrame, optional
+            Regressors at the times of y, if the model was fitted with some.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If nothing of what would be scored was observed.
+        """
+        return score(self, self._history.index, y, exog)
 
     @property
     def models_(self) -> tuple[Member, ...]:
@@ -522,6 +574,15 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         check_varies(history.y)
         history = arguments.without_outliers(history)
         return Ensemble.fit(resolve(arguments, history), history, earlier)
+
+    @property
+    def _history(self) -> History:
+        """The series up to where forecasts start."""
+        return self._ensemble().history
+
+    def _past_steps(self) -> AskPast:
+        """One-step forecasts of the past by their places in the series, for :meth:`fitted`."""
+        return self._ensemble().past_steps()
 
     def _arguments(self) -> Arguments:
         return Arguments(**self.get_params(deep=False))

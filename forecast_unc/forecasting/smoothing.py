@@ -217,6 +217,31 @@ class Smoothing:
             row[:] = y[0] + np.einsum("hkc,kc,k->h", loadings, start, self.weights, optimize=True)
         return out
 
+    def next_values(self, y: Array, origins: Sequence[int]) -> tuple[Array, Array]:
+        """Means and variances of the next values after origins inside a series.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            The series, NaN where missing; the first value is observed.
+        origins : sequence of int
+            Numbers k of values before them, increasing.
+
+        Returns
+        -------
+        mean, var : ndarray of shape (k,)
+        """
+        mean, var = np.empty(len(origins)), np.empty(len(origins))
+        for i, state in enumerate(_filtered(self.nodes, self.period, y, origins)):
+            start, cholesky = self._start(state)
+            loadings = _loadings(self.nodes, self.period, state, 1)[0]
+            means = y[0] + (loadings * start).sum(axis=1)
+            factor = np.linalg.solve(cholesky, loadings[:, 1:, None])[..., 0]
+            mean[i] = self.weights @ means
+            known = self.variance * (1.0 + (factor**2).sum(axis=1))
+            var[i] = self.weights @ (known + (means - mean[i]) ** 2)
+        return mean, var
+
     def sample(
         self,
         y: Array,

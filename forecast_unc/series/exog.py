@@ -21,13 +21,14 @@ def check_exog(exog: object, index: pd.Index, columns: pd.Index | None, when: st
     index : Index
         The times it must have.
     columns : Index or None
-        The columns it must have; None at the fit, where they are what they are.
+        The columns it must have, in any order; None at the fit, where they are what they are.
     when : str
         What the times are, for the message: "y" or "the 12 steps after the origin".
 
     Returns
     -------
     ndarray of shape (len(index), k)
+        In the order of `columns`.
     """
     if exog is None:
         if columns is not None and len(columns):
@@ -38,6 +39,8 @@ def check_exog(exog: object, index: pd.Index, columns: pd.Index | None, when: st
         return np.empty((len(index), 0))
     frame = check_aligned(exog, index, when)
     _check_columns(frame, columns)
+    if columns is not None:
+        frame = frame[list(columns)]
     # contiguous, so that sums do not depend on the memory layout of the frame
     values: Array = np.array(frame.to_numpy(dtype=np.float64, na_value=np.nan), order="C")
     bad = ~(np.abs(values) <= LARGEST)
@@ -65,10 +68,10 @@ def _check_columns(frame: pd.DataFrame, columns: pd.Index | None) -> None:
             "exog must have distinct columns; got "
             f"{frame.columns[frame.columns.duplicated()][0]!r} twice. Rename one."
         )
-    if columns is not None and list(frame.columns) != list(columns):
+    if columns is not None and set(frame.columns) != set(columns):
         raise ValueError(
             f"exog must have the columns of the fit, {list(columns)}; got {list(frame.columns)}. "
-            "Select and order them."
+            "Select them."
         )
     for column, dtype in frame.dtypes.items():
         if not is_real(dtype):
@@ -99,7 +102,7 @@ def check_aligned(exog: object, index: pd.Index, when: str, name: str = "exog") 
     if not isinstance(exog, pd.DataFrame):
         raise TypeError(
             f"{name} must be a pandas DataFrame; got {type(exog).__name__}. For one regressor use "
-            "series.to_frame()."
+            "series.to_frame(), of another library's frame df.to_pandas().set_index(times)."
         )
     if exog.index.equals(index):
         return exog
@@ -117,7 +120,10 @@ def check_aligned(exog: object, index: pd.Index, when: str, name: str = "exog") 
 
 
 def check_uncertainty(
-    exog_std: object, exog_cov: object, exog: pd.DataFrame | None
+    exog_std: object,
+    exog_cov: object,
+    exog: pd.DataFrame | None,
+    columns: pd.Index | None = None,
 ) -> Array | None:
     """Covariance of future regressors, of shape (h * k, h * k), or None if they are known.
 
@@ -130,6 +136,9 @@ def check_uncertainty(
         A frame with the index and columns of `exog` holds standard deviations.
     exog : DataFrame or None
         The regressors of h steps in k columns, checked by `check_exog`.
+    columns : Index, optional
+        The order of the columns in the result; by default that of `exog`. An array is always in
+        that of `exog`, as a frame is by name.
 
     Returns
     -------
@@ -158,18 +167,25 @@ def check_uncertainty(
     else:
         cov = _finite(name, given)
         check_covariance(name, cov)
-    return cov if cov.any() else None
+    if not cov.any():
+        return None
+    if columns is None:
+        return cov
+    h, k = exog.shape
+    order = np.add.outer(k * np.arange(h), exog.columns.get_indexer(columns)).ravel()
+    return np.ascontiguousarray(cov[np.ix_(order, order)])
 
 
 def _check_stds(name: str, given: pd.DataFrame | np.ndarray, exog: pd.DataFrame) -> Array:
     """Standard deviations like the regressors, of shape (h, k)."""
     if isinstance(given, pd.DataFrame):
         check_aligned(given, exog.index, "exog", name)
-        if not given.columns.equals(exog.columns):
+        if not _same_columns(given, exog):
             raise ValueError(
                 f"{name} must have the columns of exog, {list(exog.columns)}; got "
-                f"{list(given.columns)}. Select and order them."
+                f"{list(given.columns)}. Select them."
             )
+        given = given[list(exog.columns)]
     elif given.shape != exog.shape:
         raise ValueError(
             f"{name} must have shape {exog.shape}, steps times regressors; got shape "
@@ -187,7 +203,7 @@ def _check_stds(name: str, given: pd.DataFrame | np.ndarray, exog: pd.DataFrame)
 def _is_like(exog_cov: pd.DataFrame | np.ndarray, exog: pd.DataFrame) -> bool:
     """Whether a covariance is a frame of stds; an error unless it is clear, or for its shape."""
     if isinstance(exog_cov, pd.DataFrame):
-        index, columns = exog_cov.index.equals(exog.index), exog_cov.columns.equals(exog.columns)
+        index, columns = exog_cov.index.equals(exog.index), _same_columns(exog_cov, exog)
         if index and columns:
             return True
         if columns or (index and exog_cov.shape == exog.shape):
@@ -203,6 +219,11 @@ def _is_like(exog_cov: pd.DataFrame | np.ndarray, exog: pd.DataFrame) -> bool:
             "each; give stds as exog_std."
         )
     return False
+
+
+def _same_columns(frame: pd.DataFrame, exog: pd.DataFrame) -> bool:
+    """Whether a frame has the columns of the regressors, in any order."""
+    return frame.columns.is_unique and set(frame.columns) == set(exog.columns)
 
 
 def _finite(name: str, given: pd.DataFrame | np.ndarray) -> Array:

@@ -16,7 +16,7 @@ from forecast_unc.series.times import (
     format_time,
     future_index,
 )
-from forecast_unc.series.values import check_follows, check_series, check_y_std
+from forecast_unc.series.values import check_follows, check_is_series, check_series, check_y_std
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,12 +100,13 @@ class History:
         TypeError, ValueError
             If an argument is not what it must be.
         """
-        values, index = check_series(y)
+        series = check_is_series(y)
+        values, index = check_series(series)
         regressors = check_exog(exog, index, None, "y")
         stds = check_y_std(y_std, values, index)
         columns = exog.columns if isinstance(exog, pd.DataFrame) else pd.Index([])
-        name, none = getattr(y, "name", None), np.full(len(values), np.nan)
-        return cls(values, stds, index, regressors, columns, name, none)
+        none = np.full(len(values), np.nan)
+        return cls(values, stds, index, regressors, columns, series.name, none)
 
     @property
     def given(self) -> Array:
@@ -119,9 +120,22 @@ class History:
             self, y=np.where(outliers, np.nan, given), outliers=np.where(outliers, given, np.nan)
         )
 
+    def before(self, position: int) -> Self:
+        """The history up to a position, that one not included."""
+        first = slice(position)
+        return replace(
+            self,
+            y=self.y[first],
+            stds=self.stds[first],
+            index=self.index[first],
+            exog=self.exog[first],
+            outliers=self.outliers[first],
+        )
+
     def alike(self, y: object, exog: object = None, y_std: object = None) -> Self:
         """Another series of the same frequency, with the same regressors; see `checked`."""
-        values, index = check_series(y)
+        series = check_is_series(y)
+        values, index = check_series(series)
         ours, theirs = _spacing(self.index), _spacing(index)
         if ours != theirs:
             raise ValueError(
@@ -135,7 +149,7 @@ class History:
             stds=stds,
             index=index,
             exog=regressors,
-            name=getattr(y, "name", None),
+            name=series.name,
             outliers=np.full(len(values), np.nan),
         )
 
@@ -200,7 +214,7 @@ class History:
         """
         index = future_index(self.index, steps)
         regressors = check_exog(exog, index, self.columns, f"the {steps} steps after the origin")
-        return Ahead(index, regressors, check_uncertainty(exog_std, exog_cov, exog))
+        return Ahead(index, regressors, check_uncertainty(exog_std, exog_cov, exog, self.columns))
 
     def time(self, position: int) -> str:
         """The time at a position, as text."""

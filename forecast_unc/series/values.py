@@ -9,6 +9,7 @@ import pandas as pd
 
 from forecast_unc._checks import LARGEST, SMALLEST
 from forecast_unc._typing import Array
+from forecast_unc.series.frames import by_time
 from forecast_unc.series.times import format_time, future_index, regular_index
 
 
@@ -63,12 +64,13 @@ def check_series(y: object, name: str = "y", all_missing: bool = False) -> tuple
 
 
 def check_is_series(y: object, name: str = "y") -> pd.Series[Any]:
-    """The argument, if it is a Series, or an error.
+    """The argument as a Series, or an error.
 
     Parameters
     ----------
     y : object
-        The argument.
+        A Series; a DataFrame of one column, whose name the series gets; or a frame of polars,
+        pyarrow or another library with a column of times and one of values.
     name : str
         Name of the argument in the message.
 
@@ -76,18 +78,16 @@ def check_is_series(y: object, name: str = "y") -> pd.Series[Any]:
     -------
     Series
     """
-    if isinstance(y, pd.DataFrame):
-        column = repr(y.columns[0]) if len(y.columns) else "..."
+    if isinstance(y, pd.Series):
+        return y
+    frame = y if isinstance(y, pd.DataFrame) else by_time(y, name)
+    if len(frame.columns) != 1:
+        wanted = [*frame.columns[:1]] if frame is y else [frame.index.name, *frame.columns[:1]]
         raise TypeError(
-            f"{name} must be a pandas Series; got a DataFrame of {len(y.columns)} column(s). Take "
-            f"one, for example {name}[{column}]."
+            f"{name} must be one series; got a frame of {len(frame.columns)} columns of values. "
+            f"Take one, for example {name}[{wanted}]."
         )
-    if not isinstance(y, pd.Series):
-        raise TypeError(
-            f"{name} must be a pandas Series; got {type(y).__name__}. Wrap it, for example "
-            "pd.Series(values, index=times)."
-        )
-    return y
+    return frame.iloc[:, 0]
 
 
 def numeric_values(y: object, name: str = "y") -> Array:

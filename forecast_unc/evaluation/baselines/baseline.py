@@ -22,7 +22,7 @@ from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.series.calendar import seasonal_periods
 from forecast_unc.series.exog import check_exog
 from forecast_unc.series.times import extended_index, format_time, future_index
-from forecast_unc.series.values import check_follows, check_series, check_varies
+from forecast_unc.series.values import check_follows, check_is_series, check_series, check_varies
 
 
 class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -65,6 +65,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         -------
         Itself
         """
+        y = check_is_series(y)
         values, index = self._checked(y, "y")
         known = values[~np.isnan(values)]
         if len(known) < 10:
@@ -129,6 +130,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         A new one; this one is unchanged.
         """
         check_is_fitted(self)
+        y = check_is_series(y)
         values, index = self._checked(y, "y")
         known = int((~np.isnan(values)).sum())
         if known < self._least():

@@ -1,0 +1,136 @@
+"""One-step forecasts of the past: what `fitted()` of a model returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from forecast_unc._typing import Array
+from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.series.times import format_time
+
+
+class PastSteps(NamedTuple):
+    """Forecasts of some times of the past, each from the values before it."""
+
+    places: NDArray[np.intp]  # (k,), of the times in the series
+    forecast: Forecast  # of the k times; only its marginals mean something
+    known: NDArray[np.bool_]  # (k,), which of the times it holds for
+
+
+class Fitted:
+    """One-step forecasts of the past, each from the values before it; immutable.
+
+    Every quantity is that of an observation, noise included, in units of y, and NaN at times that
+    have no forecast: the first ones, whose lagged values are before the series.
+
+    Parameters
+    ----------
+    index : Index of length n
+        The times of the series.
+    actual : ndarray of shape (n,)
+        The series, NaN where missing.
+    parts : sequence of PastSteps
+        The forecasts; a time that is in none of them has none.
+    name : hashable
+        Name of the series.
+
+    Examples
+    --------
+    >>> from forecast_unc import Forecaster, datasets
+    >>> fitted = Forecaster(lags=3).fit(datasets.load_nile()).fitted()
+    >>> fitted
+    Fitted(name='nile', 1871-01-01 to 1970-01-01, 97 of 100 times)
+    >>> fitted.interval(0.9).dropna().shape
+    (97, 2)
+    """
+
+    __slots__ = ("_actual", "_index", "_name", "_parts")
+
+    def __init__(
+        self, index: pd.Index[Any], actual: Array, parts: Sequence[PastSteps], name: Any
+    ) -> None:
+        self._index, self._actual, self._parts, self._name = index, actual, tuple(parts), name
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __repr__(self) -> str:
+        known = sum(int(part.known.sum()) for part in self._parts)
+        first, last = format_time(self._index, 0), format_time(self._index, -1)
+        return f"Fitted(name={self._name!r}, {first} to {last}, {known} of {len(self)} times)"
+
+    @property
+    def index(self) -> pd.Index[Any]:
+        """The times of the series."""
+        return self._index
+
+    @property
+    def mean(self) -> pd.Series[float]:
+        """Mean at each time."""
+        return self._series(lambda forecast: forecast.mean)
+
+    @property
+    def median(self) -> pd.Series[float]:
+        """Median at each time."""
+        return self._series(lambda forecast: forecast.median)
+
+    @property
+    def std(self) -> pd.Series[float]:
+        """Standard deviation at each time."""
+        return self._series(lambda forecast: forecast.std)
+
+    @property
+    def residuals(self) -> pd.Series[float]:
+        """The series less the mean."""
+        return pd.Series(self._actual, self._index, name=self._name) - self.mean
+
+    def interval(self, coverage: float = 0.9) -> pd.DataFrame:
+        """Central interval at each time, as `Forecast.interval`.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Probability inside, strictly between 0 and 1.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``lower`` and ``upper``.
+        """
+        return self._frame(["lower", "upper"], lambda forecast: forecast.interval(coverage))
+
+    @overload
+    def quantile(self, q: float) -> pd.Series[float]: ...
+    @overload
+    def quantile(self, q: Sequence[float] | Array) -> pd.DataFrame: ...
+    def quantile(self, q: float | Sequence[float] | Array) -> pd.Series[float] | pd.DataFrame:
+        """Quantiles at each time, as `Forecast.quantile`.
+
+        Parameters
+        ----------
+        q : float or sequence of float
+            Probabilities strictly between 0 and 1.
+
+        Returns
+        -------
+        Series or DataFrame
+            A Series for one number, for several a DataFrame with one column each.
+        """
+        if isinstance(q, (Sequence, np.ndarray)):
+            return self._frame(list(q), lambda forecast: forecast.quantile(q))
+        return self._series(lambda forecast: forecast.quantile(q))
+
+    def _series(self, ask: Callable[[Forecast], pd.Series[float]]) -> pd.Series[float]:
+        table = self._frame([self._name], lambda forecast: ask(forecast).to_frame())
+        return table.iloc[:, 0]
+
+    def _frame(self, columns: list[Any], ask: Callable[[Forecast], pd.DataFrame]) -> pd.DataFrame:
+        values = np.full((len(self), len(columns)), np.nan)
+        for part in self._parts:
+            values[part.places[part.known]] = ask(part.forecast).to_numpy()[part.known]
+        return pd.DataFrame(values, self._index, columns)

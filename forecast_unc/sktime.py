@@ -1,0 +1,436 @@
+"""Forecasters of sktime: the package's models behind sktime's interface.
+
+Point forecasts are means; intervals, quantiles and variances are those of the forecast itself, and
+`predict_var(cov=True)` is the joint covariance over the horizon. Times up to the cutoff get the
+one-step forecasts of `Forecaster.fitted`.
+
+Examples
+--------
+>>> from forecast_unc import datasets
+>>> from forecast_unc.sktime import GPForecaster
+>>> nile = datasets.load_nile()
+>>> model = GPForecaster(lags=3).fit(nile[:90], fh=[1, 2, 5])
+>>> model.predict_interval(coverage=0.9).shape
+(3, 2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from forecast_unc._random import RandomState
+from forecast_unc._typing import Array
+from forecast_unc.distributions.fitted import Fitted
+from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.forecasting.forecaster import Forecaster
+from forecast_unc.forecasting.noises import Noise
+from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.rvm import RVMRegressor
+from forecast_unc.series.calendar import Calendar
+
+try:
+    from sktime.forecasting.base import BaseForecaster, ForecastingHorizon
+except ImportError as error:
+    raise ImportError("forecast_unc.sktime needs sktime: install forecast_unc[sktime].") from error
+
+# Quantiles, or paths, that stand for a distribution that is not normal.
+_N_QUANTILES = 1000
+# Where quantiles are compared with those of the normal distribution, and how many stds may differ.
+_LEVELS, _ROUNDOFF = np.array([0.001, 0.1, 0.3, 0.8, 0.99]), 1e-9
+
+
+class _Horizon(NamedTuple):
+    """What is known of the times of a horizon."""
+
+    steps: NDArray[np.intp]  # (k,), after the cutoff, increasing; 0 is the cutoff
+    times: pd.Index[Any]  # of length k
+    past: Fitted | None  # of the steps up to 0
+    ahead: Forecast | None  # of all steps from 1 to the last
+
+    def table(self, ask: Callable[[Forecast | Fitted], pd.DataFrame]) -> pd.DataFrame:
+        """What is asked of both, a row a time."""
+        parts: list[Array] = []
+        if self.past is not None:
+            past = ask(self.past).to_numpy()
+            places = len(past) - 1 + self.steps[self.steps <= 0]
+            parts.append(np.where(places[:, None] >= 0, past[places.clip(0)], np.nan))
+        if self.ahead is not None:
+            parts.append(ask(self.ahead).to_numpy()[self.steps[self.steps > 0] - 1])
+        return pd.DataFrame(np.vstack(parts), self.times)
+
+    def paths(self, n: int, random_state: RandomState) -> pd.DataFrame:
+        """Sample paths, a row a time, or an error if some are of the past."""
+        if self.ahead is None or self.past is not None:
+            raise NotImplementedError(
+                "marginal must be True for a horizon that begins before the cutoff; got False. "
+                "One-step forecasts of the past have no joint distribution."
+            )
+        return self.ahead.sample(n, random_state).iloc[self.steps - 1].set_axis(self.times)
+
+
+class _SktimeForecaster(BaseForecaster):
+    """What the forecasters share: all but the model."""
+
+    _tags: ClassVar[dict[str, Any]] = {
+        "authors": "forecast_unc developers",
+        "maintainers": "forecast_unc developers",
+        "y_inner_mtype": "pd.Series",
+        "X_inner_mtype": "pd.DataFrame",
+        "requires-fh-in-fit": False,
+        "capability:multivariate": False,
+        "capability:exogenous": True,
+        "capability:categorical_in_X": False,
+        "capability:non_contiguous_X": False,
+        "capability:insample": True,
+        "capability:pred_int": True,
+        "capability:pred_int:insample": True,
+        "capability:missing_values": True,
+        "capability:update": True,
+        "capability:random_state": True,
+        "property:randomness": "derandomized",
+    }
+    # sktime keeps no second copy of the data: the model has them.
+    _config: ClassVar[dict[str, Any]] = {"remember_data": False}
+
+    forecaster_: Forecaster
+    random_state: RandomState
+
+    def __post_init__(self) -> None:
+        """Set what sktime asks for where it is told to keep the data after all."""
+        self._y = self._X = None
+
+    def _forecaster(self) -> Forecaster:
+        """The model, not fitted."""
+        raise NotImplementedError
+
+    def _fit(self, y: pd.Series, X: pd.DataFrame | None, fh: ForecastingHorizon | None) -> Self:
+        X = _rows(X, y.index)
+        self.forecaster_ = self._learned = self._forecaster().fit(y, X)
+        self._cur_y, self._cur_X, self._n_learned = y, X, len(y)
+        return self
+
+    def _update(
+        self, y: pd.Series, X: pd.DataFrame | None = None, update_params: bool = True
+    ) -> Self:
+        new = y[y.index > self._cur_y.index[-1]]
+        if len(new):
+            self._cur_y = pd.concat([self._cur_y, new])
+            if self._cur_X is not None:
+                self._cur_X = pd.concat([self._cur_X, _rows(X, new.index)])
+        if update_params and self._n_learned < len(self._cur_y):
+            later = slice(self._n_learned, None)
+            X_new = None if self._cur_X is None else self._cur_X[later]
+            self._learned.update(self._cur_y[later], X_new)
+            self._n_learned = len(self._cur_y)
+        # the origin is the last of the values that were passed, as the cutoff is
+        n = int(self._cur_y.index.searchsorted(y.index[-1], side="right"))
+        self.forecaster_ = self._learned
+        if n != self._n_learned:
+            past = None if self._cur_X is None else self._cur_X[:n]
+            self.forecaster_ = self._learned.apply(self._cur_y[:n], past)
+        return self
+
+    def _predict(self, fh: ForecastingHorizon, X: pd.DataFrame | None) -> pd.Series:
+        mean: pd.Series = self._horizon(fh, X).table(_mean).iloc[:, 0]
+        mean.name = self._cur_y.name
+        return mean
+
+    def _predict_quantiles(
+        self, fh: ForecastingHorizon, X: pd.DataFrame | None, alpha: Sequence[float]
+    ) -> pd.DataFrame:
+        levels, places = np.unique(alpha, return_inverse=True)
+        table = self._horizon(fh, X).table(lambda one: one.quantile(levels)).iloc[:, places]
+        columns = pd.MultiIndex.from_product([self._get_varnames(), alpha])
+        return table.set_axis(columns, axis=1)
+
+    def _predict_var(
+        self, fh: ForecastingHorizon, X: pd.DataFrame | None = None, cov: bool = False
+    ) -> pd.DataFrame:
+        """Variances, or the joint covariance: of times up to the cutoff their variances alone."""
+        horizon, names = self._horizon(fh, X), self._get_varnames()
+        table = horizon.table(_std) ** 2
+        if not cov:
+            return table.set_axis(names, axis=1)
+        matrix, after = np.diag(table.iloc[:, 0]), horizon.steps > 0
+        if horizon.ahead is not None:
+            at = horizon.steps[after] - 1
+            matrix[np.ix_(after, after)] = horizon.ahead.cov.iloc[at, at]
+        columns = pd.MultiIndex.from_product([names, table.index])
+        return pd.DataFrame(matrix, table.index, columns)
+
+    def _predict_proba(
+        self, fh: ForecastingHorizon, X: pd.DataFrame | None, marginal: bool = True
+    ) -> Any:
+        """Distributions of skpro: normal ones, or 1000 quantiles; jointly 1000 sample paths."""
+        from skpro.distributions import Empirical, Normal
+
+        horizon, names = self._horizon(fh, X), self._get_varnames()
+        labels = {"index": horizon.times, "columns": names}
+        if not marginal:
+            paths = horizon.paths(_N_QUANTILES, self.random_state)
+            return Empirical(_samples(paths, names), time_indep=False, **labels)
+        mean, std = horizon.table(_mean).to_numpy(), horizon.table(_std).to_numpy()
+        some = horizon.table(lambda one: one.quantile(_LEVELS)).to_numpy()
+        if not (np.abs(some - mean - std * ndtri(_LEVELS)) > _ROUNDOFF * std).any():
+            return Normal(mean, std, **labels)
+        levels = (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES
+        quantiles = horizon.table(lambda one: one.quantile(levels))
+        return Empirical(_samples(quantiles, names), **labels)
+
+    def _horizon(self, fh: ForecastingHorizon, X: pd.DataFrame | None) -> _Horizon:
+        """The forecast, and the one-step forecasts of the past, as far as they are asked for."""
+        steps = np.asarray(fh.to_relative(self.cutoff).to_pandas(), dtype=np.intp)
+        past, ahead, last = None, None, int(steps.max())
+        if steps.min() <= 0:
+            past = self.forecaster_.fitted()
+        if last > 0:
+            until = ForecastingHorizon(np.arange(1, last + 1), is_relative=True)
+            future = None
+            if self._cur_X is not None:
+                future = _rows(X, until.to_absolute_index(self.cutoff))
+            ahead = self.forecaster_.forecast(last, future)
+        return _Horizon(steps, fh.to_absolute_index(self.cutoff), past, ahead)
+
+    def _get_fitted_params(self) -> dict[str, Any]:
+        model = self.forecaster_
+        return {"choices": model.choices_, "weights": model.weights_, "models": model.models_}
+
+
+class GPForecaster(_SktimeForecaster):
+    """Gaussian processes on lagged values, iterated with their uncertainty.
+
+    Parameters
+    ----------
+    lags, differences, seasonal_period, transform, lower, prior_mean, calendar, max_train, noise
+        As of `Forecaster`.
+    calibrate, outliers, random_state
+        As of `Forecaster`.
+    regressor : GPRegressor, optional
+        Model of the next value; ``GPRegressor()`` by default.
+
+    Attributes
+    ----------
+    forecaster_ : Forecaster
+        The fitted model.
+
+    Examples
+    --------
+    >>> from forecast_unc import datasets
+    >>> from forecast_unc.sktime import GPForecaster
+    >>> model = GPForecaster(lags=3).fit(datasets.load_nile()[:60], fh=[1, 2, 5])
+    >>> model.predict_interval(coverage=0.9).shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        lags: Literal["auto"] | int | Sequence[int] = "auto",
+        *,
+        differences: Literal["auto"] | int | Sequence[int] = "auto",
+        seasonal_period: Literal["auto"] | int | Sequence[int] | None = "auto",
+        transform: Literal["auto", "log", "sqrt", "boxcox"] | None = "auto",
+        lower: float | None = None,
+        prior_mean: Literal["auto", "zero", "last", "seasonal"] = "auto",
+        calendar: Calendar = "auto",
+        max_train: int | None = None,
+        noise: Noise = "process",
+        calibrate: Literal["auto", "conformal"] | bool = "auto",
+        outliers: Literal["mask", "keep"] = "mask",
+        regressor: GPRegressor | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.lags = lags
+        self.differences = differences
+        self.seasonal_period = seasonal_period
+        self.transform = transform
+        self.lower = lower
+        self.prior_mean = prior_mean
+        self.calendar = calendar
+        self.max_train = max_train
+        self.noise = noise
+        self.calibrate = calibrate
+        self.outliers = outliers
+        self.regressor = regressor
+        self.random_state = random_state
+        super().__init__()
+
+    def _forecaster(self) -> Forecaster:
+        given = self.get_params(deep=False)
+        return Forecaster(given.pop("regressor") or GPRegressor(), **given)
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Parameters for sktime's checks: small and fast.
+
+        Parameters
+        ----------
+        parameter_set : str
+            There is one.
+        """
+        fixed = GPRegressor(lengthscales=2.0, noise_std=0.5)
+        return [
+            {"lags": 2, "regressor": fixed},
+            {"lags": 1, "prior_mean": "last", "regressor": fixed, "calibrate": True},
+        ]
+
+
+class RVMForecaster(_SktimeForecaster):
+    """Relevance vector machines on lagged values, iterated with their uncertainty.
+
+    Parameters
+    ----------
+    lags, differences, seasonal_period, transform, lower, prior_mean, calendar, max_train
+        As of `Forecaster`.
+    calibrate, outliers, random_state
+        As of `Forecaster`.
+    regressor : RVMRegressor, optional
+        Model of the next value; ``RVMRegressor()`` by default.
+
+    Attributes
+    ----------
+    forecaster_ : Forecaster
+        The fitted model.
+
+    Examples
+    --------
+    >>> from forecast_unc import datasets
+    >>> from forecast_unc.sktime import RVMForecaster
+    >>> model = RVMForecaster(lags=3).fit(datasets.load_nile()[:60], fh=[1, 2, 5])
+    >>> model.predict_interval(coverage=0.9).shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        lags: Literal["auto"] | int | Sequence[int] = "auto",
+        *,
+        differences: Literal["auto"] | int | Sequence[int] = "auto",
+        seasonal_period: Literal["auto"] | int | Sequence[int] | None = "auto",
+        transform: Literal["auto", "log", "sqrt", "boxcox"] | None = "auto",
+        lower: float | None = None,
+        prior_mean: Literal["auto", "zero", "last", "seasonal"] = "auto",
+        calendar: Calendar = "auto",
+        max_train: int | None = None,
+        calibrate: Literal["auto", "conformal"] | bool = "auto",
+        outliers: Literal["mask", "keep"] = "mask",
+        regressor: RVMRegressor | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.lags = lags
+        self.differences = differences
+        self.seasonal_period = seasonal_period
+        self.transform = transform
+        self.lower = lower
+        self.prior_mean = prior_mean
+        self.calendar = calendar
+        self.max_train = max_train
+        self.calibrate = calibrate
+        self.outliers = outliers
+        self.regressor = regressor
+        self.random_state = random_state
+        super().__init__()
+
+    def _forecaster(self) -> Forecaster:
+        given = self.get_params(deep=False)
+        return Forecaster(given.pop("regressor") or RVMRegressor(), **given)
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Parameters for sktime's checks: small and fast.
+
+        Parameters
+        ----------
+        parameter_set : str
+            There is one.
+        """
+        fixed = RVMRegressor(lengthscales=2.0)
+        return [
+            {"lags": 2, "regressor": fixed},
+            {"lags": 1, "prior_mean": "last", "regressor": fixed},
+        ]
+
+
+class AutoForecaster(_SktimeForecaster):
+    """The automatic choice: a few specifications that suit the series, their quantiles averaged.
+
+    Parameters
+    ----------
+    seasonal_period, transform, lower, calendar, max_train, calibrate, outliers, random_state
+        As of `Forecaster`.
+
+    Attributes
+    ----------
+    forecaster_ : Forecaster
+        The fitted model; its ``choices_`` say what was chosen and why.
+
+    Examples
+    --------
+    >>> from forecast_unc import datasets
+    >>> from forecast_unc.sktime import AutoForecaster
+    >>> model = AutoForecaster().fit(datasets.load_nile()[:60], fh=[1, 2, 5])
+    >>> model.predict_interval(coverage=0.9).shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        *,
+        seasonal_period: Literal["auto"] | int | Sequence[int] | None = "auto",
+        transform: Literal["auto", "log", "sqrt", "boxcox"] | None = "auto",
+        lower: float | None = None,
+        calendar: Calendar = "auto",
+        max_train: int | None = None,
+        calibrate: Literal["auto", "conformal"] | bool = "auto",
+        outliers: Literal["mask", "keep"] = "mask",
+        random_state: RandomState = None,
+    ) -> None:
+        self.seasonal_period = seasonal_period
+        self.transform = transform
+        self.lower = lower
+        self.calendar = calendar
+        self.max_train = max_train
+        self.calibrate = calibrate
+        self.outliers = outliers
+        self.random_state = random_state
+        super().__init__()
+
+    def _forecaster(self) -> Forecaster:
+        return Forecaster(**self.get_params(deep=False))
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Parameters for sktime's checks: small and fast.
+
+        Parameters
+        ----------
+        parameter_set : str
+            There is one.
+        """
+        small = {"seasonal_period": None, "transform": None, "max_train": 20}
+        return [{**small, "calibrate": False}, small]
+
+
+def _mean(one: Forecast | Fitted) -> pd.DataFrame:
+    return one.mean.to_frame()
+
+
+def _std(one: Forecast | Fitted) -> pd.DataFrame:
+    return one.std.to_frame()
+
+
+def _rows(X: pd.DataFrame | None, times: pd.Index[Any]) -> pd.DataFrame | None:
+    """The regressors at some times, as far as there are."""
+    return None if X is None else X[X.index.isin(times)]
+
+
+def _samples(table: pd.DataFrame, names: Any) -> pd.DataFrame:
+    """Columns of a table as samples by rows, each of all times."""
+    values: Array = table.to_numpy()
+    index = pd.MultiIndex.from_product([range(values.shape[1]), table.index])
+    return pd.DataFrame(values.T.ravel(), index, names)

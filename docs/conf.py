@@ -56,7 +56,7 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "forecast_unc"
 html_static_path = ["_static"]
-html_css_files = ["wide_tables.css"]
+html_css_files = ["pages.css"]
 html_show_sourcelink = False
 html_theme_options = {
     "show_prev_next": False,

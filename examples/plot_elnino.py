@@ -25,9 +25,8 @@ ahead.interval(0.95).round(1).head()
 # as long as the past tells something, and then stays as wide as the spread of the season's values.
 
 figure, ax = plt.subplots(figsize=(9, 4), layout="constrained")
+ax.plot(actual, "k.", ms=4, label="observed", zorder=3)
 ahead.plot(known[-72:], ax=ax)
-ax.plot(actual, "k.", ms=4, label="observed")
-ax.legend(loc="upper left", frameon=False)
 
 # %%
 # The same model with its uncertainty propagated ("exact") and without ("naive").

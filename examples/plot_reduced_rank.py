@@ -64,8 +64,8 @@ for axis, (name, model), color in zip(axes, models.items(), plot.COLORS, strict=
 axes[0].set_ylabel("y, ± 2 std")
 
 # %%
-# The standard deviation of the function alone. In the gap and beyond the data the standard variance
-# collapses by two orders of magnitude.
+# The standard deviation of the function alone. In the gap that of the standard variance is a fifth
+# of the exact one, and beyond the data it goes to zero.
 
 figure, ax = plt.subplots(figsize=(9.3, 3), layout="constrained")
 styles = zip(models.items(), plot.COLORS, ("-", "--", "-.", ":"), strict=False)

@@ -108,8 +108,9 @@ axes[0, 0].set_ylabel("prior: function, ± 2 std")
 axes[1, 0].set_ylabel("posterior: y, ± 2 std")
 
 # %%
-# The standard deviation of the function alone. Within the data (gray) the three agree. Outside,
-# the RVM's goes to that of its bias, the others return to the spread of y. An iterated forecast
+# The standard deviation of the function alone. Within the data (gray) that of the RVM falls between
+# its three relevance vectors, and towards the ends; outside it is zero, where the others return to
+# the spread of y. An iterated forecast
 # that leaves the range of its data needs one of the others.
 
 figure, ax = plt.subplots(figsize=(9.3, 2.8), layout="constrained")

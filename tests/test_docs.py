@@ -6,6 +6,7 @@ import py_compile
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -30,12 +31,16 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def python_blocks(text: str) -> list[tuple[int, str]]:
-    """(line of the first statement, code) of every fenced block marked python."""
-    return [
-        (text.count("\n", 0, block.start("code")) + 1, block["code"])
-        for block in FENCE.finditer(text)
-        if block["info"].strip().partition(" ")[0] in ("python", "pycon", "py")
-    ]
+    """(line of the first statement, code) of every fenced block marked python that can run.
+
+    One marked ``python requires=library`` is left out where the library is not installed.
+    """
+    blocks = []
+    for block in FENCE.finditer(text):
+        language, _, needs = block["info"].strip().partition(" requires=")
+        if language in ("python", "pycon", "py") and (not needs or find_spec(needs)):
+            blocks.append((text.count("\n", 0, block.start("code")) + 1, block["code"]))
+    return blocks
 
 
 def run_block(code: str, line: int, page: Path, namespace: dict[str, object]) -> None:

@@ -35,6 +35,7 @@ myst_fence_as_directive = ["math"]
 myst_heading_anchors = 4
 
 autosummary_generate = True
+add_module_names = False
 autodoc_typehints = "none"  # numpydoc's sections name the types
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
@@ -55,18 +56,19 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "forecast_unc"
+# Pages without a section have nothing to show beside them.
+ALONE = "quickstart troubleshooting comparison experiments machines changelog contributing"
+html_sidebars = {page: [] for page in ALONE.split()}
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
 html_show_sourcelink = False
 html_theme_options = {
     "show_prev_next": False,
     "navbar_align": "left",
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 7,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
-    "pygments_light_style": "tango",
-    "pygments_dark_style": "monokai",
 }
 
 # Files outside docs/ that are pages here, too, with their one text.

@@ -1,6 +1,6 @@
 """
-Carbon dioxide: levels, changes, and what naive iteration leaves out
-====================================================================
+Carbon dioxide, a reconstruction: what naive iteration leaves out
+=================================================================
 
 A reconstruction in the spirit of the iterated forecasts of the Mauna Loa record in the literature
 on Gaussian processes; no paper's table was read, and sections, seeds and settings are ours. Monthly

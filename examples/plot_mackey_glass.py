@@ -1,6 +1,6 @@
 """
-Mackey-Glass: naive, Taylor and exact propagation
-=================================================
+Mackey-Glass, a reconstruction: naive, Taylor and exact propagation
+===================================================================
 
 A reconstruction of the experiment of Girard, Rasmussen, Quiñonero-Candela and Murray-Smith (NIPS
 15, 2003), small enough for half a minute: the chaotic Mackey-Glass series with tau = 17,
@@ -60,9 +60,8 @@ for name, model in models.items():
         here = model.apply(y[origin - LAGS : origin])
         for propagation in ("naive", "taylor", "exact"):
             ahead = here.forecast(STEPS, propagation=propagation, path_consistent=False)
-            row = ahead.score(y[origin : origin + STEPS])
-            band = ahead.interval(0.95)
             actual = y[origin : origin + STEPS]
+            row, band = ahead.score(actual), ahead.interval(0.95)
             scores.append(
                 pd.DataFrame(
                     {

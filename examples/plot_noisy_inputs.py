@@ -1,6 +1,6 @@
 """
-Sinc with noisy inputs
-======================
+Sinc with noisy inputs, a reconstruction
+========================================
 
 A reconstruction of the setting of the thesis' chapter on learning with noisy inputs
 (Quiñonero-Candela 2004), with data and seeds of our own: 60 values of sin(x)/x with noise of

@@ -1,6 +1,6 @@
 """
-RRGP*: error bars that collapse away from the centers, and two cures
-====================================================================
+RRGP*, a reconstruction: error bars that collapse, and two cures
+================================================================
 
 A reconstruction of the point of the thesis' third chapter (Quiñonero-Candela 2004; Rasmussen and
 Quiñonero-Candela 2005), on data of our own: a Gaussian process through a few centers has the same

@@ -1,6 +1,6 @@
 """
-RVM, RVM* and GP far from their data
-====================================
+RVM, RVM* and GP far from their data, a reconstruction
+======================================================
 
 A reconstruction of the point of Figs 2.1 to 2.3 of Quiñonero-Candela's thesis (2004): a relevance
 vector machine is most certain where it knows least. The data, the seed and the figures are ours;

@@ -1,6 +1,6 @@
 """
-Local optima of the relevance vector machine
-============================================
+Local optima of the relevance vector machine, a reconstruction
+==============================================================
 
 The evidence of the relevance vector machine has many local optima, and the one that a trainer finds
 depends on its start. Yearly sunspot numbers on 9 lags: 200 rows to learn from, the 100 that follow

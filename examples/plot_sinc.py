@@ -1,6 +1,6 @@
 """
-The sinc toy of the thesis
-==========================
+The sinc toy of the thesis, a reconstruction
+============================================
 
 A reconstruction of the toy problem of Quiñonero-Candela's thesis (2004), over 200 draws of the
 noise: the thesis prints the figures of one. 20 values of sin(x)/x with noise of variance 0.01,

@@ -42,7 +42,9 @@ def scores(model, y):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="4 series, without the automatic choice")
+    parser.add_argument(
+        "--quick", action="store_true", help="4 series, without the automatic choice"
+    )
     parser.add_argument("--series", type=int, default=100)
     args = parser.parse_args()
     models = {name: settings for name, settings in MODELS.items() if settings or not args.quick}

@@ -20,13 +20,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = [
-    "_build",
-    "gallery/*.md5",
-    "gallery/**/*.ipynb",
-    "gallery/*.py",
-    "gallery/*.zip",
-]
+exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 
 # As on a code host: ```math fences, $, and links to headings by their words.
@@ -47,11 +41,10 @@ sphinx_gallery_conf = {
     "ignore_pattern": r"(?:^|/)(?!plot_)[^/]*\.py$",
     "within_subsection_order": "ExampleTitleSortKey",
     "nested_sections": False,
+    "thumbnail_size": (440, 300),
     "download_all_examples": False,
     "abort_on_example_error": True,
-    "show_memory": False,
     "write_computation_times": False,
-    "matplotlib_animations": False,
 }
 
 html_theme = "pydata_sphinx_theme"

@@ -17,12 +17,13 @@ y.tail(3)
 
 # %%
 # The same regressor on levels and on changes from month to month, both with the season as waves of
-# the calendar, and a relevance vector machine on changes.
+# the calendar, and a relevance vector machine on both.
 
 settings = {"calendar": "fourier", "transform": None, "max_train": 240}
 models = {
     "GP, levels": Forecaster(GPRegressor(), lags=3, differences=(), **settings),
     "GP, changes": Forecaster(GPRegressor(), lags=12, differences=1, **settings),
+    "RVM, levels": Forecaster(RVMRegressor(), lags=3, differences=(), **settings),
     "RVM, changes": Forecaster(RVMRegressor(), lags=12, differences=1, **settings),
 }
 compare = {"naive": "naive", "Taylor": "taylor"}
@@ -40,8 +41,8 @@ scores.rename({"forecast_unc": "exact"}).round(2)
 # too much is followed by one that rises less. What it ignores would make the band narrower. Both
 # times the exact recursion has the lower CRPS. Its bands of changes are too wide on these origins.
 #
-# On levels a relevance vector machine fails: the trend leaves the range of its bases
-# (:doc:`plot_rvm_far`), and the root mean square error is 24 ppmv.
+# On levels the relevance vector machine fails: the trend leaves the range of its bases
+# (:doc:`plot_rvm_far`).
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharey=True, layout="constrained")
 for axis, name in zip(axes, ("GP, levels", "GP, changes"), strict=True):
@@ -51,13 +52,13 @@ for axis, name in zip(axes, ("GP, levels", "GP, changes"), strict=True):
     axis.set_xlabel(name)
 
 # %%
-# Where the variance of the forecast by changes comes from. From the second year on nearly all of it
-# is that of the inputs: past changes that are forecasts themselves.
+# Where the variance of the forecast by changes comes from, in percent. After a year most of it is
+# that of the inputs: past changes that are forecasts themselves.
 
-parts = model.forecast(48).decompose()
-(100 * parts.div(model.forecast(48).var, axis=0)).iloc[[0, 2, 11, 47]].round(0)
+parts = ahead["exact"].decompose(by_kind=True)[["noise", "function", "inputs"]]
+(100 * parts.div(ahead["exact"].var, axis=0)).iloc[[0, 2, 11, 47]].round(0)
 
 # %%
 figure, ax = plt.subplots(figsize=(9, 3.4), layout="constrained")
-plot.decomposition(model.forecast(48), ax=ax)
+plot.decomposition(ahead["exact"], ax=ax)
 plt.show()

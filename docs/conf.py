@@ -85,11 +85,12 @@ def turned(text: str, source: Path, page: Path) -> str:
     return LINK.sub(place, text)
 
 
-def read(app: object, docname: str, text: list[str]) -> None:
+def read(app, docname: str, text: list[str]) -> None:
     """Take the text of a page from outside docs/, and turn the links of all."""
     page = ROOT / "docs" / f"{docname}.md"
     if page.exists():
         source = OUTSIDE.get(docname, page)
+        app.env.note_dependency(str(source))
         text[0] = turned(source.read_text(encoding="utf-8"), source, page)
 
 

@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-cpus lint benchmarks clean
+.PHONY: help demo docs test test-slow test-cpus lint benchmarks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,13 +15,16 @@ help:  ## list the targets
 	$(PIP) -e .
 	@touch $@
 
-# .venv/.test, .venv/.lint and .venv/.benchmarks: one stamp for each extra of pyproject.toml
+# .venv/.test, .venv/.lint, .venv/.docs and .venv/.benchmarks: one stamp for each extra of pyproject.toml
 .venv/.%: .venv/.base
 	$(PIP) -e '.[$*]'
 	@touch $@
 
 demo: .venv/.base  ## forecast bundled data, write a picture and a table into demo/
 	$(BIN)/forecast-unc demo --output demo
+
+docs: .venv/.docs  ## write docs/_build/html and run the gallery; a warning is an error
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 
 # One BLAS thread a worker: the workers already fill the cores, and more threads slow each other down.
 test: .venv/.test  ## run the tests and doctests, with coverage
@@ -50,5 +53,5 @@ benchmarks: .venv/.benchmarks  ## compare with other libraries (installs PyTorch
 	set -e; for script in $$(grep -L required=True examples/benchmarks/*.py); do $(BIN)/python "$$script"; done
 
 clean:  ## remove what the other targets wrote, except .venv
-	rm -rf build dist demo .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist demo docs/_build docs/api/generated docs/gallery .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +

@@ -166,7 +166,7 @@ def forecast_part(part: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_a_file_is_forecast_a_part_at_a_time(client, rng, tmp_path: Path):
-    """The recipe of docs/panels.md, on 2,000 series that the row groups of a file cut in two."""
+    """The recipe of docs/how_to/panels.md: 2,000 series, cut in two by the row groups of a file."""
     frame = many(rng, 2000, 12)
     for number, part in enumerate(np.array_split(np.arange(len(frame)), 7)):
         (tmp_path / "sales").mkdir(exist_ok=True)

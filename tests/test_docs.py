@@ -6,6 +6,7 @@ import py_compile
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,8 @@ def found(*patterns: str) -> list[str]:
 
 
 PAGES = found("*.md", "docs/**/*.md", "examples/**/*.md", "datasets/*.md")
-EXAMPLES = found("examples/*.py")
+GALLERY = found("examples/plot_*.py")
+EXAMPLES = sorted({*found("examples/*.py")} - {*GALLERY})
 BENCHMARKS = found("examples/benchmarks/*.py")
 
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -29,12 +31,16 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def python_blocks(text: str) -> list[tuple[int, str]]:
-    """(line of the first statement, code) of every fenced block marked python."""
-    return [
-        (text.count("\n", 0, block.start("code")) + 1, block["code"])
-        for block in FENCE.finditer(text)
-        if block["info"].strip().partition(" ")[0] in ("python", "pycon", "py")
-    ]
+    """(line of the first statement, code) of every fenced block marked python that can run.
+
+    One marked ``python requires=library`` is left out where the library is not installed.
+    """
+    blocks = []
+    for block in FENCE.finditer(text):
+        language, _, needs = block["info"].strip().partition(" requires=")
+        if language in ("python", "pycon", "py") and (not needs or find_spec(needs)):
+            blocks.append((text.count("\n", 0, block.start("code")) + 1, block["code"]))
+    return blocks
 
 
 def run_block(code: str, line: int, page: Path, namespace: dict[str, object]) -> None:
@@ -53,10 +59,12 @@ def run_block(code: str, line: int, page: Path, namespace: dict[str, object]) ->
 
 
 def run_script(script: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    # plt.show() shows nothing here, and says so.
+    strict = ("-W", "error", "-W", "ignore:FigureCanvasAgg")
     return subprocess.run(
-        [sys.executable, "-W", "error", str(ROOT / script), *arguments],
+        [sys.executable, *strict, str(ROOT / script), *arguments],
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"},
         capture_output=True,
         text=True,
         check=False,
@@ -91,6 +99,30 @@ def test_relative_links_exist(page):
         link for link in local if not (ROOT / page).parent.joinpath(link.partition("#")[0]).exists()
     ]
     assert missing == []
+
+
+def anchors(page: Path) -> set[str]:
+    """What can follow the # in a link to the page: its headings, as code hosts spell them."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.M)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_to_headings_meet_one(page):
+    text = FENCE.sub("", (ROOT / page).read_text(encoding="utf-8"))
+    targets = [m["inline"].partition("#") for m in LINK.finditer(text) if m["inline"]]
+    wrong = []
+    for path, _, anchor in targets:
+        target = ROOT / page if not path else (ROOT / page).parent / path
+        if anchor and target.suffix == ".md" and anchor not in anchors(target):
+            wrong.append(f"{path}#{anchor}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("script", GALLERY)
+def test_gallery_page_runs_without_warnings(script, tmp_path):
+    run = run_script(script, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
 
 
 @pytest.mark.parametrize("script", EXAMPLES)

@@ -361,7 +361,7 @@ def naive_scale(history: ArrayLike, seasonal_period: int = 1) -> float:
 
 
 def mase(actual: ArrayLike, mean: ArrayLike, history: ArrayLike, seasonal_period: int = 1) -> Array:
-    r"""Absolute scaled error: |y - mean| over the naive error within the history; no unit.
+    r"""Absolute scaled error: ``|y - mean|`` over the naive error within the history; no unit.
 
     .. math:: \lvert y - \mu\rvert \,/\, \operatorname{mean}_t \lvert y_t - y_{t-m}\rvert
 

@@ -17,7 +17,7 @@ Ask = Callable[[int], Forecast]
 """A model's forecast of the first so many steps."""
 
 # The figures are of some 2,500 series at an origin before the end of their training parts, see
-# examples/benchmarks/README.md; a set is one frequency of one collection.
+# docs/benchmarks/all.md; a set is one frequency of one collection.
 
 # Weights are 1 / width^1.5. With 2 the bands of monthly and quarterly series get too narrow (a set
 # loses 3 points of coverage), with 1.25 members that are wide because they are unstable count too

@@ -27,7 +27,7 @@ from forecast_unc.distributions.tail import EmpiricalTail
 from forecast_unc.forecasting.rolling import Rolling
 
 # By maximum likelihood of what followed origins inside the training parts of some 1,600 real series
-# and of 1,200 simulated ones; examples/benchmarks/README.md has the figures in reserve.
+# and of 1,200 simulated ones; docs/benchmarks/all.md has the figures in reserve.
 _BETA = (-0.58, 0.65, 0.33, 2.35)
 _HALF_WIDTH = 0.6826894921370859  # coverage of mean +- std
 _MEAN_ABS = float(np.sqrt(2.0 / np.pi))  # E|z| of a standard normal

@@ -28,7 +28,7 @@ from forecast_unc.forecasting.filtering import run_in
 from forecast_unc.forecasting.recursion import Future, Method, OneStepModel, Past
 from forecast_unc.forecasting.sampling import block_sizes, paths_from_normals
 
-# A choice between time and error; examples/benchmarks/README.md has the figures.
+# A choice between time and error; docs/benchmarks/all.md has the figures.
 PIECES = 256
 # A column of points is orthogonal to so many before it; fewer than PIECES / 2, which leave none.
 _REACH = 100

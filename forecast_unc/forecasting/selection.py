@@ -3,7 +3,7 @@
 One specification is never best everywhere, and choosing one by its evidence picked
 disasters (log differences on weekly data). The average of a few different ones, levels
 and differences, with and without a logarithm, was better than each of them nearly
-everywhere. The figures are in examples/benchmarks/README.md.
+everywhere. The figures are in docs/benchmarks/all.md.
 """
 
 from dataclasses import dataclass, replace

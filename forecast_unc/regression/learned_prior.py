@@ -29,7 +29,7 @@ from forecast_unc._typing import Array
 LEAST_SETS = 30
 # The share of the mean weights that is believed. On an origin inside the training parts of M3, M4
 # and tourism .75 and 1 gained about as much, and where 1 lost, .75 lost less; other origins and the
-# test parts do not decide (examples/benchmarks/README.md).
+# test parts do not decide (docs/benchmarks/all.md).
 _BELIEVED = 0.75
 _EM_STEPS = 50
 _FIRST_VAR = 0.04  # of a weight

@@ -32,8 +32,8 @@ def to_pandas(frame: object, name: str) -> pd.DataFrame:
     except TypeError as error:
         raise TypeError(
             f"{name} must be a DataFrame of pandas, polars, pyarrow or another library that "
-            f"narwhals reads; got {kind(frame)}. Collect a lazy frame first; docs/panels.md shows "
-            "how Dask forecasts one part after the other."
+            f"narwhals reads; got {kind(frame)}. Collect a lazy frame first; "
+            "docs/how_to/panels.md shows how Dask forecasts one part after the other."
         ) from error
     # pandas has no dates but those with a time of day
     dates = [

@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 
 from forecast_unc._checks import check_jobs, check_whole
 from forecast_unc.distributions import scores
-from forecast_unc.evaluation import plot
+from forecast_unc.evaluation import plot_backtest
 from forecast_unc.evaluation.contenders import (
     OWN_NAME,
     BetweenFits,
@@ -263,16 +263,16 @@ class Backtest:
                 f"by must be 'step' or 'origin'; got {by!r}. 'step' shows how errors grow, "
                 "'origin' when they were made."
             )
-        draw = plot.scores_by_step if by == "step" else plot.scores_by_origin
+        draw = plot_backtest.scores_by_step if by == "step" else plot_backtest.scores_by_origin
         return draw(self, score, ax=ax)
 
     def plot_calibration(self, ax: Axes | None = None) -> Axes:
         """Draw observed against nominal coverage; see `plot.calibration`."""
-        return plot.calibration(self, ax=ax)
+        return plot_backtest.calibration(self, ax=ax)
 
     def plot_pit(self, ax: Axes | None = None) -> Axes:
         """Draw histograms of the probability integral transform; see `plot.pit`."""
-        return plot.pit(self, ax=ax)
+        return plot_backtest.pit(self, ax=ax)
 
     def _checked_unit(self, unit: str) -> str:
         """What gives one value of the test, or an error."""

@@ -302,7 +302,7 @@ def test_compare_draws_each_forecast_in_its_own_look(index):
         for end in ends:
             assert end.get_color() == line(ax, name).get_color()
             assert end.get_linestyle() == line(ax, name).get_linestyle()
-        assert mpl.colors.same_color(band.get_facecolor()[0, :3], line(ax, name).get_color())
+        assert mpl.colors.same_color(band.get_edgecolor()[0, :3], line(ax, name).get_color())
     looks = {(line(ax, name).get_color(), line(ax, name).get_linestyle()) for name in forecasts}
     assert len(looks) == len({color for color, _ in looks}) == len({dash for _, dash in looks}) == 4
     # In gray, where the colors are alike, bands are told apart by their hatching.
@@ -421,6 +421,13 @@ def test_dollars_in_names_are_not_mathematics():
     for draw in (plot.scores_by_step, plot.scores_by_origin, plot.calibration, plot.pit):
         ax = draw(backtest, ax=plt.figure().subplots())
         assert ("$a$", False) in [drawn(text) for text in ax.get_legend().get_texts()]
+
+
+def test_names_that_no_font_has_room_for_are_cut():
+    for name, expected in (("x" * 5000, "x" * 79 + "…"), ("a\ud800b", "a?b"), ("x" * 80, "x" * 80)):
+        ax = plot.compare({name: ahead(INDEXES["dates"])}, ax=plt.figure().subplots())
+        ax.figure.canvas.draw()
+        assert legend(ax) == [expected]
 
 
 @pytest.mark.parametrize("draw", [plot.fan, lambda f, **given: plot.compare({"a": f}, **given)])

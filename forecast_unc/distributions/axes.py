@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.transforms import Bbox
 
+_LONGEST = 80  # letters of a name
 _LEGEND_PLACE = "_legend_place"  # label of the child axes that keep titles off the legend
 
 
@@ -52,8 +53,10 @@ def with_unit(name: Any, unit: Any) -> str:
 
 
 def plain(text: object) -> str:
-    """Text that matplotlib draws as it stands: between dollars it would set mathematics."""
-    return str(text).replace("$", r"\$")
+    """Text that matplotlib draws as it stands, cut where it would fill the picture."""
+    drawable = str(text).encode("utf-8", "replace").decode()  # half a surrogate pair is an error
+    short = drawable if len(drawable) <= _LONGEST else f"{drawable[: _LONGEST - 1]}…"
+    return short.replace("$", r"\$")  # between dollars it would set mathematics
 
 
 def finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes:

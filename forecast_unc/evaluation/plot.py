@@ -8,9 +8,8 @@ where it covers no data, and a title (``ax.set_title``) above the legend.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,17 +21,15 @@ from forecast_unc.distributions.axes import (
     places,
     plain,
 )
+from forecast_unc.distributions.bands import Bands
 from forecast_unc.distributions.fan import check_forecast, draw_history, fill_band
 from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.evaluation.looks import looks
 from forecast_unc.series.values import numeric_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
-_MARKERS = "os^Dvp<"
-_HATCHES = ("", "////", "\\\\\\\\", "....", "||||", "----", "xxxx")
 # One hue a kind of part, so that a kind reads as one, and lightness and hatching for gray.
 _PARTS = {
     "noise": ("0.82", ""),
@@ -43,7 +40,7 @@ _PARTS = {
     "inputs_missing": ("#B34700", ""),
     "inputs_regressors": ("#F7DFAE", ""),
     "inputs_nonlinear": ("#6B3A00", ""),
-    "hyperparameters": ("#56B4E9", "...."),
+    "hyperparameters": ("#56B4E9", ".."),
     "members": ("#CC79A7", "xxxx"),
     "calibration": ("#009E73", "\\\\\\\\"),
 }
@@ -51,17 +48,8 @@ _BAR = 40  # width of a single step
 _NO_PART = 1e-9  # a part below this share of the variance everywhere is roundoff
 
 
-class Look(NamedTuple):
-    """How one of several models is drawn."""
-
-    color: str
-    dashes: Any
-    marker: str
-    hatch: str
-
-
 def compare(
-    forecasts: Mapping[str, Forecast],
+    forecasts: Mapping[str, Bands],
     *,
     coverage: float = 0.95,
     history: pd.Series[float] | None = None,
@@ -123,7 +111,7 @@ def compare(
             times,
             band,
             widest - 4 * i,
-            facecolor=(look.color, 0.03 if look.hatch else 0.3),
+            facecolor="none" if look.hatch else (look.color, 0.3),
             edgecolor=(look.color, 0.5),
             hatch=look.hatch,
             lw=0,
@@ -142,7 +130,7 @@ def compare(
     return finish(ax, first.index, handles=handles, labels=labels, title=title)
 
 
-def _check_compared(forecasts: Mapping[str, Forecast], actual: pd.Series[float] | None) -> Forecast:
+def _check_compared(forecasts: Mapping[str, Bands], actual: pd.Series[float] | None) -> Bands:
     """Return the first of the forecasts, or raise unless all share one kind of times."""
     if not isinstance(forecasts, Mapping):
         raise TypeError(
@@ -215,14 +203,3 @@ def decomposition(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
         name = forecast.name
         ax.set_ylabel("variance" if name is None else plain(f"variance of {name}"))
     return finish(ax, forecast.index)
-
-
-def looks() -> Iterator[Look]:
-    """Looks for one model after the other; color and dashes repeat together after 30 only."""
-    for i in count():
-        yield Look(
-            COLORS[i % len(COLORS)],
-            _DASHES[i % len(_DASHES)],
-            _MARKERS[i % len(_MARKERS)],
-            _HATCHES[i % len(_HATCHES)],
-        )

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from forecast_unc._typing import Array
 from forecast_unc.distributions.axes import current_axes, finish, places, plain, with_unit
-from forecast_unc.evaluation.plot import looks
+from forecast_unc.evaluation.looks import looks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

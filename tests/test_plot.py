@@ -591,7 +591,7 @@ def test_pictures_of_few_origins_say_that_nothing_can_be_judged(draw, origins, a
     ax = draw(backtest)
     said = [text.get_text() for text in ax.texts]
     horizons = "1 horizon" if apart == 1 else f"{apart} horizons"
-    expected = f"Nothing can be judged:\n{horizons} without overlap, 6 needed"
+    expected = f"Nothing can be judged:\n{horizons} without\noverlap, 6 needed"
     assert said == ([expected] if apart < 6 else [])
     # The oracle: whether all or none of so many in a fair interval is too far off at 5 %.
     assert (2 * 0.5**apart > 0.05) == bool(said)

@@ -267,6 +267,13 @@ def test_a_rolling_window_is_kept_to_the_end(tmp_path):
     np.testing.assert_allclose([float(row[1]) for row in rows], ahead.mean, rtol=1e-12)
 
 
+def test_a_forecaster_changed_later_does_not_change_the_report(tmp_path):
+    model = Forecaster(lags=1)
+    result = backtest(model, nile(), 2, n_origins=1)
+    model.set_params(lags=3)
+    assert "Forecaster(lags=1)" in written(result, tmp_path).texts["dd"]
+
+
 def test_members_are_listed_with_their_weights(tmp_path):
     model = Combination([Forecaster(lags=1), Forecaster(lags=2)], weights=[3, 1])
     report = written(backtest(model, nile(), 2, n_origins=1), tmp_path)

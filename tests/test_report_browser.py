@@ -220,13 +220,16 @@ def test_letters_stand_out_in_light_and_in_dark(shown, scheme, tmp_path):
 
 
 def test_the_page_prints_whole(shown):
-    shown.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    paper = {"width": 718, "height": 1040, "deviceScaleFactor": 1, "mobile": False}  # of A4
+    shown.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", paper)
     shown.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": []})
     try:
         cut = shown.execute_script(
-            "return [...document.querySelectorAll('.table')]"
-            ".filter(e => e.scrollHeight > e.clientHeight + 1).length"
+            "return [...document.querySelectorAll('.table')].filter(e =>"
+            " e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1).length"
         )
         assert cut == 0
+        assert shown.execute_script("return document.documentElement.scrollWidth") <= 718
     finally:
+        shown.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         shown.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from sklearn.base import clone
 from tqdm.auto import tqdm
 
 from forecast_unc._checks import check_jobs, check_whole
@@ -535,7 +536,8 @@ def backtest(
         name: f"propagation {model}" if isinstance(model, str) else repr(model)
         for name, model in (compare or {}).items()
     }
-    request = Request(plan, models[0], compared, folds, refit, window)
+    own = replace(models[0], model=clone(models[0].model, safe=False))  # as it was asked, for good
+    request = Request(plan, own, compared, folds, refit, window)
     return Backtest(frame, coverage, joint, seasonal_period, request=request)
 
 

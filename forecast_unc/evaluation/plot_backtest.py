@@ -220,8 +220,9 @@ def _finish_judged(ax: Axes, backtest: _Scored) -> Axes:
         ax.text(
             0.5,
             0.5,
-            f"Nothing can be judged:\n{apart} horizon{'s' * (apart != 1)} without overlap, "
-            f"{_FEWEST} needed",
+            f"Nothing can be judged:\n{apart} horizon{'s' * (apart != 1)} without\n"
+            f"overlap, {_FEWEST} needed",
+            fontsize="small",
             transform=ax.transAxes,
             ha="center",
             va="center",

@@ -161,7 +161,7 @@ def _significance(backtest: Backtest, **options: Any) -> pd.DataFrame | str:
 def _scores(backtest: Backtest) -> str:
     scores = page.table(
         backtest.scores().reset_index(),
-        "Scores by model: lower is better, and coverages are right where they are as their names",
+        "Scores by model: lower is better; a coverage should be what its name says",
     )
     test = _significance(backtest)
     if isinstance(test, str):

@@ -94,17 +94,21 @@ class _Rows:
 
     @property
     def index(self) -> pd.Index[Any]:
+        """Times of the steps."""
         return self.mean.index
 
     @property
     def mean(self) -> pd.Series[float]:
+        """Mean of each step."""
         return self.rows.set_index("time")["mean"]
 
     @property
     def std(self) -> pd.Series[float]:
+        """Standard deviation of each step."""
         return self.rows.set_index("time")["std"]
 
     def interval(self, coverage: float = 0.9) -> pd.DataFrame:
+        """Interval of each step, of a coverage that the backtest has."""
         names = {f"{end}_{percent(coverage)}": end for end in ("lower", "upper")}
         return self.rows.set_index("time")[list(names)].rename(columns=names)
 

@@ -423,8 +423,13 @@ def test_dollars_in_names_are_not_mathematics():
         assert ("$a$", False) in [drawn(text) for text in ax.get_legend().get_texts()]
 
 
-def test_names_that_no_font_has_room_for_are_cut():
-    for name, expected in (("x" * 5000, "x" * 79 + "…"), ("a\ud800b", "a?b"), ("x" * 80, "x" * 80)):
+def test_every_name_is_in_the_legend_long_ones_cut():
+    for name, expected in (
+        ("x" * 5000, "x" * 79 + "…"),
+        ("a\ud800b", "a?b"),
+        ("x" * 80, "x" * 80),
+        ("_a_", " _a_"),
+    ):
         ax = plot.compare({name: ahead(INDEXES["dates"])}, ax=plt.figure().subplots())
         ax.figure.canvas.draw()
         assert legend(ax) == [expected]

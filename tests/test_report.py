@@ -183,7 +183,7 @@ def test_scores_by_step_and_tests_are_those_of_the_backtest(report, result):
 def test_the_forecast_is_that_of_a_fit_to_the_whole_series(report):
     ahead = Forecaster(lags=2).fit(nile()).forecast(3)
     rows = table(report, "The forecast from 1930")
-    assert [row[0] for row in rows] == [str(time) for time in ahead.index]
+    assert [row[0] for row in rows] == [str(time.date()) for time in ahead.index]
     shown = np.array([row[1:] for row in rows], dtype=float)
     expected = [ahead.mean, ahead.std]
     for level in (0.5, 0.8, 0.95):
@@ -247,6 +247,18 @@ def test_every_kind_of_index_and_missing_values_have_a_page(kind, tmp_path):
     assert len(table(report, "The forecast from")) == 3
 
 
+def test_times_are_sorted_by_when_they_were():
+    times = pd.date_range("2024-10-27 01:00", periods=4, freq="h", tz="Europe/Berlin")
+    report = Page(page.table(pd.DataFrame({"time": times}), "Hours, one of which comes twice"))
+    keys = [row[0] for row in report.tables[0][1:]]
+    assert (
+        keys
+        == sorted(keys)
+        == [f"2024-10-2{d} {h}:00:00+00:00" for d, h in ((6, 23), (7, "00"), (7, "01"), (7, "02"))]
+    )
+    assert report.texts["th"][1:3] == ["2024-10-27 01:00:00+02:00", "2024-10-27 02:00:00+02:00"]
+
+
 def test_with_regressors_the_forecast_is_from_the_last_origin(tmp_path):
     y = nile()
     exog = pd.DataFrame({"<i>x": np.sin(np.arange(len(y)))}, y.index)
@@ -254,7 +266,7 @@ def test_with_regressors_the_forecast_is_from_the_last_origin(tmp_path):
     report = written(result, tmp_path)
     ahead = Forecaster(lags=1).fit(y.iloc[:-4], exog.iloc[:-4]).forecast(4, exog.iloc[-4:])
     rows = table(report, "The forecast from")
-    assert [row[0] for row in rows] == [str(time) for time in y.index[-4:]]
+    assert [row[0] for row in rows] == [str(time.date()) for time in y.index[-4:]]
     np.testing.assert_allclose([float(row[1]) for row in rows], ahead.mean, rtol=1e-12)
     assert "<i>x" in report.texts["dd"]
 
@@ -285,7 +297,7 @@ def test_members_are_listed_with_their_weights(tmp_path):
 def test_a_model_that_knows_no_parts_has_a_page(tmp_path):
     report = written(backtest(baselines.SeasonalNaive(), nile(), 1, n_origins=1), tmp_path)
     assert "Choices and why" not in report.texts["h2"]
-    assert "decompose must be called on a forecast that knows its" in " ".join(report.texts["p"])
+    assert "The parts of the variance of this forecast are not known." in report.texts["p"]
 
 
 def test_a_panel_has_its_scores_by_series(tmp_path):

@@ -56,7 +56,8 @@ def plain(text: object) -> str:
     """Text that matplotlib draws as it stands, cut where it would fill the picture."""
     drawable = str(text).encode("utf-8", "replace").decode()  # half a surrogate pair is an error
     short = drawable if len(drawable) <= _LONGEST else f"{drawable[: _LONGEST - 1]}…"
-    return short.replace("$", r"\$")  # between dollars it would set mathematics
+    shown = short.replace("$", r"\$")  # between dollars it would set mathematics
+    return f" {shown}" if shown.startswith("_") else shown  # and leave such names out of legends
 
 
 def finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes:

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from forecast_unc.series.times import format_time
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -201,7 +199,11 @@ def _cells(column: pd.Series[Any], kind: str) -> list[tuple[str, str]]:
         return [(repr(value), number(value)) for value in values]
     if kind == "time":
         times = pd.Index(column)
-        return [(escape(str(value)), format_time(times, i)) for i, value in enumerate(values)]
+        # In UTC no hour comes twice.
+        order = (
+            times.tz_convert("UTC") if isinstance(times, pd.DatetimeIndex) and times.tz else times
+        )
+        return list(zip(order.astype(str), times.astype(str), strict=True))
     return [(escape(str(value)), escape(str(value))) for value in values]
 
 

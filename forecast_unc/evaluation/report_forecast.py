@@ -67,8 +67,8 @@ def decomposition(ahead: Forecast) -> str:
     """Where the variance of a forecast comes from: a picture and a table, or why it is unknown."""
     try:
         parts = ahead.decompose()
-    except ValueError as error:
-        return page.paragraph(str(error))
+    except ValueError:
+        return page.paragraph("The parts of the variance of this forecast are not known.")
     total = ahead.var.to_numpy()[:, None]
     parts = parts.where(parts.abs() > _ROUNDOFF * total, 0.0)
     parts = parts.loc[:, (parts != 0).any()]

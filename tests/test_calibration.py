@@ -29,7 +29,7 @@ from forecast_unc.forecasting.calibration import (
     conformal,
     rolling_errors,
 )
-from forecast_unc.forecasting.rolling import rolling_forecasts, rolling_origins
+from forecast_unc.forecasting.rolling import Rolling, rolling_forecasts, rolling_origins
 from forecast_unc.regression.predictor import ScikitLearnRegressor
 from tests.test_model import assert_first_steps
 
@@ -301,7 +301,7 @@ def test_errors_are_those_of_rolling_forecasts_in_units_of_the_band(transform):
     models = [Forecaster(GP, lags=p, transform=transform).fit(y).models_[0] for p in (2, 4)]
     members = [m.forecast(m.history.future(5)) for m in models]
     shares = np.array([[0.5, 0.5, 0.9, 0.9, 1.0], [0.5, 0.5, 0.1, 0.1, 0.0]])
-    found = rolling_errors(tuple(models), members, shares)
+    found = rolling_errors(Rolling(tuple(models)), members, shares)
     origins = rolling_origins(tuple(models))
     for row, origin in enumerate(origins):
         for h in range(5):
@@ -331,11 +331,11 @@ def test_members_that_end_count_as_far_as_they_go():
     members = [m.forecast(m.history.future(4)) for m in models]
     shares = np.full((3, 4), 1 / 3)
     half = np.array([[1 / 3] * 2 + [0.0] * 2, [1 / 3] * 4, [0.0] * 4])
-    short = rolling_errors(models, [members[0].first(2), members[1], None], shares)
-    expected = rolling_errors(models, members, half)
+    short = rolling_errors(Rolling(models), [members[0].first(2), members[1], None], shares)
+    expected = rolling_errors(Rolling(models), members, half)
     np.testing.assert_allclose(short.level, expected.level, rtol=1e-12)
     np.testing.assert_allclose(short.z, expected.z, rtol=1e-12)
-    none = rolling_errors(models, [None] * 3, shares)
+    none = rolling_errors(Rolling(models), [None] * 3, shares)
     assert np.isnan(none.z).all()
     np.testing.assert_array_equal(none.level, 0.0)
 
@@ -348,7 +348,7 @@ def test_where_box_cox_ends_there_is_no_unit():
     index = model.history.future(2).index
     at_zero = Forecast(index, [-2.2, 3.0], np.eye(2), transform=PowerTransform(0.5))
     assert at_zero.median.iloc[0] == 0.0
-    found = rolling_errors((model,), [at_zero], np.ones((1, 2)))
+    found = rolling_errors(Rolling((model,)), [at_zero], np.ones((1, 2)))
     assert np.isnan(found.z[:, 0]).all()
     assert np.isfinite(found.z[:-1, 1]).all()
     made = calibration(found, at_zero, 2)
@@ -359,7 +359,7 @@ def test_errors_against_what_was_not_observed_are_nan():
     y = series(gaps=(50, 60))
     (model,) = Forecaster(GP, lags=2).fit(y).models_
     member = model.forecast(model.history.future(3))
-    found = rolling_errors((model,), [member], np.ones((1, 3)))
+    found = rolling_errors(Rolling((model,)), [member], np.ones((1, 3)))
     origins = rolling_origins((model,))
     times = origins[:, None] + np.arange(3)
     missing = np.isin(times, (50, 60)) | (times >= N)
@@ -436,7 +436,7 @@ def test_the_forecast_is_recalibrated_by_hand(name):
     rule = model.ensemble_.averaging
     asks = [lambda h, m=m: m.forecast(m.history.future(h)) for m in model.models_]
     averaged = rule.average(asks, model.weights_, horizon)
-    found = rolling_errors(model.models_, averaged.members, averaged.shares)
+    found = rolling_errors(Rolling(model.models_), averaged.members, averaged.shares)
     made = calibration(found, averaged.reference, rule.look_ahead)
     expected = before.recalibrated(made.factor[:6], dof=made.dof, correlation=made.correlation)
     np.testing.assert_allclose(ahead.cov, expected.cov, rtol=1e-8)
@@ -506,7 +506,9 @@ def test_a_gap_at_the_origin_does_not_shrink_the_bands():
     gap = fitted("levels", True, y.where(np.arange(N) < N - 1))
     (one,) = gap.models_
     start = one.from_known()
-    found = rolling_errors((one,), [start.forecast(one.history.future(4))], np.ones((1, 4)))
+    found = rolling_errors(
+        Rolling((one,)), [start.forecast(one.history.future(4))], np.ones((1, 4))
+    )
     made = calibration(found, start.forecast(one.history.future(4)), 4)
     expected = (
         uncalibrated(gap)
@@ -571,7 +573,7 @@ def test_update_is_the_calibration_of_the_longer_series():
     (model,) = updated.models_
     assert rolling_origins((model,))[-1] == 89
     member = model.forecast(model.history.future(4))
-    made = calibration(rolling_errors((model,), [member], np.ones((1, 4))), member, 4)
+    made = calibration(rolling_errors(Rolling((model,)), [member], np.ones((1, 4))), member, 4)
     expected = member.recalibrated(made.factor, dof=made.dof, correlation=made.correlation)
     np.testing.assert_allclose(updated.forecast(4).cov, expected.cov, rtol=1e-9)
 

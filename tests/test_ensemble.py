@@ -267,3 +267,40 @@ def test_the_mean_of_a_short_lognormal_series_means_something(seed):
     assert 4 < largest < 4.3
     said = (band["upper"] - band["lower"]) / (2 * quantile)
     assert (ahead.std <= largest * said * (1 + 1e-9)).all()
+
+
+# Models that were wrong inside the series
+
+
+def growing(n, seed):
+    """Values that grow by 5 % a month, with an error of 3 %."""
+    rng = np.random.default_rng(seed)
+    values = 100.0 * np.exp(0.05 * np.arange(n) + 0.03 * rng.standard_normal(n))
+    return pd.Series(values, pd.date_range("2015-01-01", periods=n, freq="MS"))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_steady_growth_is_followed_though_most_models_miss_it(seed):
+    """Equal votes: coverage .3, as models without a logarithm are wrong together."""
+    y = growing(96, seed)
+    model = Forecaster().fit(y[:72])
+    ahead = model.forecast(24)
+    inside = (ahead.interval(0.95)["lower"] < y[72:]) & (y[72:] < ahead.interval(0.95)["upper"])
+    assert inside.mean() >= 0.8
+    assert (np.abs(ahead.median / y[72:] - 1.0) < 0.15).all()
+
+
+def test_votes_fall_with_errors_that_are_more_than_twice_the_least():
+    model = Forecaster().fit(growing(72, 0))
+    ensemble = model.ensemble_
+    ratios = ensemble.error_ratios
+    assert ratios.min() == 1.0
+    assert ratios.max() > 4.0
+    plain = [2.0 if isinstance(one, SmoothingModel) else 1.0 for one in ensemble.models]
+    expected = plain * np.maximum(np.minimum(1.0, (2.0 / ratios) ** 4), 1e-4)
+    np.testing.assert_allclose(ensemble.votes, expected, rtol=1e-12)
+    np.testing.assert_allclose(model.weights_, expected / expected.sum(), rtol=1e-12)
+    lines = [line for line in model.choices_ if "times the least" in line]
+    assert len(lines) == (ratios > 2.0).sum()
+    alone = Forecaster(lags=2).fit(growing(72, 0)).ensemble_
+    np.testing.assert_array_equal(alone.error_ratios, [1.0])

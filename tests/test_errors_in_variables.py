@@ -13,7 +13,7 @@ from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import interpolated
 from forecast_unc.forecasting.model import _noisy_rows
 from forecast_unc.forecasting.recursion import Past
-from forecast_unc.forecasting.rolling import rolling_forecasts
+from forecast_unc.forecasting.rolling import Rolling, rolling_forecasts
 from forecast_unc.regression.errors_in_variables import ErrorsInVariablesGP
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.shared_errors import SharedErrors
@@ -340,7 +340,7 @@ def test_bands_are_calibrated_on_request():
         for calibrate in (False, True, "conformal")
     )
     shares = np.ones((1, 6))
-    errors = rolling_errors(plain.models_, [plain.forecast(6)], shares)
+    errors = rolling_errors(Rolling(plain.models_), [plain.forecast(6)], shares)
     expected = calibration(errors, plain.forecast(6), 6).factor
     widths = [np.diff(one.forecast(6).interval(0.8)) for one in (wider, plain)]
     np.testing.assert_allclose(widths[0][:, 0], expected * widths[1][:, 0], rtol=1e-6)

@@ -11,7 +11,12 @@ from forecast_unc import Forecaster, GPRegressor, RVMRegressor
 from forecast_unc.forecasting.embedding import interpolated
 from forecast_unc.forecasting.model import _one_step
 from forecast_unc.forecasting.recursion import Method
-from forecast_unc.forecasting.rolling import MOST_ORIGINS, rolling_forecasts, rolling_origins
+from forecast_unc.forecasting.rolling import (
+    MOST_ORIGINS,
+    Rolling,
+    rolling_forecasts,
+    rolling_origins,
+)
 from forecast_unc.regression.predictor import ScikitLearnRegressor
 from forecast_unc.series.history import History
 
@@ -277,3 +282,32 @@ def test_training_rows_are_times_inputs_and_targets():
     np.testing.assert_allclose(X, np.column_stack([z[times - 1], z[times - 3]]), rtol=1e-12)
     np.testing.assert_allclose(target, z[times] - z[times - 1], atol=1e-12)
     assert not {30, 31, 33} & set(times.tolist())
+
+
+# Models compared
+
+
+def test_error_ratios_are_of_the_times_that_all_models_forecast():
+    y = series(gaps=[50])
+    models = tuple(Forecaster(GP, lags=p).fit(y).models_[0] for p in (2, 12, [1, 40]))
+    origins, errors = rolling_origins(models), []
+    for model in models:
+        values = rolling_forecasts(model, origins, STEPS).value
+        rows = []
+        for origin, row in zip(origins, values, strict=True):
+            actual = y.to_numpy()[origin : origin + STEPS]
+            rows.append([*np.abs(row[: len(actual)] - actual), *[np.nan] * (STEPS - len(actual))])
+        errors.append(rows)
+    common = np.isfinite(errors).all(axis=0)
+    assert 4 < common.sum() < common.size  # not after the gap, not beyond the end
+    means = np.array(errors)[:, common].mean(axis=1)
+    rolling = Rolling(models)
+    np.testing.assert_allclose(rolling.error_ratios(STEPS), means / means.min(), rtol=1e-9)
+    rolling.forecasts(0, 2 * STEPS)  # more steps change nothing of the first
+    np.testing.assert_allclose(rolling.error_ratios(STEPS), means / means.min(), rtol=1e-9)
+
+
+def test_models_are_not_compared_at_fewer_than_four_origins():
+    models = tuple(Forecaster(GP, lags=p).fit(series(12)).models_[0] for p in (1, 6))
+    assert len(rolling_origins(models)) < 4
+    np.testing.assert_array_equal(Rolling(models).error_ratios(STEPS), [1.0, 1.0])

@@ -24,8 +24,7 @@ from scipy.special import ndtri
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.tail import EmpiricalTail
-from forecast_unc.forecasting.members import Member
-from forecast_unc.forecasting.rolling import rolling_forecasts, rolling_origins
+from forecast_unc.forecasting.rolling import Rolling
 
 # By maximum likelihood of what followed origins inside the training parts of some 1,600 real series
 # and of 1,200 simulated ones; examples/benchmarks/README.md has the figures in reserve.
@@ -79,15 +78,13 @@ class Calibration(NamedTuple):
         return forecast.recalibrated(factor, dof=self.dof, correlation=self.correlation)
 
 
-def rolling_errors(
-    models: tuple[Member, ...], members: list[Forecast | None], shares: Array
-) -> Errors:
+def rolling_errors(rolling: Rolling, members: list[Forecast | None], shares: Array) -> Errors:
     """Errors of the average of some models from origins inside their history.
 
     Parameters
     ----------
-    models : tuple of FittedModel or SmoothingModel
-        At the end of the history that they have learned from.
+    rolling : Rolling
+        The models' forecasts from there.
     members : list of Forecast or None
         Their forecasts, as far as they go; their widths are taken for those at all origins, but for
         the slope of the transform.
@@ -99,10 +96,12 @@ def rolling_errors(
     Errors
         Of no origins if the series is too short for any.
     """
-    origins, y, h = rolling_origins(models), models[0].history.y, shares.shape[1]
+    origins, y, h = rolling.origins, rolling.models[0].history.y, shares.shape[1]
     center, unit, weight = (np.zeros((len(origins), h)) for _ in range(3))
     total, counted = np.zeros(h), np.zeros(h)
-    for model, member, share in zip(models, members, shares, strict=True):
+    for number, (model, member, share) in enumerate(
+        zip(rolling.models, members, shares, strict=True)
+    ):
         if member is None:
             continue
         n = min(len(member), h)
@@ -115,17 +114,15 @@ def rolling_errors(
             continue
         now = np.ones(h)
         now[:n] = model.transform.slope(model.transform.forward(member.median.to_numpy()[:n]))
-        value, slope = rolling_forecasts(model, origins, h)
+        value, slope = rolling.forecasts(number, h)
         # No scale where Box-Cox ends, at y = 0.
         scale = slope * np.divide(width, now, out=np.zeros(h), where=now > 0.0)
         good = np.isfinite(value) & (share > 0) & (scale > 0.0) & np.isfinite(scale)
         center += np.where(good, share * value, 0.0)
         unit += np.where(good, share * scale, 0.0)
         weight += np.where(good, share, 0.0)
-    times = origins[:, None] + np.arange(h)
-    actual = np.where(times < len(y), y[np.minimum(times, len(y) - 1)], np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = (actual - center / weight) / (unit / weight)
+        z = (rolling.observed(h) - center / weight) / (unit / weight)
         level = np.log(np.nanvar(y)) - 2.0 * np.log(total / counted)
     level = np.where(counted > 0.0, level, 0.0)
     return Errors(np.where(weight > _LEAST_WEIGHT * shares.sum(axis=0), z, np.nan), level)

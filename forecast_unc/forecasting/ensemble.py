@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Self, TypeVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from forecast_unc.forecasting.calibration import calibration, conformal, rolling
 from forecast_unc.forecasting.members import Member, MemberSpecification, fit_member
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.resolution import Resolution, check_above
-from forecast_unc.forecasting.rolling import rolling_origins
+from forecast_unc.forecasting.rolling import Rolling
 from forecast_unc.forecasting.smoothing_model import SmoothingModel
 from forecast_unc.forecasting.specification import Calibrate
 from forecast_unc.series.history import Ahead, History
@@ -27,6 +27,12 @@ from forecast_unc.series.history import Ahead, History
 # parts of ten sets the quantile loss is .45 % lower than with 1, standard error .15 over the sets.
 # Short series without a season, whose weights are equal, gain nothing (yearly: -.1, -.6, +1.1 %).
 _SMOOTHING = 2.0
+# A model whose errors inside the training part are more than so many times the least loses weight,
+# as this power of what they are beyond it, down to so little of it. Where values grow by 5 % a
+# month, models without a logarithm have small bands that are wrong together: coverage .50 to .95,
+# MAE to a third (6 simulated series). On 880 origins inside ten sets of real ones nothing changes
+# (MASE -.2 to +.1 %, errors .1 to .4). A power of all ratios, from 1 on, gains nothing there.
+WORSE, _FADING, _LEAST = 2.0, 4.0, 1e-4
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -93,9 +99,26 @@ class Ensemble:
     @property
     def weights(self) -> Array:
         """Weights of the models before the widths are known, which add up to 1, (k,)."""
+        return np.asarray(self.votes / self.votes.sum())
+
+    @cached_property
+    def votes(self) -> Array:
+        """Those weights before they are made to add up to 1, (k,): 1 for most of the models."""
         twice = _SMOOTHING if self.averaging.by_width else 1.0
-        own = [twice if isinstance(model, SmoothingModel) else 1.0 for model in self.models]
-        return np.array(own) / sum(own)
+        own = np.array([twice if isinstance(m, SmoothingModel) else 1.0 for m in self.models])
+        worse = np.maximum(self.error_ratios / WORSE, 1.0)
+        return np.asarray(own * np.maximum(worse**-_FADING, _LEAST), dtype=np.float64)
+
+    @cached_property
+    def error_ratios(self) -> Array:
+        """The models' errors inside the training part over the least of them, (k,)."""
+        if len(self.models) == 1:
+            return np.ones(1)
+        return self._rolling.error_ratios(self.averaging.look_ahead)
+
+    @cached_property
+    def _rolling(self) -> Rolling:
+        return Rolling(self.trained)
 
     def extend(self, history: History) -> Self:
         """The models with the posteriors of a longer history; see `FittedModel.extend`."""
@@ -142,9 +165,8 @@ class Ensemble:
         )
         if not self.calibrate:
             return averaged.forecast
-        trained = tuple(self.trained[i] for i in averaged.numbers)
-        known = self._from_known(averaged, trained, ahead)
-        errors = rolling_errors(trained, known.members, known.shares)
+        known = self._from_known(averaged, ahead)
+        errors = rolling_errors(self._rolling, known.members, known.shares)
         if self.calibrate == "conformal":
             return conformal(averaged.forecast, errors)
         # Two steps have a correlation; more of a forecast of two are not known everywhere.
@@ -179,23 +201,19 @@ class Ensemble:
         if not self.calibrate:
             return []
         kind = "conformal" if self.calibrate == "conformal" else "calibrated"
-        return [f"bands: {kind}, by errors from up to {len(rolling_origins(self.trained))} origins"]
+        return [f"bands: {kind}, by errors from up to {len(self._rolling.origins)} origins"]
 
-    def _from_known(
-        self, averaged: Averaged, trained: tuple[Member, ...], ahead: Ahead
-    ) -> Averaged:
+    def _from_known(self, averaged: Averaged, ahead: Ahead) -> Averaged:
         """What the models forecast from what is known: the unit of errors in the training part.
 
         At the origin the bands may be wider, and steps go together more, for missing or noisy
         values and uncertain regressors, or because it is that of another series: that says nothing
         of the errors before.
         """
-        same = all(
-            self.models[i] is model for i, model in zip(averaged.numbers, trained, strict=True)
-        )
-        if same and ahead.exog_cov is None and all(m.starts_known for m in trained):
+        same = all(one is other for one, other in zip(self.models, self.trained, strict=True))
+        if same and ahead.exog_cov is None and all(m.starts_known for m in self.trained):
             return averaged
-        asks = [partial(_first, m.from_known(), ahead.known(), None) for m in trained]
+        asks = [partial(_first, m.from_known(), ahead.known(), None) for m in self.trained]
         members, _ = as_far_as_they_go(asks, averaged.shares.shape[1])
         first = [member is not None for member in members] @ averaged.shares[:, 0]
         return replace(averaged, members=members, own=False) if first > 0.0 else averaged

@@ -18,7 +18,7 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.arguments import Arguments, is_auto
 from forecast_unc.forecasting.averaging import POWER
-from forecast_unc.forecasting.ensemble import Ensemble, Refusal
+from forecast_unc.forecasting.ensemble import WORSE, Ensemble, Refusal
 from forecast_unc.forecasting.members import Member
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.noises import Noise
@@ -430,11 +430,13 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             why = "some values are 0 and none is below; lower=-inf for no bound"
             why = why if self.lower is None else "as given"
             lines.append(f"lower {ensemble.lower:g}: {why}")
-        for model, weight in zip(ensemble.models, ensemble.weights, strict=True):
-            by_width = ensemble.averaging.by_width and len(ensemble.models) > 1
-            times = weight / ensemble.weights.min()
-            label = f"{times:g} / width^{POWER:g}" if by_width else f"{weight:.2f}"
+        by_width = ensemble.averaging.by_width and len(ensemble.models) > 1
+        for number, model in enumerate(ensemble.models):
+            share, votes = ensemble.weights[number], ensemble.votes[number]
+            label = f"{votes:.2g} / width^{POWER:g}" if by_width else f"{share:.2f}"
             lines.append(f"weight {label}: {model}: {model.specification.why}")
+            if (ratio := ensemble.error_ratios[number]) > WORSE:
+                lines[-1] += f"; its errors inside the series are {ratio:.2g} times the least"
             if isinstance(model, FittedModel) and self.noise != "process":
                 lines.append(f"noise {model.noise}")
         return [

@@ -5,6 +5,8 @@ of all; plug-in means suffice. Origins are in the last part of the rows, so that
 some of them to learn from.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +25,7 @@ MOST_ORIGINS = 32
 # The last part of the rows of a model that holds them: a posterior needs rows before.
 _PART = 0.6
 _LEAST_ROWS = 2  # that a posterior rests on
+_LEAST_ORIGINS = 4  # that models are compared at
 
 
 class RollingForecasts(NamedTuple):
@@ -30,6 +33,90 @@ class RollingForecasts(NamedTuple):
 
     value: Array  # (k, h), in units of y; NaN beyond the data, or where it diverges
     slope: Array  # (k, h), of y in the level
+
+
+@dataclass(frozen=True, eq=False)
+class Rolling:
+    """Forecasts of some models from origins inside their history, each made once.
+
+    Parameters
+    ----------
+    models : tuple of FittedModel or SmoothingModel
+        Of one history, at the end of what they have learned from.
+    """
+
+    models: tuple[Member, ...]
+
+    @cached_property
+    def origins(self) -> NDArray[np.intp]:
+        """Numbers of values before the origins, (k,)."""
+        return rolling_origins(self.models)
+
+    @cached_property
+    def _made(self) -> dict[int, RollingForecasts]:
+        return {}
+
+    def forecasts(self, number: int, steps: int) -> RollingForecasts:
+        """Those of one of the models.
+
+        Parameters
+        ----------
+        number : int
+            Its place.
+        steps : int
+            Steps h from each origin.
+
+        Returns
+        -------
+        RollingForecasts
+            Of shape (k, h).
+        """
+        made = self._made.get(number)
+        if made is None or made.value.shape[1] < steps:
+            made = rolling_forecasts(self.models[number], self.origins, steps)
+            self._made[number] = made
+        return RollingForecasts(made.value[:, :steps], made.slope[:, :steps])
+
+    def observed(self, steps: int) -> Array:
+        """What was observed at those times, (k, h); NaN where missing or beyond the data.
+
+        Parameters
+        ----------
+        steps : int
+            Steps h from each origin.
+
+        Returns
+        -------
+        ndarray
+        """
+        y, times = self.models[0].history.y, self.origins[:, None] + np.arange(steps)
+        return np.where(times < len(y), y[np.minimum(times, len(y) - 1)], np.nan)
+
+    def error_ratios(self, steps: int) -> Array:
+        """Mean absolute error of each model over the least of any, at the same times.
+
+        Parameters
+        ----------
+        steps : int
+            Steps from each origin.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            From 1; all 1 where fewer than 4 origins have errors of the first step of all models.
+        """
+        models = range(len(self.models))
+        if len(self.origins) < _LEAST_ORIGINS:
+            return np.ones(len(models))
+        values = np.array([self.forecasts(number, steps).value for number in models])
+        errors = np.abs(values - self.observed(steps))
+        common = np.asarray(np.isfinite(errors).all(axis=0))  # (k, h)
+        if np.count_nonzero(common[:, 0]) < _LEAST_ORIGINS:
+            return np.ones(len(models))
+        means = errors[:, common].mean(axis=1)
+        if (least := means.min()) > 0.0:
+            return np.asarray(means / least)
+        return np.where(means > 0.0, np.inf, 1.0)
 
 
 def rolling_origins(models: tuple[Member, ...]) -> NDArray[np.intp]:

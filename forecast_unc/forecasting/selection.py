@@ -21,7 +21,7 @@ FEW = 60
 # Seasons from this many steps have enough rows to be learned as levels, and those of a day or
 # longer enough to be learned from lags (a choice: quarters, months and weeks, hours).
 _SHORT_SEASON, _DAY = 7, 24
-# Seasons from this many steps are seen in two cycles, if plain (a choice: minutes of a day).
+# Seasons from this many steps are learned from the lag of a season ago too (a choice: minutes).
 _LONG_SEASON = 100
 # The most rows of an exact process here: its cost grows with their cube.
 _MOST = 800
@@ -34,6 +34,11 @@ _LONG = 2
 # A season counts unless the autocorrelation at it is below so many standard errors: on M3 monthly
 # MASE .83, where a season that is missed costs .05.
 _SEASONAL_SIGNIFICANCE = -1.0
+# Or if the mean square of the changes over it is below so many variances and the series holds it
+# twice: 431 series of M3, M4, tourism, hospitals and NN5, cut after 2.2 to 2.8 cycles, MASE .58 of
+# what it was without the season, of those between 1 and 1.5 variances .81, error .03. Of random
+# walks 11 % pass with two cycles, 4 % with almost three.
+_PLAIN = 1.5
 # Or if the series holds it so many times, and its power there is so many times that of so many
 # cycles more or fewer: the .001 of an F(2, 12). On 1118 series of M3, M4, tourism and NN5 nothing
 # was found that the changes did not show, in 600 of white noise and random walks nothing at all.
@@ -89,12 +94,11 @@ class Candidate:
 def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
     """Those of the periods that the data show, shortest first.
 
-    A period counts if the series holds it three times (twice, if it has a shorter one as well, or
-    one of 100 steps or more repeats plainly)
-    and its changes are not negatively correlated at it by more than a standard error: to miss
-    a season costs more than to look for one that is not there (M3 monthly, MASE .883 and .83). Or
-    if the series holds it eight times, and its power there stands out: a smooth year is hardly
-    seen in the changes of noisy days.
+    A period counts if the series holds it three times (twice, if it has a shorter one as well) and
+    its changes are not negatively correlated at it by more than a standard error: to miss a season
+    costs more than to look for one that is not there (M3 monthly, MASE .883 and .83). Or if the
+    series holds it twice and repeats plainly. Or if it holds it eight times, and its power there
+    stands out: a smooth year is hardly seen in the changes of noisy days.
 
     Parameters
     ----------
@@ -114,27 +118,29 @@ def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
     changes = changes - np.nanmean(changes)
     found: list[int] = []
     for period in sorted(periods):
-        if n < (2 if found or _repeats(y, period) else 3) * period:
+        plain = 2 * period <= n < 3 * period and _repeats(y, period)
+        if not plain and n < (2 if found else 3) * period:
             continue
         product = changes[period:] * changes[:-period]
         pairs = int((~np.isnan(product)).sum())
         scale = np.nanmean(changes**2)
         benefit = pairs and np.nanmean(product) > _SEASONAL_SIGNIFICANCE * scale / np.sqrt(pairs)
-        if benefit or (n >= _CYCLES * period and _stands_out(y, period)):
+        if plain or benefit or (n >= _CYCLES * period and _stands_out(y, period)):
             found.append(period)
     return tuple(found)
 
 
 def _repeats(y: Array, period: int) -> bool:
-    """Whether a long season is plain when it has been seen but twice.
+    """Whether a season is plain when it has been seen but twice.
 
-    Its values are nearer to those a season ago than to their mean: the mean square of
-    the changes is below half of the variance, as of one random walk in 3000.
+    Without their straight line values are about as near to those a season ago as to their mean: the
+    mean square of the changes is below 1.5 variances, where that of white noise is two.
     """
-    if not _LONG_SEASON <= period <= len(y) // 2:
-        return False
-    change = y[period:] - y[:-period]
-    return not np.isnan(change).all() and np.nanmean(change**2) < 0.5 * np.nanvar(y)
+    t = np.flatnonzero(~np.isnan(y))
+    level = np.full(len(y), np.nan)
+    level[t] = y[t] - np.polyval(np.polyfit(t, y[t], 1), t)
+    change = level[period:] - level[:-period]
+    return not np.isnan(change).all() and bool(np.nanmean(change**2) < _PLAIN * np.nanvar(level))
 
 
 def _stands_out(y: Array, period: int) -> bool:

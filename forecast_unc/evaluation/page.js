@@ -14,8 +14,7 @@ for (const table of document.querySelectorAll("table")) {
       const down = head.getAttribute("aria-sort") === "ascending";
       const number = head.classList.contains("number");
       const key = (row) => {
-        const cell = row.cells[column];
-        const text = cell.dataset.value ?? cell.textContent;
+        const text = row.cells[column].dataset.value;
         return number ? parseFloat(text) : text;
       };
       const compare = (a, b) => {

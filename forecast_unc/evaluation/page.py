@@ -117,14 +117,15 @@ def table(frame: pd.DataFrame, caption: str) -> str:
         f'<th scope="col" class="{kind}">{escape(str(name))}</th>'
         for name, kind in zip(frame.columns, kinds, strict=True)
     )
-    columns = [
-        [
-            f'<td class="{kind}" data-value="{value}">{text}</td>'
-            for value, text in _cells(frame.iloc[:, i], kind)
-        ]
-        for i, kind in enumerate(kinds)
-    ]
-    columns[0] = [f'<th scope="row"{cell[3:-5]}</th>' for cell in columns[0]]
+    columns = []
+    for i, kind in enumerate(kinds):
+        start, end = ("td", "td") if i else ('th scope="row"', "th")
+        columns.append(
+            [
+                f'<{start} class="{kind}" data-value="{value}">{text}</{end}>'
+                for value, text in _cells(frame.iloc[:, i], kind)
+            ]
+        )
     rows = "\n".join(f"<tr>{''.join(cells)}</tr>" for cells in zip(*columns, strict=True))
     return (
         f'<div class="table" role="region" aria-label="{escape(caption)}" tabindex="0"><table>\n'

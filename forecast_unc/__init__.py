@@ -1,10 +1,10 @@
 """How sure are we about this series, k steps ahead?"""
 
-from forecast_unc import datasets
+from forecast_unc import datasets, plot
 from forecast_unc._version import __version__
 from forecast_unc.distributions import scores
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.evaluation import baselines, plot
+from forecast_unc.evaluation import baselines
 from forecast_unc.evaluation.backtest import backtest
 from forecast_unc.forecasting.combination import Combination
 from forecast_unc.forecasting.forecaster import Forecaster

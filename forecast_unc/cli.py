@@ -119,8 +119,8 @@ def _add_backtest_arguments(parser: argparse.ArgumentParser) -> None:
         "--compare",
         nargs="*",
         choices=(*PROPAGATIONS, *_BASELINES),
-        default=["naive"],
-        help="propagations and other models to compare with (default: naive)",
+        help="propagations and other models to compare with (default: naive, and for --report "
+        "seasonal_naive and ets too)",
     )
     parser.add_argument(
         "--seasonal-period",
@@ -130,6 +130,7 @@ def _add_backtest_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, default=1, help="parallel jobs (default: 1)")
     parser.add_argument("--output", type=Path, help="CSV of all forecasts to write")
     parser.add_argument("--plot", type=Path, help="picture to write: CRPS by step, calibration")
+    parser.add_argument("--report", type=Path, help="page of HTML to write, for a browser")
 
 
 def _add_series_arguments(parser: argparse.ArgumentParser) -> None:
@@ -212,6 +213,9 @@ def _forecast(arguments: argparse.Namespace) -> None:
 def _backtest(arguments: argparse.Namespace) -> None:
     _check_options(arguments)
     y = read_series(arguments.data, arguments.time, arguments.target)
+    compared = arguments.compare
+    if compared is None:
+        compared = ["naive"] if arguments.report is None else ["naive", "seasonal_naive", "ets"]
     result = backtest(
         _forecaster(arguments),
         y,
@@ -219,9 +223,7 @@ def _backtest(arguments: argparse.Namespace) -> None:
         n_origins=arguments.origins,
         step=arguments.step,
         refit=arguments.refit,
-        compare={
-            name: _BASELINES[name]() if name in _BASELINES else name for name in arguments.compare
-        },
+        compare={name: _BASELINES[name]() if name in _BASELINES else name for name in compared},
         seasonal_period=arguments.seasonal_period,
         coverage=arguments.coverage,
         n_jobs=arguments.jobs,
@@ -230,6 +232,8 @@ def _backtest(arguments: argparse.Namespace) -> None:
     print(result.scores().round(4).to_string())
     if arguments.output is not None:
         result.frame.to_csv(arguments.output, index=False)
+    if arguments.report is not None:
+        result.report(arguments.report)
     if arguments.plot is not None:
         import matplotlib.pyplot as plt
 
@@ -270,7 +274,12 @@ def _check_files(arguments: argparse.Namespace) -> None:
                 "Use .png, .svg or .pdf."
             )
     files: dict[str, Path] = {"data": arguments.data}
-    for option, path in (("--output", arguments.output), ("--plot", arguments.plot)):
+    report = getattr(arguments, "report", None)
+    for option, path in (
+        ("--output", arguments.output),
+        ("--plot", arguments.plot),
+        ("--report", report),
+    ):
         if path is None:
             continue
         for other, taken in files.items():

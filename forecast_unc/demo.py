@@ -10,8 +10,8 @@ import pandas as pd
 from forecast_unc import datasets
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.evaluation.backtest import OWN_NAME, Backtest, backtest
-from forecast_unc.evaluation.plot import COLORS, fan
 from forecast_unc.forecasting.forecaster import Forecaster
+from forecast_unc.plot import COLORS, fan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,7 +95,7 @@ def _picture(
         ax = fan(forecasts[kind], history=recent, ax=axes[kind], color=color, label=kind)
         ax.plot(future.index, future, "o", color="black", ms=3, label="observed")
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, fontsize="small", frameon=False)
-        ax.set_title(title, loc="left", pad=42, fontsize="medium")
+        ax.set_title(title, loc="left", fontsize="medium")
     axes["naive"].set_ylabel(f"sea surface ({past.attrs['unit']})")
     axes["exact"].set_ylabel("")
     ax = axes["std"]

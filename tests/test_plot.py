@@ -1,3 +1,5 @@
+import importlib
+import pickle
 from itertools import permutations
 from statistics import NormalDist
 
@@ -8,9 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc.distributions import scores
-from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.evaluation import plot
+from forecast_unc import Forecast, plot, scores
 
 STEPS = 8
 INDEXES = {
@@ -313,15 +313,23 @@ def test_compare_draws_each_forecast_in_its_own_look(index):
     ax = plot.compare(forecasts, coverage=0.8, history=series(index), actual=actual)
     assert legend(ax) == ["history", *forecasts, "actual"]
     assert ax.get_legend().get_title().get_text() == "mean and 80 % interval"
-    for band, (name, forecast) in zip(ax.collections, forecasts.items(), strict=True):
-        last = series(index).iloc[-1]
+    last = series(index).iloc[-1]
+    for i, (name, forecast) in enumerate(forecasts.items()):
+        band, expected = ax.collections[i], forecast.interval(0.8)
         np.testing.assert_array_equal(line(ax, name).get_ydata(), [last, *forecast.mean])
         _, lower, upper = extents(band)
-        np.testing.assert_allclose(np.transpose([lower, upper])[1:], forecast.interval(0.8))
-        # The outline carries the color and the dashes of the line.
-        assert mpl.colors.same_color(band.get_edgecolor()[0], line(ax, name).get_color())
+        np.testing.assert_allclose(np.transpose([lower, upper])[1:], expected)
+        ends = [each for each in ax.lines if each.get_label() == "_"][2 * i : 2 * i + 2]
+        for end, column in zip(ends, ("lower", "upper"), strict=True):
+            np.testing.assert_array_equal(end.get_ydata(), [last, *expected[column]])
+            # The outline carries the color and the dashes of the line, the area its color.
+            assert end.get_color() == line(ax, name).get_color()
+            assert end.get_linestyle() == line(ax, name).get_linestyle()
+        assert mpl.colors.same_color(band.get_edgecolor()[0, :3], line(ax, name).get_color())
     looks = {(line(ax, name).get_color(), line(ax, name).get_linestyle()) for name in forecasts}
     assert len(looks) == len({color for color, _ in looks}) == len({dash for _, dash in looks}) == 4
+    # In gray, where the colors are alike, bands are told apart by their hatching.
+    assert len({band.get_hatch() for band in ax.collections}) == 4
     np.testing.assert_array_equal(line(ax, "actual").get_ydata(), actual)
     np.testing.assert_allclose(line(ax, "actual").get_xdata(orig=False), numbers(index[40:]))
     assert_nothing_hidden(ax)
@@ -341,6 +349,40 @@ def test_many_long_names_fit_above_the_axes():
     ax.figure.canvas.draw()
     assert ax.get_legend().get_window_extent().x1 <= ax.figure.bbox.x1
     assert_nothing_hidden(ax)
+
+
+def overlaps(ax, title):
+    """Whether a title set by the user touches the legend, or leaves the figure."""
+    ax.set_title(title)
+    ax.figure.canvas.draw()
+    box, legend_box = ax.title.get_window_extent(), ax.get_legend().get_window_extent()
+    return box.overlaps(legend_box) or box.y1 > ax.figure.bbox.y1 + 0.5 or box.y0 < legend_box.y1
+
+
+@pytest.mark.parametrize("layout", [None, "constrained", "tight"])
+@pytest.mark.parametrize("n_names", [1, 3, 9])
+def test_titles_stand_above_the_legend(layout, n_names):
+    forecasts = {f"a model of some name {i}": ahead(INDEXES["dates"]) for i in range(n_names)}
+    for rows in (1, 2):
+        ax = np.ravel(plt.figure(layout=layout).subplots(rows))[-1]
+        plot.compare(forecasts, ax=ax)
+        assert not overlaps(ax, "Load")
+        plot.fan(ahead(INDEXES["dates"]), ax=ax)  # draws the legend anew
+        assert not overlaps(ax, "Load again")
+
+
+def test_titles_of_all_pictures_stand_above_the_legend():
+    backtest = Backtest()
+    for draw in (plot.scores_by_step, plot.scores_by_origin, plot.calibration, plot.pit):
+        assert not overlaps(draw(backtest, ax=plt.figure().subplots()), "Errors")
+    forecast = with_parts(INDEXES["dates"][40:])
+    assert not overlaps(plot.decomposition(forecast, ax=plt.figure().subplots()), "Parts")
+
+
+def test_axes_with_a_title_can_be_pickled():
+    ax = plot.fan(ahead(INDEXES["dates"]))
+    copy = pickle.loads(pickle.dumps(ax.figure)).axes[0]
+    assert not overlaps(copy, "Load")
 
 
 @pytest.mark.parametrize("later", [None, "constrained", "tight"])
@@ -402,6 +444,18 @@ def test_dollars_in_names_are_not_mathematics():
     for draw in (plot.scores_by_step, plot.scores_by_origin, plot.calibration, plot.pit):
         ax = draw(backtest, ax=plt.figure().subplots())
         assert ("$a$", False) in [drawn(text) for text in ax.get_legend().get_texts()]
+
+
+def test_every_name_is_in_the_legend_long_ones_cut():
+    for name, expected in (
+        ("x" * 5000, "x" * 79 + "…"),
+        ("a\ud800b", "a?b"),
+        ("x" * 80, "x" * 80),
+        ("_a_", " _a_"),
+    ):
+        ax = plot.compare({name: ahead(INDEXES["dates"])}, ax=plt.figure().subplots())
+        ax.figure.canvas.draw()
+        assert legend(ax) == [expected]
 
 
 @pytest.mark.parametrize("draw", [plot.fan, lambda f, **given: plot.compare({"a": f}, **given)])
@@ -522,6 +576,10 @@ def test_joint_draws_the_correlations():
         plot.joint(forecast[:1])
 
 
+def test_the_module_can_be_imported_by_its_public_name():
+    assert importlib.import_module("forecast_unc.plot") is plot
+
+
 def test_the_module_lists_pictures_alone():
     pictures = ["COLORS", "calibration", "compare", "decomposition", "fan", "joint"]
     pictures += ["members", "pit", "scores_by_origin", "scores_by_step"]
@@ -608,6 +666,20 @@ def test_gray_areas_hold_a_calibrated_model(rng):
                     inner = (low + step - 1e-9 <= shares) & (shares <= high - step + 1e-9)
                     assert inner.mean() < 0.95
         assert [area.get_label() for area in ax.collections] == CALIBRATED[1:]
+
+
+@pytest.mark.parametrize("draw", [plot.calibration, plot.pit])
+@pytest.mark.parametrize(("origins", "apart"), [(4, 1), (17, 5), (21, 6), (40, 10)])
+def test_pictures_of_few_origins_say_that_nothing_can_be_judged(draw, origins, apart):
+    backtest = Backtest()
+    backtest.frame = backtest.frame[backtest.frame["origin"] < origins]
+    ax = draw(backtest)
+    said = [text.get_text() for text in ax.texts]
+    horizons = "1 horizon" if apart == 1 else f"{apart} horizons"
+    expected = f"Nothing can be judged:\n{horizons} without\noverlap, 6 needed"
+    assert said == ([expected] if apart < 6 else [])
+    # The oracle: whether all or none of so many in a fair interval is too far off at 5 %.
+    assert (2 * 0.5**apart > 0.05) == bool(said)
 
 
 def test_one_step_has_one_gray_area():

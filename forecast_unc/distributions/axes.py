@@ -11,6 +11,10 @@ from forecast_unc._typing import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.transforms import Bbox
+
+_LONGEST = 80  # letters of a name
+_LEGEND_PLACE = "_legend_place"  # label of the child axes that keep titles off the legend
 
 
 def current_axes(ax: Axes | None) -> Axes:
@@ -58,8 +62,11 @@ def with_unit(name: Any, unit: Any) -> str:
 
 
 def plain(text: object) -> str:
-    """Text that matplotlib draws as it stands: between dollars it would set mathematics."""
-    return str(text).replace("$", r"\$")
+    """Text that matplotlib draws as it stands, cut where it would fill the picture."""
+    drawable = str(text).encode("utf-8", "replace").decode()  # half a surrogate pair is an error
+    short = drawable if len(drawable) <= _LONGEST else f"{drawable[: _LONGEST - 1]}…"
+    shown = short.replace("$", r"\$")  # between dollars it would set mathematics
+    return f" {shown}" if shown.startswith("_") else shown  # and leave such names out of legends
 
 
 def finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes:
@@ -96,14 +103,38 @@ def finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes:
         alignment="left",
         frameon=False,
     )
+    _keep_titles_above(ax)
     if ax.figure.get_layout_engine() is None:
         # Nothing else makes room for a legend of many rows: lower the top of the subplots.
-        over = (drawn.get_window_extent().y1 - ax.figure.bbox.y1) / ax.figure.bbox.height
+        points = ax.title.get_fontproperties().get_size_in_points()
+        title = 1.7 * points * ax.figure.dpi / 72  # a line and its padding
+        over = (drawn.get_window_extent().y1 + title - ax.figure.bbox.y1) / ax.figure.bbox.height
         if over > 0:
             place = ax.figure.subplotpars
             ax.figure.subplots_adjust(top=max(place.top - over, place.bottom + 0.1))
-        _part_rows(ax, drawn.get_window_extent().height)
+        _part_rows(ax, drawn.get_window_extent().height + title)
     return ax
+
+
+class _LegendPlace:
+    """Where the legend of some axes lies, as a locator of child axes."""
+
+    def __init__(self, ax: Axes) -> None:
+        self.ax = ax
+
+    def __call__(self, _: Any, renderer: Any) -> Bbox:
+        """Return the box of the legend in the coordinates of the figure."""
+        figure, legend = self.ax.figure, self.ax.get_legend()
+        box = self.ax.bbox if legend is None else legend.get_window_extent(renderer)
+        return box.transformed(figure.transSubfigure.inverted())
+
+
+def _keep_titles_above(ax: Axes) -> None:
+    """Have titles stand above the legend: matplotlib puts them above child axes, not legends."""
+    if all(child.get_label() != _LEGEND_PLACE for child in ax.child_axes):
+        place = ax.inset_axes((0, 1, 1, 0), label=_LEGEND_PLACE)
+        place.set_axis_off()
+        place.set_axes_locator(_LegendPlace(ax))
 
 
 def _part_rows(ax: Axes, legend: float) -> None:

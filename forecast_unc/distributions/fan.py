@@ -175,7 +175,8 @@ def fill_band(ax: Axes, times: Any, band: pd.DataFrame, width: float, **style: A
     """Fill between the ends of a band; a band of one step has no area, so draw it as a bar."""
     if len(band) > 1:
         return ax.fill_between(times, band["lower"], band["upper"], **style)
-    color, alpha = style.get("edgecolor", style["facecolor"]), style.get("alpha", 0.35)
+    face, alpha = style["facecolor"], style.get("alpha", 0.35)
+    color = style["edgecolor"] if face == "none" else face
     return ax.vlines(times, band["lower"], band["upper"], colors=color, alpha=alpha, lw=width)
 
 

@@ -205,7 +205,7 @@ class Forecast(Judged):
         Returns
         -------
         Axes
-            The axes drawn on. The legend stands above them, where it hides nothing: a title
-            needs room, ``set_title("...", pad=30)``.
+            The axes drawn on. The legend stands above them, where it hides nothing, and a title
+            above it.
         """
         return fan(self, coverage, history=history, actual=actual, ax=ax)

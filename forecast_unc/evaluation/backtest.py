@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from sklearn.base import clone
 from tqdm.auto import tqdm
 
 from forecast_unc._checks import check_jobs, check_steps, check_whole
 from forecast_unc.distributions import scores
-from forecast_unc.evaluation import plot
+from forecast_unc.evaluation import plot_backtest
 from forecast_unc.evaluation.contenders import (
     OWN_NAME,
     BetweenFits,
@@ -33,6 +35,8 @@ from forecast_unc.evaluation.folds import (
     run_block,
     spaced_origins,
 )
+from forecast_unc.evaluation.report import write_report
+from forecast_unc.evaluation.request import Request
 from forecast_unc.evaluation.significance import diebold_mariano
 from forecast_unc.series.calendar import season_of
 from forecast_unc.series.exog import check_aligned
@@ -74,6 +78,8 @@ class Backtest:
         `joint`; next to it is ``frequency``.
     failures : DataFrame
         Of a panel the series that could not be backtested: `id_col`, and ``error``, the reason.
+    request : Request, optional
+        Of one series, what was asked, and of which data: what `report` needs to forecast anew.
     """
 
     frame: pd.DataFrame
@@ -82,6 +88,7 @@ class Backtest:
     seasonal_period: int | None
     id_col: str | None = None
     failures: pd.DataFrame = field(default_factory=lambda: pd.DataFrame({"error": []}))
+    request: Request | None = None
 
     def __repr__(self) -> str:
         models, n = self.frame["model"].unique(), self.frame["origin"].nunique()
@@ -263,16 +270,38 @@ class Backtest:
                 f"by must be 'step' or 'origin'; got {by!r}. 'step' shows how errors grow, "
                 "'origin' when they were made."
             )
-        draw = plot.scores_by_step if by == "step" else plot.scores_by_origin
+        draw = plot_backtest.scores_by_step if by == "step" else plot_backtest.scores_by_origin
         return draw(self, score, ax=ax)
 
     def plot_calibration(self, ax: Axes | None = None) -> Axes:
         """Draw observed against nominal coverage; see `plot.calibration`."""
-        return plot.calibration(self, ax=ax)
+        return plot_backtest.calibration(self, ax=ax)
 
     def plot_pit(self, ax: Axes | None = None) -> Axes:
         """Draw histograms of the probability integral transform; see `plot.pit`."""
-        return plot.pit(self, ax=ax)
+        return plot_backtest.pit(self, ax=ax)
+
+    def report(self, path: str | PathLike[str]) -> None:
+        """Write a page of HTML with all that the backtest says, for a browser on any device.
+
+        What was asked, the data, what was chosen and why, the forecast from the end of the series
+        (from the last origin if there are regressors, as nobody knows the next ones), scores and
+        their significance, calibration, and where the variance comes from. The forecaster is
+        fitted once more for it. The page is one file that loads nothing else, from the network or
+        elsewhere; a click on the head of a column sorts its table. That of a panel, or of a
+        Backtest made by hand, has what follows from the scores alone.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to write, one that is there is replaced; ``report.html``, for example.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        write_report(self, path)
 
     def _checked_unit(self, unit: str) -> str:
         """What gives one value of the test, or an error."""
@@ -504,7 +533,13 @@ def backtest(
     frame, joint = (_joined(tables, names) for tables in zip(*parts, strict=True))
     if unit is not None:
         frame.attrs["unit"] = unit
-    return Backtest(frame, coverage, joint, seasonal_period)
+    compared = {
+        name: f"propagation {model}" if isinstance(model, str) else repr(model)
+        for name, model in (compare or {}).items()
+    }
+    own = replace(models[0], model=clone(models[0].model, safe=False))  # as it was asked, for good
+    request = Request(plan, own, compared, folds, refit, window)
+    return Backtest(frame, coverage, joint, seasonal_period, request=request)
 
 
 def check_arguments(

@@ -161,7 +161,7 @@ def _at_origins(
                 models.append(
                     fitted if first else _moved(fitted, contender, fold.start, fold, plan)
                 )
-        given = [_ahead(contender.can, fold) for fold in some]
+        given = [ahead(contender.can, fold) for fold in some]
         exog, exog_cov = ([one.get(name) for one in given] for name in ("exog", "exog_cov"))
         with blas_threads(0):
             models = forecasts_together(models, plan.gap + plan.steps, exog, exog_cov)
@@ -203,19 +203,19 @@ def _forecasts(
     model: Any, contender: Contender, fold: Fold, horizon: int
 ) -> Iterator[tuple[str, Forecast]]:
     """Forecasts from the origin of a fold by each name of the contender."""
-    ahead = _ahead(contender.can, fold)
+    known = ahead(contender.can, fold)
     for name, kind in contender.names:
-        yield name, model.forecast(horizon, **ahead, **({"propagation": kind} if kind else {}))
+        yield name, model.forecast(horizon, **known, **({"propagation": kind} if kind else {}))
 
 
-def _ahead(can: Capabilities, fold: Fold) -> dict[str, Any]:
+def ahead(can: Capabilities, fold: Fold) -> dict[str, Any]:
     """What a model's forecast is given from the origin of a fold."""
-    ahead: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     if can.exog and fold.exog is not None:
-        ahead["exog"] = fold.exog
+        given["exog"] = fold.exog
     if can.exog_cov and fold.exog_cov is not None:
-        ahead["exog_cov"] = fold.exog_cov
-    return ahead
+        given["exog_cov"] = fold.exog_cov
+    return given
 
 
 def _scored(

@@ -1,4 +1,4 @@
-"""How several models on one picture are told apart: by color, line style and marker at once."""
+"""How several models on one picture are told apart: by color, line style, marker and hatching."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -7,14 +7,16 @@ from typing import Any, NamedTuple
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 _MARKERS = "os^Dvp<"
+_HATCHES = ("", "////", "\\\\\\\\", "....", "||||", "----", "xxxx")
 
 
 class Look(NamedTuple):
-    """Color, line style and marker of one model."""
+    """Color, line style, marker and, of a band, hatching of one model."""
 
     color: str
     dashes: Any
     marker: str
+    hatch: str
 
 
 def looks() -> Iterator[Look]:
@@ -24,4 +26,5 @@ def looks() -> Iterator[Look]:
             COLORS[i % len(COLORS)],
             _DASHES[i % len(_DASHES)],
             _MARKERS[i % len(_MARKERS)],
+            _HATCHES[i % len(_HATCHES)],
         )

@@ -1,0 +1,372 @@
+"""The report of a backtest, read as a parser reads it; in a browser: test_report_browser.py."""
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from forecast_unc import Combination, Forecaster, backtest, backtest_panel, baselines, datasets
+from forecast_unc.cli import main
+from forecast_unc.evaluation import page
+from forecast_unc.evaluation.backtest import Backtest
+from forecast_unc.panels.forecast import FailedSeriesWarning
+
+VOID = {"meta", "link", "img", "br", "hr", "input"}
+SCRIPT = "</title></script><script>window.pwned = 1</script>"
+IMAGE = '"><img src="http://example.org/x" onerror="window.pwned = 2">'
+HOSTILE = "$x_1$ & <b>'bold'</b> \u202e"
+
+
+class Page(HTMLParser):
+    """Elements, tables and text of a page whose tags are balanced."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.elements, self.tables, self.texts = [], [], [], {}
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.elements.append((tag, attrs))
+        self.texts.setdefault(tag, [])
+        if tag in VOID:
+            return
+        self.open.append(tag)
+        self.texts[tag].append("")
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append(attrs.get("data-value"))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        for tag in set(self.open):
+            self.texts[tag][-1] += data
+
+    def all(self, tag):
+        return [attrs for name, attrs in self.elements if name == tag]
+
+
+def nile(name="flow", n=60):
+    return datasets.load_nile().iloc[:n].rename(name)
+
+
+@pytest.fixture(scope="module")
+def result():
+    compare = {"naive": "naive", "last season": baselines.SeasonalNaive()}
+    return backtest(Forecaster(lags=2), nile(), 3, n_origins=7, compare=compare)
+
+
+@pytest.fixture(scope="module")
+def text(result, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    assert result.report(path) is None
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def report(text):
+    return Page(text)
+
+
+def written(result, tmp_path):
+    path = tmp_path / "report.html"
+    result.report(path)
+    return Page(path.read_text(encoding="utf-8"))
+
+
+def table(report, caption):
+    """Rows of the table of this caption, as what they are sorted by."""
+    (rows,) = (
+        rows
+        for said, rows in zip(report.texts["caption"], report.tables, strict=True)
+        if caption in said
+    )
+    return rows[1:]
+
+
+def test_the_page_is_a_document_of_headings_and_labeled_parts(report):
+    tags = [tag for tag, _ in report.elements]
+    assert tags[0] == "html"
+    assert report.all("html") == [{"lang": "en"}]
+    assert report.texts["title"] == report.texts["h1"] == ["Backtest of flow"]
+    assert report.texts["h2"] == [
+        "What was asked",
+        "The data",
+        "Choices and why",
+        "Forecast",
+        "Scores",
+        "Scores by step",
+        "Calibration",
+        "Where the variance comes from",
+    ]
+    ids = [attrs["id"] for _, attrs in report.elements if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    assert [attrs["href"] for attrs in report.all("a")] == [f"#{name}" for name in ids]
+    assert len(report.texts["caption"]) == len(report.tables) >= 5
+    assert all(report.texts["caption"])
+    images = report.all("img")
+    assert len(images) == len(report.texts["figcaption"]) == 8
+    assert all(len(image["alt"]) > 20 for image in images)
+    assert all(region["tabindex"] == "0" for region in report.all("div") if "role" in region)
+    assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in (
+        report.all("meta")
+    )
+
+
+def test_the_page_loads_nothing_and_runs_its_own_script_alone(report, text):
+    for _, attrs in report.elements:
+        assert not [name for name in attrs if name.startswith("on") or name == "style"]
+        for name in ("src", "href"):
+            assert attrs.get(name, "#").startswith(("#", "data:"))
+    (policy,) = (m["content"] for m in report.all("meta") if "http-equiv" in m)
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    assert rules["img-src"] == "data:"
+    for tag in ("style", "script"):
+        (inner,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(inner.encode()).digest()).decode()
+        assert rules[f"{tag}-src"] == f"'sha256-{digest}'"
+        assert "url(" not in inner
+        assert "http" not in inner
+
+
+def test_pictures_are_drawings_without_links(report):
+    for image in report.all("img"):
+        kind, data = image["src"].split(",")
+        assert kind == "data:image/svg+xml;base64"
+        drawing = ElementTree.fromstring(base64.b64decode(data))
+        links = [
+            value
+            for element in drawing.iter()
+            for name, value in element.attrib.items()
+            if name.endswith("href")
+        ]
+        assert all(link.startswith("#") for link in links)
+
+
+def test_scores_are_those_of_the_backtest(report, result):
+    scores = result.scores()
+    rows = table(report, "Scores by model: ")
+    assert [row[0] for row in rows] == list(scores.index)
+    shown = np.array([row[1:] for row in rows], dtype=float)
+    np.testing.assert_array_equal(shown, scores.to_numpy())
+
+
+def test_scores_by_step_and_tests_are_those_of_the_backtest(report, result):
+    by_step, test = result.scores(["model", "step"]), result.significance(by="step")
+    rows = table(report, "Scores by model and step")
+    assert [(row[0], int(row[1])) for row in rows] == list(by_step.index)
+    shown = np.array([row[2:] for row in rows], dtype=float)
+    np.testing.assert_array_equal(shown[:, :-2], by_step.to_numpy())
+    expected = test[["difference", "p_value"]].reindex(by_step.index)
+    np.testing.assert_array_equal(shown[:, -2:], expected.to_numpy())
+    rows, test = table(report, "by the test of Diebold and Mariano"), result.significance()
+    assert [row[0] for row in rows] == list(test.index)
+    np.testing.assert_array_equal([float(row[1]) for row in rows], test["difference"])
+    for row, p_value in zip(rows, test["p_value"], strict=True):
+        assert (row[-1] == "no clear difference") == (p_value >= 0.05)
+
+
+def test_the_forecast_is_that_of_a_fit_to_the_whole_series(report):
+    ahead = Forecaster(lags=2).fit(nile()).forecast(3)
+    rows = table(report, "The forecast from 1930")
+    assert [row[0] for row in rows] == [str(time.date()) for time in ahead.index]
+    shown = np.array([row[1:] for row in rows], dtype=float)
+    expected = [ahead.mean, ahead.std]
+    for level in (0.5, 0.8, 0.95):
+        expected += [ahead.interval(level)["lower"], ahead.interval(level)["upper"]]
+    np.testing.assert_allclose(shown, np.transpose(expected), rtol=1e-12)
+    rows = table(report, "Parts of the variance by step")
+    parts = np.array([row[1:] for row in rows], dtype=float)
+    np.testing.assert_allclose(parts[:, :-1].sum(axis=1), ahead.var, rtol=1e-6)
+    np.testing.assert_allclose(parts[:, -1], ahead.var, rtol=1e-12)
+
+
+def test_the_first_sentence_says_who_is_better(report, result):
+    scores, said = result.scores(), report.texts["p"][0]
+    best = scores["CRPS"].drop("forecast_unc").idxmin()
+    change = 100 * (scores["CRPS"]["forecast_unc"] / scores["CRPS"][best] - 1)
+    assert f"{abs(change):.1f} % {'below' if change < 0 else 'above'} that of {best}" in said
+    assert f"(p = {result.significance().loc[best, 'p_value']:.2g})" in said
+    held = 100 * scores.loc["forecast_unc", "coverage_95"]
+    assert f"Its 95 % interval held {held:.1f} % of 21 values." in said
+
+
+def test_the_same_backtest_gives_the_same_page(result, text, tmp_path):
+    result.report(str(tmp_path / "again.html"))
+    assert (tmp_path / "again.html").read_text(encoding="utf-8") == text
+
+
+def test_hostile_names_are_text(tmp_path):
+    compare = {IMAGE: "naive", HOSTILE: baselines.SeasonalNaive(), "x" * 3000: "taylor"}
+    y = nile(SCRIPT + "\ud800")  # half a pair of surrogates, which has no bytes
+    y.attrs["unit"] = IMAGE
+    result = backtest(Forecaster(lags=1), y, 2, n_origins=2, compare=compare)
+    report = written(result, tmp_path)
+    assert report.texts["h1"] == [f"Backtest of {SCRIPT}\ufffd"]
+    assert len(report.texts["script"]) == 1
+    assert not report.all("b")
+    assert all(image["src"].startswith("data:") for image in report.all("img"))
+    assert not any("onerror" in attrs for _, attrs in report.elements)
+    rows = table(report, "Scores by model: ")
+    assert [row[0] for row in rows[:2]] == ["forecast_unc", IMAGE]
+    raw = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert raw.count("<script") == 1
+    assert '<img src="http' not in raw
+
+
+INDEXES = {
+    "time zone": pd.date_range("2024-03-29", periods=60, freq="h", tz="Europe/Berlin"),
+    "periods": pd.period_range("2020-01", periods=60, freq="M"),
+    "whole numbers": pd.RangeIndex(5, 125, 2),
+}
+
+
+@pytest.mark.parametrize("kind", INDEXES)
+def test_every_kind_of_index_and_missing_values_have_a_page(kind, tmp_path):
+    y = nile(None).set_axis(INDEXES[kind])
+    y.iloc[[3, 58]] = np.nan
+    result = backtest(Forecaster(lags=1), y, 2, n_origins=1, gap=1)
+    report = written(result, tmp_path)
+    assert report.texts["h1"] == ["Backtest"]
+    assert "60, of which 2 are missing" in report.texts["dd"]
+    assert "must have models to compare; got 'forecast_unc' alone" in " ".join(report.texts["p"])
+    assert len(table(report, "The forecast from")) == 3
+
+
+def test_times_are_sorted_by_when_they_were():
+    times = pd.date_range("2024-10-27 01:00", periods=4, freq="h", tz="Europe/Berlin")
+    report = Page(page.table(pd.DataFrame({"time": times}), "Hours, one of which comes twice"))
+    keys = [row[0] for row in report.tables[0][1:]]
+    assert (
+        keys
+        == sorted(keys)
+        == [f"2024-10-2{d} {h}:00:00+00:00" for d, h in ((6, 23), (7, "00"), (7, "01"), (7, "02"))]
+    )
+    assert report.texts["th"][1:3] == ["2024-10-27 01:00:00+02:00", "2024-10-27 02:00:00+02:00"]
+
+
+def test_with_regressors_the_forecast_is_from_the_last_origin(tmp_path):
+    y = nile()
+    exog = pd.DataFrame({"<i>x": np.sin(np.arange(len(y)))}, y.index)
+    result = backtest(Forecaster(lags=1), y, 4, exog=exog, n_origins=2)
+    report = written(result, tmp_path)
+    ahead = Forecaster(lags=1).fit(y.iloc[:-4], exog.iloc[:-4]).forecast(4, exog.iloc[-4:])
+    rows = table(report, "The forecast from")
+    assert [row[0] for row in rows] == [str(time.date()) for time in y.index[-4:]]
+    np.testing.assert_allclose([float(row[1]) for row in rows], ahead.mean, rtol=1e-12)
+    assert "<i>x" in report.texts["dd"]
+
+
+def test_a_rolling_window_is_kept_to_the_end(tmp_path):
+    result = backtest(Forecaster(lags=1), nile(), 4, n_origins=2, window="rolling")
+    report = written(result, tmp_path)
+    ahead = Forecaster(lags=1).fit(nile().iloc[8:]).forecast(4)  # 52 values, as at each origin
+    rows = table(report, "The forecast from")
+    np.testing.assert_allclose([float(row[1]) for row in rows], ahead.mean, rtol=1e-12)
+
+
+def test_a_forecaster_changed_later_does_not_change_the_report(tmp_path):
+    model = Forecaster(lags=1)
+    result = backtest(model, nile(), 2, n_origins=1)
+    model.set_params(lags=3)
+    assert "Forecaster(lags=1)" in written(result, tmp_path).texts["dd"]
+
+
+def test_members_are_listed_with_their_weights(tmp_path):
+    model = Combination([Forecaster(lags=1), Forecaster(lags=2)], weights=[3, 1])
+    report = written(backtest(model, nile(), 2, n_origins=1), tmp_path)
+    rows = table(report, "Models averaged")
+    assert [row[0].partition(", diff")[0] for row in rows] == ["lags 1", "lags 1-2"]
+    assert [float(row[1]) for row in rows] == [float(row[2]) for row in rows] == [0.75, 0.25]
+
+
+def test_a_model_that_knows_no_parts_has_a_page(tmp_path):
+    report = written(backtest(baselines.SeasonalNaive(), nile(), 1, n_origins=1), tmp_path)
+    assert "Choices and why" not in report.texts["h2"]
+    assert "The parts of the variance of this forecast are not known." in report.texts["p"]
+
+
+def test_a_panel_has_its_scores_by_series(tmp_path):
+    y = nile()
+    index = pd.date_range("2000-01-01", periods=len(y), freq="MS")
+    frame = pd.concat(
+        pd.DataFrame({"unique_id": name, "ds": index, "y": scale * y.to_numpy()})
+        for name, scale in (("<u>a", 1.0), ("b", 2.0))
+    )
+    frame = pd.concat([frame, frame.iloc[:2].assign(unique_id="short")])
+    with pytest.warns(FailedSeriesWarning, match="1 of 3 series could not be backtested"):
+        result = backtest_panel(
+            frame, Forecaster(lags=1), 2, n_origins=2, compare={"naive": "naive"}
+        )
+    report = written(result, tmp_path)
+    rows = table(report, "CRPS by series and model")
+    crps = result.scores(["unique_id", "model"])["CRPS"]
+    assert [row[0] for row in rows] == ["<u>a", "b"]
+    for row in rows:
+        np.testing.assert_allclose([float(x) for x in row[1:]], crps[row[0]], rtol=1e-12)
+    assert table(report, "could not be backtested")[0][0] == "short"
+    assert "The data" not in report.texts["h2"]
+
+
+def test_a_backtest_made_by_hand_has_what_follows_from_its_scores(result, tmp_path):
+    by_hand = Backtest(result.frame, result.coverage, result.joint, result.seasonal_period)
+    assert written(by_hand, tmp_path).texts["h2"] == [
+        *("What was asked", "Scores", "Scores by step", "Calibration")
+    ]
+
+
+def test_long_series_are_drawn_in_pixels(tmp_path):
+    def draw(n):
+        return page.picture(lambda ax: ax.plot(np.sin(np.arange(float(n)))), "alt", "caption")
+
+    assert len(draw(50_000)) < 1.2 * len(draw(6000)) < 400_000
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (3, "3"),
+        (0.123456, "0.1235"),
+        (12345.6, "12346"),
+        (-1234567.8, "-1234568"),
+        (1e-9, "1e-09"),
+        (2e15, "2e+15"),
+        (0.0, "0"),
+        (np.nan, "–"),
+        (np.inf, "inf"),
+    ],
+)
+def test_numbers_keep_what_is_before_the_point(value, shown):
+    assert page.number(value) == shown
+
+
+def test_the_command_line_writes_a_report(tmp_path, capsys):
+    data, path = tmp_path / "data.csv", tmp_path / "report.html"
+    y = nile("y").set_axis(pd.date_range("2000-01-01", periods=60, freq="MS", name="ds"))
+    y.to_csv(data)
+    arguments = ["backtest", str(data), "--steps", "2", "--origins", "2", "--lags", "1"]
+    assert main([*arguments, "--report", str(path)]) == 0
+    rows = table(Page(path.read_text(encoding="utf-8")), "Scores by model: ")
+    assert [row[0] for row in rows] == ["forecast_unc", "naive", "seasonal_naive", "ets"]
+    assert main([*arguments, "--report", str(data)]) == 2
+    assert "--report must be another file than data" in capsys.readouterr().err
+
+
+def test_the_package_stays_small():
+    package = Path(page.__file__).parents[1]
+    files = [path for path in package.rglob("*") if path.suffix in (".py", ".html", ".css", ".js")]
+    assert sum(path.stat().st_size for path in files) < 1.8e6  # and the data .1 MB

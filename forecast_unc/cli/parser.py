@@ -1,0 +1,309 @@
+"""The options of the command line, and their help."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import NoReturn
+
+from forecast_unc._version import __version__
+from forecast_unc.cli import commands
+from forecast_unc.cli.completion import SHELLS
+from forecast_unc.cli.models import BASELINES, REGRESSORS
+from forecast_unc.forecasting.recursion import PROPAGATIONS
+from forecast_unc.series.calendar import NAMES
+
+_COVERAGE = (0.8, 0.95)
+
+_EXAMPLES = """\
+examples:
+  forecast-unc forecast data.csv --steps 24 --output f.csv --plot f.png
+  forecast-unc backtest data.csv --steps 24 --compare naive ets theta
+  forecast-unc forecast --help     all options, with more examples
+"""
+_OF_FORECAST = """\
+examples:
+  A CSV with the columns ds and y, and a pipe:
+    forecast-unc forecast data.csv --steps 24 --output f.csv --plot f.png
+    cat data.csv | forecast-unc forecast - --steps 24 --output - | head
+  Carbon dioxide as NOAA publishes it, sums by year, the probability of a value above 430:
+    forecast-unc forecast co2_mm_mlo.csv --comment '#' --time year,month --target average \\
+        --missing -99.99 --steps 24 --sum YS
+    forecast-unc forecast co2_mm_mlo.csv --comment '#' --time year,month --target average \\
+        --missing -99.99 --steps 24 --prob-above 430
+  Regressors that are known ahead; a file of holidays, one date a line:
+    forecast-unc forecast sales.csv --exog price --exog-future prices.csv --steps 14
+    forecast-unc forecast sales.csv --holidays holidays.txt --steps 14
+  Many series in one file, on four processes:
+    forecast-unc forecast shops.parquet --id shop --steps 12 --jobs 4 --output f.parquet
+  Fit once, forecast later from the end of newer data:
+    forecast-unc forecast data.csv --steps 24 --save model.npz
+    forecast-unc forecast newer.csv --steps 24 --load model.npz
+
+exit codes: 0; 1 where some series of a panel have no forecast, with the reasons in the column
+error; 2 after wrong usage or bad data
+"""
+_OF_BACKTEST = """\
+examples:
+  forecast-unc backtest data.csv --steps 24 --origins 10 --compare naive ets theta
+  forecast-unc backtest data.csv --steps 24 --output - > forecasts.csv
+  forecast-unc backtest shops.csv --id shop --steps 12 --jobs 4
+"""
+_OF_COMPLETION = """\
+examples:
+  forecast-unc completion bash > ~/.local/share/bash-completion/completions/forecast-unc
+  forecast-unc completion zsh > ~/.zfunc/_forecast-unc     a folder of fpath, before compinit
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Exit with code 2 and one line, without the usage.
+
+        Parameters
+        ----------
+        message : str
+            What is wrong with the arguments.
+        """
+        self.exit(2, f"forecast-unc: {message}. See {self.prog} --help.\n")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of the command line.
+
+    Returns
+    -------
+    ArgumentParser
+    """
+    parser = _Parser(
+        prog="forecast-unc",
+        description="How sure are we about this series, k steps ahead?",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    subparsers = parser.add_subparsers(required=True, metavar="command")
+
+    def command(name: str, text: str, epilog: str = "") -> argparse.ArgumentParser:
+        return subparsers.add_parser(
+            name,
+            help=text,
+            description=text[0].upper() + text[1:] + ".",
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    demo = command("demo", "forecast bundled real data: a picture and a table")
+    demo.add_argument(
+        "--output", type=Path, default=Path("demo"), help="folder to write to (default: demo)"
+    )
+    demo.set_defaults(run=commands.demo)
+
+    forecast = command(
+        "forecast", "forecast a series, or many, in a CSV or Parquet file", _OF_FORECAST
+    )
+    forecast.set_defaults(run=commands.forecast)
+    _add_data(forecast)
+    _add_model(forecast)
+    _add_forecast(forecast)
+
+    backtest = command("backtest", "forecast from many origins and score", _OF_BACKTEST)
+    backtest.set_defaults(run=commands.backtest)
+    _add_data(backtest)
+    _add_model(backtest)
+    _add_backtest(backtest)
+
+    completion = command("completion", "print what completes options in a shell", _OF_COMPLETION)
+    completion.add_argument("shell", choices=SHELLS)
+    completion.set_defaults(run=commands.completion)
+    return parser
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("data")
+    group.add_argument(
+        "data",
+        type=Path,
+        nargs="?",
+        help="CSV or Parquet file with a time and a value column; - for standard input",
+    )
+    group.add_argument(
+        "--time",
+        default="ds",
+        metavar="COLUMN",
+        help="column of times (default: ds); several as year,month or year,month,day,hour, "
+        "year,quarter or date,time",
+    )
+    group.add_argument(
+        "--target", default="y", metavar="COLUMN", help="column of values (default: y)"
+    )
+    group.add_argument("--id", metavar="COLUMN", help="column that names series: forecast each")
+    group.add_argument("--exog", nargs="+", metavar="COLUMN", help="columns of regressors")
+    group.add_argument(
+        "--freq",
+        help="frequency of the times, such as D, MS or h, of whole numbers their distance: rows "
+        "that are missing are then missing values, which are uncertain, not filled",
+    )
+    group.add_argument(
+        "--missing",
+        nargs="+",
+        metavar="VALUE",
+        help="what stands for a missing value, such as -99.99 (an empty field always does)",
+    )
+    group.add_argument(
+        "--comment", metavar="CHARACTER", help="skip the rest of a line from it on, such as '#'"
+    )
+    group.add_argument(
+        "--sep", default=",", help="what separates columns (default: ,); \\t tabs, \\s+ spaces"
+    )
+    group.add_argument(
+        "--decimal", default=".", metavar="CHARACTER", help="what is before decimals (default: .)"
+    )
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    """Options of the forecaster: None is not given, and left to its own default."""
+    group = parser.add_argument_group(
+        "model", "What is not given is chosen from the series; with --lags it is the plain choice."
+    )
+    group.add_argument(
+        "--model",
+        choices=("auto", *REGRESSORS),
+        help="Gaussian process, relevance vector machine or reduced rank (default: auto)",
+    )
+    group.add_argument(
+        "--lags", type=int, nargs="+", help="one number p for lags 1 to p, or the lags"
+    )
+    group.add_argument(
+        "--differences", type=int, nargs="+", help="lags of differences, such as 1 12; 0 for none"
+    )
+    group.add_argument(
+        "--transform", choices=("auto", "none", "log", "sqrt", "boxcox"), help="of y"
+    )
+    group.add_argument(
+        "--lower",
+        type=float,
+        help="what y is never below (default: 0 for zeros and none below; --lower=-inf for none)",
+    )
+    group.add_argument(
+        "--outliers",
+        choices=("mask", "keep"),
+        help="what becomes of gross outliers: taken for missing, and named, or kept",
+    )
+    group.add_argument(
+        "--period", type=int, nargs="+", help="seasonal periods (default: from the times)"
+    )
+    group.add_argument(
+        "--calendar",
+        nargs="+",
+        choices=("none", *NAMES),
+        metavar="PART",
+        help=f"inputs from the calendar: none, {', '.join(NAMES)}",
+    )
+    group.add_argument(
+        "--holidays",
+        type=Path,
+        metavar="FILE",
+        help="file with one date a line, beside --calendar (of which the default is then fourier "
+        "without --lags)",
+    )
+    group.add_argument(
+        "--max-train", type=int, metavar="ROWS", help="learn from the last rows only"
+    )
+    group.add_argument(
+        "--seed", type=int, help="seed of monte_carlo, auto and restarts (default: 0)"
+    )
+
+
+def _add_answers(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--steps", type=int, required=True, help="steps ahead")
+    parser.add_argument(
+        "--coverage",
+        type=float,
+        nargs="+",
+        default=list(_COVERAGE),
+        help="coverages of the intervals, in (0, 1) (default: 0.8 0.95)",
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="parallel jobs, -1 for all processors (default: 1)"
+    )
+
+
+def _add_forecast(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("forecast")
+    _add_answers(group)
+    group.add_argument(
+        "--propagation",
+        choices=PROPAGATIONS,
+        default="exact",
+        help="how the uncertainty of one step enters the next (default: exact)",
+    )
+    group.add_argument(
+        "--exog-future",
+        type=Path,
+        metavar="FILE",
+        help="regressors at the steps ahead: their times, and the columns of --exog",
+    )
+    group.add_argument(
+        "--sum",
+        metavar="FREQ",
+        help="forecast sums of steps instead: by year (YS), by month (MS), ..., or all",
+    )
+    group.add_argument(
+        "--prob-above",
+        type=float,
+        nargs="+",
+        metavar="X",
+        help="columns with the probability of a value, or a sum, above X",
+    )
+    group = parser.add_argument_group("files")
+    group.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="CSV or Parquet to write, - for standard output (default: print, rounded)",
+    )
+    group.add_argument("--plot", type=Path, metavar="FILE", help="picture to write")
+    group.add_argument("--save", type=Path, metavar="FILE", help="write the fitted model")
+    group.add_argument(
+        "--load",
+        type=Path,
+        metavar="FILE",
+        help="forecast with such a model, at the end of the data or, without, of its own",
+    )
+
+
+def _add_backtest(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("backtest")
+    _add_answers(group)
+    group.add_argument("--origins", type=int, default=10, help="number of origins (default: 10)")
+    group.add_argument(
+        "--step", type=int, help="observations between origins (default: as many as --steps)"
+    )
+    group.add_argument(
+        "--refit", type=int, default=1, help="refit at every k-th origin (default: 1)"
+    )
+    group.add_argument(
+        "--compare",
+        nargs="*",
+        choices=(*PROPAGATIONS, *BASELINES),
+        default=["naive"],
+        metavar="MODEL",
+        help="propagations and other models to compare with: "
+        f"{', '.join((*PROPAGATIONS, *BASELINES))} (default: naive)",
+    )
+    group.add_argument(
+        "--seasonal-period",
+        type=int,
+        help="seasonal period of the MASE's scale (default: from the times)",
+    )
+    group = parser.add_argument_group("files")
+    group.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="CSV or Parquet of all forecasts to write, - for standard output",
+    )
+    group.add_argument(
+        "--plot", type=Path, metavar="FILE", help="picture to write: CRPS by step, calibration"
+    )

@@ -117,7 +117,7 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
         ("ds,y\n1,2,3\n", "data must have as many values in each row as names in the header; got"),
         (
             "ds;y\n2024-01-31;1,5\n",
-            "--time must name a column of {path}; got 'ds'. The file has 'ds;y': if semicolons "
+            "--time must name a column of {path}; got 'ds'. The file has 'ds;y'. If semicolons "
             "separate the columns, pass --sep ';', and --decimal , for 1,5.",
         ),
         (

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 
 from forecast_unc.cli.models import OPTIONS
-from forecast_unc.cli.tables import STANDARD, check_pyarrow
+from forecast_unc.cli.tables import STANDARD, check_pyarrow, is_parquet
+from forecast_unc.distributions import scores
 from forecast_unc.evaluation.folds import percent
 
 _MOST_STEPS = 10_000  # their covariance takes .8 GB
@@ -41,6 +43,8 @@ def check_forecast(arguments: argparse.Namespace) -> None:
         raise ValueError(
             "--exog-future must be a file if data is standard input; got - for both. Name one."
         )
+    if any(math.isnan(value) for value in arguments.prob_above or ()):
+        raise ValueError("--prob-above must be numbers; got nan. Leave it out.")
     _check_common(arguments)
 
 
@@ -81,6 +85,7 @@ def _check_common(arguments: argparse.Namespace) -> None:
             f"--steps must be at most {_MOST_STEPS}; got {arguments.steps}. The covariance of all "
             "steps is computed, whose size grows with their square: forecast a coarser series."
         )
+    scores.check_coverages(arguments.coverage)
     names: dict[str, float] = {}
     for level in arguments.coverage:
         if percent(level) in names:
@@ -121,7 +126,7 @@ def _check_output(option: str, path: Path, files: dict[str, Path]) -> None:
             raise ValueError(
                 f"{option} must be another file than {other}; got {path}. Name one of its own."
             )
-    if option == "--output" and path.suffix.lower() in (".parquet", ".pq"):
+    if option == "--output" and is_parquet(path):
         check_pyarrow(option, path)
     _check_writable(option, path)
 

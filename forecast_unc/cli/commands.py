@@ -9,9 +9,10 @@ from typing import Any
 
 import pandas as pd
 
+from forecast_unc import load_model
 from forecast_unc.cli import writing
 from forecast_unc.cli.checks import check_backtest, check_forecast
-from forecast_unc.cli.models import BASELINES, loaded, make_forecaster
+from forecast_unc.cli.models import BASELINES, make_forecaster
 from forecast_unc.cli.reading import (
     Layout,
     read_ahead,
@@ -27,6 +28,7 @@ from forecast_unc.forecasting.combination import Combination
 from forecast_unc.forecasting.forecaster import Forecaster, outliers_named
 from forecast_unc.panels.backtest import backtest_panel
 from forecast_unc.panels.forecast import FailedSeriesWarning, forecast_panel
+from forecast_unc.series.times import MissingTimesError
 
 _DONE, _SOME_FAILED = 0, 1  # exit codes
 
@@ -90,7 +92,11 @@ def forecast(arguments: argparse.Namespace) -> int:
     model, y = _fitted(arguments, layout)
     options: dict[str, Any] = {"propagation": arguments.propagation}
     if arguments.exog_future is not None:
-        assert y is not None
+        if y is None:
+            raise ValueError(
+                f"data must be given with --exog-future for a Combination; got {arguments.load} "
+                "alone. Name the series it is to forecast."
+            )
         options["exog"] = read_ahead(arguments.exog_future, layout, y.index, arguments.steps)
     _tell(f"forecasting {arguments.steps} steps ...")
     ahead = model.forecast(arguments.steps, **options)
@@ -165,10 +171,10 @@ def _fitted(
         _tell(f"fitting {len(given.y)} values ...")
         model.fit(given.y, given.exog)
     elif arguments.data is not None:
-        model, given = loaded(arguments), read_series(arguments.data, layout)
+        model, given = load_model(arguments.load), read_series(arguments.data, layout)
         model = model.apply(given.y, given.exog)
     else:
-        model = loaded(arguments)
+        model = load_model(arguments.load)
         if not isinstance(model, Forecaster):
             return model, None
         history = model.ensemble_.history
@@ -188,7 +194,7 @@ def _forecast_panel(arguments: argparse.Namespace, layout: Layout) -> int:
         panel,
         make_forecaster(arguments),
         arguments.steps,
-        levels=[float(percent(level)) for level in arguments.coverage],
+        levels=[_level(percent(coverage)) for coverage in arguments.coverage],
         exog=exog,
         propagation=arguments.propagation,
         n_jobs=arguments.jobs,
@@ -198,6 +204,11 @@ def _forecast_panel(arguments: argparse.Namespace, layout: Layout) -> int:
     writing.write_table(table, arguments.output or STANDARD)
     failures = table.loc[table["error"].notna(), [layout.id, "error"]]
     return _told(failures, panel[layout.id].nunique(), "forecast")
+
+
+def _level(text: str) -> float:
+    """A coverage in percent, whole where it is, as it stands in the names of columns."""
+    return int(text) if text.isdigit() else float(text)
 
 
 def _names(layout: Layout) -> dict[str, Any]:
@@ -217,8 +228,11 @@ def _told(failures: pd.DataFrame, n_series: int, done: str) -> int:
     if failures.empty:
         return _DONE
     name, reason = failures.iloc[0]
+    gaps = failures["error"].str.startswith(MissingTimesError.__name__).any()
+    remedy = " With --freq rows that are missing are missing values." if gaps else ""
     writing.say(
-        f"{len(failures)} of {n_series} series could not be {done}; the first: {name}: {reason}"
+        f"{len(failures)} of {n_series} series could not be {done}; the first: {name}: "
+        f"{reason}{remedy}"
     )
     return _SOME_FAILED
 

@@ -7,46 +7,34 @@ from pathlib import Path
 from typing import Any
 
 SHELLS = ("bash", "zsh")
+_SEVERAL = ("+", "*")  # of argparse: an option that takes all values up to the next one
 
 _BASH = """\
 # bash completion of forecast-unc, printed by: forecast-unc completion bash
 _forecast_unc() {
-    local current=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} option= values=0 at
-    COMPREPLY=()
+    local current=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} option= values=0 words= at
     if ((COMP_CWORD == 1)); then
-        mapfile -t COMPREPLY < <(compgen -W "@COMMANDS@" -- "$current")
-        return
-    fi
-    # the option that the current word is a value of, and how many values it has before
-    for ((at = COMP_CWORD - 1; at > 1; at--)); do
-        case ${COMP_WORDS[at]} in
-            --*) option=${COMP_WORDS[at]}; break ;;
-            *) ((values++)) ;;
-        esac
-    done
-    local words= kind=file several=
-    case "$command $option" in
-@VALUES@
-        *) option= ;;
-    esac
-    if [[ -z $option || ( $values -gt 0 && -z $several ) ]]; then
-        kind=file words=
-        case $command in
-@POSITIONALS@
-        esac
-    fi
-    if [[ $current == -* ]]; then
-        kind=words
+        words="@COMMANDS@"
+    elif [[ $current == -* ]]; then
         case $command in
 @OPTIONS@
         esac
+    else
+        # the option that the current word is a value of, and how many values it has before
+        for ((at = COMP_CWORD - 1; at > 1; at--)); do
+            case ${COMP_WORDS[at]} in
+                --*) option=${COMP_WORDS[at]}; break ;;
+                *) ((values++)) ;;
+            esac
+        done
+        case "$command $option" in
+@VALUES@
+        esac
     fi
-    case $kind in
-        words) mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current") ;;
-        file) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
-    esac
+    COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
-complete -F _forecast_unc forecast-unc
+# where no words are found, files
+complete -o default -F _forecast_unc forecast-unc
 """
 
 _ZSH = """\
@@ -111,32 +99,18 @@ def _commands(parser: argparse.ArgumentParser) -> list[_Command]:
 
 
 def _bash(commands: list[_Command]) -> str:
-    values, options, positionals = [], [], []
+    values, options = [], []
     for command in commands:
         names = " ".join(action.option_strings[-1] for action in command.options)
         options.append(f'            {command.name}) words="{names}" ;;')
-        for action in command.positionals:
+        for action in (*command.options, *command.positionals):
             if action.choices is not None:
-                words = " ".join(action.choices)
-                positionals.append(f'            {command.name}) kind=words words="{words}" ;;')
-        for action in command.options:
-            if action.nargs == 0:  # --help
-                continue
-            if action.choices is not None:
-                what = f'kind=words words="{" ".join(action.choices)}"'
-            else:
-                what = "kind=file" if action.type is Path else "kind=none"
-            several = " several=yes" if action.nargs in ("+", "*") else ""
-            name = f'"{command.name} {action.option_strings[-1]}"'
-            values.append(f"        {name}) {what}{several} ;;")
+                option = action.option_strings[-1] if action.option_strings else ""
+                first = "" if action.nargs in _SEVERAL else "((values)) || "
+                words = f'words="{" ".join(action.choices)}"'
+                values.append(f'            "{command.name} {option}") {first}{words} ;;')
     every = " ".join([*(command.name for command in commands), "--help", "--version"])
-    return _filled(
-        _BASH,
-        COMMANDS=every,
-        VALUES="\n".join(values),
-        POSITIONALS="\n".join(positionals),
-        OPTIONS="\n".join(options),
-    )
+    return _filled(_BASH, COMMANDS=every, VALUES="\n".join(values), OPTIONS="\n".join(options))
 
 
 def _zsh(commands: list[_Command]) -> str:
@@ -157,9 +131,7 @@ def _zsh_option(action: argparse.Action) -> str:
         return f"{name}[{text}]"
     value = f"{_escaped(action.dest)}:{_zsh_values(action)}"
     # `*-*:` takes values up to the next option
-    return (
-        f"{name}[{text}]:*-*:{value}" if action.nargs in ("+", "*") else f"{name}[{text}]:{value}"
-    )
+    return f"{name}[{text}]:*-*:{value}" if action.nargs in _SEVERAL else f"{name}[{text}]:{value}"
 
 
 def _zsh_values(action: argparse.Action) -> str:

@@ -8,9 +8,7 @@ from typing import Any
 from forecast_unc._checks import check_whole
 from forecast_unc.cli.reading import read_holidays
 from forecast_unc.evaluation import baselines
-from forecast_unc.forecasting.combination import Combination
 from forecast_unc.forecasting.forecaster import Forecaster
-from forecast_unc.forecasting.persistence import load_model
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.regression.rvm import RVMRegressor
@@ -64,27 +62,6 @@ def make_forecaster(arguments: argparse.Namespace) -> Forecaster:
     if arguments.model in REGRESSORS:
         options["regressor"] = REGRESSORS[arguments.model]()
     return Forecaster(random_state=seed, **options)
-
-
-def loaded(arguments: argparse.Namespace) -> Forecaster | Combination:
-    """The model of ``--load``, or an error.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        The options.
-
-    Returns
-    -------
-    Forecaster or Combination
-    """
-    model = load_model(arguments.load)
-    if not isinstance(model, Forecaster | Combination):
-        raise ValueError(
-            f"--load must name a file of a Forecaster; got a {type(model).__name__} in "
-            f"{arguments.load}. Write one with --save."
-        )
-    return model
 
 
 def _calendar(arguments: argparse.Namespace) -> tuple[Any, ...]:

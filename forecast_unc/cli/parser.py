@@ -26,14 +26,13 @@ examples:
   A CSV with the columns ds and y, and a pipe:
     forecast-unc forecast data.csv --steps 24 --output f.csv --plot f.png
     cat data.csv | forecast-unc forecast - --steps 24 --output - | head
-  Carbon dioxide as NOAA publishes it, sums by year, the probability of a value above 430:
-    forecast-unc forecast co2_mm_mlo.csv --comment '#' --time year,month --target average \\
-        --missing -99.99 --steps 24 --sum YS
+  Carbon dioxide as NOAA publishes it, with the probability of a value above 430:
     forecast-unc forecast co2_mm_mlo.csv --comment '#' --time year,month --target average \\
         --missing -99.99 --steps 24 --prob-above 430
-  Regressors that are known ahead; a file of holidays, one date a line:
-    forecast-unc forecast sales.csv --exog price --exog-future prices.csv --steps 14
-    forecast-unc forecast sales.csv --holidays holidays.txt --steps 14
+  Sums by month; holidays, one date a line; regressors that are known ahead:
+    forecast-unc forecast sales.csv --steps 90 --sum MS --prob-above 1000
+    forecast-unc forecast sales.csv --steps 90 --holidays holidays.txt
+    forecast-unc forecast sales.csv --steps 90 --exog price --exog-future prices.csv
   Many series in one file, on four processes:
     forecast-unc forecast shops.parquet --id shop --steps 12 --jobs 4 --output f.parquet
   Fit once, forecast later from the end of newer data:
@@ -84,36 +83,44 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     subparsers = parser.add_subparsers(required=True, metavar="command")
 
-    def command(name: str, text: str, epilog: str = "") -> argparse.ArgumentParser:
+    def command(name: str, usage: str, text: str, epilog: str = "") -> argparse.ArgumentParser:
         return subparsers.add_parser(
             name,
+            usage=f"forecast-unc {name} {usage}",
             help=text,
             description=text[0].upper() + text[1:] + ".",
             epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
 
-    demo = command("demo", "forecast bundled real data: a picture and a table")
+    demo = command("demo", "[--output FOLDER]", "forecast bundled real data: a picture and a table")
     demo.add_argument(
         "--output", type=Path, default=Path("demo"), help="folder to write to (default: demo)"
     )
     demo.set_defaults(run=commands.demo)
 
     forecast = command(
-        "forecast", "forecast a series, or many, in a CSV or Parquet file", _OF_FORECAST
+        "forecast",
+        "DATA --steps N [options]",
+        "forecast a series, or many, in a CSV or Parquet file",
+        _OF_FORECAST,
     )
     forecast.set_defaults(run=commands.forecast)
     _add_data(forecast)
     _add_model(forecast)
     _add_forecast(forecast)
 
-    backtest = command("backtest", "forecast from many origins and score", _OF_BACKTEST)
+    backtest = command(
+        "backtest", "DATA --steps N [options]", "forecast from many origins and score", _OF_BACKTEST
+    )
     backtest.set_defaults(run=commands.backtest)
     _add_data(backtest)
     _add_model(backtest)
     _add_backtest(backtest)
 
-    completion = command("completion", "print what completes options in a shell", _OF_COMPLETION)
+    completion = command(
+        "completion", "{bash,zsh}", "print what completes options in a shell", _OF_COMPLETION
+    )
     completion.add_argument("shell", choices=SHELLS)
     completion.set_defaults(run=commands.completion)
     return parser
@@ -172,10 +179,18 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         help="Gaussian process, relevance vector machine or reduced rank (default: auto)",
     )
     group.add_argument(
-        "--lags", type=int, nargs="+", help="one number p for lags 1 to p, or the lags"
+        "--lags",
+        type=int,
+        nargs="+",
+        metavar="LAG",
+        help="one number p for lags 1 to p, or the lags",
     )
     group.add_argument(
-        "--differences", type=int, nargs="+", help="lags of differences, such as 1 12; 0 for none"
+        "--differences",
+        type=int,
+        nargs="+",
+        metavar="LAG",
+        help="lags of differences, such as 1 12; 0 for none",
     )
     group.add_argument(
         "--transform", choices=("auto", "none", "log", "sqrt", "boxcox"), help="of y"
@@ -183,6 +198,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--lower",
         type=float,
+        metavar="BOUND",
         help="what y is never below (default: 0 for zeros and none below; --lower=-inf for none)",
     )
     group.add_argument(
@@ -191,7 +207,11 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         help="what becomes of gross outliers: taken for missing, and named, or kept",
     )
     group.add_argument(
-        "--period", type=int, nargs="+", help="seasonal periods (default: from the times)"
+        "--period",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="seasonal periods (default: from the times)",
     )
     group.add_argument(
         "--calendar",
@@ -211,21 +231,26 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "--max-train", type=int, metavar="ROWS", help="learn from the last rows only"
     )
     group.add_argument(
-        "--seed", type=int, help="seed of monte_carlo, auto and restarts (default: 0)"
+        "--seed", type=int, metavar="N", help="seed of monte_carlo, auto and restarts (default: 0)"
     )
 
 
 def _add_answers(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("--steps", type=int, required=True, help="steps ahead")
+    parser.add_argument("--steps", type=int, required=True, metavar="N", help="steps ahead")
     parser.add_argument(
         "--coverage",
         type=float,
         nargs="+",
+        metavar="P",
         default=list(_COVERAGE),
         help="coverages of the intervals, in (0, 1) (default: 0.8 0.95)",
     )
     parser.add_argument(
-        "--jobs", type=int, default=1, help="parallel jobs, -1 for all processors (default: 1)"
+        "--jobs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="parallel jobs, -1 for all processors (default: 1)",
     )
 
 
@@ -276,12 +301,17 @@ def _add_forecast(parser: argparse.ArgumentParser) -> None:
 def _add_backtest(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("backtest")
     _add_answers(group)
-    group.add_argument("--origins", type=int, default=10, help="number of origins (default: 10)")
     group.add_argument(
-        "--step", type=int, help="observations between origins (default: as many as --steps)"
+        "--origins", type=int, default=10, metavar="N", help="number of origins (default: 10)"
     )
     group.add_argument(
-        "--refit", type=int, default=1, help="refit at every k-th origin (default: 1)"
+        "--step",
+        type=int,
+        metavar="N",
+        help="observations between origins (default: as many as --steps)",
+    )
+    group.add_argument(
+        "--refit", type=int, default=1, metavar="K", help="refit at every k-th origin (default: 1)"
     )
     group.add_argument(
         "--compare",
@@ -295,6 +325,7 @@ def _add_backtest(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--seasonal-period",
         type=int,
+        metavar="N",
         help="seasonal period of the MASE's scale (default: from the times)",
     )
     group = parser.add_argument_group("files")

@@ -83,21 +83,11 @@ class Table:
             return self.frame[name]
         raise ValueError(
             f"{option} must name a column of {self.name}; got {name!r}. "
-            f"The file has {', '.join(map(repr, self.frame.columns))}{self._remedy()}."
+            f"The file has {', '.join(map(repr, self.frame.columns))}. {self._remedy()}".rstrip()
         )
 
     def _remedy(self) -> str:
-        """What to do where the names of columns look as if they were not told apart."""
-        names = "".join(map(str, self.frame.columns))
-        if self.form is None:
-            return ""
-        if names.lstrip().startswith("#"):
-            return ": skip its comments with --comment '#'"
-        if self.form.sep == "," and ";" in names:
-            return ": if semicolons separate the columns, pass --sep ';', and --decimal , for 1,5"
-        if self.form.sep == "," and "\t" in names:
-            return ": if tabs separate the columns, pass --sep '\\t'"
-        return ""
+        return "" if self.form is None else _remedy(self.frame, self.form)
 
     def numbers(self, option: str, name: str, missing: Sequence[str]) -> Array:
         """Values of a column that an option names, (n,), NaN where missing; or an error."""
@@ -161,7 +151,7 @@ def read_table(option: str, path: Path, form: Form) -> Table:
     """
     source = sys.stdin.buffer.read() if path == STANDARD else path
     name = "standard input" if path == STANDARD else str(path)
-    parquet = source.startswith(_PARQUET) if isinstance(source, bytes) else is_parquet(source)
+    parquet = _begins_with(source, _PARQUET) or is_parquet(path)
     frame = (
         _from_parquet(option, source, name) if parquet else _from_csv(option, source, name, form)
     )
@@ -173,7 +163,7 @@ def read_table(option: str, path: Path, form: Form) -> Table:
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether a file is so called, or begins like one.
+    """Whether the name of a file says that it is Parquet.
 
     Parameters
     ----------
@@ -184,10 +174,7 @@ def is_parquet(path: Path) -> bool:
     -------
     bool
     """
-    if path.suffix.lower() in (".parquet", ".pq"):
-        return True
-    with path.open("rb") as file:
-        return file.read(len(_PARQUET)) == _PARQUET
+    return path.suffix.lower() in (".parquet", ".pq")
 
 
 def check_pyarrow(option: str, name: object) -> None:
@@ -213,8 +200,6 @@ def _from_parquet(option: str, source: Path | bytes, name: str) -> pd.DataFrame:
     check_pyarrow(option, name)
     try:
         frame = pd.read_parquet(_opened(source), engine="pyarrow")
-    except FileNotFoundError:
-        raise
     except (ValueError, OSError, NotImplementedError) as error:
         raise ValueError(
             f"{option} must be a Parquet file; got {name}: {error}. Write it anew."
@@ -235,26 +220,38 @@ def _from_csv(option: str, source: Path | bytes, name: str, form: Form) -> pd.Da
         )
     except (ValueError, EOFError) as error:
         remedy = "Look at its first lines"
-        if form.comment is None and _first_byte(source) == b"#":
+        if form.comment is None and _begins_with(source, b"#"):
             remedy = "Skip its comments with --comment '#'"
-        elif option == "data" and isinstance(source, bytes) and not source:
-            remedy = "Is there anything in the pipe?"
+        elif source == b"":
+            remedy = "Look at what should have come through the pipe"
         raise ValueError(
             f"{option} must be a CSV file with a header; got {name}: {error}. {remedy}."
         ) from error
     if not isinstance(frame.index, pd.RangeIndex):
         raise ValueError(
             f"{option} must have as many values in each row as names in the header; "
-            f"got more in {name}. Name every column."
+            f"got more in {name}. {_remedy(frame, form) or 'Name every column.'}"
         )
     return frame
 
 
-def _first_byte(source: Path | bytes) -> bytes:
+def _remedy(frame: pd.DataFrame, form: Form) -> str:
+    """What to do where the names of columns look as if they were not told apart."""
+    names = "".join(map(str, frame.columns))
+    if names.startswith("#"):
+        return "Skip its comments with --comment '#'."
+    if form.sep == "," and ";" in names:
+        return "If semicolons separate the columns, pass --sep ';', and --decimal , for 1,5."
+    if form.sep == "," and "\t" in names:
+        return "If tabs separate the columns, pass --sep '\\t'."
+    return ""
+
+
+def _begins_with(source: Path | bytes, start: bytes) -> bool:
     if isinstance(source, bytes):
-        return source[:1]
+        return source.startswith(start)
     with source.open("rb") as file:
-        return file.read(1)
+        return file.read(len(start)) == start
 
 
 def _opened(source: Path | bytes) -> Any:

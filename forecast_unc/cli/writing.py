@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from forecast_unc.cli.tables import STANDARD
+from forecast_unc.cli.tables import STANDARD, is_parquet
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.grouping import group_weights
 from forecast_unc.evaluation.backtest import Backtest
@@ -72,7 +72,13 @@ def summed(forecast: Forecast, freq: str) -> tuple[Forecast, pd.Series[int]]:
     Forecast, Series
     """
     by = None if freq == _WHOLE else freq
-    labels, weights = group_weights(forecast.index, "sum", by)
+    try:
+        labels, weights = group_weights(forecast.index, "sum", by)
+    except ValueError as error:
+        raise ValueError(
+            f"--sum must be a frequency of pandas that suits the times, or all; got {freq!r}. YS, "
+            "MS and W are some, of quarters and other periods Y."
+        ) from error
     counts = pd.Series(weights.sum(axis=1).astype(int), labels, name="steps")
     return forecast.aggregate("sum", freq=by), counts
 
@@ -88,7 +94,7 @@ def write_table(table: pd.DataFrame, output: Path) -> None:
         The file; ``-`` for standard output.
     """
     index = table.index.name is not None
-    if output.suffix.lower() in (".parquet", ".pq"):
+    if is_parquet(output):
         if isinstance(table.index, pd.PeriodIndex):  # Parquet has none
             table = table.set_axis(table.index.to_timestamp())
         table.to_parquet(output, engine="pyarrow", index=index)

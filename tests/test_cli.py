@@ -117,8 +117,8 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
         ("ds,y\n1,2,3\n", "data must have as many values in each row as names in the header; got"),
         (
             "ds;y\n2024-01-31;1,5\n",
-            "--time must name a column of {path}; got 'ds'. The file has 'ds;y'. If semicolons "
-            "separate the columns, pass --sep ';', and --decimal , for 1,5.",
+            "data must have as many values in each row as names in the header; got more in "
+            "{path}. If semicolons separate the columns, pass --sep ';', and --decimal , for 1,5.",
         ),
         (
             "ds,y\n\n2024-01-31,1\n2024-02-01,abc\n",
@@ -258,7 +258,10 @@ def test_a_relative_name_of_the_data_is_no_other_file(nile, tmp_path, capsys, mo
     assert main(["forecast", str(nile), *arguments]) == 2
     assert "--output must be another file than data; got nile.csv" in capsys.readouterr().err
     pd.testing.assert_series_equal(
-        read_series(nile, Layout("year", "flow")).y, datasets.load_nile(), check_names=False, check_freq=False
+        read_series(nile, Layout("year", "flow")).y,
+        datasets.load_nile(),
+        check_names=False,
+        check_freq=False,
     )
 
 

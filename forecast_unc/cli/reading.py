@@ -169,7 +169,7 @@ def read_panel(path: Path, layout: Layout) -> pd.DataFrame:
         grid = on_grid(pd.Index(rows[time]), layout.freq, f"column {layout.time!r} of {name!r}")
         whole = rows.set_index(time).reindex(grid).rename_axis(time).reset_index()
         whole[layout.id] = name
-        parts.append(whole)
+        parts.append(whole[frame.columns])
     return pd.concat(parts, ignore_index=True)
 
 

@@ -177,7 +177,7 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
         ),
         (
             "ds,y\n" + "".join(f"{i},1\n" for i in (1, 2, 4, 5)),
-            "column 'ds' must have a regular index; got 1 missing timestamps, first 3. Pass --freq 1: ",
+            "column 'ds' must have a regular index; got 1 missing timestamps, first 3. Pass --freq",
         ),
         (
             "ds,y\n2024-01-31,1\n,2\n",

@@ -48,6 +48,7 @@ def folder(sales, tmp_path, monkeypatch):
         sales.assign(shop=name, y=factor * sales["y"]) for name, factor in (("a", 1), ("b", 3))
     ]
     pd.concat([shop[:N] for shop in shops]).to_csv("shops.csv", index=False)
+    shops[0].replace({"shop": {"a": None}}).to_csv("noid.csv", index=False)
     pd.concat(shops)[["shop", "ds", "price"]].to_csv("shop_prices.csv", index=False)
     (tmp_path / "holidays.txt").write_text("\n".join(map(str, HOLIDAYS.date)))
     return tmp_path
@@ -286,7 +287,17 @@ def test_a_saved_combination_is_forecast_too(folder, sales, capsys):
             ["sales.csv", "--calendar", "none", "month"],
             "--calendar must be none or parts of the ca",
         ),
-        (["sales.csv", "--coverage", "80"], "coverage must lie strictly between 0 and 1; got 80"),
+        (
+            ["sales.csv", "--max-train", "1"],
+            "--max-train must be a whole number, at least 3; got 1",
+        ),
+        (["sales.csv", "--period", "1"], "--period must be 2 or more, or several such; got [1]."),
+        (
+            ["noid.csv", "--id", "shop"],
+            "--id must name the series of each row; got none in column ",
+        ),
+        (["sales.csv", "--target", "ds"], "--time, --target, --id and --exog must name different "),
+        (["sales.csv", "--coverage", "80"], "--coverage must lie strictly between 0 and 1; got 80"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(folder, capsys, arguments, message):

@@ -1,8 +1,10 @@
 """What the command line reads: files, columns that make a time, missing values and rows."""
 
 import io
+import os
 import sys
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pandas as pd
@@ -103,6 +105,25 @@ def test_standard_input_is_csv_or_parquet(monkeypatch):
         y, _ = read_series(Path("-"), Layout())
         assert y.tolist() == FRAME["y"].tolist()
         assert y.index[0] == DAYS[0]
+
+
+def test_parquet_keeps_the_zone_of_its_times(tmp_path):
+    days = pd.date_range("2024-03-29", periods=5, freq="D", tz="Europe/Oslo")  # summer begins
+    FRAME[:5].assign(ds=days).to_parquet(tmp_path / "d.parquet")
+    y, _ = read_series(tmp_path / "d.parquet", Layout())
+    assert y.index.tolist() == days.tolist()
+    assert str(y.index.tz) == "Europe/Oslo"
+    assert y.index.freqstr == "D"
+
+
+def test_a_pipe_with_a_name_is_read_once(tmp_path):
+    """As of ``<(zcat data.csv.gz)``."""
+    os.mkfifo(tmp_path / "pipe")
+    writer = Thread(target=FRAME.to_csv, args=(tmp_path / "pipe",), kwargs={"index": False})
+    writer.start()
+    y, _ = read_series(tmp_path / "pipe", Layout())
+    writer.join()
+    assert y.tolist() == FRAME["y"].tolist()
 
 
 def test_an_error_of_standard_input_names_its_line(monkeypatch, capsys):
@@ -219,8 +240,14 @@ def test_rows_that_are_missing_become_missing_values(tmp_path, capsys, freq):
     [
         ("W", "column 'ds' must have times of freq='W' alone; got 2024-01-01. Give another freq"),
         ("2D", "column 'ds' must have times of freq='2D' alone; got 2024-01-02. "),
-        ("no", "freq must be a frequency of pandas, such as D, MS or h, or the distance of whole "),
-        ("1", "freq must be a frequency of pandas, such as D, MS or h, or the distance of whole "),
+        (
+            "no",
+            "--freq must be a frequency of pandas, such as D, MS or h, or the distance of whole ",
+        ),
+        (
+            "1",
+            "--freq must be a frequency of pandas, such as D, MS or h, or the distance of whole ",
+        ),
     ],
 )
 def test_a_frequency_that_does_not_suit_is_refused(tmp_path, capsys, freq, message):

@@ -85,6 +85,13 @@ def _check_common(arguments: argparse.Namespace) -> None:
             f"--steps must be at most {_MOST_STEPS}; got {arguments.steps}. The covariance of all "
             "steps is computed, whose size grows with their square: forecast a coarser series."
         )
+    columns = [*arguments.time.split(","), arguments.target, arguments.id, *(arguments.exog or ())]
+    twice = [name for at, name in enumerate(columns) if name in columns[:at]]
+    if twice:
+        raise ValueError(
+            "--time, --target, --id and --exog must name different columns; got "
+            f"{twice[0]!r} twice. Leave it out of one."
+        )
     scores.check_coverages(arguments.coverage)
     names: dict[str, float] = {}
     for level in arguments.coverage:

@@ -165,7 +165,7 @@ def read_panel(path: Path, layout: Layout) -> pd.DataFrame:
         return frame
     parts = []
     name: Any
-    for name, rows in frame.groupby(layout.id, sort=False, dropna=False):
+    for name, rows in frame.groupby(layout.id, sort=False):
         grid = on_grid(pd.Index(rows[time]), layout.freq, f"column {layout.time!r} of {name!r}")
         whole = rows.set_index(time).reindex(grid).rename_axis(time).reset_index()
         whole[layout.id] = name
@@ -251,8 +251,14 @@ def read_holidays(path: Path) -> pd.DatetimeIndex:
 def _long(table: Table, layout: Layout) -> pd.DataFrame:
     """The id, the time and the regressors of all rows."""
     assert layout.id is not None
+    ids = table.column("--id", layout.id)
+    if ids.isna().any():
+        raise ValueError(
+            f"--id must name the series of each row; got none in column {layout.id!r} "
+            f"{table.place(int(ids.isna().argmax()))}. Fill it in, or drop the row."
+        )
     columns: dict[str, Any] = {
-        layout.id: table.column("--id", layout.id).array,
+        layout.id: ids.array,
         time_column(layout): read_times(table, layout.time).array,
     }
     columns |= {name: _numbers(table, "--exog", name, layout) for name in layout.exog}

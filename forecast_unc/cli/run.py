@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import warnings
@@ -14,6 +15,8 @@ from forecast_unc.cli.writing import say
 _WRONG = 2  # as of argparse
 _INTERRUPTED = 130  # 128 and the number of the signal, as of a shell
 _PIPE_CLOSED = 141
+# Arguments of the package that the options call by another name.
+_OPTIONS = {"n_jobs": "jobs", "n_origins": "origins", "seasonal_period": "period"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,12 +48,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         say("interrupted")
         return _INTERRUPTED
     except (ValueError, TypeError, OSError) as error:
-        say(str(error))
+        say(_in_options(str(error), arguments))
         return _WRONG
     except MemoryError as error:
         say(f"data and --steps must fit in memory; got {error}. Take fewer rows or steps.")
         return _WRONG
     return code
+
+
+def _in_options(message: str, arguments: argparse.Namespace) -> str:
+    """The message of an error, which begins with an argument, with the option in its place."""
+    name, _, rest = message.partition(" ")
+    given = name if name in arguments else _OPTIONS.get(name, "")
+    if given == "data" or given not in arguments or not rest.startswith("must "):
+        return message
+    return f"--{given.replace('_', '-')} {rest}"
 
 
 def _in_one_line(

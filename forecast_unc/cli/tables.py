@@ -67,7 +67,7 @@ class Table:
     name : str
         Of the file, for messages.
     source : Path or bytes
-        The file, or what standard input held.
+        The file, or what standard input or a pipe held.
     form : Form or None
         How it is written; None for Parquet, which has no lines.
     """
@@ -149,7 +149,10 @@ def read_table(option: str, path: Path, form: Form) -> Table:
     ValueError
         If it cannot be read, or has no rows.
     """
-    source = sys.stdin.buffer.read() if path == STANDARD else path
+    if path == STANDARD:
+        source: Path | bytes = sys.stdin.buffer.read()
+    else:  # what is no file, such as <(...) of a shell, can be read once
+        source = path if path.is_file() else path.read_bytes()
     name = "standard input" if path == STANDARD else str(path)
     parquet = _begins_with(source, _PARQUET) or is_parquet(path)
     frame = (

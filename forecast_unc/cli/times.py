@@ -77,6 +77,8 @@ def _from_parts(table: Table, columns: pd.DataFrame) -> pd.Index[Any]:
 def _from_one(table: Table, column: pd.Series[Any]) -> pd.Index[Any]:
     """Times from one column."""
     text, name = column.astype(str), str(column.name)
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return pd.DatetimeIndex(column)
     if isinstance(column.dtype, pd.PeriodDtype):
         return pd.PeriodIndex(column)
     if pd.api.types.is_integer_dtype(column.dtype):

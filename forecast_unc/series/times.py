@@ -30,9 +30,13 @@ class MissingTimesError(ValueError):
     """
 
     def __init__(self, problem: str, remedy: str, freq: str) -> None:
-        super().__init__(f"{problem}. {remedy}.")
+        super().__init__(problem, remedy, freq)  # which a process that is sent it calls again
         self.problem = problem
+        self.remedy = remedy
         self.freq = freq
+
+    def __str__(self) -> str:
+        return f"{self.problem}. {self.remedy}."
 
 
 def regular_index(index: pd.Index, name: str) -> pd.Index:

@@ -149,9 +149,17 @@ def test_sums_and_probabilities_are_those_of_the_joint_forecast(folder, sales, c
         )
 
 
-def test_a_frequency_of_sums_that_does_not_suit_is_refused(folder, capsys):
-    err = error_of(capsys, "forecast", "sales.csv", "--steps", "2", "--lags", "2", "--sum", "no")
-    assert err.startswith("--sum must be a frequency of pandas that suits the times, or all; got")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--sum", "no"], "--sum must be a frequency of pandas that suits the times, or all; got"),
+        (["--exog", "price", "--exog-future", "sales.csv"], "--exog-future must have one row for"),
+    ],
+)
+def test_what_is_asked_is_checked_before_the_work(folder, capsys, monkeypatch, options, message):
+    monkeypatch.setattr(Forecaster, "fit", lambda *_: pytest.fail("fitted"))
+    command = ["forecast", "sales.csv", "--steps", "2", "--lags", "2"]
+    assert error_of(capsys, *command, *options).startswith(message)
 
 
 @pytest.mark.parametrize("output", ["f.parquet", "f.csv", "-", None])
@@ -195,7 +203,7 @@ def test_series_that_fail_are_rows_and_an_exit_code(folder, capsys):
     assert err.startswith(
         "forecast-unc: 1 of 2 series could not be forecast; the first: b: Missing"
     )
-    assert err.endswith(" With --freq rows that are missing are missing values.\n")
+    assert err.endswith(" Pass --freq to take rows that are missing for missing values.\n")
     assert printed(capsys, *command, "--freq", "D")["error"].isna().all()
     backtest = ["backtest", "gaps.csv", "--id", "shop", "--steps", "1", "--origins", "2"]
     assert main([*backtest, "--lags", "2"]) == 1
@@ -245,14 +253,14 @@ def test_a_saved_model_forecasts_without_learning(folder, sales, capsys, monkeyp
     assert later.index[0] == "2024-03-06"
 
 
-def test_a_saved_combination_is_forecast_too(folder, sales, capsys):
+def test_a_saved_combination_is_applied_to_data(folder, sales, capsys):
     both = Combination([Forecaster(lags=1), Forecaster(lags=2)]).fit(series(sales[:N]))
     both.save("both.npz")
     command = ["forecast", "--steps", "3", "--load", "both.npz"]
-    table = printed(capsys, *command, "--output", "-")
+    table = printed(capsys, *command, "sales.csv", "--output", "-")
     np.testing.assert_allclose(table["mean"], both.forecast(3).mean, rtol=1e-9)
-    err = error_of(capsys, *command, "--exog", "price", "--exog-future", "prices.csv")
-    assert err.startswith("data must be given with --exog-future for a Combination; got both.npz")
+    err = error_of(capsys, *command)
+    assert err.startswith("data must be given for a Combination; got both.npz alone. Name the")
 
 
 @pytest.mark.parametrize(
@@ -329,8 +337,8 @@ def test_progress_is_shown_to_those_who_look(folder, capsys, monkeypatch, watche
     assert main(["forecast", "sales.csv", "--steps", "2", "--lags", "2"]) == 0
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 3
-    lines = "forecast-unc: fitting 60 values ...\nforecast-unc: forecasting 2 steps ...\n"
-    assert err == (lines if watched else "")
+    line = "forecast-unc: forecasting 2 steps after 60 values ...\n"
+    assert err == (line if watched else "")
 
 
 def test_warnings_and_interrupts_are_one_line(folder, capsys, monkeypatch):

@@ -6,6 +6,7 @@ import argparse
 import math
 from pathlib import Path
 
+from forecast_unc._checks import check_whole
 from forecast_unc.cli.models import OPTIONS
 from forecast_unc.cli.tables import STANDARD, check_pyarrow, is_parquet
 from forecast_unc.distributions import scores
@@ -80,6 +81,7 @@ def _check_without(
 
 
 def _check_common(arguments: argparse.Namespace) -> None:
+    check_whole("--steps", arguments.steps, 1, "1 is the next value.")
     if arguments.steps > _MOST_STEPS:
         raise ValueError(
             f"--steps must be at most {_MOST_STEPS}; got {arguments.steps}. The covariance of all "

@@ -14,6 +14,7 @@ from forecast_unc.cli import writing
 from forecast_unc.cli.checks import check_backtest, check_forecast
 from forecast_unc.cli.models import BASELINES, make_forecaster
 from forecast_unc.cli.reading import (
+    Given,
     Layout,
     read_ahead,
     read_panel,
@@ -28,7 +29,7 @@ from forecast_unc.forecasting.combination import Combination
 from forecast_unc.forecasting.forecaster import Forecaster, outliers_named
 from forecast_unc.panels.backtest import backtest_panel
 from forecast_unc.panels.forecast import FailedSeriesWarning, forecast_panel
-from forecast_unc.series.times import MissingTimesError
+from forecast_unc.series.times import MissingTimesError, future_index
 
 _DONE, _SOME_FAILED = 0, 1  # exit codes
 
@@ -89,23 +90,27 @@ def forecast(arguments: argparse.Namespace) -> int:
     layout = Layout.of(arguments)
     if layout.id is not None:
         return _forecast_panel(arguments, layout)
-    model, y = _fitted(arguments, layout)
+    model, given = _read(arguments, layout)
+    index = given.y.index
     options: dict[str, Any] = {"propagation": arguments.propagation}
     if arguments.exog_future is not None:
-        if y is None:
-            raise ValueError(
-                f"data must be given with --exog-future for a Combination; got {arguments.load} "
-                "alone. Name the series it is to forecast."
-            )
-        options["exog"] = read_ahead(arguments.exog_future, layout, y.index, arguments.steps)
-    _tell(f"forecasting {arguments.steps} steps ...")
-    ahead = model.forecast(arguments.steps, **options)
-    asked, counts = ahead, None
+        options["exog"] = read_ahead(arguments.exog_future, layout, index, arguments.steps)
+    counts = None
     if arguments.sum is not None:
-        asked, counts = writing.summed(ahead, arguments.sum)
+        counts = writing.counted(future_index(index, arguments.steps), arguments.sum)
+    _tell(f"forecasting {arguments.steps} steps after {len(given.y)} values ...")
+    if arguments.load is None:
+        model = model.fit(given.y, given.exog)
+    elif arguments.data is not None:
+        model = model.apply(given.y, given.exog)
+    if isinstance(model, Forecaster):
+        for line in outliers_named(model.ensemble_.history):
+            writing.say(line)
+    ahead = model.forecast(arguments.steps, **options)
+    asked = ahead if counts is None else writing.summed(ahead, arguments.sum)
     table = writing.forecast_table(asked, arguments.coverage, arguments.prob_above or ())
     if counts is not None:
-        table.insert(0, counts.name, counts)
+        table.insert(0, "steps", counts)
     if table.index.name is None:  # of a model that was fitted elsewhere
         table.index.name = time_column(layout)
     if arguments.output is None:
@@ -113,7 +118,7 @@ def forecast(arguments: argparse.Namespace) -> int:
     else:
         writing.write_table(table, arguments.output)
     if arguments.plot is not None:
-        writing.draw_forecast(ahead, y, arguments.coverage, arguments.plot)
+        writing.draw_forecast(ahead, given.y, arguments.coverage, arguments.plot)
     if arguments.save is not None:
         model.save(arguments.save)
     return _DONE
@@ -157,32 +162,24 @@ def backtest(arguments: argparse.Namespace) -> int:
             backtest_panel, panel, model, arguments.steps, **_names(layout), **options
         )
         code = _told(result.failures, panel[layout.id].nunique(), "backtested")
-    _report(arguments, result)
+    _write(arguments, result)
     return code
 
 
-def _fitted(
-    arguments: argparse.Namespace, layout: Layout
-) -> tuple[Forecaster | Combination, pd.Series[float] | None]:
-    """The model at the end of the series, and the series; None for one that a file keeps."""
+def _read(arguments: argparse.Namespace, layout: Layout) -> tuple[Forecaster | Combination, Given]:
+    """The model, and the series at whose end it forecasts: that of the data, or its own."""
     if arguments.load is None:
-        given = read_series(arguments.data, layout)
-        model: Forecaster | Combination = make_forecaster(arguments)
-        _tell(f"fitting {len(given.y)} values ...")
-        model.fit(given.y, given.exog)
-    elif arguments.data is not None:
-        model, given = load_model(arguments.load), read_series(arguments.data, layout)
-        model = model.apply(given.y, given.exog)
-    else:
-        model = load_model(arguments.load)
-        if not isinstance(model, Forecaster):
-            return model, None
-        history = model.ensemble_.history
-        return model, pd.Series(history.given, history.index, name=history.name)
-    if isinstance(model, Forecaster):
-        for line in outliers_named(model.ensemble_.history):
-            writing.say(line)
-    return model, given.y
+        return make_forecaster(arguments), read_series(arguments.data, layout)
+    model = load_model(arguments.load)
+    if arguments.data is not None:
+        return model, read_series(arguments.data, layout)
+    if not isinstance(model, Forecaster):
+        raise ValueError(
+            f"data must be given for a {type(model).__name__}; got {arguments.load} alone. Name "
+            "the series that it is to forecast."
+        )
+    history = model.ensemble_.history
+    return model, Given(pd.Series(history.given, history.index, name=history.name), None)
 
 
 def _forecast_panel(arguments: argparse.Namespace, layout: Layout) -> int:
@@ -229,7 +226,7 @@ def _told(failures: pd.DataFrame, n_series: int, done: str) -> int:
         return _DONE
     name, reason = failures.iloc[0]
     gaps = failures["error"].str.startswith(MissingTimesError.__name__).any()
-    remedy = " With --freq rows that are missing are missing values." if gaps else ""
+    remedy = " Pass --freq to take rows that are missing for missing values." if gaps else ""
     writing.say(
         f"{len(failures)} of {n_series} series could not be {done}; the first: {name}: "
         f"{reason}{remedy}"
@@ -237,7 +234,7 @@ def _told(failures: pd.DataFrame, n_series: int, done: str) -> int:
     return _SOME_FAILED
 
 
-def _report(arguments: argparse.Namespace, result: backtests.Backtest) -> None:
+def _write(arguments: argparse.Namespace, result: backtests.Backtest) -> None:
     """Print the scores, where standard output is not for the forecasts, and write the files."""
     scores = result.scores().round(4).to_string()
     print(scores, file=sys.stderr if arguments.output == STANDARD else sys.stdout)

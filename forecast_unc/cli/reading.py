@@ -125,13 +125,12 @@ def read_ahead(path: Path, layout: Layout, index: pd.Index[Any], steps: int) -> 
         times = times.as_unit(ahead.unit)
     absent = ~ahead.isin(times)
     if absent.any() or times.has_duplicates:
-        what = "one row for each of"
         got = f"none at {format_time(ahead, int(absent.argmax()))}"
         if times.has_duplicates:
             got = f"several at {format_time(times, int(times.duplicated().argmax()))}"
         raise ValueError(
-            f"--exog-future must have {what} the {steps} steps after {format_time(index, -1)}; "
-            f"got {got}. Write the times as in data."
+            f"--exog-future must have one row for each of the {steps} steps after "
+            f"{format_time(index, -1)}; got {got}. Write the times as in data."
         )
     columns = {name: _numbers(table, "--exog", name, layout) for name in layout.exog}
     return pd.DataFrame(columns, index=times).reindex(ahead)

@@ -81,13 +81,12 @@ class Table:
         """A column that an option names, or an error that lists those there are."""
         if name in self.frame:
             return self.frame[name]
+        names = ", ".join(map(repr, self.frame.columns))
+        remedy = "" if self.form is None else _remedy(self.frame, self.form)
         raise ValueError(
             f"{option} must name a column of {self.name}; got {name!r}. "
-            f"The file has {', '.join(map(repr, self.frame.columns))}. {self._remedy()}".rstrip()
+            f"The file has {names}. {remedy}".rstrip()
         )
-
-    def _remedy(self) -> str:
-        return "" if self.form is None else _remedy(self.frame, self.form)
 
     def numbers(self, option: str, name: str, missing: Sequence[str]) -> Array:
         """Values of a column that an option names, (n,), NaN where missing; or an error."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -57,30 +58,45 @@ def forecast_table(
     return pd.DataFrame(columns)
 
 
-def summed(forecast: Forecast, freq: str) -> tuple[Forecast, pd.Series[int]]:
-    """Sums of the steps by a frequency, or of all, and how many steps are in each.
+def counted(index: pd.Index[Any], freq: str) -> pd.Series[int]:
+    """How many steps are in each sum, or an error where there are no such sums.
+
+    Parameters
+    ----------
+    index : Index of length h
+        Times of the steps.
+    freq : str
+        Frequency of the sums; "all" is one of all.
+
+    Returns
+    -------
+    Series
+    """
+    try:
+        labels, weights = group_weights(index, "sum", None if freq == _WHOLE else freq)
+    except ValueError as error:
+        raise ValueError(
+            f"--sum must be a frequency of pandas that suits the times, or all; got {freq!r}. YS, "
+            "MS and W are some, of quarters and other periods Y."
+        ) from error
+    return pd.Series(weights.sum(axis=1).astype(int), labels)
+
+
+def summed(forecast: Forecast, freq: str) -> Forecast:
+    """Sums of the steps by a frequency, or of all.
 
     Parameters
     ----------
     forecast : Forecast
         Of steps.
     freq : str
-        Frequency of the sums; "all" is one of all.
+        As of `counted`.
 
     Returns
     -------
-    Forecast, Series
+    Forecast
     """
-    by = None if freq == _WHOLE else freq
-    try:
-        labels, weights = group_weights(forecast.index, "sum", by)
-    except ValueError as error:
-        raise ValueError(
-            f"--sum must be a frequency of pandas that suits the times, or all; got {freq!r}. YS, "
-            "MS and W are some, of quarters and other periods Y."
-        ) from error
-    counts = pd.Series(weights.sum(axis=1).astype(int), labels, name="steps")
-    return forecast.aggregate("sum", freq=by), counts
+    return forecast.aggregate("sum", freq=None if freq == _WHOLE else freq)
 
 
 def write_table(table: pd.DataFrame, output: Path) -> None:
@@ -120,7 +136,7 @@ def print_table(table: pd.DataFrame) -> None:
 
 def draw_forecast(
     forecast: Forecast,
-    history: pd.Series[float] | None,
+    history: pd.Series[float],
     coverage: Sequence[float],
     path: Path,
 ) -> None:
@@ -130,7 +146,7 @@ def draw_forecast(
     ----------
     forecast : Forecast
         Of steps.
-    history : Series or None
+    history : Series
         What came before, of which four times as much is drawn.
     coverage : sequence of float
         Of the bands.
@@ -140,8 +156,7 @@ def draw_forecast(
     import matplotlib.pyplot as plt
 
     figure, ax = plt.subplots(figsize=(9, 4.5), layout="constrained")
-    recent = None if history is None else history.iloc[-4 * len(forecast) :]
-    forecast.plot(history=recent, coverage=coverage, ax=ax)
+    forecast.plot(history=history.iloc[-4 * len(forecast) :], coverage=coverage, ax=ax)
     figure.savefig(path)
 
 

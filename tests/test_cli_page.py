@@ -27,7 +27,7 @@ def blocks() -> list[str]:
 def files(tmp_path, monkeypatch, rng):
     """The files that the page names, in a folder where the commands run."""
     monkeypatch.chdir(tmp_path)
-    co2 = datasets.load_co2().iloc[-72:].rename("y").rename_axis("ds").reset_index()
+    co2 = datasets.load_co2().iloc[-48:].rename("y").rename_axis("ds").reset_index()
     co2[:-3].to_csv("data.csv", index=False)
     co2.to_csv("newer.csv", index=False)
     days = pd.date_range("2024-01-01", periods=90, freq="D", name="ds")

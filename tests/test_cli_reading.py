@@ -285,6 +285,16 @@ def test_another_separator_is_suggested(tmp_path, capsys, sep, remedy):
     assert error_of(capsys, ["forecast", str(path), "--steps", "1"]).endswith(remedy)
 
 
+def test_a_comment_taken_for_the_header_is_told(tmp_path, capsys):
+    path = tmp_path / "d.csv"
+    path.write_text("# of the year, by month\n" + FRAME.to_csv(index=False))
+    err = error_of(capsys, ["forecast", str(path), "--steps", "1"])
+    assert err == (
+        f"--time must name a column of {path}; got 'ds'. The file has '# of the year', 'by month'. "
+        "Skip its comments with --comment '#'."
+    )
+
+
 def test_damaged_parquet_is_one_line(tmp_path, capsys, monkeypatch):
     path = tmp_path / "d.parquet"
     FRAME.to_parquet(path)

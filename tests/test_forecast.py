@@ -722,8 +722,10 @@ def test_times_must_increase():
 
 
 def test_aggregate_says_what_it_needs(monthly):
-    with pytest.raises(ValueError, match=r'how must be "sum", "mean" or 6 weights; got \'max\'\. '):
-        monthly.aggregate("max")
+    with pytest.raises(
+        ValueError, match=r'how must be "sum", "mean", "max", "min" or 6 weights; got \'median\'\. '
+    ):
+        monthly.aggregate("median")
     with pytest.raises(ValueError, match=r"how must have shape \(6,\); got \(2,\)\. "):
         monthly.aggregate([1.0, 2.0])
     with pytest.raises(ValueError, match=r"how must be finite; got nan at step 2\. "):

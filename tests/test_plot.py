@@ -101,20 +101,44 @@ def test_fan_draws_the_mean_the_intervals_and_the_history(index):
     forecast, history = ahead(index), series(index)
     ax = plot.fan(forecast, history=history)
     mean, past = line(ax, "forecast"), line(ax, "history")
-    np.testing.assert_array_equal(mean.get_ydata(), forecast.mean)
-    np.testing.assert_allclose(mean.get_xdata(orig=False), numbers(index[40:]), rtol=1e-14)
+    last = history.iloc[-1]  # line and bands begin there
+    np.testing.assert_array_equal(mean.get_ydata(), [last, *forecast.mean])
+    np.testing.assert_allclose(mean.get_xdata(orig=False), numbers(index[39:]), rtol=1e-14)
     np.testing.assert_array_equal(past.get_ydata(), history)
     np.testing.assert_allclose(past.get_xdata(orig=False), numbers(index[:40]), rtol=1e-14)
     assert len(ax.collections) == 3
     for band, coverage in zip(ax.collections, (0.95, 0.8, 0.5), strict=True):
         times, lower, upper = extents(band)
-        np.testing.assert_allclose(times, numbers(index[40:]), rtol=1e-14)
-        np.testing.assert_allclose(lower, forecast.interval(coverage)["lower"])
-        np.testing.assert_allclose(upper, forecast.interval(coverage)["upper"])
+        np.testing.assert_allclose(times, numbers(index[39:]), rtol=1e-14)
+        np.testing.assert_allclose(lower, [last, *forecast.interval(coverage)["lower"]])
+        np.testing.assert_allclose(upper, [last, *forecast.interval(coverage)["upper"]])
     assert legend(ax) == ["history", "forecast", "50 %", "80 %", "95 %"]
     assert ax.get_ylabel() == "load (MW)"
     assert ax.get_title() == ""
     assert_nothing_hidden(ax)
+
+
+def test_a_forecast_goes_on_from_the_last_value_that_leads_up_to_it(index):
+    history, forecast = series(index), ahead(index)
+    history.iloc[38:] = np.nan
+    mean = line(plot.fan(forecast, history=history, ax=plt.figure().gca()), "forecast")
+    assert mean.get_xydata()[0] == pytest.approx([numbers(index)[37], history.iloc[37]])
+    whole = pd.Series(np.arange(48.0), index)  # what happened, too
+    mean = line(plot.fan(forecast, history=whole, ax=plt.figure().gca()), "forecast")
+    assert mean.get_xydata()[0] == pytest.approx([numbers(index)[39], 39.0])
+    for apart in (history.iloc[:30], history * np.nan, whole[40:]):
+        mean = line(plot.fan(forecast, history=apart, ax=plt.figure().gca()), "forecast")
+        np.testing.assert_array_equal(mean.get_ydata(), forecast.mean)
+    single = line(plot.fan(forecast.first(1), history=whole, ax=plt.figure().gca()), "forecast")
+    assert len(single.get_xdata()) == 1
+
+
+def test_a_fan_shows_what_happened(index):
+    actual = pd.Series(np.linspace(48, 52, STEPS), index[40:])
+    ax = ahead(index).plot(series(index), (0.9,), actual)
+    assert legend(ax) == ["history", "forecast", "90 %", "actual"]
+    np.testing.assert_array_equal(line(ax, "actual").get_ydata(), actual)
+    np.testing.assert_allclose(line(ax, "actual").get_xdata(orig=False), numbers(index[40:]))
 
 
 def test_values_between_missing_ones_are_dots(index):
@@ -236,7 +260,7 @@ def test_forecast_plots_itself(index):
     assert ax.figure is fig
     assert legend(ax) == ["history", "forecast", "90 %"]
     _, lower, _ = extents(ax.collections[0])
-    np.testing.assert_allclose(lower, forecast.interval(0.9)["lower"])
+    np.testing.assert_allclose(lower[1:], forecast.interval(0.9)["lower"])
 
 
 def with_parts(index, name="load"):
@@ -290,9 +314,10 @@ def test_compare_draws_each_forecast_in_its_own_look(index):
     assert legend(ax) == ["history", *forecasts, "actual"]
     assert ax.get_legend().get_title().get_text() == "mean and 80 % interval"
     for band, (name, forecast) in zip(ax.collections, forecasts.items(), strict=True):
-        np.testing.assert_array_equal(line(ax, name).get_ydata(), forecast.mean)
+        last = series(index).iloc[-1]
+        np.testing.assert_array_equal(line(ax, name).get_ydata(), [last, *forecast.mean])
         _, lower, upper = extents(band)
-        np.testing.assert_allclose(np.transpose([lower, upper]), forecast.interval(0.8))
+        np.testing.assert_allclose(np.transpose([lower, upper])[1:], forecast.interval(0.8))
         # The outline carries the color and the dashes of the line.
         assert mpl.colors.same_color(band.get_edgecolor()[0], line(ax, name).get_color())
     looks = {(line(ax, name).get_color(), line(ax, name).get_linestyle()) for name in forecasts}
@@ -440,9 +465,66 @@ def test_a_fan_needs_an_interval():
         plot.fan(ahead(INDEXES["dates"]), [])
 
 
+def averaged(index, weights=((0.25,) * STEPS, (0.75,) * STEPS)):
+    h = len(weights[0])
+    return Forecast.average([ahead(index).first(h), ahead(index, 2.0).first(h)], np.array(weights))
+
+
+def test_members_are_drawn_as_wide_as_they_count(index):
+    rising = np.linspace(0.1, 0.9, STEPS)
+    average = averaged(index, (rising, 1 - rising))
+    ax = plot.members(average, coverage=0.8, history=series(index))
+    assert legend(ax) == [
+        *("history", "average, 80 %", "average"),
+        *("10 to 90 %: member 1", "90 to 10 %: member 2"),
+    ]
+    for label, member in zip(legend(ax)[3:], average.members, strict=True):
+        drawn = line(ax, label)
+        np.testing.assert_array_equal(drawn.get_ydata(), member.forecast.mean)
+        np.testing.assert_allclose(drawn.get_xdata(orig=False), numbers(index[40:]), rtol=1e-14)
+    band, first, second = ax.collections
+    np.testing.assert_allclose(np.transpose(extents(band)[1:])[1:], average.interval(0.8))
+    middle = 0.5 * (rising[1:] + rising[:-1])
+    widths = np.array([first.get_linewidths(), second.get_linewidths()])
+    np.testing.assert_allclose(widths / widths.sum(axis=0), [middle, 1 - middle])
+    assert_nothing_hidden(ax)
+
+
+def test_members_that_count_alike_throughout_have_one_weight():
+    assert "25 %: member 1" in legend(plot.members(averaged(INDEXES["dates"])))
+    single = plot.members(averaged(INDEXES["dates"], ((0.5,), (0.5,))), ax=plt.figure().gca())
+    assert {"50 %: member 1", "50 %: member 2"} < set(legend(single))
+
+
+def test_only_averages_have_members_to_draw():
+    with pytest.raises(ValueError, match=r"forecast must be the average of several; got Forecast"):
+        plot.members(ahead(INDEXES["dates"]))
+    for draw in (plot.members, plot.joint):
+        with pytest.raises(TypeError, match=r"forecast must be a Forecast; got int\. Pass what"):
+            draw(3)
+    assert not plt.get_fignums()
+
+
+def test_joint_draws_the_correlations():
+    forecast = ahead(INDEXES["dates"])
+    ax = plot.joint(forecast)
+    (image,) = ax.images
+    correlations = forecast.cov / np.outer(forecast.std, forecast.std)
+    np.testing.assert_allclose(image.get_array(), correlations)
+    assert image.get_clim() == (0.0, 1.0)
+    # the first step is at 1, in the lower left
+    assert image.get_extent() == [0.5, STEPS + 0.5, 0.5, STEPS + 0.5]
+    assert image.origin == "lower"
+    seesaw = Forecast(pd.RangeIndex(2), [0.0, 0.0], [[1.0, -0.5], [-0.5, 1.0]])
+    (image,) = plot.joint(seesaw, ax=plt.figure().gca()).images
+    assert image.get_clim() == (-1.0, 1.0)
+    with pytest.raises(ValueError, match=r"forecast must have two steps or more; got one\. "):
+        plot.joint(forecast[:1])
+
+
 def test_the_module_lists_pictures_alone():
-    pictures = ["COLORS", "calibration", "compare", "decomposition", "fan", "pit"]
-    pictures += ["scores_by_origin", "scores_by_step"]
+    pictures = ["COLORS", "calibration", "compare", "decomposition", "fan", "joint"]
+    pictures += ["members", "pit", "scores_by_origin", "scores_by_step"]
     assert [name for name in dir(plot) if name[0] != "_"] == pictures
 
 

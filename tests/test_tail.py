@@ -146,7 +146,7 @@ def test_inverse_keeps_what_is_not_finite(tail):
 @pytest.mark.parametrize("name", [name for name in TAILS if "conditioned" not in name])
 def test_var_is_its_integral(name):
     tail = TAILS[name]
-    edges = np.unique(np.append(np.linspace(0, 25, 30), getattr(tail, "nodes", 0.0)))
+    edges = np.unique(np.append(np.linspace(0, 25, 30), np.abs(getattr(tail, "nodes", 0.0))))
     for t in range(H):
         one = tail.picked(np.array([t]))
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
+
+from forecast_unc._typing import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +25,12 @@ def places(ax: Axes, index: pd.Index[Any]) -> Any:
     times = index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
     # An axis that pandas drew on has its own converter of dates, and matplotlib would replace it.
     return ax.convert_xunits(times) if ax.xaxis.have_units() else times  # type: ignore[no-untyped-call]
+
+
+def axis_numbers(ax: Axes, index: pd.Index[Any]) -> Array:
+    """Times as the numbers that the axes count by, once something was drawn on them."""
+    at = ax.convert_xunits(places(ax, index))  # type: ignore[no-untyped-call]
+    return np.asarray(at, dtype=np.float64)
 
 
 def check_times(name: str, index: pd.Index[Any], expected: pd.Index[Any]) -> None:

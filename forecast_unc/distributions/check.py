@@ -36,7 +36,7 @@ class Paths(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class MappedPaths:
-    """Linear combinations of the steps of sample paths.
+    """Linear combinations of the steps of sample paths, and a constant.
 
     Parameters
     ----------
@@ -44,14 +44,17 @@ class MappedPaths:
         Of h steps.
     matrix : ndarray of shape (g, h)
         The combinations.
+    shift : float, default=0.0
+        What is added to each.
     """
 
     paths: Paths
     matrix: Array
+    shift: float = 0.0
 
     def __call__(self, n_samples: int, random_state: RandomState) -> Array:
         """Their paths, (n_samples, g)."""
-        return np.asarray(self.paths(n_samples, random_state) @ self.matrix.T)
+        return np.asarray(self.paths(n_samples, random_state) @ self.matrix.T + self.shift)
 
 
 class Shape(NamedTuple):

@@ -11,6 +11,7 @@ import pandas as pd
 
 from forecast_unc.distributions import scores
 from forecast_unc.distributions.axes import (
+    axis_numbers,
     check_times,
     current_axes,
     finish,
@@ -33,6 +34,7 @@ def fan(
     coverage: Sequence[float] = (0.5, 0.8, 0.95),
     *,
     history: pd.Series[float] | None = None,
+    actual: pd.Series[float] | None = None,
     ax: Axes | None = None,
     color: str | None = None,
     label: str | None = None,
@@ -46,7 +48,10 @@ def fan(
     coverage : sequence of float, default=(0.5, 0.8, 0.95)
         Coverages of the intervals, in (0, 1).
     history : Series, optional
-        Past values, drawn before the forecast; its ``attrs["unit"]`` goes to the axis label.
+        Past values, drawn before the forecast; its ``attrs["unit"]`` goes to the axis label. If it
+        goes on to the forecast, line and bands begin at its last value.
+    actual : Series, optional
+        What happened, drawn as points.
     ax : Axes, optional
         Where to draw; by default the current axes.
     color : str, optional
@@ -62,9 +67,11 @@ def fan(
     Raises
     ------
     TypeError, ValueError
-        If an argument is not what it must be, or ``history`` has another kind of times.
+        If an argument is not what it must be, or ``history`` or ``actual`` has another kind of
+        times.
     """
     check_forecast("forecast", forecast)
+    check_actual(actual, forecast)
     levels = sorted(scores.check_coverages(coverage), reverse=True)
     bands = [forecast.interval(level) for level in levels]
     names = [f"{100 * level:g} %" for level in levels]
@@ -73,19 +80,21 @@ def fan(
     if label is None and "forecast" in taken:
         label = next(name for i in count(2) if (name := f"forecast {i}") not in taken)
     label = None if label is None else plain(label)
-    times = places(ax, forecast.index)
     single = "o" if len(forecast) == 1 else None
+    times, mean = continued(ax, history, forecast, forecast.mean.to_frame("mean"))
     (line,) = ax.plot(
-        times, forecast.mean, color=color, marker=single, zorder=3, label=label or "forecast"
+        times, mean["mean"], color=color, marker=single, zorder=3, label=label or "forecast"
     )
     shade = line.get_color()
     for band in bands:
-        fill_band(ax, times, band, 8, facecolor=shade, alpha=_BAND_ALPHA, lw=0)
+        _, whole = continued(ax, history, forecast, band)
+        fill_band(ax, times, whole, 8, facecolor=shade, alpha=_BAND_ALPHA, lw=0)
     for depth in range(len(bands), 0, -1):
         # The bands lie on top of each other: the legend shows the tint that results.
         tint = 1 - (1 - _BAND_ALPHA) ** depth
         name = names[depth - 1] if label is None else f"{label}, {names[depth - 1]}"
         ax.fill([], [], facecolor=shade, alpha=tint, lw=0, label=name)
+    draw_actual(ax, actual)
     return finish(ax, forecast.index)
 
 
@@ -107,6 +116,58 @@ def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Ba
     if not ax.get_ylabel():
         ax.set_ylabel(with_unit(name, unit))
     return ax
+
+
+def continued(
+    ax: Axes, history: pd.Series[float] | None, forecast: Bands, frame: pd.DataFrame
+) -> tuple[Any, pd.DataFrame]:
+    """Places and columns of a forecast, from the last value of a history on that leads up to it.
+
+    Parameters
+    ----------
+    ax : Axes
+        Where the history was drawn.
+    history : Series or None
+        The values before.
+    forecast : Forecast
+        Whose times count.
+    frame : DataFrame
+        One row a step.
+
+    Returns
+    -------
+    places : array_like
+        Of the rows.
+    frame : DataFrame
+        With one row more, all of whose columns are the last value: not for a single step, which is
+        drawn as a point, nor where the history ends long before.
+    """
+    times = places(ax, forecast.index)
+    if history is None or len(forecast) == 1:
+        return times, frame
+    ahead, past = (axis_numbers(ax, index) for index in (forecast.index, history.index))
+    past, values = past[past < ahead[0]], history.to_numpy(dtype=np.float64)[past < ahead[0]]
+    seen = np.flatnonzero(~np.isnan(values))
+    longest = max(np.diff(past, prepend=past[:1]).max(initial=0.0), np.diff(ahead).max())
+    if not seen.size or ahead[0] - past[-1] > 1.5 * longest:
+        return times, frame
+    last = pd.DataFrame(np.full((1, frame.shape[1]), values[seen[-1]]), columns=frame.columns)
+    return np.append(past[seen[-1]], ahead), pd.concat([last, frame])
+
+
+def check_actual(actual: pd.Series[float] | None, forecast: Bands) -> None:
+    """Raise unless what happened, if given, has values at the forecast's kind of times."""
+    if actual is not None:
+        numeric_values(actual, "actual")
+        check_times("actual", actual.index, forecast.index)
+
+
+def draw_actual(ax: Axes, actual: pd.Series[float] | None) -> list[Any]:
+    """Draw what happened, if given, as points; return them."""
+    if actual is None:
+        return []
+    at = places(ax, actual.index)
+    return list(ax.plot(at, actual, "o", color="black", ms=3, zorder=4, label="actual"))
 
 
 def fill_band(ax: Axes, times: Any, band: pd.DataFrame, width: float, **style: Any) -> Any:

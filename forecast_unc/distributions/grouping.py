@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def group_weights(
     if isinstance(how, str):
         if how not in ("sum", "mean"):
             raise ValueError(
-                f'how must be "sum", "mean" or {h} weights; got {how!r}. '
+                f'how must be "sum", "mean", "max", "min" or {h} weights; got {how!r}. '
                 "Pass the weight of each step for any other linear combination."
             )
         matrix = member / member.sum(axis=1, keepdims=True) if how == "mean" else member
@@ -52,6 +53,45 @@ def group_weights(
             f"{labels[int((~matrix.any(axis=1)).argmax())]}. A sum of nothing has no forecast."
         )
     return labels, matrix
+
+
+def positions(index: pd.Index[Any], key: Any) -> slice:
+    """Positions of the steps that a key names, counted from 0.
+
+    Parameters
+    ----------
+    index : Index of length h
+        Times of the steps.
+    key : slice or time
+        As :meth:`Forecast.__getitem__`.
+
+    Raises
+    ------
+    TypeError, KeyError
+        As there.
+    """
+    if isinstance(key, Real) or np.ndim(key) > 0:
+        raise TypeError(
+            f"a key must be a slice or a time; got {key!r}. A number could be a position or a "
+            "time: for the first step pass [:1]."
+        )
+    where: Any = key
+    try:
+        if not isinstance(key, slice):
+            where = index.get_loc(key)  # of unique, increasing times a slice or a position
+        elif not all(end is None or isinstance(end, Integral) for end in (key.start, key.stop)):
+            where = index.slice_indexer(key.start, key.stop, key.step)
+    except (KeyError, TypeError, ValueError, pd.errors.InvalidIndexError):
+        where = slice(0)
+    where = where if isinstance(where, slice) else slice(where, where + 1)
+    part = slice(*where.indices(len(index)))
+    if part.step < 0 or part.start >= part.stop:
+        first, last = index[[0, -1]].astype(str)
+        raise KeyError(
+            f"a key must pick steps of the forecast, in their order; got {key!r}. They are those "
+            f"from {first} to {last}."
+        )
+    return part
 
 
 def _groups(

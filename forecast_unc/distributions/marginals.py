@@ -101,7 +101,11 @@ class Marginals:
 
     def quantile(self, z: Array) -> Array:
         """Values q_t(z) at normal scores z, (h or 1, n); the same for all steps if of one row."""
-        return np.maximum(self.latent_quantile(z), self.lower[:, None])
+        return self.bounded(self.latent_quantile(z))
+
+    def bounded(self, values: Array) -> Array:
+        """Values (h, n) moved to the bound where they are below it."""
+        return np.maximum(values, self.lower[:, None])
 
     def latent_quantile(self, z: Array) -> Array:
         """The same without the bound."""
@@ -273,6 +277,16 @@ class Marginals:
             spread = np.where(self.bitten, apart, spread)
         score = (y - base) * (2 * ndtr(z) - 1) + (self.mean() - base) - 2 * below - spread
         return np.where(np.isnan(y), np.nan, score)
+
+    def latent_scores(self, paths: Array) -> Array:
+        """Normal scores (n, h) of values of one component alone, before the bound."""
+        (component,) = self.components
+        return component.normal_score(paths - self.offset)
+
+    def affine(self, factor: float, shift: float) -> "Marginals":
+        """Distributions of ``factor * y + shift``, factor positive."""
+        parts = [c.scaled(np.full(len(self), factor)) for c in self.components]
+        return Marginals(parts, factor * self.offset + shift, factor * self.lower + shift)
 
     def picked(self, at: Positions) -> "Marginals":
         """Distributions of the steps at the given positions."""

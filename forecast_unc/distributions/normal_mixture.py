@@ -60,9 +60,10 @@ class NormalMixture:
         """Joint covariance of the steps, (h, h)."""
         return np.asarray(np.tensordot(self.p, self.covs, 1) + self.between)
 
-    def mapped(self, matrix: Array) -> "NormalMixture":
-        """The mixture of ``matrix @ y``, of the same probabilities."""
-        return NormalMixture(self.p, self.means @ matrix.T, matrix @ self.covs @ matrix.T)
+    def mapped(self, matrix: Array, shift: float = 0.0) -> "NormalMixture":
+        """The mixture of ``matrix @ y + shift``, of the same probabilities."""
+        means = self.means @ matrix.T + shift
+        return NormalMixture(self.p, means, matrix @ self.covs @ matrix.T)
 
     def conditioned(self, at: Positions, values: Array, rest: Positions) -> "NormalMixture":
         r"""The mixture of the other steps once some are known.

@@ -6,12 +6,13 @@ Student's t, a normal distribution whose variance is unknown, with F its distrib
 
     T(z) = \frac{z_{.9}}{t_{\nu,.9}}\; F_\nu^{-1}(\Phi(z))
 
-whose scale leaves the central 80 % interval where it was; and the shape of sorted errors.
+whose scale leaves the central 80 % interval where it was; and straight lines between the quantiles
+of errors or of paths.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 from scipy import stats
@@ -151,113 +152,128 @@ class StudentTail:
 
 @dataclass(frozen=True, eq=False)
 class EmpiricalTail:
-    """Straight lines between sorted sizes of errors, beyond the last one that from 0 to it.
-
-    Half the width of the central interval of coverage i / (k + 1) is the i-th smallest of k sizes:
-    the interval holds the next of k + 1 exchangeable errors with that probability.
+    """Straight lines between quantiles, and beyond the outermost those from 0 through them.
 
     Parameters
     ----------
-    sizes : ndarray of shape (h, k)
-        Sizes of the errors, sorted and positive.
+    nodes : ndarray of shape (k,)
+        Scores at which T is given: increasing, the one in the middle 0.
+    values : ndarray of shape (h, k)
+        T there: not decreasing, 0 in the middle, different from 0 at both ends.
     mean, std : ndarray of shape (h,)
         0 and 1, unless some of the steps are known by now.
-
-    References
-    ----------
-    V. Vovk, A. Gammerman and G. Shafer, Algorithmic Learning in a Random World (2005), ch. 2
     """
 
-    sizes: Array
+    nodes: Array
+    values: Array
     mean: Array
     std: Array
 
     @classmethod
+    def through(cls, nodes: Array, values: Array) -> Self:
+        """The tail of h steps of which nothing is known, through values (h, k) at nodes (k,)."""
+        h = len(values)
+        return cls(nodes, values, np.zeros(h), np.ones(h))
+
+    @classmethod
     def of(cls, sizes: Array) -> Self:
-        """The tail of h steps of which nothing is known, from sizes (h, k)."""
-        return cls(sizes, np.zeros(len(sizes)), np.ones(len(sizes)))
+        """The tail of h steps of which nothing is known, from sizes of errors.
 
-    @cached_property
-    def nodes(self) -> Array:
-        """0 and the scores of the sizes, (k + 1,)."""
-        k = self.sizes.shape[1]
-        return np.asarray(ndtri(0.5 + 0.5 * np.arange(k + 1) / (k + 1.0)))
+        Half the width of the central interval of coverage i / (k + 1) is the i-th smallest of k
+        sizes: the interval holds the next of k + 1 exchangeable errors with that probability.
 
-    @cached_property
-    def values(self) -> Array:
-        """T at the nodes, (h, k + 1)."""
-        return np.pad(self.sizes, ((0, 0), (1, 0)))
+        Parameters
+        ----------
+        sizes : ndarray of shape (h, k)
+            Sorted and positive.
+
+        References
+        ----------
+        V. Vovk, A. Gammerman and G. Shafer, Algorithmic Learning in a Random World (2005), ch. 2
+        """
+        k = sizes.shape[1]
+        above = ndtri(0.5 + 0.5 * np.arange(1, k + 1) / (k + 1.0))
+        nodes = np.concatenate([-above[::-1], [0.0], above])
+        zero = np.zeros((len(sizes), 1))
+        return cls.through(nodes, np.hstack([-sizes[:, ::-1], zero, sizes]))
 
     @cached_property
     def slopes(self) -> Array:
-        """Slopes between the nodes, and last beyond them, (h, k + 1)."""
+        """Slopes before the first node, between the nodes, and beyond the last, (h, k + 1)."""
         between = np.diff(self.values, axis=1) / np.diff(self.nodes)
-        return np.column_stack([between, self.values[:, -1] / self.nodes[-1]])
+        first, last = (self.values[:, end] / self.nodes[end] for end in (0, -1))
+        return np.column_stack([first, between, last])
 
     @property
     def var(self) -> Array:
         """Variance of T(z), z a standard normal, (h,): of straight lines, by partial moments."""
-        low, high = self.nodes, np.append(self.nodes[1:], np.inf)
-        start = self.values - self.slopes * low
+        low, high = np.append(-np.inf, self.nodes), np.append(self.nodes, np.inf)
+        start = self.values[:, [0, *range(len(self.nodes))]]
+        start = start - self.slopes * self.nodes[[0, *range(len(self.nodes))]]
         p = ndtr(high) - ndtr(low)
         first = _density(low) - _density(high)
-        edge = np.append(high[:-1] * _density(high[:-1]), 0.0)
-        second = p + low * _density(low) - edge
-        total = start**2 * p + 2.0 * start * self.slopes * first + self.slopes**2 * second
-        return np.asarray(2.0 * total.sum(axis=1))
+        edges = np.concatenate([[0.0], self.nodes * _density(self.nodes), [0.0]])
+        second = p - np.diff(edges)
+        mean = (start * p + self.slopes * first).sum(axis=1)
+        square = start**2 * p + 2.0 * start * self.slopes * first + self.slopes**2 * second
+        return np.asarray(square.sum(axis=1) - mean**2)
 
     @property
     def growth(self) -> Array:
-        """Slope beyond the largest error, (h,)."""
+        """Slope beyond the last node, (h,)."""
         return np.asarray(self.slopes[:, -1])
 
     def forward(self, z: Array) -> Array:
         """T at scores z, (h or 1, n)."""
         x, at = self._located(z)
-        sizes = np.take_along_axis(self.values, at, axis=1)
-        steep = np.take_along_axis(self.slopes, at, axis=1)
-        return np.asarray(np.sign(x) * (sizes + steep * (np.abs(x) - self.nodes[at])))
+        before = np.maximum(at, 0)
+        values = np.take_along_axis(self.values, before, axis=1)
+        steep = np.take_along_axis(self.slopes, at + 1, axis=1)
+        return np.asarray(values + steep * (x - self.nodes[before]))
 
     def slope(self, z: Array) -> Array:
         """Derivative of :meth:`forward` in z, (h, n)."""
         _, at = self._located(z)
-        return np.asarray(self.std[:, None] * np.take_along_axis(self.slopes, at, axis=1))
+        return np.asarray(self.std[:, None] * np.take_along_axis(self.slopes, at + 1, axis=1))
 
     def inverse(self, t: Array) -> Array:
-        """The z of one value of T a step, (h,); the largest if equal sizes leave a choice."""
+        """The z of one value of T a step, (h,); the largest if equal values leave a choice."""
         x = np.empty_like(t)
-        for step, (size, values) in enumerate(zip(np.abs(t), self.values, strict=True)):
-            side: Literal["left", "right"] = "left" if t[step] < 0.0 else "right"
-            at = int(np.searchsorted(values, size, side=side)) - 1 if size == size else 0
-            x[step] = self.nodes[at] + (size - values[at]) / self.slopes[step, at]
-        return np.asarray((np.sign(t) * x - self.mean) / self.std)
+        for step, (value, values) in enumerate(zip(t, self.values, strict=True)):
+            at = int(np.searchsorted(values, value, side="right")) - 1
+            before = max(at, 0)
+            rise = value - values[before]
+            with np.errstate(divide="ignore"):  # below the lowest of values that are all the same
+                x[step] = self.nodes[before] + (rise / self.slopes[step, at + 1] if rise else 0.0)
+        return np.asarray((x - self.mean) / self.std)
 
     def corners(self) -> Array:
-        """The z of the sizes, negative and positive, and of 0, (h, 2 k + 1)."""
-        x = np.concatenate([-self.nodes[:0:-1], self.nodes])
-        return np.asarray((x - self.mean[:, None]) / self.std[:, None])
+        """The z of the nodes, (h, k)."""
+        return np.asarray((self.nodes - self.mean[:, None]) / self.std[:, None])
 
     def picked(self, at: Positions) -> Self:
         """The tail of the steps at the given positions."""
-        return type(self)(self.sizes[at], self.mean[at], self.std[at])
+        return type(self)(self.nodes, self.values[at], self.mean[at], self.std[at])
 
     def extended(self, h: int) -> Self:
-        """The tail of h steps of which these are the first, with the last one's sizes beyond."""
+        """The tail of h steps of which these are the first, with the last one's values beyond."""
         more = (0, h - len(self.mean))
         mean, std = np.pad(self.mean, more), np.pad(self.std, more, constant_values=1.0)
-        return type(self)(np.pad(self.sizes, (more, (0, 0)), mode="edge"), mean, std)
+        values = np.pad(self.values, (more, (0, 0)), mode="edge")
+        return type(self)(self.nodes, values, mean, std)
 
     def conditioned(self, mean: Array, std: Array) -> Self:
         """The tail of ``mean + std * z`` in place of z."""
-        return type(self)(self.sizes, self.mean + self.std * mean, self.std * std)
+        means = self.mean + self.std * mean, self.std * std
+        return type(self)(self.nodes, self.values, *means)
 
     def of_groups(self, n: int) -> None:
         """Sums of steps are taken for normal: their errors are not known."""
 
     def _located(self, z: Array) -> tuple[Array, Positions]:
-        """The x = mean + std z of each step, and the last node up to its size, (h, n)."""
+        """The x = mean + std z of each step, and the last node up to it, -1 for none, (h, n)."""
         x = self.mean[:, None] + self.std[:, None] * z
-        return x, np.searchsorted(self.nodes, np.abs(x), side="right") - 1
+        return x, np.searchsorted(self.nodes, x, side="right") - 1
 
 
 def _density(z: Array) -> Array:

@@ -9,8 +9,7 @@ no data; a title goes above it with ``ax.set_title("...", pad=30)``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -25,9 +24,18 @@ from forecast_unc.distributions.axes import (
     plain,
     with_unit,
 )
-from forecast_unc.distributions.fan import check_forecast, draw_history, fan, fill_band
+from forecast_unc.distributions.fan import (
+    check_actual,
+    check_forecast,
+    continued,
+    draw_actual,
+    draw_history,
+    fan,
+    fill_band,
+)
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.series.values import numeric_values
+from forecast_unc.evaluation.forecast_pictures import check_is_forecast, joint, members
+from forecast_unc.evaluation.looks import COLORS, looks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,14 +46,13 @@ __all__ = [
     "compare",
     "decomposition",
     "fan",
+    "joint",
+    "members",
     "pit",
     "scores_by_origin",
     "scores_by_step",
 ]
 
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
-_MARKERS = "os^Dvp<"
 # One hue a kind of part, so that a kind reads as one.
 _PART_COLORS = {
     "noise": "0.75",
@@ -83,12 +90,6 @@ class _Scored(Protocol):
         ...
 
 
-class _Look(NamedTuple):
-    color: str
-    dashes: Any
-    marker: str
-
-
 def compare(
     forecasts: Mapping[str, Forecast],
     *,
@@ -106,7 +107,8 @@ def compare(
     coverage : float, default=0.95
         Coverage of the intervals, in (0, 1).
     history : Series, optional
-        Past values, drawn before the forecasts; its ``attrs["unit"]`` goes to the axis label.
+        Past values, drawn before the forecasts; its ``attrs["unit"]`` goes to the axis label. If it
+        goes on to the forecasts, lines and bands begin at its last value.
     actual : Series, optional
         What happened, drawn as points.
     ax : Axes, optional
@@ -129,12 +131,12 @@ def compare(
     labels = [*ax.get_legend_handles_labels()[1]]
     widest = 4 * len(forecasts) + 4
     for i, (look, band, (name, forecast)) in enumerate(
-        zip(_looks(), bands, forecasts.items(), strict=False)
+        zip(looks(), bands, forecasts.items(), strict=False)
     ):
-        times = places(ax, forecast.index)
+        times, whole = continued(ax, history, forecast, band.assign(mean=forecast.mean))
         (line,) = ax.plot(
             times,
-            forecast.mean,
+            whole["mean"],
             color=look.color,
             linestyle=look.dashes,
             marker=look.marker if len(forecast) == 1 else None,
@@ -144,7 +146,7 @@ def compare(
         patch = fill_band(
             ax,
             times,
-            band,
+            whole,
             widest - 4 * i,
             facecolor=(look.color, 0.1),
             edgecolor=look.color,
@@ -153,11 +155,8 @@ def compare(
         )
         handles.append((patch, line))
         labels.append(plain(name))
-    if actual is not None:
-        handles += ax.plot(
-            places(ax, actual.index), actual, "o", color="black", ms=3, zorder=4, label="actual"
-        )
-        labels.append("actual")
+    handles += (points := draw_actual(ax, actual))
+    labels += ["actual"] * len(points)
     title = f"mean and {100 * coverage:g} % interval"
     return finish(ax, first.index, handles=handles, labels=labels, title=title)
 
@@ -177,9 +176,7 @@ def _check_compared(forecasts: Mapping[str, Forecast], actual: pd.Series[float] 
     for name, forecast in forecasts.items():
         check_forecast(f"forecasts[{name!r}]", forecast)
         check_times(f"forecasts[{name!r}]", forecast.index, first.index)
-    if actual is not None:
-        numeric_values(actual, "actual")
-        check_times("actual", actual.index, first.index)
+    check_actual(actual, first)
     return first
 
 
@@ -206,11 +203,7 @@ def decomposition(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
     TypeError, ValueError
         If it is no Forecast, or one that does not know its parts.
     """
-    if not isinstance(forecast, Forecast):
-        raise TypeError(
-            f"forecast must be a Forecast; got {type(forecast).__name__}. "
-            "Pass what Forecaster.forecast returns."
-        )
+    check_is_forecast(forecast)
     parts, total = forecast.decompose(), forecast.var
     kept = (parts.abs() > _NO_PART * total.to_numpy()[:, None]).any()
     ax = current_axes(ax)
@@ -319,7 +312,7 @@ def calibration(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
     for label, n, shade in _sizes(backtest):
         lower, upper = _chance(n, nominal)
         ax.fill_between(nominal, lower, upper, color=shade, lw=0, label=label)
-    for look, (model, values) in zip(_looks(), _pits(backtest), strict=False):
+    for look, (model, values) in zip(looks(), _pits(backtest), strict=False):
         # A value lies in the central interval of coverage p if and only if |2 pit - 1| <= p.
         observed = (np.abs(2 * values - 1)[:, None] <= nominal).mean(axis=0)
         ax.plot(nominal, observed, color=look.color, linestyle=look.dashes, label=plain(model))
@@ -357,7 +350,7 @@ def pit(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
     for label, n, shade in _sizes(backtest):
         lower, upper = _chance(n, np.full(2, 1 / _BINS))
         ax.fill_between([0, 1], _BINS * lower, _BINS * upper, color=shade, lw=0, label=label)
-    for look, (model, values) in zip(_looks(), _pits(backtest), strict=False):
+    for look, (model, values) in zip(looks(), _pits(backtest), strict=False):
         density, edges = np.histogram(values, bins=_BINS, range=(0.0, 1.0), density=True)
         ax.stairs(
             density,
@@ -383,7 +376,7 @@ def _score_lines(backtest: _Scored, score: str, by: str, ax: Axes | None) -> Axe
         )
     ax = current_axes(ax)
     for look, (model, values) in zip(
-        _looks(), table[score].groupby(level="model", sort=False), strict=False
+        looks(), table[score].groupby(level="model", sort=False), strict=False
     ):
         at = values.index.get_level_values(by)
         ax.plot(
@@ -427,16 +420,6 @@ def _chance(n: int, probability: Array) -> tuple[Array, Array]:
     """Central 95 % range of a share among n independent values."""
     lower, upper = (np.asarray(binom.ppf(q, n, probability)) / n for q in (0.025, 0.975))
     return lower, upper
-
-
-def _looks() -> Iterator[_Look]:
-    """Looks for one model after the other; color and dashes repeat together after 30 only."""
-    for i in count():
-        yield _Look(
-            COLORS[i % len(COLORS)],
-            _DASHES[i % len(_DASHES)],
-            _MARKERS[i % len(_MARKERS)],
-        )
 
 
 def _pits(backtest: _Scored) -> Iterator[tuple[str, Any]]:

@@ -81,7 +81,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         The fitted members.
     weights_ : ndarray
         Their weights, which add up to 1; for "inverse_width" those before the widths are known,
-        all alike.
+        all alike. Those that were used are in the `members` of a forecast.
     refused_ : dict of int to str
         Members that could not take in what was observed later, by number, with the reason.
 
@@ -217,7 +217,8 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
 
         def asks(**options: Any) -> list[Ask]:
             def ask(member: Member, first: int) -> Forecast:
-                return member.forecast(first, **_first_steps(given, first, steps), **options)
+                cut = _first_steps(given, first, steps)
+                return member.forecast(first, **cut, **options)._named(repr(member))
 
             return [partial(ask, member) for member in self.forecasters_]
 

@@ -242,7 +242,7 @@ class FittedModel:
             paths=None if joint.paths is None else self._paths(joint.paths),
             mixture=joint.mixture,
         )
-        return forecast._made(method.propagation, ModelPaths(self, ahead))
+        return forecast._made(method.propagation, ModelPaths(self, ahead), str(self))
 
     def future(self, ahead: Ahead) -> Future:
         """Regressors and inputs from the calendar of the steps."""

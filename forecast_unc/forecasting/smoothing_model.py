@@ -169,7 +169,7 @@ class SmoothingModel:
             transform=None if self.transform.power is None else self.transform,
             paths=None if paths is None else self.transform.inverse(paths),
         )
-        return forecast._made(propagation, ModelPaths(self, ahead))
+        return forecast._made(propagation, ModelPaths(self, ahead), str(self))
 
     def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) in units of y."""

@@ -54,7 +54,7 @@ def forecast_table(
         columns[f"lower_{percent(level)}"] = band["lower"]
         columns[f"upper_{percent(level)}"] = band["upper"]
     for value in above:
-        columns[f"above_{value:g}"] = _probability_above(forecast, value)
+        columns[f"above_{value:g}"] = forecast.prob(lower=value)
     return pd.DataFrame(columns)
 
 
@@ -176,8 +176,3 @@ def draw_backtest(result: Backtest, path: Path) -> None:
     result.plot_errors(ax=left)
     result.plot_calibration(ax=right)
     figure.savefig(path)
-
-
-def _probability_above(forecast: Forecast, value: float) -> pd.Series[float]:
-    actual = pd.Series(value, forecast.index, dtype=float)
-    return 1.0 - forecast.score(actual)["pit"]

@@ -96,6 +96,19 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         metavar="LAG",
         help="lags of differences, such as 1 12; 0 for none",
     )
+    _add_of_series(group)
+    group.add_argument(
+        "--max-train", type=int, metavar="ROWS", help="learn from the last rows only"
+    )
+    group.add_argument(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="seed of monte_carlo, auto and restarts (default: 0)",
+    )
+
+
+def _add_of_series(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--transform", choices=("auto", "none", "log", "sqrt", "boxcox"), help="of y"
     )
@@ -117,19 +130,6 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="seasonal periods (default: from the times)",
     )
-    _add_calendar(group)
-    group.add_argument(
-        "--max-train", type=int, metavar="ROWS", help="learn from the last rows only"
-    )
-    group.add_argument(
-        "--seed",
-        type=int,
-        metavar="N",
-        help="seed of monte_carlo, auto and restarts (default: 0)",
-    )
-
-
-def _add_calendar(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--calendar",
         nargs="+",

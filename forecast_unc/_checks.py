@@ -38,19 +38,21 @@ def check_whole(name: str, value: object, lowest: int, remedy: str) -> None:
         )
 
 
-def check_steps(steps: object) -> None:
+def check_steps(steps: object, name: str = "steps") -> None:
     """Raise unless so many steps can be forecast together.
 
     Parameters
     ----------
     steps : object
         What came.
+    name : str, default="steps"
+        What messages call it.
     """
-    check_whole("steps", steps, 1, "1 is the next value.")
+    check_whole(name, steps, 1, "1 is the next value.")
     if steps > _MOST_STEPS:  # type: ignore[operator]
         memory = 8e-9 * float(steps) ** 2  # type: ignore[arg-type]
         raise ValueError(
-            f"steps must be at most {_MOST_STEPS:,}; got {steps:,}, whose joint covariance would "
+            f"{name} must be at most {_MOST_STEPS:,}; got {steps:,}, whose joint covariance would "
             f"take {memory:,.3g} GB. Forecast a coarser series, such as y.resample('D').mean()."
         )
 

@@ -8,7 +8,7 @@ import pytest
 
 from forecast_unc import Forecaster, __version__, backtest, datasets
 from forecast_unc.cli import main
-from forecast_unc.csv_series import read_series
+from forecast_unc.cli.reading import Layout, read_series
 from forecast_unc.demo import demo
 
 
@@ -83,14 +83,14 @@ def test_backtest_prints_the_scores(nile, tmp_path, capsys):
 def test_times_may_be_whole_numbers(tmp_path):
     path = tmp_path / "d.csv"
     pd.DataFrame({"ds": [3, 4, 5], "y": [1.0, 2.0, 4.0]}).to_csv(path, index=False)
-    assert read_series(path, "ds", "y").index.tolist() == [3, 4, 5]
+    assert read_series(path, Layout()).y.index.tolist() == [3, 4, 5]
 
 
 def test_whole_numbers_of_the_length_of_dates_are_no_dates(tmp_path):
     path = tmp_path / "d.csv"
     for times in ([99999998, 99999999, 100000000], [20240199, 20240200], [100099, 100100]):
         pd.DataFrame({"ds": times, "y": 1.0}).to_csv(path, index=False)
-        assert read_series(path, "ds", "y").index.tolist() == times
+        assert read_series(path, Layout()).y.index.tolist() == times
 
 
 @pytest.mark.parametrize("label", ["{}Q{}", "{}-Q{}"])
@@ -100,7 +100,7 @@ def test_quarters_are_periods(tmp_path, capsys, label):
     labels = [label.format(t.year, t.quarter) for t in gdp.index]
     pd.DataFrame({"ds": labels, "y": gdp.to_numpy()}).to_csv(path, index=False)
     expected = pd.PeriodIndex(gdp.index, freq="Q", name="ds")
-    pd.testing.assert_index_equal(read_series(path, "ds", "y").index, expected)
+    pd.testing.assert_index_equal(read_series(path, Layout()).y.index, expected)
     assert main(["forecast", str(path), "--steps", "2", "--lags", "2"]) == 0
     assert capsys.readouterr().out.splitlines()[1].startswith(f"{expected[-1] + 1},")
 
@@ -117,8 +117,8 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
         ("ds,y\n1,2,3\n", "data must have as many values in each row as names in the header; got"),
         (
             "ds;y\n2024-01-31;1,5\n",
-            "--time must name a column of {path}; got 'ds'. The file has 'ds;y': separate the "
-            "columns by commas, not by semicolons, and write 1.5, not 1,5.",
+            "data must have as many values in each row as names in the header; got more in "
+            "{path}. If semicolons separate the columns, pass --sep ';', and --decimal , for 1,5.",
         ),
         (
             "ds,y\n\n2024-01-31,1\n2024-02-01,abc\n",
@@ -172,11 +172,12 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
         (
             "ds,y\n" + "".join(f"{day},1\n" for day in [*DAYS[:9], *DAYS[10:]]),
             "column 'ds' must have a regular index; got 1 missing timestamps, first 2024-01-10. "
-            "Write one row for each time, in order and without a gap.",
+            "Pass --freq D: rows that are missing are then missing values, which are uncertain, "
+            "not filled.",
         ),
         (
             "ds,y\n" + "".join(f"{i},1\n" for i in (1, 2, 4, 5)),
-            "column 'ds' must have a regular index; got 1 missing timestamps, first 3. Write one",
+            "column 'ds' must have a regular index; got 1 missing timestamps, first 3. Pass --freq",
         ),
         (
             "ds,y\n2024-01-31,1\n,2\n",
@@ -209,7 +210,7 @@ def test_a_file_in_another_encoding_is_named(tmp_path, capsys):
         (["--plot", "{folder}/no/f.png"], "--plot must name a file that can be written; got "),
         (["--plot", "{folder}/f.xyz"], "--plot must end in a picture format; got '.xyz'. Use"),
         (["--seed", "-1"], "--seed must be a whole number, at least 0; got -1. "),
-        (["--steps", "200000"], "--steps must be at most 10000; got 200000. The covariance of all"),
+        (["--steps", "200000"], "--steps must be at most 10,000; got 200,000, whose joint"),
         (
             ["--coverage", "0.95", "0.8", "0.9500001"],
             "--coverage must be fractions that differ in 6 digits; got 0.95 and 0.9500001. Leave",
@@ -257,7 +258,10 @@ def test_a_relative_name_of_the_data_is_no_other_file(nile, tmp_path, capsys, mo
     assert main(["forecast", str(nile), *arguments]) == 2
     assert "--output must be another file than data; got nile.csv" in capsys.readouterr().err
     pd.testing.assert_series_equal(
-        read_series(nile, "year", "flow"), datasets.load_nile(), check_names=False, check_freq=False
+        read_series(nile, Layout("year", "flow")).y,
+        datasets.load_nile(),
+        check_names=False,
+        check_freq=False,
     )
 
 

@@ -141,7 +141,7 @@ def test_the_walk_sees_relative_nested_and_typing_imports():
     seen = [
         (name, level)
         for node, level in runtime_nodes(tree, True)
-        for name in targets(node, "forecast_unc.cli")
+        for name in targets(node, "forecast_unc.demo")
     ]
     assert seen == [
         ("a", True),

@@ -1,5 +1,6 @@
 """What a regular index is, at a cost that the number of times bounds; and the times that follow."""
 
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -7,7 +8,13 @@ import pandas as pd
 import pytest
 
 from forecast_unc.series import times
-from forecast_unc.series.times import extended_index, future_index, regular_index
+from forecast_unc.series.times import (
+    MissingTimesError,
+    extended_index,
+    future_index,
+    on_grid,
+    regular_index,
+)
 
 FEW = ["2024-01-01 00:00:00", "2024-01-01 00:00:03", "2024-01-01 00:00:06"]
 UNEVEN = pd.DatetimeIndex([*FEW, "2024-01-03", "2026-07-01", "2031-01-01"])
@@ -190,3 +197,42 @@ def test_dates_that_pandas_cannot_hold_are_refused(freq):
         extended_index(index, 9999)
     steps = 900 if freq == "YE" else 9999  # pandas 2.2 has no year 12261
     assert future_index(index.as_unit("s"), steps)[-1] > pd.Timestamp.max
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        pd.date_range("2024-01-31", periods=30, freq="ME", name="month"),
+        pd.date_range("2024-03-29", periods=30, freq="D", tz="Europe/Oslo"),
+        pd.date_range("2024-01-01", periods=30, freq="B"),
+        pd.period_range("2024Q1", periods=30, freq="Q"),
+        pd.period_range("2024-01", periods=30, freq="2M"),
+        pd.RangeIndex(5, 155, 5, name="row"),
+    ],
+    ids=lambda index: f"{type(index).__name__} {getattr(index, 'freqstr', '')}",
+)
+def test_the_frequency_that_the_error_names_puts_the_missing_times_back(whole):
+    lacking = whole.delete([13, 17])
+    with pytest.raises(MissingTimesError, match="got 2 missing timestamps") as caught:
+        regular_index(lacking, "y")
+    sent = pickle.loads(pickle.dumps(caught.value))  # to another process
+    assert str(sent) == str(caught.value)
+    pd.testing.assert_index_equal(on_grid(lacking, sent.freq, "y"), whole)
+    pd.testing.assert_index_equal(on_grid(whole, sent.freq, "y"), whole)
+
+
+@pytest.mark.parametrize(
+    ("index", "freq", "message"),
+    [
+        (UNEVEN, "D", "y must have times of freq='D' alone; got 2024-01-01 00:00:03. Give another"),
+        (pd.Index([1, 2, 5]), "2", "y must have times of freq='2' alone; got 2. Give another"),
+        (pd.Index([1, 2, 5]), "D", "freq must be a frequency of pandas, .*; got 'D' for a Index. "),
+        (pd.Index([1, 2, 5]), "0", "freq must be a frequency of pandas, .*; got '0' for a Index. "),
+        (UNEVEN, "0", "freq must be a frequency of pandas, .*; got '0' for a DatetimeIndex. Leave"),
+        (UNEVEN[::-1], "D", "y must be in ascending order of time"),
+        (UNEVEN[:0], "D", "y must hold times; got none. Write one row for each time."),
+    ],
+)
+def test_a_frequency_that_is_none_of_the_times_is_refused(index, freq, message):
+    with pytest.raises(ValueError, match=message):
+        on_grid(index, freq, "y")

@@ -16,6 +16,29 @@ _STRETCHES = 16
 _HIGHEST = 2**63 - 1  # of a RangeIndex
 
 
+class MissingTimesError(ValueError):
+    """An index lacks some times of the grid that holds all others.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong, without what to do.
+    remedy : str
+        What to do, in terms of pandas.
+    freq : str
+        Frequency of the grid, as `on_grid` takes it.
+    """
+
+    def __init__(self, problem: str, remedy: str, freq: str) -> None:
+        super().__init__(problem, remedy, freq)  # which a process that is sent it calls again
+        self.problem = problem
+        self.remedy = remedy
+        self.freq = freq
+
+    def __str__(self) -> str:
+        return f"{self.problem}. {self.remedy}."
+
+
 def regular_index(index: pd.Index, name: str) -> pd.Index:
     """The index with its frequency set, or an error that names the first offending time.
 
@@ -73,6 +96,53 @@ def on_frequency(index: pd.Index, freq: Any, name: str) -> pd.Index:
     return grid.rename(index.name)
 
 
+def on_grid(index: pd.Index, freq: str, name: str) -> pd.Index:
+    """Every time of a frequency from the first of an index to its last, which may lack some.
+
+    Parameters
+    ----------
+    index : DatetimeIndex, PeriodIndex or Index of whole numbers
+        Unique times in ascending order.
+    freq : str
+        The frequency; of whole numbers their distance, of periods their own.
+    name : str
+        Name of the argument in messages.
+
+    Returns
+    -------
+    Index
+        As of `regular_index`.
+
+    Raises
+    ------
+    ValueError
+        If `freq` is none for such an index, or a time is none of its grid.
+    """
+    _check_times(index, name)
+    if not len(index):
+        raise ValueError(f"{name} must hold times; got none. Write one row for each time.")
+    try:
+        if isinstance(index, pd.DatetimeIndex):
+            grid: pd.Index = pd.date_range(index[0], index[-1], freq=freq, unit=index.unit)
+        elif isinstance(index, pd.PeriodIndex):
+            grid = pd.period_range(index[0], index[-1], freq=freq)
+        else:
+            grid = pd.RangeIndex(int(index[0]), int(index[-1]) + 1, int(freq))
+    except ValueError as error:
+        kinds = "a frequency of pandas, such as D, MS or h, or the distance of whole numbers"
+        raise ValueError(
+            f"freq must be {kinds}; got {freq!r} for a {type(index).__name__}. "
+            "Leave it out to have it found."
+        ) from error
+    off = ~index.isin(grid)
+    if off.any():
+        raise ValueError(
+            f"{name} must have times of freq={freq!r} alone; got "
+            f"{format_time(index, int(off.argmax()))}. Give another frequency."
+        )
+    return grid.rename(index.name)
+
+
 def _check_times(index: pd.Index, name: str) -> None:
     """Raise unless the index is of a kind that can be regular, unique and ascending."""
     kinds = "DatetimeIndex, PeriodIndex or evenly spaced whole numbers"
@@ -113,7 +183,8 @@ def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
         if len(grid) > len(index) and _holds(grid, index):
             first = format_time(grid, int((grid[: len(index)] != index).argmax()))
             remedy = f'{name}.asfreq("{grid.freqstr}")'
-            raise _gap(name, len(grid) - len(index), first, _REINDEX.format(remedy))
+            missing = len(grid) - len(index)
+            raise _gap(name, missing, first, _REINDEX.format(remedy), str(grid.freqstr))
     raise ValueError(
         f"{name} must have a regular index; got {len(index)} times without a frequency that "
         f'pandas can infer. Give one, for example {name}.asfreq("D").'
@@ -171,7 +242,7 @@ def _check_periods(index: pd.PeriodIndex, name: str) -> None:
         missing = int(index.asi8[-1] - index.asi8[0]) // step + 1 - len(index)
         first = str(index[int((steps != step).argmax())] + 1)
         remedy = f"{name}.reindex(pd.period_range({name}.index[0], {name}.index[-1]))"
-        raise _gap(name, missing, first, _REINDEX.format(remedy))
+        raise _gap(name, missing, first, _REINDEX.format(remedy), str(index.freqstr))
 
 
 def _as_range(index: pd.Index, name: str) -> pd.RangeIndex:
@@ -191,18 +262,16 @@ def _as_range(index: pd.Index, name: str) -> pd.RangeIndex:
     if missing:
         missed = int(index[int((steps != step).argmax())]) + step
         remedy = f"Number the rows without gaps, for example {name}.reset_index(drop=True)"
-        raise _gap(name, missing, str(missed), remedy)
+        raise _gap(name, missing, str(missed), remedy, str(step))
     return pd.RangeIndex(first, last + 1, step, name=index.name)
 
 
 _REINDEX = "Reindex with {}: missing values are then uncertain, not filled"
 
 
-def _gap(name: str, missing: int, first: str, remedy: str) -> ValueError:
-    return ValueError(
-        f"{name} must have a regular index; got {missing} missing timestamps, first {first}. "
-        f"{remedy}."
-    )
+def _gap(name: str, missing: int, first: str, remedy: str, freq: str) -> MissingTimesError:
+    problem = f"{name} must have a regular index; got {missing} missing timestamps, first {first}"
+    return MissingTimesError(problem, remedy, freq)
 
 
 def future_index(index: pd.Index, steps: int) -> pd.Index:

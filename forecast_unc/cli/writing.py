@@ -1,0 +1,178 @@
+"""What the command line writes: tables, pictures, messages."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from forecast_unc.cli.tables import STANDARD, is_parquet
+from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.grouping import group_weights
+from forecast_unc.evaluation.backtest import Backtest
+from forecast_unc.evaluation.folds import percent
+
+_WHOLE = "all"  # of --sum, all steps
+
+
+def say(message: str) -> None:
+    """Print one line on standard error, with the name of the program.
+
+    Parameters
+    ----------
+    message : str
+        What to say; its line breaks become spaces.
+    """
+    print("forecast-unc:", " ".join(message.split()), file=sys.stderr)
+
+
+def forecast_table(
+    forecast: Forecast, coverage: Sequence[float], above: Sequence[float]
+) -> pd.DataFrame:
+    """Mean, std, intervals and probabilities of each step.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        Of steps or of their sums.
+    coverage : sequence of float
+        Of the intervals.
+    above : sequence of float
+        Values whose probability to be exceeded is asked for.
+
+    Returns
+    -------
+    DataFrame
+    """
+    columns = {"mean": forecast.mean, "std": forecast.std}
+    for level in coverage:
+        band = forecast.interval(level)
+        columns[f"lower_{percent(level)}"] = band["lower"]
+        columns[f"upper_{percent(level)}"] = band["upper"]
+    for value in above:
+        columns[f"above_{value:g}"] = forecast.prob(lower=value)
+    return pd.DataFrame(columns)
+
+
+def counted(index: pd.Index[Any], freq: str) -> pd.Series[int]:
+    """How many steps are in each sum, or an error where there are no such sums.
+
+    Parameters
+    ----------
+    index : Index of length h
+        Times of the steps.
+    freq : str
+        Frequency of the sums; "all" is one of all.
+
+    Returns
+    -------
+    Series
+    """
+    try:
+        labels, weights = group_weights(index, "sum", None if freq == _WHOLE else freq)
+    except ValueError as error:
+        raise ValueError(
+            f"--sum must be a frequency of pandas that suits the times, or all; got {freq!r}. YS, "
+            "MS and W are some, of quarters and other periods Y."
+        ) from error
+    return pd.Series(weights.sum(axis=1).astype(int), labels)
+
+
+def summed(forecast: Forecast, freq: str) -> Forecast:
+    """Sums of the steps by a frequency, or of all.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        Of steps.
+    freq : str
+        As of `counted`.
+
+    Returns
+    -------
+    Forecast
+    """
+    return forecast.aggregate("sum", freq=None if freq == _WHOLE else freq)
+
+
+def write_table(table: pd.DataFrame, output: Path) -> None:
+    """Write a table with all digits: CSV to a file or standard output, or Parquet.
+
+    Parameters
+    ----------
+    table : DataFrame
+        An index without a name is left out.
+    output : Path
+        The file; ``-`` for standard output.
+    """
+    index = table.index.name is not None
+    if is_parquet(output):
+        if isinstance(table.index, pd.PeriodIndex):  # Parquet has none
+            table = table.set_axis(table.index.to_timestamp())
+        table.to_parquet(output, engine="pyarrow", index=index)
+    else:
+        table.to_csv(sys.stdout if output == STANDARD else output, index=index)
+
+
+def print_table(table: pd.DataFrame) -> None:
+    """Print a table of forecasts as CSV with the digits that tell intervals apart.
+
+    Six digits, and more where the level is large beside the std: three of the least std.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `forecast_table`.
+    """
+    std = float(table["std"].min())
+    largest = float(np.abs(table.to_numpy()).max())
+    digits = max(6, 3 + int(np.ceil(np.log10(largest / std))))
+    print(table.to_csv(float_format=f"%.{digits}g"), end="")
+
+
+def draw_forecast(
+    forecast: Forecast,
+    history: pd.Series[float],
+    coverage: Sequence[float],
+    path: Path,
+) -> None:
+    """Write a picture of a forecast.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        Of steps.
+    history : Series
+        What came before, of which four times as much is drawn.
+    coverage : sequence of float
+        Of the bands.
+    path : Path
+        The file.
+    """
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(9, 4.5), layout="constrained")
+    forecast.plot(history=history.iloc[-4 * len(forecast) :], coverage=coverage, ax=ax)
+    figure.savefig(path)
+
+
+def draw_backtest(result: Backtest, path: Path) -> None:
+    """Write a picture of a backtest: CRPS by step, and calibration.
+
+    Parameters
+    ----------
+    result : Backtest
+        The backtest.
+    path : Path
+        The file.
+    """
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
+    result.plot_errors(ax=left)
+    result.plot_calibration(ax=right)
+    figure.savefig(path)

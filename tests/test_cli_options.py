@@ -1,0 +1,373 @@
+"""What the options of the command line do, against the calls of Python that they stand for."""
+
+import io
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import forecast_unc.cli.commands
+from forecast_unc import (
+    Combination,
+    Forecaster,
+    GPRegressor,
+    ReducedRankGPRegressor,
+    RVMRegressor,
+    backtest_panel,
+    baselines,
+    forecast_panel,
+)
+from forecast_unc.cli import main
+from forecast_unc.cli.models import make_forecaster
+from forecast_unc.cli.parser import make_parser
+
+DAYS = pd.date_range("2024-01-01", periods=70, freq="D")
+N = 60
+HOLIDAYS = pd.DatetimeIndex(["2024-02-12", "2024-03-02"])
+
+
+@pytest.fixture
+def sales(rng) -> pd.DataFrame:
+    """Sales and prices of 70 days."""
+    price = 10 + rng.standard_normal(70)
+    season = 5 * np.sin(2 * np.pi * np.arange(70) / 7)
+    y = 50 + season - 2 * price + rng.standard_normal(70)
+    return pd.DataFrame({"ds": DAYS, "y": y, "price": price})
+
+
+@pytest.fixture
+def folder(sales, tmp_path, monkeypatch):
+    """A folder with the files of the tests, which the commands run in."""
+    monkeypatch.chdir(tmp_path)
+    sales[:N].to_csv("sales.csv", index=False)
+    sales[["ds", "price"]].to_csv("prices.csv", index=False)
+    shops = [
+        sales.assign(shop=name, y=factor * sales["y"]) for name, factor in (("a", 1), ("b", 3))
+    ]
+    pd.concat([shop[:N] for shop in shops]).to_csv("shops.csv", index=False)
+    shops[0].replace({"shop": {"a": None}}).to_csv("noid.csv", index=False)
+    pd.concat(shops)[["shop", "ds", "price"]].to_csv("shop_prices.csv", index=False)
+    (tmp_path / "holidays.txt").write_text("\n".join(map(str, HOLIDAYS.date)))
+    return tmp_path
+
+
+def printed(capsys, *arguments: str, code: int = 0, index: int | None = 0) -> pd.DataFrame:
+    """The table that a command prints."""
+    assert main([*arguments]) == code
+    return pd.read_csv(io.StringIO(capsys.readouterr().out), index_col=index)
+
+
+def error_of(capsys, *arguments: str) -> str:
+    """The one line on standard error of a command that is wrong."""
+    assert main([*arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    return err.removeprefix("forecast-unc: ").rstrip("\n")
+
+
+def series(frame: pd.DataFrame) -> pd.Series:
+    return frame.set_index("ds")["y"].asfreq("D")
+
+
+def parsed(*options: str) -> Forecaster:
+    return make_forecaster(
+        make_parser().parse_args(["forecast", "d.csv", "--steps", "1", *options])
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], {}),
+        (["--model", "auto"], {}),
+        (["--model", "gp"], {"regressor": GPRegressor()}),
+        (["--model", "rvm"], {"regressor": RVMRegressor()}),
+        (["--model", "reduced-rank"], {"regressor": ReducedRankGPRegressor()}),
+        (["--max-train", "500"], {"max_train": 500}),
+        (["--lags", "3", "--differences", "1", "12"], {"lags": 3, "differences": [1, 12]}),
+        (["--transform", "none", "--lower=-inf"], {"transform": None, "lower": -np.inf}),
+        (["--transform", "log", "--period", "7"], {"transform": "log", "seasonal_period": [7]}),
+        (["--calendar", "none"], {"calendar": ()}),
+        (["--calendar", "fourier", "month"], {"calendar": ("fourier", "month")}),
+        (["--outliers", "keep"], {"outliers": "keep"}),
+        (["--seed", "7"], {"random_state": 7}),
+    ],
+)
+def test_options_are_arguments_of_the_forecaster(options, expected):
+    assert repr(parsed(*options)) == repr(Forecaster(**{"random_state": 0, **expected}))
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [([], ["fourier"]), (["--lags", "2"], []), (["--calendar", "month"], ["month"])],
+)
+def test_holidays_stand_beside_the_calendar(folder, options, named):
+    *names, days = parsed("--holidays", "holidays.txt", *options).calendar
+    assert names == named
+    assert days.equals(HOLIDAYS)
+
+
+def test_regressors_of_the_future_are_picked_by_time(folder, sales, capsys):
+    options = ["--lags", "2", "--exog", "price", "--exog-future", "prices.csv", "--output", "-"]
+    table = printed(capsys, "forecast", "sales.csv", "--steps", "5", *options)
+    exog = sales.set_index("ds")[["price"]].asfreq("D")
+    ahead = (
+        Forecaster(lags=2, random_state=0)
+        .fit(series(sales[:N]), exog[:N])
+        .forecast(5, exog[N : N + 5])
+    )
+    np.testing.assert_allclose(table["mean"], ahead.mean, rtol=1e-9)
+    np.testing.assert_allclose(table["std"], ahead.std, rtol=1e-9)
+    err = error_of(capsys, "forecast", "sales.csv", "--steps", "11", *options)
+    assert err == (
+        "--exog-future must have one row for each of the 11 steps after 2024-02-29; got none at "
+        "2024-03-11. Write the times as in data."
+    )
+    pd.concat([sales, sales[-1:]]).to_csv("prices.csv", index=False)
+    err = error_of(capsys, "forecast", "sales.csv", "--steps", "2", *options)
+    assert "after 2024-02-29; got several at 2024-03-10. Write" in err
+
+
+@pytest.mark.parametrize("how", ["W", "all"])
+def test_sums_and_probabilities_are_those_of_the_joint_forecast(folder, sales, capsys, how):
+    options = ["--lags", "2", "--sum", how, "--prob-above", "400", "210", "--output", "-"]
+    table = printed(capsys, "forecast", "sales.csv", "--steps", "14", *options)
+    ahead = Forecaster(lags=2, random_state=0).fit(series(sales[:N])).forecast(14)
+    sums = ahead.aggregate("sum", freq=None if how == "all" else how)
+    assert table.columns[0] == "steps"
+    assert table["steps"].tolist() == ([14] if how == "all" else [3, 7, 4])
+    np.testing.assert_allclose(table["mean"], sums.mean, rtol=1e-9)
+    np.testing.assert_allclose(table["lower_95"], sums.interval(0.95)["lower"], rtol=1e-9)
+    paths = sums.sample(20_000, random_state=0).to_numpy()
+    for level in (400, 210):  # four standard errors of the paths
+        np.testing.assert_allclose(
+            table[f"above_{level}"], (paths > level).mean(axis=1), atol=0.015
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--sum", "no"], "--sum must be a frequency of pandas that suits the times, or all; got"),
+        (["--exog", "price", "--exog-future", "sales.csv"], "--exog-future must have one row for"),
+    ],
+)
+def test_what_is_asked_is_checked_before_the_work(folder, capsys, monkeypatch, options, message):
+    monkeypatch.setattr(Forecaster, "fit", lambda *_: pytest.fail("fitted"))
+    command = ["forecast", "sales.csv", "--steps", "2", "--lags", "2"]
+    assert error_of(capsys, *command, *options).startswith(message)
+
+
+@pytest.mark.parametrize("output", ["f.parquet", "f.csv", "-", None])
+def test_panels_are_forecast_as_by_forecast_panel(folder, capsys, output):
+    exog = ["--exog", "price", "--exog-future", "shop_prices.csv"]
+    options = ["--id", "shop", "--lags", "2", "--coverage", "0.8", "0.975", *exog]
+    written = [] if output is None else ["--output", output]
+    assert main(["forecast", "shops.csv", "--steps", "3", *options, *written]) == 0
+    out = capsys.readouterr().out
+    if output == "f.parquet":
+        table = pd.read_parquet(output)
+    else:
+        table = pd.read_csv(output if output == "f.csv" else io.StringIO(out), parse_dates=["ds"])
+    frame = pd.read_csv("shops.csv", parse_dates=["ds"])
+    future = pd.read_csv("shop_prices.csv", parse_dates=["ds"])
+    expected = forecast_panel(
+        frame,
+        Forecaster(lags=2, random_state=0),
+        3,
+        id_col="shop",
+        levels=(80, 97.5),
+        exog=future[future["ds"].between(DAYS[N], DAYS[N + 2])],
+    )
+    assert list(table.columns) == list(expected.columns)
+    assert table["shop"].tolist() == ["a"] * 3 + ["b"] * 3
+    assert table["ds"].tolist() == expected["ds"].tolist()
+    figures = [name for name in expected if name.startswith("forecast_unc")]
+    np.testing.assert_allclose(table[figures], expected[figures], rtol=1e-9)
+    assert table["error"].isna().all()
+
+
+def test_series_that_fail_are_rows_and_an_exit_code(folder, capsys):
+    frame = pd.read_csv("shops.csv")
+    frame.drop(index=N + 5).to_csv("gaps.csv", index=False)
+    command = ["forecast", "gaps.csv", "--id", "shop", "--steps", "2", "--lags", "2"]
+    assert main(command) == 1
+    out, err = capsys.readouterr()
+    table = pd.read_csv(io.StringIO(out))
+    assert table["shop"].tolist() == ["a", "a", "b"]
+    assert table["error"].notna().tolist() == [False, False, True]
+    assert err.startswith(
+        "forecast-unc: 1 of 2 series could not be forecast; the first: b: Missing"
+    )
+    assert err.endswith(" Pass --freq to take rows that are missing for missing values.\n")
+    assert printed(capsys, *command, "--freq", "D")["error"].isna().all()
+    backtest = ["backtest", "gaps.csv", "--id", "shop", "--steps", "1", "--origins", "2"]
+    assert main([*backtest, "--lags", "2"]) == 1
+    assert "1 of 2 series could not be backtested; the first: b: " in capsys.readouterr().err
+
+
+def test_panels_are_backtested_as_by_backtest_panel(folder, capsys):
+    options = ["--lags", "2", "--id", "shop", "--origins", "3", "--compare", "seasonal_naive"]
+    table = printed(capsys, "backtest", "shops.csv", "--steps", "2", *options, "--output", "-")
+    frame = pd.read_csv("shops.csv", parse_dates=["ds"])
+    expected = backtest_panel(
+        frame[["shop", "ds", "y"]],
+        Forecaster(lags=2, random_state=0),
+        2,
+        id_col="shop",
+        n_origins=3,
+        compare={"seasonal_naive": baselines.SeasonalNaive()},
+        coverage=(0.8, 0.95),
+    )
+    assert table.reset_index()["shop"].tolist() == expected.frame["shop"].tolist()
+    np.testing.assert_allclose(table["crps"], expected.frame["crps"], rtol=1e-9)
+
+
+def test_regressors_enter_a_backtest(folder, capsys):
+    command = ["backtest", "sales.csv", "--steps", "1", "--origins", "8", "--refit", "8"]
+    command += ["--lags", "7", "--compare", "--output", "-"]
+    crps = [
+        printed(capsys, *command, *options, index=None)["crps"].mean()
+        for options in ([], ["--exog", "price"])
+    ]
+    assert crps[1] < 0.7 * crps[0]  # the price is half of what varies
+
+
+def test_a_saved_model_forecasts_without_learning(folder, sales, capsys, monkeypatch):
+    sales[: N + 5].to_csv("newer.csv", index=False)
+    command = ["forecast", "--steps", "3", "--output", "-"]
+    first = printed(capsys, *command, "sales.csv", "--lags", "2", "--save", "model.npz")
+    model = Forecaster(lags=2, random_state=0).fit(series(sales[:N]))
+    monkeypatch.setattr(Forecaster, "fit", lambda *_: pytest.fail("fitted"))
+    pd.testing.assert_frame_equal(
+        printed(capsys, *command, "--load", "model.npz", "--plot", "p.png"), first
+    )
+    assert (folder / "p.png").read_bytes()[1:4] == b"PNG"
+    later = printed(capsys, *command, "newer.csv", "--load", "model.npz")
+    expected = model.apply(series(sales[: N + 5])).forecast(3)
+    np.testing.assert_allclose(later["mean"], expected.mean, rtol=1e-9)
+    assert later.index[0] == "2024-03-06"
+
+
+def test_a_saved_combination_is_applied_to_data(folder, sales, capsys):
+    both = Combination([Forecaster(lags=1), Forecaster(lags=2)]).fit(series(sales[:N]))
+    both.save("both.npz")
+    command = ["forecast", "--steps", "3", "--load", "both.npz"]
+    table = printed(capsys, *command, "sales.csv", "--output", "-")
+    np.testing.assert_allclose(table["mean"], both.forecast(3).mean, rtol=1e-9)
+    err = error_of(capsys, *command)
+    assert err.startswith("data must be given for a Combination; got both.npz alone. Name the")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--steps", "2"], "data must be given without --load; got none. Name the file first"),
+        (["sales.csv", "--exog", "price"], "--exog-future must be given with --exog; got none."),
+        (["sales.csv", "--exog-future", "prices.csv"], "--exog must be given with --exog-future; "),
+        (["-", "--exog", "a", "--exog-future", "-"], "--exog-future must be a file if data is sta"),
+        (
+            ["shops.csv", "--id", "shop", "--plot", "p.png"],
+            "--plot must be left out with --id; got",
+        ),
+        (
+            ["shops.csv", "--id", "shop", "--sum", "W"],
+            "--sum must be left out with --id; got W. It",
+        ),
+        (["shops.csv", "--id", "shop", "--prob-above", "1", "2"], "--prob-above must be left out "),
+        (["shops.csv", "--id", "shop", "--save", "m"], "--save must be left out with --id; got m."),
+        (["shops.csv", "--id", "no"], "--id must name a column of shops.csv; got 'no'. The file "),
+        (["--load", "m", "--lags", "1", "2"], "--lags must be left out with --load; got 1 2. The "),
+        (
+            ["--load", "m", "--model", "gp"],
+            "--model must be left out with --load; got gp. The file",
+        ),
+        (["--load", "holidays.txt"], "path must name a file written by Forecaster.save"),
+        (["sales.csv", "--save", "-"], "--save must be a file; got -. Name one."),
+        (["sales.csv", "--save", "sales.csv"], "--save must be another file than data; got sales"),
+        (["--load", "m", "--save", "m"], "--save must be another file than --load; got m. Name"),
+        (["sales.csv", "--prob-above", "nan"], "--prob-above must be numbers; got nan. Leave it"),
+        (
+            ["sales.csv", "--calendar", "none", "month"],
+            "--calendar must be none or parts of the ca",
+        ),
+        (
+            ["sales.csv", "--max-train", "1"],
+            "--max-train must be a whole number, at least 3; got 1",
+        ),
+        (["sales.csv", "--period", "1"], "--period must be 2 or more, or several such; got [1]."),
+        (
+            ["noid.csv", "--id", "shop"],
+            "--id must name the series of each row; got none in column ",
+        ),
+        (["sales.csv", "--target", "ds"], "--time, --target, --id and --exog must name different "),
+        (["sales.csv", "--coverage", "80"], "--coverage must lie strictly between 0 and 1; got 80"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(folder, capsys, arguments, message):
+    assert message in error_of(capsys, "forecast", *arguments, "--steps", "2")
+
+
+def test_parquet_that_cannot_be_written_is_refused_before_the_work(folder, capsys, monkeypatch):
+    monkeypatch.setattr(Forecaster, "fit", lambda *_: pytest.fail("fitted"))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    arguments = ["sales.csv", "--steps", "2", "--output", "f.parquet"]
+    assert error_of(capsys, "forecast", *arguments).startswith(
+        "--output must be CSV where pyarrow is missing; got f.parquet, which is Parquet. Install"
+    )
+
+
+def test_periods_are_written_to_parquet_as_their_first_days(folder, capsys):
+    rows = [f"{2000 + i // 4},{1 + i % 4},{i % 5}" for i in range(40)]
+    (folder / "q.csv").write_text("year,quarter,y\n" + "\n".join(rows) + "\n")
+    options = ["--time", "year,quarter", "--steps", "2", "--lags", "2", "--output", "f.parquet"]
+    assert main(["forecast", "q.csv", *options]) == 0
+    written = pd.read_parquet("f.parquet")
+    assert written.index.tolist() == [pd.Timestamp("2010-01-01"), pd.Timestamp("2010-04-01")]
+    assert written.index.name == "ds"
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_progress_is_shown_to_those_who_look(folder, capsys, monkeypatch, watched):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: watched, raising=False)
+    assert main(["forecast", "sales.csv", "--steps", "2", "--lags", "2"]) == 0
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 3
+    line = "forecast-unc: forecasting 2 steps after 60 values ...\n"
+    assert err == (line if watched else "")
+
+
+def test_warnings_and_interrupts_are_one_line(folder, capsys, monkeypatch):
+    def run(_):
+        import warnings
+
+        warnings.simplefilter("always")
+        warnings.warn("not\nconverged", stacklevel=1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(forecast_unc.cli.commands, "check_forecast", run)
+    assert main(["forecast", "sales.csv", "--steps", "2"]) == 130
+    assert capsys.readouterr().err == "forecast-unc: not converged\nforecast-unc: interrupted\n"
+
+
+def test_a_shell_pipes_both_ways(folder):
+    program = "import sys; from forecast_unc.cli import main; sys.exit(main())"
+    command = [sys.executable, "-W", "error", "-c", program, "forecast", "-", "--steps", "40"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with (folder / "sales.csv").open() as data:
+        run = subprocess.Popen(
+            [*command, "--lags", "2", "--output", "-"],
+            stdin=data,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+        )
+        assert run.stdout is not None
+        run.stdout.close()  # nobody reads
+        err = run.communicate()[1]
+    assert err == b""
+    assert run.returncode == 141

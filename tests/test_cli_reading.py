@@ -1,0 +1,331 @@
+"""What the command line reads: files, columns that make a time, missing values and rows."""
+
+import io
+import os
+import sys
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from forecast_unc.cli import main
+from forecast_unc.cli.reading import Layout, read_holidays, read_panel, read_series
+from forecast_unc.cli.tables import Form, read_table
+from forecast_unc.cli.times import read_times
+
+NOAA = Path(__file__).parent / "reference" / "co2_mm_mlo.csv"
+OF_NOAA = ["--comment", "#", "--time", "year,month", "--target", "average", "--missing", "-99.99"]
+DAYS = pd.date_range("2024-01-01", periods=6, freq="D")
+FRAME = pd.DataFrame({"ds": DAYS, "y": [1.5, 2.0, 4.0, 3.5, 5.0, 4.5]})
+
+
+def error_of(capsys, arguments: list[str]) -> str:
+    """The one line on standard error of a command that is wrong."""
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("forecast-unc: ")
+    return err.removeprefix("forecast-unc: ").rstrip("\n")
+
+
+def piped(monkeypatch, content: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+def test_a_file_of_noaa_is_read_as_it_comes(capsys):
+    layout = Layout("year,month", "average", form=Form(comment="#", missing=("-99.99",)))
+    y, exog = read_series(NOAA, layout)
+    assert exog is None
+    lines = [line for line in NOAA.read_text().splitlines() if not line.startswith("#")]
+    rows = [line.split(",") for line in lines[1:]]
+    assert [f"{t.year},{t.month}" for t in y.index] == [",".join(row[:2]) for row in rows]
+    expected = [np.nan if row[3] == "-99.99" else float(row[3]) for row in rows]
+    np.testing.assert_array_equal(y, expected)
+    assert np.isnan(expected).sum() == 3
+    assert y.index.freqstr == "MS"
+    assert main(["forecast", str(NOAA), *OF_NOAA, "--steps", "2", "--lags", "1", "12"]) == 0
+    printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert printed["ds"].tolist() == ["2002-01-01", "2002-02-01"]
+    assert printed["mean"].between(368, 376).all()
+
+
+@pytest.mark.parametrize(
+    ("left_out", "message"),
+    [
+        (0, "Skip its comments with --comment '#'."),
+        (2, "--time must name a column of {path}; got 'ds'. The file has 'year', 'month', "),
+        (4, "--target must name a column of {path}; got 'y'. The file has 'year', 'month', "),
+    ],
+)
+def test_what_a_file_of_noaa_needs_is_said(capsys, left_out, message):
+    options = OF_NOAA[:left_out] + OF_NOAA[left_out + 2 :]
+    err = error_of(capsys, ["forecast", str(NOAA), *options, "--steps", "2"])
+    assert message.format(path=NOAA) in err
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("y.csv", {}),
+        ("y.csv.gz", {}),
+        ("y.parquet", {}),
+        ("named_index.parquet", {}),
+        ("y.tsv", {"sep": "\\t"}),
+        ("y.txt", {"sep": "\\s+"}),
+        ("y.csv", {"sep": ";", "decimal": ","}),
+    ],
+)
+def test_each_kind_of_file_holds_the_same_series(tmp_path, name, options):
+    path = tmp_path / name
+    written = {"sep": {"\\t": "\t", "\\s+": "  "}.get(options.get("sep"), options.get("sep", ","))}
+    if name.startswith("named"):
+        FRAME.set_index("ds").to_parquet(path)
+    elif name.endswith("parquet"):
+        FRAME.to_parquet(path)
+    elif written["sep"] == "  ":
+        path.write_text("\n".join(f"{t.date()}   {y}" for t, y in FRAME.to_numpy()))
+        path.write_text("ds  y\n" + path.read_text())
+    else:
+        FRAME.to_csv(path, index=False, decimal=options.get("decimal", "."), **written)
+    y, _ = read_series(path, Layout(form=Form(**options)))
+    assert y.index.freqstr == "D"
+    pd.testing.assert_series_equal(
+        y, FRAME.set_index("ds")["y"], check_freq=False, check_index_type=False
+    )
+
+
+def test_standard_input_is_csv_or_parquet(monkeypatch):
+    parquet = io.BytesIO()
+    FRAME.to_parquet(parquet)
+    for content in (FRAME.to_csv(index=False).encode(), parquet.getvalue()):
+        piped(monkeypatch, content)
+        y, _ = read_series(Path("-"), Layout())
+        assert y.tolist() == FRAME["y"].tolist()
+        assert y.index[0] == DAYS[0]
+
+
+def test_parquet_keeps_the_zone_of_its_times(tmp_path):
+    days = pd.date_range("2024-03-29", periods=5, freq="D", tz="Europe/Oslo")  # summer begins
+    FRAME[:5].assign(ds=days).to_parquet(tmp_path / "d.parquet")
+    y, _ = read_series(tmp_path / "d.parquet", Layout())
+    assert y.index.tolist() == days.tolist()
+    assert str(y.index.tz) == "Europe/Oslo"
+    assert y.index.freqstr == "D"
+
+
+def test_a_pipe_with_a_name_is_read_once(tmp_path):
+    """As of ``<(zcat data.csv.gz)``."""
+    os.mkfifo(tmp_path / "pipe")
+    writer = Thread(target=FRAME.to_csv, args=(tmp_path / "pipe",), kwargs={"index": False})
+    writer.start()
+    y, _ = read_series(tmp_path / "pipe", Layout())
+    writer.join()
+    assert y.tolist() == FRAME["y"].tolist()
+
+
+def test_an_error_of_standard_input_names_its_line(monkeypatch, capsys):
+    piped(monkeypatch, b"ds,y\n# from here\n\n2024-01-01,1\n2024-01-02,x # odd\n")
+    err = error_of(capsys, ["forecast", "-", "--comment", "#", "--steps", "2"])
+    assert err == (
+        "--target must hold numbers; got 'x ' in column 'y' on line 5. Correct the value, or pass "
+        "--missing x if it stands for none."
+    )
+    piped(monkeypatch, b"")
+    err = error_of(capsys, ["forecast", "-", "--steps", "2"])
+    assert "got standard input: No columns to parse from file. Look at what should" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "time", "expected"),
+    [
+        ("Jahr,Monat,y\n2023,12,1\n2024,1,2\n", "Jahr,Monat", ["2023-12-01", "2024-01-01"]),
+        ("a,b,c,y\n2024,2,28,1\n2024,2,29,2\n", "a,b,c", ["2024-02-28", "2024-02-29"]),
+        (
+            "a,b,c,h,y\n2024,12,31,23,2\n2025,1,1,0,3\n",
+            "a,b,c,h",
+            ["2024-12-31 23:00", "2025-01-01 00:00"],
+        ),
+        (
+            "date,time,y\n2024-01-31,23:30,1\n2024-02-01,00:00,2\n",
+            "date, time",
+            ["2024-01-31 23:30", "2024-02-01 00:00"],
+        ),
+    ],
+)
+def test_several_columns_make_the_time(tmp_path, text, time, expected):
+    (tmp_path / "d.csv").write_text(text)
+    times = read_times(read_table("data", tmp_path / "d.csv", Form()), time)
+    assert times.tolist() == list(map(pd.Timestamp, expected))
+    assert times.name == "ds"
+
+
+def test_a_year_and_a_quarter_are_periods(tmp_path):
+    (tmp_path / "d.csv").write_text("year,Quarter,y\n2023,4,1\n2024,1,2\n2024,2,2\n")
+    y, _ = read_series(tmp_path / "d.csv", Layout("year,Quarter"))
+    assert y.index.equals(pd.PeriodIndex(["2023Q4", "2024Q1", "2024Q2"], freq="Q"))
+
+
+@pytest.mark.parametrize(
+    ("text", "time", "message"),
+    [
+        (
+            "year,month,y\n2024,12,1\n2024,13,1\n",
+            "year,month",
+            "--time must hold year, month, in this order; got 2024, 13 in columns 'year', 'month' "
+            "on line 3. Name the columns in the order of these.",
+        ),
+        ("month,year,y\n1,2024,1\n", "month,year", "--time must hold year, month, in this order; "),
+        ("year,month,y\n58,1,1\n", "year,month", "got 58, 1 in columns 'year', 'month' on line 2"),
+        ("year,month,y\n2024,,1\n", "year,month", "got 2024, nan in columns 'year', 'month' on"),
+        ("year,q,y\n2024,5,1\n", "year,q", "--time must hold years and quarters; got 2024, 5 in "),
+        (
+            "year,month,y\n2024,1,1\n",
+            "year,day",
+            "--time must name a column of {path}; got 'day'. ",
+        ),
+        ("year,month,y\n2024,1,1\n", "year,", "--time must name a column of {path}; got ''. "),
+        (
+            "a,b,y\nJan,2024,1\nFeb,2024,2\n",
+            "a,b",
+            "--time must hold dates or whole numbers; got 'Jan 2024' in",
+        ),
+        (
+            "a,b,c,d,e,f,g,y\n2024,1,1,1,1,1,1,1\n",
+            "a,b,c,d,e,f,g",
+            "--time must name at most 6 columns, year, month, day, hour, minute, second; got 7. ",
+        ),
+    ],
+)
+def test_columns_that_make_no_time_are_named(tmp_path, capsys, text, time, message):
+    path = tmp_path / "d.csv"
+    path.write_text(text)
+    err = error_of(capsys, ["forecast", str(path), "--time", time, "--steps", "1"])
+    assert message.format(path=path) in err
+
+
+@pytest.mark.parametrize(
+    ("values", "missing"),
+    [
+        (["1.0", "-99.99", "3", "-9.990"], ("-99.99", "-9.99")),
+        (["1.0", "n.d.", "3", ""], ("n.d.",)),
+        (["1.0", "-99.99", "3", "M"], ("M", "-99.99")),
+    ],
+)
+def test_what_stands_for_a_missing_value(tmp_path, values, missing):
+    path = tmp_path / "d.csv"
+    rows = [f"2024-01-0{i},{value}" for i, value in enumerate(values, 1)]
+    path.write_text("ds,y\n" + "\n".join(rows) + "\n")
+    y, _ = read_series(path, Layout(form=Form(missing=missing)))
+    np.testing.assert_array_equal(y, [1.0, np.nan, 3.0, np.nan])
+
+
+@pytest.mark.parametrize("freq", ["D", "1D"])
+def test_rows_that_are_missing_become_missing_values(tmp_path, capsys, freq):
+    path = tmp_path / "d.csv"
+    FRAME.assign(x=range(6)).drop(2).to_csv(path, index=False)
+    y, exog = read_series(path, Layout(freq=freq, exog=("x",)))
+    np.testing.assert_array_equal(y, [1.5, 2.0, np.nan, 3.5, 5.0, 4.5])
+    np.testing.assert_array_equal(exog["x"], [0, 1, np.nan, 3, 4, 5])
+    assert y.index.freqstr == "D"
+    err = error_of(capsys, ["forecast", str(path), "--steps", "1"])
+    assert err.endswith("first 2024-01-03. Pass --freq D: rows that are missing are then missing "
+                        "values, which are uncertain, not filled.")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("freq", "message"),
+    [
+        ("W", "column 'ds' must have times of freq='W' alone; got 2024-01-01. Give another freq"),
+        ("2D", "column 'ds' must have times of freq='2D' alone; got 2024-01-02. "),
+        (
+            "no",
+            "--freq must be a frequency of pandas, such as D, MS or h, or the distance of whole ",
+        ),
+        (
+            "1",
+            "--freq must be a frequency of pandas, such as D, MS or h, or the distance of whole ",
+        ),
+    ],
+)
+def test_a_frequency_that_does_not_suit_is_refused(tmp_path, capsys, freq, message):
+    path = tmp_path / "d.csv"
+    FRAME.to_csv(path, index=False)
+    assert message in error_of(capsys, ["forecast", str(path), "--freq", freq, "--steps", "1"])
+
+
+def test_rows_of_panels_are_added_by_series(tmp_path):
+    path = tmp_path / "d.csv"
+    pd.concat([FRAME.assign(unit="a").drop(2), FRAME.assign(unit="b").iloc[2:]]).to_csv(path)
+    panel = read_panel(path, Layout(id="unit", freq="D"))
+    assert panel.columns.tolist() == ["unit", "ds", "y"]
+    assert panel["unit"].tolist() == ["a"] * 6 + ["b"] * 4
+    assert panel["ds"].tolist() == [*DAYS, *DAYS[2:]]
+    np.testing.assert_array_equal(panel["y"], [1.5, 2, np.nan, 3.5, 5, 4.5, 4, 3.5, 5, 4.5])
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--sep", ";;"), ("--decimal", ""), ("--comment", "//")]
+)
+def test_options_of_csv_are_single_characters(tmp_path, capsys, option, value):
+    arguments = ["forecast", str(tmp_path / "d.csv"), option, value, "--steps", "1"]
+    assert error_of(capsys, arguments).startswith(f"{option} must be one character")
+
+
+@pytest.mark.parametrize(
+    ("sep", "remedy"),
+    [(";", "If semicolons separate the columns, pass --sep ';', and --decimal , for 1,5."),
+     ("\t", "If tabs separate the columns, pass --sep '\\t'.")],
+)  # fmt: skip
+def test_another_separator_is_suggested(tmp_path, capsys, sep, remedy):
+    path = tmp_path / "d.csv"
+    FRAME.to_csv(path, index=False, sep=sep)
+    assert error_of(capsys, ["forecast", str(path), "--steps", "1"]).endswith(remedy)
+
+
+def test_a_comment_taken_for_the_header_is_told(tmp_path, capsys):
+    path = tmp_path / "d.csv"
+    path.write_text("# of the year, by month\n" + FRAME.to_csv(index=False))
+    err = error_of(capsys, ["forecast", str(path), "--steps", "1"])
+    assert err == (
+        f"--time must name a column of {path}; got 'ds'. The file has '# of the year', 'by month'. "
+        "Skip its comments with --comment '#'."
+    )
+
+
+def test_damaged_parquet_is_one_line(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "d.parquet"
+    FRAME.to_parquet(path)
+    for name in ("d.parquet", "named.csv"):  # known by how it begins
+        (tmp_path / name).write_bytes(path.read_bytes()[:200])
+        err = error_of(capsys, ["forecast", str(tmp_path / name), "--steps", "1"])
+        assert err.startswith(f"data must be a Parquet file; got {tmp_path / name}: ")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    err = error_of(capsys, ["forecast", str(path), "--steps", "1"])
+    assert err == (
+        f"data must be CSV where pyarrow is missing; got {path}, which is Parquet. Install "
+        "forecast_unc[dataframes]."
+    )
+
+
+def test_holidays_are_dates_by_line(tmp_path):
+    path = tmp_path / "holidays.txt"
+    path.write_text("# of Norway\n2024-05-17\n\n 2024-12-25 \n")
+    assert read_holidays(path).tolist() == [pd.Timestamp("2024-05-17"), pd.Timestamp("2024-12-25")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("2024-05-17\n17.5.2024\n", "--holidays must hold one date a line; got '17.5.2024' on li"),
+        ("# none\n", "--holidays must hold dates; got none in {path}. Write one a line."),
+    ],
+)
+def test_what_is_no_holiday_is_named(tmp_path, capsys, text, message):
+    (tmp_path / "d.csv").write_text(FRAME.to_csv(index=False))
+    path = tmp_path / "holidays.txt"
+    path.write_text(text)
+    arguments = ["forecast", str(tmp_path / "d.csv"), "--holidays", str(path), "--steps", "1"]
+    assert message.format(path=path) in error_of(capsys, arguments)

@@ -1,0 +1,75 @@
+r"""Distributions with a bound that have given moments.
+
+With u the shape before the bound L, and z_0 where y leaves it,
+
+.. math:: y = \max(L, k\, u(z) + b) = L + k \max(u(z) - u(z_0), 0)
+
+Of all z_0 one gives the ratio of the variance to the square of the mean above L, and k the mean. Of
+a normal shape, k u + b ~ N(m, s^2), these are the solution of
+
+.. math::
+
+    \mathrm E[y] = L + (m - L) \Phi(a) + s \varphi(a), \quad
+    \mathrm E[(y - L)^2] = ((m - L)^2 + s^2) \Phi(a) + (m - L) s \varphi(a), \quad
+    a = (m - L) / s
+"""
+
+import numpy as np
+
+from forecast_unc._typing import Array
+from forecast_unc.distributions.component import REACH
+from forecast_unc.distributions.marginals import Flags, Marginals, bisect
+
+
+def with_moments(marginals: Marginals, mean: Array, var: Array) -> Marginals:
+    """Distributions moved and stretched before the bound so that mean and variance are these.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        Distributions of h steps with a bound.
+    mean, var : ndarray of shape (h,)
+        Mean, above the bound, and variance of each step with its bound.
+
+    Returns
+    -------
+    Marginals
+        Those of :func:`moved` by the factors and shifts of :func:`onto_moments`.
+    """
+    return moved(marginals, *onto_moments(marginals, mean, var))
+
+
+def onto_moments(marginals: Marginals, mean: Array, var: Array) -> tuple[Array, Array]:
+    """Factor k and shift, (h,) each, that give ``max(L, k * y + shift)`` a mean and a variance.
+
+    Where the bound is out of reach they are those without one.
+    """
+    free = Marginals(marginals.components)
+    stretch = np.sqrt(var / free.variance())
+    ratio = (np.sqrt(var) / (mean - marginals.lower)) ** 2
+    unit = mean - marginals.lower  # else squares overflow
+
+    def excess(start: Array) -> tuple[Array, Array]:
+        nodes, weights = free.nodes(start)
+        above = np.maximum(free.quantile(nodes) - free.quantile(start[:, None]), 0.0)
+        above /= unit[:, None]
+        first = (weights * above).sum(axis=1)
+        return first, (weights * above**2).sum(axis=1)
+
+    def too_narrow(start: Array) -> Flags:
+        first, second = excess(start)
+        return second <= (1.0 + ratio) * first**2
+
+    lowest = np.full(len(mean), -REACH)
+    within = too_narrow(lowest)
+    start = bisect(too_narrow, lowest, np.full(len(mean), 3.0 * REACH))
+    factor = np.where(within, 1.0 / excess(start)[0], stretch)
+    bound = np.where(within, marginals.lower, 0.0) - factor * free.quantile(start[:, None])[:, 0]
+    offset = np.where(within, bound, mean - factor * free.mean())
+    return factor, offset - factor * marginals.offset
+
+
+def moved(marginals: Marginals, factor: Array, shift: Array) -> Marginals:
+    """Distributions of ``factor * y + shift`` before the same bound, (h,) each."""
+    parts = [c.scaled(factor) for c in marginals.components]
+    return Marginals(parts, factor * marginals.offset + shift, marginals.lower)

@@ -1,0 +1,156 @@
+"""Forecasts of series with many values at their bound: moved before it, so that the mean stays."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from forecast_unc import Forecast, Forecaster, load_model
+from forecast_unc.distributions.power import PowerTransform
+
+INDEX = pd.period_range("2024-01", periods=3, freq="M")
+MEAN, STD = np.array([1.0, 0.6, 3.0]), np.array([2.0, 1.0, 1.5])
+COR = np.array([[1.0, 0.7, 0.4], [0.7, 1.0, 0.6], [0.4, 0.6, 1.0]])
+COV = COR * np.outer(STD, STD)
+LOWER = 0.25
+LEVELS = [0.01, 0.2, 0.5, 0.9, 0.999]
+
+
+def normal(mean=MEAN, cov=COV, **kwargs):
+    return Forecast(INDEX, mean, cov, **kwargs)
+
+
+def mixed():
+    """An identity, a logarithm and a root, of which the identity goes below the bound."""
+    log = Forecast(INDEX, [0.0, -1.0, 1.0], 0.2 * COR, transform=PowerTransform(0.0))
+    root = Forecast(INDEX, [0.5, -1.5, 1.0], COR, transform=PowerTransform(0.5))
+    return Forecast.average([normal(), log, root], [0.6, 0.2, 0.2])
+
+
+KINDS = {
+    "normal": normal,
+    "heavy tails": lambda: normal().recalibrated([1.0, 1.2, 0.9], dof=4.0),
+    "conformal": lambda: normal().conformal([[0.3, 0.8, 1.5, 1.6]] * 3),
+    "average": mixed,
+}
+
+
+@pytest.fixture(params=KINDS, ids=str)
+def free(request):
+    return KINDS[request.param]()
+
+
+@pytest.fixture
+def kept(free):
+    return free.censored(LOWER, keep_moments=True)
+
+
+def censored_moments(mean, std, lower):
+    """Mean and variance of max(z, lower), z ~ N(mean, std^2), by adaptive quadrature."""
+    z, end = stats.norm(mean, std), mean + 12 * std
+
+    def moment(power):
+        above = integrate.quad(lambda x: (x - lower) ** power * z.pdf(x), lower, end, epsabs=1e-13)
+        return above[0]
+
+    first, second = moment(1), moment(2)
+    return lower + first, second - first**2
+
+
+# The distribution
+
+
+@pytest.mark.parametrize("latent", [(-2.5, 2.0), (0.0, 1.0), (0.7, 0.3), (6.0, 2.0)])
+def test_a_normal_is_found_from_the_moments_of_its_censored_values(latent):
+    mean, var = censored_moments(*latent, LOWER)
+    ahead = Forecast(INDEX[:1], [mean], [[var]]).censored(LOWER, keep_moments=True)
+    assert mean > LOWER + 0.2 * np.sqrt(var)  # else it would be raised
+    expected = np.maximum(stats.norm(*latent).ppf(LEVELS), LOWER)
+    np.testing.assert_allclose(ahead.quantile(LEVELS).iloc[0], expected, rtol=1e-6)
+    zero = ahead.score(pd.Series(LOWER, index=INDEX[:1]))["pit"].item()
+    assert zero == pytest.approx(stats.norm(*latent).cdf(LOWER), rel=1e-6)
+
+
+def test_moments_stay_as_they_are(free, kept):
+    np.testing.assert_allclose(kept.mean, free.mean, rtol=1e-9)
+    np.testing.assert_allclose(kept.std, free.std, rtol=1e-8)
+    assert (free.censored(LOWER).mean > free.mean + 0.001).all()
+    # and are those of the quantiles, by the midpoint rule
+    edges = np.linspace(-8.0, 8.0, 20_001)
+    p, z = np.diff(stats.norm.cdf(edges)), 0.5 * (edges[1:] + edges[:-1])
+    quantiles = kept.quantile(stats.norm.cdf(z)).to_numpy()
+    assert quantiles.min() == LOWER
+    np.testing.assert_allclose(quantiles @ p, free.mean, rtol=1e-5)
+
+
+def test_correlations_of_the_scores_stay(free, kept):
+    np.testing.assert_array_equal(kept._cor, free._cor)
+    paths = kept.sample(40_000, random_state=3).to_numpy()
+    error = kept.std.to_numpy() / np.sqrt(paths.shape[1])
+    np.testing.assert_array_less(abs(paths.mean(axis=1) - free.mean) / error, 4.5)
+
+
+def test_a_bound_out_of_reach_changes_nothing(free):
+    far = free.censored(-1e12, keep_moments=True)
+    np.testing.assert_array_equal(far.quantile(LEVELS), free.quantile(LEVELS))
+    pd.testing.assert_frame_equal(far.cov, free.cov)
+    assert free.censored(-np.inf, keep_moments=True) is free
+
+
+def test_steps_out_of_reach_stay_beside_others():
+    free = normal([1.0, 20.0, 0.4])
+    ahead = free.censored(LOWER, keep_moments=True)
+    np.testing.assert_array_equal(ahead.quantile(LEVELS).iloc[1], free.quantile(LEVELS).iloc[1])
+    np.testing.assert_allclose(ahead.mean, [1.0, 20.0, LOWER + 0.2 * 1.5], rtol=1e-9)
+
+
+@pytest.mark.parametrize("mean", [-50.0, LOWER, LOWER + 0.19])
+def test_a_mean_at_the_bound_is_raised_above_it(mean):
+    free = Forecast(INDEX[:1], [mean], [[1.0]])
+    ahead = free.censored(LOWER, keep_moments=True)
+    assert ahead.mean.item() == pytest.approx(LOWER + 0.2, rel=1e-9)
+    assert ahead.std.item() == pytest.approx(1.0, rel=1e-8)
+
+
+def test_the_first_steps_are_the_shorter_forecast(free, kept):
+    short = free.first(2).censored(LOWER, keep_moments=True)
+    np.testing.assert_allclose(short.quantile(LEVELS), kept.quantile(LEVELS).iloc[:2], rtol=1e-9)
+    np.testing.assert_allclose(short.cov, kept.cov.iloc[:2, :2], rtol=1e-9)
+
+
+@given(shift=st.floats(-100, 100), scale=st.floats(0.1, 10))
+def test_units_of_the_series_do_not_matter(shift, scale):
+    ahead = normal().censored(LOWER, keep_moments=True)
+    other = normal(shift + scale * MEAN, scale**2 * COV)
+    other = other.censored(shift + scale * LOWER, keep_moments=True)
+    expected = shift + scale * ahead.quantile(LEVELS)
+    np.testing.assert_allclose(other.quantile(LEVELS), expected, rtol=1e-7, atol=1e-7)
+
+
+def test_sums_have_the_moments_of_the_paths(kept):
+    total = kept.aggregate("sum")
+    assert total.mean.item() == pytest.approx(kept.mean.sum(), rel=1e-9)
+    assert total.var.item() == pytest.approx(kept.cov.to_numpy().sum(), rel=1e-8)
+    assert total.quantile(1e-9).item() >= 3 * LOWER * (1 - 1e-12)
+
+
+def test_what_comes_after_moves_with_the_steps(rng):
+    noise = 0.5 * COV
+    paths = rng.multivariate_normal(MEAN, COV, size=4000).T
+    free = normal(parts={"noise": noise, "function_own": COV - noise}, paths=paths)
+    kept = free.censored(LOWER, keep_moments=True)
+    np.testing.assert_allclose(kept.decompose().sum(axis=1), kept.var, rtol=1e-9)
+    # paths of the normal itself: 4.5 standard errors of their mean
+    error = 4.5 * STD / np.sqrt(4000)
+    np.testing.assert_array_less(abs(kept.paths.mean(axis=1) - MEAN), error)
+    assert kept.paths.to_numpy().min() == LOWER
+    plain = normal().censored(LOWER, keep_moments=True)
+    rest = kept.condition(pd.Series([2.0], index=INDEX[:1]))
+    z = stats.norm.ppf(plain.score(pd.Series(2.0, index=INDEX))["pit"].iloc[0])
+    for t, p in ((1, 0.5), (2, 0.9)):
+        rho = COR[0, t]
+        score = rho * z + np.sqrt(1 - rho**2) * stats.norm.ppf(p)
+        expected = plain.quantile(stats.norm.cdf(score)).iloc[t]
+        assert rest.quantile(p).iloc[t - 1] == pytest.approx(expected, rel=1e-6)

@@ -154,3 +154,104 @@ def test_what_comes_after_moves_with_the_steps(rng):
         score = rho * z + np.sqrt(1 - rho**2) * stats.norm.ppf(p)
         expected = plain.quantile(stats.norm.cdf(score)).iloc[t]
         assert rest.quantile(p).iloc[t - 1] == pytest.approx(expected, rel=1e-6)
+
+
+# Forecasters
+
+
+def demand(n=150, share=0.3, seed=4):
+    """Days of sales, of which most are 0."""
+    rng = np.random.default_rng(seed)
+    sold = (rng.random(n) < share) * rng.gamma(2.0, 5.0, n).round()
+    return pd.Series(sold, index=pd.period_range("2024-01-01", periods=n, freq="D"))
+
+
+@pytest.fixture(scope="module")
+def sales():
+    return demand()
+
+
+@pytest.fixture(scope="module")
+def model(sales):
+    return Forecaster().fit(sales)
+
+
+def chance_of_zero(ahead):
+    return ahead.score(pd.Series(0.0, index=ahead.index))["pit"]
+
+
+def lower_line(model):
+    return next(line for line in model.choices_ if line.startswith("lower"))
+
+
+def test_forecasts_of_many_zeros_keep_their_mean(sales, model):
+    """That before the bound is the mean of the series; the bound would raise it by a third."""
+    ahead, free = model.forecast(7), Forecaster(lower=-np.inf).fit(sales).forecast(7)
+    np.testing.assert_allclose(ahead.mean, free.mean, rtol=1e-6)
+    np.testing.assert_allclose(ahead.std, free.std, rtol=1e-6)
+    raised = free.censored(0.0)
+    assert (raised.mean > 1.15 * ahead.mean).all()
+    assert (chance_of_zero(ahead) > chance_of_zero(raised) + 0.15).all()
+    share = (sales == 0).mean()
+    assert abs(chance_of_zero(ahead) - share).mean() < 0.2
+    assert f"; {share:.0%} are at it, so that forecasts keep their mean" in lower_line(model)
+
+
+def test_where_zeros_are_fewer_quantiles_stay(rng):
+    index = pd.period_range("2015-01", periods=72, freq="M")
+    counts = pd.Series(rng.poisson(1.5, 72).astype(float), index=index)
+    model, free = (Forecaster(lags=2, lower=low).fit(counts) for low in (0.0, None))
+    assert 0.1 < (counts == 0).mean() < 0.4
+    expected = free.forecast(4).quantile(LEVELS).clip(0.0)
+    np.testing.assert_allclose(model.forecast(4).quantile(LEVELS), expected)
+    assert lower_line(model) == "lower 0: as given"
+
+
+@pytest.mark.parametrize("propagation", ["exact", "taylor", "mixture", "monte_carlo", "naive"])
+def test_a_bound_that_was_given_is_treated_alike(sales, propagation):
+    arguments = {"propagation": propagation, "n_samples": 200, "random_state": 0}
+    moved = sales - 5.0
+    model, free = (Forecaster(lags=2, lower=low).fit(moved) for low in (-5.0, None))
+    ahead, before = model.forecast(5, **arguments), free.forecast(5, **arguments)
+    assert lower_line(model).startswith("lower -5: as given; ")
+    np.testing.assert_allclose(ahead.mean, before.mean, rtol=1e-6)
+    np.testing.assert_allclose(ahead.std, before.std, rtol=1e-6)
+    assert ahead.quantile(1e-6).min() >= -5.0
+    assert ahead.sample(50, 0).to_numpy().min() >= -5.0
+    if propagation == "monte_carlo":
+        assert ahead.paths.to_numpy().min() == -5.0
+        error = 4.5 * ahead.std / np.sqrt(200)
+        np.testing.assert_array_less(abs(ahead.paths.mean(axis=1) - ahead.mean), error)
+
+
+def test_the_first_steps_of_a_forecaster_are_its_shorter_forecast(model):
+    short, long = model.forecast(3), model.forecast(12)
+    np.testing.assert_allclose(short.quantile(LEVELS), long.quantile(LEVELS)[:3], rtol=1e-7)
+
+
+def test_what_follows_decides_anew(sales):
+    rare = Forecaster(lags=2, lower=0.0).fit(sales)
+    index = sales.index[-1] + 1 + np.arange(150)
+    later = pd.Series(np.arange(150) % 7 + 20.0, index=pd.PeriodIndex(index))
+    assert rare.ensemble_.keeps_moments
+    for after in (rare.update(later), rare.apply(later)):
+        assert not after.ensemble_.keeps_moments
+        assert lower_line(after) == "lower 0: as given"
+
+
+def test_a_saved_model_keeps_the_mean_too(model, tmp_path):
+    model.save(tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert lower_line(again) == lower_line(model)
+    pd.testing.assert_frame_equal(
+        again.forecast(5).quantile(LEVELS), model.forecast(5).quantile(LEVELS)
+    )
+
+
+def test_after_a_root_there_is_nothing_to_move(sales):
+    """Its quantiles are at the bound where they end, and the bound raises no mean."""
+    model, free = (
+        Forecaster(lags=2, transform="sqrt", lower=low).fit(sales) for low in (0.0, None)
+    )
+    expected = free.forecast(4).quantile(LEVELS)
+    np.testing.assert_allclose(model.forecast(4).quantile(LEVELS), expected, rtol=1e-9)

@@ -437,6 +437,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         if np.isfinite(ensemble.lower):
             why = "some values are 0 and none is below; lower=-inf for no bound"
             why = why if self.lower is None else "as given"
+            if ensemble.keeps_moments:
+                why += f"; {ensemble.at_bound:.0%} are at it, so that forecasts keep their mean"
             lines.append(f"lower {ensemble.lower:g}: {why}")
         by_width = ensemble.averaging.by_width and len(ensemble.models) > 1
         for number, model in enumerate(ensemble.models):

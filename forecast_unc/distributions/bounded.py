@@ -63,8 +63,9 @@ def onto_moments(marginals: Marginals, mean: Array, var: Array) -> tuple[Array, 
     def too_wide(start: Array) -> tuple[Array, Array]:
         first, second = excess(start)
         steep = free.latent_slope(start[:, None])[:, 0] / unit
-        slope = 2.0 * steep * (ndtr(-start) / first - first / second)
-        return np.log(second) - 2.0 * np.log(first) - ratio, slope
+        with np.errstate(divide="ignore", invalid="ignore"):  # no digit is left of what is far out
+            slope = 2.0 * steep * (ndtr(-start) / first - first / second)
+            return np.log(second) - 2.0 * np.log(first) - ratio, slope
 
     lowest = np.full(len(mean), -REACH)
     within = too_wide(lowest)[0] <= 0.0
@@ -100,7 +101,7 @@ def _root(
         done |= last <= _TOLERANCE * (1.0 + np.abs(x))
         if done.all():
             break
-    return x
+    return np.asarray(x)
 
 
 def moved(marginals: Marginals, factor: Array, shift: Array) -> Marginals:

@@ -111,8 +111,9 @@ class Rescaled(Pooled):
         keep_moments : bool, default=False
             Whether the steps are moved and stretched before the bound, until the mean and the
             variance of what is censored are those of the forecast before: for a model that has
-            learned from many values at the bound, whose mean is right already, and which the
-            bound would raise. A mean less than a fifth of its std above the bound becomes that.
+            learned from many values at the bound, whose mean is that of such values already, and
+            which the bound would raise. A mean less than a fifth of its std above the bound is
+            raised to there.
 
         Returns
         -------

@@ -29,8 +29,8 @@ WAYS_IN = 6  # cli, sktime, datasets, and the package itself
 
 ARRAYS_ONLY = re.compile(
     r"forecast_unc\.(_typing|regression(\..+)?"
-    r"|distributions\.(power|component|tail|marginals|mirrored|normal_mixture|aggregation|extremes"
-    r"|joint_scores|parts|pooling|scores)"
+    r"|distributions\.(power|bounded|component|tail|marginals|mirrored|normal_mixture|aggregation"
+    r"|extremes|joint_scores|parts|pooling|scores)"
     r"|forecasting\.(differencing|embedding|filtering|propagation|recursion|function_error"
     r"|linear_recursion|mixture|noises|outliers|sampling|selection|smoothing))"
 )

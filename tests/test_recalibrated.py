@@ -1,6 +1,7 @@
 """Forecasts with other bands, and their first steps: against scipy, sampling and their parts."""
 
 import copy
+import dataclasses
 import pickle
 
 import numpy as np
@@ -409,8 +410,7 @@ def test_first_steps_are_a_number_from_one():
 @pytest.mark.parametrize("name", ["calibrated", "conformal", "automatic"])
 def test_a_calibrated_forecast_is_checked_as_it_was_before(models, name):
     ahead = models[name].forecast(4)
-    plain = copy.deepcopy(models[name].ensemble_)
-    plain = type(plain)(**{**vars(plain), "calibrate": False})
+    plain = dataclasses.replace(models[name].ensemble_, calibrate=False)
     method_forecast = copy.copy(models[name])
     method_forecast.ensemble_ = plain
     before = method_forecast.forecast(4)

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from forecast_unc._typing import Array
-from forecast_unc.distributions.component import REACH, Component
+from forecast_unc.distributions.bounded import with_moments
+from forecast_unc.distributions.component import Component
 from forecast_unc.distributions.marginals import Flags, Marginals, bisect
 
 
@@ -65,7 +66,7 @@ def aggregate(marginals: Marginals, cor: Array, matrix: Array) -> tuple[Marginal
         parts = [_stretched(c, factor) for c in parts]
     result = Marginals(parts, matrix @ marginals.offset, bounds(matrix, marginals.lower))
     if bitten:
-        result = _above_bound(result, matrix @ marginals.mean(), var)
+        result = with_moments(result, matrix @ marginals.mean(), var)
     return result, score_correlations(result, exact)
 
 
@@ -122,41 +123,6 @@ def bounds(matrix: Array, lower: Array) -> Array:
     free = np.isneginf(lower)
     total = matrix @ np.where(free, 0.0, lower)
     return np.where((matrix > 0) @ free, -np.inf, total)
-
-
-def _above_bound(marginals: Marginals, mean: Array, var: Array) -> Marginals:
-    r"""Distributions moved and stretched before the bound so that mean and variance are these.
-
-    .. math:: y = L + k \max(u(z) - u(z_0), 0)
-
-    with u the shape without the bound. Of all z_0, where y leaves the bound, one gives the ratio of
-    the variance to the square of the mean above L, and k the mean. Where the bound is out of reach
-    u is moved and stretched.
-    """
-    free = Marginals(marginals.components)
-    stretch = np.sqrt(var / free.variance())
-    ratio = (np.sqrt(var) / (mean - marginals.lower)) ** 2
-    unit = mean - marginals.lower  # else squares overflow
-
-    def excess(start: Array) -> tuple[Array, Array]:
-        nodes, weights = free.nodes(start)
-        above = np.maximum(free.quantile(nodes) - free.quantile(start[:, None]), 0.0)
-        above /= unit[:, None]
-        first = (weights * above).sum(axis=1)
-        return first, (weights * above**2).sum(axis=1)
-
-    def too_narrow(start: Array) -> Flags:
-        first, second = excess(start)
-        return second <= (1.0 + ratio) * first**2
-
-    lowest = np.full(len(mean), -REACH)
-    within = too_narrow(lowest)
-    start = bisect(too_narrow, lowest, np.full(len(mean), 3.0 * REACH))
-    factor = np.where(within, 1.0 / excess(start)[0], stretch)
-    bound = np.where(within, marginals.lower, 0.0) - factor * free.quantile(start[:, None])[:, 0]
-    offset = np.where(within, bound, mean - factor * free.mean())
-    parts = [c.scaled(factor) for c in marginals.components]
-    return Marginals(parts, offset, marginals.lower)
 
 
 def _of_moments(component: Component, mean: Array, var: Array) -> Component:

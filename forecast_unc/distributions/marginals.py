@@ -111,6 +111,10 @@ class Marginals:
         """The same without the bound."""
         return self.offset[:, None] + self._average(lambda c: c.quantile(z))
 
+    def latent_slope(self, z: Array) -> Array:
+        """Derivative of :meth:`latent_quantile` in z, (h, n)."""
+        return self._average(lambda c: c.slope(z))
+
     def normal_score(self, y: Array) -> Array:
         """Largest z with q_t(z) <= y, of one y a step, (h,): the inverse of q_t.
 
@@ -239,7 +243,7 @@ class Marginals:
         """
         z = self.normal_score(y)
         finite = np.where(np.isfinite(z), z, 0.0)
-        slope = self._average(lambda c: c.slope(finite[:, None]))[:, 0]
+        slope = self.latent_slope(finite[:, None])[:, 0]
         with np.errstate(divide="ignore"):
             density = 0.5 * np.log(2 * np.pi) + 0.5 * finite**2 + np.log(slope)
         loss = np.where(self.atom(y), -log_ndtr(z), density)

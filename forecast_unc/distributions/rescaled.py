@@ -11,12 +11,16 @@ from scipy.special import ndtri
 
 from forecast_unc._checks import check_lower
 from forecast_unc._typing import Array
+from forecast_unc.distributions.bounded import moved, onto_moments
 from forecast_unc.distributions.checked import frozen, numbers
 from forecast_unc.distributions.marginals import Marginals
 from forecast_unc.distributions.mirrored import Mirrored
 from forecast_unc.distributions.parts import Deferred, stretched, with_change
 from forecast_unc.distributions.pooled import Pooled
 from forecast_unc.distributions.tail import LEAST_DOF, EmpiricalTail
+
+# No values above a bound have their mean at it: so many stds above it at least.
+_LEAST_ABOVE = 0.2
 
 
 class Rescaled(Pooled):
@@ -94,7 +98,7 @@ class Rescaled(Pooled):
         marginals = marginals if dof is None else marginals.with_dof(dof)
         return self._calibrated(marginals, cor)
 
-    def censored(self, lower: float) -> Self:
+    def censored(self, lower: float, *, keep_moments: bool = False) -> Self:
         """Return the forecast of a series that is never below a bound.
 
         What probability lies below the bound is put at it: max(y, lower) in the place of y. Where
@@ -104,6 +108,12 @@ class Rescaled(Pooled):
         ----------
         lower : float
             The bound, in units of y; -inf for none.
+        keep_moments : bool, default=False
+            Whether the steps are moved and stretched before the bound, until the mean and the
+            variance of what is censored are those of the forecast before: for a model that has
+            learned from many values at the bound, whose mean is that of such values already, and
+            which the bound would raise. A mean less than a fifth of its std above the bound is
+            raised to there.
 
         Returns
         -------
@@ -128,9 +138,12 @@ class Rescaled(Pooled):
         0    0.0   4.29
         >>> round(sales.mean.item(), 3), sales.median.item()
         (1.396, 1.0)
+        >>> rare = Forecast(pd.RangeIndex(1), [1.0], [[4.0]]).censored(0.0, keep_moments=True)
+        >>> round(rare.mean.item(), 3), round(rare.std.item(), 3), rare.median.item()
+        (1.0, 2.0, 0.0)
         """
         check_lower(lower)
-        return self._bounded(np.full(len(self), float(lower)))
+        return self._bounded(np.full(len(self), float(lower)), keep_moments)
 
     def conformal(self, sizes: ArrayLike) -> Self:
         """Return the forecast whose bands are those of errors seen before.
@@ -193,7 +206,7 @@ class Rescaled(Pooled):
             changed._parts = Deferred(make)
         return changed
 
-    def _bounded(self, lower: Array) -> Self:
+    def _bounded(self, lower: Array, keep_moments: bool = False) -> Self:
         """Forecast censored at the bounds (h,), -inf for none; see `censored`."""
         if np.isneginf(lower).all():
             return self
@@ -206,12 +219,20 @@ class Rescaled(Pooled):
         if np.array_equal(marginals.lower, self._marginals.lower):
             return self
         near = bool(marginals.bitten.any())
+        paths = self._paths
+        if near and keep_moments:
+            mean = np.maximum(self._mean, lower + _LEAST_ABOVE * self._std)
+            factor, shift = onto_moments(marginals, mean, self._cov.diagonal())
+            factor = np.where(marginals.bitten, factor, 1.0)
+            shift = np.where(marginals.bitten, shift, 0.0)
+            marginals = moved(marginals, factor, shift)
+            paths = None if paths is None else factor[:, None] * paths + shift[:, None]
         moments = None if near else (self._mean, self._cov)
         result = self._of(self._index, marginals, self._cor, self._name, moments)
         result._made(self._propagation, None, self._model)._before = self
         result._mixture = None if near else self._mixture
-        if self._paths is not None:
-            result._paths = np.maximum(self._paths, lower[:, None])
+        if paths is not None:
+            result._paths = np.maximum(paths, lower[:, None])
         if self._parts is not None:
             growth = result._std / self._std
             result._parts = Deferred(partial(stretched, self._parts, np.outer(growth, growth)))

@@ -31,6 +31,9 @@ from forecast_unc.series.history import Ahead, History
 # MAE to a third (6 simulated series). On 880 origins inside ten sets of real ones nothing changes
 # (MASE -.2 to +.1 %, errors .1 to .4). A power of all ratios, from 1 on, gains nothing there.
 WORSE, _FADING, _LEAST = 2.0, 4.0, 1e-4
+# Share of values at the bound beyond which a forecast keeps its mean. On 202 series in reserve CRPS
+# -6.5 %, standard error .9; from 20 to 40 % it would be -.7, 1.0, and below 10 % +.4, .1.
+_MANY = 0.4
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -129,6 +132,9 @@ class Ensemble:
     def forecast(self, ahead: Ahead, method: Method) -> Forecast:
         """The averaged forecast, censored at the bound if there is one.
 
+        Its models have learned from values that were never below, so that their mean is that of
+        such values, and the bound would raise it: where many values are at the bound it is kept.
+
         The weights and the calibration are those of the exact forecasts whatever the method, so
         that methods can be compared.
 
@@ -143,7 +149,8 @@ class Ensemble:
         -------
         Forecast
         """
-        return self._uncensored(ahead, method).censored(self.lower)
+        free = self._uncensored(ahead, method)
+        return free.censored(self.lower, keep_moments=self.keeps_moments)
 
     def past_steps(self) -> AskPast:
         """One-step forecasts of the history, each from the values before it.
@@ -215,6 +222,17 @@ class Ensemble:
         """Errors of the average inside the training part, and what their unit is taken from."""
         known = self._from_known(average, ahead)
         return rolling_errors(self._rolling, known.members, known.shares), known
+
+    @property
+    def at_bound(self) -> float:
+        """Share of the observed values that are at the bound."""
+        observed = self.history.y[~np.isnan(self.history.y)]
+        return float(np.mean(observed == self.lower))
+
+    @property
+    def keeps_moments(self) -> bool:
+        """Whether forecasts keep their mean and variance at the bound."""
+        return self.at_bound > _MANY
 
     def horizon(self, ahead: Ahead) -> tuple[Ahead, int]:
         """The steps that are known ahead, with those looked at for weights, and how many are used.

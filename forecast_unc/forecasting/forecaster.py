@@ -80,7 +80,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         What the series is never below: 0 for sales. Forecasts are censored there: what probability
         would lie below is put at it, so that no quantile, sample or mean is below. By default 0
         with ``lags="auto"`` where two values or more are 0 and none is negative, as `choices_`
-        says, else none; ``-np.inf`` for none.
+        says, else none; ``-np.inf`` for none. Where more than 40 % of the values are at the bound
+        the mean stays that of the models, as by ``Forecast.censored(lower, keep_moments=True)``.
     prior_mean : {"auto", "zero", "last", "seasonal"}, default="auto"
         What the regressor learns the deviation from: nothing, the previous value, or that of
         a season ago (of several periods the shortest). The lag has to be among `lags`.
@@ -489,6 +490,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         if np.isfinite(ensemble.lower):
             why = "some values are 0 and none is below; lower=-inf for no bound"
             why = why if self.lower is None else "as given"
+            if ensemble.keeps_moments:
+                why += f"; {ensemble.at_bound:.0%} are at it, so that forecasts keep their mean"
             lines.append(f"lower {ensemble.lower:g}: {why}")
         by_width = ensemble.averaging.by_width and len(ensemble.models) > 1
         for number, model in enumerate(ensemble.models):

@@ -25,7 +25,8 @@ MOST_ORIGINS = 32
 # The last part of the rows of a model that holds them: a posterior needs rows before.
 _PART = 0.6
 _LEAST_ROWS = 2  # that a posterior rests on
-_LEAST_ORIGINS = 4  # that models are compared at
+# That models are compared at: with 4 the MSIS of short yearly series is .4 % higher, error .4.
+_LEAST_ORIGINS = 8
 
 
 class RollingForecasts(NamedTuple):
@@ -114,7 +115,7 @@ class Rolling:
         Returns
         -------
         ndarray of shape (m,)
-            From 1; all 1 where fewer than 4 origins have errors of the first step of all models.
+            From 1; all 1 where fewer than 8 origins have errors of the first step of all models.
         """
         models = range(len(self.models))
         if len(self.origins) < _LEAST_ORIGINS:

@@ -304,3 +304,11 @@ def test_votes_fall_with_errors_that_are_more_than_twice_the_least():
     assert len(lines) == (ratios > 2.0).sum()
     alone = Forecaster(lags=2).fit(growing(72, 0)).ensemble_
     np.testing.assert_array_equal(alone.error_ratios, [1.0])
+
+
+@pytest.mark.parametrize("n", [24, 36])
+def test_a_straight_line_goes_on(n):
+    """Models that follow it to 1e-3 and to 1e-6 count alike: else one of log changes is alone."""
+    y = pd.Series(100.0 + 5.0 * np.arange(n), pd.date_range("2020-01-01", periods=n, freq="MS"))
+    ahead = Forecaster().fit(y).forecast(12)
+    assert ahead.mean.iloc[-1] == pytest.approx(100.0 + 5.0 * (n + 11), abs=5.0)

@@ -41,6 +41,14 @@ def test_a_plain_season_is_seen_in_two_cycles(period):
     assert seasons_in(longer, (period,)) == (period,)
 
 
+@pytest.mark.parametrize("more", [0, 3])
+def test_a_shift_of_the_level_between_two_cycles_is_no_season(more):
+    rng = np.random.default_rng(0)
+    y = np.repeat([100.0, 150.0], [12 + more, 12]) + 3.0 * rng.standard_normal(24 + more)
+    assert seasons_in(y, (12,)) == ()
+    assert seasons_in(100.0 + 5.0 * np.arange(24 + more), (12,)) == ()  # nor is a line
+
+
 def test_of_walks_few_have_a_plain_season_in_two_cycles():
     """By simulation 7 % of walks and 13 % of white noises of two and a half cycles."""
     steps = np.random.default_rng(0).standard_normal((400, 30))

@@ -413,8 +413,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         At each time what the fitted model says of the next value at the end of the values before,
         as after :meth:`apply`. It has learned from all of them: residuals are smaller than errors
         of forecasts are, next to 0 where there is next to no noise. How good forecasts are
-        `backtest` tells. Bands of an average have the weights of its members' widths at that time
-        alone, and are calibrated as those of the last value.
+        `backtest` tells. Outliers are masked as in the series as a whole, which may tell them only
+        by what followed. An average has the weights of its members' widths at that time alone, so
+        that its mean differs a little, too, and is calibrated as that of the last value.
 
         Returns
         -------

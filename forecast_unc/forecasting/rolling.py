@@ -27,6 +27,9 @@ _PART = 0.6
 _LEAST_ROWS = 2  # that a posterior rests on
 # That models are compared at: with 4 the MSIS of short yearly series is .4 % higher, error .4.
 _LEAST_ORIGINS = 8
+# Errors below this share of the mean change are as good as none: models of a straight line without
+# noise have some of 1e-3 and 1e-6 of it, and those which go on with it the larger ones.
+_SMALL = 0.1
 
 
 class RollingForecasts(NamedTuple):
@@ -115,7 +118,8 @@ class Rolling:
         Returns
         -------
         ndarray of shape (m,)
-            From 1; all 1 where fewer than 8 origins have errors of the first step of all models.
+            From 1, with errors below a tenth of the mean change of the series counted as that; all
+            1 where fewer than 8 origins have errors of the first step of all models.
         """
         models = range(len(self.models))
         if len(self.origins) < _LEAST_ORIGINS:
@@ -125,10 +129,10 @@ class Rolling:
         common = np.asarray(np.isfinite(errors).all(axis=0))  # (k, h)
         if np.count_nonzero(common[:, 0]) < _LEAST_ORIGINS:
             return np.ones(len(models))
-        means = errors[:, common].mean(axis=1)
-        if (least := means.min()) > 0.0:
-            return np.asarray(means / least)
-        return np.where(means > 0.0, np.inf, 1.0)
+        y = self.models[0].history.y
+        floor = _SMALL * np.abs(np.diff(y[~np.isnan(y)])).mean()
+        means = np.maximum(errors[:, common].mean(axis=1), floor)
+        return np.asarray(means / means.min())
 
 
 def rolling_origins(models: tuple[Member, ...]) -> NDArray[np.intp]:

@@ -134,13 +134,20 @@ def _repeats(y: Array, period: int) -> bool:
     """Whether a season is plain when it has been seen but twice.
 
     Without their straight line values are about as near to those a season ago as to their mean: the
-    mean square of the changes is below 1.5 variances, where that of white noise is two.
+    mean square of the changes is below 1.5 variances, where that of white noise is two. And so with
+    a level for each cycle: a shift of the level between two of them is no season.
     """
-    t = np.flatnonzero(~np.isnan(y))
-    level = np.full(len(y), np.nan)
-    level[t] = y[t] - np.polyval(np.polyfit(t, y[t], 1), t)
-    change = level[period:] - level[:-period]
-    return not np.isnan(change).all() and bool(np.nanmean(change**2) < _PLAIN * np.nanvar(level))
+    n, t = len(y), np.flatnonzero(~np.isnan(y))
+    cycle = (n - 1 - t) // period  # the last one is whole
+    line = np.column_stack([np.ones(len(t)), t])
+    levels = np.column_stack([cycle[:, None] == np.unique(cycle), t]).astype(np.float64)
+    for design in (line, levels):
+        rest = np.full(n, np.nan)
+        rest[t] = y[t] - design @ np.linalg.lstsq(design, y[t], rcond=None)[0]
+        change = rest[period:] - rest[:-period]
+        if np.isnan(change).all() or np.nanmean(change**2) >= _PLAIN * np.nanvar(rest):
+            return False
+    return True
 
 
 def _stands_out(y: Array, period: int) -> bool:

@@ -36,7 +36,8 @@ class Aggregated(Rescaled):
         The largest or smallest value has no closed form. It is that of paths: the forecast's own,
         if it has :attr:`paths`, or 65,536 that are spread evenly over its joint distribution (fewer
         beyond 128 steps), the same every time. The probability that some step exceeds x is
-        ``aggregate("max").prob(lower=x)``, right to about .002; with 1000 paths of its own, to .02.
+        ``aggregate("max").prob(lower=x)``, right to about .002; of a conformal forecast, or with
+        1000 paths of its own, to .02.
 
         Of normal steps the aggregate is normal. Otherwise its mean and variance are exact and its
         shape is an approximation: that of the same transform with those moments (of logs, the

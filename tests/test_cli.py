@@ -332,8 +332,8 @@ def test_misuse_is_one_line_too(capsys, arguments):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_the_installed_module_runs():
-    command = [sys.executable, "-c", "from forecast_unc.cli import main; main(['--version'])"]
+def test_the_command_line_runs_as_a_module():
+    command = [sys.executable, "-m", "forecast_unc.cli", "--version"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == __version__
 

@@ -333,6 +333,7 @@ def test_a_saved_combination_is_applied_to_data(folder, sales, capsys):
             "--max-train must be a whole number, at least 3; got 1. Leave it out to learn from all",
         ),
         (["sales.csv", "--period", "1"], "got [1]. Leave it out for the season of the"),
+        (["sales.csv", "--differences", "-1"], "whole numbers; got -1. Use 0 for none."),
         (["sales.csv", "--lower", "200"], "Take a smaller one, or --lower=-inf for none."),
         (
             ["sales.csv", "--lower", "nan"],
@@ -370,6 +371,23 @@ def test_names_of_csv_are_written_as_such(folder, name):
     assert len(written) == 2
     assert written.columns[0] == "mean"
     assert (folder / name).read_bytes().startswith(b"ds,mean") != name.endswith(("gz", "xz"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "remedy"),
+    [
+        (
+            slice(N + 2),
+            "for its frequency to be inferred; got 2. Pass --freq, for example --freq D.",
+        ),
+        ([*range(N), *range(2 * N - 1, N - 1, -1)], "out of place. Sort its rows by time."),
+    ],
+)
+def test_the_first_series_that_fails_is_told_in_options(folder, capsys, rows, remedy):
+    pd.read_csv("shops.csv").iloc[rows].to_csv("bad.csv", index=False)
+    command = ["forecast", "bad.csv", "--id", "shop", "--steps", "2", "--lags", "2"]
+    assert main(command) == 1
+    assert capsys.readouterr().err.endswith(f"{remedy}\n")
 
 
 def test_backtest_says_how_to_refit(folder, capsys):

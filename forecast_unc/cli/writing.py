@@ -26,6 +26,9 @@ _PHRASES = {
     "True fits at every origin, False at the first alone": "1 fits at every origin, as "
     "many as --origins at the first alone",
     "must be None or a whole": "must be a whole",
+    "Use 0 or () for none": "Use 0 for none",
+    "Sort it with y.sort_index()": "Sort its rows by time",
+    'Pass freq, for example freq="D"': "Pass --freq, for example --freq D",
     "outliers='keep'": "--outliers keep",
     "Pass a DataFrame with their values": "Pass them with --exog and --exog-future",
 }

@@ -317,6 +317,8 @@ def test_a_saved_combination_is_applied_to_data(folder, sales, capsys):
             "data must name a file that can be read; got .: Is a directory. Name a file in it.",
         ),
         (["--load", "no.npz"], "--load must name a file that can be read; got no.npz: No such fi"),
+        (["--load", "-"], "--load must name a file that can be read; got -: No such file"),
+        (["sales.csv", "--holidays", "-"], "--holidays must name a file that can be read; got -:"),
         (["--load", "."], "--load must name a file that can be read; got .: Is a directory. Name"),
         (["sales.csv", "--holidays", "no"], "--holidays must name a file that can be read; got no"),
         (

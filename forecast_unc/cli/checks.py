@@ -16,6 +16,7 @@ from forecast_unc.evaluation.folds import percent
 
 _INPUTS = ("data", "exog_future", "holidays", "load")
 _OUTPUTS = ("output", "plot", "save", "report")
+_PIPED = ("data", "exog_future", "output")  # - is standard input or output
 
 
 def check_forecast(arguments: argparse.Namespace) -> None:
@@ -118,7 +119,7 @@ def _check_files(arguments: argparse.Namespace) -> None:
     files: dict[str, Path] = {}
     for name in (*_INPUTS, *_OUTPUTS):
         path, option = getattr(arguments, name, None), _spelled(name)
-        if path is None or (path == STANDARD and name not in ("save", "report")):
+        if path is None or (path == STANDARD and name in _PIPED):
             continue
         if name in _OUTPUTS:
             _check_output(option, path, files)

@@ -52,6 +52,7 @@ def test_outliers_are_named_or_kept(nile, tmp_path, capsys):
         out, told[kind] = capsys.readouterr()
         assert (float(out.splitlines()[1].split(",")[1]) > 1200) == (kind == "keep")
     assert "1 value taken for missing" in told["mask"]
+    assert told["mask"].endswith("; --outliers keep keeps them\n")
     assert told["keep"] == ""
 
 
@@ -291,7 +292,7 @@ def test_files_are_kept_when_the_work_fails(nile, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["forecast", "absent.csv", "--steps", "3"], "No such file"),
+        (["forecast", "absent.csv", "--steps", "3"], "got absent.csv: No such file"),
         (["forecast", "{nile}", "--steps", "3"], "--time must name a column of .*; got 'ds'"),
         (
             ["forecast", "{nile}", "--time", "year", "--steps", "3"],
@@ -331,8 +332,8 @@ def test_misuse_is_one_line_too(capsys, arguments):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_the_installed_module_runs():
-    command = [sys.executable, "-c", "from forecast_unc.cli import main; main(['--version'])"]
+def test_the_command_line_runs_as_a_module():
+    command = [sys.executable, "-m", "forecast_unc.cli", "--version"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == __version__
 

@@ -187,8 +187,26 @@ def test_panels_are_forecast_as_by_forecast_panel(folder, capsys, output):
     assert table["shop"].tolist() == ["a"] * 3 + ["b"] * 3
     assert table["ds"].tolist() == expected["ds"].tolist()
     figures = [name for name in expected if name.startswith("forecast_unc")]
-    np.testing.assert_allclose(table[figures], expected[figures], rtol=1e-9)
+    rtol = 5e-6 if output is None else 1e-9  # six digits are printed
+    np.testing.assert_allclose(table[figures], expected[figures], rtol=rtol)
+    if output is None:
+        assert max(map(len, out.splitlines()[1].split(","))) <= len("2024-03-01")
     assert table["error"].isna().all()
+
+
+def test_a_panel_is_printed_with_the_digits_that_tell_its_intervals_apart(folder, capsys):
+    shops = pd.read_csv("shops.csv")
+    shops["shop"] = shops["shop"].map({"a": 1234567.25, "b": 1234567.5})
+    shops["y"] += 1e7  # the std is near 1
+    shops.to_csv("high.csv", index=False)
+    command = ["forecast", "high.csv", "--id", "shop", "--steps", "2", "--lags", "2"]
+    table = printed(capsys, *command, index=None)
+    exact = printed(capsys, *command, "--output", "-", index=None)
+    assert table["shop"].tolist() == [1234567.25, 1234567.25, 1234567.5, 1234567.5]
+    low, high = (f"forecast_unc-{end}-80" for end in ("lo", "hi"))
+    width = exact[high] - exact[low]
+    assert ((table[low] - exact[low]).abs() < 1e-3 * width).all()
+    assert table[low].astype(str).str.len().max() < exact[low].astype(str).str.len().max()
 
 
 def test_series_that_fail_are_rows_and_an_exit_code(folder, capsys):
@@ -286,20 +304,43 @@ def test_a_saved_combination_is_applied_to_data(folder, sales, capsys):
             ["--load", "m", "--model", "gp"],
             "--model must be left out with --load; got gp. The file",
         ),
-        (["--load", "holidays.txt"], "path must name a file written by Forecaster.save"),
+        (["--load", "holidays.txt"], "--load must name a file written by Forecaster.save"),
         (["sales.csv", "--save", "-"], "--save must be a file; got -. Name one."),
         (["sales.csv", "--save", "sales.csv"], "--save must be another file than data; got sales"),
         (["--load", "m", "--save", "m"], "--save must be another file than --load; got m. Name"),
-        (["sales.csv", "--prob-above", "nan"], "--prob-above must be numbers; got nan. Leave it"),
+        (["sales.csv", "--prob-above", "nan"], "--prob-above must be finite numbers; got nan. "),
+        (["sales.csv", "--prob-above", "inf"], "--prob-above must be finite numbers; got inf. "),
+        (["sales.csv", "--jobs", "0"], "--jobs must be a whole number other than 0; got 0. -1 "),
+        (["no.csv"], "data must name a file that can be read; got no.csv: No such file or direct"),
+        (
+            ["."],
+            "data must name a file that can be read; got .: Is a directory. Name a file in it.",
+        ),
+        (["--load", "no.npz"], "--load must name a file that can be read; got no.npz: No such fi"),
+        (["--load", "-"], "--load must name a file that can be read; got -: No such file"),
+        (["sales.csv", "--holidays", "-"], "--holidays must name a file that can be read; got -:"),
+        (["--load", "."], "--load must name a file that can be read; got .: Is a directory. Name"),
+        (["sales.csv", "--holidays", "no"], "--holidays must name a file that can be read; got no"),
+        (
+            ["sales.csv", "--exog", "price", "--exog-future", "no.csv"],
+            "--exog-future must name a file that can be read; got no.csv: No such file or "
+            "directory. Correct the path.",
+        ),
         (
             ["sales.csv", "--calendar", "none", "month"],
             "--calendar must be none or parts of the ca",
         ),
         (
             ["sales.csv", "--max-train", "1"],
-            "--max-train must be a whole number, at least 3; got 1",
+            "--max-train must be a whole number, at least 3; got 1. Leave it out to learn from all",
         ),
-        (["sales.csv", "--period", "1"], "--period must be 2 or more, or several such; got [1]."),
+        (["sales.csv", "--period", "1"], "got [1]. Leave it out for the season of the"),
+        (["sales.csv", "--differences", "-1"], "whole numbers; got -1. Use 0 for none."),
+        (["sales.csv", "--lower", "200"], "Take a smaller one, or --lower=-inf for none."),
+        (
+            ["sales.csv", "--lower", "nan"],
+            "--lower must be a number below inf; got nan. Use --lower",
+        ),
         (
             ["noid.csv", "--id", "shop"],
             "--id must name the series of each row; got none in column ",
@@ -310,6 +351,65 @@ def test_a_saved_combination_is_applied_to_data(folder, sales, capsys):
 )
 def test_options_that_do_not_go_together_are_refused(folder, capsys, arguments, message):
     assert message in error_of(capsys, "forecast", *arguments, "--steps", "2")
+
+
+@pytest.mark.parametrize("command", ["forecast", "backtest"])
+@pytest.mark.parametrize(
+    "name", ["f.xlsx", "f.tsv", "f.JSON", "f.parquet.gz", "f.npz", "f.feather"]
+)
+def test_names_of_tables_that_are_not_written_are_refused(folder, capsys, command, name):
+    err = error_of(capsys, command, "sales.csv", "--steps", "2", "--output", name)
+    assert err == (
+        "--output must end in .csv, .csv.gz, .txt or .parquet, or in no suffix; got "
+        f"{name}. Use .csv, which spreadsheets open."
+    )
+    assert not (folder / name).exists()
+
+
+@pytest.mark.parametrize("name", ["f.csv", "F.CSV", "f.csv.gz", "f.csv.xz", "f.gz", "f.txt", "f"])
+def test_names_of_csv_are_written_as_such(folder, name):
+    assert main(["forecast", "sales.csv", "--steps", "2", "--lags", "2", "--output", name]) == 0
+    written = pd.read_csv(name, index_col=0)
+    assert len(written) == 2
+    assert written.columns[0] == "mean"
+    assert (folder / name).read_bytes().startswith(b"ds,mean") != name.endswith(("gz", "xz"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "remedy"),
+    [
+        (
+            slice(N + 2),
+            "for its frequency to be inferred; got 2. Pass --freq, for example --freq D.",
+        ),
+        ([*range(N), *range(2 * N - 1, N - 1, -1)], "out of place. Sort its rows by time."),
+    ],
+)
+def test_the_first_series_that_fails_is_told_in_options(folder, capsys, rows, remedy):
+    pd.read_csv("shops.csv").iloc[rows].to_csv("bad.csv", index=False)
+    command = ["forecast", "bad.csv", "--id", "shop", "--steps", "2", "--lags", "2"]
+    assert main(command) == 1
+    assert capsys.readouterr().err.endswith(f"{remedy}\n")
+
+
+def test_backtest_says_how_to_refit(folder, capsys):
+    err = error_of(capsys, "backtest", "sales.csv", "--steps", "2", "--refit", "0")
+    assert err == (
+        "--refit must be a whole number, at least 1; got 0. 1 fits at every origin, as many as "
+        "--origins at the first alone."
+    )
+
+
+def test_a_saved_model_with_regressors_needs_those_ahead_and_no_data(folder, capsys):
+    exog = ["--exog", "price", "--exog-future", "prices.csv"]
+    command = ["forecast", "--steps", "3", "--output", "-"]
+    first = printed(capsys, *command, "sales.csv", "--lags", "2", *exog, "--save", "m.npz")
+    pd.testing.assert_frame_equal(printed(capsys, *command, "--load", "m.npz", *exog), first)
+    for data in ([], ["sales.csv"]):
+        assert error_of(capsys, *command, *data, "--load", "m.npz") == (
+            "--exog must be given for a model with regressors, price; got none. Pass --exog price "
+            "--exog-future FILE, which holds them at the steps ahead."
+        )
 
 
 def test_parquet_that_cannot_be_written_is_refused_before_the_work(folder, capsys, monkeypatch):

@@ -270,6 +270,7 @@ def test_rows_of_panels_are_added_by_series(tmp_path):
     ("option", "value"), [("--sep", ";;"), ("--decimal", ""), ("--comment", "//")]
 )
 def test_options_of_csv_are_single_characters(tmp_path, capsys, option, value):
+    (tmp_path / "d.csv").write_text("ds,y\n")
     arguments = ["forecast", str(tmp_path / "d.csv"), option, value, "--steps", "1"]
     assert error_of(capsys, arguments).startswith(f"{option} must be one character")
 

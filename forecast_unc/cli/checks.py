@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import math
+import os
 from pathlib import Path
 
-from forecast_unc._checks import check_steps
+from forecast_unc._checks import check_jobs, check_steps
 from forecast_unc.cli.models import OPTIONS
-from forecast_unc.cli.tables import STANDARD, check_pyarrow, is_parquet
+from forecast_unc.cli.tables import STANDARD, check_table
 from forecast_unc.distributions import scores
 from forecast_unc.evaluation.folds import percent
 
 _INPUTS = ("data", "exog_future", "holidays", "load")
 _OUTPUTS = ("output", "plot", "save", "report")
+_PIPED = ("data", "exog_future", "output")  # - is standard input or output
 
 
 def check_forecast(arguments: argparse.Namespace) -> None:
@@ -43,8 +46,9 @@ def check_forecast(arguments: argparse.Namespace) -> None:
         raise ValueError(
             "--exog-future must be a file if data is standard input; got - for both. Name one."
         )
-    if any(math.isnan(value) for value in arguments.prob_above or ()):
-        raise ValueError("--prob-above must be numbers; got nan. Leave it out.")
+    for value in arguments.prob_above or ():
+        if not math.isfinite(value):
+            raise ValueError(f"--prob-above must be finite numbers; got {value}. Leave it out.")
     _check_common(arguments)
 
 
@@ -81,6 +85,7 @@ def _check_without(
 
 def _check_common(arguments: argparse.Namespace) -> None:
     check_steps(arguments.steps, "--steps")
+    check_jobs(arguments.jobs)
     columns = [*arguments.time.split(","), arguments.target, arguments.id, *(arguments.exog or ())]
     twice = [name for at, name in enumerate(columns) if name in columns[:at]]
     if twice:
@@ -114,11 +119,16 @@ def _check_files(arguments: argparse.Namespace) -> None:
     files: dict[str, Path] = {}
     for name in (*_INPUTS, *_OUTPUTS):
         path, option = getattr(arguments, name, None), _spelled(name)
-        if path is None or (path == STANDARD and name not in ("save", "report")):
+        if path is None or (path == STANDARD and name in _PIPED):
             continue
         if name in _OUTPUTS:
             _check_output(option, path, files)
         files[option] = path
+    if "--output" in files:
+        check_table("--output", files["--output"])
+    for name in _INPUTS:
+        if _spelled(name) in files:
+            _check_readable(_spelled(name), files[_spelled(name)])
 
 
 def _check_output(option: str, path: Path, files: dict[str, Path]) -> None:
@@ -129,8 +139,6 @@ def _check_output(option: str, path: Path, files: dict[str, Path]) -> None:
             raise ValueError(
                 f"{option} must be another file than {other}; got {path}. Name one of its own."
             )
-    if option == "--output" and is_parquet(path):
-        check_pyarrow(option, path)
     _check_writable(option, path)
 
 
@@ -138,6 +146,22 @@ def _is_same(path: Path, other: Path) -> bool:
     """Whether two names are of one file, by symbolic or hard links too."""
     both = path.exists() and other.exists()
     return path.samefile(other) if both else path.resolve() == other.resolve()
+
+
+def _check_readable(option: str, path: Path) -> None:
+    """Raise unless a file is there; what is no file, such as a pipe, is not opened."""
+    wrong, remedy = 0, "Correct the path"
+    if not path.exists():
+        wrong = errno.ENOENT
+    elif path.is_dir():
+        wrong, remedy = errno.EISDIR, "Name a file in it"
+    elif not os.access(path, os.R_OK):
+        wrong, remedy = errno.EACCES, "Ask its owner, or take a copy of it"
+    if wrong:
+        raise ValueError(
+            f"{option} must name a file that can be read; got {path}: {os.strerror(wrong)}. "
+            f"{remedy}."
+        )
 
 
 def _check_writable(option: str, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import warnings
 from typing import Any
@@ -114,7 +115,7 @@ def forecast(arguments: argparse.Namespace) -> int:
     if table.index.name is None:  # of a model that was fitted elsewhere
         table.index.name = time_column(layout)
     if arguments.output is None:
-        writing.print_table(table)
+        writing.print_table(table, table, table["std"])
     else:
         writing.write_table(table, arguments.output)
     if arguments.plot is not None:
@@ -172,6 +173,8 @@ def _read(arguments: argparse.Namespace, layout: Layout) -> tuple[Forecaster | C
     if arguments.load is None:
         return make_forecaster(arguments), read_series(arguments.data, layout)
     model = load_model(arguments.load)
+    if isinstance(model, Forecaster) and arguments.exog is None:
+        _check_no_regressors(model)
     if arguments.data is not None:
         return model, read_series(arguments.data, layout)
     if not isinstance(model, Forecaster):
@@ -181,6 +184,16 @@ def _read(arguments: argparse.Namespace, layout: Layout) -> tuple[Forecaster | C
         )
     history = model.ensemble_.history
     return model, Given(pd.Series(history.given, history.index, name=history.name), None)
+
+
+def _check_no_regressors(model: Forecaster) -> None:
+    columns = list(map(str, model.ensemble_.history.columns))
+    if columns:
+        raise ValueError(
+            f"--exog must be given for a model with regressors, {', '.join(columns)}; got none. "
+            f"Pass --exog {' '.join(map(shlex.quote, columns))} --exog-future FILE, which holds "
+            "them at the steps ahead."
+        )
 
 
 def _forecast_panel(arguments: argparse.Namespace, layout: Layout) -> int:
@@ -199,7 +212,13 @@ def _forecast_panel(arguments: argparse.Namespace, layout: Layout) -> int:
         progress=_watched(),
         **_names(layout),
     )
-    writing.write_table(table, arguments.output or STANDARD)
+    if arguments.output is None:
+        figures = table.drop(columns=[layout.id, time_column(layout), "error"])
+        low = percent(min(arguments.coverage))
+        ends = [figures[f"forecast_unc-{end}-{low}"] for end in ("lo", "hi")]
+        writing.print_table(table, figures, (ends[1] - ends[0]) / 2)
+    else:
+        writing.write_table(table, arguments.output)
     failures = table.loc[table["error"].notna(), [layout.id, "error"]]
     return _told(failures, panel[layout.id].nunique(), "forecast")
 

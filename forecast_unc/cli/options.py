@@ -210,7 +210,9 @@ def add_forecast(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="CSV or Parquet to write, - for standard output (default: print, rounded)",
     )
-    group.add_argument("--plot", type=Path, metavar="FILE", help="picture to write")
+    group.add_argument(
+        "--plot", type=Path, metavar="FILE", help="picture to write, of the steps with --sum too"
+    )
     group.add_argument("--save", type=Path, metavar="FILE", help="write the fitted model")
     group.add_argument(
         "--load",

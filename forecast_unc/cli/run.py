@@ -16,7 +16,12 @@ _WRONG = 2  # as of argparse
 _INTERRUPTED = 130  # 128 and the number of the signal, as of a shell
 _PIPE_CLOSED = 141
 # Arguments of the package that the options call by another name.
-_OPTIONS = {"n_jobs": "jobs", "n_origins": "origins", "seasonal_period": "period"}
+_OPTIONS = {
+    "n_jobs": "jobs",
+    "n_origins": "origins",
+    "seasonal_period": "period",
+    "path": "load",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -17,6 +17,8 @@ import pandas as pd
 from forecast_unc._typing import Array
 
 STANDARD = Path("-")  # standard input or output
+_NAMES_OF_CSV = ("", ".csv", ".txt")
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zip")  # CSV, by pandas
 _PARQUET = b"PAR1"  # how such a file begins
 _TAB, _SPACES = "\\t", "\\s+"  # as they are typed
 
@@ -177,6 +179,28 @@ def is_parquet(path: Path) -> bool:
     bool
     """
     return path.suffix.lower() in (".parquet", ".pq")
+
+
+def check_table(option: str, path: Path) -> None:
+    """Raise unless the name of a file is that of a table that can be written.
+
+    Parameters
+    ----------
+    option : str
+        The argument that names the file.
+    path : Path
+        The file.
+    """
+    if is_parquet(path):
+        check_pyarrow(option, path)
+        return
+    suffix = path.suffix.lower()
+    plain = Path(path.stem).suffix.lower() if suffix in _COMPRESSED else suffix
+    if plain not in _NAMES_OF_CSV:
+        raise ValueError(
+            f"{option} must end in .csv, .csv.gz, .txt or .parquet, or in no suffix; got "
+            f"{path.name}. Use .csv, which spreadsheets open."
+        )
 
 
 def check_pyarrow(option: str, name: object) -> None:

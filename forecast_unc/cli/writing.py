@@ -17,6 +17,21 @@ from forecast_unc.evaluation.backtest import Backtest
 from forecast_unc.evaluation.folds import percent
 
 _WHOLE = "all"  # of --sum, all steps
+# What messages of the package say in Python, and what it is in a shell.
+_PHRASES = {
+    "lower=-np.inf": "--lower=-inf",
+    "Use -np.inf": "Use --lower=-inf",
+    "Use None for a series without a season": "Leave it out for the season of the times",
+    "Use None to learn": "Leave it out to learn",
+    "True fits at every origin, False at the first alone": "1 fits at every origin, as "
+    "many as --origins at the first alone",
+    "must be None or a whole": "must be a whole",
+    "Use 0 or () for none": "Use 0 for none",
+    "Sort it with y.sort_index()": "Sort its rows by time",
+    'Pass freq, for example freq="D"': "Pass --freq, for example --freq D",
+    "outliers='keep'": "--outliers keep",
+    "Pass a DataFrame with their values": "Pass them with --exog and --exog-future",
+}
 
 
 def say(message: str) -> None:
@@ -25,8 +40,10 @@ def say(message: str) -> None:
     Parameters
     ----------
     message : str
-        What to say; its line breaks become spaces.
+        What to say; its line breaks become spaces, and what it says in Python options.
     """
+    for python, shell in _PHRASES.items():
+        message = message.replace(python, shell)
     print("forecast-unc:", " ".join(message.split()), file=sys.stderr)
 
 
@@ -118,20 +135,27 @@ def write_table(table: pd.DataFrame, output: Path) -> None:
         table.to_csv(sys.stdout if output == STANDARD else output, index=index)
 
 
-def print_table(table: pd.DataFrame) -> None:
+def print_table(table: pd.DataFrame, figures: pd.DataFrame, width: pd.Series[float]) -> None:
     """Print a table of forecasts as CSV with the digits that tell intervals apart.
 
-    Six digits, and more where the level is large beside the std: three of the least std.
+    Six digits, and more where the level is large beside the width: three of the least width.
 
     Parameters
     ----------
     table : DataFrame
-        Of `forecast_table`.
+        An index without a name is left out.
+    figures : DataFrame
+        Its columns to round, NaN in rows that have none; other columns keep their digits.
+    width : Series
+        Of the intervals of each row: a std, or half of an interval.
     """
-    std = float(table["std"].min())
-    largest = float(np.abs(table.to_numpy()).max())
-    digits = max(6, 3 + int(np.ceil(np.log10(largest / std))))
-    print(table.to_csv(float_format=f"%.{digits}g"), end="")
+    ratio = figures.abs().max(axis=1) / width
+    needed = float(np.log10(ratio[np.isfinite(ratio) & (ratio > 1)]).max())
+    digits = 6 if np.isnan(needed) else max(6, 3 + int(np.ceil(needed)))
+    others = table.drop(columns=figures.columns).select_dtypes("float")  # such as an id
+    kept = dict.fromkeys(others.columns, object)
+    index = table.index.name is not None
+    print(table.astype(kept).to_csv(float_format=f"%.{digits}g", index=index), end="")
 
 
 def draw_forecast(

@@ -1,5 +1,7 @@
 """Checks of arguments that any module may need."""
 
+from os import PathLike
+
 import numpy as np
 from scipy.linalg import eigvalsh
 
@@ -69,6 +71,20 @@ def check_lower(lower: object) -> None:
     if not number or not lower < np.inf:  # type: ignore[operator]
         raise ValueError(
             f"lower must be a number below inf; got {lower!r}. Use -np.inf for no bound."
+        )
+
+
+def check_path(path: object) -> None:
+    """Raise unless something names a file.
+
+    Parameters
+    ----------
+    path : object
+        What came.
+    """
+    if not isinstance(path, (str, PathLike)):
+        raise TypeError(
+            f"path must be a str or a path; got {path!r}. Name the file, such as 'model.npz'."
         )
 
 

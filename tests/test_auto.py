@@ -722,6 +722,7 @@ def test_a_refit_forgets():
             {"transform": "cube"},
             "transform must be one of 'auto', None, 'log', 'sqrt', 'boxcox'; got 'cube",
         ),
+        ({"transform": "none"}, "got 'none'. Pass None, without quotes"),
         ({"prior_mean": None}, "prior_mean must be one of 'auto', 'zero', 'last', 'seasonal'; got"),
         ({"calendar": "hours"}, "calendar must name fourier, hour_of_day, .*; got 'hours'"),
         ({"max_train": 2}, "max_train must be a whole number, at least 3; got 2"),

@@ -695,7 +695,10 @@ def test_significance_and_pictures_take_every_kind_of_index(y, kind):
             lambda r: r.significance("energy", by="step"),
             "score must be one of MAE.* got 'energy'. ",
         ),
-        (lambda r: r.significance(reference="x"), "reference must be one of forecast_unc, .* 'x'"),
+        (
+            lambda r: r.significance(reference="x"),
+            "reference must be one of forecast_unc, .* 'x'. It is",
+        ),
         (lambda r: r.significance(by="origin"), "by must be one of model, step; got 'origin'. "),
         (
             lambda r: r.significance(),

@@ -51,6 +51,25 @@ def free(request):
     return KINDS[request.param]()
 
 
+def test_a_minimum_that_is_certain_is_refused():
+    ahead = Forecast(pd.RangeIndex(24), np.zeros(24), np.eye(24)).censored(0.0)
+    message = r"how must leave what is uncertain; got an extreme that is the same in all 65536 pat"
+    for certain, how in ((ahead, "min"), (-ahead, "max")):
+        with pytest.raises(ValueError, match=message):
+            certain.aggregate(how)
+    assert ahead.aggregate("max").mean.item() > 1.0
+
+
+def test_a_limit_beside_a_known_value_that_all_but_decides_it():
+    """Where the two are one, z = (.4, -.1), the third has mean .1 + .075 and variance .75."""
+    near = 1.0 - 1e-8
+    free = Forecast(pd.RangeIndex(3), [0.1] * 3, [[1, near, 0.5], [near, 1, 0.5], [0.5, 0.5, 1]])
+    after = free.censored(0.0).condition(pd.Series([0.5, 0.0], [0, 1]))
+    mean, std = 0.175, np.sqrt(0.75)
+    expected = mean * stats.norm.cdf(mean / std) + std * stats.norm.pdf(mean / std)
+    np.testing.assert_allclose(after.mean, expected, rtol=1e-4)
+
+
 @pytest.fixture
 def censored(free):
     return free.censored(LOWER)

@@ -133,6 +133,62 @@ def test_a_forecast_goes_on_from_the_last_value_that_leads_up_to_it(index):
     assert len(single.get_xdata()) == 1
 
 
+@pytest.mark.parametrize("kind", ["dates", "time zone", "periods"])
+def test_a_forecast_of_another_frequency_does_not_go_on_from_the_history(kind):
+    whole = pd.period_range("2018-01", periods=60, freq="M")
+    index = whole if kind == "periods" else whole.to_timestamp()
+    index = index.tz_localize("UTC") if kind == "time zone" else index
+    history = pd.Series(np.arange(36.0), index[:36])
+    months = Forecast(index[36:], np.arange(24.0), np.eye(24))
+    for freq in ("Y", "Q") if kind == "periods" else ("YS", "QE"):
+        sums = months.aggregate("sum", freq=freq)
+        ax = plot.fan(sums, history=history, ax=plt.figure().gca())
+        np.testing.assert_array_equal(line(ax, "forecast").get_ydata(), sums.mean)
+        ax = plot.compare({"sums": sums}, history=history, ax=plt.figure().gca())
+        np.testing.assert_array_equal(line(ax, "sums").get_ydata(), sums.mean)
+    ax = plot.fan(months, history=history.drop(index[30]), ax=plt.figure().gca())
+    assert line(ax, "forecast").get_ydata()[0] == 35.0
+
+
+def test_a_forecast_goes_on_over_a_weekend_and_a_leap_year():
+    for index in (
+        pd.date_range("2026-01-05", periods=12, freq="B"),  # two steps, Friday and Monday
+        pd.date_range("2019-01-01", periods=12, freq="YS"),
+    ):
+        two = Forecast(index[9:11], [1.0, 2.0], np.eye(2))
+        ax = plot.fan(two, history=pd.Series(7.0, index[:9]), ax=plt.figure().gca())
+        assert line(ax, "forecast").get_ydata()[0] == 7.0
+
+
+def test_what_happened_is_drawn_at_the_times_of_the_forecast_alone(index):
+    whole = pd.Series(np.arange(48.0), index)
+    forecast = ahead(index)
+    for ax in (
+        forecast.plot(actual=whole, ax=plt.figure().gca()),
+        plot.compare({"a": forecast.first(2), "b": forecast}, actual=whole, ax=plt.figure().gca()),
+    ):
+        np.testing.assert_array_equal(line(ax, "actual").get_ydata(), np.arange(40.0, 48.0))
+        np.testing.assert_allclose(
+            line(ax, "actual").get_xdata(orig=False), numbers(index[40:]), rtol=1e-14
+        )
+        plt.close(ax.figure)
+    for draw in (forecast.plot, lambda **given: plot.compare({"a": forecast}, **given)):
+        with pytest.raises(ValueError, match=r"actual must hold one of the forecast's times, "):
+            draw(actual=whole[:40])
+    assert not plt.get_fignums()
+
+
+def test_what_is_drawn_may_come_from_another_library():
+    polars = pytest.importorskip("polars")
+    index = INDEXES["dates"]
+    past = polars.DataFrame({"ds": index[:40], "load": np.arange(40.0)})
+    later = polars.DataFrame({"ds": index[40:], "load": np.arange(8.0)})
+    ax = ahead(index).plot(past, actual=later)
+    np.testing.assert_array_equal(line(ax, "history").get_ydata(), np.arange(40.0))
+    assert line(ax, "forecast").get_ydata()[0] == 39.0
+    np.testing.assert_array_equal(line(ax, "actual").get_ydata(), np.arange(8.0))
+
+
 def test_a_fan_shows_what_happened(index):
     actual = pd.Series(np.linspace(48, 52, STEPS), index[40:])
     ax = ahead(index).plot(series(index), (0.9,), actual)
@@ -499,6 +555,10 @@ def test_times_of_the_same_kind_need_not_be_the_same():
     [
         (lambda f: plot.fan(3), r"forecast must be a Forecast; got int\. Pass what .* returns\."),
         (lambda f: plot.fan(f, 0.9), r"coverage must be a sequence of fractions; got 0\.9\. "),
+        (
+            lambda f: plot.fan(f, series(INDEXES["dates"])),
+            r"coverage must be a sequence of fractions; got a Series\. .* history=\.",
+        ),
         (lambda f: plot.fan(f, history=[1.0]), r"history must be a pandas Series; got list\. "),
         (lambda f: plot.decomposition(3), r"forecast must be a Forecast; got int\. Pass what"),
         (lambda f: plot.compare([f]), r"forecasts must be a mapping of names to forecasts; got l"),

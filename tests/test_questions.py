@@ -108,6 +108,8 @@ def test_cdf_takes_a_level_for_each_step(forecast):
     one = levels.copy()
     one.iloc[0] = np.nan
     assert forecast.cdf(one).isna().tolist() == [True] + [False] * (len(forecast) - 1)
+    with pytest.raises(TypeError, match=r"values must be a number or a Series .*; got None\. "):
+        forecast.cdf(None)
 
 
 def test_probabilities_are_shares_of_paths(forecast):
@@ -351,7 +353,13 @@ def test_periods_and_numbers_are_picked():
             r"pick steps of the forecast, .*; got '2030'\. They are those from 2026-1",
         ),
         (slice(None, None, -1), KeyError, r"a key must pick steps of the forecast, in their order"),
-        (slice(9, None), KeyError, r"a key must pick steps of the forecast, in their order"),
+        (slice(9, None), KeyError, r", an empty slice\. .*; positions count from 0 to 5\."),
+        (slice(5, 2), KeyError, r", an empty slice\. .*; positions count from 0 to 5\."),
+        (
+            slice("2030", None),
+            KeyError,
+            r", an empty slice\. They are those from [-0-9]+ to [-0-9]+\.\W?$",
+        ),
         ("no date", KeyError, r"a key must pick steps of the forecast, .*; got 'no date'\. "),
     ],
 )

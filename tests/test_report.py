@@ -72,6 +72,8 @@ def result():
 @pytest.fixture(scope="module")
 def text(result, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
+    with pytest.raises(TypeError, match="path must be a str or a path; got None"):
+        result.report(None)
     assert result.report(path) is None
     return path.read_text(encoding="utf-8")
 

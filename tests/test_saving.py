@@ -505,6 +505,14 @@ def test_a_frequency_without_a_name_is_refused():
         parts_of("index", easter)
 
 
+def test_a_path_is_needed():
+    model = Forecaster(lags=2).fit(forecast_unc.datasets.load_nile()[:30])
+    with pytest.raises(TypeError, match=r"path must be a str or a path; got None\. Name the file"):
+        model.save(None)
+    with pytest.raises(TypeError, match=r"path must be a str or a path; got 3\. "):
+        load_model(3)
+
+
 def test_an_unfitted_model_is_not_saved(tmp_path):
     for model in (Forecaster(), Combination([Forecaster()])):
         with pytest.raises(ValueError, match="not fitted"):

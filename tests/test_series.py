@@ -245,6 +245,39 @@ def test_of_a_frame_of_several_columns_one_is_asked_for():
         r"y\[\['load'\]\]\.",
     ):
         MODEL.fit(frame)
+    rows = frame.rename_axis("ds").reset_index()
+    with pytest.raises(TypeError, match=r"for example y\.set_index\('ds'\)\[\['load'\]\]\.$"):
+        MODEL.fit(rows)
+    assert MODEL.fit(rows.set_index("ds")[["load"]]).forecast(1).name == "load"
+    for empty in (frame[[]], frame.astype(str)):
+        with pytest.raises(TypeError, match=r"Pass one of numbers, for example pd\.Series\(values"):
+            MODEL.fit(empty)
+
+
+def test_a_series_with_a_time_zone_is_none_without():
+    y = normal()
+    model = MODEL.fit(y[:20])
+    message = r"y must have the kind of index of the fit, .* without time zone; got .* with time z"
+    for ask in (model.apply, model.score):
+        with pytest.raises(ValueError, match=message):
+            ask(y.tz_localize("UTC"))
+    with pytest.raises(
+        ValueError, match=r"follow .* time zone None; got 2 values from .*, time zone Asia/Tokyo\. "
+    ):
+        model.update(y[20:22].tz_localize("Asia/Tokyo"))
+
+
+def test_regressors_of_another_kind_of_index_or_library_are_named():
+    polars = pytest.importorskip("polars")
+    y = normal()
+    X = exogenous(y)
+    model = MODEL.fit(y[:20], X[:20])
+    with pytest.raises(ValueError, match=r"of another kind, text and not Dat.*to_datetime"):
+        model.forecast(2, X[20:22].set_axis(X.index[20:22].astype(str)))
+    with pytest.raises(
+        TypeError, match=r"exog must be a pandas DataFrame; got polars\.DataFrame\. "
+    ):
+        model.forecast(2, polars.from_pandas(X[20:22]))
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow", "dates"])

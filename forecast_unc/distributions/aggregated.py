@@ -31,7 +31,8 @@ class Aggregated(Rescaled):
 
         The joint covariance is used. Adding up the variances instead would take the steps for
         independent, and adding up the ends of intervals would take them for one and the same.
-        :attr:`paths` are added up one by one.
+        :attr:`paths` are added up one by one, but :meth:`prob` and the like of the sum are those of
+        its mean and variance: the share of paths is ``(ahead.paths.sum() > x).mean()``.
 
         The largest or smallest value has no closed form. It is that of paths: the forecast's own,
         if it has :attr:`paths`, or 65,536 that are spread evenly over its joint distribution (fewer
@@ -65,7 +66,8 @@ class Aggregated(Rescaled):
         ------
         TypeError, ValueError
             If the weights are not h finite numbers, all zero within a group, ``freq`` does not suit
-            the index, or a variance of the result is too large for a float.
+            the index, an extreme is the same in all
+            paths, or a variance of the result is too large for a float.
 
         Examples
         --------
@@ -108,6 +110,14 @@ class Aggregated(Rescaled):
             self._eigen()
             paths = paths_at(self._marginals, fixed_scores(self._cor))
         values = extremes(paths, groups, largest)
+        certain = (values == values[:, :1]).all(axis=1)
+        if certain.any():
+            at = int(certain.argmax())
+            raise ValueError(
+                "how must leave what is uncertain; got an extreme that is the same in all "
+                f"{values.shape[1]} paths at {time_label(labels, at)}, as at a bound. "
+                "It is as good as certain: take fewer steps, or the sum."
+            )
         lower = extremes(self._marginals.lower[:, None], groups, largest)[:, 0]
         marginals, cor = marginals_of_paths(values, lower)
         moments = values.mean(axis=1), np.atleast_2d(np.cov(values))

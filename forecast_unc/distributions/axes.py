@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from forecast_unc._typing import Array
+from forecast_unc.series.times import index_kind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,19 +40,11 @@ def axis_numbers(ax: Axes, index: pd.Index[Any]) -> Array:
 
 def check_times(name: str, index: pd.Index[Any], expected: pd.Index[Any]) -> None:
     """Raise if matplotlib would put the times of two indexes at unrelated places."""
-    if _kind(index) != _kind(expected):
+    if index_kind(index) != index_kind(expected):
         raise ValueError(
-            f"{name} must have the forecast's kind of index, {_kind(expected)}; got "
-            f"{_kind(index)}. Pass the series that was forecast, or convert its index."
+            f"{name} must have the forecast's kind of index, {index_kind(expected)}; got "
+            f"{index_kind(index)}. Pass the series that was forecast, or convert its index."
         )
-
-
-def _kind(index: pd.Index[Any]) -> str:
-    if isinstance(index, pd.DatetimeIndex):
-        return f"DatetimeIndex {'without' if index.tz is None else 'with'} time zone"
-    if isinstance(index, pd.PeriodIndex):
-        return "PeriodIndex"
-    return "numbers" if pd.api.types.is_numeric_dtype(index.dtype) else str(index.dtype)
 
 
 def with_unit(name: Any, unit: Any) -> str:

@@ -20,6 +20,7 @@ from forecast_unc.distributions.axes import (
     with_unit,
 )
 from forecast_unc.distributions.bands import Bands
+from forecast_unc.distributions.marginals import Flags
 from forecast_unc.series.values import check_is_series, numeric_values
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 
 _BAND_ALPHA = 0.2
+_ALIKE = 1.2  # times as long are distances of one frequency
 
 
 def fan(
@@ -49,9 +51,9 @@ def fan(
         Coverages of the intervals, in (0, 1).
     history : Series, optional
         Past values, drawn before the forecast; its ``attrs["unit"]`` goes to the axis label. If it
-        goes on to the forecast, line and bands begin at its last value.
+        goes on to the forecast at the same frequency, line and bands begin at its last value.
     actual : Series, optional
-        What happened, drawn as points.
+        What happened, drawn as points at the forecast's times; others are left out.
     ax : Axes, optional
         Where to draw; by default the current axes.
     color : str, optional
@@ -68,10 +70,14 @@ def fan(
     ------
     TypeError, ValueError
         If an argument is not what it must be, or ``history`` or ``actual`` has another kind of
-        times.
+        times, or ``actual`` none of the forecast's.
     """
     check_forecast("forecast", forecast)
-    check_actual(actual, forecast)
+    history, actual = check_history(history, forecast), check_actual(actual, forecast)
+    if isinstance(coverage, pd.Series):
+        raise TypeError(
+            "coverage must be a sequence of fractions; got a Series. Pass past values as history=."
+        )
     levels = sorted(scores.check_coverages(coverage), reverse=True)
     bands = [forecast.interval(level) for level in levels]
     names = [f"{100 * level:g} %" for level in levels]
@@ -99,14 +105,11 @@ def fan(
 
 
 def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Bands) -> Axes:
-    """Draw the values before a forecast, if given, and label the axis; return the axes."""
-    if history is not None:
-        history = check_is_series(history, "history")
-        values = numeric_values(history, "history")
-        check_times("history", history.index, forecast.index)
+    """Draw checked values before a forecast, if given, and label the axis; return the axes."""
     ax = current_axes(ax)
     name, unit = forecast.name, None
     if history is not None:
+        values = numeric_values(history, "history")
         times = places(ax, history.index)
         ax.plot(times, values, color="0.3", lw=1.2, label="history")
         gone = np.pad(np.isnan(values), 1, constant_values=True)
@@ -141,7 +144,8 @@ def continued(
         Of the rows.
     frame : DataFrame
         With one row more, all of whose columns are the last value: not for a single step, which is
-        drawn as a point, nor where the history ends long before.
+        drawn as a point, nor where the history ends long before or has another frequency: a sum
+        over a year does not go on from the value of a month.
     """
     times = places(ax, forecast.index)
     if history is None or len(forecast) == 1:
@@ -149,18 +153,42 @@ def continued(
     ahead, past = (axis_numbers(ax, index) for index in (forecast.index, history.index))
     past, values = past[past < ahead[0]], history.to_numpy(dtype=np.float64)[past < ahead[0]]
     seen = np.flatnonzero(~np.isnan(values))
-    longest = max(np.diff(past, prepend=past[:1]).max(initial=0.0), np.diff(ahead).max())
-    if not seen.size or ahead[0] - past[-1] > 1.5 * longest:
+    ours, theirs = np.diff(ahead), np.diff(past)
+    if not seen.size or ahead[0] - past[-1] > 1.5 * max(ours.max(), theirs.max(initial=0.0)):
+        return times, frame
+    # ranges of distances, which calendars vary: months by a tenth, business days by weekends
+    if theirs.size and max(ours.min(), theirs.min()) > _ALIKE * min(ours.max(), theirs.max()):
         return times, frame
     last = pd.DataFrame(np.full((1, frame.shape[1]), values[seen[-1]]), columns=frame.columns)
     return np.append(past[seen[-1]], ahead), pd.concat([last, frame])
 
 
-def check_actual(actual: pd.Series[float] | None, forecast: Bands) -> None:
-    """Raise unless what happened, if given, has values at the forecast's kind of times."""
-    if actual is not None:
-        numeric_values(actual, "actual")
-        check_times("actual", actual.index, forecast.index)
+def check_history(history: pd.Series[float] | None, forecast: Bands) -> pd.Series[float] | None:
+    """The values before a forecast, if given, or an error."""
+    return None if history is None else _timed("history", history, forecast)
+
+
+def check_actual(actual: pd.Series[float] | None, *forecasts: Bands) -> pd.Series[float] | None:
+    """What happened, if given, at the times of the forecasts, or an error if there are none."""
+    if actual is None:
+        return None
+    actual = _timed("actual", actual, forecasts[0])
+    there: Flags = np.logical_or.reduce([actual.index.isin(each.index) for each in forecasts])
+    if not there.any():
+        first, last = forecasts[0].index[[0, -1]].astype(str)
+        raise ValueError(
+            f"actual must hold one of the forecast's times, {first} to {last}; got none of them. "
+            "Pass what happened at these; past values are history."
+        )
+    return actual.loc[there]
+
+
+def _timed(name: str, series: pd.Series[float], forecast: Bands) -> pd.Series[float]:
+    """Numbers at the forecast's kind of times, or an error."""
+    series = check_is_series(series, name)
+    numeric_values(series, name)
+    check_times(name, series.index, forecast.index)
+    return series
 
 
 def draw_actual(ax: Axes, actual: pd.Series[float] | None) -> list[Any]:

@@ -194,11 +194,11 @@ class Forecast(Judged):
         ----------
         history : Series, optional
             Past values to draw before the forecast; pass the last few seasons only. If they go on
-            to the forecast, its line and bands begin at the last one.
+            to the forecast at its frequency, its line and bands begin at the last one.
         coverage : sequence of float, default=(0.5, 0.8, 0.95)
             Coverages of the intervals, in (0, 1).
         actual : Series, optional
-            What happened, drawn as points.
+            What happened, drawn as points at the forecast's times.
         ax : Axes, optional
             Where to draw; by default the current axes.
 

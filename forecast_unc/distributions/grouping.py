@@ -87,9 +87,11 @@ def positions(index: pd.Index[Any], key: Any) -> slice:
     part = slice(*where.indices(len(index)))
     if part.step < 0 or part.start >= part.stop:
         first, last = index[[0, -1]].astype(str)
+        empty = ", an empty slice" if isinstance(key, slice) and part.step > 0 else ""
+        places = f"; positions count from 0 to {len(index) - 1}" if where is key else ""
         raise KeyError(
-            f"a key must pick steps of the forecast, in their order; got {key!r}. They are those "
-            f"from {first} to {last}."
+            f"a key must pick steps of the forecast, in their order; got {key!r}{empty}. They are "
+            f"those from {first} to {last}{places}."
         )
     return part
 

@@ -39,6 +39,8 @@ class Questions(Conditioned):
             itself: a whole path lies within all of them with a smaller probability, over 24 steps
             within those of 95 % with some 60 % (35 to 79 % on the bundled series);
             :meth:`simultaneous_interval` holds the path. As much probability lies below as above.
+            Of a Monte Carlo forecast it is that of its joint normal distribution, on the scale of
+            the transform, not of its :attr:`paths`.
 
         Raises
         ------
@@ -118,6 +120,8 @@ class Questions(Conditioned):
         -------
         Series or DataFrame
             A Series for one value a step; for several numbers a DataFrame with these as columns.
+            Of a Monte Carlo forecast it is that of its joint normal distribution, on the scale of
+            the transform, not of its :attr:`paths`.
 
         Raises
         ------
@@ -164,7 +168,9 @@ class Questions(Conditioned):
         -------
         Series
             Each step by itself. For a sum ask :meth:`aggregate`:
-            ``ahead.aggregate("sum").prob(lower=100)``, and so for the maximum.
+            ``ahead.aggregate("sum").prob(lower=100)``, and so for the maximum. Of a Monte Carlo
+            forecast it is that of its joint normal distribution, on the scale of the transform, not
+            of its :attr:`paths`.
 
         Raises
         ------
@@ -215,6 +221,8 @@ class Questions(Conditioned):
         -------
         Series or DataFrame
             A Series for one ``q``; for several a DataFrame with the q's as columns. In units of y.
+            Of a Monte Carlo forecast they are those of its joint normal distribution, on the scale
+            of the transform, not of its :attr:`paths`.
 
         Raises
         ------
@@ -283,9 +291,9 @@ class Questions(Conditioned):
         normals = generator(random_state).standard_normal((len(self), n))
         return pd.DataFrame(self._marginals.quantile(factor @ normals), index=self.index)
 
-    def _levels(self, name: str, value: object, otherwise: float = np.nan) -> Array:
-        """A level for each step, (h,), from one for all, a Series or None."""
-        if value is None:
+    def _levels(self, name: str, value: object, otherwise: float | None = None) -> Array:
+        """A level for each step, (h,), from one for all, a Series, or None if allowed."""
+        if value is None and otherwise is not None:
             return np.full(len(self), otherwise)
         if isinstance(value, pd.Series):
             return self._at_steps(name, value)

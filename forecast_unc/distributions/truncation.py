@@ -54,8 +54,9 @@ def as_observed(cor: Array, z: Array, limited: NDArray[np.bool_]) -> tuple[Array
             a = (z[i] - mean) / np.sqrt(var)
             hazard = np.exp(-0.5 * a**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(a))
             share = np.clip(hazard * (hazard + a), _LEAST_SHARE, _LARGEST_SHARE)
-            change = var * (1.0 - share) / share - variance[i]
-            variance[i] += change
+            replaced = variance[i]
+            variance[i] = var * (1.0 - share) / share  # not by a sum, which could round it to 0
+            change = variance[i] - replaced
             observed[i] = mean - np.sqrt(var) * hazard / share
             column = inverse[:, i].copy()
             inverse -= np.outer(column, column * (change / (1.0 + change * column[i])))

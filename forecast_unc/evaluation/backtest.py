@@ -200,15 +200,16 @@ class Backtest:
         names = list(self.frame["model"].unique())
         reference = OWN_NAME if reference is None else reference
         allowed = _LOSSES if by == "model" else _LOSSES[:-1]
-        for argument, value, rule in (
-            ("by", by, ("model", "step")),
-            ("score", score, allowed),
-            ("reference", reference, names),
+        scored = "Squared errors are 'MSE', and 'energy' is of whole paths, not of a step."
+        for argument, value, rule, remedy in (
+            ("by", by, ("model", "step"), "'step' tests each step by itself."),
+            ("score", score, allowed, scored),
+            ("reference", reference, names, "It is the name of a model of the backtest."),
         ):
             if value not in rule:
                 raise ValueError(
                     f"{argument} must be one of {', '.join(map(str, rule))}; got {value!r}. "
-                    "Squared errors are 'MSE', and 'energy' is of whole paths, not of a step."
+                    f"{remedy}"
                 )
         if len(names) < 2:
             raise ValueError(

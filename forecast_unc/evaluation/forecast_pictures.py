@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from forecast_unc.distributions.axes import axis_numbers, current_axes, finish, plain
-from forecast_unc.distributions.fan import continued, draw_history, fill_band
+from forecast_unc.distributions.fan import check_history, continued, draw_history, fill_band
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.pooled import Share
 from forecast_unc.evaluation.looks import Look, looks
@@ -62,6 +62,7 @@ def members(
             "with forecast.plot()."
         )
     band = forecast.interval(coverage)
+    history = check_history(history, forecast)
     ax = draw_history(ax, history, forecast)
     times, whole = continued(ax, history, forecast, band.assign(mean=forecast.mean))
     percent = f"average, {100 * coverage:g} %"

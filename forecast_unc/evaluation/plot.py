@@ -25,6 +25,7 @@ from forecast_unc.distributions.bands import Bands
 from forecast_unc.distributions.fan import (
     check_actual,
     check_forecast,
+    check_history,
     continued,
     draw_actual,
     draw_history,
@@ -73,9 +74,9 @@ def compare(
         Coverage of the intervals, in (0, 1).
     history : Series, optional
         Past values, drawn before the forecasts; its ``attrs["unit"]`` goes to the axis label. If it
-        goes on to the forecasts, lines and bands begin at its last value.
+        goes on to the forecasts at the same frequency, lines and bands begin at its last value.
     actual : Series, optional
-        What happened, drawn as points.
+        What happened, drawn as points at the forecasts' times; others are left out.
     ax : Axes, optional
         Where to draw; by default the current axes.
 
@@ -87,11 +88,13 @@ def compare(
     Raises
     ------
     TypeError, ValueError
-        If an argument is not what it must be, or not all have the same kind of times.
+        If an argument is not what it must be, not all have the same kind of times, or
+        ``actual`` has none of the forecasts'.
     """
     from matplotlib.patheffects import withStroke  # kept out of `import forecast_unc`
 
-    first = _check_compared(forecasts, actual)
+    first = _check_compared(forecasts)
+    history, actual = check_history(history, first), check_actual(actual, *forecasts.values())
     bands = [forecast.interval(coverage) for forecast in forecasts.values()]
     ax = draw_history(ax, history, first)
     handles: list[Any] = [*ax.get_legend_handles_labels()[0]]
@@ -135,7 +138,7 @@ def compare(
     return finish(ax, first.index, handles=handles, labels=labels, title=title)
 
 
-def _check_compared(forecasts: Mapping[str, Bands], actual: pd.Series[float] | None) -> Bands:
+def _check_compared(forecasts: Mapping[str, Bands]) -> Bands:
     """Return the first of the forecasts, or raise unless all share one kind of times."""
     if not isinstance(forecasts, Mapping):
         raise TypeError(
@@ -150,7 +153,6 @@ def _check_compared(forecasts: Mapping[str, Bands], actual: pd.Series[float] | N
     for name, forecast in forecasts.items():
         check_forecast(f"forecasts[{name!r}]", forecast)
         check_times(f"forecasts[{name!r}]", forecast.index, first.index)
-    check_actual(actual, first)
     return first
 
 

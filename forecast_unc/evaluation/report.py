@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from forecast_unc._checks import check_path
 from forecast_unc._version import __version__
 from forecast_unc.distributions.axes import finish, places, with_unit
 from forecast_unc.evaluation import page, plot_backtest
@@ -36,6 +37,7 @@ def write_report(backtest: Backtest, path: str | PathLike[str]) -> None:
     path : str or path-like
         The file.
     """
+    check_path(path)
     request = backtest.request
     name = None if request is None else request.plan.y.name
     title = "Backtest" if name is None else f"Backtest of {name}"

@@ -74,9 +74,10 @@ class Arguments:
             ("outliers", self.outliers, ("mask", "keep")),
         ):
             if not any(value is item or value == item for item in allowed):
+                none = None in allowed and str(value).lower() == "none"
                 raise ValueError(
                     f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}. "
-                    "Leave it out if unsure."
+                    + ("Pass None, without quotes." if none else "Leave it out if unsure.")
                 )
         if self.lower is not None:
             check_lower(self.lower)

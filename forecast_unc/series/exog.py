@@ -7,7 +7,8 @@ import pandas as pd
 
 from forecast_unc._checks import LARGEST, check_covariance
 from forecast_unc._typing import Array
-from forecast_unc.series.times import format_time
+from forecast_unc.series.frames import kind
+from forecast_unc.series.times import format_time, index_kind
 from forecast_unc.series.values import is_real
 
 
@@ -100,14 +101,21 @@ def check_aligned(exog: object, index: pd.Index, when: str, name: str = "exog") 
     DataFrame
     """
     if not isinstance(exog, pd.DataFrame):
+        found = type(exog).__name__
         raise TypeError(
-            f"{name} must be a pandas DataFrame; got {type(exog).__name__}. For one regressor use "
+            f"{name} must be a pandas DataFrame; got "
+            f"{kind(exog) if found == 'DataFrame' else found}. For one regressor use "
             "series.to_frame(), of another library's frame df.to_pandas().set_index(times)."
         )
     if exog.index.equals(index):
         return exog
-    absent = index.difference(exog.index)
-    if len(absent):
+    ours, theirs = index_kind(index), index_kind(exog.index)
+    absent = index.difference(exog.index) if ours == theirs else index
+    if ours != theirs:
+        got, remedy = f"an index of another kind, {theirs} and not {ours}", "Convert it"
+        if theirs == "text":
+            remedy = f"Convert it with pd.to_datetime({name}.index)"
+    elif len(absent):
         got, remedy = f"no row at {format_time(absent, 0)}", "Give a value for every time"
     elif len(exog) == len(index):
         got, remedy = "the same times in another order", f"Sort them with {name}.sort_index()"

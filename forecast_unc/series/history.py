@@ -15,6 +15,7 @@ from forecast_unc.series.times import (
     extended_index,
     format_time,
     future_index,
+    index_kind,
 )
 from forecast_unc.series.values import check_follows, check_is_series, check_series, check_y_std
 
@@ -140,6 +141,11 @@ class History:
         if ours != theirs:
             raise ValueError(
                 f"y must have the frequency of the fit, {ours!r}; got {theirs!r}. Fit a new model."
+            )
+        if index_kind(self.index) != index_kind(index):
+            raise ValueError(
+                f"y must have the kind of index of the fit, {index_kind(self.index)}; got "
+                f"{index_kind(index)}. Convert it with y.tz_localize or y.tz_convert."
             )
         regressors = check_exog(exog, index, self.columns, "y")
         stds = check_y_std(y_std, values, index)

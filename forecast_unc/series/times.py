@@ -347,6 +347,27 @@ def _dates(index: pd.DatetimeIndex, start: int, periods: int) -> pd.DatetimeInde
         ) from error
 
 
+def index_kind(index: pd.Index) -> str:
+    """What an index is made of, as text; times of two kinds cannot be compared.
+
+    Parameters
+    ----------
+    index : Index
+        The times.
+
+    Returns
+    -------
+    str
+    """
+    if isinstance(index, pd.DatetimeIndex):
+        return f"DatetimeIndex {'without' if index.tz is None else 'with'} time zone"
+    if isinstance(index, pd.PeriodIndex):
+        return "PeriodIndex"
+    if index.inferred_type == "string":
+        return "text"
+    return "numbers" if pd.api.types.is_numeric_dtype(index.dtype) else str(index.dtype)
+
+
 def format_time(index: pd.Index, position: int) -> str:
     """A time of an index as text, a date without its midnight.
 

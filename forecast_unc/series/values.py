@@ -82,12 +82,25 @@ def check_is_series(y: object, name: str = "y") -> pd.Series[Any]:
         return y
     frame = y if isinstance(y, pd.DataFrame) else by_time(y, name)
     if len(frame.columns) != 1:
-        wanted = [*frame.columns[:1]] if frame is y else [frame.index.name, *frame.columns[:1]]
         raise TypeError(
             f"{name} must be one series; got a frame of {len(frame.columns)} columns of values. "
-            f"Take one, for example {name}[{wanted}]."
+            f"{_one_series(frame, name, frame is y)}"
         )
     return frame.iloc[:, 0]
+
+
+def _one_series(frame: pd.DataFrame, name: str, of_pandas: bool) -> str:
+    """What to do with a frame of several columns, or none."""
+    types = pd.api.types
+    dtypes = list(frame.dtypes.items())
+    values = [column for column, dtype in dtypes if types.is_numeric_dtype(dtype)]
+    if not values:
+        return f"Pass one of numbers, for example pd.Series(values, index={name}.index)."
+    if not of_pandas:
+        return f"Take one, for example {name}[{[frame.index.name, values[0]]}]."
+    times = [column for column, dtype in dtypes if types.is_datetime64_any_dtype(dtype)]
+    at = f".set_index({times[0]!r})" if times else ""
+    return f"Take one, for example {name}{at}[{values[:1]}]."
 
 
 def numeric_values(y: object, name: str = "y") -> Array:
@@ -157,9 +170,12 @@ def check_follows(y_new: object, index: pd.Index) -> pd.Series[Any]:
     y_new = check_is_series(y_new, "y_new")
     expected = future_index(index, max(1, len(y_new)))
     if not y_new.index.equals(expected):
+        ours, theirs = (str(getattr(times, "tz", None)) for times in (expected, y_new.index))
+        zones = ("", "") if ours == theirs else (f", time zone {ours}", f", time zone {theirs}")
+        first = format_time(y_new.index, 0) if len(y_new) else None
         raise ValueError(
-            f"y_new must follow the series without a gap, from {format_time(expected, 0)}; got "
-            f"{len(y_new)} values from {format_time(y_new.index, 0) if len(y_new) else None}. "
+            f"y_new must follow the series without a gap, from {format_time(expected, 0)}"
+            f"{zones[0]}; got {len(y_new)} values from {first}{zones[1]}. "
             "Pass all new values and no others, in order, NaN for missing ones, on the same kind "
             "of index."
         )

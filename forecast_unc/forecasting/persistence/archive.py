@@ -15,6 +15,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forecast_unc._checks import check_path
+
 _CONTENT = "content.json"
 # The comment of the zip is its last bytes: the digest of all before them.
 _LABEL = b"sha256:"
@@ -53,6 +55,7 @@ def write_archive(
     OSError
         If it cannot be written.
     """
+    check_path(path)
     target = Path(path).resolve()  # a link stays, and what it leads to is replaced
     if target.exists() and not target.is_file():
         raise ValueError(
@@ -105,6 +108,7 @@ def read_bytes(path: str | PathLike[str]) -> bytes:
     OSError
         If there is none, or it cannot be read.
     """
+    check_path(path)
     with open(Path(path), "rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _TAIL))

@@ -4,7 +4,7 @@ OpenBLAS holds a kernel set for each kind of processor, and the last digits of a
 differ between them. One processor can run those of its elders, and so show what others would do.
 
     python tests/cpus.py                # all tests under all kernel sets, and on two threads
-    python tests/cpus.py --numerical --kernels Haswell Nehalem   # what .ci/run adds
+    python tests/cpus.py --numerical --kernels Haswell   # what .ci/run adds
 """
 
 import argparse

@@ -110,8 +110,6 @@ def rolling_errors(rolling: Rolling, members: list[Forecast | None], shares: Arr
         width = np.zeros(h)
         width[:n] = 0.5 * (band[:, 1] - band[:, 0])
         total, counted = total + share * width, counted + share
-        if not len(origins):
-            continue
         now = np.ones(h)
         now[:n] = model.transform.slope(model.transform.forward(member.median.to_numpy()[:n]))
         value, slope = rolling.forecasts(number, h)

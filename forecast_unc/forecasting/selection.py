@@ -37,7 +37,8 @@ _SEASONAL_SIGNIFICANCE = -1.0
 # Or if the mean square of the changes over it is below so many variances and the series holds it
 # twice: 431 series of M3, M4, tourism, hospitals and NN5, cut after 2.2 to 2.8 cycles, MASE .58 of
 # what it was without the season, of those between 1 and 1.5 variances .81, error .03, of 62 in
-# reserve .74. Of random walks 11 % pass with two cycles, 4 % with almost three.
+# reserve .74 (before levels of the cycles, with which 64 of 638 are no more found). Of random walks
+# 9 % pass with two cycles, 3 % with almost three.
 _PLAIN = 1.5
 # Or if the series holds it so many times, and its power there is so many times that of so many
 # cycles more or fewer: the .001 of an F(2, 12). On 1118 series of M3, M4, tourism and NN5 nothing

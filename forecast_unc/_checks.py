@@ -19,6 +19,13 @@ _MOST_STEPS = 10_000
 _TOLERANCE = 1e-8
 
 
+def refusal(
+    name: str, must: str, got: str, remedy: str, kind: type[Exception] = ValueError
+) -> Exception:
+    """The error of an argument: what it must be, what came, and what to do, a sentence."""
+    return kind(f"{name} must {must}; got {got}. {remedy}")
+
+
 def check_whole(name: str, value: object, lowest: int, remedy: str) -> None:
     """Raise unless a value is a whole number of at least `lowest`.
 
@@ -35,9 +42,7 @@ def check_whole(name: str, value: object, lowest: int, remedy: str) -> None:
     """
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or value < lowest:  # type: ignore[operator]
-        raise ValueError(
-            f"{name} must be a whole number, at least {lowest}; got {value!r}. {remedy}"
-        )
+        raise refusal(name, f"be a whole number, at least {lowest}", f"{value!r}", remedy)
 
 
 def check_steps(steps: object, name: str = "steps") -> None:

@@ -50,7 +50,6 @@ def demo(output: Path, n_origins: int = 20) -> None:
         step=12,
         refit=5,
         compare={name: name for name in ("naive", "taylor", "monte_carlo")},
-        seasonal_period=12,
         progress=True,
     )
     table = _table(result)

@@ -7,13 +7,8 @@ import pytest
 from forecast_unc import (
     Forecaster,
     GPRegressor,
-    ReducedRankGPRegressor,
-    RVMRegressor,
-    backtest,
     datasets,
 )
-from forecast_unc.evaluation import folds
-from forecast_unc.forecasting import model as fitted_model
 from forecast_unc.forecasting import propagation
 from forecast_unc.forecasting.abreast import forecasts_together
 from forecast_unc.regression import moments_abreast as abreast
@@ -23,6 +18,7 @@ from forecast_unc.regression.kernels import squared_exponential
 # Of means in stds, and of covariances over the largest: a step is right to 1e-9 or better, and the
 # recursion makes more of it.
 RTOL = 1e-7
+GP = GPRegressor(tol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -33,88 +29,6 @@ def series():
     week = 0.1 * np.sin(2 * np.pi * np.arange(330) / 7)
     exog = pd.DataFrame({"x": rng.standard_normal(330)}, index)
     return pd.Series(values + week + 0.05 * exog["x"].to_numpy(), index), exog
-
-
-@pytest.fixture
-def one_at_a_time(monkeypatch):
-    """Switch that makes every origin go alone."""
-    return lambda: monkeypatch.setattr(folds, "_TOGETHER", 1)
-
-
-def frames(forecaster, y, one_at_a_time, **arguments):
-    """The frame of a backtest, together and one at a time, and how many went together."""
-    arguments = {"n_origins": 6, "step": 3, "refit": False, "between_fits": "apply"} | arguments
-    together = backtest(forecaster, y, 8, **arguments).frame
-    one_at_a_time()
-    return together, backtest(forecaster, y, 8, **arguments).frame
-
-
-def assert_same(together, alone):
-    assert list(together.columns) == list(alone.columns)
-    away = (together["mean"] - alone["mean"]) / alone["std"]
-    np.testing.assert_allclose(away, 0.0, atol=RTOL)
-    for column in ("std", "upper_95", "median"):
-        np.testing.assert_allclose(together[column], alone[column], rtol=RTOL)
-
-
-GP = GPRegressor(tol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "forecaster",
-    [
-        Forecaster(GP, lags=3),
-        Forecaster(GP, lags=12),
-        Forecaster(GP, lags=2, differences=(1, 7)),
-        Forecaster(GP, lags=3, transform="log"),
-        Forecaster(GP, lags=7, prior_mean="last", calendar="day_of_week"),
-        Forecaster(GP, lags=2, calibrate=True),
-        Forecaster(RVMRegressor(), lags=3),
-        Forecaster(ReducedRankGPRegressor(n_support=20), lags=3),
-        Forecaster(max_train=120),
-    ],
-    ids=["few lags", "lags", "differences", "log", "calendar", "calibrated", "rvm", "rank", "auto"],
-)
-def test_together_is_one_at_a_time(forecaster, series, one_at_a_time):
-    compare = {"naive": "naive", "taylor": "taylor", "mc": "monte_carlo"}
-    forecaster = forecaster.set_params(random_state=0)
-    assert_same(*frames(forecaster, series[0], one_at_a_time, compare=compare))
-
-
-@pytest.mark.parametrize("uncertain", [False, True])
-def test_with_regressors(series, one_at_a_time, uncertain):
-    y, exog = series
-    arguments = {"exog": exog}
-    if uncertain:
-        arguments["exog_future"] = lambda origin, times: (
-            exog.loc[times],
-            0.3 * abs(exog.loc[times]),
-        )
-    assert_same(*frames(Forecaster(GP, lags=2), y, one_at_a_time, **arguments))
-
-
-def test_origins_with_missing_values_go_alone(series, one_at_a_time):
-    y = series[0].copy()
-    y.iloc[[302, 305, 306]] = np.nan
-    assert_same(*frames(Forecaster(GP, lags=3), y, one_at_a_time))
-
-
-def test_all_origins_of_a_fit_go_together(series, monkeypatch):
-    seen = []
-    plain = fitted_model.propagate_abreast
-
-    def spy(model, pasts, futures):
-        seen.append(len(pasts))
-        return plain(model, pasts, futures)
-
-    def never(*args):
-        raise AssertionError("an origin went alone")
-
-    monkeypatch.setattr(fitted_model, "propagate_abreast", spy)
-    monkeypatch.setattr(fitted_model, "propagate", never)
-    arguments = {"n_origins": 40, "step": 1, "refit": False, "between_fits": "apply"}
-    backtest(Forecaster(GP, lags=3), series[0], 8, **arguments)
-    assert seen == [32, 8]
 
 
 def test_what_is_at_hand_is_only_for_what_it_was_made_for(series):
@@ -218,21 +132,6 @@ def test_spanning_rows_leave_what_they_say(rng, n, d, lengthscale):
     assert np.abs(left).max() < 100 * span.least
     assert np.abs(kernel - span.T @ kernel[span.rows]).max() < 100 * np.sqrt(span.least) * 1e-3
     np.testing.assert_allclose(span.weights, span.T.T @ weights @ span.T, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("n", [79, 80])
-def test_origins_of_which_some_look_less_far_ahead(n):
-    """An index of nanoseconds ends in 2262: the last origins cannot look at 18 steps."""
-    index = pd.date_range("2183", periods=n, freq="YS", unit="ns")
-    y = pd.Series(np.random.default_rng(0).standard_normal(n).cumsum() + 50.0, index)
-    arguments = {"n_origins": 8, "step": 2, "refit": False}
-    together = backtest(Forecaster(max_train=40), y, 2, between_fits="apply", **arguments).frame
-    model = Forecaster(max_train=40).fit(y.iloc[: n - 16])
-    for origin in (n - 16, n - 2):
-        alone = model.apply(y.iloc[:origin]).forecast(2)
-        rows = together[together["origin"] == y.index[origin - 1]]
-        np.testing.assert_allclose(rows["mean"], alone.mean, rtol=1e-7)
-        np.testing.assert_allclose(rows["std"], alone.std, rtol=1e-7)
 
 
 def test_inputs_are_left_as_they_were(rng):

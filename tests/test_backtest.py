@@ -93,7 +93,7 @@ def test_rows_are_the_forecasts_of_a_loop_written_by_hand(y, model):
 
 
 def test_scores_are_the_means_of_their_definitions(y, model):
-    result = backtest(model, y, steps=3, n_origins=5, seasonal_period=7, compare={"n": "naive"})
+    result = backtest(model, y, steps=3, n_origins=5, compare={"n": "naive"})
     rows = result.frame[result.frame["model"] == "n"]
     table = result.scores().loc["n"]
     error = rows["actual"] - rows["mean"]
@@ -129,17 +129,8 @@ def test_never_reads_past_the_origin(y, model, refit, window):
         assert first["actual"].notna().all()
 
 
-@pytest.mark.parametrize(
-    ("refit", "between_fits", "calls"),
-    [
-        (True, "update", "frrrr"),
-        (2, "update", "furur"),
-        (False, "update", "fuuuu"),
-        (2, "apply", "farar"),
-        (False, "apply", "faaaa"),
-    ],
-)
-def test_refit_policy_and_shared_fits(y, model, monkeypatch, refit, between_fits, calls):
+@pytest.mark.parametrize(("refit", "calls"), [(True, "frrrr"), (2, "furur"), (False, "fuuuu")])
+def test_refit_policy_and_shared_fits(y, model, monkeypatch, refit, calls):
     seen = []
 
     def spy(name):
@@ -153,20 +144,10 @@ def test_refit_policy_and_shared_fits(y, model, monkeypatch, refit, between_fits
 
     for name in ("fit", "refit", "update", "apply"):
         spy(name)
-    arguments = {"refit": refit, "between_fits": between_fits, "compare": {"n": "naive"}}
-    result = backtest(model, y, steps=2, n_origins=5, **arguments)
+    result = backtest(model, y, steps=2, n_origins=5, refit=refit, compare={"n": "naive"})
     assert "".join(seen) == calls
     flags = result.frame.groupby("origin")["refit"].first()
     assert flags.tolist() == [call in "fr" for call in calls]
-
-
-def test_applied_the_posterior_is_that_of_the_fit(y, model):
-    frame = backtest(model, y, 2, n_origins=3, step=4, refit=False, between_fits="apply").frame
-    fitted = model.fit(y.iloc[:80])
-    for position in (79, 83, 87):
-        ahead = fitted.apply(y.iloc[: position + 1]).forecast(2)
-        rows = frame[frame["origin"] == y.index[position]]
-        np.testing.assert_allclose(rows["mean"], ahead.mean, rtol=1e-8)
 
 
 GP = GPRegressor(lengthscales=3.0)
@@ -248,13 +229,11 @@ class Updated(LastValue):
         self.index = self.y.index
 
 
-@pytest.mark.parametrize("between_fits", ["update", "apply"])
-def test_a_model_moves_on_as_it_can(y, monkeypatch, between_fits):
+def test_a_model_moves_on_as_it_can(y, monkeypatch):
     monkeypatch.setattr(LastValue, "n_fits", 0)  # each class counts its own from here
-    arguments = {"refit": False, "between_fits": between_fits}
     for model, n_fits in ((LastValue(), 4), (Applied(), 1), (Updated(), 1)):
         type(model).n_fits = 0
-        frame = backtest(model, y, 2, n_origins=4, **arguments).frame
+        frame = backtest(model, y, 2, n_origins=4, refit=False).frame
         assert type(model).n_fits == n_fits
         np.testing.assert_array_equal(frame["mean"], np.repeat(y.iloc[[81, 83, 85, 87]], 2))
 
@@ -353,10 +332,6 @@ def test_unit_goes_to_the_frame_and_pictures_are_drawn(y, model):
         ({"coverage": []}, "coverage must hold a fraction; got none. "),
         ({"compare": {"a": 3}}, "compare must hold forecasters or one of exact, .*; got 3 for 'a'"),
         ({"window": "sliding"}, "window must be 'expanding' or 'rolling'; got 'sliding'"),
-        (
-            {"between_fits": "refit"},
-            "between_fits must be 'update' or 'apply'; got 'refit'. 'update' takes",
-        ),
         ({"coverage": (95,)}, "coverage must lie strictly between 0 and 1; got 95"),
         ({"n_origins": 50}, "y must have more than 100 values for 50 origins, 2 apart"),
         ({"origins": ["2019-01-01"]}, "origins must be times of y; got 2019-01-01"),
@@ -365,7 +340,6 @@ def test_unit_goes_to_the_frame_and_pictures_are_drawn(y, model):
         ({"compare": {"a": "exakt"}}, "compare must hold forecasters or one of exact, taylor"),
         ({"compare": {OWN_NAME: "naive"}}, "compare must not use the name 'forecast_unc'"),
         ({"n_origins": 44}, "y must have at least 5 values for lags up to 2"),
-        ({"seasonal_period": 0}, "seasonal_period must be a whole number, at least 1; got 0. 12 "),
         ({"exog_future": print}, "exog must be given with exog_future; got None. The models lea"),
         ({"compare": {"a": LastValue}}, "compare must hold forecasters .*for 'a'. .* fit and fore"),
     ],
@@ -601,15 +575,16 @@ def test_the_season_of_the_scale_follows_from_the_frequency(y, freq, n, expected
 
 
 def test_without_a_scale_the_scores_that_need_one_are_unknown(y):
+    y = y.set_axis(pd.date_range("2020-01-01", periods=90, freq="30min"))
     flat = y.where(np.arange(90) > 80, 1.0)
-    flat.iloc[40] = 2.0  # a change, but none over 60 steps up to the first origin
-    result = backtest(LastValue(), flat, 1, origins=y.index[[60, 85]], seasonal_period=60)
+    flat.iloc[30] = 2.0  # a change, but none over a day of 48 up to the first origin
+    result = backtest(LastValue(), flat, 1, origins=y.index[[60, 85]])
     table = result.scores()
     assert result.frame["scale"].isna().tolist() == [True, False]
     assert table[["MASE", "MSIS"]].isna().all(axis=None)
     assert np.isfinite(table[["MAE", "CRPS", "energy"]]).all(axis=None)
     with pytest.raises(ValueError, match="score must be known at every origin; got NaN for 'MASE'"):
-        compared(flat, origins=y.index[[60, 85]], seasonal_period=60).significance("MASE")
+        compared(flat, origins=y.index[[60, 85]]).significance("MASE")
 
 
 def compared(y, steps=1, **arguments):
@@ -675,7 +650,7 @@ def test_significance_and_pictures_take_every_kind_of_index(y, kind):
         "range": pd.RangeIndex(90),
         "zone": pd.date_range("2020-03-01", periods=90, freq="D", tz="Europe/Paris"),
     }[kind]
-    arguments = {"steps": 4, "step": 2, "n_origins": 8, "seasonal_period": 1}
+    arguments = {"steps": 4, "step": 2, "n_origins": 8}
     expected = compared(y, **arguments).significance(by="step")
     result = compared(y.set_axis(index), **arguments)
     pd.testing.assert_frame_equal(result.significance(by="step"), expected)

@@ -161,14 +161,6 @@ def test_the_future_of_the_series_is_not_read(model):
     check(model, series(), 2)
 
 
-APPLIED = ["two differences", "a season found", "calibrated", "conformal", "combination", "ETS"]
-
-
-@pytest.mark.parametrize("name", APPLIED)
-def test_nor_where_the_fit_is_applied(name):
-    check(MODELS[name], series(), 2, between_fits="apply")
-
-
 @pytest.mark.parametrize("name", ["two differences", "calibrated", "combination", "AutoReg"])
 def test_nor_with_a_fit_at_every_origin(name):
     check(MODELS[name], series(), True)

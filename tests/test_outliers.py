@@ -402,7 +402,7 @@ def test_a_backtest_scores_the_outlier_and_forgets_it():
     y = series(walk())
     y.iloc[-20] += 300.0
     options = {"steps": 2, "origins": list(y.index[-22:-17])}
-    for extra in ({"refit": True}, {"refit": False}, {"refit": False, "between_fits": "apply"}):
+    for extra in ({"refit": True}, {"refit": False}):
         frame = backtest(plain(), y, **options, **extra).frame
         assert frame["actual"].max() == y.iloc[-20]
         assert (frame["mean"] - np.median(y)).abs().max() < 50.0

@@ -772,7 +772,6 @@ def test_a_backtest_of_a_panel_does_not_depend_on_the_jobs(panel, model):
         ({"compare": {"n": "naive"}}, "compare must hold no propagation if the forecaster has no"),
         ({"coverage": (95,)}, "coverage must lie strictly between 0 and 1; got 95"),
         ({"origins": 3}, "origins must be a sequence of times of y; got 3"),
-        ({"seasonal_period": 0}, "seasonal_period must be a whole number, at least 1; got 0"),
         ({"n_jobs": 0}, "n_jobs must be None or a whole number other than 0; got 0"),
         ({"target_col": "t"}, "target_col must be a column of frame; got 't'"),
         ({"id_col": "lower_95"}, "id_col must not be a column of a backtest; got 'lower_95'. Ren"),

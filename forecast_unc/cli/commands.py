@@ -148,7 +148,6 @@ def backtest(arguments: argparse.Namespace) -> int:
         "step": arguments.step,
         "refit": arguments.refit,
         "compare": {name: BASELINES[name]() if name in BASELINES else name for name in compared},
-        "seasonal_period": arguments.seasonal_period,
         "coverage": arguments.coverage,
         "n_jobs": arguments.jobs,
         "progress": _watched(),

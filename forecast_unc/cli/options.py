@@ -254,12 +254,6 @@ def add_backtest(parser: argparse.ArgumentParser) -> None:
         f"{', '.join((*PROPAGATIONS, *BASELINES))} (default: naive, and for "
         "--report seasonal_naive and ets too)",
     )
-    group.add_argument(
-        "--seasonal-period",
-        type=int,
-        metavar="N",
-        help="seasonal period of the MASE's scale (default: from the times)",
-    )
     group = parser.add_argument_group("files")
     group.add_argument(
         "--output",

@@ -19,7 +19,6 @@ from forecast_unc.distributions import scores
 from forecast_unc.evaluation import plot_backtest
 from forecast_unc.evaluation.contenders import (
     OWN_NAME,
-    BetweenFits,
     Contender,
     Model,
     contenders,
@@ -72,7 +71,9 @@ class Backtest:
         score of 500 paths over the scored steps, those left out whose value is missing; NaN if
         all are, or if the forecast's covariance has a negative eigenvalue.
     seasonal_period : int or None
-        Seasonal period of ``scale``; None if the series of a panel differ in it.
+        Seasonal period of ``scale``, that of the M4 competition if the first training window is
+        longer: a day of data by the hour or finer, 12 for monthly and 4 for quarterly data; else
+        1. None if the series of a panel differ in it.
     id_col : str, optional
         Of a panel (`backtest_panel`) the column that names the series, the first in `frame` and
         `joint`; next to it is ``frequency``.
@@ -399,11 +400,9 @@ def backtest(
     origins: Sequence[Any] | pd.Index[Any] | None = None,
     step: int | None = None,
     refit: bool | int = True,
-    between_fits: BetweenFits = "update",
     window: Literal["expanding", "rolling"] = "expanding",
     gap: int = 0,
     compare: Mapping[str, Model | str] | None = None,
-    seasonal_period: int | None = None,
     coverage: Sequence[float] = (0.5, 0.8, 0.95),
     n_jobs: int | None = None,
     progress: bool = False,
@@ -436,20 +435,12 @@ def backtest(
     step : int, optional
         Observations between origins; by default `steps`, so that horizons do not overlap.
     refit : bool or int, default=True
-        Fit at every origin (True), at the first alone (False), or at every k-th (int). A model
-        without ``update`` and ``apply`` is fitted at every origin. The fits after the first one
+        Fit at every origin (True), at the first alone (False), or at every k-th (int). Between fits
+        a model takes in the values observed since, with the parameters of its fit, by its method
+        ``update``; one that has ``apply`` alone keeps what it has learned and is moved on. A model
+        with neither is fitted at every origin. The fits after the first one
         start from its hyper-parameters where the model can (`Forecaster.refit`): to have each
         search from scratch, hide the method in a class with ``fit`` and ``forecast`` alone.
-    between_fits : {"update", "apply"}, default="update"
-        How a fitted model gets to the origins before its next fit. "update" takes the values in
-        between in, with the parameters of the fit: a GP's posterior then holds them, at O(n^2)
-        each. "apply" only moves the origin: lagged values are new, the posterior is that of the fit
-        and one factorization serves all origins, which are propagated together (200 origins of 48
-        steps in .25 of the time with 3 lags, .75 with 16), at a cost in accuracy: nothing is
-        learned from what was observed since. On half-hourly electricity demand (a day ahead,
-        origins a week apart, every sixth a fit) the mean absolute error was 152 MW with "update"
-        and 182 with "apply", the coverage of the 95 % interval 87 % and 81 %. A model with only one
-        of the two methods uses that one.
     window : {"expanding", "rolling"}, default="expanding"
         Fit on everything up to the origin, or on as many values as at the first origin. An
         update drops no values, except those beyond a forecaster's ``max_train``: in a rolling
@@ -460,10 +451,6 @@ def backtest(
         Further models by name, on the same folds: anything with ``fit`` and ``forecast``, or
         names of a propagation ("naive", "taylor", "mixture", "monte_carlo", "exact", "auto") of
         the same fitted forecaster. A model that takes no regressors is given none.
-    seasonal_period : int, optional
-        Seasonal period m of the scale in MASE and MSIS. By default that of the M4 competition,
-        if the first training window is longer: a day of data by the hour or finer, 12 for
-        monthly and 4 for quarterly data; else 1.
     coverage : sequence of float, default=(0.5, 0.8, 0.95)
         Coverages of the intervals, in (0, 1).
     n_jobs : int, optional
@@ -497,11 +484,9 @@ def backtest(
         n_origins=None if origins is not None else n_origins,
         step=step,
         refit=refit,
-        between_fits=between_fits,
         window=window,
         gap=gap,
         compare=compare,
-        seasonal_period=seasonal_period,
         n_jobs=n_jobs,
     )
     coverage = scores.check_coverages(coverage)
@@ -517,9 +502,8 @@ def backtest(
     else:
         positions = given_origins(index, origins, horizon)
     every = len(positions) if refit is False else 1 if refit is True else refit
-    if seasonal_period is None:
-        season = season_of(index)
-        seasonal_period = season if positions[0] + 1 > season else 1
+    season = season_of(index)
+    seasonal_period = season if positions[0] + 1 > season else 1
     folds = [
         Fold(
             position,
@@ -528,7 +512,7 @@ def backtest(
         )
         for position in positions
     ]
-    plan = Plan(y, exog, steps, gap, seasonal_period, coverage, between_fits)
+    plan = Plan(y, exog, steps, gap, seasonal_period, coverage)
     parts = _run(models, folds, every, plan, n_jobs, progress)
     names = [OWN_NAME, *(compare or {})]
     frame, joint = (_joined(tables, names) for tables in zip(*parts, strict=True))
@@ -549,24 +533,21 @@ def check_arguments(
     n_origins: int | None,
     step: int | None,
     refit: bool | int,
-    between_fits: BetweenFits,
     window: Literal["expanding", "rolling"],
     gap: int,
     compare: Mapping[str, Model | str] | None,
-    seasonal_period: int | None,
     n_jobs: int | None,
 ) -> None:
     """Raise unless the arguments of `backtest` that do not depend on the series are valid.
 
     Parameters
     ----------
-    steps, n_origins, step, refit, between_fits, window, gap, compare, seasonal_period, n_jobs
+    steps, n_origins, step, refit, window, gap, compare, n_jobs
         As of `backtest`; `n_origins` is None where the origins are given.
     """
     check_steps(steps)
     check_whole("gap", gap, 0, "0 scores the first step on.")
     _check_choice("window", window, ("expanding", "rolling"), "'rolling' drops old values.")
-    _check_choice("between_fits", between_fits, ("update", "apply"), "'update' takes values in.")
     if compare is not None and not isinstance(compare, Mapping):
         raise TypeError(
             f"compare must be a mapping of names to forecasters; got {type(compare).__name__}. "
@@ -578,9 +559,6 @@ def check_arguments(
         check_whole("step", steps if step is None else step, 1, "By default it is steps.")
     if not isinstance(refit, bool):
         check_whole("refit", refit, 1, "True fits at every origin, False at the first alone.")
-    if seasonal_period is not None:
-        remedy = "12 is a year of months, 1 is no season."
-        check_whole("seasonal_period", seasonal_period, 1, remedy)
 
 
 def _check_choice(name: str, value: object, allowed: Sequence[str], remedy: str) -> None:
@@ -618,7 +596,7 @@ def _run(
     """Rows of the frame and of the joint scores, a job for the `every` folds that share a fit."""
     shared_by = []
     for model in models:
-        size = 1 if model.can.between_fits(plan.between_fits) is None else every
+        size = every if model.can.moves else 1
         shared_by.append([folds[i : i + size] for i in range(0, len(folds), size)])
     # All start from the first fit, not each from the one before: then they are parallel, and the
     # same whatever the number of jobs.

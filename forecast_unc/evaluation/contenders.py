@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import pandas as pd
 
@@ -14,8 +14,6 @@ from forecast_unc.forecasting.recursion import PROPAGATIONS
 
 # The name of the backtested forecaster itself among those it is compared with.
 OWN_NAME = "forecast_unc"
-
-BetweenFits = Literal["update", "apply"]
 
 
 class Model(Protocol):
@@ -66,11 +64,10 @@ class Capabilities:
             refit=callable(getattr(model, "refit", None)),
         )
 
-    def between_fits(self, wanted: BetweenFits) -> BetweenFits | None:
-        """How the model gets to the next origin: as wanted, else as it can; None for a fit."""
-        if self.update and self.apply:
-            return wanted
-        return "update" if self.update else "apply" if self.apply else None
+    @property
+    def moves(self) -> bool:
+        """Whether the model gets to the next origin without a fit."""
+        return self.update or self.apply
 
 
 @dataclass(frozen=True)

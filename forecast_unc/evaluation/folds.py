@@ -16,17 +16,12 @@ from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions import scores
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.evaluation.contenders import BetweenFits, Capabilities, Contender
-from forecast_unc.forecasting.abreast import forecasts_together
-from forecast_unc.forecasting.forecaster import Forecaster
+from forecast_unc.evaluation.contenders import Capabilities, Contender
 from forecast_unc.series.times import format_time
 
 # Sample paths of the energy score, 12 ms a forecast of 24 steps. With other seeds its mean over 20
 # origins of El Nino moved by 0.6 %; between models it moves less, as all share the same draws.
 _N_PATHS = 500
-# Origins whose forecasts are made together: they keep 12 MB for 48 steps and 1000 rows, and more
-# gain nothing.
-_TOGETHER = 32
 
 ExogFuture = Callable[[Any, pd.Index], pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame | Array]]
 """The regressors' forecasts, or they and their stds, from an origin for some times."""
@@ -52,7 +47,6 @@ class Plan:
     gap: int
     seasonal_period: int
     coverage: tuple[float, ...]
-    between_fits: BetweenFits
 
 
 def spaced_origins(n: int, horizon: int, n_origins: int, step: int) -> list[int]:
@@ -131,41 +125,15 @@ def run_block(
 
     It is made here, from an earlier one if given, unless it is given: then it is changed.
     """
-    if fitted is None:
-        fitted = fit_at(contender, folds[0], plan, earlier)
+    model = fit_at(contender, folds[0], plan, earlier) if fitted is None else fitted
     parts = []
-    for fold, model in _at_origins(fitted, contender, folds, plan):
+    for previous, fold in zip([None, *folds], folds, strict=False):
         with _blamed(contender, fold, plan), blas_threads(0):
-            for name, forecast in _forecasts(model, contender, fold, plan.gap + plan.steps):
-                parts.append(_scored(name, forecast, fold, plan, refit=fold is folds[0]))
-    return parts
-
-
-def _at_origins(
-    fitted: Any, contender: Contender, folds: list[Fold], plan: Plan
-) -> Iterator[tuple[Fold, Any]]:
-    """The folds and the model at each; those that share a posterior have forecasts at hand."""
-    if contender.can.between_fits(plan.between_fits) == "update":
-        for previous, fold in zip([None, *folds], folds, strict=False):
             if previous is not None:
-                with _blamed(contender, fold, plan), blas_threads(0):
-                    fitted = _moved(fitted, contender, previous.origin + 1, fold, plan)
-            yield fold, fitted
-        return
-    together = _TOGETHER if isinstance(fitted, Forecaster) else 1
-    for start in range(0, len(folds), together):
-        some, models = folds[start : start + together], []
-        for fold in some:
-            with _blamed(contender, fold, plan):
-                first = fold is folds[0]
-                models.append(
-                    fitted if first else _moved(fitted, contender, fold.start, fold, plan)
-                )
-        given = [ahead(contender.can, fold) for fold in some]
-        exog, exog_cov = ([one.get(name) for one in given] for name in ("exog", "exog_cov"))
-        with blas_threads(0):
-            models = forecasts_together(models, plan.gap + plan.steps, exog, exog_cov)
-        yield from zip(some, models, strict=True)
+                model = _moved(model, contender, previous, fold, plan)
+            for name, forecast in _forecasts(model, contender, fold, plan.gap + plan.steps):
+                parts.append(_scored(name, forecast, fold, plan, refit=previous is None))
+    return parts
 
 
 @contextmanager
@@ -190,12 +158,13 @@ def _known(
     return plan.y.iloc[known], exog
 
 
-def _moved(fitted: Any, contender: Contender, start: int, fold: Fold, plan: Plan) -> Any:
-    """The model moved on to the origin of a fold, by the values from a position on."""
-    past, exog = _known(contender.can, start, fold, plan)
-    if contender.can.between_fits(plan.between_fits) == "update":
+def _moved(fitted: Any, contender: Contender, previous: Fold, fold: Fold, plan: Plan) -> Any:
+    """The model of the fold before, moved on to the origin of a fold."""
+    if contender.can.update:
+        past, exog = _known(contender.can, previous.origin + 1, fold, plan)
         fitted.update(past, **exog)
         return fitted
+    past, exog = _known(contender.can, fold.start, fold, plan)
     return fitted.apply(past, **exog)
 
 

@@ -103,7 +103,6 @@ def _asked(backtest: Backtest) -> str:
     every = {1: "at every origin", 0: "at the first origin"}
     pairs |= {
         "fitted": every.get(int(request.refit), f"at one origin in {request.refit}"),
-        "between fits": request.plan.between_fits,
         "window": request.window,
     }
     if request.plan.exog is not None:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from forecast_unc.distributions import scores
 from forecast_unc.evaluation.backtest import Backtest, backtest, check_arguments
-from forecast_unc.evaluation.contenders import BetweenFits, Model, contenders
+from forecast_unc.evaluation.contenders import Model, contenders
 from forecast_unc.evaluation.folds import percent
 from forecast_unc.panels.forecast import warn_of_failures
 from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
@@ -41,11 +41,9 @@ def backtest_panel(
     origins: Sequence[Any] | pd.Index[Any] | None = None,
     step: int | None = None,
     refit: bool | int = True,
-    between_fits: BetweenFits = "update",
     window: Literal["expanding", "rolling"] = "expanding",
     gap: int = 0,
     compare: Mapping[str, Model | str] | None = None,
-    seasonal_period: int | None = None,
     coverage: Sequence[float] = (0.5, 0.8, 0.95),
     n_jobs: int | None = None,
     progress: bool = False,
@@ -65,7 +63,7 @@ def backtest_panel(
         The columns that name the series, their times and their values.
     freq : str, offset or int, optional
         As in `forecast_panel`.
-    n_origins, origins, step, refit, between_fits, window, gap, compare, seasonal_period, coverage
+    n_origins, origins, step, refit, window, gap, compare, coverage
         As in `backtest`. `n_origins` count back from the end of each series; `origins` are the same
         times for all.
     n_jobs, progress
@@ -106,11 +104,9 @@ def backtest_panel(
     options: dict[str, Any] = {
         "step": step,
         "refit": refit,
-        "between_fits": between_fits,
         "window": window,
         "gap": gap,
         "compare": compare,
-        "seasonal_period": seasonal_period,
     }
     check_arguments(
         steps=steps, n_origins=n_origins if origins is None else None, n_jobs=n_jobs, **options

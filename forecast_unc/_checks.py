@@ -1,4 +1,4 @@
-"""Checks of arguments that any module may need."""
+"""Checks of arguments that any module may need, and seeds of random numbers."""
 
 from os import PathLike
 
@@ -7,15 +7,16 @@ from scipy.linalg import eigvalsh
 
 from forecast_unc._typing import Array
 
+RandomState = int | np.random.Generator | None
+
 # Sums of squares of some thousand such values are finite.
 LARGEST = 1e150
 # Squares of a hundredth of it are normal floats.
 SMALLEST = 1e-150
 # The joint covariance of so many steps takes .8 GB, of which a model holds several.
 _MOST_STEPS = 10_000
-# Correlations may differ from their transpose, and their eigenvalues lie below zero, by no more:
-# a covariance written with nine digits passes, and what is neglected is a std of 1e-4 of an
-# input's own.
+# Asymmetry and negative eigenvalues of correlations that count as roundoff: a covariance written
+# with nine digits passes, and what is neglected is a std of 1e-4 of an input's own.
 _TOLERANCE = 1e-8
 
 
@@ -27,112 +28,73 @@ def refusal(
 
 
 def check_whole(name: str, value: object, lowest: int, remedy: str) -> None:
-    """Raise unless a value is a whole number of at least `lowest`.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument.
-    value : object
-        What came.
-    lowest : int
-        The least it may be.
-    remedy : str
-        What to do, a sentence.
-    """
+    """Raise unless a value is a whole number of at least `lowest`."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or value < lowest:  # type: ignore[operator]
         raise refusal(name, f"be a whole number, at least {lowest}", f"{value!r}", remedy)
 
 
 def check_steps(steps: object, name: str = "steps") -> None:
-    """Raise unless so many steps can be forecast together.
-
-    Parameters
-    ----------
-    steps : object
-        What came.
-    name : str, default="steps"
-        What messages call it.
-    """
+    """Raise unless so many steps can be forecast together."""
     check_whole(name, steps, 1, "1 is the next value.")
     if steps > _MOST_STEPS:  # type: ignore[operator]
         memory = 8e-9 * float(steps) ** 2  # type: ignore[arg-type]
-        raise ValueError(
-            f"{name} must be at most {_MOST_STEPS:,}; got {steps:,}, whose joint covariance would "
-            f"take {memory:,.3g} GB. Forecast a coarser series, such as y.resample('D').mean()."
-        )
+        got = f"{steps:,}, whose joint covariance would take {memory:,.3g} GB"
+        remedy = "Forecast a coarser series, such as y.resample('D').mean()."
+        raise refusal(name, f"be at most {_MOST_STEPS:,}", got, remedy)
 
 
 def check_lower(lower: object) -> None:
-    """Raise unless a lower bound is a number, or -inf for none.
-
-    Parameters
-    ----------
-    lower : object
-        What came.
-    """
+    """Raise unless a lower bound is a number, or -inf for none."""
     number = isinstance(lower, (int, float, np.number)) and not isinstance(lower, bool)
     if not number or not lower < np.inf:  # type: ignore[operator]
-        raise ValueError(
-            f"lower must be a number below inf; got {lower!r}. Use -np.inf for no bound."
-        )
+        raise refusal("lower", "be a number below inf", f"{lower!r}", "Use -np.inf for no bound.")
 
 
 def check_path(path: object) -> None:
-    """Raise unless something names a file.
-
-    Parameters
-    ----------
-    path : object
-        What came.
-    """
+    """Raise unless something names a file."""
     if not isinstance(path, (str, PathLike)):
-        raise TypeError(
-            f"path must be a str or a path; got {path!r}. Name the file, such as 'model.npz'."
-        )
+        remedy = "Name the file, such as 'model.npz'."
+        raise refusal("path", "be a str or a path", f"{path!r}", remedy, TypeError)
 
 
 def check_jobs(n_jobs: object) -> None:
-    """Raise unless a number of jobs is one of joblib's.
-
-    Parameters
-    ----------
-    n_jobs : object
-        What came.
-    """
+    """Raise unless a number of jobs is one of joblib's."""
     if n_jobs == 0 or not isinstance(n_jobs, int | np.integer | None):
-        raise ValueError(
-            f"n_jobs must be None or a whole number other than 0; got {n_jobs!r}. "
-            "-1 takes all processors."
-        )
+        must = "be None or a whole number other than 0"
+        raise refusal("n_jobs", must, f"{n_jobs!r}", "-1 takes all processors.")
 
 
 def check_covariance(name: str, cov: Array) -> None:
-    """Raise unless a matrix is symmetric and positive semi-definite.
-
-    Of the correlations, so that what is roundoff does not depend on units; a zero variance leaves
-    its covariances as they are, which then have to be zero too.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument.
-    cov : ndarray of shape (n, n)
-        Finite; of any rank.
-    """
+    """Raise unless a finite matrix (n, n) is symmetric and positive semi-definite, of any rank."""
+    # Of the correlations, so that what is roundoff does not depend on units; a zero variance
+    # leaves its covariances as they are, which then have to be zero too.
     var = np.diagonal(cov)
     unit = np.sqrt(np.where(var > 0, var, 1.0))
     correlation = cov / np.outer(unit, unit)
     apart = float(np.abs(correlation - correlation.T).max(initial=0.0))
     if apart > _TOLERANCE:
-        raise ValueError(
-            f"{name} must be symmetric; got correlations that differ by {apart:.3g}. "
-            f"Pass ({name} + {name}.T) / 2 if the difference is roundoff."
-        )
+        remedy = f"Pass ({name} + {name}.T) / 2 if the difference is roundoff."
+        raise refusal(name, "be symmetric", f"correlations that differ by {apart:.3g}", remedy)
     lowest = float(eigvalsh(correlation)[0]) if len(cov) else 0.0
     if lowest < -_TOLERANCE:
-        raise ValueError(
-            f"{name} must be positive semi-definite; got correlations with an eigenvalue of "
-            f"{lowest:.3g}. Estimate it from data, or give variances alone."
-        )
+        got = f"correlations with an eigenvalue of {lowest:.3g}"
+        remedy = "Estimate it from data, or give variances alone."
+        raise refusal(name, "be positive semi-definite", got, remedy)
+
+
+def generator(random_state: RandomState) -> np.random.Generator:
+    """Random numbers from a seed; a generator is returned as it is, None seeds from the system."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        must = "be a whole number, not negative, a numpy Generator or None"
+        remedy = "Pass 0 for the same numbers every time."
+        raise refusal("random_state", must, f"{random_state!r}", remedy) from error
+
+
+def one_seed(random_state: RandomState) -> int | None:
+    """A seed for the same numbers several times: of a generator its next number, None of None."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    return random_state

@@ -17,17 +17,12 @@ _limit_held = Lock()
 
 @contextmanager
 def blas_threads(n_rows: int) -> Iterator[None]:
-    """Limit BLAS to one thread inside a ``with``, if the problem is small.
+    """Limit BLAS to one thread inside a ``with``, if the largest matrix has few rows.
 
     Meant for once a fit and once a forecast: it takes 10 microseconds (90 on a busy machine), and
     1 inside another one. BLAS has one number of threads a process, so one thread of the program
     holds the limit at a time. Entering while it is held, nested or from another thread, changes
     nothing; the holder restores what was before. The number of threads is never raised.
-
-    Parameters
-    ----------
-    n_rows : int
-        Rows of the largest matrix that is factorized inside.
     """
     if n_rows >= MANY_ROWS or not _limit_held.acquire(blocking=False):
         yield

@@ -1,8 +1,7 @@
 """Series to try the package on: public-domain records, and two chaotic systems to generate.
 
-The records are small CSV files, described in the README of the folder they lie in. Each comes as
-a float64 Series without missing values, with the frequency of its index set and its unit in
-``series.attrs["unit"]``.
+Each is a float64 Series without missing values, the frequency of its index set and its unit in
+``series.attrs["unit"]``. Origin, terms and preparation: the README of the folder of the records.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from forecast_unc._checks import check_whole
+from forecast_unc._checks import RandomState, check_whole, generator, refusal
 from forecast_unc._typing import Array
 
 __all__ = [
@@ -39,15 +38,8 @@ def load_co2() -> pd.Series[float]:
 
     Notes
     -----
-    A month is the plain mean of the weekly averages whose date (a Saturday) falls in it and which
-    were observed: 3 to 5 weeks, fewer in May (1) and June (2) 1964, July 1966 (2), January 1967
-    (2) and April 1984 (1). Nothing is interpolated. The weekly record begins in March 1958, but
-    June and October 1958 and February to April 1964 have no week at all, so the series starts
-    after the last of these months.
-
-    Source: ``statsmodels.datasets.co2``, from Keeling and Whorf (2004), Carbon Dioxide Information
-    Analysis Center, Oak Ridge National Laboratory. Terms, as stated there: "This is public
-    domain."
+    A month is the plain mean of its weeks that were observed; nothing is interpolated. Public
+    domain: ``statsmodels.datasets.co2``, from Keeling and Whorf (2004).
 
     Examples
     --------
@@ -74,8 +66,7 @@ def load_elnino() -> pd.Series[float]:
 
     Notes
     -----
-    Source: ``statsmodels.datasets.elnino``, from the National Oceanic and Atmospheric
-    Administration, ERSST.V3B. Terms, as stated there: "This data is in the public domain."
+    Public domain: ``statsmodels.datasets.elnino``, from ERSST.V3B of NOAA.
 
     Examples
     --------
@@ -101,8 +92,7 @@ def load_nile() -> pd.Series[float]:
 
     Notes
     -----
-    Source: ``statsmodels.datasets.nile``, first analyzed in Cobb (1978), Biometrika 65(2),
-    243-251. Terms, as stated there: "This is public domain."
+    Public domain: ``statsmodels.datasets.nile``, first analyzed in Cobb (1978).
 
     Examples
     --------
@@ -129,8 +119,7 @@ def load_sunspots() -> pd.Series[float]:
 
     Notes
     -----
-    Source: ``statsmodels.datasets.sunspots``, from the National Geophysical Data Center. Terms, as
-    stated there: "This data is public domain."
+    Public domain: ``statsmodels.datasets.sunspots``, from the National Geophysical Data Center.
 
     Examples
     --------
@@ -157,8 +146,8 @@ def load_us_gdp() -> pd.Series[float]:
 
     Notes
     -----
-    Source: ``statsmodels.datasets.macrodata``, column ``realgdp``, from the Federal Reserve Bank
-    of St. Louis. Terms, as stated there: "This is public domain."
+    Public domain: ``statsmodels.datasets.macrodata``, column ``realgdp``, from the Federal Reserve
+    Bank of St. Louis.
 
     Examples
     --------
@@ -173,10 +162,7 @@ def load_us_gdp() -> pd.Series[float]:
 
 
 def make_mackey_glass(
-    n: int,
-    tau: float = 17,
-    noise_std: float = 0,
-    random_state: int | np.random.Generator | None = None,
+    n: int, tau: float = 17, noise_std: float = 0, random_state: RandomState = None
 ) -> pd.Series[float]:
     r"""Generate the Mackey-Glass series, sampled once per unit of time.
 
@@ -206,10 +192,9 @@ def make_mackey_glass(
 
     Notes
     -----
-    The state is held at 1.2 before time zero, and the first 1000 units of time are discarded. The
-    fourth-order error is 2.5e-9 over the first 1000 units at tau = 17. As the system is chaotic,
-    rounding grows as well: beyond a few thousand values the path is one of the system, but which
-    one depends on the last bit of the arithmetic.
+    The state is held at 1.2 before time zero, and the first 1000 units of time are discarded, with
+    an error of 2.5e-9 at tau = 17. The system is chaotic: beyond a few thousand values the path is
+    one of the system, but which one depends on the last bit of the arithmetic.
 
     References
     ----------
@@ -226,30 +211,21 @@ def make_mackey_glass(
     """
     from scipy.interpolate import make_interp_spline  # kept out of the import
 
-    check_whole("n", n, 1, "It is the number of values returned.")
-    _check(math.isfinite(tau) and tau >= 1, "tau", "finite and at least 1", tau, "17 is usual.")
-    _check_noise(noise_std)
+    _check_size_and_noise(n, noise_std)
+    if not (math.isfinite(tau) and tau >= 1):
+        raise refusal("tau", "be finite and at least 1", f"{tau}", "17 is usual.")
     per_delay = math.ceil(tau / _MAX_STEP)
     step = tau / per_delay
     start = 1000
-    x = _mackey_glass(
-        np.full(2 * per_delay + 1, 1.2),
-        n_steps=math.ceil((start + n) / step),
-        step=step,
-        production=0.2,
-        exponent=10,
-        decay=0.1,
-    )
+    n_steps, history = math.ceil((start + n) / step), np.full(2 * per_delay + 1, 1.2)
+    x = _mackey_glass(history, n_steps, step, production=0.2, exponent=10, decay=0.1)
     # A delay like 17.31 puts the samples between the steps; the quintic is finer than the steps.
     spline = make_interp_spline(step * np.arange(len(x)), x, k=5)
     return _observe(spline(start + np.arange(n)), "mackey_glass", noise_std, random_state)
 
 
 def make_lorenz(
-    n: int,
-    step: float = 0.05,
-    noise_std: float = 0,
-    random_state: int | np.random.Generator | None = None,
+    n: int, step: float = 0.05, noise_std: float = 0, random_state: RandomState = None
 ) -> pd.Series[float]:
     r"""Generate the first coordinate of the Lorenz system, sampled once per `step`.
 
@@ -280,10 +256,9 @@ def make_lorenz(
 
     Notes
     -----
-    The system starts from (-8, 8, 27), and the first 10 units of time are discarded. It is
-    integrated with a tolerance of 1e-12, which leaves an error of 3e-7 at the first value and 0.02
-    after 15 units of time. As the system is chaotic, what follows is a path of the system, but
-    which one depends on the last bit of the arithmetic.
+    The system starts from (-8, 8, 27), and the first 10 units of time are discarded. The error is
+    3e-7 at the first value and 0.02 after 15 units of time. What follows is a path of the system,
+    but which one depends on the last bit of the arithmetic, as the system is chaotic.
 
     References
     ----------
@@ -299,9 +274,9 @@ def make_lorenz(
     2    12.149
     Name: lorenz, dtype: float64
     """
-    check_whole("n", n, 1, "It is the number of values returned.")
-    _check(math.isfinite(step) and step > 0, "step", "finite and positive", step, "0.05 is usual.")
-    _check_noise(noise_std)
+    _check_size_and_noise(n, noise_std)
+    if not (math.isfinite(step) and step > 0):
+        raise refusal("step", "be finite and positive", f"{step}", "0.05 is usual.")
     states = _lorenz((-8.0, 8.0, 27.0), 10 + step * np.arange(n, dtype=np.float64))
     return _observe(states[:, 0], "lorenz", noise_std, random_state)
 
@@ -310,20 +285,15 @@ _MAX_STEP = 0.05  # of the Mackey-Glass integrator, in units of time
 
 
 def _mackey_glass(
-    history: Array,  # (2 k + 1,)
-    *,
-    n_steps: int,
-    step: float,
-    production: float,
-    exponent: float,
-    decay: float,
-) -> Array:  # (n_steps + 1,)
+    history: Array, n_steps: int, step: float, *, production: float, exponent: float, decay: float
+) -> Array:
     """Integrate x' = production x(t - tau) / (1 + x(t - tau)^exponent) - decay x, tau = k step.
 
-    `history` is x on [-tau, 0], two values a step; the result is x at 0, step, 2 step, ... The
-    delay being a whole number of steps, the classic Runge-Kutta method asks for the past at steps
-    and at midpoints only, and the cubic Hermite midpoint keeps its fourth order.
+    `history` (2 k + 1,) is x on [-tau, 0], two values a step; the result (n_steps + 1,) is x at 0,
+    step, 2 step, ...
     """
+    # As the delay is a whole number of steps, the classic Runge-Kutta method asks for the past at
+    # steps and midpoints only, and the cubic Hermite midpoint keeps its fourth order.
     # Lists of Python floats: 0.08 s against 0.20 s with an ndarray, for 6000 units of time.
     past = [float(value) for value in history]
 
@@ -359,11 +329,11 @@ def _lorenz(state: tuple[float, float, float], times: Array) -> Array:  # (n, 3)
 
 
 def _observe(
-    values: Array, name: str, noise_std: float, random_state: int | np.random.Generator | None
+    values: Array, name: str, noise_std: float, random_state: RandomState
 ) -> pd.Series[float]:
     """Add the noise and make the series."""
     if noise_std > 0:
-        values = values + np.random.default_rng(random_state).normal(0, noise_std, len(values))
+        values = values + generator(random_state).normal(0, noise_std, len(values))
     series = pd.Series(values, name=name)
     series.attrs["unit"] = "dimensionless"
     return series
@@ -371,27 +341,20 @@ def _observe(
 
 def _load(name: str, freq: str, unit: str) -> pd.Series[float]:
     """Read one file of two columns, time and value."""
-    path = _folder() / f"{name}.csv"
-    time, values = np.loadtxt(path, dtype=str, delimiter=",", skiprows=1, unpack=True)
+    package = Path(__file__).parent
+    installed = package / "_data"  # in a wheel; else the files lie beside the package
+    folder = installed if installed.is_dir() else package.parent / "datasets"
+    time, values = np.loadtxt(
+        folder / f"{name}.csv", dtype=str, delimiter=",", skiprows=1, unpack=True
+    )
     index = pd.DatetimeIndex(pd.to_datetime(time, format="ISO8601"), freq=freq)
     series = pd.Series(values.astype(np.float64), index, name=name)
     series.attrs["unit"] = unit
     return series
 
 
-def _folder() -> Path:
-    """Folder of the CSV files: inside an installed wheel, else beside the package."""
-    package = Path(__file__).parent
-    installed = package / "_data"
-    return installed if installed.is_dir() else package.parent / "datasets"
-
-
-def _check_noise(noise_std: float) -> None:
-    advice = "Pass 0 for the clean series."
-    ok = math.isfinite(noise_std) and noise_std >= 0
-    _check(ok, "noise_std", "finite and not negative", noise_std, advice)
-
-
-def _check(ok: bool, argument: str, rule: str, value: object, advice: str) -> None:
-    if not ok:
-        raise ValueError(f"{argument} must be {rule}; got {value}. {advice}")
+def _check_size_and_noise(n: int, noise_std: float) -> None:
+    check_whole("n", n, 1, "It is the number of values returned.")
+    if not (math.isfinite(noise_std) and noise_std >= 0):
+        remedy = "Pass 0 for the clean series."
+        raise refusal("noise_std", "be finite and not negative", f"{noise_std}", remedy)

@@ -19,17 +19,13 @@ if TYPE_CHECKING:
 _LAGS = (1, 2, 3, 4, 12, 13, 24)  # months: the last few and the same season of two years
 _STEPS = 36
 _NAMES = {"naive": "naive", "taylor": "Taylor", OWN_NAME: "exact", "monte_carlo": "Monte Carlo"}
+_COLUMNS = ["RMSE", "CRPS", "NLPD", "MSIS", "coverage_50", "coverage_80", "coverage_95"]
 
 
 def demo(output: Path, n_origins: int = 20) -> None:
-    """Forecast the El Nino series with each propagation; write a picture and a table.
+    """Forecast the El Nino series with each propagation; write a picture and two tables of scores.
 
-    Parameters
-    ----------
-    output : Path
-        Folder for ``demo.png``, ``scores.csv`` and ``scores.md``; made if absent.
-    n_origins : int, default=20
-        Origins of the backtest, one a year.
+    They are ``demo.png``, ``scores.csv`` and ``scores.md`` in the folder `output`, made if absent.
     """
     output.mkdir(parents=True, exist_ok=True)
     (output / "scores.md").touch()  # what cannot be written fails now, not after the work
@@ -61,18 +57,13 @@ def demo(output: Path, n_origins: int = 20) -> None:
 
 
 def _table(result: Backtest) -> pd.DataFrame:
-    table = result.scores().loc[list(_NAMES)]
-    table.index = pd.Index(_NAMES.values(), name="propagation")
-    columns = ["RMSE", "CRPS", "NLPD", "MSIS", "coverage_50", "coverage_80", "coverage_95"]
-    return table[columns].round(3)
+    table = result.scores().loc[list(_NAMES), _COLUMNS].round(3)
+    return table.set_axis(pd.Index(_NAMES.values(), name="propagation"))
 
 
 def _markdown(table: pd.DataFrame) -> str:
     head = ["propagation", *table.columns]
-    rows = [
-        [str(name), *(f"{value:.3f}" for value in row)]
-        for name, row in zip(table.index, table.to_numpy(), strict=True)
-    ]
+    rows = [[str(name), *(f"{value:.3f}" for value in row)] for name, *row in table.itertuples()]
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
 
 
@@ -98,10 +89,10 @@ def _picture(
     axes["naive"].set_ylabel(f"sea surface ({past.attrs['unit']})")
     axes["exact"].set_ylabel("")
     ax = axes["std"]
-    months = range(1, len(future) + 1)
-    for (kind, forecast), style in zip(forecasts.items(), ("--", "-", "o"), strict=True):
-        color = {"naive": COLORS[1], "exact": COLORS[0]}.get(kind, "black")
-        ax.plot(months, forecast.std, style, color=color, ms=3.5, label=_NAMES.get(kind, kind))
+    styles = {"naive": ("--", COLORS[1]), "exact": ("-", COLORS[0]), "monte_carlo": ("o", "black")}
+    for kind, (style, color) in styles.items():
+        label = _NAMES.get(kind, kind)
+        ax.plot(range(1, _STEPS + 1), forecasts[kind].std, style, color=color, ms=3.5, label=label)
     ax.set(xlabel="months ahead", ylabel=f"std ({past.attrs['unit']})", ylim=(0, None))
     ax.grid(visible=True, color="0.9", lw=0.8)
     ax.set_title("Standard deviation of each step", loc="left", fontsize="medium")

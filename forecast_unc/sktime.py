@@ -3,15 +3,6 @@
 Point forecasts are means; intervals, quantiles and variances are those of the forecast itself, and
 `predict_var(cov=True)` is the joint covariance over the horizon. Times up to the cutoff get the
 one-step forecasts of `Forecaster.fitted`.
-
-Examples
---------
->>> from forecast_unc import datasets
->>> from forecast_unc.sktime import GPForecaster
->>> nile = datasets.load_nile()
->>> model = GPForecaster(lags=3).fit(nile[:90], fh=[1, 2, 5])
->>> model.predict_interval(coverage=0.9).shape
-(3, 2)
 """
 
 from __future__ import annotations
@@ -24,12 +15,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from forecast_unc._random import RandomState
+from forecast_unc._checks import RandomState
 from forecast_unc._typing import Array
 from forecast_unc.distributions.fitted import Fitted
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.forecaster import Forecaster
-from forecast_unc.forecasting.noises import Noise
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.rvm import RVMRegressor
 from forecast_unc.series.calendar import Calendar
@@ -44,6 +34,9 @@ _N_QUANTILES = 1000
 # Where quantiles are compared with those of the normal distribution, and how many stds may differ.
 _LEVELS, _ROUNDOFF = np.array([0.001, 0.1, 0.3, 0.8, 0.99]), 1e-9
 
+_TEST_GP = GPRegressor(lengthscales=2.0, noise_std=0.5)
+_TEST_RVM = RVMRegressor(lengthscales=2.0)
+
 
 class _Horizon(NamedTuple):
     """What is known of the times of a horizon."""
@@ -53,16 +46,24 @@ class _Horizon(NamedTuple):
     past: Fitted | None  # of the steps up to 0
     ahead: Forecast | None  # of all steps from 1 to the last
 
-    def table(self, ask: Callable[[Forecast | Fitted], pd.DataFrame]) -> pd.DataFrame:
+    def table(self, ask: Callable[[Forecast | Fitted], pd.Series | pd.DataFrame]) -> pd.DataFrame:
         """What is asked of both, a row a time."""
         parts: list[Array] = []
         if self.past is not None:
-            past = ask(self.past).to_numpy()
+            past = pd.DataFrame(ask(self.past)).to_numpy()
             places = len(past) - 1 + self.steps[self.steps <= 0]
             parts.append(np.where(places[:, None] >= 0, past[places.clip(0)], np.nan))
         if self.ahead is not None:
-            parts.append(ask(self.ahead).to_numpy()[self.steps[self.steps > 0] - 1])
+            parts.append(pd.DataFrame(ask(self.ahead)).to_numpy()[self.steps[self.steps > 0] - 1])
         return pd.DataFrame(np.vstack(parts), self.times)
+
+    def mean(self) -> pd.DataFrame:
+        """Means of a column, a row a time."""
+        return self.table(lambda one: one.mean)
+
+    def std(self) -> pd.DataFrame:
+        """Standard deviations of a column, a row a time."""
+        return self.table(lambda one: one.std)
 
     def paths(self, n: int, random_state: RandomState) -> pd.DataFrame:
         """Sample paths, a row a time, or an error if some are of the past."""
@@ -75,7 +76,7 @@ class _Horizon(NamedTuple):
 
 
 class _SktimeForecaster(BaseForecaster):
-    """What the forecasters share: all but the model."""
+    """What the forecasters share: all but their parameters."""
 
     _tags: ClassVar[dict[str, Any]] = {
         "authors": "forecast_unc developers",
@@ -98,6 +99,10 @@ class _SktimeForecaster(BaseForecaster):
     # sktime keeps no second copy of the data: the model has them.
     _config: ClassVar[dict[str, Any]] = {"remember_data": False}
 
+    # without a regressor given; None is the automatic choice
+    _regressor: ClassVar[type[GPRegressor | RVMRegressor] | None] = None
+    _test_params: ClassVar[list[dict[str, Any]]]
+
     forecaster_: Forecaster
     random_state: RandomState
 
@@ -105,13 +110,24 @@ class _SktimeForecaster(BaseForecaster):
         """Set what sktime asks for where it is told to keep the data after all."""
         self._y = self._X = None
 
-    def _forecaster(self) -> Forecaster:
-        """The model, not fitted."""
-        raise NotImplementedError
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Parameters for sktime's checks: small and fast.
+
+        Parameters
+        ----------
+        parameter_set : str
+            There is one.
+        """
+        return cls._test_params
 
     def _fit(self, y: pd.Series, X: pd.DataFrame | None, fh: ForecastingHorizon | None) -> Self:
         X = _rows(X, y.index)
-        self.forecaster_ = self._learned = self._forecaster().fit(y, X)
+        given = self.get_params(deep=False)
+        regressor = given.pop("regressor", None)
+        if regressor is None and self._regressor is not None:
+            regressor = self._regressor()
+        self.forecaster_ = self._learned = Forecaster(regressor, **given).fit(y, X)
         self._cur_y, self._cur_X, self._n_learned = y, X, len(y)
         return self
 
@@ -137,7 +153,7 @@ class _SktimeForecaster(BaseForecaster):
         return self
 
     def _predict(self, fh: ForecastingHorizon, X: pd.DataFrame | None) -> pd.Series:
-        mean: pd.Series = self._horizon(fh, X).table(_mean).iloc[:, 0]
+        mean: pd.Series = self._horizon(fh, X).mean().iloc[:, 0]
         mean.name = self._cur_y.name
         return mean
 
@@ -154,7 +170,7 @@ class _SktimeForecaster(BaseForecaster):
     ) -> pd.DataFrame:
         """Variances, or the joint covariance: of times up to the cutoff their variances alone."""
         horizon, names = self._horizon(fh, X), self._get_varnames()
-        table = horizon.table(_std) ** 2
+        table = horizon.std() ** 2
         if not cov:
             return table.set_axis(names, axis=1)
         matrix, after = np.diag(table.iloc[:, 0]), horizon.steps > 0
@@ -175,7 +191,7 @@ class _SktimeForecaster(BaseForecaster):
         if not marginal:
             paths = horizon.paths(_N_QUANTILES, self.random_state)
             return Empirical(_samples(paths, names), time_indep=False, **labels)
-        mean, std = horizon.table(_mean).to_numpy(), horizon.table(_std).to_numpy()
+        mean, std = horizon.mean().to_numpy(), horizon.std().to_numpy()
         some = horizon.table(lambda one: one.quantile(_LEVELS)).to_numpy()
         if not (np.abs(some - mean - std * ndtri(_LEVELS)) > _ROUNDOFF * std).any():
             return Normal(mean, std, **labels)
@@ -228,6 +244,12 @@ class GPForecaster(_SktimeForecaster):
     (3, 2)
     """
 
+    _regressor = GPRegressor
+    _test_params: ClassVar[list[dict[str, Any]]] = [
+        {"lags": 2, "regressor": _TEST_GP},
+        {"lags": 1, "prior_mean": "last", "regressor": _TEST_GP, "calibrate": True},
+    ]
+
     def __init__(
         self,
         lags: Literal["auto"] | int | Sequence[int] = "auto",
@@ -239,7 +261,7 @@ class GPForecaster(_SktimeForecaster):
         prior_mean: Literal["auto", "zero", "last", "seasonal"] = "auto",
         calendar: Calendar = "auto",
         max_train: int | None = None,
-        noise: Noise = "process",
+        noise: Literal["process", "observation", "both", "auto"] = "process",
         calibrate: Literal["auto", "conformal"] | bool = "auto",
         outliers: Literal["mask", "keep"] = "mask",
         regressor: GPRegressor | None = None,
@@ -259,25 +281,6 @@ class GPForecaster(_SktimeForecaster):
         self.regressor = regressor
         self.random_state = random_state
         super().__init__()
-
-    def _forecaster(self) -> Forecaster:
-        given = self.get_params(deep=False)
-        return Forecaster(given.pop("regressor") or GPRegressor(), **given)
-
-    @classmethod
-    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Parameters for sktime's checks: small and fast.
-
-        Parameters
-        ----------
-        parameter_set : str
-            There is one.
-        """
-        fixed = GPRegressor(lengthscales=2.0, noise_std=0.5)
-        return [
-            {"lags": 2, "regressor": fixed},
-            {"lags": 1, "prior_mean": "last", "regressor": fixed, "calibrate": True},
-        ]
 
 
 class RVMForecaster(_SktimeForecaster):
@@ -305,6 +308,12 @@ class RVMForecaster(_SktimeForecaster):
     >>> model.predict_interval(coverage=0.9).shape
     (3, 2)
     """
+
+    _regressor = RVMRegressor
+    _test_params: ClassVar[list[dict[str, Any]]] = [
+        {"lags": 2, "regressor": _TEST_RVM},
+        {"lags": 1, "prior_mean": "last", "regressor": _TEST_RVM},
+    ]
 
     def __init__(
         self,
@@ -336,25 +345,6 @@ class RVMForecaster(_SktimeForecaster):
         self.random_state = random_state
         super().__init__()
 
-    def _forecaster(self) -> Forecaster:
-        given = self.get_params(deep=False)
-        return Forecaster(given.pop("regressor") or RVMRegressor(), **given)
-
-    @classmethod
-    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Parameters for sktime's checks: small and fast.
-
-        Parameters
-        ----------
-        parameter_set : str
-            There is one.
-        """
-        fixed = RVMRegressor(lengthscales=2.0)
-        return [
-            {"lags": 2, "regressor": fixed},
-            {"lags": 1, "prior_mean": "last", "regressor": fixed},
-        ]
-
 
 class AutoForecaster(_SktimeForecaster):
     """The automatic choice: a few specifications that suit the series, their quantiles averaged.
@@ -378,6 +368,11 @@ class AutoForecaster(_SktimeForecaster):
     (3, 2)
     """
 
+    _test_params: ClassVar[list[dict[str, Any]]] = [
+        {"seasonal_period": None, "transform": None, "max_train": 20, "calibrate": False},
+        {"seasonal_period": None, "transform": None, "max_train": 20},
+    ]
+
     def __init__(
         self,
         *,
@@ -399,29 +394,6 @@ class AutoForecaster(_SktimeForecaster):
         self.outliers = outliers
         self.random_state = random_state
         super().__init__()
-
-    def _forecaster(self) -> Forecaster:
-        return Forecaster(**self.get_params(deep=False))
-
-    @classmethod
-    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Parameters for sktime's checks: small and fast.
-
-        Parameters
-        ----------
-        parameter_set : str
-            There is one.
-        """
-        small = {"seasonal_period": None, "transform": None, "max_train": 20}
-        return [{**small, "calibrate": False}, small]
-
-
-def _mean(one: Forecast | Fitted) -> pd.DataFrame:
-    return one.mean.to_frame()
-
-
-def _std(one: Forecast | Fitted) -> pd.DataFrame:
-    return one.std.to_frame()
 
 
 def _rows(X: pd.DataFrame | None, times: pd.Index[Any]) -> pd.DataFrame | None:

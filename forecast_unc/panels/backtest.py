@@ -16,7 +16,7 @@ from forecast_unc.evaluation.folds import percent
 from forecast_unc.panels.forecast import warn_of_failures
 from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
 from forecast_unc.panels.panel import Columns, OneSeries, Panel
-from forecast_unc.series.frames import to_pandas
+from forecast_unc.series.values import to_pandas
 
 
 class _Tables(NamedTuple):

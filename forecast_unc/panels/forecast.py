@@ -28,8 +28,8 @@ from forecast_unc.forecasting.recursion import PROPAGATIONS, Propagation
 from forecast_unc.panels.frames import FrameT, like
 from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
 from forecast_unc.panels.panel import Columns, OneSeries, Panel, with_future
-from forecast_unc.series.frames import to_pandas
 from forecast_unc.series.history import History
+from forecast_unc.series.values import to_pandas
 
 # Series that a prior is learned from, at most: their means are then known to a twentieth of the
 # spread between series.

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pandas as pd
 
-from forecast_unc.series.frames import narwhals
+from forecast_unc.series.values import narwhals
 
 FrameT = TypeVar("FrameT")
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from pandas.tseries.offsets import BusinessDay, Day, Tick, Week
 
+from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
 
 Calendar = str | Sequence[Any] | pd.DatetimeIndex | None
@@ -25,48 +26,31 @@ _IN_A_YEAR = {
     **dict.fromkeys(("Y", "YS", "YE", "BYS", "BYE"), 1),
     "W": 52,
 }
+_START = pd.Timestamp("2000-01-01")  # from which times are counted
+_DAY = pd.Timedelta(days=1)
 
 
 def seasonal_periods(index: pd.Index[Any]) -> tuple[int, ...]:
-    """Seasonal periods that the frequency of an index suggests, shortest first.
+    """Seasonal periods, in observations, that the frequency of an index suggests, shortest first.
 
     The day and the week of anything finer than a day, the week and the year of days, the year of
-    weeks, months and quarters. Whether the data have them is another question.
-
-    Parameters
-    ----------
-    index : Index
-        A regular index: DatetimeIndex with its frequency set, PeriodIndex, or whole numbers,
-        which have no calendar.
-
-    Returns
-    -------
-    tuple of int
-        In observations; only whole ones, so that every 5 days there is a year (73) but no week.
-
-    Examples
-    --------
-    >>> seasonal_periods(pd.date_range("2024-01-01", periods=100, freq="30min"))
-    (48, 336)
-    >>> seasonal_periods(pd.period_range("2024-01", periods=24, freq="M"))
-    (12,)
-    >>> seasonal_periods(pd.RangeIndex(100))
-    ()
+    weeks, months and quarters; only whole ones: every 5 days there is a year (73) but no week.
     """
     freq: Any = getattr(index, "freq", None)
     if freq is None:
         return ()
+    unit, spans = freq.n, [7, 365]
     if isinstance(freq, Tick) and not isinstance(freq, Day):  # Day is a Tick before pandas 3 only
-        unit, spans = pd.Timedelta(freq).value, [pd.Timedelta(days=d).value for d in (1, 7)]
-        if unit >= spans[0] and unit % spans[0] == 0:  # "24h"
-            unit, spans = unit // spans[0], [7, 365]
-    elif isinstance(freq, Day):
-        unit, spans = freq.n, [7, 365]
+        unit, day = pd.Timedelta(freq).value, _DAY.value  # in nanoseconds
+        if unit >= day and unit % day == 0:  # "24h"
+            unit //= day
+        else:
+            spans = [day, 7 * day]
     elif isinstance(freq, BusinessDay):
-        unit, spans = freq.n, [5, 260]
-    else:
+        spans = [5, 260]
+    elif not isinstance(freq, Day):
         year = _in_a_year(freq)
-        unit, spans = freq.n, [] if year is None else [year]
+        spans = [] if year is None else [year]
     return tuple(span // unit for span in spans if span % unit == 0 and span > unit)
 
 
@@ -74,19 +58,10 @@ def season_of(index: pd.Index[Any]) -> int:
     """Seasonal period of a regular index, as the M4 competition counted it.
 
     The day of anything finer, the year of months and quarters; 1, no season, for the others.
-
-    Parameters
-    ----------
-    index : Index
-        A regular index.
-
-    Returns
-    -------
-    int
     """
     freq: Any = getattr(index, "freq", None)
     if isinstance(freq, Tick):
-        period, rest = divmod(pd.Timedelta(days=1), pd.Timedelta(freq))
+        period, rest = divmod(_DAY, pd.Timedelta(freq))
         return int(period) if period and not rest else 1
     year = None if freq is None else _in_a_year(freq)
     if year not in (4, 12):
@@ -108,51 +83,27 @@ def _code(freq: Any) -> str:
 
 
 def check_calendar(calendar: Calendar) -> tuple[Any, ...]:
-    """The parts of a calendar as a tuple, or an error that says what can be one.
-
-    Parameters
-    ----------
-    calendar : str, DatetimeIndex, sequence of them, or None
-        Names among `NAMES`, and dates of holidays.
-
-    Returns
-    -------
-    tuple of str or DatetimeIndex
-    """
+    """The parts of a calendar, names among `NAMES` and dates of holidays, or an error."""
     if calendar is None:
         return ()
-    if isinstance(calendar, str | pd.DatetimeIndex):
-        calendar = (calendar,)
-    parts = tuple(calendar) if isinstance(calendar, Sequence) else (calendar,)
+    alone = isinstance(calendar, str | pd.DatetimeIndex) or not isinstance(calendar, Sequence)
+    parts: tuple[Any, ...] = (calendar,) if alone else tuple(calendar)
     for part in parts:
         if not (isinstance(part, pd.DatetimeIndex) or (isinstance(part, str) and part in NAMES)):
-            raise ValueError(
-                f"calendar must name {', '.join(NAMES)}, or hold holidays as a DatetimeIndex; got "
-                f"{part!r}. Use None for no inputs from the calendar."
-            )
+            must = f"name {', '.join(NAMES)}, or hold holidays as a DatetimeIndex"
+            remedy = "Use None for no inputs from the calendar."
+            raise refusal("calendar", must, f"{part!r}", remedy)
     return parts
 
 
 def calendar_inputs(
     index: pd.Index[Any], parts: tuple[Any, ...], periods: tuple[int, ...]
 ) -> Array:
-    """Inputs made of dates, one row per time, which does not depend on the rest of the index.
+    """Inputs (n, k) made of dates, a row a time, which does not depend on the rest of the index.
 
-    Parameters
-    ----------
-    index : Index
-        A regular index.
-    parts : tuple of str or DatetimeIndex
-        "fourier": sines and cosines of the seasonal periods (up to four harmonics of those up to
-        48, else three); "hour_of_day", "day_of_week", "month": one column per value, "hour_of_week"
-        the first two; a DatetimeIndex: 1 on its days, and for weeks, months, quarters and years
-        that hold one of them, else 0. Local time where there is a zone.
-    periods : tuple of int
-        Seasonal periods, in observations; a year of days or weeks is taken at its exact length.
-
-    Returns
-    -------
-    ndarray of shape (len(index), k)
+    "fourier": sines and cosines of the seasonal periods; "hour_of_day", "day_of_week", "month": one
+    column a value, "hour_of_week" the first two; a DatetimeIndex: 1 on its days, and for weeks,
+    months, quarters and years that hold one of them, else 0. Local time where there is a zone.
     """
     if not len(index):  # of any kind: that a series is empty is said where its length is checked
         index = pd.DatetimeIndex([], freq="D")
@@ -182,9 +133,9 @@ def _days_of(index: pd.Index[Any]) -> tuple[pd.DatetimeIndex, pd.DatetimeIndex]:
         return index.start_time.normalize(), index.end_time.normalize()
     times = _times(index).normalize()
     if isinstance(freq, Week):
-        return times - pd.Timedelta(days=7 * freq.n - 1), times
+        return times - (7 * freq.n - 1) * _DAY, times
     if isinstance(freq, Day):
-        return times, times + pd.Timedelta(days=freq.n - 1)
+        return times, times + (freq.n - 1) * _DAY
     in_a_year = _in_a_year(freq)
     if in_a_year is None:
         return times, times
@@ -195,6 +146,7 @@ def _days_of(index: pd.Index[Any]) -> tuple[pd.DatetimeIndex, pd.DatetimeIndex]:
 
 
 def _fourier(index: pd.Index[Any], periods: tuple[int, ...]) -> Array:
+    """Up to four harmonics of periods up to 48, up to three of longer ones."""
     # whole, so that the sine left out below is zero; a constant shift changes nothing else
     count = np.floor(_ordinal(index))
     columns = []
@@ -232,10 +184,9 @@ def _times(index: pd.Index[Any]) -> pd.DatetimeIndex:
         return index.to_timestamp()
     if isinstance(index, pd.DatetimeIndex):
         return index.tz_localize(None)
-    raise ValueError(
-        f"calendar must be None or 'fourier' for a {type(index).__name__}, which has no dates; "
-        "got a part of the date. Give the series a DatetimeIndex or a PeriodIndex."
-    )
+    must = f"be None or 'fourier' for a {type(index).__name__}, which has no dates"
+    remedy = "Give the series a DatetimeIndex or a PeriodIndex."
+    raise refusal("calendar", must, "a part of the date", remedy)
 
 
 def _ordinal(index: pd.Index[Any]) -> Array:
@@ -245,22 +196,18 @@ def _ordinal(index: pd.Index[Any]) -> Array:
     freq: Any = index.freq  # type: ignore[attr-defined]
     if isinstance(index, pd.PeriodIndex):
         return np.asarray(index.asi8 / freq.n)
-    times = _times(index)
-    if isinstance(freq, Tick | Day):
-        unit = pd.Timedelta(days=freq.n) if isinstance(freq, Day) else pd.Timedelta(freq)
-        return np.asarray((times - pd.Timestamp("2000-01-01")) / unit)
+    times, year = _times(index), _in_a_year(freq)
+    if isinstance(freq, Day) or _code(freq) == "W":
+        return np.asarray((times - _START) / ((1 if isinstance(freq, Day) else 7) * freq.n * _DAY))
+    if isinstance(freq, Tick):
+        return np.asarray((times - _START) / pd.Timedelta(freq))
     if isinstance(freq, BusinessDay):
         days = times.to_numpy().astype("datetime64[D]")
         return np.asarray(np.busday_count("2000-01-01", days) / freq.n)
-    period = {"W": "W", 12: "M", 4: "Q"}
-    base = _code(freq)
-    code = period.get("W" if base == "W" else _IN_A_YEAR.get(base, 0))
-    if code is None:  # no rule: the grid itself is counted
-        first, origin = times[0], pd.Timestamp("2000-01-01")
-        start, end = min(first, origin), max(first, origin)
-        between = pd.date_range(start, end, freq=freq.base, inclusive="left")
-        count = len(between) if first >= origin else -len(between)
-        return np.asarray(count / freq.n + np.arange(len(times)))
-    if code == "W":
-        return np.asarray((times - pd.Timestamp("2000-01-01")) / pd.Timedelta(days=7 * freq.n))
-    return np.asarray(times.to_period(code).asi8 / freq.n)
+    if year in (4, 12):
+        return np.asarray(times.to_period("M" if year == 12 else "Q").asi8 / freq.n)
+    # no rule: the grid itself is counted
+    start, end = min(times[0], _START), max(times[0], _START)
+    between = pd.date_range(start, end, freq=freq.base, inclusive="left")
+    count = len(between) if times[0] >= _START else -len(between)
+    return np.asarray(count / freq.n + np.arange(len(times)))

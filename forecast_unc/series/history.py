@@ -9,34 +9,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
 from forecast_unc.series.exog import check_exog, check_uncertainty
-from forecast_unc.series.times import (
-    extended_index,
-    format_time,
-    future_index,
-    index_kind,
-)
+from forecast_unc.series.times import extended_index, format_time, future_index, index_kind
 from forecast_unc.series.values import check_follows, check_is_series, check_series, check_y_std
 
 
 @dataclass(frozen=True, eq=False)
 class Ahead:
-    """The times of the steps after the origin, and their regressors.
+    """The times of the steps after the origin, and their regressors."""
 
-    Parameters
-    ----------
-    index : Index of length h
-        The times.
-    exog : ndarray of shape (h, k)
-        Regressors, where they are uncertain their means.
-    exog_cov : ndarray of shape (h * k, h * k) or None
-        Their covariance, all of step 1, then of step 2, and so on; None if they are known.
-    """
-
-    index: pd.Index[Any]
-    exog: Array
-    exog_cov: Array | None
+    index: pd.Index[Any]  # of length h
+    exog: Array  # (h, k), where they are uncertain their means
+    exog_cov: Array | None  # (h * k, h * k), all of step 1, then of step 2; None: known
 
     def known(self) -> Self:
         """The same with its regressors known."""
@@ -51,56 +37,19 @@ class Ahead:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """A series that was checked: what a model is fitted to and forecasts from.
+    """A series that was checked: what a model is fitted to and forecasts from."""
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        The series, NaN where missing.
-    stds : ndarray of shape (n,)
-        Stds of the measurement errors, in units of the series; 0 is exact.
-    index : Index of length n
-        Regular, with its frequency set.
-    exog : ndarray of shape (n, k)
-        Regressors; k may be 0.
-    columns : Index of length k
-        Their names.
-    name : hashable
-        Name of the series.
-    outliers : ndarray of shape (n,)
-        The values that are taken for missing, NaN elsewhere.
-    """
-
-    y: Array
-    stds: Array
-    index: pd.Index
-    exog: Array
-    columns: pd.Index
+    y: Array  # (n,), NaN where missing
+    stds: Array  # (n,) of the measurement errors, in units of the series; 0 is exact
+    index: pd.Index  # regular, with its frequency set
+    exog: Array  # (n, k) regressors; k may be 0
+    columns: pd.Index  # their names
     name: Any
-    outliers: Array
+    outliers: Array  # (n,), the values that are taken for missing, NaN elsewhere
 
     @classmethod
     def checked(cls, y: object, exog: object = None, y_std: object = None) -> Self:
-        """The history of a user's series, or an error in terms of it.
-
-        Parameters
-        ----------
-        y : Series
-            See `Forecaster.fit`.
-        exog : DataFrame, optional
-            Regressors.
-        y_std : Series, optional
-            Stds of the measurement errors.
-
-        Returns
-        -------
-        History
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument is not what it must be.
-        """
+        """The history of a user's series, or an error in terms of it; see `Forecaster.fit`."""
         series = check_is_series(y)
         values, index = check_series(series)
         regressors = check_exog(exog, index, None, "y")
@@ -123,14 +72,13 @@ class History:
 
     def before(self, position: int) -> Self:
         """The history up to a position, that one not included."""
-        first = slice(position)
         return replace(
             self,
-            y=self.y[first],
-            stds=self.stds[first],
-            index=self.index[first],
-            exog=self.exog[first],
-            outliers=self.outliers[first],
+            y=self.y[:position],
+            stds=self.stds[:position],
+            index=self.index[:position],
+            exog=self.exog[:position],
+            outliers=self.outliers[:position],
         )
 
     def alike(self, y: object, exog: object = None, y_std: object = None) -> Self:
@@ -139,47 +87,19 @@ class History:
         values, index = check_series(series)
         ours, theirs = _spacing(self.index), _spacing(index)
         if ours != theirs:
-            raise ValueError(
-                f"y must have the frequency of the fit, {ours!r}; got {theirs!r}. Fit a new model."
-            )
+            must = f"have the frequency of the fit, {ours!r}"
+            raise refusal("y", must, f"{theirs!r}", "Fit a new model.")
         if index_kind(self.index) != index_kind(index):
-            raise ValueError(
-                f"y must have the kind of index of the fit, {index_kind(self.index)}; got "
-                f"{index_kind(index)}. Convert it with y.tz_localize or y.tz_convert."
-            )
+            must = f"have the kind of index of the fit, {index_kind(self.index)}"
+            remedy = "Convert it with y.tz_localize or y.tz_convert."
+            raise refusal("y", must, index_kind(index), remedy)
         regressors = check_exog(exog, index, self.columns, "y")
         stds = check_y_std(y_std, values, index)
-        return replace(
-            self,
-            y=values,
-            stds=stds,
-            index=index,
-            exog=regressors,
-            name=series.name,
-            outliers=np.full(len(values), np.nan),
-        )
+        none = np.full(len(values), np.nan)
+        return type(self)(values, stds, index, regressors, self.columns, series.name, none)
 
     def followed_by(self, y_new: object, exog: object = None, y_std: object = None) -> Self:
-        """The history with its outliers and the values that came next.
-
-        Parameters
-        ----------
-        y_new : Series
-            The next values; its index starts where this one ends.
-        exog : DataFrame, optional
-            Their regressors.
-        y_std : Series, optional
-            Stds of their measurement errors.
-
-        Returns
-        -------
-        History
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument is not what it must be.
-        """
+        """The history with its outliers and the values that came next, without a gap."""
         series = check_follows(y_new, self.index)
         values, _ = check_series(series, "y_new", all_missing=True)
         regressors = check_exog(exog, series.index, self.columns, "y_new")
@@ -200,24 +120,7 @@ class History:
         exog_std: object = None,
         exog_cov: object = None,
     ) -> Ahead:
-        """The next steps, with their regressors.
-
-        Parameters
-        ----------
-        steps : int
-            How many.
-        exog, exog_std, exog_cov
-            As of `Forecaster.forecast`.
-
-        Returns
-        -------
-        Ahead
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument is not what it must be.
-        """
+        """The next steps, with their regressors; see `Forecaster.forecast`."""
         index = future_index(self.index, steps)
         regressors = check_exog(exog, index, self.columns, f"the {steps} steps after the origin")
         return Ahead(index, regressors, check_uncertainty(exog_std, exog_cov, exog, self.columns))
@@ -229,4 +132,4 @@ class History:
 
 def _spacing(index: pd.Index[Any]) -> object:
     """Frequency of a regular index, or the step of one of whole numbers."""
-    return index.step if isinstance(index, pd.RangeIndex) else getattr(index, "freq", None)
+    return index.step if isinstance(index, pd.RangeIndex) else index.freq  # type: ignore[attr-defined]

@@ -8,25 +8,21 @@ import numpy as np
 import pandas as pd
 from pandas.errors import OutOfBoundsDatetime, OutOfBoundsTimedelta
 
+from forecast_unc._checks import refusal
+
 # A frequency under which fewer than one time in ten is there is no plausible one: no grid is built
 # for it, and a remedy that makes the series ten times as long would help nobody.
 _SPARSEST = 10
 # Stretches whose frequency is inferred, of each length and chosen each way, at .1 to .3 ms each.
 _STRETCHES = 16
 _HIGHEST = 2**63 - 1  # of a RangeIndex
+_REINDEX = "Reindex with {}: missing values are then uncertain, not filled"
 
 
 class MissingTimesError(ValueError):
-    """An index lacks some times of the grid that holds all others.
+    """An index lacks some times of the grid of frequency `freq`, as `on_grid` takes it.
 
-    Parameters
-    ----------
-    problem : str
-        What is wrong, without what to do.
-    remedy : str
-        What to do, in terms of pandas.
-    freq : str
-        Frequency of the grid, as `on_grid` takes it.
+    `remedy` says what to do in terms of pandas, `problem` what is wrong without it.
     """
 
     def __init__(self, problem: str, remedy: str, freq: str) -> None:
@@ -42,17 +38,7 @@ class MissingTimesError(ValueError):
 def regular_index(index: pd.Index, name: str) -> pd.Index:
     """The index with its frequency set, or an error that names the first offending time.
 
-    Parameters
-    ----------
-    index : Index
-        Index of a series or frame.
-    name : str
-        Name of the argument in messages.
-
-    Returns
-    -------
-    Index
-        DatetimeIndex with ``freq``, PeriodIndex, or RangeIndex.
+    A DatetimeIndex with ``freq``, a PeriodIndex, or a RangeIndex.
     """
     _check_times(index, name)
     if isinstance(index, pd.DatetimeIndex):
@@ -64,21 +50,9 @@ def regular_index(index: pd.Index, name: str) -> pd.Index:
 
 
 def on_frequency(index: pd.Index, freq: Any, name: str) -> pd.Index:
-    """The index with a given frequency set, or an error that names the first time off it.
+    """The dates or whole numbers with a given frequency set, if they are all of its times.
 
-    Parameters
-    ----------
-    index : DatetimeIndex or Index of whole numbers
-        Index of a series; one time is enough.
-    freq : str, offset or int
-        The frequency, of whole numbers their distance.
-    name : str
-        Name of the argument in messages.
-
-    Returns
-    -------
-    Index
-        As of `regular_index`.
+    One time is enough; the frequency of whole numbers is their distance.
     """
     _check_times(index, name)
     if isinstance(index, pd.DatetimeIndex):
@@ -88,39 +62,23 @@ def on_frequency(index: pd.Index, freq: Any, name: str) -> pd.Index:
     off = np.flatnonzero(grid != index)
     if len(off):
         at, given = int(off[0]), getattr(freq, "freqstr", freq)
-        raise ValueError(
-            f"{name} must have every time of freq={given!r} and no other; got "
-            f"{format_time(index, at)} where {format_time(grid, at)} is due. Give another "
-            "frequency, or add the times that are missing, with NaN for their values."
+        must = f"have every time of freq={given!r} and no other"
+        got = f"{format_time(index, at)} where {format_time(grid, at)} is due"
+        remedy = (
+            "Give another frequency, or add the times that are missing, with NaN for their values."
         )
+        raise refusal(name, must, got, remedy)
     return grid.rename(index.name)
 
 
 def on_grid(index: pd.Index, freq: str, name: str) -> pd.Index:
     """Every time of a frequency from the first of an index to its last, which may lack some.
 
-    Parameters
-    ----------
-    index : DatetimeIndex, PeriodIndex or Index of whole numbers
-        Unique times in ascending order.
-    freq : str
-        The frequency; of whole numbers their distance, of periods their own.
-    name : str
-        Name of the argument in messages.
-
-    Returns
-    -------
-    Index
-        As of `regular_index`.
-
-    Raises
-    ------
-    ValueError
-        If `freq` is none for such an index, or a time is none of its grid.
+    The frequency of whole numbers is their distance, of periods their own.
     """
     _check_times(index, name)
     if not len(index):
-        raise ValueError(f"{name} must hold times; got none. Write one row for each time.")
+        raise refusal(name, "hold times", "none", "Write one row for each time.")
     try:
         if isinstance(index, pd.DatetimeIndex):
             grid: pd.Index = pd.date_range(index[0], index[-1], freq=freq, unit=index.unit)
@@ -129,46 +87,34 @@ def on_grid(index: pd.Index, freq: str, name: str) -> pd.Index:
         else:
             grid = pd.RangeIndex(int(index[0]), int(index[-1]) + 1, int(freq))
     except ValueError as error:
-        kinds = "a frequency of pandas, such as D, MS or h, or the distance of whole numbers"
-        raise ValueError(
-            f"freq must be {kinds}; got {freq!r} for a {type(index).__name__}. "
-            "Leave it out to have it found."
-        ) from error
+        must = "be a frequency of pandas, such as D, MS or h, or the distance of whole numbers"
+        got = f"{freq!r} for a {type(index).__name__}"
+        raise refusal("freq", must, got, "Leave it out to have it found.") from error
     off = ~index.isin(grid)
     if off.any():
-        raise ValueError(
-            f"{name} must have times of freq={freq!r} alone; got "
-            f"{format_time(index, int(off.argmax()))}. Give another frequency."
-        )
+        first = format_time(index, int(off.argmax()))
+        raise refusal(name, f"have times of freq={freq!r} alone", first, "Give another frequency.")
     return grid.rename(index.name)
 
 
 def _check_times(index: pd.Index, name: str) -> None:
     """Raise unless the index is of a kind that can be regular, unique and ascending."""
-    kinds = "DatetimeIndex, PeriodIndex or evenly spaced whole numbers"
     is_time = isinstance(index, (pd.DatetimeIndex, pd.PeriodIndex))
     if not is_time and not pd.api.types.is_integer_dtype(index.dtype):
-        raise TypeError(
-            f"{name} must have a {kinds} as index; got {type(index).__name__} of {index.dtype}. "
-            "Convert times with pd.to_datetime."
-        )
+        must = "have a DatetimeIndex, PeriodIndex or evenly spaced whole numbers as index"
+        got = f"{type(index).__name__} of {index.dtype}"
+        raise refusal(name, must, got, "Convert times with pd.to_datetime.", TypeError)
     if index.hasnans:
-        raise ValueError(
-            f"{name} must have no missing times in its index; got NaT. Drop those rows."
-        )
+        raise refusal(name, "have no missing times in its index", "NaT", "Drop those rows.")
     if not index.is_unique:
         first = format_time(index, int(index.duplicated().argmax()))
-        raise ValueError(
-            f"{name} must have unique times; got {first} more than once. Aggregate the duplicates, "
-            f"for example {name}.groupby(level=0).mean()."
-        )
+        remedy = f"Aggregate the duplicates, for example {name}.groupby(level=0).mean()."
+        raise refusal(name, "have unique times", f"{first} more than once", remedy)
     if not index.is_monotonic_increasing:
         order = np.argsort(index)
         first = format_time(index, int((order != np.arange(len(index))).argmax()))
-        raise ValueError(
-            f"{name} must be in ascending order of time; got {first} out of place. "
-            f"Sort it with {name}.sort_index()."
-        )
+        remedy = f"Sort it with {name}.sort_index()."
+        raise refusal(name, "be in ascending order of time", f"{first} out of place", remedy)
 
 
 def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
@@ -182,13 +128,10 @@ def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
         grid = pd.date_range(index[0], index[-1], freq=freq)
         if len(grid) > len(index) and _holds(grid, index):
             first = format_time(grid, int((grid[: len(index)] != index).argmax()))
-            remedy = f'{name}.asfreq("{grid.freqstr}")'
-            missing = len(grid) - len(index)
-            raise _gap(name, missing, first, _REINDEX.format(remedy), str(grid.freqstr))
-    raise ValueError(
-        f"{name} must have a regular index; got {len(index)} times without a frequency that "
-        f'pandas can infer. Give one, for example {name}.asfreq("D").'
-    )
+            remedy = _REINDEX.format(f'{name}.asfreq("{grid.freqstr}")')
+            raise _gap(name, len(grid) - len(index), first, remedy, str(grid.freqstr))
+    got = f"{len(index)} times without a frequency that pandas can infer"
+    raise refusal(name, "have a regular index", got, f'Give one, for example {name}.asfreq("D").')
 
 
 def _holds(grid: pd.DatetimeIndex, index: pd.DatetimeIndex) -> bool:
@@ -234,15 +177,13 @@ def _check_periods(index: pd.PeriodIndex, name: str) -> None:
     apart = steps % step != 0
     if apart.any():
         at = int(apart.argmax())
-        raise ValueError(
-            f"{name} must have a regular index; got {index[at + 1]} after {index[at]}, not a whole "
-            f"number of {index.freqstr} later. Give the periods another frequency."
-        )
+        got = f"{index[at + 1]} after {index[at]}, not a whole number of {index.freqstr} later"
+        raise refusal(name, "have a regular index", got, "Give the periods another frequency.")
     if (steps != step).any():
         missing = int(index.asi8[-1] - index.asi8[0]) // step + 1 - len(index)
         first = str(index[int((steps != step).argmax())] + 1)
-        remedy = f"{name}.reindex(pd.period_range({name}.index[0], {name}.index[-1]))"
-        raise _gap(name, missing, first, _REINDEX.format(remedy), str(index.freqstr))
+        grid = f"{name}.reindex(pd.period_range({name}.index[0], {name}.index[-1]))"
+        raise _gap(name, missing, first, _REINDEX.format(grid), str(index.freqstr))
 
 
 def _as_range(index: pd.Index, name: str) -> pd.RangeIndex:
@@ -251,10 +192,8 @@ def _as_range(index: pd.Index, name: str) -> pd.RangeIndex:
         return pd.RangeIndex(0, name=index.name)
     first, last = int(index[0]), int(index[-1])  # Python's, which do not overflow
     if last > _HIGHEST:
-        raise ValueError(
-            f"{name} must have an index below 2**63; got {last}. Number the rows with "
-            f"{name}.reset_index(drop=True)."
-        )
+        remedy = f"Number the rows with {name}.reset_index(drop=True)."
+        raise refusal(name, "have an index below 2**63", f"{last}", remedy)
     # modulo 2**64, so that the differences of int64 are right beyond its maximum
     steps = np.diff(index.to_numpy(dtype=np.int64).view(np.uint64))
     step = int(np.gcd.reduce(steps)) if len(steps) else 1
@@ -266,33 +205,13 @@ def _as_range(index: pd.Index, name: str) -> pd.RangeIndex:
     return pd.RangeIndex(first, last + 1, step, name=index.name)
 
 
-_REINDEX = "Reindex with {}: missing values are then uncertain, not filled"
-
-
 def _gap(name: str, missing: int, first: str, remedy: str, freq: str) -> MissingTimesError:
     problem = f"{name} must have a regular index; got {missing} missing timestamps, first {first}"
     return MissingTimesError(problem, remedy, freq)
 
 
 def future_index(index: pd.Index, steps: int) -> pd.Index:
-    """Times of the next `steps` values after a regular index, of its kind and time zone.
-
-    Parameters
-    ----------
-    index : Index
-        A result of `regular_index`.
-    steps : int
-        Number of times.
-
-    Returns
-    -------
-    Index
-
-    Raises
-    ------
-    ValueError
-        If pandas cannot hold times so late.
-    """
+    """Times of the next `steps` values after a regular index, of its kind and time zone."""
     if isinstance(index, pd.DatetimeIndex):
         return _dates(index, -1, steps + 1)[1:]
     if isinstance(index, pd.PeriodIndex):
@@ -301,32 +220,14 @@ def future_index(index: pd.Index, steps: int) -> pd.Index:
     start = index.start + index.step * len(index)
     stop = start + index.step * steps
     if stop - index.step > _HIGHEST:
-        raise ValueError(
-            f"steps must keep the index below 2**63; got {steps} after {start - index.step}. "
-            "Take fewer steps, or number the rows anew with reset_index(drop=True)."
-        )
+        got = f"{steps} after {start - index.step}"
+        remedy = "Take fewer steps, or number the rows anew with reset_index(drop=True)."
+        raise refusal("steps", "keep the index below 2**63", got, remedy)
     return pd.RangeIndex(start, stop, index.step, name=index.name)
 
 
 def extended_index(index: pd.Index, steps: int) -> pd.Index:
-    """A regular index with the times of `steps` more values, its frequency kept.
-
-    Parameters
-    ----------
-    index : Index
-        A result of `regular_index`.
-    steps : int
-        Number of times to add.
-
-    Returns
-    -------
-    Index
-
-    Raises
-    ------
-    ValueError
-        If pandas cannot hold times so late.
-    """
+    """A regular index with the times of `steps` more values, its frequency kept."""
     if isinstance(index, pd.DatetimeIndex):
         return _dates(index, 0, len(index) + steps)
     return index.append(future_index(index, steps))
@@ -340,25 +241,14 @@ def _dates(index: pd.DatetimeIndex, start: int, periods: int) -> pd.DatetimeInde
         )
     except (OutOfBoundsDatetime, OutOfBoundsTimedelta, OverflowError) as error:
         steps = periods - len(range(len(index))[start:])
-        raise ValueError(
-            f"steps must stay within the dates that datetime64[{index.unit}] can hold; got {steps} "
-            f"after {format_time(index, -1)}. Take fewer steps, or a coarser unit of time, as "
-            'index.as_unit("s") gives.'
-        ) from error
+        must = f"stay within the dates that datetime64[{index.unit}] can hold"
+        got = f"{steps} after {format_time(index, -1)}"
+        remedy = 'Take fewer steps, or a coarser unit of time, as index.as_unit("s") gives.'
+        raise refusal("steps", must, got, remedy) from error
 
 
 def index_kind(index: pd.Index) -> str:
-    """What an index is made of, as text; times of two kinds cannot be compared.
-
-    Parameters
-    ----------
-    index : Index
-        The times.
-
-    Returns
-    -------
-    str
-    """
+    """What an index is made of, as text; times of two kinds cannot be compared."""
     if isinstance(index, pd.DatetimeIndex):
         return f"DatetimeIndex {'without' if index.tz is None else 'with'} time zone"
     if isinstance(index, pd.PeriodIndex):
@@ -369,21 +259,8 @@ def index_kind(index: pd.Index) -> str:
 
 
 def format_time(index: pd.Index, position: int) -> str:
-    """A time of an index as text, a date without its midnight.
-
-    Parameters
-    ----------
-    index : Index
-        The times.
-    position : int
-        Which of them.
-
-    Returns
-    -------
-    str
-    """
+    """A time of an index as text, a date without its midnight."""
     time = index[position]
-    text = str(time)
     if isinstance(time, pd.Timestamp) and time == time.normalize():
-        text = str(time.date())
-    return text
+        return str(time.date())
+    return str(time)

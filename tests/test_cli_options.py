@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -21,8 +22,7 @@ from forecast_unc import (
     forecast_panel,
 )
 from forecast_unc.cli import main
-from forecast_unc.cli.models import make_forecaster
-from forecast_unc.cli.parser import make_parser
+from forecast_unc.cli.options import make_forecaster
 
 DAYS = pd.date_range("2024-01-01", periods=70, freq="D")
 N = 60
@@ -74,9 +74,9 @@ def series(frame: pd.DataFrame) -> pd.Series:
 
 
 def parsed(*options: str) -> Forecaster:
-    return make_forecaster(
-        make_parser().parse_args(["forecast", "d.csv", "--steps", "1", *options])
-    )
+    command = forecast_unc.cli.commands.forecast
+    given = command.make_context("forecast", ["d.csv", "--steps", "1", *options]).params
+    return make_forecaster(SimpleNamespace(**given))
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,7 @@ import pandas as pd
 import pytest
 
 from forecast_unc.cli import main
-from forecast_unc.cli.reading import Layout, read_holidays, read_panel, read_series
-from forecast_unc.cli.tables import Form, read_table
-from forecast_unc.cli.times import read_times
+from forecast_unc.cli.tables import Layout, read_holidays, read_panel, read_series
 
 NOAA = Path(__file__).parent / "reference" / "co2_mm_mlo.csv"
 OF_NOAA = ["--comment", "#", "--time", "year,month", "--target", "average", "--missing", "-99.99"]
@@ -36,7 +34,7 @@ def piped(monkeypatch, content: bytes) -> None:
 
 
 def test_a_file_of_noaa_is_read_as_it_comes(capsys):
-    layout = Layout("year,month", "average", form=Form(comment="#", missing=("-99.99",)))
+    layout = Layout("year,month", "average", comment="#", missing=("-99.99",))
     y, exog = read_series(NOAA, layout)
     assert exog is None
     lines = [line for line in NOAA.read_text().splitlines() if not line.startswith("#")]
@@ -90,7 +88,7 @@ def test_each_kind_of_file_holds_the_same_series(tmp_path, name, options):
         path.write_text("ds  y\n" + path.read_text())
     else:
         FRAME.to_csv(path, index=False, decimal=options.get("decimal", "."), **written)
-    y, _ = read_series(path, Layout(form=Form(**options)))
+    y, _ = read_series(path, Layout(**options))
     assert y.index.freqstr == "D"
     pd.testing.assert_series_equal(
         y, FRAME.set_index("ds")["y"], check_freq=False, check_index_type=False
@@ -139,27 +137,28 @@ def test_an_error_of_standard_input_names_its_line(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("text", "time", "expected"),
+    ("text", "time", "first"),
     [
-        ("Jahr,Monat,y\n2023,12,1\n2024,1,2\n", "Jahr,Monat", ["2023-12-01", "2024-01-01"]),
-        ("a,b,c,y\n2024,2,28,1\n2024,2,29,2\n", "a,b,c", ["2024-02-28", "2024-02-29"]),
+        ("Jahr,Monat,y\n2023,12,1\n2024,1,2\n2024,2,3\n", "Jahr,Monat", "2023-12-01"),
+        ("a,b,c,y\n2024,2,28,1\n2024,2,29,2\n2024,3,1,3\n", "a,b,c", "2024-02-28"),
         (
-            "a,b,c,h,y\n2024,12,31,23,2\n2025,1,1,0,3\n",
+            "a,b,c,h,y\n2024,12,31,23,2\n2025,1,1,0,3\n2025,1,1,1,3\n",
             "a,b,c,h",
-            ["2024-12-31 23:00", "2025-01-01 00:00"],
+            "2024-12-31 23:00",
         ),
         (
-            "date,time,y\n2024-01-31,23:30,1\n2024-02-01,00:00,2\n",
+            "date,time,y\n2024-01-31,23:30,1\n2024-02-01,00:00,2\n2024-02-01,00:30,2\n",
             "date, time",
-            ["2024-01-31 23:30", "2024-02-01 00:00"],
+            "2024-01-31 23:30",
         ),
     ],
 )
-def test_several_columns_make_the_time(tmp_path, text, time, expected):
+def test_several_columns_make_the_time(tmp_path, text, time, first):
     (tmp_path / "d.csv").write_text(text)
-    times = read_times(read_table("data", tmp_path / "d.csv", Form()), time)
-    assert times.tolist() == list(map(pd.Timestamp, expected))
-    assert times.name == "ds"
+    y, _ = read_series(tmp_path / "d.csv", Layout(time))
+    freq = {"Jahr,Monat": "MS", "a,b,c": "D", "a,b,c,h": "h", "date, time": "30min"}[time]
+    assert y.index.tolist() == pd.date_range(first, periods=3, freq=freq).tolist()
+    assert y.index.name == "ds"
 
 
 def test_a_year_and_a_quarter_are_periods(tmp_path):
@@ -218,7 +217,7 @@ def test_what_stands_for_a_missing_value(tmp_path, values, missing):
     path = tmp_path / "d.csv"
     rows = [f"2024-01-0{i},{value}" for i, value in enumerate(values, 1)]
     path.write_text("ds,y\n" + "\n".join(rows) + "\n")
-    y, _ = read_series(path, Layout(form=Form(missing=missing)))
+    y, _ = read_series(path, Layout(missing=missing))
     np.testing.assert_array_equal(y, [1.0, np.nan, 3.0, np.nan])
 
 

@@ -1,5 +1,5 @@
 """The command line, ``forecast-unc``."""
 
-from forecast_unc.cli.run import main
+from forecast_unc.cli.commands import main
 
 __all__ = ["main"]

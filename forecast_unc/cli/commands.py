@@ -1,29 +1,44 @@
-"""What the commands do."""
+"""The commands, ``forecast-unc``; errors are one line on standard error, and an exit code."""
 
 from __future__ import annotations
 
-import argparse
+import os
 import shlex
 import sys
 import warnings
+from collections.abc import Sequence
+from itertools import takewhile
+from types import SimpleNamespace
 from typing import Any
 
+import click
 import pandas as pd
+from click.shell_completion import get_completion_class
 
 from forecast_unc import load_model
-from forecast_unc.cli import writing
+from forecast_unc._version import __version__
+from forecast_unc.cli import output
 from forecast_unc.cli.checks import check_backtest, check_forecast
-from forecast_unc.cli.models import BASELINES, make_forecaster
-from forecast_unc.cli.reading import (
-    Given,
+from forecast_unc.cli.options import (
+    BACKTEST,
+    BASELINES,
+    BETWEEN,
+    DATA,
+    DEMO,
+    FORECAST,
+    MODEL,
+    Option,
+    Several,
+    make_forecaster,
+)
+from forecast_unc.cli.tables import (
+    STANDARD,
     Layout,
     read_ahead,
     read_panel,
     read_panel_ahead,
     read_series,
-    time_column,
 )
-from forecast_unc.cli.tables import STANDARD
 from forecast_unc.evaluation import backtest as backtests
 from forecast_unc.evaluation.folds import percent
 from forecast_unc.forecasting.combination import Combination
@@ -32,192 +47,329 @@ from forecast_unc.panels.backtest import backtest_panel
 from forecast_unc.panels.forecast import FailedSeriesWarning, forecast_panel
 from forecast_unc.series.times import MissingTimesError, future_index
 
-_DONE, _SOME_FAILED = 0, 1  # exit codes
+_DONE, _SOME_FAILED, _WRONG = 0, 1, 2  # exit codes
+_INTERRUPTED = 130  # 128 and the number of the signal, as of a shell
+_PIPE_CLOSED = 141
+_NAME = "forecast-unc"
+# Arguments of the package that the options call by another name.
+_RENAMED = {"n_jobs": "jobs", "n_origins": "origins", "seasonal_period": "period", "path": "load"}
+
+_EXAMPLES = """\b
+examples:
+  forecast-unc forecast data.csv --steps 24 --output f.csv --plot f.png
+  forecast-unc backtest data.csv --steps 24 --compare naive ets theta
+  forecast-unc forecast --help     all options, with more examples
+"""
+_OF_FORECAST = """\b
+examples:
+  A CSV with the columns ds and y, and a pipe:
+    forecast-unc forecast data.csv --steps 24 --output f.csv --plot f.png
+    cat data.csv | forecast-unc forecast - --steps 24 --output - | head
+  Carbon dioxide as NOAA publishes it, with the probability of a value above 430:
+    forecast-unc forecast co2_mm_mlo.csv --comment '#' --time year,month --target average \\
+        --missing -99.99 --steps 24 --prob-above 430
+  Sums by month; holidays, one date a line; regressors that are known ahead:
+    forecast-unc forecast sales.csv --steps 90 --sum MS --prob-above 1000
+    forecast-unc forecast sales.csv --steps 90 --holidays holidays.txt
+    forecast-unc forecast sales.csv --steps 90 --exog price --exog-future prices.csv
+  Many series in one file, on four processes:
+    forecast-unc forecast shops.parquet --id shop --steps 12 --jobs 4 --output f.parquet
+  Fit once, forecast later from the end of newer data:
+    forecast-unc forecast data.csv --steps 24 --save model.npz
+    forecast-unc forecast newer.csv --steps 24 --load model.npz
+
+exit codes: 0; 1 where some series of a panel have no forecast, with the reasons in the column
+error; 2 after wrong usage or bad data
+"""
+_OF_BACKTEST = """\b
+examples:
+  forecast-unc backtest data.csv --steps 24 --origins 10 --compare naive ets theta
+  forecast-unc backtest data.csv --steps 24 --output - > forecasts.csv
+  forecast-unc backtest shops.csv --id shop --steps 12 --jobs 4
+"""
+_OF_COMPLETION = """\b
+examples:
+  forecast-unc completion bash > ~/.local/share/bash-completion/completions/forecast-unc
+  forecast-unc completion zsh > ~/.zfunc/_forecast-unc     a folder of fpath, before compinit
+"""
 
 
-def demo(arguments: argparse.Namespace) -> int:
-    """Forecast bundled data.
+class _Command(click.Command):
+    """A command whose options take several values, and whose errors are one line."""
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Data first: after an option of several values it would be one of them."""
+        return super().collect_usage_pieces(ctx)[::-1]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options under their headings."""
+        headings: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if isinstance(param, click.Option) and record is not None:
+                heading = param.heading if isinstance(param, Option) else "help"
+                headings.setdefault(heading, []).append(record)
+        for heading, records in headings.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Join the values of an option, all words up to the next option."""
+        kinds = {param.opts[0]: param.type for param in self.params if isinstance(param, Option)}
+        words, joined = list(args), []
+        while words:
+            word = words.pop(0)
+            joined.append(word)
+            if word not in kinds:
+                continue
+            kind = kinds[word]
+            most, least = (None, kind.least) if isinstance(kind, Several) else (1, 1)
+            values = list(takewhile(_is_value, words))[:most]
+            if len(values) < least and not ctx.resilient_parsing:
+                raise click.BadOptionUsage(word, f"Option '{word}' requires an argument.", ctx)
+            joined.append(BETWEEN.join(values))
+            del words[: len(values)]
+        return super().parse_args(ctx, joined)
+
+    def invoke(self, ctx: click.Context) -> int:
+        """The exit code."""
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = _in_one_line
+                code: int = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Python flushes once more at its end, and would say what is wrong
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return _PIPE_CLOSED
+        except KeyboardInterrupt:
+            output.say("interrupted")
+            return _INTERRUPTED
+        except (ValueError, TypeError, OSError) as error:
+            output.say(_in_options(str(error), ctx.params))
+            return _WRONG
+        except MemoryError as error:
+            output.say(
+                f"data and --steps must fit in memory; got {error}. Take fewer rows or steps."
+            )
+            return _WRONG
+        return code
+
+
+def _is_value(word: str) -> bool:
+    """Whether a word is no option: - is standard input, -99.99 a number."""
+    return not word.startswith("--") and word != "-h"
+
+
+def _in_options(message: str, options: dict[str, Any]) -> str:
+    """The message of an error, which begins with an argument, with the option in its place."""
+    name, _, rest = message.partition(" ")
+    given = name if name in options else _RENAMED.get(name, "")
+    if given == "data" or given not in options or not rest.startswith("must "):
+        return message
+    return f"--{given.replace('_', '-')} {rest}"
+
+
+def _in_one_line(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning without the line of code that it came from."""
+    output.say(str(message))
+
+
+@click.group(
+    epilog=_EXAMPLES,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, message="%(version)s")
+def program() -> None:
+    """How sure are we about this series, k steps ahead?"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
 
     Parameters
     ----------
-    arguments : Namespace
-        The options.
+    argv : sequence of str, optional
+        Arguments; by default those of the process.
 
     Returns
     -------
     int
-        Exit code.
+        Exit code: 0; 1 where some series of a panel have no result; 2 after wrong usage or bad
+        data, which is one line on standard error; 130 after an interrupt; 141 where nobody reads
+        what is printed any more.
     """
-    from forecast_unc.demo import demo
-
-    demo(arguments.output)
-    return _DONE
-
-
-def completion(arguments: argparse.Namespace) -> int:
-    """Print the script that completes options in a shell.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        The options.
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
-    from forecast_unc.cli.completion import script
-    from forecast_unc.cli.parser import make_parser
-
-    print(script(make_parser(), arguments.shell), end="")
-    return _DONE
-
-
-def forecast(arguments: argparse.Namespace) -> int:
-    """Forecast a series, or every series of a panel.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        The options.
-
-    Returns
-    -------
-    int
-        Exit code: 1 if some series of a panel have no forecast.
-    """
-    check_forecast(arguments)
-    layout = Layout.of(arguments)
-    if layout.id is not None:
-        return _forecast_panel(arguments, layout)
-    model, given = _read(arguments, layout)
-    index = given.y.index
-    options: dict[str, Any] = {"propagation": arguments.propagation}
-    if arguments.exog_future is not None:
-        options["exog"] = read_ahead(arguments.exog_future, layout, index, arguments.steps)
-    counts = None
-    if arguments.sum is not None:
-        counts = writing.counted(future_index(index, arguments.steps), arguments.sum)
-    _tell(f"forecasting {arguments.steps} steps after {len(given.y)} values ...")
-    if arguments.load is None:
-        model = model.fit(given.y, given.exog)
-    elif arguments.data is not None:
-        model = model.apply(given.y, given.exog)
-    if isinstance(model, Forecaster):
-        for line in outliers_named(model.ensemble_.history):
-            writing.say(line)
-    ahead = model.forecast(arguments.steps, **options)
-    asked = ahead if counts is None else writing.summed(ahead, arguments.sum)
-    table = writing.forecast_table(asked, arguments.coverage, arguments.prob_above or ())
-    if counts is not None:
-        table.insert(0, "steps", counts)
-    if table.index.name is None:  # of a model that was fitted elsewhere
-        table.index.name = time_column(layout)
-    if arguments.output is None:
-        writing.print_table(table, table, table["std"])
-    else:
-        writing.write_table(table, arguments.output)
-    if arguments.plot is not None:
-        writing.draw_forecast(ahead, given.y, arguments.coverage, arguments.plot)
-    if arguments.save is not None:
-        model.save(arguments.save)
-    return _DONE
-
-
-def backtest(arguments: argparse.Namespace) -> int:
-    """Forecast from many origins and print the scores.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        The options.
-
-    Returns
-    -------
-    int
-        Exit code: 1 if some series of a panel could not be backtested.
-    """
-    check_backtest(arguments)
-    layout = Layout.of(arguments)
-    compared = arguments.compare
-    if compared is None:
-        compared = ["naive"] if arguments.report is None else ["naive", "seasonal_naive", "ets"]
-    options = {
-        "n_origins": arguments.origins,
-        "step": arguments.step,
-        "refit": arguments.refit,
-        "compare": {name: BASELINES[name]() if name in BASELINES else name for name in compared},
-        "coverage": arguments.coverage,
-        "n_jobs": arguments.jobs,
-        "progress": _watched(),
-    }
-    model = make_forecaster(arguments)
-    if layout.id is None:
-        given = read_series(arguments.data, layout)
-        result = backtests.backtest(model, given.y, arguments.steps, exog=given.exog, **options)
-        code = _DONE
-    else:
-        panel = read_panel(arguments.data, layout)
-        result = _quietly(
-            backtest_panel, panel, model, arguments.steps, **_names(layout), **options
-        )
-        code = _told(result.failures, panel[layout.id].nunique(), "backtested")
-    _write(arguments, result)
+    try:
+        code: int = program.main(argv, _NAME, standalone_mode=False)
+    except click.UsageError as error:
+        path = _NAME if error.ctx is None else error.ctx.command_path
+        message = error.format_message()
+        message += "" if message[-1] in ".?" else "."
+        output.say(f"{message} See {path} --help.")
+        return _WRONG
     return code
 
 
-def _read(arguments: argparse.Namespace, layout: Layout) -> tuple[Forecaster | Combination, Given]:
+@program.command(cls=_Command, params=DEMO)
+def demo(**given: Any) -> int:
+    """Forecast bundled real data: a picture and a table."""
+    from forecast_unc.demo import demo
+
+    demo(given["output"])
+    return _DONE
+
+
+@program.command(
+    cls=_Command,
+    params=[*DATA, *MODEL, *FORECAST],
+    options_metavar="--steps N [OPTIONS]",
+    epilog=_OF_FORECAST,
+)
+def forecast(**given: Any) -> int:
+    """Forecast a series, or many, in a CSV or Parquet file. As DATA, - is standard input."""
+    options = SimpleNamespace(**given)
+    check_forecast(options)
+    layout = Layout.of(options)
+    if layout.id is not None:
+        return _forecast_panel(options, layout)
+    model, y, exog = _read(options, layout)
+    asked: dict[str, Any] = {"propagation": options.propagation}
+    if options.exog_future is not None:
+        asked["exog"] = read_ahead(options.exog_future, layout, y.index, options.steps)
+    freq, counts = None if options.sum == "all" else options.sum, None
+    if options.sum is not None:
+        counts = output.counted(future_index(y.index, options.steps), freq)
+    if _watched():
+        output.say(f"forecasting {options.steps} steps after {len(y)} values ...")
+    if options.load is None:
+        model = model.fit(y, exog)
+    elif options.data is not None:
+        model = model.apply(y, exog)
+    if isinstance(model, Forecaster):
+        for line in outliers_named(model.ensemble_.history):
+            output.say(line)
+    ahead = model.forecast(options.steps, **asked)
+    answer = ahead if counts is None else ahead.aggregate("sum", freq=freq)
+    table = output.forecast_table(answer, options.coverage, options.prob_above or ())
+    if counts is not None:
+        table.insert(0, "steps", counts)
+    if table.index.name is None:  # of a model that was fitted elsewhere
+        table.index.name = layout.time_column
+    if options.output is None:
+        output.print_table(table, table, table["std"])
+    else:
+        output.write_table(table, options.output)
+    if options.plot is not None:
+        output.draw_forecast(ahead, y, options.coverage, options.plot)
+    if options.save is not None:
+        model.save(options.save)
+    return _DONE
+
+
+@program.command(
+    cls=_Command,
+    params=[*DATA, *MODEL, *BACKTEST],
+    options_metavar="--steps N [OPTIONS]",
+    epilog=_OF_BACKTEST,
+)
+def backtest(**given: Any) -> int:
+    """Forecast from many origins and score."""
+    options = SimpleNamespace(**given)
+    check_backtest(options)
+    layout = Layout.of(options)
+    compared = options.compare
+    if compared is None:
+        compared = ["naive"] if options.report is None else ["naive", "seasonal_naive", "ets"]
+    asked = {
+        "n_origins": options.origins,
+        "step": options.step,
+        "refit": options.refit,
+        "compare": {name: BASELINES[name]() if name in BASELINES else name for name in compared},
+        "coverage": options.coverage,
+        "n_jobs": options.jobs,
+        "progress": _watched(),
+    }
+    model, code = make_forecaster(options), _DONE
+    if layout.id is None:
+        y, exog = read_series(options.data, layout)
+        result = backtests.backtest(model, y, options.steps, exog=exog, **asked)
+    else:
+        panel = read_panel(options.data, layout)
+        asked |= _columns(layout)
+        result = _quietly(backtest_panel, panel, model, options.steps, **asked)
+        code = _told(result.failures, panel[layout.id].nunique(), "backtested")
+    # Standard output may be for the forecasts.
+    scores = result.scores().round(4).to_string()
+    print(scores, file=sys.stderr if options.output == STANDARD else sys.stdout)
+    if options.output is not None:
+        output.write_table(result.frame, options.output)
+    if options.plot is not None:
+        output.draw_backtest(result, options.plot)
+    if options.report is not None:
+        result.report(options.report)
+    return code
+
+
+@program.command(cls=_Command, epilog=_OF_COMPLETION)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(**given: Any) -> int:
+    """Print what completes options in a shell."""
+    shell = get_completion_class(given["shell"])
+    assert shell is not None
+    print(shell(program, {}, _NAME, "_FORECAST_UNC_COMPLETE").source())
+    return _DONE
+
+
+def _read(
+    options: Any, layout: Layout
+) -> tuple[Forecaster | Combination, pd.Series[float], pd.DataFrame | None]:
     """The model, and the series at whose end it forecasts: that of the data, or its own."""
-    if arguments.load is None:
-        return make_forecaster(arguments), read_series(arguments.data, layout)
-    model = load_model(arguments.load)
-    if isinstance(model, Forecaster) and arguments.exog is None:
-        _check_no_regressors(model)
-    if arguments.data is not None:
-        return model, read_series(arguments.data, layout)
+    if options.load is None:
+        return make_forecaster(options), *read_series(options.data, layout)
+    model = load_model(options.load)
+    if isinstance(model, Forecaster) and options.exog is None:
+        columns = list(map(str, model.ensemble_.history.columns))
+        if columns:
+            raise ValueError(
+                f"--exog must be given for a model with regressors, {', '.join(columns)}; got "
+                f"none. Pass --exog {' '.join(map(shlex.quote, columns))} --exog-future FILE, "
+                "which holds them at the steps ahead."
+            )
+    if options.data is not None:
+        return model, *read_series(options.data, layout)
     if not isinstance(model, Forecaster):
         raise ValueError(
-            f"data must be given for a {type(model).__name__}; got {arguments.load} alone. Name "
+            f"data must be given for a {type(model).__name__}; got {options.load} alone. Name "
             "the series that it is to forecast."
         )
     history = model.ensemble_.history
-    return model, Given(pd.Series(history.given, history.index, name=history.name), None)
+    return model, pd.Series(history.given, history.index, name=history.name), None
 
 
-def _check_no_regressors(model: Forecaster) -> None:
-    columns = list(map(str, model.ensemble_.history.columns))
-    if columns:
-        raise ValueError(
-            f"--exog must be given for a model with regressors, {', '.join(columns)}; got none. "
-            f"Pass --exog {' '.join(map(shlex.quote, columns))} --exog-future FILE, which holds "
-            "them at the steps ahead."
-        )
-
-
-def _forecast_panel(arguments: argparse.Namespace, layout: Layout) -> int:
-    panel, exog = read_panel(arguments.data, layout), None
-    if arguments.exog_future is not None:
-        exog = read_panel_ahead(arguments.exog_future, layout, panel, arguments.steps)
+def _forecast_panel(options: Any, layout: Layout) -> int:
+    panel, exog = read_panel(options.data, layout), None
+    if options.exog_future is not None:
+        exog = read_panel_ahead(options.exog_future, layout, panel, options.steps)
     table = _quietly(
         forecast_panel,
         panel,
-        make_forecaster(arguments),
-        arguments.steps,
-        levels=[_level(percent(coverage)) for coverage in arguments.coverage],
+        make_forecaster(options),
+        options.steps,
+        levels=[_level(percent(coverage)) for coverage in options.coverage],
         exog=exog,
-        propagation=arguments.propagation,
-        n_jobs=arguments.jobs,
+        propagation=options.propagation,
+        n_jobs=options.jobs,
         progress=_watched(),
-        **_names(layout),
+        **_columns(layout),
     )
-    if arguments.output is None:
-        figures = table.drop(columns=[layout.id, time_column(layout), "error"])
-        low = percent(min(arguments.coverage))
+    if options.output is None:
+        figures = table.drop(columns=[layout.id, layout.time_column, "error"])
+        low = percent(min(options.coverage))
         ends = [figures[f"forecast_unc-{end}-{low}"] for end in ("lo", "hi")]
-        writing.print_table(table, figures, (ends[1] - ends[0]) / 2)
+        output.print_table(table, figures, (ends[1] - ends[0]) / 2)
     else:
-        writing.write_table(table, arguments.output)
+        output.write_table(table, options.output)
     failures = table.loc[table["error"].notna(), [layout.id, "error"]]
     return _told(failures, panel[layout.id].nunique(), "forecast")
 
@@ -227,9 +379,9 @@ def _level(text: str) -> float:
     return int(text) if text.isdigit() else float(text)
 
 
-def _names(layout: Layout) -> dict[str, Any]:
+def _columns(layout: Layout) -> dict[str, Any]:
     """Names of the columns of a panel."""
-    return {"id_col": layout.id, "time_col": time_column(layout), "target_col": layout.target}
+    return {"id_col": layout.id, "time_col": layout.time_column, "target_col": layout.target}
 
 
 def _quietly(call: Any, *arguments: Any, **options: Any) -> Any:
@@ -246,31 +398,13 @@ def _told(failures: pd.DataFrame, n_series: int, done: str) -> int:
     name, reason = failures.iloc[0]
     gaps = failures["error"].str.startswith(MissingTimesError.__name__).any()
     remedy = " Pass --freq to take rows that are missing for missing values." if gaps else ""
-    writing.say(
+    output.say(
         f"{len(failures)} of {n_series} series could not be {done}; the first: {name}: "
         f"{reason}{remedy}"
     )
     return _SOME_FAILED
 
 
-def _write(arguments: argparse.Namespace, result: backtests.Backtest) -> None:
-    """Print the scores, where standard output is not for the forecasts, and write the files."""
-    scores = result.scores().round(4).to_string()
-    print(scores, file=sys.stderr if arguments.output == STANDARD else sys.stdout)
-    if arguments.output is not None:
-        writing.write_table(result.frame, arguments.output)
-    if arguments.plot is not None:
-        writing.draw_backtest(result, arguments.plot)
-    if arguments.report is not None:
-        result.report(arguments.report)
-
-
 def _watched() -> bool:
-    """Whether somebody looks at standard error."""
+    """Whether somebody looks at standard error, for progress."""
     return sys.stderr.isatty()
-
-
-def _tell(what: str) -> None:
-    """Say what takes time, where somebody looks."""
-    if _watched():
-        writing.say(what)

@@ -1,269 +1,299 @@
-"""The options of the commands that read a series."""
+"""The options of the commands, by the headings of their help, and the forecaster they describe."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
+from typing import Any
 
-from forecast_unc.cli.models import BASELINES, REGRESSORS
+import click
+
+from forecast_unc._checks import check_whole, refusal
+from forecast_unc.cli.tables import read_holidays
+from forecast_unc.evaluation import baselines
+from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.recursion import PROPAGATIONS
+from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
+from forecast_unc.regression.rvm import RVMRegressor
 from forecast_unc.series.calendar import NAMES
 
-_COVERAGE = (0.8, 0.95)
+REGRESSORS = {
+    "gp": GPRegressor,
+    "rvm": RVMRegressor,
+    "reduced-rank": ReducedRankGPRegressor,
+}
+BASELINES = {
+    "seasonal_naive": baselines.SeasonalNaive,
+    "autoreg": baselines.AutoReg,
+    "ets": baselines.ETS,
+    "theta": baselines.Theta,
+    "sarimax": baselines.SARIMAX,
+}
+COMPARED = [*PROPAGATIONS, *BASELINES]
+# Between the values of an option that takes several: no argument of a process can hold it.
+BETWEEN = "\0"
+_FILE = click.Path(readable=False, path_type=Path)  # checked by `commands`, before the work
 
 
-def add_data(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where the series is, and how it is written.
+class Several(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+    """Values of one type, as a list, from the words that `Command.parse_args` has joined."""
 
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Of a command.
-    """
-    group = parser.add_argument_group("data")
-    group.add_argument(
+    def __init__(self, one: Any = str, least: int = 1) -> None:
+        self.one = click.types.convert_type(one)
+        self.name, self.least = self.one.name, least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The list of a joined text; a default is one."""
+        if not isinstance(value, str):
+            return value
+        return [self.one.convert(each, param, ctx) for each in value.split(BETWEEN) if value]
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
+        """What each of the values may be."""
+        return self.one.shell_complete(ctx, param, incomplete)
+
+
+class Option(click.Option):
+    """An option under a heading of the help."""
+
+    def __init__(self, name: str, metavar: str, text: str, kind: Any = str, **how: Any):
+        super().__init__([name], metavar=metavar, help=text, type=kind, **how)
+        self.heading = ""
+
+
+def _under(heading: str, *options: Option) -> list[click.Parameter]:
+    for option in options:
+        option.heading = heading
+    return list(options)
+
+
+DATA = [
+    click.Argument(["data"], type=_FILE, required=False),
+    *_under(
         "data",
-        type=Path,
-        nargs="?",
-        help="CSV or Parquet file with a time and a value column; - for standard input",
-    )
-    group.add_argument(
-        "--time",
-        default="ds",
-        metavar="COLUMN",
-        help="column of times (default: ds); several as year,month or year,month,day,hour, "
-        "year,quarter or date,time",
-    )
-    group.add_argument(
-        "--target", default="y", metavar="COLUMN", help="column of values (default: y)"
-    )
-    group.add_argument("--id", metavar="COLUMN", help="column that names series: forecast each")
-    group.add_argument("--exog", nargs="+", metavar="COLUMN", help="columns of regressors")
-    group.add_argument(
-        "--freq",
-        help="frequency of the times, such as D, MS or h, of whole numbers their distance: rows "
-        "that are missing are then missing values, which are uncertain, not filled",
-    )
-    _add_csv(parser)
+        Option(
+            "--time",
+            "COLUMN",
+            "column of times (default: ds); several as year,month or year,month,day,hour, "
+            "year,quarter or date,time",
+            default="ds",
+        ),
+        Option("--target", "COLUMN", "column of values (default: y)", default="y"),
+        Option("--id", "COLUMN", "column that names series: forecast each"),
+        Option("--exog", "COLUMN ...", "columns of regressors", Several()),
+        Option(
+            "--freq",
+            "FREQ",
+            "frequency of the times, such as D, MS or h, of whole numbers their distance: rows "
+            "that are missing are then missing values, which are uncertain, not filled",
+        ),
+    ),
+    *_under(
+        "values and CSV",
+        Option(
+            "--missing",
+            "VALUE ...",
+            "what stands for a missing value, such as -99.99 (an empty field always does)",
+            Several(),
+        ),
+        Option("--comment", "CHARACTER", "skip the rest of a line from it on, such as '#'"),
+        Option(
+            "--sep",
+            "CHARACTER",
+            "what separates columns (default: ,); \\t tabs, \\s+ spaces",
+            default=",",
+        ),
+        Option("--decimal", "CHARACTER", "what is before decimals (default: .)", default="."),
+    ),
+]
 
-
-def _add_csv(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("values and CSV")
-    group.add_argument(
-        "--missing",
-        nargs="+",
-        metavar="VALUE",
-        help="what stands for a missing value, such as -99.99 (an empty field always does)",
-    )
-    group.add_argument(
-        "--comment", metavar="CHARACTER", help="skip the rest of a line from it on, such as '#'"
-    )
-    group.add_argument(
-        "--sep", default=",", help="what separates columns (default: ,); \\t tabs, \\s+ spaces"
-    )
-    group.add_argument(
-        "--decimal", default=".", metavar="CHARACTER", help="what is before decimals (default: .)"
-    )
-
-
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say the forecaster: None is not given, and left to its own default.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Of a command.
-    """
-    group = parser.add_argument_group(
-        "model", "What is not given is chosen from the series; with --lags it is the plain choice."
-    )
-    group.add_argument(
+# None is not given, and left to the forecaster's own default.
+MODEL = _under(
+    "model, chosen from the series where not given (with --lags the plain choice)",
+    Option(
         "--model",
-        choices=("auto", *REGRESSORS),
-        help="Gaussian process, relevance vector machine or reduced rank (default: auto)",
-    )
-    group.add_argument(
-        "--lags",
-        type=int,
-        nargs="+",
-        metavar="LAG",
-        help="one number p for lags 1 to p, or the lags",
-    )
-    group.add_argument(
-        "--differences",
-        type=int,
-        nargs="+",
-        metavar="LAG",
-        help="lags of differences, such as 1 12; 0 for none",
-    )
-    _add_of_series(group)
-    group.add_argument(
-        "--max-train", type=int, metavar="ROWS", help="learn from the last rows only"
-    )
-    group.add_argument(
-        "--seed",
-        type=int,
-        metavar="N",
-        help="seed of monte_carlo, auto and restarts (default: 0)",
-    )
-
-
-def _add_of_series(group: argparse._ActionsContainer) -> None:
-    group.add_argument(
-        "--transform", choices=("auto", "none", "log", "sqrt", "boxcox"), help="of y"
-    )
-    group.add_argument(
+        "KIND",
+        "gp (Gaussian process), rvm (relevance vector machine), reduced-rank or auto, the default",
+        click.Choice(["auto", *REGRESSORS]),
+    ),
+    Option("--lags", "LAG ...", "one number p for lags 1 to p, or the lags", Several(int)),
+    Option(
+        "--differences", "LAG ...", "lags of differences, such as 1 12; 0 for none", Several(int)
+    ),
+    Option(
+        "--transform",
+        "KIND",
+        "of y: auto, none, log, sqrt or boxcox",
+        click.Choice(["auto", "none", "log", "sqrt", "boxcox"]),
+    ),
+    Option(
         "--lower",
-        type=float,
-        metavar="BOUND",
-        help="what y is never below (default: 0 for zeros and none below; --lower=-inf for none)",
-    )
-    group.add_argument(
+        "BOUND",
+        "what y is never below (default: 0 for zeros and none below; -inf for none)",
+        float,
+    ),
+    Option(
         "--outliers",
-        choices=("mask", "keep"),
-        help="what becomes of gross outliers: taken for missing, and named, or kept",
-    )
-    group.add_argument(
-        "--period",
-        type=int,
-        nargs="+",
-        metavar="N",
-        help="seasonal periods (default: from the times)",
-    )
-    group.add_argument(
+        "KIND",
+        "mask gross outliers, which are then taken for missing, and named, or keep them",
+        click.Choice(["mask", "keep"]),
+    ),
+    Option("--period", "N ...", "seasonal periods (default: from the times)", Several(int)),
+    Option(
         "--calendar",
-        nargs="+",
-        choices=("none", *NAMES),
-        metavar="PART",
-        help=f"inputs from the calendar: none, {', '.join(NAMES)}",
-    )
-    group.add_argument(
+        "PART ...",
+        f"inputs from the calendar: none, {', '.join(NAMES)}",
+        Several(click.Choice(["none", *NAMES])),
+    ),
+    Option(
         "--holidays",
-        type=Path,
-        metavar="FILE",
-        help="file with one date a line, beside --calendar (of which the default is then fourier "
+        "FILE",
+        "file with one date a line, beside --calendar (of which the default is then fourier "
         "without --lags)",
-    )
+        _FILE,
+    ),
+    Option("--max-train", "ROWS", "learn from the last rows only", int),
+    Option("--seed", "N", "seed of monte_carlo, auto and restarts (default: 0)", int),
+)
 
 
-def _add_answers(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("--steps", type=int, required=True, metavar="N", help="steps ahead")
-    parser.add_argument(
-        "--coverage",
-        type=float,
-        nargs="+",
-        metavar="P",
-        default=list(_COVERAGE),
-        help="coverages of the intervals, in (0, 1) (default: 0.8 0.95)",
-    )
+def _common() -> list[Option]:
+    """What a forecast and a backtest are both asked for."""
+    return [
+        Option("--steps", "N", "steps ahead", int, required=True),
+        Option(
+            "--coverage",
+            "P ...",
+            "coverages of the intervals, in (0, 1) (default: 0.8 0.95)",
+            Several(float),
+            default=[0.8, 0.95],
+        ),
+        Option(
+            "--jobs",
+            "N",
+            "parallel jobs, of a forecast over the series of --id, -1 for all processors "
+            "(default: 1)",
+            int,
+            default=1,
+        ),
+    ]
 
 
-def _add_jobs(parser: argparse._ActionsContainer, what: str) -> None:
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        default=1,
-        metavar="N",
-        help=f"{what}, -1 for all processors (default: 1)",
-    )
+FORECAST = [
+    *_under(
+        "forecast",
+        *_common(),
+        Option(
+            "--propagation",
+            "KIND",
+            f"how the uncertainty of one step enters the next: {', '.join(PROPAGATIONS)} "
+            "(default: exact)",
+            click.Choice(PROPAGATIONS),
+            default="exact",
+        ),
+        Option(
+            "--exog-future",
+            "FILE",
+            "regressors at the steps ahead: their times, and the columns of --exog",
+            _FILE,
+        ),
+        Option(
+            "--sum",
+            "FREQ",
+            "forecast sums of steps instead: by year (YS), by month (MS), ..., or all",
+        ),
+        Option(
+            "--prob-above",
+            "X ...",
+            "columns with the probability of a value, or a sum, above X",
+            Several(float),
+        ),
+    ),
+    *_under(
+        "files",
+        Option(
+            "--output",
+            "FILE",
+            "CSV or Parquet to write, - for standard output (default: print, rounded)",
+            _FILE,
+        ),
+        Option("--plot", "FILE", "picture to write, of the steps with --sum too", _FILE),
+        Option("--save", "FILE", "write the fitted model", _FILE),
+        Option(
+            "--load",
+            "FILE",
+            "forecast with such a model, at the end of the data or, without, of its own",
+            _FILE,
+        ),
+    ),
+]
+
+BACKTEST = [
+    *_under(
+        "backtest",
+        *_common(),
+        Option("--origins", "N", "number of origins (default: 10)", int, default=10),
+        Option("--step", "N", "values between origins (default: as many as --steps)", int),
+        Option("--refit", "K", "refit at every k-th origin (default: 1)", int, default=1),
+        Option(
+            "--compare",
+            "MODEL ...",
+            f"propagations and other models to compare with: {', '.join(COMPARED)} (default: "
+            "naive, and for --report seasonal_naive and ets too)",
+            Several(click.Choice(COMPARED), least=0),
+        ),
+    ),
+    *_under(
+        "files",
+        Option("--output", "FILE", "CSV or Parquet of all forecasts, - for standard output", _FILE),
+        Option("--plot", "FILE", "picture to write: CRPS by step, calibration", _FILE),
+        Option("--report", "FILE", "page of HTML to write, for a browser", _FILE),
+    ),
+]
+
+DEMO = _under(
+    "files",
+    Option("--output", "FOLDER", "to write to (default: demo)", _FILE, default=Path("demo")),
+)
 
 
-def add_forecast(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what is asked of a forecast, and its files.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Of a command.
-    """
-    group = parser.add_argument_group("forecast")
-    _add_answers(group)
-    _add_jobs(group, "parallel jobs over the series of --id")
-    group.add_argument(
-        "--propagation",
-        choices=PROPAGATIONS,
-        default="exact",
-        help="how the uncertainty of one step enters the next (default: exact)",
-    )
-    group.add_argument(
-        "--exog-future",
-        type=Path,
-        metavar="FILE",
-        help="regressors at the steps ahead: their times, and the columns of --exog",
-    )
-    group.add_argument(
-        "--sum",
-        metavar="FREQ",
-        help="forecast sums of steps instead: by year (YS), by month (MS), ..., or all",
-    )
-    group.add_argument(
-        "--prob-above",
-        type=float,
-        nargs="+",
-        metavar="X",
-        help="columns with the probability of a value, or a sum, above X",
-    )
-    group = parser.add_argument_group("files")
-    group.add_argument(
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="CSV or Parquet to write, - for standard output (default: print, rounded)",
-    )
-    group.add_argument(
-        "--plot", type=Path, metavar="FILE", help="picture to write, of the steps with --sum too"
-    )
-    group.add_argument("--save", type=Path, metavar="FILE", help="write the fitted model")
-    group.add_argument(
-        "--load",
-        type=Path,
-        metavar="FILE",
-        help="forecast with such a model, at the end of the data or, without, of its own",
-    )
+def make_forecaster(options: Any) -> Forecaster:
+    """The forecaster of the options, not fitted; what was not given has its own default."""
+    seed = 0 if options.seed is None else options.seed
+    check_whole("--seed", seed, 0, "Any such number will do.")
+    given = {
+        "lags": _one_or_several(options.lags),
+        "differences": _one_or_several(options.differences),
+        "seasonal_period": options.period,
+        "lower": options.lower,
+        "outliers": options.outliers,
+        "max_train": options.max_train,
+        "transform": options.transform,
+        "calendar": _calendar(options),
+        "regressor": REGRESSORS[options.model]() if options.model in REGRESSORS else None,
+    }
+    arguments = {name: value for name, value in given.items() if value is not None}
+    if options.transform == "none":
+        arguments["transform"] = None
+    return Forecaster(random_state=seed, **arguments)
 
 
-def add_backtest(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what is asked of a backtest, and its files.
+def _calendar(options: Any) -> tuple[Any, ...] | None:
+    """Parts of the calendar, and holidays."""
+    parts = options.calendar
+    if parts is None and options.holidays is None:
+        return None
+    if parts is None:
+        # What is chosen with lags has the Fourier terms of the season, which holidays alone would
+        # take the place of.
+        parts = ["fourier"] if options.lags is None else []
+    if "none" in parts and len(parts) > 1:
+        raise refusal(
+            "--calendar", "be none or parts of the calendar", " ".join(parts), "Leave none out."
+        )
+    names = tuple(part for part in parts if part != "none")
+    return names if options.holidays is None else (*names, read_holidays(options.holidays))
 
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Of a command.
-    """
-    group = parser.add_argument_group("backtest")
-    _add_answers(group)
-    _add_jobs(group, "parallel jobs")
-    group.add_argument(
-        "--origins", type=int, default=10, metavar="N", help="number of origins (default: 10)"
-    )
-    group.add_argument(
-        "--step",
-        type=int,
-        metavar="N",
-        help="observations between origins (default: as many as --steps)",
-    )
-    group.add_argument(
-        "--refit", type=int, default=1, metavar="K", help="refit at every k-th origin (default: 1)"
-    )
-    group.add_argument(
-        "--compare",
-        nargs="*",
-        choices=(*PROPAGATIONS, *BASELINES),
-        metavar="MODEL",
-        help="propagations and other models to compare with: "
-        f"{', '.join((*PROPAGATIONS, *BASELINES))} (default: naive, and for "
-        "--report seasonal_naive and ets too)",
-    )
-    group = parser.add_argument_group("files")
-    group.add_argument(
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="CSV or Parquet of all forecasts to write, - for standard output",
-    )
-    group.add_argument(
-        "--plot", type=Path, metavar="FILE", help="picture to write: CRPS by step, calibration"
-    )
-    group.add_argument(
-        "--report", type=Path, metavar="FILE", help="page of HTML to write, for a browser"
-    )
+
+def _one_or_several(values: list[int] | None) -> Any:
+    return values[0] if values is not None and len(values) == 1 else values

@@ -1,4 +1,4 @@
-"""What the command line writes: tables, pictures, messages."""
+"""What the command line writes: messages, tables, pictures."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from forecast_unc._checks import refusal
 from forecast_unc.cli.tables import STANDARD, is_parquet
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.grouping import group_weights
 from forecast_unc.evaluation.backtest import Backtest
 from forecast_unc.evaluation.folds import percent
 
-_WHOLE = "all"  # of --sum, all steps
 # What messages of the package say in Python, and what it is in a shell.
 _PHRASES = {
     "lower=-np.inf": "--lower=-inf",
@@ -35,13 +35,7 @@ _PHRASES = {
 
 
 def say(message: str) -> None:
-    """Print one line on standard error, with the name of the program.
-
-    Parameters
-    ----------
-    message : str
-        What to say; its line breaks become spaces, and what it says in Python options.
-    """
+    """Print one line on standard error, with the name of the program and in words of a shell."""
     for python, shell in _PHRASES.items():
         message = message.replace(python, shell)
     print("forecast-unc:", " ".join(message.split()), file=sys.stderr)
@@ -50,21 +44,7 @@ def say(message: str) -> None:
 def forecast_table(
     forecast: Forecast, coverage: Sequence[float], above: Sequence[float]
 ) -> pd.DataFrame:
-    """Mean, std, intervals and probabilities of each step.
-
-    Parameters
-    ----------
-    forecast : Forecast
-        Of steps or of their sums.
-    coverage : sequence of float
-        Of the intervals.
-    above : sequence of float
-        Values whose probability to be exceeded is asked for.
-
-    Returns
-    -------
-    DataFrame
-    """
+    """Mean, std, intervals, and probabilities of more, of each step or sum."""
     columns = {"mean": forecast.mean, "std": forecast.std}
     for level in coverage:
         band = forecast.interval(level)
@@ -75,57 +55,22 @@ def forecast_table(
     return pd.DataFrame(columns)
 
 
-def counted(index: pd.Index[Any], freq: str) -> pd.Series[int]:
-    """How many steps are in each sum, or an error where there are no such sums.
-
-    Parameters
-    ----------
-    index : Index of length h
-        Times of the steps.
-    freq : str
-        Frequency of the sums; "all" is one of all.
-
-    Returns
-    -------
-    Series
-    """
+def counted(index: pd.Index[Any], freq: str | None) -> pd.Series[int]:
+    """How many steps are in each sum by a frequency, None one of all; or an error."""
     try:
-        labels, weights = group_weights(index, "sum", None if freq == _WHOLE else freq)
+        labels, weights = group_weights(index, "sum", freq)
     except ValueError as error:
-        raise ValueError(
-            f"--sum must be a frequency of pandas that suits the times, or all; got {freq!r}. YS, "
-            "MS and W are some, of quarters and other periods Y."
+        raise refusal(
+            "--sum",
+            "be a frequency of pandas that suits the times, or all",
+            repr(freq),
+            "YS, MS and W are some, of quarters and other periods Y.",
         ) from error
     return pd.Series(weights.sum(axis=1).astype(int), labels)
 
 
-def summed(forecast: Forecast, freq: str) -> Forecast:
-    """Sums of the steps by a frequency, or of all.
-
-    Parameters
-    ----------
-    forecast : Forecast
-        Of steps.
-    freq : str
-        As of `counted`.
-
-    Returns
-    -------
-    Forecast
-    """
-    return forecast.aggregate("sum", freq=None if freq == _WHOLE else freq)
-
-
 def write_table(table: pd.DataFrame, output: Path) -> None:
-    """Write a table with all digits: CSV to a file or standard output, or Parquet.
-
-    Parameters
-    ----------
-    table : DataFrame
-        An index without a name is left out.
-    output : Path
-        The file; ``-`` for standard output.
-    """
+    """Write a table with all digits: Parquet, or CSV to a file or, -, standard output."""
     index = table.index.name is not None
     if is_parquet(output):
         if isinstance(table.index, pd.PeriodIndex):  # Parquet has none
@@ -136,18 +81,9 @@ def write_table(table: pd.DataFrame, output: Path) -> None:
 
 
 def print_table(table: pd.DataFrame, figures: pd.DataFrame, width: pd.Series[float]) -> None:
-    """Print a table of forecasts as CSV with the digits that tell intervals apart.
+    """Print CSV whose figures, of intervals of this width, have the digits that tell them apart.
 
     Six digits, and more where the level is large beside the width: three of the least width.
-
-    Parameters
-    ----------
-    table : DataFrame
-        An index without a name is left out.
-    figures : DataFrame
-        Its columns to round, NaN in rows that have none; other columns keep their digits.
-    width : Series
-        Of the intervals of each row: a std, or half of an interval.
     """
     ratio = figures.abs().max(axis=1) / width
     needed = float(np.log10(ratio[np.isfinite(ratio) & (ratio > 1)]).max())
@@ -159,24 +95,9 @@ def print_table(table: pd.DataFrame, figures: pd.DataFrame, width: pd.Series[flo
 
 
 def draw_forecast(
-    forecast: Forecast,
-    history: pd.Series[float],
-    coverage: Sequence[float],
-    path: Path,
+    forecast: Forecast, history: pd.Series[float], coverage: Sequence[float], path: Path
 ) -> None:
-    """Write a picture of a forecast.
-
-    Parameters
-    ----------
-    forecast : Forecast
-        Of steps.
-    history : Series
-        What came before, of which four times as much is drawn.
-    coverage : sequence of float
-        Of the bands.
-    path : Path
-        The file.
-    """
+    """Write a picture of a forecast and of four times as many values before it."""
     import matplotlib.pyplot as plt
 
     figure, ax = plt.subplots(figsize=(9, 4.5), layout="constrained")
@@ -185,15 +106,7 @@ def draw_forecast(
 
 
 def draw_backtest(result: Backtest, path: Path) -> None:
-    """Write a picture of a backtest: CRPS by step, and calibration.
-
-    Parameters
-    ----------
-    result : Backtest
-        The backtest.
-    path : Path
-        The file.
-    """
+    """Write a picture of a backtest: CRPS by step, and calibration."""
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained")

@@ -9,8 +9,6 @@ from forecast_unc.evaluation.backtest import backtest
 from forecast_unc.forecasting.combination import Combination
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.persistence.models import load_model
-from forecast_unc.forecasting.pooled_prior import PooledPrior
-from forecast_unc.forecasting.pooling import learn_prior
 from forecast_unc.panels.backtest import backtest_panel
 from forecast_unc.panels.forecast import forecast_panel
 from forecast_unc.regression.gp import GPRegressor
@@ -23,7 +21,6 @@ __all__ = [
     "Forecast",
     "Forecaster",
     "GPRegressor",
-    "PooledPrior",
     "RVMClassifier",
     "RVMRegressor",
     "ReducedRankGPRegressor",
@@ -33,7 +30,6 @@ __all__ = [
     "baselines",
     "datasets",
     "forecast_panel",
-    "learn_prior",
     "load_model",
     "plot",
     "scores",

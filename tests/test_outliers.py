@@ -13,7 +13,6 @@ from forecast_unc import (
     GPRegressor,
     backtest,
     forecast_panel,
-    learn_prior,
     load_model,
 )
 from forecast_unc.forecasting.outliers import gross_outliers
@@ -411,7 +410,7 @@ def test_a_backtest_scores_the_outlier_and_forgets_it():
         np.testing.assert_array_equal(again["mean"], frame["mean"])
 
 
-def test_a_panel_and_a_prior_of_it():
+def test_a_panel():
     frame = pd.concat(
         pd.DataFrame({"unique_id": i, "ds": series(walk(i)).index, "y": walk(i)}) for i in range(2)
     ).reset_index(drop=True)
@@ -420,16 +419,6 @@ def test_a_panel_and_a_prior_of_it():
     clean = plain().fit(series(walk()).where(np.arange(N) < N - 1)).forecast(1)
     value = forecasts.loc[forecasts["unique_id"] == 0, "forecast_unc"].item()
     np.testing.assert_allclose(value, clean.mean.item())
-    # a prior is learned from the series without their outliers
-    many = [series(walk(i, 30)) for i in range(30)]
-    spiked = [y.where(np.arange(30) != 15, 1e4) for y in many]
-    holed = [y.where(np.arange(30) != 15) for y in many]
-    lags = Forecaster(lags=1, differences=1)
-    one, other = (learn_prior(each, lags) for each in (spiked, holed))
-    assert repr(one) == repr(other)
-    assert one.kinds.keys() == other.kinds.keys()
-    for kind in one.kinds:
-        np.testing.assert_array_equal(one.kinds[kind].weights, other.kinds[kind].weights)
 
 
 def test_lags_of_ones_own_keep_half_of_their_rows():

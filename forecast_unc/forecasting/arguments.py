@@ -15,7 +15,6 @@ from forecast_unc._random import RandomState
 from forecast_unc.forecasting.embedding import complete_rows
 from forecast_unc.forecasting.noises import NOISES, Noise
 from forecast_unc.forecasting.outliers import gross_outliers
-from forecast_unc.forecasting.pooled_prior import PooledPrior
 from forecast_unc.forecasting.selection import seasons_in
 from forecast_unc.forecasting.specification import MIN_ROWS, Calibrate
 from forecast_unc.regression.gp import GPRegressor
@@ -50,7 +49,6 @@ class Arguments:
     noise: Noise
     calibrate: Auto | Calibrate
     outliers: Literal["mask", "keep"]
-    prior: PooledPrior | None
     random_state: RandomState
 
     def check(self) -> None:
@@ -89,22 +87,6 @@ class Arguments:
             as_kernel_regressor(self.regressor)
         if self.noise != "process":
             self._check_two_noises()
-        if self.prior is not None:
-            self._check_prior()
-
-    def _check_prior(self) -> None:
-        """Raise unless the other arguments go with a learned prior."""
-        if not isinstance(self.prior, PooledPrior):
-            raise TypeError(
-                f"prior must be a PooledPrior or None; got {type(self.prior).__name__}. Make one "
-                "with learn_prior(series)."
-            )
-        if self.regressor is not None or self.noise != "process":
-            what = "regressor" if self.regressor is not None else "noise"
-            raise ValueError(
-                f"prior must be None with a {what} of one's own; got {self.prior!r}. It is for the "
-                "default regressor with noise of the process."
-            )
 
     def _check_two_noises(self) -> None:
         """Raise unless the other arguments go with a noise of the observations."""

@@ -28,7 +28,6 @@ from forecast_unc.forecasting.noises import Noise
 from forecast_unc.forecasting.persistence.classes import MODEL_CLASSES
 from forecast_unc.forecasting.persistence.objects import save_object
 from forecast_unc.forecasting.persistence.schema import Classes
-from forecast_unc.forecasting.pooled_prior import PooledPrior
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method, Propagation
 from forecast_unc.forecasting.resolution import resolve, unsmoothed
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
@@ -117,9 +116,6 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         than three values and more than one in a hundred (of fewer than 60 more than one, and more
         than one in twenty). Nor is what a holiday or a rare value of a regressor may explain, nor
         anything in fewer than 12 values. "keep" takes all as they are.
-    prior : PooledPrior, optional
-        Prior of the default regressors, learned from other series of the same kind by
-        `learn_prior`. Specifications that it has not seen keep their own.
     random_state : int, numpy.random.Generator or None
         Seed of "monte_carlo" and "auto" forecasts and of the default regressor's restarts.
 
@@ -168,7 +164,6 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         noise: Noise = "process",
         calibrate: Literal["auto", "conformal"] | bool = "auto",
         outliers: Literal["mask", "keep"] = "mask",
-        prior: PooledPrior | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.regressor = regressor
@@ -183,7 +178,6 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         self.noise = noise
         self.calibrate = calibrate
         self.outliers = outliers
-        self.prior = prior
         self.random_state = random_state
 
     def fit(

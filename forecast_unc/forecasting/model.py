@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.embedding import complete_rows, interpolated, lag_embedding
 from forecast_unc.forecasting.explosive import Training, bounded
 from forecast_unc.forecasting.noises import NoiseChoice, NoisyRows
-from forecast_unc.forecasting.propagation import Joint, propagate, propagate_abreast
+from forecast_unc.forecasting.propagation import Joint, propagate
 from forecast_unc.forecasting.recursion import (
     Future,
     LevelMap,
@@ -40,22 +39,6 @@ from forecast_unc.series.history import Ahead, History
 _ROUNDOFF = 1e-12
 # Least paths of the check that "auto" goes by.
 _CHECK_SAMPLES = 500
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """The joint of exact, path-consistent propagation, and the future that it is for."""
-
-    future: Future
-    joint: Joint
-
-    def answers(self, future: Future, method: Method) -> bool:
-        """Whether it is what `propagate` would return."""
-        same = method.propagation == "exact" and method.path_consistent
-        pairs = zip(self.future, future, strict=True)
-        return same and all(
-            a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +66,6 @@ class FittedModel:
         make it anew cost O(n^3) a forecast.
     noise : NoiseChoice
         Which kinds of noise it has.
-    at_hand : Prepared, optional
-        An exact forecast made before it is asked for; no part of a file.
     """
 
     specification: Specification
@@ -96,7 +77,6 @@ class FittedModel:
     past: Past
     one_step: OneStepModel
     noise: NoiseChoice
-    at_hand: Prepared | None = field(default=None, metadata={"stored": False})
 
     @classmethod
     def fit(
@@ -229,11 +209,8 @@ class FittedModel:
         elif method.propagation == "auto":
             return self._by_check(ahead, method, closed)
         future = self.future(ahead)
-        if self.at_hand is not None and self.at_hand.answers(future, method):
-            joint = self.at_hand.joint
-        else:
-            with blas_threads(self.n_rows):
-                joint = propagate(self.one_step, self.past, future, method)
+        with blas_threads(self.n_rows):
+            joint = propagate(self.one_step, self.past, future, method)
         return forecast_of(self, ahead, joint, method.propagation)
 
     def future(self, ahead: Ahead) -> Future:
@@ -282,12 +259,10 @@ class FittedModel:
 
     def from_known(self) -> Self:
         """The same model with missing values interpolated, and all taken for exact."""
-        if self.at_hand is not None and self.starts_known:  # what comes before it does not count
-            return self
         past = self.past._replace(
             levels=interpolated(self.past.levels), stds=np.zeros_like(self.past.stds)
         )
-        return replace(self, past=past, at_hand=None)
+        return replace(self, past=past)
 
     def training_rows(self) -> tuple[NDArray[np.intp], Array, Array]:
         """Times (n,) of the targets, inputs (n, d) and targets (n,) that this has learned from.
@@ -323,7 +298,7 @@ class FittedModel:
         """The same model before another history, whose values are checked."""
         self.transform.check(history.y, history.time)
         past = _past(self.specification, self.transform, history)
-        return replace(self, history=history, past=past, at_hand=None)
+        return replace(self, history=history, past=past)
 
 
 class Sampled(Protocol):
@@ -412,61 +387,6 @@ def _in_units(levels: Array, transform: PowerTransform) -> Array:
             step=step,
         )
     return paths
-
-
-def prepared(models: Sequence[FittedModel], aheads: Sequence[Ahead]) -> list[FittedModel]:
-    """Models that share one posterior, each with its exact forecast at hand where it can be.
-
-    Parameters
-    ----------
-    models : sequence of FittedModel
-        Of one fit, at the ends of several histories.
-    aheads : sequence of Ahead
-        The steps that each of them forecasts, as many of all.
-
-    Returns
-    -------
-    list of FittedModel
-        Those that cannot be are as they were; see `forecasts_together`.
-    """
-    out, posterior = list(models), models[0].one_step.posterior
-    if not hasattr(posterior, "moments_abreast") or posterior.observation_var > 0.0:
-        return out
-    some = [i for i, model in enumerate(models) if model.starts_known]
-    if len(some) < 2:
-        return out
-    futures = [models[i].future(aheads[i]) for i in some]
-    with blas_threads(models[0].n_rows):
-        joints = propagate_abreast(models[0].one_step, [models[i].past for i in some], futures)
-    for i, future, joint in zip(some, futures, joints, strict=True):
-        if joint is not None:
-            out[i] = replace(models[i], at_hand=Prepared(future, joint))
-    return out
-
-
-def training_rows(specification: Specification, history: History) -> tuple[Array, Array]:
-    """Inputs (n, d) and targets (n,) that a specification learns from.
-
-    Parameters
-    ----------
-    specification : Specification
-        With nothing left open.
-    history : History
-        The series.
-
-    Returns
-    -------
-    X : ndarray of shape (n, d)
-    y : ndarray of shape (n,)
-
-    Raises
-    ------
-    ValueError
-        If the series is too short, does not vary or cannot be transformed.
-    """
-    _, past, differencing = _standardized(specification, history)
-    _, X, target = _rows(specification, differencing, past)
-    return X, target
 
 
 def _standardized(

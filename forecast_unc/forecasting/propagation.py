@@ -9,7 +9,6 @@ mixture of theirs.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -46,7 +45,7 @@ from forecast_unc.forecasting.recursion import (
     check_stable,
 )
 from forecast_unc.forecasting.sampling import sample_paths_from
-from forecast_unc.regression.posterior import Unstable, check_positive_variance
+from forecast_unc.regression.posterior import check_positive_variance
 
 # Paths that the mean slopes of "monte_carlo" are taken from, for its parts: so few cost little.
 _SLOPE_PATHS = 64
@@ -183,49 +182,6 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
     if method.propagation == "naive":
         return _naive(model, state, future, method)
     return _gaussian(model, state, future, method)
-
-
-def propagate_abreast(
-    model: OneStepModel, pasts: Sequence[Past], futures: Sequence[Future]
-) -> list[Joint | None]:
-    """`propagate` exactly and path-consistently from several origins, in common products.
-
-    Parameters
-    ----------
-    model : OneStepModel
-        With `KernelPosterior.moments_abreast`.
-    pasts : sequence of Past
-        One an origin; the last levels are known.
-    futures : sequence of Future
-        As many, of the same steps.
-
-    Returns
-    -------
-    list of Joint or None
-        None from an origin where the forecast diverges: `propagate` says at which step, and why.
-    """
-    method, h = Method(), len(futures[0].exog)
-    states = [state_at_origin(model, past, method) for past in pasts]
-    runs = [_Matching(model, *pair, method) for pair in zip(states, futures, strict=True)]
-    path = model.posterior.function_path(h, len(runs))
-    going = np.arange(len(runs))
-    for _ in range(h):
-        inputs = [runs[i].inputs() for i in going]
-        if not inputs:
-            break
-        X, S = (np.array(each) for each in zip(*inputs, strict=True))
-        found = model.posterior.moments_abreast(X, S)  # type: ignore[attr-defined]
-        rows = path.append(X)
-        kept = []
-        for place, i in enumerate(going):
-            with suppress(Unstable):
-                runs[i].enter(Found(S[place], found[place], rows[:, place]))
-                kept.append(place)
-        if len(kept) < len(going):
-            going = going[kept]
-            path.take(np.array(kept, dtype=np.intp))
-    reached = set(going.tolist())
-    return [run.joint() if i in reached else None for i, run in enumerate(runs)]
 
 
 def _gaussian(model: OneStepModel, state: State, future: Future, method: Method) -> Joint:

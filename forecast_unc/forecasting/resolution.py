@@ -15,7 +15,6 @@ from forecast_unc.forecasting.arguments import Arguments, as_lags, is_auto, plai
 from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, Averaging
 from forecast_unc.forecasting.embedding import complete_rows
 from forecast_unc.forecasting.members import MemberSpecification
-from forecast_unc.forecasting.pooled_prior import PooledPrior
 from forecast_unc.forecasting.selection import Candidate, averaging, candidates, smoothed
 from forecast_unc.forecasting.smoothing_model import SmoothingSpecification
 from forecast_unc.forecasting.specification import (
@@ -82,9 +81,7 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
     given = arguments.lower is not None
     origin = lower if np.isfinite(lower) else 0.0
     if not is_auto(arguments.lags):
-        specification = _given(arguments, history, periods)
-        specification = _with_prior(specification, arguments.prior, history)
-        specification = replace(specification, origin=origin)
+        specification = replace(_given(arguments, history, periods), origin=origin)
         calibrate = plain(arguments.calibrate, False)
         return Resolution((specification,), Averaging(), periods, calibrate, lower, given)
     n_observed = int((~np.isnan(history.y)).sum())
@@ -98,9 +95,7 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
     ):
         if candidate.rows is None and not _has_reduced_rank(arguments):
             continue
-        chosen = _with_prior(
-            _completed(arguments, candidate, history, periods), arguments.prior, history
-        )
+        chosen = _completed(arguments, candidate, history, periods)
         key = chosen.described(), chosen.max_train, repr(chosen.regressor.get_params())
         found.setdefault(key, replace(chosen, origin=origin))
     lagged = _merged(found.values(), history.y)
@@ -186,22 +181,6 @@ def check_above(history: History, lower: float) -> None:
             f"lower must be at most every value of y; got {lower:g}, and y is {history.y[at]:g} "
             f"at {history.time(at)}. Take a smaller one, or lower=-np.inf for none."
         )
-
-
-def _with_prior(
-    specification: Specification, prior: PooledPrior | None, history: History
-) -> Specification:
-    """The specification with the prior that was learned for its kind, if one was."""
-    if prior is None:
-        return specification
-    learned = prior.kinds.get(specification.kind(history.exog.shape[1]))
-    if not isinstance(specification.regressor, GPRegressor):
-        return replace(specification, why=f"{specification.why}; the prior is for exact ones")
-    if learned is None:
-        return replace(specification, why=f"{specification.why}; no prior for its kind")
-    regressor = clone(specification.regressor).set_params(prior=learned)
-    why = f"{specification.why}; prior of {learned.n_sets} series"
-    return replace(specification, regressor=regressor, why=why)
 
 
 def _given(arguments: Arguments, history: History, periods: tuple[int, ...]) -> Specification:

@@ -48,7 +48,6 @@ from forecast_unc._random import RandomState, generator
 from forecast_unc._typing import Array
 from forecast_unc.distributions.parts import Deferred
 from forecast_unc.forecasting.propagation import Joint
-from forecast_unc.forecasting.smoothing_afresh import OneStep, one_step
 
 # The grid: alpha; (beta / alpha, phi, variances of b_0 over s^2); gamma / (1 - alpha); variances of
 # the season's start over s^2. A coarser one and other trends were within 1 % of MASE.
@@ -168,7 +167,7 @@ class Smoothing:
         weights, variance = weights[kept] / weights[kept].sum(), squares[kept] / max(n - 3, 1)
         return cls(period, nodes.take(kept), drift[kept], season[kept], weights, variance)
 
-    def forecast(self, y: Array, steps: int, path_consistent: bool = True) -> Joint:
+    def forecast(self, y: Array, steps: int) -> Joint:
         """Joint mean and covariance of the next values after a series.
 
         Parameters
@@ -177,8 +176,6 @@ class Smoothing:
             The series, NaN where missing; the first value is observed.
         steps : int
             Steps h.
-        path_consistent : bool, default=True
-            One start and one node at all steps; else both are drawn afresh, see `OneStep`.
 
         Returns
         -------
@@ -186,8 +183,6 @@ class Smoothing:
             Parts: the innovation of the step itself (noise), those before it (inputs_propagated),
             the unknown start (function_shared) and the nodes (hyperparameters).
         """
-        if not path_consistent:
-            return self._one_step(y, steps).joint()
         means, factor, psi = self._ahead(y, steps)
         mean = self.weights @ means
         parts = _parts(self.weights, self.variance, means - mean, factor, psi)
@@ -248,7 +243,6 @@ class Smoothing:
         steps: int,
         n_samples: int,
         random_state: RandomState,
-        path_consistent: bool = True,
     ) -> Array:
         """Sample paths of the next values after a series, each of one node and one start.
 
@@ -262,15 +256,11 @@ class Smoothing:
             Their number.
         random_state : int, Generator or None
             The seed.
-        path_consistent : bool, default=True
-            As of `forecast`.
 
         Returns
         -------
         ndarray of shape (n_samples, h)
         """
-        if not path_consistent:
-            return self._one_step(y, steps).sample(n_samples, random_state)
         rng = generator(random_state)
         means, factor, psi = self._ahead(y, steps)
         node = rng.choice(len(self.weights), size=n_samples, p=self.weights)
@@ -282,12 +272,6 @@ class Smoothing:
             error = start[at] @ factor[k].T + noise[at] @ _impulses(psi[k]).T
             paths[at] = means[k] + np.sqrt(self.variance[k]) * error
         return paths
-
-    def _one_step(self, y: Array, steps: int) -> OneStep:
-        """Predictions of each of the next values from those before it."""
-        means, factor, psi = self._ahead(y, steps)
-        impulses = np.array([_impulses(row) for row in psi])
-        return one_step(self.weights, self.variance, means, factor, impulses)
 
     def _ahead(self, y: Array, steps: int) -> tuple[Array, Array, Array]:
         """Means (K, h), factors (K, h, C - 1) of what the start adds over s^2, and psi (K, h)."""

@@ -148,9 +148,7 @@ class SmoothingModel:
         method : Method, optional
             How uncertainty is propagated. The model is linear: all methods have the same moments
             but "naive", whose steps are each as uncertain as the first, and "monte_carlo", which
-            has those of sample paths. Without `path_consistent` the level, trend and season at the
-            origin and the parameters, which are what is not known here of the function, are drawn
-            afresh at each step.
+            has those of sample paths; `path_consistent` changes nothing.
 
         Returns
         -------
@@ -158,11 +156,10 @@ class SmoothingModel:
         """
         method = Method() if method is None else method
         propagation = "exact" if method.propagation == "auto" else method.propagation
-        steps, one_function = len(ahead.index), method.path_consistent
-        joint = self._joint(steps, one_function)
+        steps = len(ahead.index)
+        joint = self._joint(steps)
         if propagation == "monte_carlo":
-            draws = method.n_samples, method.random_state
-            paths = self._sample(steps, *draws, path_consistent=one_function).T
+            paths = self._sample(steps, method.n_samples, method.random_state).T
             mean, cov = paths.mean(axis=1), np.atleast_2d(np.cov(paths))
             joint = joint._replace(mean=mean, cov=cov, paths=paths)
         elif propagation == "naive" and joint.parts is not None:
@@ -232,29 +229,20 @@ class SmoothingModel:
         return {"noise_std_": std, "nodes_": self.smoothing.weights.tolist()}
 
     @cached_property
-    def _joints(self) -> dict[tuple[int, bool], Joint]:
+    def _joints(self) -> dict[int, Joint]:
         return {}
 
-    def _joint(self, steps: int, path_consistent: bool) -> Joint:
+    def _joint(self, steps: int) -> Joint:
         """The joint of so many steps, made once."""
-        key = steps, path_consistent
-        if key not in self._joints:
+        if steps not in self._joints:
             with blas_threads(0):
-                self._joints[key] = self.smoothing.forecast(self.levels, steps, path_consistent)
-        return self._joints[key]
+                self._joints[steps] = self.smoothing.forecast(self.levels, steps)
+        return self._joints[steps]
 
-    def _sample(
-        self,
-        steps: int,
-        n_samples: int,
-        random_state: RandomState,
-        path_consistent: bool = True,
-    ) -> Array:
+    def _sample(self, steps: int, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) of levels."""
         with blas_threads(0):
-            return self.smoothing.sample(
-                self.levels, steps, n_samples, random_state, path_consistent
-            )
+            return self.smoothing.sample(self.levels, steps, n_samples, random_state)
 
 
 def _levels(

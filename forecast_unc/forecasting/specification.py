@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from forecast_unc.forecasting.noises import Noise
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.regressor import KernelRegressor
@@ -82,27 +79,6 @@ class Specification:
     def centered(self) -> bool:
         """Whether changes are measured from their mean. A bias that is shrunk is a drift to see."""
         return not isinstance(self.regressor, GPRegressor) or self.regressor.bias == "free"
-
-    def kind(self, n_regressors: int) -> str:
-        """What specifications of different series have in common, as text.
-
-        Parameters
-        ----------
-        n_regressors : int
-            Columns of exog.
-
-        Returns
-        -------
-        str
-        """
-        also = f", {n_regressors} regressors" if n_regressors else ""
-        return self.described() + also
-
-    def pooled_weights(self, d: int) -> NDArray[np.bool_]:
-        """Which of d inputs have linear weights that are pooled: lags with shrunk ones, (d,)."""
-        groups = getattr(self.regressor, "groups", None)
-        own = np.zeros(d, dtype=np.intp) if groups is None else np.asarray(groups)
-        return np.asarray((own == LAG_GROUP["shrunk"]) & (np.arange(d) < len(self.lags)))
 
     def described(self, power: float | None = None) -> str:
         """The specification as text.

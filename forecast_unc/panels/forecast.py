@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Sequence
-from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,19 +20,11 @@ from forecast_unc.distributions.export import (
     nixtla_figures,
 )
 from forecast_unc.evaluation.contenders import Contender, Model, contenders
-from forecast_unc.forecasting.forecaster import Forecaster
-from forecast_unc.forecasting.pooled_prior import PooledPrior
-from forecast_unc.forecasting.pooling import check_poolable, learned_from
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Propagation
 from forecast_unc.panels.frames import FrameT, like
 from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
 from forecast_unc.panels.panel import Columns, OneSeries, Panel, with_future
-from forecast_unc.series.history import History
 from forecast_unc.series.values import to_pandas
-
-# Series that a prior is learned from, at most: their means are then known to a twentieth of the
-# spread between series.
-_MOST_POOLED = 500
 
 
 class FailedSeriesWarning(UserWarning):
@@ -67,7 +58,6 @@ def forecast_panel(
     levels: Sequence[float] = (80, 95),
     exog: FrameT | None = None,
     freq: Any = None,
-    pool: Literal["hyperparameters"] | PooledPrior | None = None,
     propagation: Propagation = "exact",
     n_jobs: int | None = None,
     progress: bool = False,
@@ -103,9 +93,6 @@ def forecast_panel(
     freq : str, offset or int, optional
         Frequency of all series, of whole-number times their distance. By default each has that of
         its own times, for which it needs three. A series with another time or a gap fails.
-    pool : {"hyperparameters"} or PooledPrior, optional
-        Fit every series under a prior that is learned from the panel, from 500 evenly spaced series
-        at most, or was learned before; see `learn_prior`. By default each series is by itself.
     propagation : {"exact", "taylor", "mixture", "monte_carlo", "naive", "auto"}
         As in `Forecaster.forecast`.
     n_jobs : int, optional
@@ -174,8 +161,6 @@ def forecast_panel(
             f"frame must have no further columns for {type(forecaster).__name__}, which takes no "
             f"regressors; got {list(panel.exog.columns)}. Leave them out, frame[{list(columns)}]."
         )
-    if pool is not None and (len(panel) or isinstance(pool, PooledPrior)):
-        forecaster = _with_prior(forecaster, pool, panel, n_jobs, progress)
     request = _Request(clone(forecaster, safe=False), steps, levels, options)
     outcomes = run_jobs(
         partial(_forecast, request), panel, n_jobs=n_jobs, progress=progress, title="forecast_panel"
@@ -183,31 +168,6 @@ def forecast_panel(
     warn_again(outcomes, panel.names())
     warn_of_failures(outcomes, panel.names(), "forecast, see the column error")
     return like(_assembled(outcomes, panel, levels), frame)
-
-
-def _with_prior(
-    forecaster: Any, pool: object, panel: Panel, n_jobs: int | None, progress: bool
-) -> Forecaster:
-    """The forecaster with a prior learned from the panel, or given."""
-    if not isinstance(pool, PooledPrior) and pool != "hyperparameters":
-        raise ValueError(
-            f"pool must be 'hyperparameters', a PooledPrior or None; got {pool!r}. Leave it out to "
-            "fit each series by itself."
-        )
-    check_poolable(forecaster)
-    if isinstance(pool, PooledPrior):
-        prior = pool
-    else:
-        some = np.linspace(0, len(panel) - 1, min(len(panel), _MOST_POOLED)).astype(int)
-        histories = []
-        for i in some:
-            one = panel[i]
-            with suppress(ValueError, TypeError):  # which its own job reports
-                y = one.y()
-                histories.append(History.checked(y, one.regressors(y.index)))
-        prior = learned_from(histories, forecaster, n_jobs, progress)
-    pooled: Forecaster = clone(forecaster).set_params(prior=prior)
-    return pooled
 
 
 def _options(contender: Contender, propagation: Propagation) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from forecast_unc.forecasting.ensemble import Ensemble, Refusal
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.noises import NoiseChoice
 from forecast_unc.forecasting.persistence.schema import Classes, Shapes
-from forecast_unc.forecasting.pooled_prior import PRIOR_CLASSES
 from forecast_unc.forecasting.recursion import OneStepModel, Past
 from forecast_unc.forecasting.smoothing import Nodes, Smoothing
 from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
@@ -139,4 +138,4 @@ _MODELS: Classes = {
         "trained": {"": "k"},
     },
 }
-MODEL_CLASSES: Classes = {**_REGRESSORS, **_POSTERIORS, **_MODELS, **PRIOR_CLASSES}
+MODEL_CLASSES: Classes = {**_REGRESSORS, **_POSTERIORS, **_MODELS}

@@ -205,6 +205,8 @@ class _Objects:
         for entry in objects:
             kind, fields = entry["class"], entry["fields"]
             state = {name: self.restored(value) for name, value in fields.items()}
+            if kind == "Forecaster":  # of earlier versions
+                state.pop("prior", None)
             if kind in self._named:
                 cls = self._named[kind]
                 self._made.append(with_state(cls, state))

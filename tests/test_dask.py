@@ -13,7 +13,7 @@ import pytest
 from joblib import parallel_config
 
 from forecast_unc import Forecaster, GPRegressor, backtest_panel, baselines, forecast_panel
-from forecast_unc.panels import dask_backend, jobs
+from forecast_unc.panels import jobs
 from forecast_unc.panels.forecast import FailedSeriesWarning
 
 dask = pytest.importorskip("dask")
@@ -123,19 +123,19 @@ class DaskDistributedBackend:
 
 def test_tasks_that_dask_gave_up_are_reported(monkeypatch):
     backend, heard = DaskDistributedBackend(), []
-    monkeypatch.setattr(dask_backend, "get_active_backend", lambda: (backend, 2))
+    monkeypatch.setattr(jobs, "get_active_backend", lambda: (backend, 2))
     gone = ValueError("gone")
 
     def fails():
         raise gone
 
-    with dask_backend.failures_reported():
+    with jobs._dask_reports_failures():
         backend.submit(lambda: 3, heard.append)
         backend.submit(fails, heard.append)
     assert heard == [3, gone]
     backend.submit(fails, heard.append)
     assert heard == [3, gone]
-    dask_backend.await_workers()
+    jobs._await_dask()
     assert backend.asked == 2
 
 

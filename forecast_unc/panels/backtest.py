@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
+from forecast_unc._checks import refusal
 from forecast_unc.distributions import scores
 from forecast_unc.evaluation.backtest import Backtest, backtest, check_arguments
 from forecast_unc.evaluation.contenders import Model, contenders
@@ -16,16 +17,6 @@ from forecast_unc.evaluation.folds import percent
 from forecast_unc.panels.forecast import warn_of_failures
 from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
 from forecast_unc.panels.panel import Columns, OneSeries, Panel
-from forecast_unc.series.values import to_pandas
-
-
-class _Tables(NamedTuple):
-    """What comes of one series."""
-
-    frame: pd.DataFrame
-    joint: pd.DataFrame
-    seasonal_period: int
-    frequency: Any
 
 
 def backtest_panel(
@@ -114,23 +105,12 @@ def backtest_panel(
     own, *_ = contenders(forecaster, compare)
     bounds = {f"{end}_{percent(level)}" for level in coverage for end in ("lower", "upper")}
     if id_col in {*_OWN, *bounds}:
-        raise ValueError(
-            f"id_col must not be a column of a backtest; got {id_col!r}. Rename the column."
-        )
-    panel = Panel.checked(to_pandas(frame, "frame"), Columns(id_col, time_col, target_col), freq)
-    if panel.exog is not None and not own.can.exog:
-        raise ValueError(
-            f"frame must have no further columns for {type(forecaster).__name__}, which takes no "
-            f"regressors; got {list(panel.exog.columns)}. Leave them out."
-        )
+        must = "not be a column of a backtest"
+        raise refusal("id_col", must, repr(id_col), "Rename the column.")
+    panel = Panel.checked(frame, Columns(id_col, time_col, target_col), freq, own)
     options |= {"n_origins": n_origins, "origins": origins, "coverage": coverage}
-    outcomes = run_jobs(
-        partial(_backtest, forecaster, steps, options),
-        panel,
-        n_jobs=n_jobs,
-        progress=progress,
-        title="backtest_panel",
-    )
+    work = partial(_backtest, forecaster, steps, options)
+    outcomes = run_jobs(work, panel, n_jobs=n_jobs, progress=progress, title="backtest_panel")
     warn_again(outcomes, panel.names())
     result = _assembled(outcomes, panel, coverage)
     warn_of_failures(outcomes, panel.names(), "backtested, see failures")
@@ -144,22 +124,23 @@ _OWN = (
 )
 
 
-def _backtest(forecaster: Model, steps: int, options: dict[str, Any], one: OneSeries) -> _Tables:
-    """The job of one series."""
-    y = one.y()
-    result = backtest(forecaster, y, steps, exog=one.regressors(y.index), n_jobs=1, **options)
-    assert result.seasonal_period is not None
+def _backtest(
+    forecaster: Model, steps: int, options: dict[str, Any], one: OneSeries
+) -> tuple[Backtest, Any]:
+    """The job of one series: its backtest, and the frequency of its times."""
+    y, exog = one.history()
+    result = backtest(forecaster, y, steps, exog=exog, n_jobs=1, **options)
     frequency = y.index.step if isinstance(y.index, pd.RangeIndex) else y.index.freqstr  # type: ignore[attr-defined]
-    return _Tables(result.frame, result.joint, result.seasonal_period, frequency)
+    return result, frequency
 
 
 def _assembled(
-    outcomes: Sequence[Outcome[_Tables]], panel: Panel, coverage: tuple[float, ...]
+    outcomes: Sequence[Outcome[tuple[Backtest, Any]]], panel: Panel, coverage: tuple[float, ...]
 ) -> Backtest:
     id_col = str(panel.columns.id)
     failed = np.array([outcome.error is not None for outcome in outcomes], dtype=bool)
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]
-    done = [(i, outcome.value) for i, outcome in enumerate(outcomes) if outcome.value is not None]
+    done = [outcome.value for outcome in outcomes if outcome.value is not None]
     if not done:
         first = f"; the first, {panel.names()[0]!r}: {errors[0]}" if errors else ""
         raise ValueError(
@@ -170,16 +151,15 @@ def _assembled(
     def joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
         sizes = [len(table) for table in tables]
         rows = pd.concat(tables, ignore_index=True)
-        ids = panel.ids.take(np.repeat([i for i, _ in done], sizes))
-        rows.insert(0, id_col, ids)
-        rows.insert(1, "frequency", np.repeat([value.frequency for _, value in done], sizes))
+        rows.insert(0, id_col, panel.ids.take(np.repeat(np.flatnonzero(~failed), sizes)))
+        rows.insert(1, "frequency", np.repeat([frequency for _, frequency in done], sizes))
         return rows
 
-    seasons = {value.seasonal_period for _, value in done}
+    seasons = {result.seasonal_period for result, _ in done}
     return Backtest(
-        joined([value.frame for _, value in done]),
+        joined([result.frame for result, _ in done]),
         coverage,
-        joined([value.joint for _, value in done]),
+        joined([result.joint for result, _ in done]),
         seasons.pop() if len(seasons) == 1 else None,
         id_col,
         pd.DataFrame({id_col: panel.ids[failed], "error": errors}),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from forecast_unc._checks import check_jobs, check_steps
+from forecast_unc._checks import check_jobs, check_steps, refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.export import (
     check_levels,
@@ -21,27 +21,19 @@ from forecast_unc.distributions.export import (
 )
 from forecast_unc.evaluation.contenders import Contender, Model, contenders
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Propagation
-from forecast_unc.panels.frames import FrameT, like
 from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
-from forecast_unc.panels.panel import Columns, OneSeries, Panel, with_future
-from forecast_unc.series.values import to_pandas
+from forecast_unc.panels.panel import Columns, OneSeries, Panel
+from forecast_unc.series.values import narwhals
+
+FrameT = TypeVar("FrameT")
 
 
 class FailedSeriesWarning(UserWarning):
     """Some series of a panel have no result."""
 
 
-class _Request(NamedTuple):
-    """What is asked of every series."""
-
-    model: Any
-    steps: int
-    levels: tuple[float, ...]
-    options: dict[str, Any]
-
-
 class _Table(NamedTuple):
-    """What comes of one."""
+    """What comes of one series."""
 
     times: Any  # array of length h
     figures: Array  # (h, 1 + 2 * levels)
@@ -149,57 +141,55 @@ def forecast_panel(
     columns = Columns(id_col, time_col, target_col)
     taken = {*nixtla_columns(levels), "error"} & {id_col, time_col}
     if taken:
-        raise ValueError(
-            f"id_col and time_col must not be columns of the result; got {taken.pop()!r}. Rename "
-            "the column."
-        )
-    table = to_pandas(frame, "frame")
-    panel = Panel.checked(table, columns, freq)
-    panel = with_future(panel, table, None if exog is None else to_pandas(exog, "exog"))
-    if panel.exog is not None and not contender.can.exog:
-        raise ValueError(
-            f"frame must have no further columns for {type(forecaster).__name__}, which takes no "
-            f"regressors; got {list(panel.exog.columns)}. Leave them out, frame[{list(columns)}]."
-        )
-    request = _Request(clone(forecaster, safe=False), steps, levels, options)
-    outcomes = run_jobs(
-        partial(_forecast, request), panel, n_jobs=n_jobs, progress=progress, title="forecast_panel"
-    )
+        must = "not be columns of the result"
+        raise refusal("id_col and time_col", must, repr(taken.pop()), "Rename the column.")
+    panel = Panel.checked(frame, columns, freq, contender).with_future(exog)
+    work = partial(_forecast, clone(forecaster, safe=False), steps, levels, options)
+    outcomes = run_jobs(work, panel, n_jobs=n_jobs, progress=progress, title="forecast_panel")
     warn_again(outcomes, panel.names())
     warn_of_failures(outcomes, panel.names(), "forecast, see the column error")
-    return like(_assembled(outcomes, panel, levels), frame)
+    return _like(_assembled(outcomes, panel, levels), frame)
 
 
 def _options(contender: Contender, propagation: Propagation) -> dict[str, Any]:
     """What `forecast` is given besides the steps: the propagation, where it is not the default."""
     if propagation not in PROPAGATIONS:
-        raise ValueError(
-            f"propagation must be one of {', '.join(PROPAGATIONS)}; got {propagation!r}. "
-            "Use 'exact' unless you compare methods."
+        must, remedy = (
+            f"be one of {', '.join(PROPAGATIONS)}",
+            "Use 'exact' unless you compare methods.",
         )
+        raise refusal("propagation", must, repr(propagation), remedy)
     if propagation == "exact":
         return {}
     if not contender.can.propagation:
-        raise ValueError(
-            f"propagation must be 'exact', the default, for {type(contender.model).__name__}, "
-            f"which has no choice of it; got {propagation!r}. Leave it out."
+        raise refusal(
+            "propagation",
+            f"be 'exact', the default, for {type(contender.model).__name__}, which has no choice "
+            "of it",
+            repr(propagation),
+            "Leave it out.",
         )
     return {"propagation": propagation}
 
 
-def _forecast(request: _Request, one: OneSeries) -> _Table:
+def _forecast(
+    forecaster: Any,
+    steps: int,
+    levels: tuple[float, ...],
+    options: dict[str, Any],
+    one: OneSeries,
+) -> _Table:
     """The job of one series."""
-    model = clone(request.model, safe=False)
-    y = one.y()
-    past, future = one.regressors(y.index), one.ahead(y.index, request.steps)
+    model = clone(forecaster, safe=False)
+    y, past = one.history()
+    future = one.ahead(y.index, steps)
     if past is None:
         model.fit(y)
-        forecast = model.forecast(request.steps, **request.options)
     else:
         model.fit(y, exog=past)
-        forecast = model.forecast(request.steps, exog=future, **request.options)
-    figures = nixtla_figures(forecast, request.levels)
-    return _Table(first_instants(forecast.index).array, figures)
+        options = {**options, "exog": future}
+    forecast = model.forecast(steps, **options)
+    return _Table(first_instants(forecast.index).array, nixtla_figures(forecast, levels))
 
 
 def _assembled(
@@ -207,19 +197,19 @@ def _assembled(
 ) -> pd.DataFrame:
     """The long result of pandas."""
     names = nixtla_columns(levels)
-    no_time = pd.Series(pd.array([None], dtype=_time_dtype(panel.times)))
+    no_time = pd.Series(pd.array([None], dtype=_time_dtype(panel.past.index)))
     none = _Table(no_time.array, np.full((1, len(names)), np.nan))
     tables = [none if outcome.value is None else outcome.value for outcome in outcomes]
     sizes = [len(table.figures) for table in tables]
     times = [pd.Series(table.times).astype(no_time.dtype) for table in tables]
     figures = np.concatenate([none.figures[:0], *(table.figures for table in tables)])
+    errors = np.array([outcome.error for outcome in outcomes], dtype=object)
     columns: dict[Hashable, Any] = {
         panel.columns.id: panel.ids.take(np.repeat(np.arange(len(panel)), sizes)),
         panel.columns.time: pd.concat([no_time[:0], *times], ignore_index=True),
+        **dict(zip(names, figures.T, strict=True)),
+        "error": pd.Series(np.repeat(errors, sizes), dtype=object),
     }
-    columns |= {name: figures[:, i] for i, name in enumerate(names)}
-    errors = [outcome.error for outcome in outcomes]
-    columns["error"] = pd.Series(np.repeat(np.array(errors, dtype=object), sizes), dtype=object)
     return pd.DataFrame(columns)
 
 
@@ -230,18 +220,21 @@ def _time_dtype(times: pd.Index[Any]) -> Any:
     return times.dtype if isinstance(times, pd.DatetimeIndex) else pd.Int64Dtype()
 
 
-def warn_of_failures(outcomes: Sequence[Outcome[Any]], names: Sequence[object], done: str) -> None:
-    """One warning for all series that failed.
+def _like(result: pd.DataFrame, frame: FrameT) -> FrameT:
+    """A result of pandas as a frame of the user's library; columns of both are of its types."""
+    if isinstance(frame, pd.DataFrame):
+        return result  # type: ignore[return-value]  # FrameT is pd.DataFrame here
+    nw = narwhals(frame, "frame")
+    given = nw.from_native(frame, eager_only=True)
+    table = nw.from_arrow(result.astype({"error": pd.StringDtype()}), backend=given.implementation)
+    types = {name: given.schema[name] for name in table.columns if name in given.schema}
+    ours = [nw.col(name).cast(kind) for name, kind in types.items() if table.schema[name] != kind]
+    native: FrameT = table.with_columns(ours).to_native()
+    return native
 
-    Parameters
-    ----------
-    outcomes : sequence of Outcome
-        Of all series.
-    names : sequence
-        Their ids.
-    done : str
-        What could not be done, and where the reasons are.
-    """
+
+def warn_of_failures(outcomes: Sequence[Outcome[Any]], names: Sequence[object], done: str) -> None:
+    """One warning for all series that failed: what could not be done, and where the reasons are."""
     failed = [i for i, outcome in enumerate(outcomes) if outcome.error is not None]
     if failed:
         warnings.warn(

@@ -1,9 +1,11 @@
-"""One job a task on the workers of joblib: nothing a task does stops the others."""
+"""One job a task on the workers of joblib, Dask's too: nothing a task does stops the others."""
 
 from __future__ import annotations
 
 import os
 import platform
+import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,10 +13,10 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
+from joblib.parallel import get_active_backend
 from tqdm.auto import tqdm
 
 from forecast_unc._threads import blas_threads
-from forecast_unc.panels.dask_backend import await_workers, failures_reported, killed_worker
 
 Task = TypeVar("Task")
 TaskOut = TypeVar("TaskOut", covariant=True)
@@ -22,6 +24,7 @@ Result = TypeVar("Result")
 
 # So many tasks are run again one by one, more in halves: to start new workers takes 2 to 7 s.
 _FEW = 4
+_PATIENCE = 300.0  # seconds until Dask has restarted workers
 
 _DIED = (
     "the worker process died twice while it worked on this series, the second time on nothing "
@@ -71,30 +74,13 @@ def run_jobs(
     A worker process that dies takes its pool with it. What was done is kept, and what the pool held
     is run again in parts, down to one task alone with the workers: if one dies once more, that task
     is to blame, and has an error for an outcome. Serial jobs and threads have but the caller's own.
-
-    Parameters
-    ----------
-    work : callable
-        From a task to its result; an exception is the task's outcome.
-    tasks : sequence
-        A task is taken from it when a worker is about to need it, and sent alone.
-    n_jobs : int or None
-        Parallel jobs, as in joblib; None takes those of `joblib.parallel_config`, else 1.
-    progress : bool
-        Show a progress bar.
-    title : str
-        The text before the bar.
-
-    Returns
-    -------
-    list of Outcome
     """
     outcomes: dict[int, Outcome[Result]] = {}
     suspected: set[int] = set()
     groups = [list(range(len(tasks)))] if len(tasks) else []
     with (
         blas_threads(0),
-        failures_reported(),
+        _dask_reports_failures(),
         tqdm(total=len(tasks), disable=not progress, desc=title) as bar,
     ):
         while groups:
@@ -104,11 +90,11 @@ def run_jobs(
                 for i, outcome in _outcomes(work, tasks, group, sent, n_jobs, suspected):
                     outcomes[i] = outcome
                     bar.update()
-            except (TerminatedWorkerError, *killed_worker()):
+            except (TerminatedWorkerError, *_killed_by_dask()):
                 begun = set(sent)
                 if not begun:
                     raise
-                await_workers()
+                _await_dask()
                 waiting, lost = sorted(set(group) - begun), sorted(begun - set(outcomes))
                 if len(lost) == 1 and lost[0] in suspected:
                     outcomes[lost[0]] = Outcome(None, _DIED, ())
@@ -141,8 +127,7 @@ def _outcomes(
     how: dict[str, Any] = {"n_jobs": n_jobs, "return_as": "generator_unordered", "max_nbytes": None}
     if again:  # few at a time, so that few are lost
         how |= {"batch_size": 1, "pre_dispatch": "n_jobs"}
-    parallel = Parallel(**how)
-    yield from parallel(calls())
+    yield from Parallel(**how)(calls())
 
 
 def _outcome(
@@ -188,28 +173,71 @@ def _sendable(warned: warnings.WarningMessage) -> Warned:
 
 
 def warn_again(outcomes: Sequence[Outcome[Any]], names: Sequence[object]) -> None:
-    """Give the warnings of the workers, each once with the number of tasks that gave it.
-
-    Parameters
-    ----------
-    outcomes : sequence of Outcome
-        Of all tasks.
-    names : sequence
-        What the tasks are called.
-    """
+    """Give the warnings of the workers, each once with the number of tasks that gave it."""
     by: dict[Warned, list[object]] = {}
     for outcome, name in zip(outcomes, names, strict=True):
         for warned in dict.fromkeys(outcome.warned):
             by.setdefault(warned, []).append(name)
     for warned, those in by.items():
-        which = f"series {those[0]!r}"
-        if len(those) > 1:
-            which = f"{len(those)} series, the first {those[0]!r}"
-        warnings.warn_explicit(
-            f"{warned.text} ({which})", warned.category, warned.filename, warned.line
-        )
+        several = f"{len(those)} series, the first " if len(those) > 1 else "series "
+        text = f"{warned.text} ({several}{those[0]!r})"
+        warnings.warn_explicit(text, warned.category, warned.filename, warned.line)
 
 
 def _process() -> tuple[str, int]:
     """Node and number of the process that runs this."""
     return platform.node(), os.getpid()
+
+
+def _dask_backend() -> Any:
+    """joblib's backend for Dask, if it is in force, or None."""
+    backend, _ = get_active_backend()
+    return backend if type(backend).__name__ == "DaskDistributedBackend" else None
+
+
+def _killed_by_dask() -> tuple[type[Exception], ...]:
+    """What Dask raises for a task whose workers died again and again, if Dask is in use."""
+    distributed = sys.modules.get("distributed")
+    return () if distributed is None else (distributed.KilledWorker,)
+
+
+@contextmanager
+def _dask_reports_failures() -> Iterator[None]:
+    """Tell joblib of tasks that Dask gave up.
+
+    The backend of joblib 1.6 calls back for results alone: its future gets the exception, but the
+    `Parallel` that waits for the callback waits for ever.
+    """
+    backend = _dask_backend()
+    submit = getattr(backend, "submit", None)  # absent before joblib 1.5
+    if submit is None:
+        yield
+        return
+
+    def reporting(func: Any, callback: Callable[[Any], None]) -> Any:
+        def report(done: Any) -> None:
+            if done.exception() is not None:
+                callback(done.exception())  # which the callback takes for what to raise
+
+        future = submit(func, callback)
+        future.add_done_callback(report)
+        return future
+
+    backend.submit = reporting
+    try:
+        yield
+    finally:
+        del backend.submit
+
+
+def _await_dask() -> None:
+    """Wait until Dask has restarted workers.
+
+    joblib waits 10 seconds for one, and if it has one core alone, works in the caller's process.
+    """
+    backend = _dask_backend()
+    end = time.monotonic() + _PATIENCE
+    while (
+        backend is not None and sum(backend.client.ncores().values()) < 2 and time.monotonic() < end
+    ):
+        time.sleep(0.1)

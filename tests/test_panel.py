@@ -641,6 +641,7 @@ class Kills(LastValue):
         return super().fit(y)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_loses_nothing_but_what_kills_it_twice(series, tmp_path):
     frame = long(series)
     expected = forecast_panel(frame, LastValue(), 2)
@@ -655,8 +656,8 @@ def test_a_worker_that_dies_loses_nothing_but_what_kills_it_twice(series, tmp_pa
         )
 
 
-@pytest.mark.parametrize("deadly", [set(), {0}, {3}, {99}, {0, 1, 50}, set(range(0, 100, 9))])
-@pytest.mark.parametrize("held", [1, 2, 7, 40])
+@pytest.mark.parametrize("deadly", [set(), {99}, {0, 1, 50}, set(range(0, 100, 9))])
+@pytest.mark.parametrize("held", [1, 7, 40])
 def test_those_that_kill_are_found_whatever_a_pool_holds(monkeypatch, deadly, held):
     """A pool that holds some tasks at a time, and loses all of them if one kills it."""
     tried = []

@@ -16,7 +16,7 @@ from forecast_unc import (
     RVMRegressor,
     load_model,
 )
-from forecast_unc.forecasting import resolution
+from forecast_unc.forecasting import resolve
 from forecast_unc.forecasting.averaging import Averaging
 from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
 from forecast_unc.series.history import History
@@ -337,7 +337,7 @@ def test_max_train_above_2000_is_that_of_reduced_rank_alone():
 
 
 def test_rows_count_not_values(monkeypatch):
-    monkeypatch.setattr(resolution, "_MOST_EXACT", 60)
+    monkeypatch.setattr(resolve, "_MOST_EXACT", 60)
     y = long_series(69)
     assert "reduced rank" not in Forecaster(lags=10).fit(y).choices_[-1]  # of 59 rows
     assert "reduced rank" in Forecaster(lags=8).fit(y).choices_[-1]

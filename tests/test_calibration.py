@@ -29,7 +29,7 @@ from forecast_unc.forecasting.calibration import (
     conformal,
     rolling_errors,
 )
-from forecast_unc.forecasting.rolling import Rolling, rolling_forecasts, rolling_origins
+from forecast_unc.forecasting.rolling import Rolling, rolling_forecasts
 from forecast_unc.regression.predictor import ScikitLearnRegressor
 from tests.test_model import assert_first_steps
 
@@ -302,7 +302,7 @@ def test_errors_are_those_of_rolling_forecasts_in_units_of_the_band(transform):
     members = [m.forecast(m.history.future(5)) for m in models]
     shares = np.array([[0.5, 0.5, 0.9, 0.9, 1.0], [0.5, 0.5, 0.1, 0.1, 0.0]])
     found = rolling_errors(Rolling(tuple(models)), members, shares)
-    origins = rolling_origins(tuple(models))
+    origins = Rolling(tuple(models)).origins
     for row, origin in enumerate(origins):
         for h in range(5):
             if origin + h >= N:
@@ -360,7 +360,7 @@ def test_errors_against_what_was_not_observed_are_nan():
     (model,) = Forecaster(GP, lags=2).fit(y).models_
     member = model.forecast(model.history.future(3))
     found = rolling_errors(Rolling((model,)), [member], np.ones((1, 3)))
-    origins = rolling_origins((model,))
+    origins = Rolling((model,)).origins
     times = origins[:, None] + np.arange(3)
     missing = np.isin(times, (50, 60)) | (times >= N)
     assert np.isnan(found.z[missing]).all()
@@ -571,7 +571,7 @@ def test_update_is_the_calibration_of_the_longer_series():
     y = series(90)
     updated = fitted("levels", True, y[:72]).update(y[72:])
     (model,) = updated.models_
-    assert rolling_origins((model,))[-1] == 89
+    assert Rolling((model,)).origins[-1] == 89
     member = model.forecast(model.history.future(4))
     made = calibration(rolling_errors(Rolling((model,)), [member], np.ones((1, 4))), member, 4)
     expected = member.recalibrated(made.factor, dof=made.dof, correlation=made.correlation)

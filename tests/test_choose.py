@@ -11,7 +11,7 @@ import pytest
 from forecast_unc import Forecaster
 from forecast_unc.forecasting.ensemble import Ensemble
 from forecast_unc.forecasting.recursion import Method
-from forecast_unc.forecasting.resolution import Resolution
+from forecast_unc.forecasting.resolve import Resolution
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "benchmarks"))
 import choose

@@ -12,7 +12,7 @@ from forecast_unc.forecasting.explosive import (
     largest_root,
     least_squares,
 )
-from forecast_unc.forecasting.model import FittedModel
+from forecast_unc.forecasting.model import LaggedModel
 from forecast_unc.regression.posterior_mixture import PosteriorMixture
 
 REMARK = "as the fitted one runs away"
@@ -183,5 +183,5 @@ def test_a_gap_and_a_few_last_rows_are_no_obstacle():
     model = Forecaster(lags=6, max_train=100).fit(gapped)
     assert model.models_[0].n_rows == 100
     fitted = model.models_[0]
-    assert isinstance(fitted, FittedModel)
+    assert isinstance(fitted, LaggedModel)
     assert np.isfinite(model.forecast(5).mean).all()

@@ -13,7 +13,7 @@ from forecast_unc import (
     RVMRegressor,
     baselines,
 )
-from forecast_unc.forecasting.fitted import past_steps
+from forecast_unc.forecasting.rolling import past_steps
 from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
 from forecast_unc.series.history import Ahead, History
 

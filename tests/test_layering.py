@@ -46,7 +46,7 @@ WITH_PANDAS = {
     "forecast_unc.distributions.steps",
     "forecast_unc.forecasting.combination",
     "forecast_unc.forecasting.forecaster",
-    "forecast_unc.forecasting.last_fold",
+    "forecast_unc.forecasting.rolling",
     "forecast_unc.forecasting.model",
     "forecast_unc.forecasting.persistence.foreign",
     "forecast_unc.forecasting.persistence.schema",

@@ -15,7 +15,6 @@ from forecast_unc.forecasting.rolling import (
     MOST_ORIGINS,
     Rolling,
     rolling_forecasts,
-    rolling_origins,
 )
 from forecast_unc.regression.predictor import ScikitLearnRegressor
 from forecast_unc.series.history import History
@@ -89,7 +88,7 @@ def series(n=N, gaps=()):
 )
 def test_origins_are_in_the_last_part_of_the_rows(forecaster, n, first):
     models = forecaster.fit(series(n)).models_
-    origins = rolling_origins(models)
+    origins = Rolling(models).origins
     assert (origins[0], origins[-1]) == (first, n - 1)
     assert len(origins) == min(MOST_ORIGINS, n - first)
     gaps = np.diff(origins)
@@ -101,10 +100,10 @@ def test_origins_are_in_the_last_part_of_the_rows(forecaster, n, first):
 
 def test_origins_suit_all_of_the_models():
     short, deep = (Forecaster(GP, lags=p).fit(series()).models_[0] for p in (2, 30))
-    origins = rolling_origins((short, deep))
-    assert origins[0] == rolling_origins((deep,))[0] > rolling_origins((short,))[0]
+    origins = Rolling((short, deep)).origins
+    assert origins[0] == Rolling((deep,)).origins[0] > Rolling((short,)).origins[0]
     (window,) = Forecaster(GP, lags=2, max_train=20).fit(series()).models_
-    origins = rolling_origins((short, window))
+    origins = Rolling((short, window)).origins
     assert origins[0] == N - 12  # 0.6 of the last 20 rows
     check(short, origins[:1])
     check(window, origins[:1])
@@ -112,12 +111,12 @@ def test_origins_suit_all_of_the_models():
 
 def test_a_series_too_short_has_none():
     (model,) = Forecaster(GP, lags=4).fit(series(7)).models_
-    origins = rolling_origins((model,))
+    origins = Rolling((model,)).origins
     np.testing.assert_array_equal(origins, [6])
     (model,) = Forecaster(GP, lags=3).fit(series(6)).models_
     short = model.at(History.checked(series(5)))
-    assert rolling_origins((short,)).size == 0
-    assert rolling_forecasts(short, rolling_origins((short,)), 3).value.shape == (0, 3)
+    assert Rolling((short,)).origins.size == 0
+    assert rolling_forecasts(short, Rolling((short,)).origins, 3).value.shape == (0, 3)
 
 
 # Forecasts
@@ -292,7 +291,7 @@ def test_training_rows_are_times_inputs_and_targets():
 def test_error_ratios_are_of_the_times_that_all_models_forecast():
     y = series(gaps=[50])
     models = tuple(Forecaster(GP, lags=p).fit(y).models_[0] for p in (2, 12, [1, 40]))
-    origins, errors = rolling_origins(models), []
+    origins, errors = Rolling(models).origins, []
     for model in models:
         values = rolling_forecasts(model, origins, STEPS).value
         rows = []
@@ -313,5 +312,5 @@ def test_error_ratios_are_of_the_times_that_all_models_forecast():
 
 def test_models_are_not_compared_at_fewer_than_eight_origins():
     models = tuple(Forecaster(GP, lags=p).fit(series(12)).models_[0] for p in (1, 6))
-    assert len(rolling_origins(models)) < 8
+    assert len(Rolling(models).origins) < 8
     np.testing.assert_array_equal(Rolling(models).error_ratios(STEPS), [1.0, 1.0])

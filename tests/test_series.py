@@ -6,7 +6,7 @@ import pytest
 
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc._checks import check_steps, check_whole
-from forecast_unc.forecasting.arguments import as_lags
+from forecast_unc.forecasting.specification import as_lags
 from forecast_unc.series.times import extended_index, format_time, future_index, regular_index
 from forecast_unc.series.values import check_series, check_y_std
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.recursion import Method
-from forecast_unc.forecasting.rolling import rolling_forecasts, rolling_origins
+from forecast_unc.forecasting.rolling import Rolling, rolling_forecasts
 from forecast_unc.forecasting.smoothing import Smoothing, _log_ahead
 from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
 from forecast_unc.series.history import History
@@ -288,8 +288,8 @@ def test_origins_count_from_the_start_of_the_history():
 
 def test_origins_leave_the_first_part_to_learn_from():
     model = fitted(seasonal(60), max_train=40)
-    assert rolling_origins((model,))[[0, -1]].tolist() == [36, 59]  # 60 - .6 of 40 values
-    assert rolling_origins((fitted(seasonal(10)),)).size == 0  # 8 and two more come before
+    assert Rolling((model,)).origins[[0, -1]].tolist() == [36, 59]  # 60 - .6 of 40 values
+    assert Rolling((fitted(seasonal(10)),)).origins.size == 0  # 8 and two more come before
 
 
 def test_methods_have_the_same_moments():

@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster, GPRegressor
-from forecast_unc.forecasting.arguments import Arguments, as_lags
-from forecast_unc.forecasting.resolution import resolve
-from forecast_unc.forecasting.specification import Specification
+from forecast_unc.forecasting.resolve import resolve
+from forecast_unc.forecasting.specification import Arguments, Specification, as_lags
 from forecast_unc.series.history import History
 
 

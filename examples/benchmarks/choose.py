@@ -26,8 +26,9 @@ from tqdm.auto import tqdm
 
 from forecast_unc import Forecaster, scores
 from forecast_unc.forecasting.ensemble import Ensemble
-from forecast_unc.forecasting.members import Member
+from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.recursion import Method
+from forecast_unc.forecasting.rolling import Rolling
 from forecast_unc.forecasting.smoothing_model import SmoothingSpecification
 from forecast_unc.forecasting.specification import Specification
 
@@ -99,7 +100,7 @@ def origins(series: Series, most: int) -> list[Window]:
 # --- the members and the rules
 
 
-def kinds(models: Sequence[Member]) -> list[str]:
+def kinds(models: Sequence[FittedModel]) -> list[str]:
     """A short name of what each member is, the same for all series.
 
     How many rows or lags there are depends on the series: ranks among its members name them.
@@ -166,7 +167,9 @@ def evaluate(series: Series, window: Window, rules: Sequence[str]) -> list[dict[
             models = tuple(ensemble.models[i] for i in taken)
             trained = tuple(ensemble.trained[i] for i in taken)
             try:
-                found = scores_of(replace(ensemble, models=models, trained=trained), series, window)
+                found = scores_of(
+                    replace(ensemble, models=models, rolling=Rolling(trained)), series, window
+                )
             except ValueError:  # none of these members gets so far: never to be chosen
                 found = dict.fromkeys(SCORES, np.inf)
             lines.append(key | {"rule": rule} | found)

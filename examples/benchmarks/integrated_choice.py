@@ -22,9 +22,9 @@ from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from forecast_unc import Forecast, Forecaster, scores
-from forecast_unc.forecasting.arguments import Arguments
 from forecast_unc.forecasting.ensemble import Ensemble
-from forecast_unc.forecasting.resolution import resolve
+from forecast_unc.forecasting.resolve import resolve
+from forecast_unc.forecasting.specification import Arguments
 from forecast_unc.series.history import History
 
 KINDS = ("mode", "integrated")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from forecast_unc._typing import Array
 from forecast_unc.distributions.diverged import Diverged
+from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast
 
 Ask = Callable[[int], Forecast]
@@ -46,25 +47,18 @@ class Averaging:
 
     Weights and guards depend on the step they are for, and not on how many are asked for: the
     first steps of a longer forecast are the shorter forecast.
-
-    Parameters
-    ----------
-    by_width : bool, default=False
-        Weight by 1 / width^1.5.
-    widest : float, optional
-        Drop a forecast at the steps at which its width is more than so many times that of the
-        narrowest, from the step on at which its mean is more than 7.4 medians (a lognormal of
-        log std 2), or it is so many times as wide as the one that widths are taken from, and where
-        it diverges; and the narrowest of three or more where it is narrower than a quarter of the
-        next. Without it none is dropped, and an error is that of the average.
-    look_ahead : int, default=4
-        Steps of a width: the mean width of the 95 % band over so many steps that end with the step,
-        or over the first of them before.
     """
 
-    by_width: bool = False
+    by_width: bool = False  # weight by 1 / width^1.5
     widest: float | None = None
+    """A forecast is dropped at the steps at which its width is more than so many times that of the
+    narrowest, from the step on at which its mean is more than 7.4 medians (a lognormal of log std
+    2), or it is so many times as wide as the one that widths are taken from, and where it diverges;
+    and the narrowest of three or more where it is narrower than a quarter of the next. Without it
+    none is dropped, and an error is that of the average."""
     look_ahead: int = LOOK_AHEAD
+    """Steps of a width: the mean width of the 95 % band over so many steps that end with the step,
+    or over the first of them before."""
 
     def average(
         self,
@@ -75,41 +69,20 @@ class Averaging:
         references: Sequence[Ask] = (),
         can_look_ahead: bool = True,
     ) -> Averaged:
-        """The averaged forecast.
+        """The average of k members with these weights (k,) before the widths are known.
 
-        Parameters
-        ----------
-        asks : sequence of callable
-            The forecasts of the k members.
-        weights : ndarray of shape (k,)
-            Their weights before the widths are known, at least one positive. Those without weight
-            are not asked.
-        steps : int
-            Steps to forecast.
-        references : sequence of callable, optional
-            The forecasts that widths are taken from; by default those averaged.
-        can_look_ahead : bool, default=True
-            Whether members can be asked for more steps than are forecast: not where no more
-            regressors are known. Then weights are taken from the steps so far.
-
-        Returns
-        -------
-        Averaged
-
-        Raises
-        ------
-        ValueError
-            If no member can forecast, or with `widest` of None one cannot.
+        Widths are taken from `references`, by default from what is averaged. Members cannot look
+        ahead where no more regressors are known: then weights are taken from the steps so far.
         """
-        numbers = [int(i) for i in np.flatnonzero(weights > 0)]
+        numbers = [int(i) for i in np.flatnonzero(weights > 0)]  # others are not asked
         ahead = self.look_ahead if can_look_ahead else 1
         horizon = max(steps, ahead)
         source = references or asks
-        judged, errors = as_far_as_they_go([source[i] for i in numbers], horizon)
+        judged, errors = until_diverged([source[i] for i in numbers], horizon)
         forecasts = [None if f is None else f.first(steps) for f in judged]
         if references:
-            forecasts, errors = as_far_as_they_go([asks[i] for i in numbers], steps)
-        reach = np.array([0 if f is None else len(f) for f in forecasts])
+            forecasts, errors = until_diverged([asks[i] for i in numbers], steps)
+        reach = _lengths(forecasts)
         if self.widest is None and reach.min() < steps:
             raise errors[int((reach < steps).argmax())]  # of the simplest
         if reach.max() < steps:
@@ -120,7 +93,7 @@ class Averaging:
             shares *= self.shares(judged, horizon, ahead)
         within = _within(forecasts, steps)
         if references and self.widest is not None and len(numbers) > 1:
-            within &= ~_runs_away(forecasts, judged, steps, self.widest)
+            within &= ~_unstable(forecasts, judged, steps, self.widest)
         used = shares[:, :steps] * within
         # a step that none of those asked for and judged gets to has the plain weights
         used = np.where(used.any(axis=0), used, given[:, :steps] * _within(forecasts, steps))
@@ -128,25 +101,27 @@ class Averaging:
         shares = shares[:, : int(shares.any(axis=0).sum())]
         return Averaged(forecast, judged, shares, numbers, own)
 
+    def average_past(self, found: Sequence[PastSteps | None], weights: Array) -> PastSteps | None:
+        """The average at each time of the members that forecast it, by their widths there alone."""
+        pairs = [(f, w) for f, w in zip(found, weights, strict=True) if f is not None and w > 0.0]
+        if not pairs:
+            return None
+        at, forecasts = pairs[0][0].places, [one.forecast for one, _ in pairs]
+        shares = np.array([w * one.known for one, w in pairs])
+        if len(pairs) > 1 and (self.by_width or self.widest is not None):
+            factors = replace(self, look_ahead=1).shares(forecasts, len(at), 1) * shares
+            shares = np.where(factors.any(axis=0), factors, shares)
+        known = np.asarray(shares.any(axis=0))
+        shares[:, ~known] = 1.0  # whatever stands there is not known
+        return PastSteps(at, Forecast.average(forecasts, shares), known)
+
     def shares(self, forecasts: Sequence[Forecast | None], horizon: int, ahead: int) -> Array:
-        """Factor of each member's weight at each step.
+        """Factor of each member's weight at each of h steps, (k, h), from 0, dropped, to 1.
 
-        Parameters
-        ----------
-        forecasts : sequence of Forecast or None
-            Those of the members, as far as they go; k of them.
-        horizon : int
-            Steps h, with those looked ahead for.
-        ahead : int
-            The least steps that weights are taken from, and that a member has to reach.
-
-        Returns
-        -------
-        ndarray of shape (k, h)
-            From 0, where the member is dropped, to 1.
+        A member counts that reaches step `ahead`, the least that weights are taken from.
         """
         widths, tails = _widths_and_tails(forecasts, horizon)
-        reach = np.array([0 if f is None else len(f) for f in forecasts])
+        reach = _lengths(forecasts)
         ahead = min(ahead, int(reach.max()))  # if none gets there, as far as one does
         counts = _within(forecasts, horizon) & (reach >= ahead)[:, None]
         shares = counts.astype(np.float64)
@@ -162,35 +137,40 @@ class Averaging:
 
 @dataclass(frozen=True, eq=False)
 class Averaged:
-    """An averaged forecast, and what its weights were taken from.
+    """An averaged forecast, and what its weights were taken from."""
 
-    Parameters
-    ----------
-    forecast : Forecast
-        Of the steps asked for.
-    members : list of Forecast or None
-        The exact forecasts, with the steps looked ahead, as far as they go.
-    shares : ndarray of shape (k, h)
-        Their weights.
-    numbers : list of int
-        Places of the members with weight.
-    own : bool
-        Whether the forecast is the average of these members.
-    """
-
-    forecast: Forecast
-    members: list[Forecast | None]
-    shares: Array
-    numbers: list[int]
-    own: bool
+    forecast: Forecast  # of the steps asked for
+    members: list[Forecast | None]  # the exact ones, with the steps looked ahead, to where they end
+    shares: Array  # (k, h), their weights
+    numbers: list[int]  # places of the members with weight
+    own: bool  # the forecast is the average of these members
 
     @cached_property
     def reference(self) -> Forecast:
-        """The average of the members, as far as one with weight goes."""
+        """The average of the members, to where the last with weight ends."""
         if self.own:
             return self.forecast
         used = self.shares * _within(self.members, self.shares.shape[1])
         return _pooled(self.members, used[:, : int(used.any(axis=0).sum())])
+
+
+def until_diverged(
+    asks: Sequence[Ask], steps: int
+) -> tuple[list[Forecast | None], dict[int, ValueError]]:
+    """Each forecast up to the step at which it diverges, and why others end there, by place."""
+    found: list[Forecast | None] = []
+    errors: dict[int, ValueError] = {}
+    for place, ask in enumerate(asks):
+        forecast, reach = None, steps
+        while forecast is None and reach:
+            try:
+                forecast = ask(reach)
+            except ValueError as error:
+                errors[place] = error
+                # a shorter one may fail at an earlier step, for another reason
+                reach = min(reach, error.step) - 1 if isinstance(error, Diverged) else 0
+        found.append(forecast)
+    return found, errors
 
 
 def _pooled(forecasts: Sequence[Forecast | None], shares: Array) -> Forecast:
@@ -200,7 +180,7 @@ def _pooled(forecasts: Sequence[Forecast | None], shares: Array) -> Forecast:
     return Forecast.average([f for f, _ in kept], np.array([w for _, w in kept]))
 
 
-def _runs_away(
+def _unstable(
     forecasts: Sequence[Forecast | None],
     references: Sequence[Forecast | None],
     steps: int,
@@ -232,27 +212,12 @@ def _widths_and_tails(
 
 def _within(forecasts: Sequence[Forecast | None], steps: int) -> NDArray[np.bool_]:
     """Which of the steps each forecast has, (k, steps)."""
-    reach = np.array([0 if f is None else len(f) for f in forecasts])
-    return np.asarray(np.arange(steps) < reach[:, None])
+    return np.asarray(np.arange(steps) < _lengths(forecasts)[:, None])
 
 
-def as_far_as_they_go(
-    asks: Sequence[Ask], steps: int
-) -> tuple[list[Forecast | None], dict[int, ValueError]]:
-    """Each forecast up to the step at which it diverges, and why others end there, by place."""
-    found: list[Forecast | None] = []
-    errors: dict[int, ValueError] = {}
-    for place, ask in enumerate(asks):
-        forecast, reach = None, steps
-        while forecast is None and reach:
-            try:
-                forecast = ask(reach)
-            except ValueError as error:
-                errors[place] = error
-                # a shorter one may fail at an earlier step, for another reason
-                reach = min(reach, error.step) - 1 if isinstance(error, Diverged) else 0
-        found.append(forecast)
-    return found, errors
+def _lengths(forecasts: Sequence[Forecast | None]) -> NDArray[np.intp]:
+    """Steps of each forecast, (k,)."""
+    return np.array([0 if f is None else len(f) for f in forecasts])
 
 
 def _trailing_means(widths: Array, window: int, ahead: int) -> Array:

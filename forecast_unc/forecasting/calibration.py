@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import ndtri
 
+from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.tail import EmpiricalTail
@@ -62,39 +63,17 @@ class Calibration(NamedTuple):
     correlation: float
 
     def of(self, forecast: Forecast) -> Forecast:
-        """The forecast with other bands and correlations.
-
-        Parameters
-        ----------
-        forecast : Forecast
-            Of some steps; beyond the last factor that one counts.
-
-        Returns
-        -------
-        Forecast
-        """
+        """The forecast with other bands and correlations; its last factor counts beyond it."""
         beyond = max(len(forecast) - len(self.factor), 0)
         factor = np.pad(self.factor, (0, beyond), mode="edge")[: len(forecast)]
         return forecast.recalibrated(factor, dof=self.dof, correlation=self.correlation)
 
 
 def rolling_errors(rolling: Rolling, members: list[Forecast | None], shares: Array) -> Errors:
-    """Errors of the average of some models from origins inside their history.
+    """Errors of the average of some models, with weights (k, h), from origins inside their history.
 
-    Parameters
-    ----------
-    rolling : Rolling
-        The models' forecasts from there.
-    members : list of Forecast or None
-        Their forecasts, as far as they go; their widths are taken for those at all origins, but for
-        the slope of the transform.
-    shares : ndarray of shape (k, h)
-        Their weights at each step.
-
-    Returns
-    -------
-    Errors
-        Of no origins if the series is too short for any.
+    The widths of the models' forecasts are taken for those at all origins, but for the slope of the
+    transform.
     """
     origins, y, h = rolling.origins, rolling.models[0].history.y, shares.shape[1]
     center, unit, weight = (np.zeros((len(origins), h)) for _ in range(3))
@@ -129,18 +108,8 @@ def rolling_errors(rolling: Rolling, members: list[Forecast | None], shares: Arr
 def calibration(errors: Errors, reference: Forecast, look_ahead: int) -> Calibration:
     """Factors of the widths, degrees of freedom and change of the correlations.
 
-    Parameters
-    ----------
-    errors : Errors
-        Of h steps.
-    reference : Forecast
-        The forecast whose bands they are measured in, of at least h steps.
-    look_ahead : int
-        Steps that the correlations are taken from, so that they do not depend on the horizon.
-
-    Returns
-    -------
-    Calibration
+    The errors are in units of the bands of the reference. The correlations are taken from the steps
+    looked ahead, so that they do not depend on the horizon.
     """
     k = max(_FEWEST, int(np.isfinite(errors.z[:, 0]).sum()))  # whatever the horizon
     spread = 2.0 * np.log(_mean_sizes(errors.z) / _MEAN_ABS)
@@ -151,32 +120,19 @@ def calibration(errors: Errors, reference: Forecast, look_ahead: int) -> Calibra
 
 
 def conformal(forecast: Forecast, errors: Errors) -> Forecast:
-    """The forecast with the bands of the errors themselves.
+    """The forecast with the bands of the errors themselves, at least 8 of the first step.
 
-    Parameters
-    ----------
-    forecast : Forecast
-        What to change.
-    errors : Errors
-        From origins inside the training part. A step with fewer than 8 takes those of the last
-        step that has so many.
-
-    Returns
-    -------
-    Forecast
-
-    Raises
-    ------
-    ValueError
-        If there are not 8 of the first step.
+    A step with fewer takes those of the last step that has so many.
     """
     sizes: list[NDArray[np.floating[Any]]] = []
     for z in errors.z.T[: len(forecast)]:
         own = np.abs(z[np.isfinite(z)])
         if len(own) < _FEWEST_CONFORMAL and not sizes:
-            raise ValueError(
-                f"calibrate must not be 'conformal' with fewer than {_FEWEST_CONFORMAL} errors; "
-                f"got {len(own)} from origins inside the series. Use True, or give more history."
+            raise refusal(
+                "calibrate",
+                f"not be 'conformal' with fewer than {_FEWEST_CONFORMAL} errors",
+                f"{len(own)} from origins inside the series",
+                "Use True, or give more history.",
             )
         sizes.append(own if len(own) >= _FEWEST_CONFORMAL else sizes[-1])
     sizes += [sizes[-1]] * (len(forecast) - len(sizes))
@@ -207,10 +163,7 @@ def _mean_sizes(z: Array) -> Array:
 
 
 def _correlation(z: Array, reference: Forecast) -> float:
-    """Change of the correlations, from those of neighbouring steps' errors; -1 to 1.
-
-    Of the difference between what the errors show and what the forecast says a share is believed.
-    """
+    """Change of the correlations, -1 to 1, by a share of what neighbouring steps' errors show."""
     h = len(reference)
     std = reference.std.to_numpy()
     own = reference.cov.to_numpy() / np.outer(std, std)

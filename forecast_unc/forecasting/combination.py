@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from forecast_unc._checks import check_steps
+from forecast_unc._checks import check_steps, refusal
 from forecast_unc._random import one_seed
 from forecast_unc._typing import Array
 from forecast_unc.distributions.fitted import Fitted, PastSteps
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.averaging import Ask, Averaging
-from forecast_unc.forecasting.fitted import AskPast, averaged, fitted
-from forecast_unc.forecasting.forecaster import FORECASTER_CLASSES
-from forecast_unc.forecasting.last_fold import score
+from forecast_unc.forecasting.ensemble import those_that_can
+from forecast_unc.forecasting.forecaster import FORECASTER_CLASSES, Forecaster
 from forecast_unc.forecasting.persistence.objects import save_object
 from forecast_unc.forecasting.persistence.schema import Classes
 from forecast_unc.forecasting.recursion import Propagation
+from forecast_unc.forecasting.rolling import AskPast, fitted, score
 from forecast_unc.series.history import History
 from forecast_unc.series.values import check_is_series
 
@@ -164,7 +164,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         check_is_fitted(self, "forecasters_")
         inputs = _given(exog=exog, y_std=y_std)
         # on copies, so that an error leaves all as they were
-        self._keep(*self._those_that(lambda member: copy.copy(member).update(y_new, **inputs)))
+        self._keep(*self._each(lambda member: copy.copy(member).update(y_new, **inputs)))
         return self
 
     def apply(
@@ -185,7 +185,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         check_is_fitted(self, "forecasters_")
         inputs = _given(exog=exog, y_std=y_std)
         applied = copy.copy(self)
-        applied._keep(*self._those_that(lambda member: member.apply(y, **inputs)))
+        applied._keep(*self._each(lambda member: member.apply(y, **inputs)))
         return applied
 
     def forecast(
@@ -234,9 +234,8 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
 
             return [partial(ask, member) for member in self.forecasters_]
 
-        averaging = Averaging(self._inverse_width, self.widest)
         references = asks() if options else []
-        return averaging.average(
+        return self._averaging.average(
             asks(**options),
             self.weights_,
             steps,
@@ -282,30 +281,32 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     @property
     def _history(self) -> History:
         """The series up to where forecasts start."""
-        history: History = self._known_members()[0]._history
-        return history
+        return self._known_members()[0]._history
 
     def _past_steps(self) -> AskPast:
         """One-step forecasts of the past by their places in the series, for :meth:`fitted`."""
         members = [member._past_steps() for member in self._known_members()]
-        averaging = Averaging(self._inverse_width, self.widest)
 
         def ask(at: NDArray[np.intp]) -> PastSteps | None:
-            return averaged([member(at) for member in members], self.weights_, averaging)
+            return self._averaging.average_past([ask(at) for ask in members], self.weights_)
 
         return ask
 
-    def _known_members(self) -> list[Any]:
+    def _known_members(self) -> list[Forecaster | Combination]:
         """The fitted members, which have to be the package's own."""
         check_is_fitted(self, "forecasters_")
+        own = [one for one in self.forecasters_ if isinstance(one, Forecaster | Combination)]
         for member in self.forecasters_:
-            if not hasattr(member, "_past_steps"):
-                raise TypeError(
-                    "forecasters must be Forecasters, or Combinations of them, for one-step "
-                    f"forecasts of the past and scores; got {type(member).__name__}. Leave it out, "
-                    "or use backtest."
+            if member not in own:
+                raise refusal(
+                    "forecasters",
+                    "be Forecasters, or Combinations of them, for one-step forecasts of the past "
+                    "and scores",
+                    type(member).__name__,
+                    "Leave it out, or use backtest.",
+                    TypeError,
                 )
-        return self.forecasters_
+        return own
 
     @property
     def numbers_(self) -> list[int]:
@@ -313,24 +314,14 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         n = len(self.forecasters_) + len(self.refused_)
         return [number for number in range(n) if number not in self.refused_]
 
-    def _those_that(
-        self, make: Callable[[Member], Member]
-    ) -> tuple[list[Member], Array, dict[int, str]]:
+    def _each(self, make: Callable[[Member], Member]) -> tuple[list[Member], Array, dict[int, str]]:
         """What is made of the members, their weights, and what the others said, by number."""
-        results, weights, errors = [], [], {}
-        for number, member, weight in zip(
-            self.numbers_, self.forecasters_, self.weights_, strict=True
-        ):
-            try:
-                results.append(make(member))
-                weights.append(weight)
-            except ValueError as error:
-                if self.widest is None:
-                    raise
-                errors[number] = error
-        if not any(weights):
+        made, errors = those_that_can(self.forecasters_, make)
+        weights = self.weights_[list(made)]
+        if errors and (self.widest is None or not weights.any()):
             raise next(iter(errors.values()))  # of the simplest
-        return results, np.array(weights), {n: str(e) for n, e in errors.items()}
+        numbers = self.numbers_
+        return list(made.values()), weights, {numbers[i]: str(e) for i, e in errors.items()}
 
     def _keep(self, members: list[Member], weights: Array, refused: dict[int, str]) -> None:
         """Take these members and their weights, and note those refused."""
@@ -340,6 +331,10 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     @property
     def _inverse_width(self) -> bool:
         return isinstance(self.weights, str) and self.weights == "inverse_width"
+
+    @property
+    def _averaging(self) -> Averaging:
+        return Averaging(self._inverse_width, self.widest)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted combination to a file, for `load_model`.
@@ -363,46 +358,35 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         """Weights of the members, None for those of validation, or an error."""
         members = self.forecasters
         if isinstance(members, str) or not isinstance(members, Sequence) or not members:
-            raise ValueError(
-                f"forecasters must be a sequence of at least one forecaster; got {members!r}. "
-                "Pass [Forecaster(...), Forecaster(...)]."
+            must, remedy = (
+                "be a sequence of at least one forecaster",
+                "[Forecaster(...), Forecaster(...)]",
             )
+            raise refusal("forecasters", must, repr(members), f"Pass {remedy}.")
         for member in members:
             if isinstance(member, type) or not (
                 hasattr(member, "fit") and hasattr(member, "forecast")
             ):
-                raise TypeError(
-                    f"forecasters must hold models with fit and forecast; got {member!r}. "
-                    "Pass Forecaster(...)."
-                )
-        if self.widest is not None and not (
-            isinstance(self.widest, (int, float, np.number)) and self.widest > 1
-        ):
-            raise ValueError(
-                f"widest must be greater than 1; got {self.widest!r}. Use None to keep all members."
-            )
+                must = "hold models with fit and forecast"
+                raise refusal("forecasters", must, repr(member), "Pass Forecaster(...).", TypeError)
+        number = isinstance(self.widest, (int, float, np.number))
+        if self.widest is not None and not (number and self.widest > 1):
+            remedy = "Use None to keep all members."
+            raise refusal("widest", "be greater than 1", repr(self.widest), remedy)
         if self.weights is None or self._inverse_width:
             return np.ones(len(members))
-        if isinstance(self.weights, str):
-            if self.weights != "validation":
-                raise ValueError(
-                    "weights must be numbers, 'inverse_width', 'validation' or None; got "
-                    f"{self.weights!r}. None weights all members alike."
-                )
+        if isinstance(self.weights, str) and self.weights == "validation":
             return None
-        weights = np.asarray(self.weights)
-        if np.issubdtype(weights.dtype, np.number):
-            weights = weights.astype(np.float64)
-        if (
-            weights.dtype != np.float64
-            or weights.shape != (len(members),)
-            or not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any())
-        ):
-            raise ValueError(
-                f"weights must be {len(members)} numbers, none negative and not all 0; got "
-                f"{self.weights!r}. None weights all members alike."
-            )
-        return weights
+        must = "be numbers, 'inverse_width', 'validation' or None"
+        if not isinstance(self.weights, str):
+            must = f"be {len(members)} numbers, none negative and not all 0"
+            weights = np.asarray(self.weights)
+            if np.issubdtype(weights.dtype, np.number) and weights.shape == (len(members),):
+                weights = weights.astype(np.float64)
+                if np.isfinite(weights).all() and (weights >= 0).all() and weights.any():
+                    return weights
+        remedy = "None weights all members alike."
+        raise refusal("weights", must, repr(self.weights), remedy)
 
     def _validated_weights(
         self, y: pd.Series, exog: pd.DataFrame | None, y_std: pd.Series | None

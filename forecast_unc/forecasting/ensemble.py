@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -15,14 +15,14 @@ from forecast_unc._random import one_seed
 from forecast_unc._typing import Array
 from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.forecasting.averaging import Averaged, Averaging, as_far_as_they_go
+from forecast_unc.forecasting.averaging import POWER, Averaged, Averaging, until_diverged
 from forecast_unc.forecasting.calibration import Errors, calibration, conformal, rolling_errors
-from forecast_unc.forecasting.fitted import AskPast, averaged, past_steps
-from forecast_unc.forecasting.members import Member, MemberSpecification, fit_member
+from forecast_unc.forecasting.model import FittedModel, LaggedModel
 from forecast_unc.forecasting.recursion import Method
-from forecast_unc.forecasting.resolution import Resolution, check_above
-from forecast_unc.forecasting.rolling import Rolling
-from forecast_unc.forecasting.specification import Calibrate
+from forecast_unc.forecasting.resolve import MemberSpecification, Resolution, check_above
+from forecast_unc.forecasting.rolling import AskPast, Rolling, past_steps
+from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
+from forecast_unc.forecasting.specification import Calibrate, Specification
 from forecast_unc.series.history import Ahead, History
 
 # A model whose errors inside the training part are more than so many times the least loses weight,
@@ -34,6 +34,9 @@ WORSE, _FADING, _LEAST = 2.0, 4.0, 1e-4
 # Share of values at the bound beyond which a forecast keeps its mean. On 202 series in reserve CRPS
 # -6.5 %, standard error .9; from 20 to 40 % it would be -.7, 1.0, and below 10 % +.4, .1.
 _MANY = 0.4
+
+# What models have in common of which the one's search starts from the other's hyper-parameters.
+_ALIKE = ("lags", "differences", "transform", "prior_mean", "max_train", "noise")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -49,39 +52,18 @@ class Refusal:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Fitted models of one history, and how their forecasts are averaged. Immutable.
+    """Fitted models of one history, and how their forecasts are averaged. Immutable."""
 
-    Parameters
-    ----------
-    history : History
-        The series up to the origin.
-    models : tuple of FittedModel or SmoothingModel
-        One or more.
-    averaging : Averaging
-        How their quantiles are averaged.
-    refused : tuple of Refusal
-        What was dropped, with the reasons.
-    periods : tuple of int
-        Seasonal periods.
-    calibrate : {False, True, "conformal"}
-        Whether bands are as wide as errors inside the training part say.
-    trained : tuple of FittedModel or SmoothingModel
-        The same models at the end of what they have learned from: those errors' source.
-    lower : float, default=-inf
-        The bound at which forecasts are censored.
-    lower_given : bool, default=False
-        Whether it was given. One that was chosen is dropped where a value is below it.
-    """
-
-    history: History
-    models: tuple[Member, ...]
+    history: History  # the series up to the origin
+    models: tuple[FittedModel, ...]
     averaging: Averaging
     refused: tuple[Refusal, ...]
-    periods: tuple[int, ...]
-    calibrate: Calibrate
-    trained: tuple[Member, ...]
-    lower: float = -np.inf
-    lower_given: bool = False
+    periods: tuple[int, ...]  # seasonal
+    calibrate: Calibrate  # whether bands are as wide as errors inside the training part say
+    rolling: Rolling
+    """The same models at the end of what they have learned from: those errors' source."""
+    lower: float = -np.inf  # the bound at which forecasts are censored
+    lower_given: bool = False  # one that was chosen is dropped where a value is below it
 
     @classmethod
     def fit(cls, resolution: Resolution, history: History, earlier: Self | None = None) -> Self:
@@ -91,11 +73,58 @@ class Ensemble:
         with the same inputs and target.
         """
         known = () if earlier is None else earlier.models
-        models, refused = _those_that_can(
-            resolution.specifications, lambda one: fit_member(one, history, known), lambda one: one
+        specifications = resolution.specifications
+        made, errors = those_that_can(specifications, lambda one: _fit(one, history, known))
+        refused = tuple(Refusal(specifications[i], str(e)) for i, e in errors.items())
+        models = tuple(made.values())
+        return cls(
+            history,
+            models,
+            resolution.averaging,
+            refused,
+            resolution.periods,
+            resolution.calibrate,
+            Rolling(models),
+            resolution.lower,
+            resolution.lower_given,
         )
-        rest = resolution.averaging, refused, resolution.periods, resolution.calibrate, models
-        return cls(history, models, *rest, resolution.lower, resolution.lower_given)
+
+    def extend(self, history: History) -> Self:
+        """The models with the posteriors of a longer history."""
+        return self._moved(history, self.models, lambda model: model.extend(history), learns=True)
+
+    def at(self, history: History) -> Self:
+        """The models at the end of another history, with nothing learned."""
+        return self._moved(history, self.trained, lambda model: model.at(history), learns=False)
+
+    def _moved(
+        self,
+        history: History,
+        models: tuple[FittedModel, ...],
+        move: Callable[[FittedModel], FittedModel],
+        learns: bool,
+    ) -> Self:
+        lower = self.lower
+        if self.lower_given:
+            check_above(history, lower)
+        elif (history.y < lower).any():
+            lower = -np.inf
+        made, errors = those_that_can(models, move)
+        refused = tuple(Refusal(models[i].specification, str(e)) for i, e in errors.items())
+        moved, rolling = tuple(made.values()), self.rolling
+        if learns:
+            rolling = Rolling(moved)
+        elif errors:
+            rolling = Rolling(tuple(self.trained[i] for i in made))
+        refused = self.refused + refused
+        return replace(
+            self, history=history, models=moved, refused=refused, rolling=rolling, lower=lower
+        )
+
+    @property
+    def trained(self) -> tuple[FittedModel, ...]:
+        """The models at the end of what they have learned from."""
+        return self.rolling.models
 
     @property
     def weights(self) -> Array:
@@ -114,20 +143,7 @@ class Ensemble:
         """The models' errors inside the training part over the least of them, (k,)."""
         if len(self.models) == 1:
             return np.ones(1)
-        return self._rolling.error_ratios(self.averaging.look_ahead)
-
-    @cached_property
-    def _rolling(self) -> Rolling:
-        return Rolling(self.trained)
-
-    def extend(self, history: History) -> Self:
-        """The models with the posteriors of a longer history; see `FittedModel.extend`."""
-        longer = self._each(history, lambda model: model.extend(history))
-        return replace(longer, trained=longer.models)
-
-    def at(self, history: History) -> Self:
-        """The models at the end of another history, with nothing learned."""
-        return self._each(history, lambda model: model.at(history))
+        return self.rolling.error_ratios(self.averaging.look_ahead)
 
     def forecast(self, ahead: Ahead, method: Method) -> Forecast:
         """The averaged forecast, censored at the bound if there is one.
@@ -137,19 +153,15 @@ class Ensemble:
 
         The weights and the calibration are those of the exact forecasts whatever the method, so
         that methods can be compared.
-
-        Parameters
-        ----------
-        ahead : Ahead
-            The steps and their regressors.
-        method : Method
-            How uncertainty is propagated.
-
-        Returns
-        -------
-        Forecast
         """
-        free = self._uncensored(ahead, method)
+        average, ahead, correlated = self._averaged(ahead, method)
+        free = average.forecast
+        if self.calibrate:
+            errors, known = self._errors(average, ahead)
+            if self.calibrate == "conformal":
+                free = conformal(free, errors)
+            else:
+                free = calibration(errors, known.reference, correlated).of(free)
         return free.censored(self.lower, keep_moments=self.keeps_moments)
 
     def past_steps(self) -> AskPast:
@@ -157,17 +169,12 @@ class Ensemble:
 
         They are averaged with the widths of the time itself alone, and calibrated as the forecast
         of the last value is.
-
-        Returns
-        -------
-        callable
-            See `fitted.fitted`.
         """
         bands = self._bands_of_next() if self.calibrate else None
 
         def ask(at: NDArray[np.intp]) -> PastSteps | None:
             found = [past_steps(model, at) for model in self.models]
-            steps = averaged(found, self.weights, self.averaging)
+            steps = self.averaging.average_past(found, self.weights)
             if steps is None:
                 return None
             forecast = steps.forecast if bands is None else bands(steps.forecast)
@@ -188,22 +195,12 @@ class Ensemble:
             return partial(conformal, errors=first)
         return calibration(first, known.reference, 1).of
 
-    def _uncensored(self, ahead: Ahead, method: Method) -> Forecast:
-        """The averaged forecast before the bound: what errors and widths are taken from."""
-        average, ahead, correlated = self._averaged(ahead, method)
-        if not self.calibrate:
-            return average.forecast
-        errors, known = self._errors(average, ahead)
-        if self.calibrate == "conformal":
-            return conformal(average.forecast, errors)
-        return calibration(errors, known.reference, correlated).of(average.forecast)
-
     def _averaged(self, ahead: Ahead, method: Method) -> tuple[Averaged, Ahead, int]:
         """The average, the steps known ahead, and how many of them tell of correlations."""
         steps, given = len(ahead.index), ahead.exog.shape[1] > 0
         ahead, horizon = self.horizon(ahead)
         if self.calibrate:
-            self._rolling.prepare(len(ahead.index))
+            self.rolling.prepare(len(ahead.index))
         # one generator for all would have its numbers depend on the horizon
         method = method._replace(random_state=one_seed(method.random_state))
         plain = method.propagation == "exact" and method.path_consistent
@@ -218,37 +215,8 @@ class Ensemble:
         # Two steps have a correlation; more of a forecast of two are not known everywhere.
         return average, ahead, self.averaging.look_ahead if looks_ahead else 2
 
-    def _errors(self, average: Averaged, ahead: Ahead) -> tuple[Errors, Averaged]:
-        """Errors of the average inside the training part, and what their unit is taken from."""
-        known = self._from_known(average, ahead)
-        return rolling_errors(self._rolling, known.members, known.shares), known
-
-    @property
-    def at_bound(self) -> float:
-        """Share of the observed values that are at the bound."""
-        observed = self.history.y[~np.isnan(self.history.y)]
-        return float(np.mean(observed == self.lower))
-
-    @property
-    def keeps_moments(self) -> bool:
-        """Whether forecasts keep their mean and variance at the bound."""
-        return self.at_bound > _MANY
-
     def horizon(self, ahead: Ahead) -> tuple[Ahead, int]:
-        """The steps that are known ahead, with those looked at for weights, and how many are used.
-
-        Parameters
-        ----------
-        ahead : Ahead
-            The steps asked for.
-
-        Returns
-        -------
-        ahead : Ahead
-            They and what follows.
-        steps : int
-            The first so many of them are forecast.
-        """
+        """The steps known ahead, with those looked at for weights, and how many are forecast."""
         steps, look_ahead = len(ahead.index), self.averaging.look_ahead
         if ahead.exog.shape[1] > 0:
             return ahead, steps
@@ -257,14 +225,10 @@ class Ensemble:
         needed = len(self.models) > 1 or bool(self.calibrate)
         return ahead, len(ahead.index) if needed and len(ahead.index) >= look_ahead else steps
 
-    def bands(self) -> list[str]:
-        """How bands are calibrated, a line if they are."""
-        if not self.calibrate:
-            return []
-        kind = "conformal" if self.calibrate == "conformal" else "calibrated"
-        origins = len(self._rolling.origins)
-        by = f"by errors from up to {origins} origins"
-        return [f"bands: {kind}, {by if origins else 'as usual for series as short as this'}"]
+    def _errors(self, average: Averaged, ahead: Ahead) -> tuple[Errors, Averaged]:
+        """Errors of the average inside the training part, and what their unit is taken from."""
+        known = self._from_known(average, ahead)
+        return rolling_errors(self.rolling, known.members, known.shares), known
 
     def _from_known(self, averaged: Averaged, ahead: Ahead) -> Averaged:
         """What the models forecast from what is known: the unit of errors in the training part.
@@ -277,44 +241,80 @@ class Ensemble:
         if same and ahead.exog_cov is None and all(m.starts_known for m in self.trained):
             return averaged
         asks = [partial(_first, m.from_known(), ahead.known(), None) for m in self.trained]
-        members, _ = as_far_as_they_go(asks, averaged.shares.shape[1])
+        members, _ = until_diverged(asks, averaged.shares.shape[1])
         first = [member is not None for member in members] @ averaged.shares[:, 0]
         return replace(averaged, members=members, own=False) if first > 0.0 else averaged
 
-    def _each(self, history: History, move: Callable[[Member], Member]) -> Self:
-        lower = self.lower
-        if self.lower_given:
-            check_above(history, lower)
-        elif (history.y < lower).any():
-            lower = -np.inf
-        pairs, refused = _those_that_can(
-            tuple(zip(self.models, self.trained, strict=True)),
-            lambda pair: (move(pair[0]), pair[1]),
-            lambda pair: pair[0].specification,
-        )
-        models, trained = zip(*pairs, strict=True)
-        refused = self.refused + refused
-        moved = replace(self, history=history, lower=lower)
-        return replace(moved, models=models, trained=trained, refused=refused)
+    @property
+    def at_bound(self) -> float:
+        """Share of the observed values that are at the bound."""
+        observed = self.history.y[~np.isnan(self.history.y)]
+        return float(np.mean(observed == self.lower))
+
+    @property
+    def keeps_moments(self) -> bool:
+        """Whether forecasts keep their mean and variance at the bound."""
+        return self.at_bound > _MANY
+
+    def bands_named(self) -> list[str]:
+        """How bands are calibrated, a line if they are."""
+        if not self.calibrate:
+            return []
+        kind = "conformal" if self.calibrate == "conformal" else "calibrated"
+        origins = len(self.rolling.origins)
+        by = f"by errors from up to {origins} origins"
+        return [f"bands: {kind}, {by if origins else 'as usual for series as short as this'}"]
+
+    def models_named(self, noise: bool) -> list[str]:
+        """The weight of each model, what it is and why, and its noise if that was asked for."""
+        lines, by_width = [], self.averaging.by_width and len(self.models) > 1
+        for number, model in enumerate(self.models):
+            vote = f"{self.votes[number]:.2g} / width^{POWER:g}"
+            label = vote if by_width else f"{self.weights[number]:.2f}"
+            line = f"weight {label}: {model}: {model.specification.why}"
+            if (ratio := self.error_ratios[number]) > WORSE:
+                line += f"; its errors inside the series are {ratio:.2g} times the least"
+            lines.append(line)
+            if noise and isinstance(model, LaggedModel):
+                lines.append(f"noise {model.noise}")
+        return lines
 
 
-def _first(model: Member, ahead: Ahead, method: Method | None, steps: int) -> Forecast:
+def _fit(
+    specification: MemberSpecification, history: History, earlier: tuple[FittedModel, ...]
+) -> FittedModel:
+    """Fit a specification, from the hyper-parameters of the first earlier model like it."""
+    if isinstance(specification, SmoothingSpecification):
+        return SmoothingModel.fit(specification, history)
+    alike = (
+        one
+        for one in earlier
+        if isinstance(one, LaggedModel) and _alike(one.specification, specification)
+    )
+    return LaggedModel.fit(specification, history, next(alike, None))
+
+
+def _alike(one: Specification, other: Specification) -> bool:
+    """Whether two specifications have the same inputs and target."""
+    same = all(getattr(one, name) == getattr(other, name) for name in _ALIKE)
+    return same and len(one.calendar) == len(other.calendar)
+
+
+def _first(model: FittedModel, ahead: Ahead, method: Method | None, steps: int) -> Forecast:
     """A model's forecast of the first steps."""
     return model.forecast(ahead.first(steps), method)
 
 
-def _those_that_can(
-    items: tuple[T, ...],
-    make: Callable[[T], R],
-    named: Callable[[T], MemberSpecification],
-) -> tuple[tuple[R, ...], tuple[Refusal, ...]]:
-    """What is made of the items, and why others could not be; the first's error if none could."""
-    models, errors = [], []
-    for item in items:
+def those_that_can(
+    items: Iterable[T], make: Callable[[T], R]
+) -> tuple[dict[int, R], dict[int, ValueError]]:
+    """What is made of the items, and the errors of others, by place; the first's if none could."""
+    made, errors = {}, {}
+    for place, item in enumerate(items):
         try:
-            models.append(make(item))
+            made[place] = make(item)
         except ValueError as error:
-            errors.append((named(item), error))
-    if not models:
-        raise errors[0][1]  # of the simplest
-    return tuple(models), tuple(Refusal(one, str(error)) for one, error in errors)
+            errors[place] = error
+    if not made:
+        raise errors[0]  # of the simplest
+    return made, errors

@@ -12,24 +12,21 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from forecast_unc._checks import check_steps, check_whole
+from forecast_unc._checks import check_steps, check_whole, refusal
 from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
 from forecast_unc.distributions.fitted import Fitted
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.forecasting.arguments import Arguments, is_auto
-from forecast_unc.forecasting.averaging import POWER
-from forecast_unc.forecasting.ensemble import WORSE, Ensemble, Refusal
-from forecast_unc.forecasting.fitted import AskPast, fitted
-from forecast_unc.forecasting.last_fold import score
-from forecast_unc.forecasting.members import Member
-from forecast_unc.forecasting.model import FittedModel
+from forecast_unc.forecasting.ensemble import Ensemble, Refusal
+from forecast_unc.forecasting.model import FittedModel, LaggedModel
 from forecast_unc.forecasting.noises import Noise
 from forecast_unc.forecasting.persistence.classes import MODEL_CLASSES
 from forecast_unc.forecasting.persistence.objects import save_object
 from forecast_unc.forecasting.persistence.schema import Classes
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method, Propagation
-from forecast_unc.forecasting.resolution import resolve, unsmoothed
+from forecast_unc.forecasting.resolve import resolve, unsmoothed, without_outliers
+from forecast_unc.forecasting.rolling import AskPast, fitted, score
+from forecast_unc.forecasting.specification import Arguments, is_auto
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.series.calendar import Calendar, seasonal_periods
 from forecast_unc.series.history import History
@@ -37,6 +34,13 @@ from forecast_unc.series.values import check_varies
 
 # Outliers that `choices_` names.
 _NAMED = 3
+# What `summary` says of a model, and the names of it.
+_LEARNED = {
+    "noise_std_": "noise std",
+    "observation_std_": "observation noise std",
+    "log_evidence_": "log evidence",
+    "n_iter_": "iterations",
+}
 
 
 class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -123,7 +127,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     ----------
     choices_ : list of str
         What was chosen and why, a line each.
-    models_ : tuple of FittedModel or SmoothingModel
+    models_ : tuple of LaggedModel or SmoothingModel
         The fitted models: each with its ``specification``, ``transform`` (the nonlinear one),
         ``unit`` (of what it learned, in units of y) and ``n_rows``. One on lagged values, whose
         specification has ``lags`` and ``differences``, also has its ``regressor`` and
@@ -289,7 +293,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         """
         ensemble = self._ensemble()
         history = ensemble.history.followed_by(y_new, exog, y_std)
-        self.ensemble_ = ensemble.extend(self._arguments().without_outliers(history))
+        self.ensemble_ = ensemble.extend(without_outliers(self._arguments(), history))
         return self
 
     def apply(
@@ -318,7 +322,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             A new one; this one is unchanged.
         """
         ensemble = self._ensemble()
-        history = self._arguments().without_outliers(ensemble.history.alike(y, exog, y_std))
+        history = without_outliers(self._arguments(), ensemble.history.alike(y, exog, y_std))
         applied = copy.copy(self)
         applied.ensemble_ = ensemble.at(history)
         return applied
@@ -383,19 +387,20 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         check_steps(steps)
         check_whole("n_samples", n_samples, 2, "1000 is a good start.")
         if not isinstance(path_consistent, (bool, np.bool_)):
-            raise ValueError(
-                f"path_consistent must be True or False; got {path_consistent!r}. "
-                "True shares the function uncertainty between the steps."
-            )
+            remedy = "True shares the function uncertainty between the steps."
+            raise refusal("path_consistent", "be True or False", repr(path_consistent), remedy)
         if propagation not in PROPAGATIONS:
-            raise ValueError(
-                f"propagation must be one of {', '.join(PROPAGATIONS)}; got {propagation!r}. "
-                "Use 'exact' unless you compare methods."
+            must, remedy = (
+                f"be one of {', '.join(PROPAGATIONS)}",
+                "Use 'exact' unless you compare methods.",
             )
+            raise refusal("propagation", must, repr(propagation), remedy)
         if propagation == "auto" and not path_consistent:
-            raise ValueError(
-                "path_consistent must be True for propagation='auto', which compares with paths of "
-                "one function each; got False. Name the propagation."
+            raise refusal(
+                "path_consistent",
+                "be True for propagation='auto', which compares with paths of one function each",
+                "False",
+                "Name the propagation.",
             )
         ahead = ensemble.history.future(steps, exog, exog_std, exog_cov)
         seed = self.random_state if random_state is None else random_state
@@ -449,7 +454,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         return score(self, self._history.index, y, exog)
 
     @property
-    def models_(self) -> tuple[Member, ...]:
+    def models_(self) -> tuple[FittedModel, ...]:
         """The fitted models."""
         return self._ensemble().models
 
@@ -480,7 +485,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         lines = [
             f"seasonal period {seen}: {origin}",
             *outliers_named(ensemble.history),
-            *ensemble.bands(),
+            *ensemble.bands_named(),
         ]
         if np.isfinite(ensemble.lower):
             why = "some values are 0 and none is below; lower=-inf for no bound"
@@ -488,22 +493,12 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             if ensemble.keeps_moments:
                 why += f"; {ensemble.at_bound:.0%} are at it, so that forecasts keep their mean"
             lines.append(f"lower {ensemble.lower:g}: {why}")
-        by_width = ensemble.averaging.by_width and len(ensemble.models) > 1
-        for number, model in enumerate(ensemble.models):
-            share, votes = ensemble.weights[number], ensemble.votes[number]
-            label = f"{votes:.2g} / width^{POWER:g}" if by_width else f"{share:.2f}"
-            lines.append(f"weight {label}: {model}: {model.specification.why}")
-            if (ratio := ensemble.error_ratios[number]) > WORSE:
-                lines[-1] += f"; its errors inside the series are {ratio:.2g} times the least"
-            if isinstance(model, FittedModel) and self.noise != "process":
-                lines.append(f"noise {model.noise}")
+        lines += ensemble.models_named(noise=self.noise != "process")
         without = unsmoothed(self._arguments(), ensemble.history, ensemble.periods)
         if is_auto(self.lags) and without:
             lines.append(f"no exponential smoothing: {', '.join(without)}")
-        return [
-            *lines,
-            *(f"refused: {one.specification.described()}; {one.reason}" for one in self.refused_),
-        ]
+        refused = (f"{one.specification.described()}; {one.reason}" for one in ensemble.refused)
+        return [*lines, *(f"refused: {one}" for one in refused)]
 
     def summary(self) -> str:
         """What was chosen and learned, as text.
@@ -516,19 +511,13 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             median. Evidences are of each model's own rows and scale: they do not compare models.
         """
         lines = self.choices_
-        words = {
-            "noise_std_": "noise std",
-            "observation_std_": "observation noise std",
-            "log_evidence_": "log evidence",
-            "n_iter_": "iterations",
-        }
         for number, model in enumerate(self.models_, start=1):
-            learned, regressor = model.learned(), getattr(model, "regressor", None)
-            learned = {
-                key: value * model.unit if key.endswith("_std_") else value
-                for key, value in learned.items()
-            }
-            parts = [f"{words[key]} {value:.4g}" for key, value in learned.items() if key in words]
+            learned, parts = model.learned(), []
+            for name, words in _LEARNED.items():
+                if name in learned:
+                    unit = model.unit if name.endswith("_std_") else 1
+                    parts.append(f"{words} {learned[name] * unit:.4g}")
+            regressor = model.regressor if isinstance(model, LaggedModel) else None
             if isinstance(regressor, ReducedRankGPRegressor):
                 searched = regressor.n_searched(model.n_rows)
                 parts.append(f"{regressor.objective} of {searched} rows")
@@ -570,7 +559,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         arguments.check()
         history = History.checked(y, exog, y_std)
         check_varies(history.y)
-        history = arguments.without_outliers(history)
+        history = without_outliers(arguments, history)
         return Ensemble.fit(resolve(arguments, history), history, earlier)
 
     @property
@@ -595,17 +584,7 @@ FORECASTER_CLASSES: Classes = {**MODEL_CLASSES, Forecaster: {}}
 
 
 def outliers_named(history: History) -> list[str]:
-    """The values of a history that are taken for missing, a line if there are any.
-
-    Parameters
-    ----------
-    history : History
-        The series.
-
-    Returns
-    -------
-    list of str
-    """
+    """The values of a history that are taken for missing, a line if there are any."""
     places = np.flatnonzero(~np.isnan(history.outliers))
     if not len(places):
         return []

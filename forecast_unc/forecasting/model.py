@@ -1,15 +1,17 @@
-"""One specification fitted on one history: what forecasts are made by. Immutable."""
+"""What forecasts are made by: the protocol, and the model on lagged values. All immutable."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from functools import partial
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from forecast_unc._checks import refusal
 from forecast_unc._random import RandomState, one_seed
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
@@ -28,6 +30,7 @@ from forecast_unc.forecasting.recursion import (
     OneStepModel,
     Past,
     Propagation,
+    Trajectory,
 )
 from forecast_unc.forecasting.sampling import sample_paths
 from forecast_unc.forecasting.specification import MIN_ROWS, Specification, check_length
@@ -39,72 +42,112 @@ from forecast_unc.series.history import Ahead, History
 _ROUNDOFF = 1e-12
 # Least paths of the check that "auto" goes by.
 _CHECK_SAMPLES = 500
+_LEAST_ROWS = 2  # that the posterior of an origin inside rests on
+_LEARNED = (
+    "noise_std_",
+    "observation_std_",
+    "log_evidence_",
+    "n_iter_",
+    "converged_",
+    "nodes_",
+)
+
+
+class NextLevels(NamedTuple):
+    """One-step distributions of levels at k times, by each of c posteriors; NaN where none."""
+
+    p: Array  # (c,), probabilities of the posteriors
+    mean: Array  # (c, k)
+    var: Array  # (c, k)
+
+
+@runtime_checkable
+class FittedModel(Protocol):
+    """A specification fitted on a history, at its end or that of another: all an Ensemble knows."""
+
+    @property
+    def specification(self) -> Any:
+        """What was fitted: its `weight`, `why` and `described()` are asked for."""
+
+    @property
+    def history(self) -> History:
+        """Where forecasts start: the series up to the origin."""
+
+    @property
+    def transform(self) -> PowerTransform:
+        """The nonlinear transform from values to levels."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows or values that it rests on."""
+
+    @property
+    def depth(self) -> int:
+        """Values that are needed before a forecast."""
+
+    @property
+    def unit(self) -> float:
+        """Units of y in one of what was learned, at the median of the series."""
+
+    @property
+    def starts_known(self) -> bool:
+        """Whether the values that the next step looks back at were observed without error."""
+
+    def from_known(self) -> Self:
+        """The same model with missing values interpolated, and all taken for exact."""
+
+    def extend(self, history: History) -> Self:
+        """The same hyper-parameters with the posterior of a longer history."""
+
+    def at(self, history: History) -> Self:
+        """The same model at the end of another history, with nothing learned."""
+
+    def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
+        """Joint forecast of the next values; without a method the default one."""
+
+    def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
+        """Sample paths (n_samples, h) in units of y, each of one function."""
+
+    def plug_in(self, origins: NDArray[np.intp], steps: int) -> Array:
+        """Levels (k, h) forecast from origins inside the history, by the values before each.
+
+        Origins are the numbers of values before them, increasing.
+        """
+
+    def next_levels(self, at: NDArray[np.intp]) -> NextLevels:
+        """One-step forecasts of times of the history, increasing places, by what was learned."""
+
+    def learned(self) -> dict[str, Any]:
+        """Noise, evidence and search, as far as it has them."""
 
 
 @dataclass(frozen=True, eq=False)
-class FittedModel:
-    """A specification fitted on a history, at the end of that history or of another.
-
-    Parameters
-    ----------
-    specification : Specification
-        What was fitted.
-    history : History
-        Where forecasts start: the series up to the origin.
-    transform : PowerTransform
-        The nonlinear transform from values to levels.
-    differencing : Differencing
-        Differences, shift and scale from levels to what the regressor sees.
-    regressor : KernelRegressor
-        The fitted one-step model.
-    n_rows : int
-        Rows that its posterior rests on.
-    past : Past
-        The history on the scale of the levels.
-    one_step : OneStepModel
-        The posterior, of levels with the prior mean. Kept, as it caches what exact moments need: to
-        make it anew cost O(n^3) a forecast.
-    noise : NoiseChoice
-        Which kinds of noise it has.
-    """
+class LaggedModel:
+    """A regressor of the next value on lagged ones, at the end of a history."""
 
     specification: Specification
-    history: History
+    history: History  # where forecasts start: the series up to the origin
     transform: PowerTransform
-    differencing: Differencing
-    regressor: KernelRegressor
-    n_rows: int
-    past: Past
+    regressor: KernelRegressor  # fitted
+    n_rows: int  # that its posterior rests on
+    past: Past  # the history on the scale of the levels
     one_step: OneStepModel
+    """The posterior, of levels with the prior mean. Kept, as it caches what exact moments need: to
+    make it anew cost O(n^3) a forecast."""
     noise: NoiseChoice
 
     @classmethod
     def fit(
         cls, specification: Specification, history: History, earlier: Self | None = None
     ) -> Self:
-        """Learn the one-step model of a specification from a history.
+        """Learn the one-step model, with a search from the hyper-parameters of an earlier one.
 
-        Parameters
-        ----------
-        specification : Specification
-            Its regressor is cloned.
-        history : History
-            The series.
-        earlier : FittedModel, optional
-            One whose hyper-parameters the search starts from.
-
-        Returns
-        -------
-        FittedModel
-            Its specification has another linear part than the one given, and says so, if that
-            would run away; see `explosive.bounded`.
-
-        Raises
-        ------
-        ValueError
-            If the series is too short, does not vary or cannot be transformed.
+        The specification then has another linear part, and says so, if its own would run away.
         """
-        transform, past, differencing = _standardized(specification, history)
+        _check_rows(specification, history)
+        transform = fitted_transform(specification.transform, specification.origin, history)
+        past = _past(specification, transform, history)
+        differencing = _standardizing(specification, past)
         rows = _noisy_rows(specification, differencing, past)
         regressor = clone(specification.regressor)
         if earlier is not None:
@@ -118,36 +161,10 @@ class FittedModel:
                 )
         one_step = _one_step(specification, differencing, regressor)
         n_rows = len(rows.y)
-        return cls(
-            specification,
-            history,
-            transform,
-            differencing,
-            regressor,
-            n_rows,
-            past,
-            one_step,
-            noise,
-        )
+        return cls(specification, history, transform, regressor, n_rows, past, one_step, noise)
 
     def extend(self, history: History) -> Self:
-        """The same hyper-parameters with the posterior of a longer history.
-
-        Parameters
-        ----------
-        history : History
-            This model's and what followed.
-
-        Returns
-        -------
-        FittedModel
-            A new one.
-
-        Raises
-        ------
-        ValueError
-            If the values that came cannot be transformed or learned from.
-        """
+        """The same hyper-parameters with the posterior of a longer history."""
         moved = self._with_history(history)
         rows = _noisy_rows(self.specification, self.differencing, moved.past)
         regressor = rows.condition(self.regressor)
@@ -155,91 +172,106 @@ class FittedModel:
         return replace(moved, regressor=regressor, n_rows=len(rows.y), one_step=one_step)
 
     def at(self, history: History) -> Self:
-        """The same model at the end of another history, with nothing learned.
-
-        Parameters
-        ----------
-        history : History
-            Of the same kind of series.
-
-        Returns
-        -------
-        FittedModel
-            A new one, which shares the posterior.
-
-        Raises
-        ------
-        ValueError
-            If the series is too short for a step, or cannot be transformed.
-        """
+        """The same model at the end of another history, with nothing learned."""
         moved = self._with_history(history)
         spec, n = self.specification, len(history.y)
         if n < spec.depth:
-            raise ValueError(
-                f"y must have at least {spec.depth} values for lags up to {max(spec.lags)} and "
-                f"differences {spec.differences}; got {n}. Give more history."
-            )
+            lags, differences = max(spec.lags), spec.differences
+            must = f"have at least {spec.depth} values for lags up to {lags} and differences"
+            raise refusal("y", f"{must} {differences}", f"{n}", "Give more history.")
         past = moved.past._replace(learned=self._learned_from(history))
         return replace(moved, past=past)
 
     def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
-        """Joint forecast of the next values.
+        """Joint forecast of the next values, by default exactly, or without closed form "taylor".
 
-        Parameters
-        ----------
-        ahead : Ahead
-            The steps and their regressors, of `History.future`.
-        method : Method, optional
-            How uncertainty is propagated; by default exactly, or if the regressor has no closed
-            form by "taylor". "auto" takes that default, "mixture" or "monte_carlo", whichever
-            the check of the default says; the forecast says which.
-
-        Returns
-        -------
-        Forecast
-
-        Raises
-        ------
-        Diverged
-            If the forecast diverges, with the step at which it does.
+        "auto" takes that default, "mixture" or "monte_carlo", whichever its check says.
         """
         closed = Method("exact" if self.regressor.posterior_.closed_form else "taylor")
         if method is None:
             method = closed
         elif method.propagation == "auto":
             return self._by_check(ahead, method, closed)
-        future = self.future(ahead)
         with blas_threads(self.n_rows):
-            joint = propagate(self.one_step, self.past, future, method)
+            joint = propagate(self.one_step, self.past, self._future(ahead), method)
         return forecast_of(self, ahead, joint, method.propagation)
-
-    def future(self, ahead: Ahead) -> Future:
-        """Regressors and inputs from the calendar of the steps."""
-        inputs = _inputs(self.specification, ahead.exog, ahead.index)
-        return Future(inputs, ahead.exog_cov)
-
-    def _by_check(self, ahead: Ahead, method: Method, closed: Method) -> Forecast:
-        """The closed form's forecast if its check is silent, or by what its verdict says."""
-        seed = one_seed(method.random_state)
-        forecast = self.forecast(ahead, closed)
-        verdict = forecast.check(max(method.n_samples, _CHECK_SAMPLES), seed).verdict
-        if verdict == forecast.propagation:
-            return forecast
-        kind: Propagation = "mixture" if verdict == "mixture" else "monte_carlo"
-        return self.forecast(ahead, method._replace(propagation=kind, random_state=seed))
 
     def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) in units of y, each of one function."""
-        future = self.future(ahead)
         method = Method("monte_carlo", True, n_samples, random_state)
         with blas_threads(self.n_rows):
-            paths = sample_paths(self.one_step, self.past, future, method)
+            paths = sample_paths(self.one_step, self.past, self._future(ahead), method)
         return self.transform.inverse(paths)
+
+    def plug_in(self, origins: NDArray[np.intp], steps: int) -> Array:
+        """Levels (k, h) of plug-in forecasts, by posteriors of the rows before each origin.
+
+        With a noise of the observations they start from the means of the levels given these rows.
+        Missing values are interpolated between those observed before an origin. What looks back at
+        a gap that lasts until the origin is NaN: to interpolate it would take what comes after.
+        """
+        levels, exog, n = self.past.levels, self.past.exog, len(self.past.levels)
+        one_step, anchor = self.one_step, self.specification.anchor
+        rows, scale = self.noisy_rows(), self.differencing.scale
+        found = np.searchsorted(rows.times, origins)
+        enough = found >= _LEAST_ROWS
+        counts = [max(int(count), _LEAST_ROWS) for count in found]
+        back = origins[:, None] + np.arange(-one_step.depth, 0)
+        observed = np.maximum.accumulate(np.where(np.isnan(levels), -1, np.arange(n)))  # the last
+        with blas_threads(len(rows.y)), np.errstate(over="ignore", invalid="ignore"):
+            means, errors = rows.leading(self.regressor, counts)
+            start = np.array(
+                [interpolated(levels - scale * e)[at] for e, at in zip(errors, back, strict=True)]
+            )
+            start = np.where(back <= observed[origins - 1, None], start, np.nan)
+            trajectory = Trajectory(one_step, start, steps)
+            for step in range(steps):
+                inputs = trajectory.inputs(exog[np.minimum(origins + step, n - 1)])
+                known = np.asarray(np.isfinite(inputs).all(axis=1))
+                change = means(np.where(known[:, None], inputs, 0.0))
+                if anchor is not None:
+                    change = change + inputs[:, anchor]
+                trajectory.append(np.where(known, change, np.nan))
+            ahead = trajectory.levels[:, one_step.depth :]
+            return np.where(enough[:, None], ahead, np.nan)
+
+    def next_levels(self, at: NDArray[np.intp]) -> NextLevels:
+        """One-step forecasts, in one call where lagged values were observed without error."""
+        past, one_step, alternatives = self.past, self.one_step, self.one_step.alternatives
+        mean, var = np.full((2, len(alternatives), len(at)), np.nan)
+        there = at >= self.depth
+        back = np.maximum(at[:, None], self.depth) + np.arange(-self.depth, 0)
+        exact = there & np.isfinite(past.levels[back]).all(axis=1) & ~past.stds[back].any(axis=1)
+        exact &= one_step.posterior.observation_var == 0.0
+        for number, (_, one) in enumerate(alternatives if exact.any() else ()):
+            trajectory = Trajectory(one, past.levels[back[exact]], 1)
+            change, spread = one.posterior.predict(trajectory.inputs(past.exog[at[exact]]))
+            trajectory.append(change)
+            mean[number, exact] = trajectory.levels[:, -1]
+            var[number, exact] = one.differencing.scale**2 * spread
+        method = Method("exact" if one_step.posterior.closed_form else "taylor")
+        for place in np.flatnonzero(there & ~exact):
+            t = int(at[place])
+            learned = None if past.learned is None else past.learned[:t]
+            before = Past(past.levels[:t], past.stds[:t], past.exog[:t], learned)
+            try:
+                joint = propagate(one_step, before, Future(past.exog[t : t + 1]), method)
+            except ValueError:  # it diverges on the way
+                continue
+            mixture = joint.mixture
+            mean[:, place] = joint.mean[0] if mixture is None else mixture.means[:, 0]
+            var[:, place] = joint.cov[0, 0] if mixture is None else mixture.covs[:, 0, 0]
+        return NextLevels(np.array([p for p, _ in alternatives]), mean, var)
 
     def __str__(self) -> str:
         last = "last " if self.n_rows == self.specification.max_train else ""
         power = self.transform.power if self.specification.transform == "boxcox" else None
         return f"{self.specification.described(power)}, {last}{self.n_rows} rows"
+
+    @property
+    def differencing(self) -> Differencing:
+        """Differences, shift and scale from levels to what the regressor sees."""
+        return self.one_step.differencing
 
     @property
     def unit(self) -> float:
@@ -259,34 +291,38 @@ class FittedModel:
 
     def from_known(self) -> Self:
         """The same model with missing values interpolated, and all taken for exact."""
-        past = self.past._replace(
-            levels=interpolated(self.past.levels), stds=np.zeros_like(self.past.stds)
-        )
-        return replace(self, past=past)
+        levels, stds = interpolated(self.past.levels), np.zeros_like(self.past.stds)
+        return replace(self, past=self.past._replace(levels=levels, stds=stds))
 
     def training_rows(self) -> tuple[NDArray[np.intp], Array, Array]:
-        """Times (n,) of the targets, inputs (n, d) and targets (n,) that this has learned from.
+        """Times (n,) of the targets, inputs (n, d) and targets (n,) of its own history.
 
-        They are those of its own history: not after :meth:`at`.
+        After :meth:`at` they are not what it has learned from.
         """
         return _rows(self.specification, self.differencing, self.past)
 
     def noisy_rows(self) -> NoisyRows:
-        """The rows that this has learned from, with the errors that they share."""
+        """The rows of its own history, with the errors that they share."""
         return _noisy_rows(self.specification, self.differencing, self.past)
 
     def learned(self) -> dict[str, Any]:
         """What the regressor learned: its noise, evidence and search, where it has them."""
-        names = (
-            "noise_std_",
-            "observation_std_",
-            "log_evidence_",
-            "n_iter_",
-            "converged_",
-            "nodes_",
-        )
-        found = ((name, getattr(self.regressor, name, None)) for name in names)
+        found = ((name, getattr(self.regressor, name, None)) for name in _LEARNED)
         return {name: value for name, value in found if value is not None}
+
+    def _future(self, ahead: Ahead) -> Future:
+        """Regressors and inputs from the calendar of the steps."""
+        return Future(_inputs(self.specification, ahead.exog, ahead.index), ahead.exog_cov)
+
+    def _by_check(self, ahead: Ahead, method: Method, closed: Method) -> Forecast:
+        """The closed form's forecast if its check is silent, or by what its verdict says."""
+        seed = one_seed(method.random_state)
+        forecast = self.forecast(ahead, closed)
+        verdict = forecast.check(max(method.n_samples, _CHECK_SAMPLES), seed).verdict
+        if verdict == forecast.propagation:
+            return forecast
+        kind: Propagation = "mixture" if verdict == "mixture" else "monte_carlo"
+        return self.forecast(ahead, method._replace(propagation=kind, random_state=seed))
 
     def _learned_from(self, history: History) -> NDArray[np.bool_]:
         """Which values of a history the posterior has learned from."""
@@ -301,66 +337,10 @@ class FittedModel:
         return replace(self, history=history, past=past)
 
 
-class Sampled(Protocol):
-    """A model that sample paths can be drawn of."""
-
-    @property
-    def history(self) -> History:
-        """The series up to the origin."""
-        ...
-
-    @property
-    def transform(self) -> PowerTransform:
-        """The nonlinear transform from values to levels."""
-        ...
-
-    def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
-        """Sample paths (n_samples, h) in units of y."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class ModelPaths:
-    """Sample paths of a fitted model: what its forecasts are checked against.
-
-    Parameters
-    ----------
-    model : Sampled
-        The model.
-    ahead : Ahead
-        The steps and their regressors.
-    """
-
-    model: Sampled
-    ahead: Ahead
-
-    def __call__(self, n_samples: int, random_state: RandomState) -> Array:
-        """Paths (n_samples, h); see `FittedModel.sample_paths`."""
-        return self.model.sample_paths(self.ahead, n_samples, random_state)
-
-
-def forecast_of(model: Sampled, ahead: Ahead, joint: Joint, propagation: str) -> Forecast:
+def forecast_of(model: FittedModel, ahead: Ahead, joint: Joint, propagation: str) -> Forecast:
     """The forecast of a model whose levels have this joint distribution.
 
-    Parameters
-    ----------
-    model : Sampled
-        Where it starts.
-    ahead : Ahead
-        The steps.
-    joint : Joint
-        Of the levels.
-    propagation : str
-        How it was made.
-
-    Returns
-    -------
-    Forecast
-
-    Raises
-    ------
-    Diverged
-        If it is beyond a float in units of the series.
+    `Diverged` if it is beyond a float in units of the series.
     """
     forecast = Forecast(
         ahead.index,
@@ -372,7 +352,32 @@ def forecast_of(model: Sampled, ahead: Ahead, joint: Joint, propagation: str) ->
         paths=None if joint.paths is None else _in_units(joint.paths, model.transform),
         mixture=joint.mixture,
     )
-    return forecast._made(propagation, ModelPaths(model, ahead), str(model))
+    return forecast._made(propagation, partial(model.sample_paths, ahead), str(model))
+
+
+def fitted_transform(kind: str | None, origin: float, history: History) -> PowerTransform:
+    """The nonlinear transform of a history, measured from an origin; checked."""
+    powers = {None: None, "log": 0.0, "sqrt": 0.5, "boxcox": 1.0}
+    transform = PowerTransform(powers[kind], origin)
+    transform.check(history.y, history.time)
+    if kind == "boxcox":
+        transform = PowerTransform.fit(history.y, origin)
+    levels = transform.forward(history.y)
+    size, least = np.nanmax(np.abs(levels)), np.nanmin(levels)
+    if transform.power and np.nanmax(levels) - least <= _ROUNDOFF * size:
+        raise refusal(
+            "y",
+            f"be larger for a {kind} transform, after which all its values are the same to 12 "
+            "digits",
+            f"{np.nanmax(history.y):g} at most",
+            "Multiply the series by a constant.",
+        )
+    return transform
+
+
+def slope_at_median(transform: PowerTransform, levels: Array) -> float:
+    """Slope of the series in its levels where it is at its median."""
+    return float(transform.slope(np.nanmedian(levels)))
 
 
 def _in_units(levels: Array, transform: PowerTransform) -> Array:
@@ -389,34 +394,6 @@ def _in_units(levels: Array, transform: PowerTransform) -> Array:
     return paths
 
 
-def _standardized(
-    specification: Specification, history: History
-) -> tuple[PowerTransform, Past, Differencing]:
-    """The transform of a history, its levels, and their standardized differences."""
-    _check_rows(specification, history)
-    transform = fitted_transform(specification.transform, specification.origin, history)
-    past = _past(specification, transform, history)
-    differencing = Differencing.fit(past.levels, specification.differences)
-    if differencing.scale <= _ROUNDOFF * np.nanmax(np.abs(past.levels)):
-        raise ValueError(
-            "differences must leave some variation; got a constant series after differencing "
-            f"at lags {specification.differences}. Take fewer differences."
-        )
-    if not specification.centered:
-        differencing = replace(differencing, shift=0.0)
-    return transform, past, differencing
-
-
-def _one_step(
-    specification: Specification, differencing: Differencing, regressor: KernelRegressor
-) -> OneStepModel:
-    """The one-step model of a fitted regressor; an error if it cannot have the prior mean."""
-    posterior = regressor.posterior_
-    if specification.anchor is not None:
-        posterior = posterior.plus_input(specification.anchor)
-    return OneStepModel(posterior, specification.lags, differencing)
-
-
 def _check_rows(specification: Specification, history: History) -> None:
     """Raise unless a history leaves rows to learn from, and not too many."""
     lags, differences = specification.lags, specification.differences
@@ -424,62 +401,24 @@ def _check_rows(specification: Specification, history: History) -> None:
     complete = complete_rows(history.y, lags, differences)
     n_complete = int(complete.sum())
     if n_complete < MIN_ROWS:
-        raise ValueError(
-            f"y must leave at least {MIN_ROWS} complete training rows for lags up to "
-            f"{max(lags)} and differences {differences}; got {n_complete} of "
-            f"{len(complete)}, the others touch missing values. Use fewer lags, or some that "
-            "miss the gaps, such as (2, 4) if every other value is missing."
+        raise refusal(
+            "y",
+            f"leave at least {MIN_ROWS} complete training rows for lags up to {max(lags)} and "
+            f"differences {differences}",
+            f"{n_complete} of {len(complete)}, the others touch missing values",
+            "Use fewer lags, or some that miss the gaps, such as (2, 4) if every other value is "
+            "missing.",
         )
     most = specification.regressor.most_rows
-    other = ", or ReducedRankGPRegressor()" if specification.noise == "process" else ""
     if specification.max_train is None and most is not None and n_complete > most:
-        raise ValueError(
-            f"max_train must be given for more than {most} training rows; got {n_complete}, of "
-            f"which {type(specification.regressor).__name__} would keep matrices of "
-            f"{8e-9 * n_complete**2:.2g} GB, at a time that grows with their cube. Pass "
-            f"max_train={most} or fewer to learn from the last rows{other}."
+        other = ", or ReducedRankGPRegressor()" if specification.noise == "process" else ""
+        raise refusal(
+            "max_train",
+            f"be given for more than {most} training rows",
+            f"{n_complete}, of which {type(specification.regressor).__name__} would keep matrices "
+            f"of {8e-9 * n_complete**2:.2g} GB, at a time that grows with their cube",
+            f"Pass max_train={most} or fewer to learn from the last rows{other}.",
         )
-
-
-def fitted_transform(kind: str | None, origin: float, history: History) -> PowerTransform:
-    """The nonlinear transform of a history, checked.
-
-    Parameters
-    ----------
-    kind : {None, "log", "sqrt", "boxcox"}
-        Which.
-    origin : float
-        What values are measured from.
-    history : History
-        The series.
-
-    Returns
-    -------
-    PowerTransform
-
-    Raises
-    ------
-    ValueError
-        If a value cannot be transformed.
-    """
-    powers = {None: None, "log": 0.0, "sqrt": 0.5, "boxcox": 1.0}
-    transform = PowerTransform(powers[kind], origin)
-    transform.check(history.y, history.time)
-    if kind == "boxcox":
-        transform = PowerTransform.fit(history.y, origin)
-    levels = transform.forward(history.y)
-    size, least = np.nanmax(np.abs(levels)), np.nanmin(levels)
-    if transform.power and np.nanmax(levels) - least <= _ROUNDOFF * size:
-        raise ValueError(
-            f"y must be larger for a {kind} transform, after which all its values are the same to "
-            f"12 digits; got {np.nanmax(history.y):g} at most. Multiply the series by a constant."
-        )
-    return transform
-
-
-def slope_at_median(transform: PowerTransform, levels: Array) -> float:
-    """Slope of the series in its levels where it is at its median."""
-    return float(transform.slope(np.nanmedian(levels)))
 
 
 def _past(specification: Specification, transform: PowerTransform, history: History) -> Past:
@@ -498,6 +437,19 @@ def _inputs(specification: Specification, exog: Array, index: pd.Index[Any]) -> 
     """Regressors and inputs from the calendar, (len(index), k)."""
     calendar = calendar_inputs(index, specification.calendar, specification.periods)
     return np.hstack([exog, calendar])
+
+
+def _standardizing(specification: Specification, past: Past) -> Differencing:
+    """The differences of levels, with the shift and scale that standardize them."""
+    differencing = Differencing.fit(past.levels, specification.differences)
+    if differencing.scale <= _ROUNDOFF * np.nanmax(np.abs(past.levels)):
+        raise refusal(
+            "differences",
+            "leave some variation",
+            f"a constant series after differencing at lags {specification.differences}",
+            "Take fewer differences.",
+        )
+    return differencing if specification.centered else replace(differencing, shift=0.0)
 
 
 def _noisy_rows(specification: Specification, differencing: Differencing, past: Past) -> NoisyRows:
@@ -530,3 +482,13 @@ def _training(
     changes = differencing.forward(past.levels)[first - len(past.levels) :]
     exog = past.exog[first:]
     return Training(rows.X, rows.y, changes, exog, specification.lags, specification.anchor)
+
+
+def _one_step(
+    specification: Specification, differencing: Differencing, regressor: KernelRegressor
+) -> OneStepModel:
+    """The one-step model of a fitted regressor; an error if it cannot have the prior mean."""
+    posterior = regressor.posterior_
+    if specification.anchor is not None:
+        posterior = posterior.plus_input(specification.anchor)
+    return OneStepModel(posterior, specification.lags, differencing)

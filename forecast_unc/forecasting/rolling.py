@@ -1,35 +1,49 @@
-"""Forecasts from origins inside the training part: what the data say of a model's errors.
+"""Forecasts from origins inside the series: errors of models there, `fitted()` and `score()`.
 
-The posterior of each origin is that of the rows before it, with the hyper-parameters and the scale
-of all; plug-in means suffice. Origins are in the last part of the rows, so that each has at least
-some of them to learn from.
+For the errors the posterior of each origin is that of the rows before it, with the hyper-parameters
+and the scale of all; plug-in means suffice. Origins are in the last part of the rows, so that each
+has at least some of them to learn from.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from forecast_unc._checks import refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.embedding import interpolated
-from forecast_unc.forecasting.members import Member
+from forecast_unc.distributions.fitted import Fitted, PastSteps
+from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.normal_mixture import NormalMixture
 from forecast_unc.forecasting.model import FittedModel
-from forecast_unc.forecasting.recursion import Trajectory
-from forecast_unc.forecasting.smoothing_model import SmoothingModel
+from forecast_unc.series.exog import check_aligned
+from forecast_unc.series.history import History
+from forecast_unc.series.times import format_time, future_index
+from forecast_unc.series.values import check_is_series
 
 # Origins, at most: their errors over many steps overlap, and with 24 the figures were the same.
 MOST_ORIGINS = 32
 # The last part of the rows of a model that holds them: a posterior needs rows before.
 _PART = 0.6
-_LEAST_ROWS = 2  # that a posterior rests on
 # That models are compared at: with 4 the MSIS of short yearly series is .4 % higher, error .4.
 _LEAST_ORIGINS = 8
 # Errors below this share of the mean change are as good as none: models of a straight line without
 # noise have some of 1e-3 and 1e-6 of it, and those which go on with it the larger ones.
 _SMALL = 0.1
+# Times in one Forecast of `fitted`, whose covariance is dense.
+_BLOCK = 128
+# A fold that is scored is this share of the values, and at most so many.
+_SHARE, _MOST = 0.1, 24
+
+AskPast = Callable[[NDArray[np.intp]], PastSteps | None]
+"""One-step forecasts of some times by their places, or None if there is none of any."""
 
 
 class RollingForecasts(NamedTuple):
@@ -41,85 +55,48 @@ class RollingForecasts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Rolling:
-    """Forecasts of some models from origins inside their history, each made once.
+    """Forecasts of some models from origins inside their one history, each made once."""
 
-    Parameters
-    ----------
-    models : tuple of FittedModel or SmoothingModel
-        Of one history, at the end of what they have learned from.
-    """
-
-    models: tuple[Member, ...]
+    models: tuple[FittedModel, ...]  # at the end of what they have learned from
 
     @cached_property
     def origins(self) -> NDArray[np.intp]:
-        """Numbers of values before the origins, (k,)."""
-        return rolling_origins(self.models)
+        """Numbers of values before the origins, (k,): evenly spaced, empty if there are too few.
+
+        Each model has learned from at least 0.4 of its rows at all of them.
+        """
+        n = len(self.models[0].history.y)
+        first = max(max(m.depth + 2, int(np.ceil(n - _PART * m.n_rows))) for m in self.models)
+        if first >= n:
+            return np.zeros(0, dtype=np.intp)
+        return np.unique(np.linspace(first, n - 1, min(MOST_ORIGINS, n - first)).astype(np.intp))
 
     @cached_property
     def _made(self) -> dict[int, RollingForecasts]:
         return {}
 
     def forecasts(self, number: int, steps: int) -> RollingForecasts:
-        """Those of one of the models.
-
-        Parameters
-        ----------
-        number : int
-            Its place.
-        steps : int
-            Steps h from each origin.
-
-        Returns
-        -------
-        RollingForecasts
-            Of shape (k, h).
-        """
+        """Those of one of the models, by its place."""
         made = self._made.get(number)
         if made is None or made.value.shape[1] < steps:
-            made = rolling_forecasts(self.models[number], self.origins, steps)
-            self._made[number] = made
+            made = self._made[number] = rolling_forecasts(self.models[number], self.origins, steps)
         return RollingForecasts(made.value[:, :steps], made.slope[:, :steps])
 
     def prepare(self, steps: int) -> None:
-        """Make those of all models at once, where fewer steps will be asked for first.
-
-        Parameters
-        ----------
-        steps : int
-            The most steps that will be asked for.
-        """
+        """Make those of all models at once, where fewer steps will be asked for first."""
         for number in range(len(self.models)):
             self.forecasts(number, steps)
 
     def observed(self, steps: int) -> Array:
-        """What was observed at those times, (k, h); NaN where missing or beyond the data.
-
-        Parameters
-        ----------
-        steps : int
-            Steps h from each origin.
-
-        Returns
-        -------
-        ndarray
-        """
+        """What was observed at those times, (k, h); NaN where missing or beyond the data."""
         y, times = self.models[0].history.y, self.origins[:, None] + np.arange(steps)
         return np.where(times < len(y), y[np.minimum(times, len(y) - 1)], np.nan)
 
     def error_ratios(self, steps: int) -> Array:
-        """Mean absolute error of each model over the least of any, at the same times.
+        """Mean absolute error of each model over the least of any, at the same times, (m,).
 
-        Parameters
-        ----------
-        steps : int
-            Steps from each origin.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            From 1, with errors below a tenth of the mean change of the series counted as that; all
-            1 where fewer than 8 origins have errors of the first step of all models.
+        Errors below a tenth of the mean change of the series count as that. All are 1 where fewer
+        than 8 origins have errors of the first step of all models.
         """
         models = range(len(self.models))
         if len(self.origins) < _LEAST_ORIGINS:
@@ -135,82 +112,108 @@ class Rolling:
         return np.asarray(means / means.min())
 
 
-def rolling_origins(models: tuple[Member, ...]) -> NDArray[np.intp]:
-    """Numbers of values before the origins, (k,): evenly spaced, the last before the last value.
-
-    Parameters
-    ----------
-    models : tuple of FittedModel or SmoothingModel
-        Of one history. Each has learned from at least 0.4 of its rows at all origins.
-
-    Returns
-    -------
-    ndarray of int of shape (k,)
-        Increasing; empty if the series is too short.
-    """
-    n = len(models[0].history.y)
-    first = max(max(m.depth + 2, int(np.ceil(n - _PART * m.n_rows))) for m in models)
-    if first >= n:
-        return np.zeros(0, dtype=np.intp)
-    return np.unique(np.linspace(first, n - 1, min(MOST_ORIGINS, n - first)).astype(np.intp))
-
-
-def rolling_forecasts(model: Member, origins: NDArray[np.intp], steps: int) -> RollingForecasts:
-    """Point forecasts of a model from origins inside its own history.
-
-    Parameters
-    ----------
-    model : FittedModel or SmoothingModel
-        At the end of the history that it has learned from.
-    origins : ndarray of int of shape (k,)
-        Numbers of values before them.
-    steps : int
-        Steps h from each.
-
-    Returns
-    -------
-    RollingForecasts
-    """
-    n = len(model.history.y)
+def rolling_forecasts(
+    model: FittedModel, origins: NDArray[np.intp], steps: int
+) -> RollingForecasts:
+    """Point forecasts from k origins inside the history that a model has learned from."""
     if not len(origins):
         return RollingForecasts(np.zeros((0, steps)), np.zeros((0, steps)))
-    if isinstance(model, SmoothingModel):
-        levels = model.rolling(origins.tolist(), steps)
-        levels[np.isnan(model.history.y[origins - 1])] = np.nan  # those are of more steps
-    else:
-        levels = _iterated(model, origins, steps)
-    levels = np.where(origins[:, None] + np.arange(steps) < n, levels, np.nan)
+    levels = model.plug_in(origins, steps)
+    inside = origins[:, None] + np.arange(steps) < len(model.history.y)
+    levels = np.where(inside, levels, np.nan)
     return RollingForecasts(model.transform.inverse(levels), model.transform.slope(levels))
 
 
-def _iterated(model: FittedModel, origins: NDArray[np.intp], steps: int) -> Array:
-    """Levels (k, h) of plug-in forecasts.
+def past_steps(model: FittedModel, at: NDArray[np.intp]) -> PastSteps | None:
+    """A model's one-step forecasts of some times of its history, before any calibration."""
+    with blas_threads(model.n_rows):
+        p, mean, var = model.next_levels(at)
+    known = np.asarray((np.isfinite(mean) & (var > 0.0)).all(axis=0))
+    if not known.any():
+        return None
+    # what is not known stands as a copy of what is: a Forecast has no gaps
+    fill = np.where(known, np.arange(len(at)), known.argmax())
+    mean, var = mean[:, fill], var[:, fill]
+    mixture, center, cov = None, mean[0], np.diag(var[0])
+    if len(p) > 1:
+        mixture = NormalMixture(p, mean, var[:, :, None] * np.eye(len(at)))
+        center, cov = mixture.mean, mixture.cov
+    transform = None if model.transform.power is None else model.transform
+    index = model.history.index[at]
+    return PastSteps(at, Forecast(index, center, cov, transform=transform, mixture=mixture), known)
 
-    With a noise of the observations they start from the means of the levels given the rows before
-    the origin. Missing values are interpolated between those observed before an origin. What looks
-    back at a gap that lasts until the origin is NaN: to interpolate it would take what comes after.
-    """
-    levels, exog, n = model.past.levels, model.past.exog, len(model.past.levels)
-    one_step, anchor = model.one_step, model.specification.anchor
-    rows, scale = model.noisy_rows(), one_step.differencing.scale
-    found = np.searchsorted(rows.times, origins)
-    enough = found >= _LEAST_ROWS
-    counts = [max(int(count), _LEAST_ROWS) for count in found]
-    back = origins[:, None] + np.arange(-one_step.depth, 0)
-    observed = np.maximum.accumulate(np.where(np.isnan(levels), -1, np.arange(n)))  # the last one
-    with blas_threads(len(rows.y)), np.errstate(over="ignore", invalid="ignore"):
-        means, errors = rows.leading(model.regressor, counts)
-        start = np.array(
-            [interpolated(levels - scale * e)[at] for e, at in zip(errors, back, strict=True)]
+
+def fitted(ask: AskPast, history: History) -> Fitted:
+    """The one-step forecasts of all times of a history that have one."""
+    n = len(history.y)
+    parts = [
+        part for start in range(0, n, _BLOCK) for part in _some(ask, np.arange(n)[start:][:_BLOCK])
+    ]
+    return Fitted(history.index, history.given, parts, history.name)
+
+
+def _some(ask: AskPast, at: NDArray[np.intp]) -> list[PastSteps]:
+    """Forecasts of some times, without those of which there is none by an error."""
+    try:
+        found = ask(at)
+    except ValueError:  # a time at which a forecast diverges, or is certain to be at the bound
+        if len(at) == 1:
+            return []
+        return [part for half in np.array_split(at, 2) for part in _some(ask, half)]
+    return [] if found is None else [found]
+
+
+class Scored(Protocol):
+    """A fitted forecaster."""
+
+    def apply(self, y: pd.Series, exog: pd.DataFrame | None = None) -> Self:
+        """The same at the end of another series."""
+
+    def forecast(self, steps: int, exog: pd.DataFrame | None = None) -> Forecast:
+        """Joint forecast of the next values."""
+
+
+def score(
+    model: Scored, index: pd.Index[Any], y: object, exog: pd.DataFrame | None = None
+) -> float:
+    """Negative mean CRPS of a model at the end of a series of these times; `Forecaster.score`."""
+    series = check_is_series(y)
+    if exog is not None:
+        exog = check_aligned(exog, series.index, "y")
+    after = _steps_after(index, series.index)
+    if after:
+        new = np.asarray(series.index > index[-1])
+        future = None if exog is None else exog[new]
+    else:
+        after = min(max(1, int(_SHARE * len(series))), _MOST)
+        new = np.arange(len(series)) >= len(series) - after
+        past, future = (None, None) if exog is None else (exog[~new], exog[new])
+        model = model.apply(series[~new], past)
+    ahead = model.forecast(after, future)
+    between = series.index[new].difference(ahead.index)
+    if len(between):
+        must, remedy = "lie at the times that are forecast", "Give it the frequency of the fit."
+        raise refusal("y", must, format_time(between, 0), remedy)
+    crps = ahead.score(series[new].reindex(ahead.index))["crps"].mean()
+    if np.isnan(crps):
+        raise refusal(
+            "y",
+            "hold numbers where it is scored",
+            f"only missing values in its last {after}",
+            "Give a series that ends with what was observed.",
         )
-        start = np.where(back <= observed[origins - 1, None], start, np.nan)
-        trajectory = Trajectory(one_step, start, steps)
-        for step in range(steps):
-            inputs = trajectory.inputs(exog[np.minimum(origins + step, n - 1)])
-            known = np.asarray(np.isfinite(inputs).all(axis=1))
-            change = means(np.where(known[:, None], inputs, 0.0))
-            if anchor is not None:
-                change = change + inputs[:, anchor]
-            trajectory.append(np.where(known, change, np.nan))
-        ahead = trajectory.levels[:, one_step.depth :]
-        return np.where(enough[:, None], ahead, np.nan)
+    return -float(crps)
+
+
+def _steps_after(index: pd.Index[Any], times: pd.Index[Any]) -> int:
+    """Steps from the end of a series to the last of some times; 0 if that is not after it."""
+    last = times.max()
+    try:
+        if not last > index[-1]:
+            return 0
+    except TypeError:  # of another kind: what it should be is for `apply` to say
+        return 0
+    steps = len(times)
+    while future_index(index, steps)[-1] < last:
+        steps *= 2
+    return int(future_index(index, steps).searchsorted(last)) + 1

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forecast_unc._random import RandomState
 from forecast_unc._threads import blas_threads
@@ -15,7 +15,12 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.embedding import interpolated
-from forecast_unc.forecasting.model import fitted_transform, forecast_of, slope_at_median
+from forecast_unc.forecasting.model import (
+    NextLevels,
+    fitted_transform,
+    forecast_of,
+    slope_at_median,
+)
 from forecast_unc.forecasting.propagation import Joint
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.smoothing import Smoothing
@@ -172,23 +177,28 @@ class SmoothingModel:
         """Sample paths (n_samples, h) in units of y."""
         return self.transform.inverse(self._sample(len(ahead.index), n_samples, random_state))
 
-    def rolling(self, origins: Sequence[int], steps: int) -> Array:
+    def plug_in(self, origins: NDArray[np.intp], steps: int) -> Array:
         """Levels (k, h) forecast from origins inside the history, each from the values before it.
 
-        Parameters
-        ----------
-        origins : sequence of int
-            Numbers of values of the history before them, increasing.
-        steps : int
-            Steps from each.
-
-        Returns
-        -------
-        ndarray
+        NaN where the last of these is missing: they are of more steps than from an observed one.
         """
         skipped = len(self.history.y) - len(self.levels)
         with blas_threads(0):
-            return self.smoothing.rolling(self.levels, [o - skipped for o in origins], steps)
+            levels = self.smoothing.rolling(self.levels, (origins - skipped).tolist(), steps)
+        levels[np.isnan(self.history.y[origins - 1])] = np.nan
+        return levels
+
+    def next_levels(self, at: NDArray[np.intp]) -> NextLevels:
+        """One-step forecasts of the times in its window."""
+        skipped = len(self.history.y) - len(self.levels)
+        before = np.concatenate([[0], np.cumsum(~np.isnan(self.levels))])
+        mean, var = np.full((2, 1, len(at)), np.nan)
+        some = at >= skipped
+        some[some] = before[at[some] - skipped] >= self.depth
+        if some.any():
+            origins = (at[some] - skipped).tolist()
+            mean[0, some], var[0, some] = self.smoothing.next_values(self.levels, origins)
+        return NextLevels(np.ones(1), mean, var)
 
     def __str__(self) -> str:
         known = ~np.isnan(self.history.y)

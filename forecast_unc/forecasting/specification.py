@@ -1,67 +1,103 @@
-"""One specification of a forecaster, with nothing left open."""
+"""What a forecaster was given, checked; and one specification of it, with nothing left open."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
-from forecast_unc.forecasting.noises import Noise
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from forecast_unc._checks import check_lower, check_whole, refusal
+from forecast_unc._random import RandomState
+from forecast_unc.forecasting.noises import NOISES, Noise
 from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.predictor import as_kernel_regressor
 from forecast_unc.regression.regressor import KernelRegressor
+from forecast_unc.series.calendar import Calendar, check_calendar
+
+Auto = Literal["auto"]
+Calibrate = bool | Literal["conformal"]
+Transform = Literal["log", "sqrt", "boxcox"]
+PriorMean = Literal["zero", "last", "seasonal"]
 
 # Fewer rows than this leave nothing to learn from.
 MIN_ROWS = 3
-# Groups of linear weights in GPRegressor; the first is shrunk.
-LAG_GROUP = {"shrunk": 0, "free": 1, None: -1}
+_ALLOWED: dict[str, tuple[Any, ...]] = {
+    "transform": ("auto", None, "log", "sqrt", "boxcox"),
+    "prior_mean": ("auto", "zero", "last", "seasonal"),
+    "noise": NOISES,
+    "calibrate": ("auto", False, True, "conformal"),
+    "outliers": ("mask", "keep"),
+}
 
-Calibrate = bool | Literal["conformal"]
+
+@dataclass(frozen=True, eq=False)
+class Arguments:
+    """What a `Forecaster` was given, "auto" where it is left open; see there."""
+
+    regressor: BaseEstimator | None  # one of the package's or of scikit-learn's
+    lags: Auto | int | Sequence[int]
+    differences: Auto | int | Sequence[int]
+    seasonal_period: Auto | int | Sequence[int] | None
+    transform: Auto | Transform | None
+    lower: float | None
+    prior_mean: Auto | PriorMean
+    calendar: Calendar
+    max_train: int | None
+    noise: Noise
+    calibrate: Auto | Calibrate
+    outliers: Literal["mask", "keep"]
+    random_state: RandomState
+
+    def check(self) -> None:
+        """Raise unless each argument is one that it could be, whatever the series."""
+        if not is_auto(self.lags):
+            as_lags("lags", self.lags, upto=True)
+        as_lags("differences", plain(self.differences, ()), upto=False)
+        period = self.seasonal_period
+        if not is_auto(period) and period is not None:
+            periods = list(period) if isinstance(period, Iterable) else [period]
+            if not periods or not all(_is_whole(one) and one > 1 for one in periods):
+                remedy = "Use None for a series without a season."
+                must = "be 2 or more, or several such"
+                raise refusal("seasonal_period", must, repr(period), remedy)
+        for name, allowed in _ALLOWED.items():
+            value = getattr(self, name)
+            if not any(value is item or value == item for item in allowed):
+                none = None in allowed and str(value).lower() == "none"
+                remedy = "Pass None, without quotes." if none else "Leave it out if unsure."
+                must = f"be one of {', '.join(map(repr, allowed))}"
+                raise refusal(name, must, repr(value), remedy)
+        if self.lower is not None:
+            check_lower(self.lower)
+        if not is_auto(self.calendar):
+            check_calendar(self.calendar)
+        if self.max_train is not None:
+            check_whole("max_train", self.max_train, MIN_ROWS, "Use None to learn from all rows.")
+        if self.regressor is not None:
+            as_kernel_regressor(self.regressor)
+            if self.noise != "process":
+                _check_two_noises(self.regressor, self.noise)
 
 
 @dataclass(frozen=True, eq=False)
 class Specification:
-    """A forecaster with nothing left open.
+    """A model on lagged values with nothing left open."""
 
-    Parameters
-    ----------
-    regressor : KernelRegressor
-        Not fitted.
-    lags : tuple of int
-        Past values used as inputs.
-    differences : tuple of int
-        Lags of the differences taken first.
-    periods : tuple of int
-        Seasonal periods, shortest first.
-    transform : {None, "log", "sqrt", "boxcox"}
-        Nonlinear transform of the values.
-    prior_mean : {"zero", "last", "seasonal"}
-        What the regressor learns the deviation from.
-    calendar : tuple of str or DatetimeIndex
-        Inputs from the calendar.
-    max_train : int or None
-        The most training rows.
-    noise : {"process", "observation", "both", "auto"}
-        Which noise its regressor learns.
-    why : str
-        The reason for it, a few words.
-    origin : float, default=0.0
-        What its transform is measured from: the lower bound, or 0 where there is none.
-    weight : float, default=1.0
-        Of its forecast in an average, beside the others' and before the widths are known.
-    """
-
-    regressor: KernelRegressor
+    regressor: KernelRegressor  # not fitted
     lags: tuple[int, ...]
-    differences: tuple[int, ...]
-    periods: tuple[int, ...]
-    transform: Literal["log", "sqrt", "boxcox"] | None
-    prior_mean: Literal["zero", "last", "seasonal"]
-    calendar: tuple[Any, ...]
-    max_train: int | None
+    differences: tuple[int, ...]  # lags of the differences taken first
+    periods: tuple[int, ...]  # seasonal periods, shortest first
+    transform: Transform | None
+    prior_mean: PriorMean  # what the regressor learns the deviation from
+    calendar: tuple[Any, ...]  # names and holidays: inputs from the calendar
+    max_train: int | None  # the most training rows
     noise: Noise
-    why: str
-    origin: float = 0.0
-    weight: float = 1.0
+    why: str  # the reason for it, a few words
+    origin: float = 0.0  # what the transform is measured from: the bound, or 0 without one
+    weight: float = 1.0  # of its forecast in an average, before the widths are known
 
     @property
     def depth(self) -> int:
@@ -81,17 +117,7 @@ class Specification:
         return not isinstance(self.regressor, GPRegressor) or self.regressor.bias == "free"
 
     def described(self, power: float | None = None) -> str:
-        """The specification as text.
-
-        Parameters
-        ----------
-        power : float, optional
-            Power of its Box-Cox transform, once it is known.
-
-        Returns
-        -------
-        str
-        """
+        """The specification as text, with the power of its Box-Cox transform once it is known."""
         parts = (part if isinstance(part, str) else "holidays" for part in self.calendar)
         of_power = "" if power is None else f" of power {power:.3g}"
         return (
@@ -102,23 +128,74 @@ class Specification:
 
 
 def check_length(n: int, deepest: int, differences: tuple[int, ...]) -> None:
-    """Raise unless a series is long enough to learn from lags so deep.
-
-    Parameters
-    ----------
-    n : int
-        Length of the series.
-    deepest : int
-        The deepest lag.
-    differences : tuple of int
-        Lags of the differences.
-    """
+    """Raise unless n values are enough to learn from lags so deep."""
     least = deepest + sum(differences) + MIN_ROWS
     if n < least:
-        raise ValueError(
-            f"y must have at least {least} values for lags up to {deepest} and "
-            f"differences {differences}; got {n}. Give more data, or fewer lags."
+        raise refusal(
+            "y",
+            f"have at least {least} values for lags up to {deepest} and differences {differences}",
+            f"{n}",
+            "Give more data, or fewer lags.",
         )
+
+
+def is_auto(value: object) -> TypeGuard[Auto]:
+    """Whether an argument is left to be chosen."""
+    return isinstance(value, str) and value == "auto"
+
+
+def plain(value: Any, otherwise: Any) -> Any:
+    """The argument, or another value where it is left to be chosen."""
+    return otherwise if is_auto(value) else value
+
+
+def as_lags(name: str, value: object, upto: bool) -> Sequence[int]:
+    """Positive whole numbers; with `upto` p means 1 to p and there is one at least, else 0 none."""
+    items: list[Any]
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if _is_whole(value):
+        if upto and value >= 1:
+            return range(1, int(value) + 1)
+        items = [value] if upto or value != 0 else []
+    else:
+        iterable = isinstance(value, Iterable) and not isinstance(value, str)
+        items = list(value) if iterable else [value]  # type: ignore[call-overload]
+    valid = all(_is_whole(item) and item >= 1 for item in items)
+    if upto and (not valid or not items or len(set(items)) < len(items)):
+        must, remedy = (
+            "be a positive whole number or distinct positive ones",
+            "Lag 1 is the previous value.",
+        )
+        raise refusal(name, must, repr(value), remedy)
+    if not valid:
+        raise refusal(name, "be lags, positive whole numbers", repr(value), "Use 0 or () for none.")
+    return tuple(int(item) for item in items)
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _check_two_noises(regressor: BaseEstimator, noise: Noise) -> None:
+    """Raise unless a regressor can learn a noise of the observations."""
+    if type(regressor) is not GPRegressor:
+        which, remedy = (
+            type(regressor).__name__,
+            "Only GPRegressor() tells two kinds of noise apart.",
+        )
+    elif regressor.noise_std is not None:
+        which = f"GPRegressor(noise_std={regressor.noise_std!r}), which is all the noise there is"
+        remedy = "Give known errors of the observations as y_std."
+    elif regressor.hyperparameters == "integrated":
+        which = "GPRegressor(hyperparameters='integrated')"
+        remedy = "Use GPRegressor() for two kinds of noise."
+    elif regressor.noisy_inputs is not None or not isinstance(regressor.linear, bool):
+        which = repr(regressor)
+        remedy = "Use GPRegressor(), without noisy_inputs and weights of one's own."
+    else:
+        return
+    raise refusal("noise", f"be 'process' for {which}", repr(noise), remedy)
 
 
 def _ranges(lags: Sequence[int]) -> str:

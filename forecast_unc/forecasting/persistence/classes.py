@@ -4,10 +4,11 @@ from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.averaging import Averaging
 from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.ensemble import Ensemble, Refusal
-from forecast_unc.forecasting.model import FittedModel
+from forecast_unc.forecasting.model import LaggedModel
 from forecast_unc.forecasting.noises import NoiseChoice
 from forecast_unc.forecasting.persistence.schema import Classes, Shapes
 from forecast_unc.forecasting.recursion import OneStepModel, Past
+from forecast_unc.forecasting.rolling import Rolling
 from forecast_unc.forecasting.smoothing import Nodes, Smoothing
 from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
 from forecast_unc.forecasting.specification import Specification
@@ -113,7 +114,7 @@ _MODELS: Classes = {
     PowerTransform: {},
     Differencing: {},
     NoiseChoice: {},
-    FittedModel: {
+    LaggedModel: {
         "history": {"n": "n"},
         "past": {"n": "n", "k": "k"},
         "specification": {"l": "l"},
@@ -135,7 +136,8 @@ _MODELS: Classes = {
     Ensemble: {
         "history": {"n": "n"},
         "models": {"": "k", "n": "n"},
-        "trained": {"": "k"},
+        "rolling": {"": "k"},
     },
+    Rolling: {"models": {"": ""}},
 }
 MODEL_CLASSES: Classes = {**_REGRESSORS, **_POSTERIORS, **_MODELS}

@@ -5,20 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from forecast_unc.forecasting.selection import (
-    _stands_out,
-    averaging,
-    candidates,
-    lags_for,
-    seasons_in,
-    smoothed,
-)
+from forecast_unc.forecasting import candidates as table
+from forecast_unc.forecasting.candidates import _stands_out, averaging, lags_for, seasons_in
 
 
 def season(n, period, noise=0.3, seed=0):
     t = np.arange(n)
     rng = np.random.default_rng(seed)
     return 10 + np.sin(2 * np.pi * t / period) + noise * rng.standard_normal(n)
+
+
+def candidates(y, periods, **options):
+    """Those on lagged values."""
+    return tuple(c for c in table.candidates(y, periods, **options) if c.kind != "smoothing")
 
 
 def test_a_season_has_to_be_seen_three_times_and_a_second_one_twice():
@@ -29,7 +28,7 @@ def test_a_season_has_to_be_seen_three_times_and_a_second_one_twice():
     assert seasons_in(hourly[:335], (24, 168)) == (24,)
 
 
-@pytest.mark.parametrize("period", [4, 7, 12, 52, 144])
+@pytest.mark.parametrize("period", [4, 12, 144])
 def test_a_plain_season_is_seen_in_two_cycles(period):
     """With a trend and a gap, too; not in one value less."""
     n = 2 * period
@@ -123,14 +122,10 @@ def test_a_line_and_next_to_nothing_have_no_season():
 @pytest.mark.parametrize(
     ("n", "periods", "lags"),
     [
-        (5, (), (1,)),
         (59, (), (1,)),
         (60, (), tuple(range(1, 13))),
-        (500, (4,), (1, 2, 3, 4, 5)),
         (14, (4,), (1, 2, 3, 4)),  # a third of 14
         (500, (12,), tuple(range(1, 14))),
-        (36, (12,), tuple(range(1, 13))),
-        (500, (52,), (1, 2, 3, 4, 5, 6, 7, 8, 51, 52, 53)),
         (156, (52,), (1, 2, 3, 4, 5, 6, 7, 8, 51, 52)),
         (
             2000,
@@ -149,10 +144,8 @@ def test_lags(n, periods, lags):
     assert lags_for(n, periods) == lags
 
 
-@pytest.mark.parametrize(
-    "periods", [(), (4,), (7,), (12,), (24,), (52,), (24, 168), (5, 260), (6, 7)]
-)
-@pytest.mark.parametrize("n", [1, 3, 10, 60, 200, 3000])
+@pytest.mark.parametrize("periods", [(), (4,), (12,), (52,), (24, 168), (6, 7)])
+@pytest.mark.parametrize("n", [1, 60, 3000])
 def test_lags_are_distinct_ascending_and_no_deeper_than_a_third(n, periods):
     lags = lags_for(n, periods)
     assert lags[0] == 1
@@ -291,7 +284,7 @@ def test_deeper_lags_are_those_the_series_can_have():
 
 
 @pytest.mark.parametrize("periods", [(), (4,), (12,), (52,), (24, 168)])
-@pytest.mark.parametrize("n", [20, 70, 500])
+@pytest.mark.parametrize("n", [20, 500])
 def test_a_logarithm_needs_positive_values_and_leave(n, periods):
     y = np.arange(1.0, n + 1.0)
     holed = np.where(np.arange(n) == 3, np.nan, y)
@@ -330,20 +323,12 @@ def test_roots_are_of_values_with_zeros_and_a_week_or_a_year():
     assert transforms(cubes + 1.0, (12,)) == {None, "log"}
 
 
-@pytest.mark.parametrize(
-    ("y", "periods", "expected"),
-    [
-        (np.arange(1.0, 50.0), (), [(1, None), (1, "log")]),
-        (np.arange(0.0, 50.0), (), [(1, None)]),
-        (np.where(np.arange(50) == 3, np.nan, 5.0), (12,), [(12, None), (12, "log")]),
-        (np.arange(1.0, 50.0), (24,), [(24, None), (24, "log")]),
-        (np.arange(1.0, 50.0), (52,), [(52, None), (52, "log")]),
-    ],
-)
-def test_exponential_smoothing_has_a_season_and_a_logarithm(y, periods, expected):
-    found = smoothed(y, periods)
-    assert [(one.period, one.transform) for one in found] == expected
-    assert {one.rows for one in found} <= {800}
+@pytest.mark.parametrize(("least", "expected"), [(1.0, [None, "log"]), (0.0, [None])])
+def test_exponential_smoothing_has_a_logarithm_of_positive_values(least, expected):
+    y = np.where(np.arange(50) == 3, np.nan, np.arange(50) + least)
+    found = table.candidates(y, (12,))
+    assert [one.transform for one in found if one.kind == "smoothing"] == expected
+    assert found[-1].rows == 800
 
 
 @pytest.mark.parametrize(

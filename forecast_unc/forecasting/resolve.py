@@ -1,4 +1,4 @@
-"""How the arguments of a forecaster and a series become specifications with nothing left open."""
+"""From the arguments of a forecaster and a series to specifications with nothing left open."""
 
 from __future__ import annotations
 
@@ -7,26 +7,30 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from sklearn.base import clone
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
 
+from forecast_unc._checks import refusal
 from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.arguments import Arguments, as_lags, is_auto, plain
 from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, Averaging
+from forecast_unc.forecasting.candidates import Candidate, averaging, candidates, seasons_in
 from forecast_unc.forecasting.embedding import complete_rows
-from forecast_unc.forecasting.members import MemberSpecification
-from forecast_unc.forecasting.selection import Candidate, averaging, candidates, smoothed
+from forecast_unc.forecasting.outliers import gross_outliers
 from forecast_unc.forecasting.smoothing_model import SmoothingSpecification
 from forecast_unc.forecasting.specification import (
-    LAG_GROUP,
+    Arguments,
     Calibrate,
     Specification,
+    as_lags,
     check_length,
+    is_auto,
+    plain,
 )
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.predictor import as_kernel_regressor
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
-from forecast_unc.series.calendar import calendar_inputs, check_calendar
+from forecast_unc.series.calendar import calendar_inputs, check_calendar, seasonal_periods
 from forecast_unc.series.history import History
 
 # The most rows of an exact process where the choice is left open: with 16 lags a fit of 1000 takes
@@ -43,6 +47,12 @@ _SMOOTHING = 2.0
 # Nats in ten steps that a search among several models goes on for: hourly series MASE - 1.3 %,
 # standard error .7, in 1.6 times less time than with .01; reduced rank on weekly ones - .3 %, .3.
 _TOL = 0.5
+# Zeros that make 0 a bound: one may be an error, or a difference that happens to be 0.
+_FEWEST_ZEROS = 2
+# Groups of linear weights in GPRegressor; the first is shrunk, the third those of other inputs.
+_LAG_GROUP, _OTHERS = {"shrunk": 0, "free": 1, None: -1}, 2
+
+MemberSpecification = Specification | SmoothingSpecification
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,41 +61,24 @@ class Resolution:
 
     specifications: tuple[MemberSpecification, ...]
     averaging: Averaging
-    periods: tuple[int, ...]
+    periods: tuple[int, ...]  # seasonal, shortest first
     calibrate: Calibrate
-    lower: float = -np.inf
-    lower_given: bool = False
+    lower: float = -np.inf  # the bound at which forecasts are censored
+    lower_given: bool = False  # one that was chosen is dropped where a value is below it
 
 
 def resolve(arguments: Arguments, history: History) -> Resolution:
-    """Specifications with nothing left open: one for lags of one's own, else a few to average.
-
-    Parameters
-    ----------
-    arguments : Arguments
-        Checked ones.
-    history : History
-        The series.
-
-    Returns
-    -------
-    Resolution
-
-    Raises
-    ------
-    ValueError
-        If the arguments do not suit the series.
-    """
-    periods, lower = arguments.periods(history), arguments.bound(history)
+    """Specifications with nothing left open: one for lags of one's own, else a few to average."""
+    periods, lower = _periods(arguments, history), _bound(arguments, history)
     check_above(history, lower)
-    given = arguments.lower is not None
-    origin = lower if np.isfinite(lower) else 0.0
+    given, origin = arguments.lower is not None, lower if np.isfinite(lower) else 0.0
     if not is_auto(arguments.lags):
-        specification = replace(_given(arguments, history, periods), origin=origin)
+        one = replace(_as_given(arguments, history, periods), origin=origin)
         calibrate = plain(arguments.calibrate, False)
-        return Resolution((specification,), Averaging(), periods, calibrate, lower, given)
-    n_observed = int((~np.isnan(history.y)).sum())
-    found: dict[tuple[str, int | None, str], Specification] = {}
+        return Resolution((one,), Averaging(), periods, calibrate, lower, given)
+    by_width, widest = averaging(int((~np.isnan(history.y)).sum()), bool(periods))
+    smoothing = _SMOOTHING if by_width else 1.0
+    found: list[MemberSpecification] = []
     for candidate in candidates(
         history.y - origin,
         periods,
@@ -93,76 +86,48 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
         history.exog.shape[1] > 0,
         bounded=bool(np.isfinite(lower)),
     ):
-        if candidate.rows is None and not _has_reduced_rank(arguments):
-            continue
-        chosen = _completed(arguments, candidate, history, periods)
-        key = chosen.described(), chosen.max_train, repr(chosen.regressor.get_params())
-        found.setdefault(key, replace(chosen, origin=origin))
-    lagged = _merged(found.values(), history.y)
-    by_width, widest = averaging(n_observed, bool(periods))
-    smooth = _smoothing(arguments, history, periods, origin, _SMOOTHING if by_width else 1.0)
+        if candidate.kind == "smoothing":
+            if not unsmoothed(arguments, history, periods):
+                found.append(_smoothing(arguments, candidate, periods, origin, smoothing))
+        elif candidate.rows is not None or _has_reduced_rank(arguments):
+            one = _completed(arguments, candidate, history, periods)
+            found.append(replace(one, origin=origin))
     season = periods[0] if periods else 0
     look_ahead = int(np.clip(3 * season // 2, LOOK_AHEAD, MOST_AHEAD))
     rule = Averaging(by_width, widest, look_ahead)
     calibrate = plain(arguments.calibrate, arguments.noise == "process")
-    return Resolution((*lagged, *smooth), rule, periods, calibrate, lower, given)
+    return Resolution(_merged(found, history.y), rule, periods, calibrate, lower, given)
 
 
-def _merged(found: Iterable[Specification], values: Array) -> tuple[Specification, ...]:
-    """One of those whose windows hold the same rows, as they are few or gaps leave few."""
-    merged: dict[tuple[str, int, str], Specification] = {}
-    for one in found:
-        key = one.described(), _n_rows(one, values), repr(one.regressor.get_params())
-        first = merged.setdefault(key, one)
-        if first is not one:
-            why = f"{first.why}; for two windows of the same rows"
-            merged[key] = replace(first, weight=first.weight + one.weight, why=why)
-    return tuple(merged.values())
+def without_outliers(arguments: Arguments, history: History) -> History:
+    """The history with gross outliers taken for missing, unless they are to be kept.
 
-
-def _smoothing(
-    arguments: Arguments,
-    history: History,
-    periods: tuple[int, ...],
-    origin: float,
-    weight: float,
-) -> tuple[SmoothingSpecification, ...]:
-    """Exponential smoothing, where nothing was given that it cannot have."""
-    if unsmoothed(arguments, history, periods):
-        return ()
-    found = smoothed(history.y - origin, periods)
-    given = arguments.transform
-    if given != "auto":
-        found = (found[0]._replace(transform=given),)
-    most = np.inf if arguments.max_train is None else arguments.max_train
-    return tuple(
-        SmoothingSpecification(
-            one.period, one.transform, int(min(most, one.rows)), one.why, origin, weight
-        )
-        for one in found
-    )
+    None is where a regressor has a rare value, or on a holiday that was given: they may explain
+    it; nor where lags of one's own would lose more than half of their rows with them.
+    """
+    if arguments.outliers == "keep":
+        return history
+    auto = is_auto(arguments.seasonal_period)
+    periods = seasonal_periods(history.index) if auto else _periods(arguments, history)
+    outliers = gross_outliers(history.given, periods)
+    if outliers.any():
+        outliers &= ~_unusual(arguments, history)
+    found = history.without(outliers)
+    if is_auto(arguments.lags) or not outliers.any():
+        return found
+    lags, differences = _given_lags(arguments)
+    if _deepest(lags) + sum(differences) >= len(found.y):  # before a range becomes numbers
+        return found
+    rows = [complete_rows(y, tuple(lags), differences).sum() for y in (found.y, found.given)]
+    return found if 2 * rows[0] >= rows[1] else history
 
 
 def unsmoothed(arguments: Arguments, history: History, periods: tuple[int, ...]) -> list[str]:
-    """Why a series whose lags are chosen here has no exponential smoothing.
-
-    Parameters
-    ----------
-    arguments : Arguments
-        Checked ones.
-    history : History
-        The series.
-    periods : tuple of int
-        Its seasonal periods.
-
-    Returns
-    -------
-    list of str
-        What it cannot have; empty where it has one.
-    """
-    names = ("differences", "prior_mean", "calendar")
+    """Why a series whose lags are chosen here has no exponential smoothing; empty if it has one."""
     given = {
-        **{name: not is_auto(getattr(arguments, name)) for name in names},
+        "differences": not is_auto(arguments.differences),
+        "prior_mean": not is_auto(arguments.prior_mean),
+        "calendar": not is_auto(arguments.calendar),
         "regressor": arguments.regressor is not None,
         "noise": arguments.noise != "process",
         "exog": history.exog.shape[1] > 0,
@@ -177,26 +142,64 @@ def check_above(history: History, lower: float) -> None:
     below = history.y < lower
     if below.any():
         at = int(below.argmax())
-        raise ValueError(
-            f"lower must be at most every value of y; got {lower:g}, and y is {history.y[at]:g} "
-            f"at {history.time(at)}. Take a smaller one, or lower=-np.inf for none."
+        raise refusal(
+            "lower",
+            "be at most every value of y",
+            f"{lower:g}, and y is {history.y[at]:g} at {history.time(at)}",
+            "Take a smaller one, or lower=-np.inf for none.",
         )
 
 
-def _given(arguments: Arguments, history: History, periods: tuple[int, ...]) -> Specification:
-    """The one specification of lags of one's own: what else is left open is plain."""
+def _periods(arguments: Arguments, history: History) -> tuple[int, ...]:
+    """Seasonal periods: those given, or those of the index that the data show."""
+    if arguments.seasonal_period is None:
+        return ()
+    if is_auto(arguments.seasonal_period):
+        return seasons_in(history.y, seasonal_periods(history.index))
+    return tuple(sorted(set(as_lags("seasonal_period", arguments.seasonal_period, upto=False))))
+
+
+def _bound(arguments: Arguments, history: History) -> float:
+    """The lower bound: that given, or 0 for zeros without a value below; -inf for none."""
+    if arguments.lower is not None:
+        return float(arguments.lower)
+    zeros = int((history.y == 0.0).sum())
+    count = is_auto(arguments.lags) and zeros >= _FEWEST_ZEROS and np.nanmin(history.y) == 0.0
+    return 0.0 if count else -np.inf
+
+
+def _unusual(arguments: Arguments, history: History) -> NDArray[np.bool_]:
+    """Where there is a holiday, or a regressor outside the central 90 % of its values, (n,)."""
+    parts = check_calendar(plain(arguments.calendar, None))
+    holidays = tuple(part for part in parts if not isinstance(part, str))
+    low, high = np.quantile(history.exog, [0.05, 0.95], axis=0)
+    rare = (history.exog < low) | (history.exog > high)
+    return np.asarray(
+        rare.any(axis=1) | (calendar_inputs(history.index, holidays, ()) > 0).any(axis=1)
+    )
+
+
+def _given_lags(arguments: Arguments) -> tuple[Sequence[int], tuple[int, ...]]:
+    """Lags of one's own, which may be a long range, and differences."""
     lags = as_lags("lags", arguments.lags, upto=True)
-    differences = tuple(as_lags("differences", plain(arguments.differences, ()), upto=False))
-    deepest = lags[-1] if isinstance(lags, range) else max(lags)
-    check_length(len(history.y), deepest, differences)  # before a range becomes numbers
+    return lags, tuple(as_lags("differences", plain(arguments.differences, ()), upto=False))
+
+
+def _deepest(lags: Sequence[int]) -> int:
+    return lags[-1] if isinstance(lags, range) else max(lags)
+
+
+def _as_given(arguments: Arguments, history: History, periods: tuple[int, ...]) -> Specification:
+    """The one specification of lags of one's own: what else is left open is plain."""
+    lags, differences = _given_lags(arguments)
+    check_length(len(history.y), _deepest(lags), differences)  # before a range becomes numbers
     prior_mean = plain(arguments.prior_mean, "zero")
     _check_prior_mean(arguments, prior_mean, lags, periods)
-    regressor = arguments.regressor
+    regressor: BaseEstimator = arguments.regressor
     why = "as given"
     if regressor is None:
         regressor = GPRegressor(random_state=arguments.random_state)
-        n_rows = int(complete_rows(history.y, tuple(lags), differences).sum())
-        n_rows = min(n_rows, arguments.max_train or n_rows)
+        n_rows = _n_rows(history.y, tuple(lags), differences, arguments.max_train)
         if n_rows > _MOST_EXACT and arguments.noise == "process":
             regressor = _reduced_rank("weak", 2 * _CENTERS, arguments.random_state)
             why += f"; reduced rank for more than {_MOST_EXACT} rows"
@@ -228,20 +231,20 @@ def _completed(
         lags = tuple(sorted({*lags, periods[0]}))
     _check_prior_mean(arguments, prior_mean, lags, periods)
     regressor, why = arguments.regressor, candidate.why
-    if regressor is None:
+    if regressor is None and candidate.rows is None:
+        regressor = _reduced_rank(candidate.prior, _CENTERS, arguments.random_state)
+        regressor.set_params(tol=_TOL)
+        why += f"; reduced rank, {_CENTERS} centers"
+    elif regressor is None:
         n_others = history.exog.shape[1]
         n_others += calendar_inputs(history.index[:1], parts, periods).shape[1]
         regressor = GPRegressor(
             prior=candidate.prior,
             bias=candidate.bias if differences == candidate.differences else "free",
-            groups=(LAG_GROUP[candidate.lag_weights],) * len(lags) + (2,) * n_others,
+            groups=(_LAG_GROUP[candidate.lag_weights],) * len(lags) + (_OTHERS,) * n_others,
             tol=_TOL,
             random_state=arguments.random_state,
         )
-        if candidate.rows is None:
-            regressor = _reduced_rank(candidate.prior, _CENTERS, arguments.random_state)
-            regressor.set_params(tol=_TOL)
-            why += f"; reduced rank, {_CENTERS} centers"
     transform = plain(arguments.transform, candidate.transform)
     as_chosen = arguments.regressor is None and (differences, transform, prior_mean) == (
         candidate.differences,
@@ -268,6 +271,41 @@ def _completed(
     )
 
 
+def _smoothing(
+    arguments: Arguments,
+    candidate: Candidate,
+    periods: tuple[int, ...],
+    origin: float,
+    weight: float,
+) -> SmoothingSpecification:
+    """Exponential smoothing of a series that can have one."""
+    transform = plain(arguments.transform, candidate.transform)
+    rows = [most for most in (arguments.max_train, candidate.rows) if most is not None]
+    period = periods[0] if periods else 1
+    return SmoothingSpecification(period, transform, min(rows), candidate.why, origin, weight)
+
+
+def _merged(found: Iterable[MemberSpecification], values: Array) -> tuple[MemberSpecification, ...]:
+    """Without repeats; one of those whose windows hold the same rows, which has their weights."""
+    merged: dict[tuple[str, int, str], MemberSpecification] = {}
+    windows = set()
+    for one in found:
+        if isinstance(one, Specification):
+            n_rows = _n_rows(values, one.lags, one.differences, one.max_train)
+            parameters = one.regressor.get_params() | {"random_state": None}
+            key = one.described(), n_rows, repr(parameters)
+        else:
+            key = one.described(), one.max_train, ""
+        if (key, one.max_train) in windows:
+            continue
+        windows.add((key, one.max_train))
+        first = merged.setdefault(key, one)
+        if first is not one:
+            why = f"{first.why}; for two windows of the same rows"
+            merged[key] = replace(first, weight=first.weight + one.weight, why=why)
+    return tuple(merged.values())
+
+
 def _most_rows(arguments: Arguments, candidate: Candidate) -> int | None:
     """The most rows that a candidate learns from: its own, or those given; None for all."""
     if isinstance(arguments.regressor, ReducedRankGPRegressor) or candidate.rows is None:
@@ -277,13 +315,14 @@ def _most_rows(arguments: Arguments, candidate: Candidate) -> int | None:
     return candidate.rows if arguments.max_train is None else arguments.max_train
 
 
-def _n_rows(specification: Specification, values: Array) -> int:
-    """Rows that a specification learns from."""
-    if len(values) <= specification.depth:
+def _n_rows(
+    values: Array, lags: tuple[int, ...], differences: tuple[int, ...], most: int | None
+) -> int:
+    """Rows that are learned from."""
+    if len(values) <= max(lags) + sum(differences):
         return 0
-    complete = complete_rows(values, specification.lags, specification.differences)
-    n_rows = int(complete.sum())
-    return n_rows if specification.max_train is None else min(n_rows, specification.max_train)
+    n_rows = int(complete_rows(values, lags, differences).sum())
+    return n_rows if most is None else min(n_rows, most)
 
 
 def _has_reduced_rank(arguments: Arguments) -> bool:
@@ -312,15 +351,16 @@ def _check_prior_mean(
 ) -> None:
     """Raise unless the lag that is the prior mean is among the lags."""
     if prior_mean == "seasonal" and not periods:
-        raise ValueError(
-            "prior_mean must not be 'seasonal' for a series without a season; got one for "
-            f"which seasonal_period is {arguments.seasonal_period!r}. Give its period."
+        raise refusal(
+            "prior_mean",
+            "not be 'seasonal' for a series without a season",
+            f"one for which seasonal_period is {arguments.seasonal_period!r}",
+            "Give its period.",
         )
     lag = {"zero": None, "last": 1}.get(prior_mean, periods[0] if periods else None)
     if lag is not None and lag not in lags:
-        raise ValueError(
-            f"lags must hold {lag} for prior_mean={prior_mean!r}; got {arguments.lags!r}. Add it."
-        )
+        must = f"hold {lag} for prior_mean={prior_mean!r}"
+        raise refusal("lags", must, repr(arguments.lags), "Add it.")
 
 
 def _affordable(

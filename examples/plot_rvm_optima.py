@@ -18,11 +18,7 @@ import pandas as pd
 from forecast_unc import datasets, plot
 from forecast_unc.regression.sparse_bayes import batch
 from forecast_unc.regression.sparse_bayes.lengthscales import design
-from forecast_unc.regression.sparse_bayes.model import (
-    NoisePrior,
-    sparsity_and_quality,
-    weight_posterior,
-)
+from forecast_unc.regression.sparse_bayes.model import NoisePrior, weight_posterior
 from forecast_unc.regression.sparse_bayes.sequential import SequentialTrainer
 from forecast_unc.regression.standardize import typical_lengthscale
 
@@ -47,7 +43,14 @@ persistence = np.sqrt(np.mean((y[ROWS:] - X[ROWS:, 0]) ** 2))
 
 
 def candidates(model):
-    return sparsity_and_quality(Phi, t[:ROWS], model.active, model.alpha, model.noise_var)
+    """Sparsity and quality of all bases: how each overlaps with the rest, and what it explains."""
+    inside = model.active
+    C = model.noise_var * np.eye(ROWS) + (Phi[:, inside] / model.alpha) @ Phi[:, inside].T
+    solved = np.linalg.solve(C, np.column_stack([Phi, t[:ROWS]]))
+    s, q = np.einsum("ij,ij->j", Phi, solved[:, :-1]), Phi.T @ solved[:, -1]
+    share = model.alpha / (model.alpha - s[inside])  # the rest of the model, without the basis
+    s[inside], q[inside] = share * s[inside], share * q[inside]
+    return s, q
 
 
 def end(model):

@@ -34,6 +34,14 @@ def check_whole(name: str, value: object, lowest: int, remedy: str) -> None:
         raise refusal(name, f"be a whole number, at least {lowest}", f"{value!r}", remedy)
 
 
+def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Raise unless a value is one of some names, of which the first is the usual one."""
+    if value not in allowed:
+        listed = ", ".join(map(repr, allowed))
+        remedy = f"Use {allowed[0]!r} unless you compare."
+        raise refusal(name, f"be one of {listed}", f"{value!r}", remedy)
+
+
 def check_steps(steps: object, name: str = "steps") -> None:
     """Raise unless so many steps can be forecast together."""
     check_whole(name, steps, 1, "1 is the next value.")

@@ -17,8 +17,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
 from forecast_unc.forecasting.embedding import lag_embedding
-from forecast_unc.regression.differences import slope_by_differences, taylor_by_differences
-from forecast_unc.regression.predictor import ScikitLearnRegressor
+from forecast_unc.regression.predictor import (
+    ScikitLearnRegressor,
+    slope_by_differences,
+    taylor_by_differences,
+)
 from tests import oracles
 from tests.recursions import propagate
 

@@ -12,8 +12,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from forecast_unc import Forecaster, GPRegressor, ReducedRankGPRegressor, datasets
 from forecast_unc.regression.learned_prior import LearnedPrior
 from forecast_unc.regression.reduced_rank import learn
-from forecast_unc.regression.reduced_rank.centers import JITTER
-from forecast_unc.regression.reduced_rank.support import CANDIDATES, GreedySupport, cluster_means
+from forecast_unc.regression.reduced_rank.evidence import JITTER
+from forecast_unc.regression.reduced_rank.learn import CANDIDATES, GreedySupport, cluster_means
 from tests import oracles
 
 VARIANCES = ["corrected", "standard", "augmented"]

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.reduced_rank.centers import BLOCK, JITTER
-from forecast_unc.regression.reduced_rank.evidence import ReducedRankEvidence
-from forecast_unc.regression.reduced_rank.fitc import IndependentRestEvidence
+from forecast_unc.regression.reduced_rank.evidence import BLOCK, JITTER, ReducedRankEvidence
 from tests import oracles
 
 LENGTHSCALES = np.array([0.8, 1.7, 5.0])
@@ -37,12 +35,6 @@ def definition(X, y, centers, objective, linear, lengthscales, amplitude, linear
     return value + (0.5 * left / noise**2 if objective == "bound" else 0.0)
 
 
-def evidence(X, y, centers, linear, objective):
-    if objective == "fitc":
-        return IndependentRestEvidence(X, y, centers, linear)
-    return ReducedRankEvidence(X, y, centers, linear, objective=objective)
-
-
 @pytest.mark.parametrize("linear", [True, False], ids=["linear", "no linear"])
 @pytest.mark.parametrize("objective", ["evidence", "bound", "fitc"])
 def test_value_and_gradient_are_those_of_the_definition(data, objective, linear):
@@ -52,7 +44,7 @@ def test_value_and_gradient_are_those_of_the_definition(data, objective, linear)
         theta = np.exp(log_theta)
         return definition(X, y, centers, objective, linear, theta[:3], *theta[3:])
 
-    model = evidence(X, y, centers, linear, objective)
+    model = ReducedRankEvidence(X, y, centers, linear, objective)
     value, gradient = model(LENGTHSCALES, *SCALES)
     theta = np.log(np.concatenate([LENGTHSCALES, SCALES]))
     np.testing.assert_allclose(value, at(theta), rtol=1e-9)
@@ -67,7 +59,7 @@ def test_value_and_gradient_are_those_of_the_definition(data, objective, linear)
 def test_at_any_condition_the_gradient_is_that_of_the_value(data, objective, length, noise):
     """From kernels that hardly overlap to a K_uu of rank 3, from no noise to nothing else."""
     X, y, centers = data
-    model = evidence(X, y, centers, True, objective)
+    model = ReducedRankEvidence(X, y, centers, True, objective)
     scales = length * np.array([1.0, 2.0, 3.0]), 1.3, 0.4, noise
     value, gradient = model(*scales)
     theta = np.log(np.concatenate([scales[0], scales[1:]]))
@@ -105,19 +97,6 @@ def test_the_bound_is_below_the_evidence_of_the_exact_process(data):
             LENGTHSCALES, *SCALES
         )
         assert bound > exact
-
-
-def test_linear_weights_go_by_their_groups(data):
-    X, y, centers = data
-    groups = np.array([0, 1, -1])
-    tau = np.array([0.4, 0.7])
-    model = ReducedRankEvidence(X, y, centers, True, groups=groups, bias_scale=0.6)
-    exact = GaussianProcessEvidence(X, y, True, groups=groups, bias_scale=0.6)
-    # with a kernel that is next to nothing both are the same linear model
-    value, gradient = model(LENGTHSCALES, 1e-3, tau, 0.2)
-    expected, slope = exact(LENGTHSCALES, 1e-3, tau, 0.2)
-    np.testing.assert_allclose(value, expected, rtol=1e-3)
-    np.testing.assert_allclose(gradient[4:], slope[4:], rtol=1e-2)
 
 
 @pytest.mark.parametrize("linear", [True, False], ids=["linear", "no linear"])

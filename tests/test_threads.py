@@ -12,6 +12,7 @@ from forecast_unc import GPRegressor, ReducedRankGPRegressor, RVMClassifier, RVM
 from forecast_unc._threads import MANY_ROWS, blas_threads
 from forecast_unc.regression import gp, process, rvm, rvm_classifier
 from forecast_unc.regression.reduced_rank.evidence import ReducedRankEvidence
+from forecast_unc.regression.sparse_bayes.sequential import SequentialTrainer
 
 
 def threads() -> set[int]:
@@ -117,8 +118,8 @@ def test_many_fits_in_threads_leave_no_limit_behind():
         (gp.GaussianProcessEvidence, "__call__", GPRegressor()),
         (process.GaussianProcess, "posterior", GPRegressor()),
         (ReducedRankEvidence, "__call__", ReducedRankGPRegressor()),
-        (rvm.RVMRegressor, "_optimize", RVMRegressor()),
-        (rvm.RVMRegressor, "_posterior", RVMRegressor()),
+        (SequentialTrainer, "fit", RVMRegressor()),
+        (rvm, "weight_posterior", RVMRegressor()),
         (rvm_classifier, "_train", RVMClassifier()),
     ],
     ids=[

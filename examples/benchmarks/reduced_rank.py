@@ -29,9 +29,8 @@ from scipy.linalg.blas import dgemm
 from scipy.optimize import minimize
 
 from forecast_unc import Forecaster, ReducedRankGPRegressor
-from forecast_unc.regression.reduced_rank.centers import BLOCK, JITTER
-from forecast_unc.regression.reduced_rank.evidence import ReducedRankEvidence
-from forecast_unc.regression.reduced_rank.support import cluster_means
+from forecast_unc.regression.reduced_rank.evidence import BLOCK, JITTER, ReducedRankEvidence
+from forecast_unc.regression.reduced_rank.learn import cluster_means
 
 SUPPORTS, OBJECTIVES = ("greedy", "kmeans", "random"), ("evidence", "bound")
 # The start that both have: [l, a, s] of standardized data.
@@ -205,11 +204,11 @@ def beside_gpytorch(X, y, X_test, y_test, m, max_iter):
 
 def predict_ours(X, y, centers, theta, X_test):
     from forecast_unc.regression.noisy_inputs.posterior import Hyperparameters
-    from forecast_unc.regression.reduced_rank.posterior import support
+    from forecast_unc.regression.reduced_rank.posterior import Support
 
     d = X.shape[1]
     hyper = Hyperparameters(theta[:d], theta[d], np.zeros(d + 1), theta[-1], np.zeros(d), 0.0)
-    model = support(centers, hyper, np.zeros(d), independent_rest=False)
+    model = Support.of(centers, hyper, np.zeros(d), independent_rest=False)
     posterior = model.posterior(model.with_rows(model.triangle(), X, y), corrected=True)
     mean, var = posterior.predict(X_test)
     return mean, np.sqrt(var)

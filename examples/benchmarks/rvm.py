@@ -22,9 +22,12 @@ from sklearn.linear_model import ARDRegression
 
 from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.rvm import RVMRegressor
-from forecast_unc.regression.sparse_bayes.evidence import Evidence
-from forecast_unc.regression.sparse_bayes.model import NoisePrior, weight_posterior
-from forecast_unc.regression.sparse_bayes.newton import maximize
+from forecast_unc.regression.sparse_bayes.model import (
+    Evidence,
+    NoisePrior,
+    maximize,
+    weight_posterior,
+)
 
 
 def installed(name):
@@ -73,7 +76,7 @@ def best_precisions(Phi, y, noise_var):
     norms = np.sqrt((Phi**2).sum(axis=0))
     alpha = np.full(Phi.shape[1], Phi.shape[1] / (y @ y))
     found = maximize(Evidence.of(Phi / norms, y), alpha, np.log(noise_var), noise, 1e-6)
-    return found.kept, found.alpha * norms[found.kept] ** 2, np.exp(found.log_var)
+    return found.kept, found.at.alpha * norms[found.kept] ** 2, np.exp(found.at.log_var)
 
 
 def fit_sklearn_rvm(X, y, lengthscales):

@@ -4,12 +4,15 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, NoReturn, Protocol, Self, runtime_checkable
 
 import numpy as np
+from scipy.linalg.blas import dgemm, dtrsm
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.differences import taylor_by_differences
 from forecast_unc.regression.kernel_posterior import KernelFunctionPath, KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.moments import Moments
+from forecast_unc.regression.predictor import slope_by_differences, taylor_by_differences
+from forecast_unc.regression.reduced_rank.evidence import JITTER, row_blocks
+from forecast_unc.regression.reduced_rank.posterior import Support
 
 
 class Augmentation(NamedTuple):
@@ -153,30 +156,29 @@ class AugmentedPosterior:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelAtInput:
-    r"""RVM*: the basis k(., x*) with a weight of its own, independent of all others.
+    """RVM*: the basis k(., x*) with a weight of its own, independent of all others.
 
     Its value at x* is 1. Far from the data e = 1 and s_* = 0, and the variance returns to 1 / a_*
     plus noise.
-
-    Parameters
-    ----------
-    plain : KernelPosterior
-        The posterior without it.
-    inputs : ndarray of shape (n, d)
-        Training inputs, measured from the plain posterior's `input_offset`.
-    whitened : ndarray of shape (r, n)
-        L^-1 P times the features of the training inputs.
-    scaled_residual : ndarray of shape (n,)
-        C^-1 y, which is the residual over the noise variance.
-    precision : float
-        a_*, inverse prior variance of the added weight, in inverse squared units of y.
     """
 
-    plain: KernelPosterior
-    inputs: Array
-    whitened: Array
-    scaled_residual: Array
-    precision: float
+    plain: KernelPosterior  # without it
+    inputs: Array  # (n, d), training inputs from the `input_offset` on
+    whitened: Array  # (r, n), L^-1 P times the features of the training inputs
+    scaled_residual: Array  # (n,), C^-1 y, which is the residual over the noise variance
+    precision: float  # a_*, inverse prior variance of the added weight
+
+    @classmethod
+    def of(cls, plain: KernelPosterior, X: Array, y: Array, precision: float) -> Self:
+        """The basis, given the rows of the plain posterior."""
+        whitened = plain.whiten(*plain.features(X))
+        return cls(
+            plain=plain,
+            inputs=X - plain.input_offset,
+            whitened=whitened[0] if whitened else np.zeros((0, len(X))),
+            scaled_residual=(y - plain.mean(X)) / plain.noise_var,
+            precision=precision,
+        )
 
     @property
     def prior_var(self) -> float:
@@ -222,3 +224,65 @@ class KernelAtInput:
         e = 1.0 - beta * np.einsum("rk,rk->k", features, pushed)
         s = beta * (np.einsum("nk,nk->k", own, own) - beta * np.einsum("rk,rk->k", pushed, pushed))
         return features, own, Augmentation(e, self.precision + s, self.scaled_residual @ own)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CenterAtInput:
+    r"""RRGP*: a center at the test input, less its projection on the other centers.
+
+    With the centers U and x* the prior covariance is that of U alone plus g g' / delta, where
+
+    .. math:: g(x) = a^2 \bigl[k(x, x_*) - k_u(x)' (K_{uu} + j I)^{-1} k_u(x_*)\bigr], \quad
+        \delta = g(x_*) + j a^2 .
+
+    So g is a basis of its own, with a weight of precision delta. At x* the prior variance is then
+    that of the exact process. Rows are streamed in blocks: O(n m) an input.
+    """
+
+    plain: KernelPosterior  # without it, of one factor
+    model: Support
+    inputs: Array  # (n, d), training inputs
+    scaled_residual: Array  # (n,), C^-1 y, which is the residual over the noise variance
+
+    @classmethod
+    def of(cls, plain: KernelPosterior, model: Support, X: Array, y: Array) -> Self:
+        """The basis, given the rows of the plain posterior."""
+        residual = (y - plain.mean(X)) / plain.noise_var
+        return cls(plain=plain, model=model, inputs=X.copy(), scaled_residual=residual)
+
+    @property
+    def prior_var(self) -> float:
+        """Prior variance of the nonlinear part."""
+        return self.model.hyper.amplitude**2
+
+    def __call__(self, X: Array) -> Augmentation:
+        """What it does at the rows of X."""
+        plain, model, a2 = self.plain, self.model, self.prior_var
+        (factor,), beta = plain.factors, 1.0 / plain.noise_var
+        kernel, linear = plain.features(X)
+        half: Array = dtrsm(1.0, model.root, kernel, lower=1)
+        projection: Array = dtrsm(1.0, model.root, half, lower=1, trans_a=1)
+        left = a2 * (1.0 - np.einsum("mk,mk->k", half, half))  # g(x*)
+        pushed = np.zeros((len(factor.chol), len(X)), order="F")  # P Phi' g
+        squares, q = np.zeros(len(X)), np.zeros(len(X))
+        for rows in row_blocks(len(self.inputs)):
+            own, straight = plain.features(self.inputs[rows])
+            g = a2 * squared_exponential(straight[:-1].T, linear[:-1].T, plain.lengthscales)
+            g -= a2 * dgemm(1.0, own, projection, trans_a=1)
+            pushed += dgemm(1.0, factor.project(own, straight), g)
+            squares += np.einsum("rk,rk->k", g, g)
+            q += self.scaled_residual[rows] @ g
+        whitened: Array = dtrsm(1.0, factor.chol, pushed, lower=1)
+        features = factor.whiten(kernel, linear)
+        e = left - beta * np.einsum("rk,rk->k", features, whitened)
+        s = beta * (squares - beta * np.einsum("rk,rk->k", whitened, whitened))
+        return Augmentation(e, left + JITTER * a2 + s, q)
+
+    def gradient(self, X: Array) -> Array:
+        """Gradient of what it adds to the mean, by differences of fourth order, (n, d)."""
+
+        def added(rows: Array) -> Array:
+            e, room, q = self(rows)
+            return e * q / room
+
+        return slope_by_differences(added, X, self.plain.lengthscales)

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -12,14 +13,17 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.differences import slope_by_differences, taylor_by_differences
-from forecast_unc.regression.moments import Moments
+from forecast_unc.regression.moments import Moments, covariance_root
 from forecast_unc.regression.regressor import KernelRegressor
 from forecast_unc.regression.standardize import column_scale
 
 # The scale of numerical derivatives, in standard deviations of an input. On a GP whose
 # length-scale was a tenth of that, slopes and Taylor's variances kept five digits.
 _SCALE = 0.25
+# Step of a derivative along a direction, in the lengths over which the function changes. Formulas
+# of fourth order, whose error falls with its fourth power, so that it can be large enough for
+# predictions that have lost some digits.
+_STEP = 0.02
 _NO_STD = (
     "regressor must predict a standard deviation, by predict(X, return_std=True); got {!r}. Use "
     "one that does, such as BayesianRidge() or GaussianProcessRegressor(), or the package's "
@@ -33,13 +37,6 @@ class PredictorPosterior:
 
     Its std is taken as that of an observation, and which part of it is noise is not known: both
     noise variances are 0.
-
-    Parameters
-    ----------
-    predictor : object
-        Fitted regressor with ``predict(X, return_std=True)``.
-    scale : ndarray of shape (d,)
-        Length of each input over which predictions change, for numerical derivatives.
     """
 
     closed_form: ClassVar[bool] = False
@@ -49,8 +46,8 @@ class PredictorPosterior:
     signal_var: ClassVar[None] = None
     path_size: ClassVar[int] = 0
 
-    predictor: Any
-    scale: Array
+    predictor: Any  # fitted, with ``predict(X, return_std=True)``
+    scale: Array  # (d,), length of each input over which predictions change
 
     @property
     def alternatives(self) -> tuple[tuple[float, Self], ...]:
@@ -113,23 +110,11 @@ class PredictorPosterior:
 
 
 class ScikitLearnRegressor(KernelRegressor):
-    """A scikit-learn regressor with a std, for `Forecaster`.
+    """A scikit-learn regressor, or pipeline that ends in one, with a std; cloned.
 
-    Uncertain inputs go through it by "taylor" with numerical derivatives and by "monte_carlo".
-
-    Parameters
-    ----------
-    estimator : estimator
-        Regressor, or pipeline that ends in one, with ``predict(X, return_std=True)``; cloned.
-        The std is taken as that of a new observation: BayesianRidge and ARDRegression include
-        the noise, a GaussianProcessRegressor does with a WhiteKernel in its kernel.
-
-    Attributes
-    ----------
-    estimator_ : estimator
-        The fitted regressor.
-    posterior_ : PredictorPosterior
-        Its predictions.
+    The std is taken as that of a new observation: BayesianRidge and ARDRegression include the
+    noise, a GaussianProcessRegressor does with a WhiteKernel in its kernel. Uncertain inputs go
+    through it by "taylor" with numerical derivatives and by "monte_carlo".
 
     Examples
     --------
@@ -141,30 +126,14 @@ class ScikitLearnRegressor(KernelRegressor):
     3.0
     """
 
+    estimator_: Any
     posterior_: PredictorPosterior
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit a clone of the estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Inputs.
-        y : array-like of shape (n,)
-            Targets.
-
-        Returns
-        -------
-        ScikitLearnRegressor
-
-        Raises
-        ------
-        TypeError
-            If the estimator predicts no standard deviation.
-        """
+        """Fit a clone of the estimator; a TypeError if it predicts no standard deviation."""
         check_takes_return_std(self.estimator)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         inputs: Array = np.asarray(X)
@@ -174,20 +143,7 @@ class ScikitLearnRegressor(KernelRegressor):
         return self
 
     def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """A new one fitted to other data, hyper-parameters included: they cannot be kept.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Inputs.
-        y : array-like of shape (n,)
-            Targets.
-
-        Returns
-        -------
-        ScikitLearnRegressor
-            A new one; this one stays as it is.
-        """
+        """A new one fitted to other data, hyper-parameters included: they cannot be kept."""
         check_is_fitted(self)
         return copy.copy(self).fit(X, y)
 
@@ -195,11 +151,7 @@ class ScikitLearnRegressor(KernelRegressor):
 def check_takes_return_std(estimator: Any) -> None:
     """Raise if the signature of `predict` tells that a regressor has no std, before any fit.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Regressor or pipeline; need not be fitted. What a regressor of other regressors does with
-        `return_std` is known once it is fitted.
+    What a regressor of other regressors does with `return_std` is known once it is fitted.
     """
     last = estimator
     while isinstance(last, Pipeline):
@@ -214,15 +166,7 @@ def check_takes_return_std(estimator: Any) -> None:
 
 
 def check_predicts_std(estimator: Any, X: Array) -> None:
-    """Raise unless a fitted regressor predicts a mean and a std.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted regressor.
-    X : ndarray of shape (n, d)
-        Some inputs.
-    """
+    """Raise unless a fitted regressor predicts a mean and a std at some inputs (n, d)."""
     predicted, cause = None, None
     try:
         predicted = estimator.predict(X, return_std=True)
@@ -234,22 +178,7 @@ def check_predicts_std(estimator: Any, X: Array) -> None:
 
 
 def as_kernel_regressor(regressor: Any) -> KernelRegressor:
-    """The regressor itself if it is one of the package's, else one that makes use of it.
-
-    Parameters
-    ----------
-    regressor : KernelRegressor or scikit-learn regressor
-        Not fitted; not modified.
-
-    Returns
-    -------
-    KernelRegressor
-
-    Raises
-    ------
-    TypeError
-        If it is no regressor, or its signature tells that it predicts no std.
-    """
+    """The regressor itself if it is one of the package's, else one that makes use of it."""
     if isinstance(regressor, KernelRegressor):
         return regressor
     methods = ("fit", "predict", "get_params")
@@ -261,3 +190,38 @@ def as_kernel_regressor(regressor: Any) -> KernelRegressor:
         )
     check_takes_return_std(regressor)
     return ScikitLearnRegressor(regressor)
+
+
+def slope_by_differences(mean: Callable[[Array], Array], X: Array, scale: Array) -> Array:
+    """Gradient (n, d) of a function of rows, which changes over lengths `scale` (d,)."""
+    n, d = X.shape
+    step = _STEP * scale
+    moves = np.array([-2, -1, 1, 2])[:, None, None] * np.diag(step)  # (4, d, d)
+    far0, near0, near1, far1 = (
+        mean((X[:, None] + move).reshape(-1, d)).reshape(n, d) for move in moves
+    )
+    return np.asarray((8.0 * (near1 - near0) - (far1 - far0)) / (12.0 * step))
+
+
+def taylor_by_differences(
+    predict: Callable[[Array], tuple[Array, Array]],
+    slope: Array,
+    mean: Array,
+    cov: Array,
+    scale: Array,
+) -> Moments:
+    """Moments as in `KernelPosterior.taylor_moments`, with the slope (d,) of the mean given.
+
+    The second derivatives are numerical, along the columns of a root of the input's covariance.
+    """
+    root = covariance_root(cov)
+    length = np.sqrt(np.einsum("dr,dr->r", root, root / scale[:, None] ** 2))
+    step = _STEP / np.where(length > 0, length, 1.0)
+    shifts = (root * step).T  # (r, d)
+    points = np.concatenate([mean + k * shifts for k in (-2, -1, 1, 2)] + [mean[None]])
+    means, variances = predict(points)
+    far0, near0, near1, far1 = variances[:-1].reshape(4, -1)
+    second = (16.0 * (near0 + near1) - far0 - far1 - 30.0 * variances[-1]) / 12.0
+    push = root.T @ slope
+    var = variances[-1] + 0.5 * (second / step**2).sum() + push @ push
+    return Moments(float(means[-1]), float(var), slope)

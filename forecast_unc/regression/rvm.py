@@ -1,14 +1,13 @@
 """Relevance vector machine: a sparse kernel regressor that returns a KernelPosterior."""
 
 import copy
-from functools import partial
 from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forecast_unc._checks import check_whole
+from forecast_unc._checks import check_choice, check_whole
 from forecast_unc._random import RandomState, generator
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
@@ -18,6 +17,7 @@ from forecast_unc.regression.regressor import KernelRegressor, check_rows_in_mem
 from forecast_unc.regression.sparse_bayes import batch
 from forecast_unc.regression.sparse_bayes.lengthscales import (
     LENGTHSCALE_LOG_STD,
+    Bases,
     adapt,
     design,
 )
@@ -38,22 +38,17 @@ from forecast_unc.regression.standardize import (
 
 # In standard deviations of y: the prior is that of GPRegressor, so is the floor.
 _NOISE_PRIOR = NoisePrior(median=0.1, log_std=1.5, floor=1e-4, ceiling=1e1)
-_ALGORITHMS = ("sequential", "em", "mackay", "gradient", "subspace_em")
+_CHOICES = {
+    "algorithm": ("sequential", "em", "mackay", "gradient", "subspace_em"),
+    "prior": ("individual", "shared"),
+    "variance": ("standard", "augmented"),
+}
 # Choices: rounds of length-scale adaptation at most, and nats that one has to gain.
 _MOST_ROUNDS, _LEAST_GAIN = 50, 0.05
 # Log-std of the factor on all length-scales that a restart begins with: a choice, about two.
 _RESTART_LOG_STD = 0.7
 # (n, n) arrays held at once by "sequential": the design and its norms (1.4 to 2.0 measured).
 _MATRICES = 2
-
-
-class _Fit(NamedTuple):
-    """A model on one design, and what it is worth."""
-
-    model: SparseModel
-    lengthscales: Array  # (d,), of the standardized inputs
-    objective: float  # log evidence plus the log priors
-    left_out: float  # log density of the rows, each without itself and the basis at it
 
 
 class RVMRegressor(KernelRegressor):
@@ -177,7 +172,8 @@ class RVMRegressor(KernelRegressor):
     n_iter_: int
     n_features_in_: int
 
-    # Where inputs and targets are measured from, in which units, and what is kept of them.
+    # With alpha_, lengthscales_ and noise_std_ all that rows need to make the posterior: where
+    # inputs and targets are measured from, in which units, and the bases.
     _input_offset: Array
     _output_offset: float
     _input_scale: Array
@@ -248,26 +244,22 @@ class RVMRegressor(KernelRegressor):
             fixed = self.noise_std / self._output_scale
             noise = noise._replace(floor=fixed, ceiling=fixed)
         if self.lengthscales is None:
-            lengthscales = np.full(X.shape[1], typical_lengthscale(Z))
+            center = np.full(X.shape[1], typical_lengthscale(Z))
         else:
-            lengthscales = np.asarray(self.lengthscales, dtype=np.float64) / self._input_scale
-        seed = 0 if self.random_state is None else self.random_state
-        rng = generator(seed)
+            given = np.asarray(self.lengthscales, dtype=np.float64)
+            center = given / self._input_scale * np.ones(X.shape[1])
+        rng = generator(0 if self.random_state is None else self.random_state)
         with blas_threads(len(y)):
-            model, lengthscales = self._train(Z, t, lengthscales, noise, rng)
-
-        kept = model.active[model.active < len(y)]
-        self.relevance_, self.n_relevance_ = kept, len(kept)
-        self.alpha_, self.active_ = model.alpha, model.active
-        self.lengthscales_ = lengthscales * self._input_scale
-        self.noise_std_ = float(np.sqrt(model.noise_var)) * self._output_scale
-        self.converged_, self.n_iter_ = model.converged, model.n_iter
-        self._centers = Z[kept]
-        # columns kept, among [kernels at the centers, inputs, 1]
-        rest = model.active[model.active >= len(y)] - len(y) + len(kept)
-        self._columns = np.concatenate([np.arange(len(kept)), rest])
-        with blas_threads(len(y)):
-            self.posterior_, self.log_evidence_ = self._posterior(X, y)
+            model, lengthscales = _Training(self, Z, t, center, noise, rng).best()
+            bases = Bases.of(Z, model.active, self.linear, self.bias)
+            self._centers, self._columns = bases.centers, bases.columns
+            self.alpha_, self.active_ = model.alpha, model.active
+            self.relevance_ = model.active[model.active < len(y)]
+            self.n_relevance_ = len(self.relevance_)
+            self.lengthscales_ = lengthscales * self._input_scale
+            self.noise_std_ = float(np.sqrt(model.noise_var)) * self._output_scale
+            self.converged_, self.n_iter_ = model.converged, model.n_iter
+            self.log_evidence_ = self._take_in(X, y)
         return self
 
     def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -293,184 +285,158 @@ class RVMRegressor(KernelRegressor):
         check_is_fitted(self)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
         conditioned = copy.copy(self)
-        conditioned.posterior_, _ = self._posterior(np.asarray(X), np.asarray(y, dtype=np.float64))
+        conditioned._take_in(np.asarray(X), np.asarray(y, dtype=np.float64))
         return conditioned
 
     def _check_parameters(self, d: int) -> None:
-        choices = {
-            "algorithm": _ALGORITHMS,
-            "prior": ("individual", "shared"),
-            "variance": ("standard", "augmented"),
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                listed = ", ".join(map(repr, allowed))
-                raise ValueError(
-                    f"{name} must be one of {listed}; got {getattr(self, name)!r}. "
-                    f"Use {allowed[0]!r} unless you compare."
-                )
+        for name, allowed in _CHOICES.items():
+            check_choice(name, getattr(self, name), allowed)
         check_lengthscales(self.lengthscales, d, "take them from the data")
         check_noise_std(self.noise_std)
         for name, least in (("budget", 2), ("n_restarts", 0), ("max_iter", 1)):
             check_whole(name, getattr(self, name), least, "Leave it out for the default.")
 
-    def _train(
-        self, Z: Array, t: Array, lengthscales: Array, noise: NoisePrior, rng: np.random.Generator
-    ) -> tuple[SparseModel, Array]:
-        """Model and length-scales of the highest evidence over the starts, standardized."""
-        center = lengthscales * np.ones(Z.shape[1])
-        Phi = design(Z, Z, center, self.linear, self.bias)
-        # kicks are for the end: length-scales that are still moving undo what they find
-        n_kicks = 0 if self.adapt_lengthscales else None
-        fits = []
-        for restart in range(self.n_restarts + 1):
-            model = self._optimize(Phi, t, noise, rng, restart, None, n_kicks)
-            fits.append(self._measured(Z, t, center, center, noise, Phi, model))
-        best = max(fits, key=lambda fit: fit.objective)
-        if not self.adapt_lengthscales:
-            return best.model, center
-        least, factor = best.left_out, 1.0
-        search = partial(self._adapted, Z, t, center, noise, rng, least)
-        # with the bases as they are the gradient does not see what narrower ones would bring
-        while True:
-            found = search(factor * center, None, 0)
-            if found is None or found.objective < best.objective + _LEAST_GAIN:
-                break
-            best, factor = found, 0.5 * factor
-        for _ in range(self.n_restarts):  # where they start decides where they end
-            found = search(center * np.exp(_RESTART_LOG_STD * rng.standard_normal()), None, 0)
-            if found is not None and found.objective > best.objective:
-                best = found
-        found = search(best.lengthscales, best.model, None)
-        if found is not None and found.objective > best.objective:
-            best = found
-        return best.model, best.lengthscales
-
-    def _adapted(
-        self,
-        Z: Array,
-        t: Array,
-        center: Array,
-        noise: NoisePrior,
-        rng: np.random.Generator,
-        least: float,
-        lengthscales: Array,
-        model: SparseModel | None,
-        n_kicks: int | None,
-    ) -> _Fit | None:
-        """Highest objective on the way of bases and length-scales in turns, or None.
-
-        Only fits count whose density of rows left out is at least `least`.
-        """
-        best, value = None, -np.inf
-        for _ in range(_MOST_ROUNDS):
-            Phi = design(Z, Z, lengthscales, self.linear, self.bias)
-            model = self._optimize(Phi, t, noise, rng, 0, model, n_kicks)
-            fit = self._measured(Z, t, lengthscales, center, noise, Phi, model)
-            if fit.left_out >= least and (best is None or fit.objective > best.objective):
-                best = fit
-            # a nat a row: that way lies one basis a row
-            lost = fit.left_out < least - len(t) or not (model.active < len(t)).any()
-            if lost or fit.objective < value + _LEAST_GAIN:
-                break
-            value, n_kicks = fit.objective, 0
-            model, lengthscales = adapt(
-                Z, t, model, lengthscales, center, noise, self.linear, self.bias
-            )
-        return best
-
-    def _measured(
-        self,
-        Z: Array,
-        t: Array,
-        lengthscales: Array,
-        center: Array,
-        noise: NoisePrior,
-        Phi: Array,
-        model: SparseModel,
-    ) -> _Fit:
-        """What starts and rounds are compared by."""
-        columns = Phi[:, model.active]
-        posterior = weight_posterior(columns, t, model.alpha, model.noise_var)
-        z = np.log(lengthscales / center) / LENGTHSCALE_LOG_STD
-        log_prior = noise.terms(float(np.log(model.noise_var)))[0] - 0.5 * float(z @ z)
-        left_out = left_out_log_density(columns, t, model) if self.adapt_lengthscales else 0.0
-        return _Fit(model, lengthscales, posterior.log_evidence + log_prior, left_out)
-
-    def _optimize(
-        self,
-        Phi: Array,
-        t: Array,
-        noise: NoisePrior,
-        rng: np.random.Generator,
-        restart: int,
-        model: SparseModel | None,
-        n_kicks: int | None,
-    ) -> SparseModel:
-        """One start of the chosen algorithm on one design."""
-        if self.prior == "shared":
-            return batch.shared(Phi, t, noise)
-        start = batch.random_start(Phi, t, 2.0 * (restart > 0), rng)
-        if self.algorithm == "sequential":
-            if model is None and restart:
-                some = np.sort(rng.permutation(Phi.shape[1])[:50])
-                model = SparseModel(some, start[0][some], float(np.exp(start[1])), False, 0)
-            trainer = SequentialTrainer(Phi, t, noise, rng, n_kicks, self.max_iter)
-            return trainer.fit(model)
-        if self.algorithm == "gradient":
-            return batch.direct(Phi, t, noise, start, self.max_iter)
-        if self.algorithm == "subspace_em":
-            order = rng.permutation(Phi.shape[1])
-            return batch.subspace_em(Phi, t, noise, start, self.budget, order, self.max_iter)
-        step = batch.em_step if self.algorithm == "em" else batch.mackay_step
-        return batch.fixed_point(Phi, t, noise, start, step, self.max_iter)
-
-    def _posterior(self, X: Array, y: Array) -> tuple[KernelPosterior | AugmentedPosterior, float]:
-        """Posterior in units of the data, with G = Sigma on the columns kept, and log evidence."""
+    def _take_in(self, X: Array, y: Array) -> float:
+        """Set the posterior of rows by what was learned, and return their log evidence."""
         (n, d), scale, m = X.shape, self._output_scale, len(self._centers)
-        X = X - self._input_offset
         t = (y - self._output_offset) / scale
-        lengthscales = self.lengthscales_ / self._input_scale
-        Phi = design(X / self._input_scale, self._centers, lengthscales, self.linear, self.bias)
-        Phi = np.asfortranarray(Phi[:, self._columns])
+        bases = Bases(self._centers, self._columns, self.linear, self.bias)
+        Z = (X - self._input_offset) / self._input_scale
+        Phi = bases.at(Z, self.lengthscales_ / self._input_scale)
         noise_var = (self.noise_std_ / scale) ** 2
-        posterior = weight_posterior(Phi, t, self.alpha_, noise_var)
+        weights = weight_posterior(Phi, t, self.alpha_, noise_var)
         # the columns beyond the kernels, in terms of [x; 1]
-        names = np.append(np.full(d * self.linear, 1.0) / self._input_scale[: d * self.linear], 1.0)
+        units = np.append(1.0 / self._input_scale, 1.0)
         linear = np.zeros((len(self._columns), d + 1), order="F")
         for row, column in enumerate(self._columns[m:] - m, start=m):
-            if self.linear and column < d:
-                linear[row, column] = names[column]
-            else:
-                linear[row, d] = 1.0
-        weights = np.concatenate([posterior.mean[:m], posterior.mean @ linear]) * scale
-        factors = (
-            (Factor(1, np.asfortranarray(posterior.chol / scale), 1.0, linear),)
-            if len(self._columns)
-            else ()
-        )
+            at = column if self.linear else d
+            linear[row, at] = units[at]
+        factor = Factor(1, np.asfortranarray(weights.chol / scale), 1.0, linear)
         plain = KernelPosterior(
             centers=self._centers * self._input_scale,
             lengthscales=self.lengthscales_,
-            weights=weights,
-            factors=factors,
+            weights=np.concatenate([weights.mean[:m], weights.mean @ linear]) * scale,
+            factors=(factor,) if len(self._columns) else (),
             linear_var=np.zeros(d + 1),
             kernel_var=0.0,
             noise_var=self.noise_std_**2,
             input_offset=self._input_offset,
             output_offset=self._output_offset,
         )
-        log_evidence = posterior.log_evidence - n * np.log(scale)
-        if self.variance == "standard":
-            return plain, log_evidence
-        rows = X + self._input_offset
-        whitened = plain.whiten(*plain.features(rows))
-        signal_var = max(float(t @ t) / n - noise_var, noise_var) * scale**2
-        added = KernelAtInput(
-            plain=plain,
-            inputs=X,
-            whitened=whitened[0] if whitened else np.zeros((0, n)),
-            scaled_residual=(y - plain.mean(rows)) / self.noise_std_**2,
-            precision=1.0 / signal_var,
-        )
-        return AugmentedPosterior(plain=plain, added=added), log_evidence
+        self.posterior_ = plain
+        if self.variance == "augmented":
+            signal_var = max(float(t @ t) / n - noise_var, noise_var) * scale**2
+            added = KernelAtInput.of(plain, X, y, 1.0 / signal_var)
+            self.posterior_ = AugmentedPosterior(plain=plain, added=added)
+        return weights.log_evidence - n * float(np.log(scale))
+
+
+class _Fit(NamedTuple):
+    """A model on one design, and what it is worth."""
+
+    model: SparseModel
+    lengthscales: Array  # (d,), of the standardized inputs
+    objective: float  # log evidence plus the log priors
+    left_out: float  # log density of the rows, each without itself and the basis at it
+
+
+class _Training(NamedTuple):
+    """Starts, and turns of bases and length-scales, on standardized rows."""
+
+    rvm: RVMRegressor
+    Z: Array  # (n, d)
+    t: Array  # (n,)
+    center: Array  # (d,), length-scales that the search starts from, and medians of their prior
+    noise: NoisePrior
+    rng: np.random.Generator
+
+    def best(self) -> tuple[SparseModel, Array]:
+        """Model and length-scales of the highest evidence over the starts."""
+        rvm, center = self.rvm, self.center
+        Phi = self._design(center)
+        # kicks are for the end: length-scales that are still moving undo what they find
+        n_kicks = 0 if rvm.adapt_lengthscales else None
+        fits = []
+        for restart in range(rvm.n_restarts + 1):
+            model = self.optimize(Phi, restart, None, n_kicks)
+            fits.append(self._measured(center, Phi, model))
+        best = max(fits, key=lambda fit: fit.objective)
+        if not rvm.adapt_lengthscales:
+            return best.model, center
+        least, factor = best.left_out, 1.0
+        # with the bases as they are the gradient does not see what narrower ones would bring
+        while True:
+            found = self._adapted(least, factor * center, None, 0)
+            if found is None or found.objective < best.objective + _LEAST_GAIN:
+                break
+            best, factor = found, 0.5 * factor
+        for _ in range(rvm.n_restarts):  # where they start decides where they end
+            moved = center * np.exp(_RESTART_LOG_STD * self.rng.standard_normal())
+            found = self._adapted(least, moved, None, 0)
+            if found is not None and found.objective > best.objective:
+                best = found
+        found = self._adapted(least, best.lengthscales, best.model, None)
+        if found is not None and found.objective > best.objective:
+            best = found
+        return best.model, best.lengthscales
+
+    def _design(self, lengthscales: Array) -> Array:
+        return design(self.Z, self.Z, lengthscales, self.rvm.linear, self.rvm.bias)
+
+    def _adapted(
+        self, least: float, lengthscales: Array, model: SparseModel | None, n_kicks: int | None
+    ) -> _Fit | None:
+        """Highest objective on the way of bases and length-scales in turns, or None.
+
+        Only fits count whose density of rows left out is at least `least`.
+        """
+        best, value, n = None, -np.inf, len(self.t)
+        for _ in range(_MOST_ROUNDS):
+            Phi = self._design(lengthscales)
+            model = self.optimize(Phi, 0, model, n_kicks)
+            fit = self._measured(lengthscales, Phi, model)
+            if fit.left_out >= least and (best is None or fit.objective > best.objective):
+                best = fit
+            # a nat a row: that way lies one basis a row
+            lost = fit.left_out < least - n or not (model.active < n).any()
+            if lost or fit.objective < value + _LEAST_GAIN:
+                break
+            value, n_kicks = fit.objective, 0
+            bases = Bases.of(self.Z, model.active, self.rvm.linear, self.rvm.bias)
+            model, lengthscales = adapt(
+                self.Z, self.t, model, bases, lengthscales, self.center, self.noise
+            )
+        return best
+
+    def _measured(self, lengthscales: Array, Phi: Array, model: SparseModel) -> _Fit:
+        """What starts and rounds are compared by."""
+        columns = Phi[:, model.active]
+        posterior = weight_posterior(columns, self.t, model.alpha, model.noise_var)
+        z = np.log(lengthscales / self.center) / LENGTHSCALE_LOG_STD
+        log_prior = self.noise.terms(float(np.log(model.noise_var)))[0] - 0.5 * float(z @ z)
+        left_out = 0.0
+        if self.rvm.adapt_lengthscales:
+            left_out = left_out_log_density(columns, self.t, model)
+        return _Fit(model, lengthscales, posterior.log_evidence + log_prior, left_out)
+
+    def optimize(
+        self, Phi: Array, restart: int, model: SparseModel | None, n_kicks: int | None
+    ) -> SparseModel:
+        """One start of the chosen algorithm on one design."""
+        rvm, data = self.rvm, (Phi, self.t, self.noise)
+        if rvm.prior == "shared":
+            return batch.shared(*data)
+        start = batch.random_start(Phi, self.t, 2.0 * (restart > 0), self.rng)
+        match rvm.algorithm:
+            case "sequential":
+                if model is None and restart:
+                    some = np.sort(self.rng.permutation(Phi.shape[1])[:50])
+                    model = SparseModel(some, start[0][some], float(np.exp(start[1])), False, 0)
+                return SequentialTrainer(*data, self.rng, n_kicks, rvm.max_iter).fit(model)
+            case "gradient":
+                return batch.direct(*data, start, rvm.max_iter)
+            case "subspace_em":
+                order = self.rng.permutation(Phi.shape[1])
+                return batch.subspace_em(*data, start, rvm.budget, order, rvm.max_iter)
+        step = batch.em_step if rvm.algorithm == "em" else batch.mackay_step
+        return batch.fixed_point(*data, start, step, rvm.max_iter)

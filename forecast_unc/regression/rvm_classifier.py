@@ -11,12 +11,11 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forecast_unc._checks import check_whole
+from forecast_unc._checks import check_choice, check_whole
 from forecast_unc._random import RandomState, generator
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.regression.sparse_bayes.laplace import (
-    SparseClassifier,
     equal_shares,
     laplace,
     train_mackay,
@@ -293,11 +292,7 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         return labels
 
     def _check_parameters(self, d: int) -> None:
-        if self.algorithm not in _ALGORITHMS:
-            raise ValueError(
-                f"algorithm must be one of 'sequential', 'mackay'; got {self.algorithm!r}. "
-                "Use 'sequential' unless you compare."
-            )
+        check_choice("algorithm", self.algorithm, _ALGORITHMS)
         check_lengthscales(self.lengthscales, d, "take them from the data")
         for name, least in (("n_restarts", 0), ("max_iter", 1)):
             check_whole(name, getattr(self, name), least, "Leave it out for the default.")
@@ -323,15 +318,16 @@ def _train(
     for restart in range(n_restarts + 1):
         sequential = algorithm == "sequential"
         most = most_columns if sequential else Phi.shape[1]
-        start = equal_shares(Phi, _some_columns(Phi.shape[1], most, rng))
-        factor = np.exp(2.0 * (restart > 0) * rng.standard_normal(len(start.alpha)))
-        start = start._replace(alpha=start.alpha * factor)
+        columns, alpha = equal_shares(Phi, _some_columns(Phi.shape[1], most, rng))
+        alpha = alpha * np.exp(2.0 * (restart > 0) * rng.standard_normal(len(alpha)))
         if sequential:
-            start = train_mackay(Phi, signs, start, _START_STEPS)
-            model = train_sequential(Phi, signs, start, max_iter)
+            thinned = train_mackay(Phi, signs, (columns, alpha), _START_STEPS)
+            model = train_sequential(Phi, signs, (thinned.active, thinned.alpha), max_iter)
         else:
-            model = train_mackay(Phi, signs, start, max_iter)
-        found.append(_machine(Phi, signs, model))
+            model = train_mackay(Phi, signs, (columns, alpha), max_iter)
+        weights = laplace(Phi[:, model.active], signs, model.alpha)
+        posterior = weights.mean, weights.chol, weights.log_evidence
+        found.append(Machine(model.active, model.alpha, *posterior, model.converged, model.n_iter))
     return max(found, key=lambda machine: (machine.converged, machine.log_evidence))
 
 
@@ -342,19 +338,6 @@ def _some_columns(M: int, most: int, rng: np.random.Generator) -> Indices:
     return np.append(np.sort(rng.permutation(M - 1)[: most - 1]), M - 1)
 
 
-def _machine(Phi: Array, signs: Array, model: SparseClassifier) -> Machine:
-    posterior = laplace(Phi[:, model.active], signs, model.alpha)
-    return Machine(
-        model.active,
-        model.alpha,
-        posterior.mean,
-        posterior.chol,
-        posterior.log_evidence,
-        model.converged,
-        model.n_iter,
-    )
-
-
 def _best_multiple(
     Z: Array, labels: Indices, lengthscales: Array, max_iter: int, rng: np.random.Generator
 ) -> float:
@@ -362,9 +345,8 @@ def _best_multiple(
 
     It is 1 unless the best score is higher by more than a standard error of the difference: the
     scores of one data set differ by some nats from one choice of folds to the next, so that three
-    are averaged. One start of
-    "sequential" a fold, whatever the algorithm. A class of a single row has nothing to be tested
-    on, and the multiple is then 1.
+    are averaged. One start of "sequential" a fold, whatever the algorithm. A class of a single row
+    has nothing to be tested on, and the multiple is then 1.
     """
     n_folds = min(_FOLDS, int(np.bincount(labels).min()))
     if n_folds < 2:

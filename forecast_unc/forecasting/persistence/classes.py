@@ -12,7 +12,7 @@ from forecast_unc.forecasting.rolling import Rolling
 from forecast_unc.forecasting.smoothing import Nodes, Smoothing
 from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
 from forecast_unc.forecasting.specification import Specification
-from forecast_unc.regression.augmented import AugmentedPosterior, KernelAtInput
+from forecast_unc.regression.augmented import AugmentedPosterior, CenterAtInput, KernelAtInput
 from forecast_unc.regression.errors_in_variables import ErrorsInVariablesGP
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.hyperparameter_search import SearchEnd
@@ -24,7 +24,6 @@ from forecast_unc.regression.noisy_inputs.posterior import (
 )
 from forecast_unc.regression.noisy_inputs.search import Round
 from forecast_unc.regression.posterior_mixture import PosteriorMixture
-from forecast_unc.regression.reduced_rank.augmented import CenterAtInput
 from forecast_unc.regression.reduced_rank.posterior import Support
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.regression.rvm import RVMRegressor

@@ -1,9 +1,12 @@
 """Centers and hyper-parameters of a reduced-rank process, in turns."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dgemm, dgemv, dger, dtrsm
+from scipy.linalg.lapack import dpotrf
+from sklearn.cluster import kmeans_plusplus
 
 from forecast_unc._typing import Array
 from forecast_unc.regression.descent import descend
@@ -15,9 +18,15 @@ from forecast_unc.regression.hyperparameter_search import (
     SearchSpace,
     maximize,
 )
-from forecast_unc.regression.reduced_rank.evidence import Criterion, ReducedRankEvidence
-from forecast_unc.regression.reduced_rank.fitc import IndependentRestEvidence
-from forecast_unc.regression.reduced_rank.support import GreedySupport, SupportKind, cluster_means
+from forecast_unc.regression.kernels import squared_exponential
+from forecast_unc.regression.reduced_rank.evidence import (
+    JITTER,
+    Criterion,
+    ReducedRankEvidence,
+    row_blocks,
+)
+
+SupportKind = Literal["greedy", "random", "kmeans"]
 
 # Rows, drawn at random, of the exact process whose hyper-parameters are the first start.
 _START_ROWS = 500
@@ -30,6 +39,13 @@ _ROUNDS, _LEAST_GAIN = 2, 1.0
 _MOST_ITERATIONS = 200
 # Noise stds that a search may start from, in those of the start before.
 _NOISE_FACTORS = 2.0 ** np.arange(-2.0, 8.0)
+# Of 59 random rows the best is among the best 5 % of all with a probability of .95 (Smola &
+# Bartlett, NIPS 13, 2001).
+CANDIDATES = 59
+# Candidates that are new in each round; the others keep their columns.
+_FRESH = 15
+# Rounds of k-means: the means are a start and no end, and move little after ten.
+_MEANS_ROUNDS = 15
 
 
 class Learned(NamedTuple):
@@ -46,22 +62,8 @@ class Learned(NamedTuple):
 class Learner:
     """Centers and hyper-parameters in turns, each given the other, on standardized data.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n, d)
-        Inputs.
-    t : ndarray of shape (n,)
-        Targets.
-    exact : GPRegressor
-        Not fitted; the process with its prior, what of it is given, and where a search starts.
-    scale : ndarray of shape (d + 1,)
-        Of inputs and targets: units of what is given.
-    objective : {"evidence", "bound"}
-        What is maximized, with the prior.
-    n_searched : int
-        Rows, drawn at random, on which centers and hyper-parameters are learned.
-    rng : Generator
-        Draws rows.
+    `exact`, not fitted, is the process with its prior, what of it is given, and where a search
+    starts; `scale` (d + 1,) are the units of inputs and targets; so many rows are searched on.
     """
 
     def __init__(
@@ -90,21 +92,7 @@ class Learner:
         self.start = objective_there.theta(found.log_hyperparameters)
 
     def learn(self, n_support: int, support: SupportKind, independent_rest: bool) -> Learned:
-        """The best of the rounds.
-
-        Parameters
-        ----------
-        n_support : int
-            Centers at most.
-        support : {"greedy", "random", "kmeans"}
-            How they are chosen.
-        independent_rest : bool
-            Whether the last search is by the evidence of `IndependentRestEvidence`.
-
-        Returns
-        -------
-        Learned
-        """
+        """The best of the rounds, with a last search by FITC if the rest is independent."""
         some = _some_rows(len(self.t), max(_SELECTION_ROWS, n_support), self.rng)
         Z, t = self.Z[some], self.t[some]
         best, theta = None, self.start
@@ -118,7 +106,7 @@ class Learner:
                 break
         assert best is not None
         if independent_rest:
-            model = IndependentRestEvidence(self.Z, self.t, best.centers, self.linear)
+            model = ReducedRankEvidence(self.Z, self.t, best.centers, self.linear, "fitc")
             return self._maximize(model, best.theta)
         if len(some) < len(self.t):
             return self._search(self.Z, self.t, best.centers, best.theta)
@@ -126,7 +114,7 @@ class Learner:
 
     def _search(self, Z: Array, t: Array, centers: Array, theta: Array) -> Learned:
         """Hyper-parameters for these rows and centers."""
-        streamed = ReducedRankEvidence(Z, t, centers, self.linear, objective=self.kind)
+        streamed = ReducedRankEvidence(Z, t, centers, self.linear, self.kind)
         if self.space.free[-1]:
             theta = self._with_noise(streamed, theta)
         return self._maximize(streamed, theta)
@@ -184,3 +172,168 @@ def _some_rows(n: int, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
     if n <= most:
         return np.arange(n)
     return np.sort(rng.choice(n, most, replace=False))
+
+
+class GreedySupport:
+    r"""Rows chosen one by one by the gain in evidence, with a cache of candidates.
+
+    With C = Q + s^2 I the covariance of the targets so far, a row x_c adds h h' to it, where
+
+    .. math:: h = g / \sqrt{\delta}, \quad g = a^2 k(X, x_c) - q(X, x_c), \quad
+        \delta = a^2 (1 + j) - q(x_c, x_c),
+
+    and the log evidence gains
+
+    .. math:: \Delta = \tfrac12 \Bigl[\frac{Q^2}{1 + S} - \log(1 + S)\Bigr], \quad
+        S = h' C^{-1} h, \quad Q = h' C^{-1} y .
+
+    The bound gains |h|^2 / (2 s^2) more. Where no candidate raises the evidence, the one with the
+    most |h|^2 is taken, which reaches furthest: near doubles of a center raise it by nothing, too.
+
+    A candidate's g, g'C^-1 g and g'C^-1 y are kept, and follow each choice of another row i at
+    O(n), by
+
+    .. math:: g \leftarrow g - h_i h_{ic}, \quad
+        C^{-1} \leftarrow C^{-1} - u u' / (1 + S_i), \quad u = C^{-1} h_i .
+
+    A new candidate costs O(n m) for its column g; a choice O(n m) for u.
+
+    Z (n, d) are in length-scales; `linear` (n, p) are further features times their prior stds.
+    Smola & Bartlett, NIPS 13 (2001); Keerthi & Chu, NIPS 18 (2006).
+    """
+
+    def __init__(
+        self,
+        Z: Array,
+        y: Array,
+        linear: Array,
+        amplitude: float,
+        noise_std: float,
+        n_support: int,
+        objective: Criterion,
+    ) -> None:
+        n, p = linear.shape
+        self._Z, self._y, self._bound = Z, y, objective == "bound"
+        self._amplitude_var, self._noise_var = amplitude**2, noise_std**2
+        self._p, self._size = p, p
+        # [linear, h_1, h_2, ...], and the Cholesky factor of I + H' H / s^2
+        self._H = np.empty((n, p + n_support), order="F")
+        self._H[:, :p] = linear
+        self._chol = np.eye(p + n_support, order="F")
+        if p:
+            gram = dgemm(1.0 / self._noise_var, self._H[:, :p], self._H[:, :p], trans_a=1)
+            self._chol[:p, :p] = dpotrf(np.eye(p) + gram, lower=1, clean=1)[0]
+        self._pull = self._times_precision(y)  # C^-1 y
+        # the candidates, in slots that stay where they are: columns of 10,000 rows are not copied
+        size = min(CANDIDATES, n)
+        self._rows = np.empty(size, dtype=np.intp)
+        self._g = np.zeros((n, size), order="F")
+        self._delta, self._gg, self._gy = np.ones(size), np.zeros(size), np.zeros(size)
+        self._free = np.arange(size)
+
+    def choose(self, n_support: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Rows in the order of their choice, (n_support,)."""
+        chosen: list[int] = []
+        waiting = rng.permutation(len(self._y))
+        for _ in range(n_support):
+            fresh, waiting = waiting[: len(self._free)], waiting[len(self._free) :]
+            self._enter(fresh)
+            gains = self._gains()
+            best = int(gains.argmax())
+            chosen.append(int(self._rows[best]))
+            self._take(best)
+            # the worst make room for others, as long as there are others; then they come again
+            used = np.setdiff1d(np.arange(len(gains)), self._free)
+            leave = used[np.argsort(gains[used])[: min(_FRESH - 1, len(waiting))]]
+            waiting = np.concatenate([waiting, self._rows[leave]])
+            self._free = np.concatenate([self._free, leave])
+        return np.array(chosen, dtype=np.intp)
+
+    def _whitened(self, B: Array) -> Array:
+        """M^-1 H' B / s^2 with M the Cholesky factor of I + H'H / s^2."""
+        k, beta = self._size, 1.0 / self._noise_var
+        if not k:
+            return np.zeros((0, B.shape[1]))
+        chol = np.asfortranarray(self._chol[:k, :k])
+        return np.asarray(dtrsm(1.0, chol, dgemm(beta, self._H[:, :k], B, trans_a=1), lower=1))
+
+    def _times_precision(self, b: Array) -> Array:
+        """C^-1 b = (b - H (I + H'H / s^2)^-1 H' b / s^2) / s^2, (n,)."""
+        k, beta = self._size, 1.0 / self._noise_var
+        if not k:
+            return beta * b
+        chol = np.asfortranarray(self._chol[:k, :k])
+        weights = dtrsm(1.0, chol, self._whitened(b[:, None]), lower=1, trans_a=1)
+        return np.asarray(beta * (b - dgemv(1.0, self._H[:, :k], weights[:, 0])))
+
+    def _enter(self, rows: NDArray[np.intp]) -> None:
+        """New candidates in free slots: their columns and what is kept of them."""
+        slots, self._free = self._free[: len(rows)], self._free[len(rows) :]
+        if not len(rows):
+            return
+        kernel = squared_exponential(self._Z, self._Z[rows], np.ones(self._Z.shape[1]))
+        H = self._H[:, self._p : self._size]
+        g = self._amplitude_var * kernel
+        if H.shape[1]:
+            g -= dgemm(1.0, H, H[rows], trans_b=1)
+        left = self._amplitude_var * (1.0 + JITTER) - np.einsum("ck,ck->c", H[rows], H[rows])
+        self._rows[slots], self._g[:, slots], self._delta[slots] = rows, g, left
+        half, beta = self._whitened(g), 1.0 / self._noise_var
+        self._gg[slots] = beta * np.einsum("nc,nc->c", g, g) - np.einsum("kc,kc->c", half, half)
+        self._gy[slots] = dgemv(1.0, g, self._pull, trans=1)
+
+    def _gains(self) -> Array:
+        """Gain of each slot, in nats; minus infinity where it is free."""
+        # a square, but of a double of a center nothing but roundoff is left
+        S = np.maximum(self._gg, 0.0) / self._delta
+        Q = self._gy / np.sqrt(self._delta)
+        gains = 0.5 * (Q**2 / (1.0 + S) - np.log1p(S))
+        gains[self._free] = -np.inf
+        if self._bound or gains.max() <= 0.0:
+            reach = np.einsum("nc,nc->c", self._g, self._g) / self._delta
+            gains = reach / (2.0 * self._noise_var) + (gains if self._bound else 0.0)
+            gains[self._free] = -np.inf
+        return np.asarray(gains)
+
+    def _take(self, best: int) -> None:
+        """Make a candidate a center, free its slot, and let the others follow."""
+        k = self._size
+        h: Array = self._g[:, best] / np.sqrt(self._delta[best])
+        u = self._times_precision(h)
+        S, Q = float(h @ u), float(h @ self._pull)
+        self._free = np.append(self._free, best)
+        at = h[self._rows]  # h_i at the candidates
+        at[self._free] = 0.0
+        gu = dgemv(1.0, self._g, u, trans=1)
+        self._gg += at**2 * S - 2.0 * at * gu - (gu - at * S) ** 2 / (1.0 + S)
+        self._gy += -at * Q - (gu - at * S) * Q / (1.0 + S)
+        self._g = dger(-1.0, h, at, a=self._g, overwrite_a=1)
+        self._delta -= at**2
+        self._pull -= u * (Q / (1.0 + S))
+        # one more row of the Cholesky factor
+        self._chol[k, :k] = self._whitened(h[:, None])[:, 0]
+        self._chol[k, k] = np.sqrt(1.0 + S)
+        self._H[:, k] = h
+        self._size = k + 1
+
+
+def cluster_means(Z: Array, n_support: int, rng: np.random.Generator) -> Array:
+    """Means (m, d) of k-means clusters, by Lloyd's rounds from a k-means++ start.
+
+    Fewer than asked for where fewer rows differ.
+    """
+    different = np.unique(Z, axis=0)
+    if len(different) <= n_support:
+        return different
+    means, _ = kmeans_plusplus(different, n_support, random_state=int(rng.integers(2**31)))
+    for _ in range(_MEANS_ROUNDS):
+        nearest = np.empty(len(Z), dtype=np.intp)
+        half_norm = 0.5 * np.einsum("md,md->m", means, means)
+        for rows in row_blocks(len(Z)):
+            nearness = dgemm(1.0, means, Z[rows], trans_b=1) - half_norm[:, None]
+            nearest[rows] = nearness.argmax(axis=0)
+        counts = np.bincount(nearest, minlength=n_support)
+        sums = np.array([np.bincount(nearest, column, n_support) for column in Z.T]).T
+        used = counts > 0  # an empty cluster stays where it is
+        means[used] = sums[used] / counts[used, None]
+    return np.asarray(means)

@@ -1,6 +1,6 @@
 """Posterior of a reduced-rank process: an orthogonal factor that takes in rows, block by block."""
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg.blas import dtrsm, dtrsv
@@ -10,7 +10,7 @@ from forecast_unc._typing import Array
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.noisy_inputs.posterior import Hyperparameters
-from forecast_unc.regression.reduced_rank.centers import JITTER, center_root, row_blocks
+from forecast_unc.regression.reduced_rank.evidence import JITTER, center_root, row_blocks
 
 # Columns reduced at once: 16 and 32 ran at the same rate with 200 and 500 centers.
 _PANEL = 32
@@ -29,7 +29,15 @@ class Support(NamedTuple):
     root: Array  # (m, m), Cholesky factor of K_uu + jI
     hyper: Hyperparameters
     mean_weights: Array  # (d,), of a linear prior mean
-    independent_rest: bool  # the prior variance that the centers leave is noise of each row
+    independent_rest: bool  # the prior variance that the centers leave is noise of each row (FITC)
+
+    @classmethod
+    def of(
+        cls, centers: Array, hyper: Hyperparameters, mean_weights: Array, independent_rest: bool
+    ) -> Self:
+        """The model of these centers and hyper-parameters."""
+        root = center_root(centers, hyper.lengthscales)
+        return cls(centers, root, hyper, mean_weights, independent_rest)
 
     def triangle(self) -> Array:
         """What is known without rows, (M + 1, M + 1): see `with_rows`."""
@@ -48,27 +56,13 @@ class Support(NamedTuple):
         return std if std.any() else std[:0]
 
     def with_rows(self, triangle: Array, X: Array, y: Array) -> Array:
-        r"""The triangle after more rows.
+        """The triangle (M + 1, M + 1) after more rows; the one before is not changed.
 
         It is R of a QR factorization of [phi(X), y], each row divided by the std of its noise,
         stacked on what it was before: with M weights, R' R has the precision of the weights as
         its first block, and R_MM^2 is the least sum of squares. Orthogonal transformations alone:
         nothing drifts, however many rows come one by one, at O(M^2) each, and no condition number
         is squared.
-
-        Parameters
-        ----------
-        triangle : ndarray of shape (M + 1, M + 1)
-            Before; it is not changed.
-        X : ndarray of shape (n, d)
-            Inputs.
-        y : ndarray of shape (n,)
-            Targets.
-
-        Returns
-        -------
-        ndarray of shape (M + 1, M + 1)
-            Upper triangular, in Fortran order.
         """
         hyper, m = self.hyper, len(self.centers)
         out = triangle.copy(order="F")
@@ -96,17 +90,7 @@ class Support(NamedTuple):
         return np.asarray(np.sqrt(noise_var + self.hyper.amplitude**2 * rest))
 
     def weights(self, triangle: Array) -> Array:
-        """Mean weights of [k(U, x); x; 1], (m + d + 1,).
-
-        Parameters
-        ----------
-        triangle : ndarray of shape (M + 1, M + 1)
-            With the rows.
-
-        Returns
-        -------
-        ndarray of shape (m + d + 1,)
-        """
+        """Mean weights of [k(U, x); x; 1], (m + d + 1,), given the rows of a triangle."""
         m, d = self.centers.shape
         mean: Array = dtrsv(np.asfortranarray(triangle[:-1, :-1]), triangle[:-1, -1])
         linear = np.zeros(d + 1)
@@ -117,18 +101,9 @@ class Support(NamedTuple):
     def posterior(self, triangle: Array, corrected: bool) -> KernelPosterior:
         """The posterior given the rows of a triangle.
 
-        Parameters
-        ----------
-        triangle : ndarray of shape (M + 1, M + 1)
-            With the rows.
-        corrected : bool
-            Add what the centers leave of the prior variance, a^2 (k - k_u' (K_uu + jI)^-1 k_u),
-            with the prior's correlations. Without, the prior has rank M, and the function no
-            variance away from the centers but that of its linear part.
-
-        Returns
-        -------
-        KernelPosterior
+        Corrected by what the centers leave of the prior variance, a^2 (k - k_u' (K_uu + jI)^-1
+        k_u), with the prior's correlations. Otherwise the prior has rank M, and the function no
+        variance away from the centers but that of its linear part.
         """
         (m, d), hyper = self.centers.shape, self.hyper
         unit = float(np.sqrt(hyper.widening))
@@ -152,28 +127,3 @@ class Support(NamedTuple):
             input_offset=hyper.input_offset,
             output_offset=hyper.output_offset,
         )
-
-
-def support(
-    centers: Array, hyper: Hyperparameters, mean_weights: Array, independent_rest: bool
-) -> Support:
-    """A model with these centers and hyper-parameters, without data.
-
-    Parameters
-    ----------
-    centers : ndarray of shape (m, d)
-        Centers, measured from the input offset.
-    hyper : Hyperparameters
-        In the units of the data.
-    mean_weights : ndarray of shape (d,)
-        Weights of a linear prior mean; zeros for none.
-    independent_rest : bool
-        Whether the prior variance that the centers leave of a row is noise of it (FITC), or not
-        there (DTC).
-
-    Returns
-    -------
-    Support
-    """
-    root = center_root(centers, hyper.lengthscales)
-    return Support(centers, root, hyper, mean_weights, independent_rest)

@@ -9,22 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forecast_unc._checks import check_whole
+from forecast_unc._checks import check_choice, check_whole
 from forecast_unc._random import RandomState, generator
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
-from forecast_unc.regression.augmented import AugmentedPosterior
+from forecast_unc.regression.augmented import AugmentedPosterior, CenterAtInput
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.gp_parameters import check_parameters
 from forecast_unc.regression.hyperparameter_search import SearchEnd, widening
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.learned_prior import LearnedPrior
 from forecast_unc.regression.noisy_inputs.posterior import Hyperparameters
-from forecast_unc.regression.reduced_rank.augmented import CenterAtInput
-from forecast_unc.regression.reduced_rank.evidence import Criterion
-from forecast_unc.regression.reduced_rank.learn import Learner
-from forecast_unc.regression.reduced_rank.posterior import Support, Variance, support
-from forecast_unc.regression.reduced_rank.support import SupportKind
+from forecast_unc.regression.reduced_rank.learn import Learner, SupportKind
+from forecast_unc.regression.reduced_rank.posterior import Support, Variance
 from forecast_unc.regression.regressor import KernelRegressor, LeadingMeans
 from forecast_unc.regression.standardize import (
     Lengthscales,
@@ -145,7 +142,8 @@ class ReducedRankGPRegressor(KernelRegressor):
     n_iter_: int
     n_features_in_: int
 
-    # All but data; what is known with the rows so far, and which those are.
+    # What was learned, with which rows make the posterior; what is known with the rows so far, and
+    # which those are.
     _model: Support
     _triangle: Array
     _n_rows: int
@@ -156,7 +154,7 @@ class ReducedRankGPRegressor(KernelRegressor):
         *,
         n_support: int = 200,
         support: SupportKind = "greedy",
-        objective: Criterion = "evidence",
+        objective: Literal["evidence", "bound"] = "evidence",
         variance: Variance = "corrected",
         linear: bool | ArrayLike = True,
         prior: Literal["weak", "shrunk"] | None = "weak",
@@ -231,7 +229,9 @@ class ReducedRankGPRegressor(KernelRegressor):
                 output_offset,
                 1.0 if self.variance == "augmented" else widening(exact.prior, exact.noise_std, n),
             )
-            self._model = support(learned.centers * input_scale, hyper, mean_weights, independent)
+            self._model = Support.of(
+                learned.centers * input_scale, hyper, mean_weights, independent
+            )
             self._take_in(X, y, self._model.triangle(), 0)
         self.support_ = self._model.centers + input_offset
         self.log_evidence_ = learned.value - self.n_searched(n) * float(np.log(output_scale))
@@ -240,7 +240,7 @@ class ReducedRankGPRegressor(KernelRegressor):
         return self
 
     def n_searched(self, n: int) -> int:
-        """How many of n rows centers and hyper-parameters are learned from.
+        """How many rows centers and hyper-parameters are learned from.
 
         Parameters
         ----------
@@ -325,10 +325,7 @@ class ReducedRankGPRegressor(KernelRegressor):
         plain = self._model.posterior(self._triangle, self.variance == "corrected")
         self.posterior_ = plain
         if self.variance == "augmented":
-            residual = (y - plain.mean(X)) / plain.noise_var
-            added = CenterAtInput(
-                plain=plain, model=self._model, inputs=X.copy(), scaled_residual=residual
-            )
+            added = CenterAtInput.of(plain, self._model, X, y)
             self.posterior_ = AugmentedPosterior(plain=plain, added=added)
 
     @property
@@ -347,12 +344,7 @@ class ReducedRankGPRegressor(KernelRegressor):
     def _check_parameters(self, n: int) -> None:
         """Raise unless what the exact process does not have is one of its choices."""
         for name, allowed in _CHOICES.items():
-            if getattr(self, name) not in allowed:
-                listed = ", ".join(map(repr, allowed))
-                raise ValueError(
-                    f"{name} must be one of {listed}; got {getattr(self, name)!r}. "
-                    f"Use {allowed[0]!r} unless you compare."
-                )
+            check_choice(name, getattr(self, name), allowed)
         if isinstance(self.prior, LearnedPrior):
             raise ValueError(
                 f"prior must be 'weak', 'shrunk' or None; got {self.prior!r}. A learned one is for "

@@ -1,56 +1,56 @@
 """Batch trainers of sparse Bayesian learning: all alphas at once, from the full design down.
 
-EM and MacKay's fixed point (Tipping 2001), the evidence maximized directly (L-BFGS), EM on growing
-active sets, and the one shared precision of the Bayesian extended linear model. Columns leave
-for good when their alpha runs away; what is left is a local optimum of the evidence, which
-depends on the start.
+Columns leave for good when their alpha runs away; what is left is a local optimum of the evidence,
+which depends on the start.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.linalg.blas import dgemm, dgemv
 from scipy.optimize import minimize
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.sparse_bayes.evidence import Evidence, EvidenceTerms
-from forecast_unc.regression.sparse_bayes.model import Indices, NoisePrior, SparseModel
+from forecast_unc.regression.sparse_bayes.model import (
+    Evidence,
+    Indices,
+    Mask,
+    NoisePrior,
+    SparseModel,
+    Statistics,
+)
 
 # A column leaves when the data determine its weight to less than this share (gamma): its alpha
 # then grows without bound. EM approaches infinity like the number of iterations, so it needs a
-# generous one, and the sign of q^2 - s to confirm it. Both shares are choices, which guard
+# generous one, and the sign of q^2 - s to confirm it. These shares are choices, which guard
 # against columns that leave too early and never come back.
 _PRUNED = 1e-6
 _PRUNED_EM = 1e-2
+_PRUNED_DIRECT = 1e-5
 # Nats that an iteration has to gain; a choice, small beside the 0.01 to 1 between local optima.
 _TOLERANCE = 1e-6
 
-Step = Callable[[Array, float, EvidenceTerms, NoisePrior, int], tuple[Array, float]]
+Start = tuple[Array, float]  # precisions (M,) and log s^2
+Step = Callable[[Statistics, NoisePrior, int], Start]
 
 
-def em_step(
-    alpha: Array, log_var: float, terms: EvidenceTerms, noise: NoisePrior, n: int
-) -> tuple[Array, float]:
-    """alpha = 1 / (mu^2 + Sigma_ii), s^2 = (|e|^2 + tr[Sigma Phi' Phi]) / n.
+def em_step(at: Statistics, noise: NoisePrior, n: int) -> Start:
+    """alpha = 1 / (mu^2 + Sigma_ii), s^2 = (|e|^2 + s^2 sum gamma) / n; raises the evidence.
 
-    The trace is s^2 sum gamma.
+    It takes hundreds of iterations to send a column out.
     """
-    gamma = 1.0 - alpha * terms.variances
-    squares = terms.squares + np.exp(log_var) * gamma.sum()
-    return 1.0 / (terms.mean**2 + terms.variances), noise.update(squares, n, log_var)
+    squares = at.squares + np.exp(at.log_var) * at.gamma.sum()
+    return 1.0 / (at.mean**2 + at.variances), noise.update(squares, n, at.log_var)
 
 
-def mackay_step(
-    alpha: Array, log_var: float, terms: EvidenceTerms, noise: NoisePrior, n: int
-) -> tuple[Array, float]:
-    """alpha = gamma / mu^2, s^2 = |e|^2 / (n - sum gamma)."""
-    gamma = np.maximum(1.0 - alpha * terms.variances, 1e-15)
+def mackay_step(at: Statistics, noise: NoisePrior, n: int) -> Start:
+    """alpha = gamma / mu^2, s^2 = |e|^2 / (n - sum gamma); faster than EM, and may overshoot."""
+    gamma = np.maximum(at.gamma, 1e-15)
     # a weight of zero sends its alpha to infinity, in steps that keep the matrix regular
-    updated = np.minimum(gamma / np.maximum(terms.mean**2, 1e-300), 1e4 * alpha)
-    return updated, noise.update(terms.squares, n - gamma.sum(), log_var)
+    updated = np.minimum(gamma / np.maximum(at.mean**2, 1e-300), 1e4 * at.alpha)
+    return updated, noise.update(at.squares, n - gamma.sum(), at.log_var)
 
 
 class Iterated(NamedTuple):
@@ -62,149 +62,75 @@ class Iterated(NamedTuple):
     converged: bool
     n_iter: int
 
+    def model(self) -> SparseModel:
+        """The model, if the iteration began with all columns."""
+        noise_var = float(np.exp(self.log_var))
+        return SparseModel(self.kept, self.alpha, noise_var, self.converged, self.n_iter)
+
 
 def iterate(
-    evidence: Evidence,
-    alpha: Array,
-    log_var: float,
-    noise: NoisePrior,
-    step: Step,
-    max_iter: int,
+    evidence: Evidence, start: Start, noise: NoisePrior, step: Step, max_iter: int
 ) -> Iterated:
-    """Repeat a fixed-point step, pruning, until the evidence stands still.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        Of the columns to start with.
-    alpha : ndarray of shape (m,)
-        Their precisions.
-    log_var : float
-        Log noise variance.
-    noise : NoisePrior
-        Prior, floor and ceiling of the noise.
-    step : callable
-        `em_step` or `mackay_step`.
-    max_iter : int
-        Most iterations.
-    """
-    low, high = noise.bounds()
-    log_var = min(max(log_var, low), high)
+    """Repeat `em_step` or `mackay_step`, pruning, until the evidence stands still."""
+    alpha, log_var = start[0], noise.within(start[1])
     kept, value, converged, n_iter = np.arange(len(alpha)), -np.inf, False, 0
     pruned = _PRUNED_EM if step is em_step else _PRUNED
     while n_iter < max_iter:
         n_iter += 1
-        terms = evidence.gradient(alpha, log_var)
-        if terms is None:
+        at = evidence.at(alpha, log_var)
+        if at is None:
             break
-        keep = stays(alpha, terms, pruned)
+        keep = _stays(at, pruned)
         if not keep.all():
             kept, alpha, evidence = kept[keep], alpha[keep], evidence.select(keep)
-            terms = evidence.gradient(alpha, log_var)
-            if terms is None:
+            at = evidence.at(alpha, log_var)
+            if at is None:
                 break
-        objective = terms.value + noise.terms(log_var)[0]
+        objective = at.value + noise.terms(log_var)[0]
         if abs(objective - value) < _TOLERANCE:
             converged = True
             break
         value = objective
-        alpha, log_var = step(alpha, log_var, terms, noise, evidence.n)
+        alpha, log_var = step(at, noise, evidence.n)
     return Iterated(kept, alpha, log_var, converged, n_iter)
 
 
-def stays(alpha: Array, terms: EvidenceTerms, pruned: float) -> NDArray[np.bool_]:
+def _stays(at: Statistics, pruned: float) -> Mask:
     """False for columns whose alpha runs to infinity: gamma below a share, and q^2 <= s."""
-    return (1.0 - alpha * terms.variances > pruned) | (terms.by_log_alpha < 0)
+    return np.asarray((at.gamma > pruned) | (at.by_log_alpha < 0))
 
 
-def random_start(
-    Phi: Array, y: Array, spread: float, random_state: np.random.Generator
-) -> tuple[Array, float]:
-    """Precisions (M,) and log s^2 to start from: equal shares of the variance of y.
-
-    Parameters
-    ----------
-    Phi : ndarray of shape (n, M)
-        Design.
-    y : ndarray of shape (n,)
-        Targets.
-    spread : float
-        Standard deviation of the logarithms around it; 0 for the standard start.
-    random_state : Generator
-        Source of the draws.
-    """
+def random_start(Phi: Array, y: Array, spread: float, rng: np.random.Generator) -> Start:
+    """Start from equal shares of the variance of y, but for factors exp(spread N(0, 1))."""
     var = max(float(y @ y) / len(y), 1e-300)
     squares = np.einsum("ij,ij->j", Phi, Phi)
     alpha = np.maximum(squares, 1e-300) * np.count_nonzero(squares) / (len(y) * var)
-    alpha = alpha * np.exp(spread * random_state.standard_normal(len(alpha)))
-    return alpha, float(np.log(0.1 * var) + spread * random_state.standard_normal())
+    alpha = alpha * np.exp(spread * rng.standard_normal(len(alpha)))
+    return alpha, float(np.log(0.1 * var) + spread * rng.standard_normal())
 
 
 def fixed_point(
-    Phi: Array,
-    y: Array,
-    noise: NoisePrior,
-    start: tuple[Array, float],
-    step: Step,
-    max_iter: int,
+    Phi: Array, y: Array, noise: NoisePrior, start: Start, step: Step, max_iter: int
 ) -> SparseModel:
-    """EM or MacKay's fixed point from the full design down.
-
-    Parameters
-    ----------
-    Phi : ndarray of shape (n, M)
-        Design.
-    y : ndarray of shape (n,)
-        Targets.
-    noise : NoisePrior
-        Prior, floor and ceiling of the noise.
-    start : tuple
-        Precisions (M,) and log s^2.
-    step : callable
-        `em_step`, which raises the evidence at every iteration but takes hundreds to send a column
-        out, or `mackay_step`, which is faster and may overshoot.
-    max_iter : int
-        Most iterations.
-
-    Returns
-    -------
-    SparseModel
-    """
-    end = iterate(Evidence.of(Phi, y), *start, noise, step, max_iter)
-    return SparseModel(end.kept, end.alpha, float(np.exp(end.log_var)), end.converged, end.n_iter)
+    """EM or MacKay's fixed point (Tipping 2001) from the full design (n, M) down."""
+    return iterate(Evidence.of(Phi, y), start, noise, step, max_iter).model()
 
 
 def subspace_em(
     Phi: Array,
     y: Array,
     noise: NoisePrior,
-    start: tuple[Array, float],
+    start: Start,
     budget: int,
     order: Indices,
     max_iter: int,
 ) -> SparseModel:
     """EM on an active set that grows block by block and never exceeds a budget.
 
-    Each cycle adds the next block of columns (a tenth of the budget), takes ten EM steps on the
-    active set and drops what should leave; over the budget, the columns that the data determine
-    least go. One pass over the columns, then EM on what is left.
-
-    Parameters
-    ----------
-    Phi, y, noise, start, max_iter
-        As for `fixed_point`; a column enters with its precision in `start`.
-    budget : int
-        Largest active set; an iteration costs O(budget^3).
-    order : ndarray of shape (M,)
-        Order in which the columns are tried.
-
-    Returns
-    -------
-    SparseModel
-
-    References
-    ----------
-    Quinonero-Candela & Winther, NIPS 15 (2003).
+    Each cycle adds the next block of columns (a tenth of the budget) in their order, takes ten EM
+    steps on the active set and drops what should leave; over the budget, the columns that the data
+    determine least go. One pass over the columns, then EM on what is left; an iteration costs
+    O(budget^3). Quinonero-Candela & Winther, NIPS 15 (2003).
     """
     initial, log_var = start
     block = max(1, budget // 10)
@@ -214,56 +140,38 @@ def subspace_em(
             break
         # those that leave over the budget are the least determined of the old ones
         if len(active) > budget - block:
-            terms = Evidence.of(Phi[:, active], y).gradient(alpha, log_var)
-            gamma = np.zeros(len(active)) if terms is None else 1.0 - alpha * terms.variances
+            at = Evidence.of(Phi[:, active], y).at(alpha, log_var)
+            gamma = np.zeros(len(active)) if at is None else at.gamma
             kept = np.sort(np.argsort(-gamma, kind="stable")[: budget - block])
             active, alpha = active[kept], alpha[kept]
         new = order[first : first + block]
         active, alpha = np.concatenate([active, new]), np.concatenate([alpha, initial[new]])
         evidence = Evidence.of(Phi[:, active], y)
-        end = iterate(evidence, alpha, log_var, noise, em_step, min(10, max_iter - n_iter))
+        end = iterate(evidence, (alpha, log_var), noise, em_step, min(10, max_iter - n_iter))
         active, alpha, log_var = active[end.kept], end.alpha, end.log_var
         n_iter += end.n_iter
     evidence = Evidence.of(Phi[:, active], y)
-    end = iterate(evidence, alpha, log_var, noise, em_step, max(max_iter - n_iter, 1))
-    sorting = np.argsort(active[end.kept])
-    return SparseModel(
-        active[end.kept][sorting],
-        end.alpha[sorting],
-        float(np.exp(end.log_var)),
-        end.converged,
-        n_iter + end.n_iter,
-    )
+    end = iterate(evidence, (alpha, log_var), noise, em_step, max(max_iter - n_iter, 1))
+    active = active[end.kept]
+    sorting = np.argsort(active)
+    total = n_iter + end.n_iter
+    return end.model()._replace(active=active[sorting], alpha=end.alpha[sorting], n_iter=total)
 
 
-def direct(
-    Phi: Array, y: Array, noise: NoisePrior, start: tuple[Array, float], max_iter: int
-) -> SparseModel:
-    """L-BFGS on the evidence in log alpha and log s^2, pruned between rounds of 50 iterations.
-
-    Parameters
-    ----------
-    Phi, y, noise, start, max_iter
-        As for `fixed_point`.
-
-    Returns
-    -------
-    SparseModel
-    """
-    (alpha, log_var), active = start, np.arange(Phi.shape[1])
-    low, high = noise.bounds()
-    log_var = min(max(log_var, low), high)
+def direct(Phi: Array, y: Array, noise: NoisePrior, start: Start, max_iter: int) -> SparseModel:
+    """L-BFGS on the evidence in log alpha and log s^2, pruned between rounds of 50 iterations."""
+    alpha, log_var, active = start[0], noise.within(start[1]), np.arange(Phi.shape[1])
     evidence = Evidence.of(Phi, y)
     n_iter, value, converged = 0, -np.inf, False
     while n_iter < max_iter and not converged:
 
         def objective(x: Array, evidence: Evidence = evidence) -> tuple[float, Array]:
-            terms = evidence.gradient(np.exp(x[:-1]), x[-1])
-            if terms is None:
+            at = evidence.at(np.exp(x[:-1]), x[-1])
+            if at is None:
                 return np.inf, np.zeros(len(x))
             prior = noise.terms(x[-1])
-            slope = np.append(terms.by_log_alpha, terms.by_log_var + prior[1])
-            return -terms.value - prior[0], -slope
+            slope = np.append(at.by_log_alpha, at.by_log_var + prior[1])
+            return -at.value - prior[0], -slope
 
         # beyond the upper bound a column has no part in the model
         top = np.log(np.diagonal(evidence.gram) + 1e-300) + 14.0 - log_var
@@ -273,14 +181,14 @@ def direct(
             np.append(np.clip(np.log(alpha), bottom, top), log_var),
             jac=True,
             method="L-BFGS-B",
-            bounds=[*zip(bottom, top, strict=True), (low, high)],
+            bounds=[*zip(bottom, top, strict=True), noise.bounds()],
             options={"maxiter": min(50, max_iter - n_iter), "ftol": 1e-13, "gtol": 1e-6},
         )
         n_iter += max(int(search.nit), 1)
         alpha, log_var = np.exp(search.x[:-1]), float(search.x[-1])
-        terms = evidence.gradient(alpha, log_var)
-        if terms is not None:
-            keep = stays(alpha, terms, 1e-5)
+        at = evidence.at(alpha, log_var)
+        if at is not None:
+            keep = _stays(at, _PRUNED_DIRECT)
             active, alpha, evidence = active[keep], alpha[keep], evidence.select(keep)
         converged = bool(-search.fun - value < 1e-5)
         value = -search.fun
@@ -292,16 +200,6 @@ def shared(Phi: Array, y: Array, noise: NoisePrior) -> SparseModel:
 
     With the eigenvalues e_k of Phi Phi' and y in their basis, C has the eigenvalues
     s^2 + e_k / alpha, so that a value costs O(n); the best of a grid is refined.
-
-    Parameters
-    ----------
-    Phi, y, noise
-        As for `fixed_point`.
-
-    Returns
-    -------
-    SparseModel
-        With every column active.
     """
     n, M = Phi.shape
     y_squared = float(y @ y)
@@ -326,23 +224,19 @@ def shared(Phi: Array, y: Array, noise: NoisePrior) -> SparseModel:
         return 0.5 * value - prior[0], np.array([-0.5 * signal @ pull, 0.5 * by_noise - prior[1]])
 
     var = max(y_squared / n, 1e-300)
-    low, high = noise.bounds()
     center = np.log(max(values.sum(), 1e-300) / (n * var))
     grid = [
-        np.array([center + a, min(max(np.log(var) + t, low), high)])
+        np.array([center + a, noise.within(np.log(var) + t)])
         for a in (-6.0, -3.0, 0.0, 3.0)
         for t in (-7.0, -4.0, -1.0)
     ]
-    start = min(grid, key=lambda x: objective(x)[0])
     search = minimize(
         objective,
-        start,
+        min(grid, key=lambda x: objective(x)[0]),
         jac=True,
         method="L-BFGS-B",
-        bounds=[(center - 30.0, center + 30.0), (low, high)],
+        bounds=[(center - 30.0, center + 30.0), noise.bounds()],
         options={"ftol": 1e-14, "gtol": 1e-7},
     )
-    alpha = np.full(M, np.exp(search.x[0]))
-    return SparseModel(
-        np.arange(M), alpha, float(np.exp(search.x[1])), bool(search.success), int(search.nit)
-    )
+    alpha, noise_var = np.full(M, np.exp(search.x[0])), float(np.exp(search.x[1]))
+    return SparseModel(np.arange(M), alpha, noise_var, bool(search.success), int(search.nit))

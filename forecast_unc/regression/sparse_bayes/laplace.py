@@ -1,22 +1,7 @@
 r"""Sparse Bayesian learning for two classes: Laplace's approximation inside, precisions outside.
 
-With labels t in {0, 1}, f = Phi w, y = sigma(f), w_i ~ N(0, 1 / alpha_i) and A = diag(alpha), the
-posterior of the weights is replaced by the Gaussian at its mode w*, where
-Phi'(t - y) = A w* and B = diag(y (1 - y)):
-
-.. math::
-    \Sigma = (A + \Phi' B \Phi)^{-1}, \quad
-    \log p(t) \approx \log p(t | w_*) - \tfrac12 w_*' A w_* + \tfrac12 \log|A|
-    + \tfrac12 \log|\Sigma| .
-
-At the mode this is regression on the working target f + B^-1 (t - y) with noise variances B^-1, so
-that the rules of sparse Bayesian regression apply. They hold B fixed, while the mode, and B with
-it, moves when an alpha does: every step raises the evidence of this regression, and the Laplace
-evidence only approximately. Where the rules come to rest is therefore close to, and not at, a
-maximum of the Laplace evidence.
-
-References: Tipping, JMLR 1 (2001), section 3; Tipping & Faul, AISTATS 2003; MacKay, Neural
-Computation 4 (1992), 720-736; Bishop, PRML (2006), 7.2.3.
+At the mode w* of the weights, f = Phi w*, y = sigma(f) and B = diag(y (1 - y)), this is regression
+on the working target f + B^-1 (t - y) with noise variances B^-1: the rules of regression apply.
 """
 
 from typing import NamedTuple
@@ -27,9 +12,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.special import expit
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.sparse_bayes.evidence import Evidence
-from forecast_unc.regression.sparse_bayes.model import Indices, NoisePrior
-from forecast_unc.regression.sparse_bayes.newton import maximize
+from forecast_unc.regression.sparse_bayes.model import Evidence, Indices, NoisePrior, maximize
 
 # Largest gain, in nats, that a single change of one alpha may still offer at the end; in terms of
 # the conditions, q^2 < (1 + 2.1e-3) s outside the model.
@@ -50,6 +33,8 @@ _SPAN_TOLERANCE = 1e-9
 _PATIENCE = 50
 _UNIT_NOISE = NoisePrior(median=1.0, log_std=1.0, floor=1.0, ceiling=1.0)
 
+Start = tuple[Indices, Array]  # columns (m,), ascending, and their precisions (m,)
+
 
 class LaplacePosterior(NamedTuple):
     """Gaussian at the mode of the weights."""
@@ -60,6 +45,10 @@ class LaplacePosterior(NamedTuple):
     latent: Array  # (n,), f at the mode
     residual: Array  # (n,), t - y
     curvature: Array  # (n,), the diagonal of B
+
+    def prior_share(self) -> Array:
+        """alpha_i Sigma_ii, which is 1 - gamma_i, of shape (m,)."""
+        return np.diagonal(dpotri(self.chol, lower=1)[0]).copy() if len(self.chol) else np.zeros(0)
 
 
 class SparseClassifier(NamedTuple):
@@ -72,28 +61,17 @@ class SparseClassifier(NamedTuple):
 
 
 def laplace(Phi: Array, signs: Array, alpha: Array, start: Array | None = None) -> LaplacePosterior:
-    r"""Mode of the weights by Newton's method, and Laplace's approximation there.
+    r"""Mode of the weights of Phi (n, m) for labels -1 and 1, and Laplace's approximation there.
+
+    .. math::
+        \Sigma = (A + \Phi' B \Phi)^{-1}, \quad
+        \log p(t) \approx \log p(t | w_*) - \tfrac12 w_*' A w_* + \tfrac12 \log|A|
+        + \tfrac12 \log|\Sigma| .
 
     In v = A^{1/2} w the objective is sum log sigma(s_n f_n) - |v|^2 / 2, strictly concave, and its
     Hessian -(I + D Phi' B Phi D), D = A^{-1/2}, has no eigenvalue above -1: no alpha is too small
     or too large. A Newton step is halved until the objective rises by a share of what its slope
-    promises. It leads to the solution of iteratively reweighted least squares, whose target
-    is f + B^{-1} (s o r), r = 1 / (1 + exp(s o f)), for labels s = +-1.
-
-    Parameters
-    ----------
-    Phi : ndarray of shape (n, m)
-        Active columns of the design.
-    signs : ndarray of shape (n,)
-        Labels, -1 or 1.
-    alpha : ndarray of shape (m,)
-        Precisions of the weights.
-    start : ndarray of shape (m,), optional
-        Weights to start from; zero by default.
-
-    Returns
-    -------
-    LaplacePosterior
+    promises. Tipping, JMLR 1 (2001), section 3; MacKay, Neural Computation 4 (1992), 720-736.
     """
     m = Phi.shape[1]
     scaled = np.asfortranarray(Phi / np.sqrt(alpha))
@@ -101,7 +79,9 @@ def laplace(Phi: Array, signs: Array, alpha: Array, start: Array | None = None) 
     f = scaled @ v
     value = _log_posterior(signs, f, v)
     for _ in range(100):
-        residual, curvature = _slope_and_curvature(signs, f)
+        # first and minus second derivative of log sigma, without cancellation at large |f|
+        wrong = expit(-signs * f)
+        residual, curvature = signs * wrong, wrong * expit(signs * f)
         chol = _factor(scaled, curvature)
         if not m:
             break
@@ -121,16 +101,8 @@ def laplace(Phi: Array, signs: Array, alpha: Array, start: Array | None = None) 
         v = v + size * step
         f = scaled @ v
         value = _log_posterior(signs, f, v)
-    log_det = 2.0 * np.log(np.diagonal(chol)).sum()
-    return LaplacePosterior(
-        v / np.sqrt(alpha), chol, float(value - 0.5 * log_det), f, residual, curvature
-    )
-
-
-def _slope_and_curvature(signs: Array, f: Array) -> tuple[Array, Array]:
-    """First and minus second derivative of log sigma(s f), without cancellation at large |f|."""
-    wrong = expit(-signs * f)
-    return signs * wrong, wrong * expit(signs * f)
+    log_evidence = float(value - np.log(np.diagonal(chol)).sum())
+    return LaplacePosterior(v / np.sqrt(alpha), chol, log_evidence, f, residual, curvature)
 
 
 def _log_posterior(signs: Array, f: Array, v: Array) -> float:
@@ -152,25 +124,10 @@ def _factor(scaled: Array, curvature: Array) -> Array:
 def sparsity_and_quality(
     Phi: Array, active: Indices, alpha: Array, posterior: LaplacePosterior
 ) -> tuple[Array, Array]:
-    r"""Sparsity s and quality q of every column in the regression that Laplace's mode stands for.
+    r"""Sparsity s and quality q, each (M,), of every column in the regression at the mode.
 
     With S = phi'B phi - phi'B Phi Sigma Phi'B phi and Q = phi'(t - y) (Bishop 7.2.3), s = S and
     q = Q outside the model; inside, s = alpha S / (alpha - S) and q = alpha Q / (alpha - S).
-
-    Parameters
-    ----------
-    Phi : ndarray of shape (n, M)
-        Design.
-    active : ndarray of shape (m,)
-        Active columns.
-    alpha : ndarray of shape (m,)
-        Their precisions.
-    posterior : LaplacePosterior
-        Of the active columns.
-
-    Returns
-    -------
-    s, q : ndarray of shape (M,)
     """
     s = posterior.curvature @ Phi**2
     q = Phi.T @ posterior.residual
@@ -180,25 +137,20 @@ def sparsity_and_quality(
         whitened = dtrsm(1.0, posterior.chol, cross, lower=1, overwrite_b=1)
         s -= np.einsum("ij,ij->j", whitened, whitened)
         # inside, 1 / Sigma_ii - alpha and mu / Sigma_ii say the same without alpha - S
-        share = _prior_share(posterior.chol)
+        share = posterior.prior_share()
         s[active] = alpha * (1.0 - share) / share
         q[active] = alpha * posterior.mean / share
     return s, q
 
 
-def _prior_share(chol: Array) -> Array:
-    """alpha_i Sigma_ii, which is 1 - gamma_i, of shape (m,)."""
-    return np.diagonal(dpotri(chol, lower=1)[0]).copy() if len(chol) else np.zeros(0)
-
-
-def best_alpha(s: Array, q: Array) -> Array:
+def _best_alpha(s: Array, q: Array) -> Array:
     """alpha = s^2 / (q^2 - s) where q^2 > s, infinity elsewhere (Tipping & Faul 2003, eq. 20)."""
     excess = q * q - s
     with np.errstate(divide="ignore"):
         return np.where(excess > 0, s * s / np.where(excess > 0, excess, 1.0), np.inf)
 
 
-def contribution(s: Array, q: Array, alpha: Array) -> Array:
+def _contribution(s: Array, q: Array, alpha: Array) -> Array:
     """Part of the log evidence of the regression that depends on alpha_i; 0 at infinity."""
     finite = np.isfinite(alpha)
     a = np.where(finite, alpha, 1.0)
@@ -213,31 +165,18 @@ class Action(NamedTuple):
 
 
 def best_action(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> Action:
-    """Column in, column out or re-estimation, whichever gains most (Tipping & Faul 2003).
+    """Column of Phi (n, M) in, out or re-estimated, whichever gains most (Tipping & Faul 2003).
 
     A re-estimation takes all alphas of the model together, to the maximum Newton's method finds;
-    columns with q^2 <= s are deleted on the way.
-
-    Parameters
-    ----------
-    Phi : ndarray of shape (n, M), Fortran order
-        Design.
-    alpha : ndarray of shape (M,)
-        Precisions, infinite for columns out of the model.
-    posterior : LaplacePosterior
-        Of the columns in the model.
-
-    Returns
-    -------
-    Action
+    columns with q^2 <= s are deleted on the way. Infinite alphas (M,) are out of the model.
     """
     active = np.flatnonzero(np.isfinite(alpha))
     s, q = sparsity_and_quality(Phi, active, alpha[active], posterior)
     # in the span of the model s and q are roundoff
     size = posterior.curvature.max() * np.einsum("ij,ij->j", Phi, Phi)
     candidate = np.isfinite(alpha) | (s > _SPAN_TOLERANCE * size)
-    target = np.where(candidate, best_alpha(s, q), np.inf)
-    gains = contribution(s, q, target) - contribution(s, q, alpha)
+    target = np.where(candidate, _best_alpha(s, q), np.inf)
+    gains = _contribution(s, q, target) - _contribution(s, q, alpha)
     best = int(np.argmax(gains))
     changed = alpha.copy()
     joint = None
@@ -264,39 +203,22 @@ def _reestimated(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> Array
     if found is None:
         return None
     out = np.full(len(alpha), np.inf)
-    out[found.kept] = found.alpha
+    out[found.kept] = found.at.alpha
     return out
 
 
-def train_sequential(
-    Phi: Array, signs: Array, start: SparseClassifier, max_iter: int
-) -> SparseClassifier:
-    """The best action, and the mode anew, until no action gains.
+def train_sequential(Phi: Array, signs: Array, start: Start, max_iter: int) -> SparseClassifier:
+    """The best action, and the mode anew, until no action gains more than `GAIN_TOLERANCE`.
 
-    Because the rules hold B fixed, they may also chase each other; training then stops, and
-    returns the model of highest Laplace evidence it has seen.
-
-    Parameters
-    ----------
-    Phi : ndarray of shape (n, M), Fortran order
-        Design.
-    signs : ndarray of shape (n,)
-        Labels, -1 or 1.
-    start : SparseClassifier
-        Columns and precisions to begin with. From an empty model the first column must gain
-        alone, which none does where the bases are very wide.
-    max_iter : int
-        Most actions.
-
-    Returns
-    -------
-    SparseClassifier
-        Converged if no single change of one alpha gains more than `GAIN_TOLERANCE`.
+    The rules hold B fixed, while the mode, and B with it, moves when an alpha does: they may chase
+    each other. Training then stops, with the model of highest Laplace evidence it has seen, which
+    where the rules come to rest is close to a maximum and not at it. The start is not empty: the
+    first column would have to gain alone, which none does where the bases are very wide.
     """
     M = Phi.shape[1]
     alpha, mean = np.full(M, np.inf), np.zeros(M)
-    alpha[start.active] = start.alpha
-    best, highest, since = start, -np.inf, 0
+    alpha[start[0]] = start[1]
+    best, highest, since = SparseClassifier(*start, False, 0), -np.inf, 0
     for n_iter in range(1, max_iter + 1):
         active = np.flatnonzero(np.isfinite(alpha))
         posterior = laplace(Phi[:, active], signs, alpha[active], mean[active])
@@ -312,37 +234,19 @@ def train_sequential(
         mean[:] = 0.0
         mean[active] = posterior.mean
         alpha = action.alpha
-    return best._replace(converged=False, n_iter=n_iter)
+    return best._replace(n_iter=n_iter)
 
 
-def train_mackay(
-    Phi: Array, signs: Array, start: SparseClassifier, max_iter: int
-) -> SparseClassifier:
+def train_mackay(Phi: Array, signs: Array, start: Start, max_iter: int) -> SparseClassifier:
     """All alphas at once, alpha = gamma / mu^2 (MacKay 1992, Tipping 2001), until they rest.
 
     Columns leave for good where their alpha runs away.
-
-    Parameters
-    ----------
-    Phi : ndarray of shape (n, M)
-        Design.
-    signs : ndarray of shape (n,)
-        Labels, -1 or 1.
-    start : SparseClassifier
-        Columns and precisions to begin with.
-    max_iter : int
-        Most iterations.
-
-    Returns
-    -------
-    SparseClassifier
-        Converged if no log alpha moved by more than 1e-4 in an iteration.
     """
-    active, alpha = start.active, start.alpha
+    active, alpha = start
     mean = np.zeros(len(active))
     for n_iter in range(1, max_iter + 1):
         posterior = laplace(Phi[:, active], signs, alpha, mean)
-        gamma = np.maximum(1.0 - _prior_share(posterior.chol), 1e-15)
+        gamma = np.maximum(1.0 - posterior.prior_share(), 1e-15)
         # a weight of zero sends its alpha to infinity, in steps
         ratio = np.minimum(gamma / np.maximum(alpha * posterior.mean**2, 1e-300), 1e4)
         kept = (gamma > _PRUNED) | (ratio < 1.0)
@@ -352,16 +256,8 @@ def train_mackay(
     return SparseClassifier(active, alpha, False, max_iter)
 
 
-def equal_shares(Phi: Array, columns: Indices) -> SparseClassifier:
-    """Start with some columns, which share a prior variance of f of one equally.
-
-    Parameters
-    ----------
-    Phi : ndarray of shape (n, M)
-        Design.
-    columns : ndarray of shape (k,)
-        Columns to start with, ascending; those of zeros are left out.
-    """
+def equal_shares(Phi: Array, columns: Indices) -> Start:
+    """Some columns, those of zeros left out, which share a prior variance of f of one equally."""
     squares = np.einsum("ij,ij->j", Phi[:, columns], Phi[:, columns])
     columns, squares = columns[squares > 0], squares[squares > 0]
-    return SparseClassifier(columns, squares * len(columns) / len(Phi), False, 0)
+    return columns, squares * len(columns) / len(Phi)

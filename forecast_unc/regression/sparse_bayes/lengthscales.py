@@ -1,4 +1,6 @@
-"""Length-scales of the kernel bases by the evidence, together with the precisions and the noise."""
+"""The design of kernel bases, and their length-scales by the evidence."""
+
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dgemm
@@ -20,19 +22,7 @@ LENGTHSCALE_LOG_STD = 1.5
 
 
 def design(Z: Array, centers: Array, lengthscales: Array, linear: bool, bias: bool) -> Array:
-    """Design [kernel at the centers, inputs, 1] in Fortran order, (n, m + d + 1) at most.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, d)
-        Standardized inputs.
-    centers : ndarray of shape (m, d)
-        Kernel centers.
-    lengthscales : ndarray of shape (d,)
-        In units of the standardized inputs.
-    linear, bias : bool
-        Whether the inputs themselves and a constant are columns.
-    """
+    """Design [kernels at centers (m, d), inputs Z (n, d), 1] in Fortran order."""
     (n, d), m = Z.shape, len(centers)
     out = np.empty((n, m + d * linear + bias), order="F")
     if m:  # written in place: at 3000 rows a copy costs as much as the kernel itself
@@ -47,107 +37,72 @@ def design(Z: Array, centers: Array, lengthscales: Array, linear: bool, bias: bo
     return out
 
 
-class LengthscaleEvidence:
-    r"""Log evidence in (log l, log alpha, log s^2) with the active columns fixed.
+class Bases(NamedTuple):
+    """The active columns of a design, by themselves."""
+
+    centers: Array  # (k, d), standardized
+    columns: Indices  # (m,), among [kernels at the centers, inputs, 1]
+    linear: bool
+    bias: bool
+
+    @classmethod
+    def of(cls, Z: Array, active: Indices, linear: bool, bias: bool) -> "Bases":
+        """Those of the design whose centers are the rows of Z."""
+        centers = Z[active[active < len(Z)]]
+        rest = active[active >= len(Z)] - len(Z) + len(centers)
+        return cls(centers, np.concatenate([np.arange(len(centers)), rest]), linear, bias)
+
+    def at(self, Z: Array, lengthscales: Array) -> Array:
+        """Their values at the rows of Z, (n, m), in Fortran order."""
+        full = design(Z, self.centers, lengthscales, self.linear, self.bias)
+        return np.asfortranarray(full[:, self.columns])
+
+
+def lengthscale_evidence(
+    Z: Array, y: Array, bases: Bases, lengthscales: Array, alpha: Array, noise_var: float
+) -> tuple[float, Array]:
+    r"""Log evidence and its gradient in (log l, log alpha, log s^2), (d + m + 1,).
 
     With e the residual and D = beta (e mu' - Phi Sigma) the derivative in Phi, and
     M = D o Phi on the kernel columns,
 
     .. math:: \partial L / \partial \log l_d
         = \textstyle\sum_{ni} M_{ni} (z_{nd} - c_{id})^2 / l_d^2 .
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, d)
-        Standardized inputs.
-    y : ndarray of shape (n,)
-        Targets.
-    active : ndarray of shape (m,)
-        Active columns of the full design; those below n are kernels at rows of Z.
-    linear, bias : bool
-        Other columns of the full design.
     """
-
-    def __init__(self, Z: Array, y: Array, active: Indices, linear: bool, bias: bool) -> None:
-        self.Z, self.y, self.active = Z, y, active
-        n = len(Z)
-        self.centers = Z[active[active < n]]
-        # position of an active column among [kernels at the centers, inputs, 1]
-        rest = active[active >= n] - n + len(self.centers)
-        self.columns = np.concatenate([np.arange(len(self.centers)), rest])
-        self.linear, self.bias = linear, bias
-
-    def __call__(self, lengthscales: Array, alpha: Array, noise_var: float) -> tuple[float, Array]:
-        """Log evidence and its gradient, (d + m + 1,).
-
-        Parameters
-        ----------
-        lengthscales : ndarray of shape (d,)
-            Length-scales.
-        alpha : ndarray of shape (m,)
-            Precisions of the active columns.
-        noise_var : float
-            Variance of the noise.
-        """
-        Z, m = self.Z, len(self.centers)
-        Phi = design(Z, self.centers, lengthscales, self.linear, self.bias)[:, self.columns]
-        Phi = np.asfortranarray(Phi)
-        posterior = weight_posterior(Phi, self.y, alpha, noise_var)
-        inverse, _ = dpotri(posterior.chol, lower=1)
-        cov = np.tril(inverse) + np.tril(inverse, -1).T
-        residual = self.y - Phi @ posterior.mean
-        gamma = 1.0 - alpha * np.diagonal(cov)
-        by_alpha = 0.5 * (gamma - alpha * posterior.mean**2)
-        by_noise = 0.5 * (residual @ residual / noise_var - len(self.y) + gamma.sum())
-        D = np.multiply.outer(residual, posterior.mean[:m])
-        D -= dgemm(1.0, Phi, np.asfortranarray(cov[:, :m]))
-        D *= Phi[:, :m] / noise_var
-        squares = D.sum(axis=1) @ Z**2 + D.sum(axis=0) @ self.centers**2
-        squares -= 2.0 * np.einsum("nd,nd->d", Z, D @ self.centers)
-        gradient = np.concatenate([squares / lengthscales**2, by_alpha, [by_noise]])
-        return posterior.log_evidence, gradient
+    centers, m = bases.centers, len(bases.centers)
+    Phi = bases.at(Z, lengthscales)
+    posterior = weight_posterior(Phi, y, alpha, noise_var)
+    inverse, _ = dpotri(posterior.chol, lower=1)
+    cov = np.tril(inverse) + np.tril(inverse, -1).T
+    residual = y - Phi @ posterior.mean
+    gamma = 1.0 - alpha * np.diagonal(cov)
+    by_alpha = 0.5 * (gamma - alpha * posterior.mean**2)
+    by_noise = 0.5 * (residual @ residual / noise_var - len(y) + gamma.sum())
+    D = np.multiply.outer(residual, posterior.mean[:m])
+    D -= dgemm(1.0, Phi, np.asfortranarray(cov[:, :m]))
+    D *= Phi[:, :m] / noise_var
+    squares = D.sum(axis=1) @ Z**2 + D.sum(axis=0) @ centers**2
+    squares -= 2.0 * np.einsum("nd,nd->d", Z, D @ centers)
+    gradient = np.concatenate([squares / lengthscales**2, by_alpha, [by_noise]])
+    return posterior.log_evidence, gradient
 
 
 def adapt(
     Z: Array,
     y: Array,
     model: SparseModel,
+    bases: Bases,
     lengthscales: Array,
     center: Array,
     noise: NoisePrior,
-    linear: bool,
-    bias: bool,
     max_iter: int = 60,
 ) -> tuple[SparseModel, Array]:
-    """Model and length-scales of higher evidence (and prior), active columns as they are.
-
-    Parameters
-    ----------
-    Z, y
-        Standardized inputs (n, d) and targets (n,).
-    model : SparseModel
-        Where to start.
-    lengthscales : ndarray of shape (d,)
-        Where to start.
-    center : ndarray of shape (d,)
-        Medians of the prior on the length-scales.
-    noise : NoisePrior
-        Prior, floor and ceiling of the noise.
-    linear, bias : bool
-        Columns of the design besides the kernels.
-    max_iter : int
-        Most L-BFGS iterations.
-
-    Returns
-    -------
-    model : SparseModel
-    lengthscales : ndarray of shape (d,)
-    """
+    """Model and length-scales (d,) of higher evidence and prior, of median `center`; same bases."""
     d, m = Z.shape[1], len(model.active)
-    evidence = LengthscaleEvidence(Z, y, model.active, linear, bias)
 
     def objective(x: Array) -> tuple[float, Array]:
-        value, gradient = evidence(np.exp(x[:d]), np.exp(x[d:-1]), float(np.exp(x[-1])))
+        scales, alpha, noise_var = np.exp(x[:d]), np.exp(x[d:-1]), float(np.exp(x[-1]))
+        value, gradient = lengthscale_evidence(Z, y, bases, scales, alpha, noise_var)
         z = (x[:d] - np.log(center)) / LENGTHSCALE_LOG_STD
         log_prior, slope, _ = noise.terms(x[-1])
         gradient[:d] -= z / LENGTHSCALE_LOG_STD
@@ -157,14 +112,8 @@ def adapt(
     start = np.concatenate([np.log(lengthscales), np.log(model.alpha), [np.log(model.noise_var)]])
     # within a factor 20 of the start, so that every factorization stays possible
     bounds = [(v - 3.0, v + 3.0) for v in start[:-1]] + [noise.bounds()]
-    search = minimize(
-        objective,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": max_iter, "ftol": 1e-11},
-    )
+    options = {"maxiter": max_iter, "ftol": 1e-11}
+    search = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     x = search.x
     adapted = model._replace(alpha=np.exp(x[d : d + m]), noise_var=float(np.exp(x[-1])))
     return adapted, np.exp(x[:d])

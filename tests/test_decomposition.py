@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from recursions import IDENTITY, past_of, step_inputs
 
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor
-from forecast_unc.forecasting.differencing import Differencing
-from forecast_unc.forecasting.filtering import State, state_at_origin
 from forecast_unc.forecasting.propagation import propagate, propagate_from
 from forecast_unc.forecasting.recursion import Future, Method, OneStepModel
+from forecast_unc.forecasting.rows import Differencing
+from forecast_unc.forecasting.state import State, state_at_origin
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 
 BATCHES = 20

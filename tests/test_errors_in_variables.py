@@ -9,11 +9,10 @@ from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor, backtest, datasets, load_model
 from forecast_unc.forecasting.calibration import calibration, rolling_errors
-from forecast_unc.forecasting.differencing import Differencing
-from forecast_unc.forecasting.embedding import interpolated
 from forecast_unc.forecasting.model import _noisy_rows
 from forecast_unc.forecasting.recursion import Past
 from forecast_unc.forecasting.rolling import Rolling, rolling_forecasts
+from forecast_unc.forecasting.rows import Differencing, interpolated
 from forecast_unc.regression.errors_in_variables import ErrorsInVariablesGP
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.shared_errors import SharedErrors

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor, datasets, load_model
-from forecast_unc.forecasting.embedding import lag_embedding
+from forecast_unc.forecasting.rows import lag_embedding
 from tests import oracles
 from tests.recursions import propagate
 

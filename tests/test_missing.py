@@ -1,6 +1,6 @@
 """Series with missing values, by way of the forecaster: nothing is filled, and bands cover.
 
-That gaps of a linear model are a Kalman filter's is tested in test_filtering.py.
+That gaps of a linear model are a Kalman filter's is tested in test_state.py.
 """
 
 import numpy as np

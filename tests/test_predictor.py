@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
-from forecast_unc.forecasting.embedding import lag_embedding
+from forecast_unc.forecasting.rows import lag_embedding
 from forecast_unc.regression.predictor import (
     ScikitLearnRegressor,
     slope_by_differences,

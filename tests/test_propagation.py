@@ -11,8 +11,7 @@ from statsmodels.tsa.arima_process import arma2ma
 from forecast_unc import GPRegressor
 from forecast_unc.distributions.diverged import Diverged
 from forecast_unc.forecasting import sampling
-from forecast_unc.forecasting.differencing import Differencing
-from forecast_unc.forecasting.embedding import lag_embedding
+from forecast_unc.forecasting.rows import Differencing, lag_embedding
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from tests import oracles
 from tests.recursions import conditioned, propagate, sample_paths, step_inputs

@@ -8,7 +8,6 @@ import pytest
 from sklearn.linear_model import BayesianRidge
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
-from forecast_unc.forecasting.embedding import interpolated
 from forecast_unc.forecasting.model import _one_step
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.rolling import (
@@ -16,6 +15,7 @@ from forecast_unc.forecasting.rolling import (
     Rolling,
     rolling_forecasts,
 )
+from forecast_unc.forecasting.rows import interpolated
 from forecast_unc.regression.predictor import ScikitLearnRegressor
 from forecast_unc.series.history import History
 

@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 
 from forecast_unc import GPRegressor
 from forecast_unc.datasets import make_mackey_glass
-from forecast_unc.forecasting.embedding import lag_embedding
+from forecast_unc.forecasting.rows import lag_embedding
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 
 D = 16

@@ -19,13 +19,13 @@ from forecast_unc.distributions.fitted import Fitted
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.ensemble import Ensemble, Refusal
 from forecast_unc.forecasting.model import FittedModel, LaggedModel
-from forecast_unc.forecasting.noises import Noise
 from forecast_unc.forecasting.persistence.classes import MODEL_CLASSES
 from forecast_unc.forecasting.persistence.objects import save_object
 from forecast_unc.forecasting.persistence.schema import Classes
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method, Propagation
 from forecast_unc.forecasting.resolve import resolve, unsmoothed, without_outliers
 from forecast_unc.forecasting.rolling import AskPast, fitted, score
+from forecast_unc.forecasting.rows import Noise
 from forecast_unc.forecasting.specification import Arguments, is_auto
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.series.calendar import Calendar, seasonal_periods

@@ -18,22 +18,27 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.diverged import Diverged
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.forecasting.differencing import Differencing
-from forecast_unc.forecasting.embedding import complete_rows, interpolated, lag_embedding
-from forecast_unc.forecasting.explosive import Training, bounded
-from forecast_unc.forecasting.noises import NoiseChoice, NoisyRows
 from forecast_unc.forecasting.propagation import Joint, propagate
 from forecast_unc.forecasting.recursion import (
     Future,
-    LevelMap,
     Method,
     OneStepModel,
     Past,
     Propagation,
     Trajectory,
 )
+from forecast_unc.forecasting.rows import (
+    Differencing,
+    LevelMap,
+    NoiseChoice,
+    NoisyRows,
+    complete_rows,
+    interpolated,
+    lag_embedding,
+)
 from forecast_unc.forecasting.sampling import sample_paths
 from forecast_unc.forecasting.specification import MIN_ROWS, Specification, check_length
+from forecast_unc.forecasting.stability import Training, bounded
 from forecast_unc.regression.regressor import KernelRegressor
 from forecast_unc.series.calendar import calendar_inputs
 from forecast_unc.series.history import Ahead, History

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.embedding import interpolated
+from forecast_unc.forecasting.rows import interpolated
 
 # The figures are choices, made on pictures of what is found in the training parts of 3,827 series,
 # most of M3, M4, tourism and hospital data, of which 44 are touched; and on 52,507 values that were

@@ -1,11 +1,8 @@
 """The joint distribution of the horizon: one-step predictions iterated, with their uncertainty.
 
-The input of each step is made of lagged values, observed or forecast, and of regressors.
-What is uncertain of them is a coordinate of one joint Gaussian: noisy or missing history,
-future regressors, earlier forecasts. The methods differ in what they keep of it; all return the
-joint mean and covariance of the next h observations. Where one of several posteriors is right, the
-recursion goes through each by itself, as the same one is right at all steps, and the horizon is a
-mixture of theirs.
+What is uncertain of a step's input (noisy or missing history, future regressors, earlier forecasts)
+is a coordinate of one joint Gaussian; the methods differ in what they keep of it. Where one of
+several posteriors is right, it is so at all steps: the horizon is a mixture of theirs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,33 +15,31 @@ from scipy.linalg import block_diag
 from forecast_unc._typing import Array
 from forecast_unc.distributions.normal_mixture import NormalMixture
 from forecast_unc.distributions.parts import Deferred, mixed_parts
-from forecast_unc.forecasting.alternatives import (
+from forecast_unc.forecasting.nodes import (
     Alternative,
     by_alternative,
     go_on_as_others,
     through_each,
 )
-from forecast_unc.forecasting.filtering import State, moment_method, run_in, state_at_origin
-from forecast_unc.forecasting.linear_recursion import (
-    Scales,
-    along_means,
-    parts_of_matching,
-    parts_of_paths,
-)
-from forecast_unc.forecasting.mixture import pieces
 from forecast_unc.forecasting.recursion import (
-    Found,
     Future,
     Method,
     MomentMatching,
     OneStepModel,
     Past,
-    Step,
     Trajectory,
     at_step,
     check_stable,
 )
-from forecast_unc.forecasting.sampling import sample_paths_from
+from forecast_unc.forecasting.sampling import pieces, sample_paths_from
+from forecast_unc.forecasting.sources import (
+    LinearRecursion,
+    Step,
+    parts_of_matching,
+    parts_of_paths,
+    passed_on,
+)
+from forecast_unc.forecasting.state import State, run_in, state_at_origin
 from forecast_unc.regression.posterior import check_positive_variance
 
 # Paths that the mean slopes of "monte_carlo" are taken from, for its parts: so few cost little.
@@ -64,30 +59,12 @@ class Joint(NamedTuple):
 
 
 def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -> Joint:
-    """Joint mean and covariance of the next values of a series.
+    """Joint of the next h values, after the n >= p levels up to the origin; `method` is not "auto".
 
-    Parameters
-    ----------
-    model : OneStepModel
-        One-step model of the standardized change.
-    past : Past
-        The n >= p levels up to the origin, with NaN where missing; p is the depth of the model.
-    future : Future
-        Regressors of the h future steps.
-    method : Method
-        How the uncertainty is propagated; not "auto". "naive" knows no uncertain inputs. Without
-        `path_consistent` the function's error is drawn afresh at each step, as in the recursion of
-        Girard et al. 2003; so it is with a posterior that says nothing of two inputs together. Then
-        which of several posteriors is right is drawn afresh, too.
-
-    Returns
-    -------
-    Joint
-
-    Raises
-    ------
-    Diverged
-        If a step has a variance that is not positive, or the forecast runs away; with the step.
+    "naive" knows no uncertain inputs. Without `path_consistent` the errors of the function at the
+    steps are independent, as in the recursion of Girard et al. 2003, and so is which of several
+    posteriors is right; so they are with a posterior that says nothing of two inputs together.
+    Diverged, with its step, where a variance is not positive or the forecast runs away.
     """
     found = by_alternative(model, method)
 
@@ -101,13 +78,11 @@ def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -
 def _propagate(model: OneStepModel, past: Past, future: Future, method: Method) -> Joint:
     """The joint of a single posterior."""
     if method.propagation not in ("mixture", "monte_carlo"):
-        state = state_at_origin(model, past, method)
-        return propagate_from(model, state, future, method)
+        return propagate_from(model, state_at_origin(model, past, method), future, method)
     if method.propagation == "mixture":
         paths, ddof = pieces(model, past, future, method), 0
     else:
-        start = run_in(model, past)
-        paths, ddof = sample_paths_from(model, start, past, future, method), 1
+        paths, ddof = sample_paths_from(model, run_in(model, past), past, future, method), 1
     mean, cov = paths.mean(axis=0), np.atleast_2d(np.cov(paths, rowvar=False, ddof=ddof))
     kept = paths.T if method.propagation == "monte_carlo" else None
     if not model.posterior.joint:
@@ -162,104 +137,54 @@ def _block_parts(first: Mapping[str, Array], rest: Mapping[str, Array]) -> dict[
 
 
 def propagate_from(model: OneStepModel, state: State, future: Future, method: Method) -> Joint:
-    """Joint mean and covariance of the next values, from the distribution of the last levels.
-
-    Parameters
-    ----------
-    model : OneStepModel
-        One-step model of the standardized change.
-    state : State
-        Of `state_at_origin`.
-    future : Future
-        Regressors of the h future steps.
-    method : Method
-        With "exact", "taylor" or "naive".
-
-    Returns
-    -------
-    Joint
-    """
-    if method.propagation == "naive":
-        return _naive(model, state, future, method)
-    return _gaussian(model, state, future, method)
+    """Joint of the next values from the distribution of the last levels: in closed form."""
+    plain = _naive if method.propagation == "naive" else _gaussian
+    return plain(model, state, future, method)
 
 
 def _gaussian(model: OneStepModel, state: State, future: Future, method: Method) -> Joint:
-    """Moment matching from one origin."""
-    run = _Matching(model, state, future, method)
-    for step in range(len(future.exog)):
-        x, input_cov = run.inputs()
-        with at_step(step + 1):
-            run.enter(run.matching.found(x, input_cov))
-    return run.joint()
-
-
-class _Matching:
     """Moment matching: z = (last levels, regressors, y_1, y_2, ...) is kept jointly Gaussian.
 
     Regressors that are known are no coordinates.
     """
-
-    def __init__(self, model: OneStepModel, state: State, future: Future, method: Method) -> None:
-        maps, h, scale = model.maps, len(future.exog), model.differencing.scale
-        p, uncertain = maps.depth, 0 if future.exog_cov is None else len(future.exog_cov) // h
-        self.model, self.future = model, future
-        self._regressors = p + np.arange(h * uncertain).reshape(h, uncertain)  # their coordinates
-        self._first = first = p + self._regressors.size  # coordinate of y_1
-        self._coordinate = np.concatenate([np.arange(p), first + np.arange(h)])  # of each level
-        self._cov = np.zeros((first + h, first + h))
-        if state.cov is not None:
-            self._cov[:p, :p] = state.cov / scale**2
-        if future.exog_cov is not None:
-            self._cov[p:first, p:first] = future.exog_cov
-        self._function = None if state.function is None else state.function.with_room(h)
-        self._before = 0 if self._function is None else self._function.step
-        kind = moment_method(model, method)
-        self.matching = MomentMatching(model, kind, state.limit, self._function, uncertain)
-        self._trajectory = Trajectory(model, state.mean, h)
-        self._inputs: list[Array] = []
-        self._steps: list[Step] = []
-
-    def inputs(self) -> tuple[Array, Array]:
-        """Mean (d,) and covariance (d, d) of the input of the next step."""
-        step, maps = len(self._steps), self.model.maps
-        x, n = self._trajectory.inputs(self.future.exog[step]), self._first + step
-        lagged = self._coordinate[maps.depth + step - maps.lagged]
-        self._at = np.concatenate([lagged, self._regressors[step]])
-        self._inputs.append(x)
-        return x, self.matching.input_cov(len(x), self._at, self._cov[:n, :n])
-
-    def enter(self, found: Found) -> None:
-        """Take the next step, with what the posterior says of it."""
-        step = len(self._steps)
-        levels = self._coordinate[: self.model.depth + step]
-        self._steps.append(
-            self.matching.enter(self._cov, self._first + step, found, self._at, levels)
-        )
-        self._trajectory.append(self._steps[-1].mean)
-
-    def joint(self) -> Joint:
-        """The joint of all steps."""
-        model, first, function = self.model, self._first, self._function
-        maps, h, scale = model.maps, len(self.future.exog), model.differencing.scale
-        parts = None
-        if model.posterior.joint:
-            if function is None:
-                function_cov = model.posterior.covariance(np.array(self._inputs))
-            else:
-                function_cov = function.covariance[self._before :, self._before :]
-            own, start = np.diagonal(function_cov).copy(), self._cov[:first, :first].copy()
-            made = partial(parts_of_matching, maps, Scales.of(model), self._steps, own, start)
-            parts = Deferred(made)
-        mean = self._trajectory.levels[maps.depth :].copy()
-        cov = scale**2 * self._cov[first:, first:]
-        cov[np.diag_indices(h)] += scale**2 * model.posterior.observation_var
-        return Joint(mean, cov, parts)
+    maps, scales, h, u = model.maps, model.scales, len(future.exog), future.uncertain
+    p, first = maps.depth, maps.depth + h * u  # coordinate of y_1
+    regressors = p + np.arange(h * u).reshape(h, u)  # their coordinates
+    coordinate = np.concatenate([np.arange(p), first + np.arange(h)])  # of each level
+    cov = np.zeros((first + h, first + h))
+    cov[:first, :first] = _start_cov(state, future, scales.scale)
+    function, before = None, 0
+    if state.function is not None:
+        function, before = state.function.with_room(h), state.function.step
+    kind = model.moment_method(method)
+    matching = MomentMatching(model, kind, state.limit, function, u)
+    trajectory = Trajectory(model, state.mean, h)
+    inputs: list[Array] = []
+    steps: list[Step] = []
+    for t in range(h):
+        x, levels = trajectory.inputs(future.exog[t]), coordinate[: p + t]
+        at = np.concatenate([coordinate[p + t - maps.lagged], regressors[t]])
+        with at_step(t + 1):
+            step = matching.step(cov, first + t, x, at, levels)
+            trajectory.append(step.mean)
+        inputs.append(x)
+        steps.append(step)
+    parts = None
+    if model.posterior.joint:
+        if function is None:
+            function_cov = model.posterior.covariance(np.array(inputs))
+        else:
+            function_cov = function.covariance[before:, before:]
+        own, start = np.diagonal(function_cov).copy(), cov[:first, :first].copy()
+        parts = Deferred(partial(parts_of_matching, maps, scales, steps, own, start))
+    of_levels = scales.scale**2 * cov[first:, first:]
+    of_levels[np.diag_indices(h)] += scales.scale**2 * scales.observation_var
+    return Joint(trajectory.levels[p:].copy(), of_levels, parts)
 
 
 def _naive(model: OneStepModel, state: State, future: Future, method: Method) -> Joint:
     """Plug each mean in as if it had been observed."""
-    maps, posterior, h, scales = model.maps, model.posterior, len(future.exog), Scales.of(model)
+    maps, posterior, h, scales = model.maps, model.posterior, len(future.exog), model.scales
     trajectory, inputs = Trajectory(model, state.mean, h), []
     for step in range(h):
         x = trajectory.inputs(future.exog[step])
@@ -277,8 +202,9 @@ def _naive(model: OneStepModel, state: State, future: Future, method: Method) ->
     step = int((~(total > 0)).argmax())
     with at_step(step + 1):
         check_positive_variance(total[step : step + 1], posterior)
-    weights, known = np.zeros((h, len(maps.lagged))), np.zeros((maps.depth, maps.depth))
-    recursion = along_means(maps, scales, function_cov, known, weights)
+    _, carried = passed_on(maps, np.zeros((h, len(maps.lagged))))
+    known = np.zeros((maps.depth, maps.depth))
+    recursion = LinearRecursion.along(carried, maps, scales, function_cov, known)
     parts = Deferred(recursion.parts) if posterior.joint else None
     return Joint(trajectory.levels[maps.depth :].copy(), recursion.covariance(), parts)
 
@@ -287,25 +213,28 @@ def _parts_of_paths(
     model: OneStepModel, state: State, future: Future, method: Method, paths: Array
 ) -> Deferred:
     """Parts of the covariance of sample paths: of a linear recursion with their mean slopes."""
-    maps, scales, h = model.maps, Scales.of(model), len(future.exog)
+    maps, scales, h = model.maps, model.scales, len(future.exog)
     mean_inputs = _inputs(model, state.mean, future.exog, paths.mean(axis=0)[None])[0]
     some = _inputs(model, state.mean, future.exog, paths[:_SLOPE_PATHS])
     slopes = np.array([model.posterior.gradient(some[:, t]).mean(axis=0) for t in range(h)])
-    uncertain = 0 if future.exog_cov is None else len(future.exog_cov) // h
-    combine = block_diag(maps.combine, np.eye(uncertain))
-    levels = np.zeros((maps.depth, maps.depth))
-    if state.cov is not None:
-        levels = state.cov / scales.scale**2
+    combine = block_diag(maps.combine, np.eye(future.uncertain))
     make = partial(
         parts_of_paths,
         maps,
         scales,
         _function_cov(model, method, mean_inputs),
-        levels if future.exog_cov is None else block_diag(levels, future.exog_cov),
+        _start_cov(state, future, scales.scale),
         slopes[:, : len(combine)] @ combine,
         paths.var(axis=0, ddof=1),
     )
     return Deferred(make)
+
+
+def _start_cov(state: State, future: Future, scale: float) -> Array:
+    """Covariance of the last levels, over scale^2, and of the regressors, (p + h u, p + h u)."""
+    p = len(state.mean)
+    levels = np.zeros((p, p)) if state.cov is None else state.cov / scale**2
+    return levels if future.exog_cov is None else block_diag(levels, future.exog_cov)
 
 
 def _inputs(model: OneStepModel, start: Array, exog: Array, paths: Array) -> Array:
@@ -318,6 +247,6 @@ def _inputs(model: OneStepModel, start: Array, exog: Array, paths: Array) -> Arr
 
 
 def _function_cov(model: OneStepModel, method: Method, inputs: Array) -> Array:
-    """Covariance of the function at the mean inputs, (h, h); diagonal if it is drawn afresh."""
+    """Covariance of the function at the mean inputs, (h, h); diagonal if errors are independent."""
     function_cov = model.posterior.covariance(inputs)
     return function_cov if method.path_consistent else np.diag(np.diagonal(function_cov))

@@ -15,8 +15,8 @@ from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, Averaging
 from forecast_unc.forecasting.candidates import Candidate, averaging, candidates, seasons_in
-from forecast_unc.forecasting.embedding import complete_rows
 from forecast_unc.forecasting.outliers import gross_outliers
+from forecast_unc.forecasting.rows import complete_rows
 from forecast_unc.forecasting.smoothing_model import SmoothingSpecification
 from forecast_unc.forecasting.specification import (
     Arguments,

@@ -1,17 +1,13 @@
 """Sample paths: the distribution that the closed forms approximate.
 
-With `path_consistent` every path has one function: drawn as a whole where the posterior can, or by
-conditioning on the path's own earlier observations. What is missing or noisy before the origin is
-sampled too: paths that run from the last complete window to the origin are weighted by what was
-observed on the way, and resampled (a particle filter). So the function of a path is one that agrees
-with it. There functions are always conditioned: of whole ones, drawn before the observations, few
-would be left after some resampling.
-
-Where one of several posteriors is right, a path has one of them: so many paths go through each as
-its probability says.
+With `path_consistent` a path has one function: drawn as a whole, or conditioned on the path's own
+earlier values. What is missing or noisy before the origin is sampled by a particle filter: paths
+from the last complete window are weighted by what was observed, and resampled. There functions are
+always conditioned: of whole ones, drawn before the observations, few would be left.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -19,13 +15,14 @@ from numpy.typing import NDArray
 
 from forecast_unc._random import generator, lower_root
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.alternatives import (
+from forecast_unc.forecasting.nodes import (
+    PIECES,
     Alternative,
+    Points,
     by_alternative,
     go_on_as_others,
     through_each,
 )
-from forecast_unc.forecasting.filtering import RunIn, run_in
 from forecast_unc.forecasting.recursion import (
     Future,
     Method,
@@ -35,6 +32,7 @@ from forecast_unc.forecasting.recursion import (
     at_step,
     check_stable,
 )
+from forecast_unc.forecasting.state import RunIn, run_in
 from forecast_unc.regression.posterior import FunctionSample, Posterior, check_positive_variance
 
 # Bytes of what a block of sample paths keeps of its functions in so many steps. The size of a block
@@ -47,25 +45,20 @@ _LEAST_PARTICLES = 100
 _LEAST_EFFECTIVE = 0.5
 
 
+class Normals(Protocol):
+    """What paths draw: a numpy Generator, or points that stand for draws."""
+
+    def standard_normal(self, size: int | tuple[int, int], /) -> Array:
+        """Standard normals, (n,) or (n, k), one row a path."""
+        ...
+
+    def random(self) -> float:
+        """A number from 0 to 1."""
+        ...
+
+
 def sample_paths(model: OneStepModel, past: Past, future: Future, method: Method) -> Array:
-    """Sample paths of the next h observations, of shape (n_samples, h).
-
-    Parameters
-    ----------
-    model : OneStepModel
-        One-step model.
-    past : Past
-        The levels up to the origin.
-    future : Future
-        Regressors; uncertain ones are drawn once a path.
-    method : Method
-        With `path_consistent` a path keeps its function. Without, and with a posterior that says
-        nothing of two inputs together, function values are drawn afresh at every step.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, h)
-    """
+    """Sample paths (n_samples, h) of the next observations, so many through each alternative."""
 
     def ask(one: Alternative, future: Future) -> Array:
         start = run_in(one.model, past)
@@ -81,68 +74,42 @@ def sample_paths(model: OneStepModel, past: Past, future: Future, method: Method
 def sample_paths_from(
     model: OneStepModel, start: RunIn, past: Past, future: Future, method: Method
 ) -> Array:
-    """Sample paths, (n_samples, h), from a run-in; see `sample_paths`."""
-    rng, n = generator(method.random_state), method.n_samples
-    sizes = block_sizes(model.posterior, n)
+    """Sample paths (n_samples, h) of one posterior, from a run-in."""
+    rng, sizes = generator(method.random_state), _block_sizes(model.posterior, method.n_samples)
     rngs = [rng]  # each block its own: the next one's draws must not depend on the horizon
     if len(sizes) > 1:
         rngs = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(sizes))]
+    blocks = zip(sizes, rngs, strict=True)
+    return np.vstack(
+        [_Paths(model, start, past, future, n, method, own).draw() for n, own in blocks]
+    )
+
+
+def pieces(model: OneStepModel, past: Past, future: Future, method: Method) -> Array:
+    """Where 256 pieces of equal weight go on at each of the next observations, (256, h).
+
+    Missing and noisy levels are split, too, from the last complete window on (pieces that disagree
+    with what was observed later give way to those that agree), and so are uncertain regressors.
+    """
+    start = run_in(model, past)
+    ends = np.cumsum([0, *_block_sizes(model.posterior, PIECES)]).tolist()
     return np.vstack(
         [
-            _Paths(model, start, past, future, size, method.path_consistent, own).draw()
-            for size, own in zip(sizes, rngs, strict=True)
+            _Paths(model, start, past, future, b - a, method, Points(slice(a, b))).draw()
+            for a, b in pairwise(ends)
         ]
     )
 
 
-class Normals(Protocol):
-    """What paths draw: a numpy Generator, or points that stand for draws."""
-
-    def standard_normal(self, size: int | tuple[int, int], /) -> Array:
-        """Standard normals, (n,) or (n, k), one row a path."""
-        ...
-
-    def random(self) -> float:
-        """A number from 0 to 1."""
-        ...
-
-
-def block_sizes(posterior: Posterior, n: int) -> list[int]:
+def _block_sizes(posterior: Posterior, n: int) -> list[int]:
     """Sizes of the blocks in which n paths are sampled."""
     numbers = posterior.path_size + _PATH_STEPS  # of a path and step
     most = max(_LEAST_PARTICLES, _PATH_MEMORY // (8 * numbers * _PATH_STEPS))
     return [len(part) for part in np.array_split(np.arange(n), -(-n // most))]
 
 
-def paths_from_normals(
-    model: OneStepModel,
-    start: RunIn,
-    past: Past,
-    future: Future,
-    n: int,
-    path_consistent: bool,
-    rng: Normals,
-) -> Array:
-    """Paths (n, h) in one block from given normals; see `sample_paths`."""
-    return _Paths(model, start, past, future, n, path_consistent, rng).draw()
-
-
 class _Paths:
-    """Some paths abreast, from the run-in to the end of the horizon.
-
-    Parameters
-    ----------
-    model, past, future
-        As of `sample_paths`.
-    start : RunIn
-        Where they begin.
-    n : int
-        Number of paths.
-    path_consistent : bool
-        Whether a path keeps its function.
-    rng : Normals
-        Their draws.
-    """
+    """n paths, from the run-in to the end of the horizon."""
 
     def __init__(
         self,
@@ -151,23 +118,21 @@ class _Paths:
         past: Past,
         future: Future,
         n: int,
-        path_consistent: bool,
+        method: Method,
         rng: Normals,
     ) -> None:
         self.model, self.start, self.past, self.future = model, start, past, future
         self.n, self.rng, self.limit = n, rng, model.limit(past.levels)
-        self.path_consistent = path_consistent and model.posterior.joint
-        self.steps = len(past.levels) - start.now + len(future.exog)
+        self.one_function = method.path_consistent and model.posterior.joint
+        steps = len(past.levels) - start.now + len(future.exog)
         # points in the place of draws are those of innovations, given what a path has seen
-        conditioned = not isinstance(rng, np.random.Generator)
-        conditioned |= bool(start.observed[start.now :].any())
-        self.function = _function(model.posterior, n, self.steps, path_consistent, conditioned, rng)
-        scale = model.differencing.scale
+        conditioned = bool(start.observed[start.now :].any())
+        self.function = _function(model.posterior, n, steps, self.one_function, conditioned, rng)
         begin = np.tile(start.mean, (n, 1))
         if start.cov.any():
             normals = rng.standard_normal((n, len(start.mean)))
-            begin += scale * (normals @ lower_root(start.cov).T)
-        self.trajectory = Trajectory(model, begin, self.steps)
+            begin += model.differencing.scale * (normals @ lower_root(start.cov).T)
+        self.trajectory = Trajectory(model, begin, steps)
         self.log_weights = np.zeros(n)
 
     def draw(self) -> Array:
@@ -197,18 +162,17 @@ class _Paths:
 
     def _pass(self, t: int) -> None:
         """One step on the way to the origin, given what was observed at its end."""
-        start, y = self.start, self.past.levels[t]
+        start, y, maps = self.start, self.past.levels[t], self.model.maps
+        learned_from = start.learned_from(self.model, t)
+        inputs_known = start.known[t - np.append(maps.lagged, maps.own)].all()
         # of known inputs, and nothing new of the function: it tells nothing of the others
-        told = not self.path_consistent or start.learned_from(self.model, t)
-        if told and start.known[t] and self._inputs_known(t):
+        if (learned_from or not self.one_function) and start.known[t] and inputs_known:
             self.trajectory.append(0.0)
             self.trajectory.revise(np.full((self.n, 1), y))
             return
         X = self.trajectory.inputs(np.tile(self.past.exog[t], (self.n, 1)))
         # A row that was learned from is in the posterior: it has no more to tell.
-        function = self.function
-        if start.learned_from(self.model, t):
-            function = _Function(self.model.posterior)
+        function = _Function(self.model.posterior) if learned_from else self.function
         mean, std = function.predict(X)
         if not start.observed[t]:
             standard = self.rng.standard_normal(self.n)
@@ -231,11 +195,6 @@ class _Paths:
         if weights.sum() ** 2 < _LEAST_EFFECTIVE * self.n * (weights**2).sum():
             self._resample()
 
-    def _inputs_known(self, t: int) -> bool:
-        """Whether all that the step of time t looks back at was observed without error."""
-        maps = self.model.maps
-        return bool(self.start.known[t - np.append(maps.lagged, maps.own)].all())
-
     def _weights(self) -> Array:
         """Weights of the paths, (n,), the largest 1."""
         return np.asarray(np.exp(self.log_weights - self.log_weights.max()))
@@ -250,13 +209,13 @@ class _Paths:
         self.log_weights[:] = 0.0
 
     def _regressors(self) -> Iterator[Array]:
-        """Draws of each step's regressors, (n, k), of which the first len(cov) / h columns vary.
+        """Draws of each step's regressors, (n, k), of which the first u vary.
 
         Step by step, so that the first draws do not depend on the horizon.
         """
         exog, cov = self.future
+        u = self.future.uncertain
         root = np.zeros((0, 0)) if cov is None else lower_root(cov)
-        u = len(root) // len(exog)
         normals = np.zeros((self.n, len(root)))
         for step, row in enumerate(exog):
             now, so_far = slice(step * u, (step + 1) * u), slice((step + 1) * u)
@@ -267,7 +226,7 @@ class _Paths:
 
 
 class _Function:
-    """Values of the function drawn afresh at every step."""
+    """Values of the function drawn independently at every step."""
 
     def __init__(self, posterior: Posterior) -> None:
         self.posterior = posterior
@@ -286,24 +245,6 @@ class _Function:
         """Keep these paths."""
 
 
-def _function(
-    posterior: Posterior,
-    n: int,
-    steps: int,
-    path_consistent: bool,
-    conditioned: bool,
-    rng: Normals,
-) -> _Function:
-    """The functions of n paths of so many steps."""
-    if not (path_consistent and posterior.joint):
-        return _Function(posterior)
-    if not conditioned and isinstance(rng, np.random.Generator):
-        sample = posterior.function_sample(n, rng)
-        if sample is not None:
-            return _DrawnFunction(posterior, sample)
-    return _OneFunction(posterior, n, steps)
-
-
 class _DrawnFunction(_Function):
     """One function a path, drawn as a whole before its first step; paths are not resampled."""
 
@@ -319,10 +260,10 @@ class _DrawnFunction(_Function):
 class _OneFunction(_Function):
     """One function a path, observed with noise at one input a step.
 
-    Row t of each path's Cholesky factor of the covariance of its own observations is
-    appended by forward substitution, all paths abreast. The observations and not the
-    function values are drawn: the distribution is the same, and the noise keeps the factor
-    well conditioned where a path's past leaves no function uncertainty.
+    Row t of each path's Cholesky factor of the covariance of its own observations is appended by
+    forward substitution. The observations and not the function values are drawn: the distribution
+    is the same, and the noise keeps the factor well conditioned where a path's past leaves no
+    function uncertainty.
     """
 
     def __init__(self, posterior: Posterior, n: int, steps: int) -> None:
@@ -356,3 +297,21 @@ class _OneFunction(_Function):
         self.path.take(paths)
         self.chol[: self.step] = self.chol[: self.step, :, paths]
         self.draws[: self.step] = self.draws[: self.step, paths]
+
+
+def _function(
+    posterior: Posterior,
+    n: int,
+    steps: int,
+    one_function: bool,
+    conditioned: bool,
+    rng: Normals,
+) -> _Function:
+    """The functions of n paths of so many steps; those to be conditioned are not drawn whole."""
+    if not one_function:
+        return _Function(posterior)
+    if not conditioned and isinstance(rng, np.random.Generator):
+        sample = posterior.function_sample(n, rng)
+        if sample is not None:
+            return _DrawnFunction(posterior, sample)
+    return _OneFunction(posterior, n, steps)

@@ -14,7 +14,6 @@ from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.forecasting.embedding import interpolated
 from forecast_unc.forecasting.model import (
     NextLevels,
     fitted_transform,
@@ -23,6 +22,7 @@ from forecast_unc.forecasting.model import (
 )
 from forecast_unc.forecasting.propagation import Joint
 from forecast_unc.forecasting.recursion import Method
+from forecast_unc.forecasting.rows import interpolated
 from forecast_unc.forecasting.smoothing import Smoothing
 from forecast_unc.series.history import Ahead, History
 

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from forecast_unc._checks import check_lower, check_whole, refusal
 from forecast_unc._random import RandomState
-from forecast_unc.forecasting.noises import NOISES, Noise
+from forecast_unc.forecasting.rows import NOISES, Noise
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.predictor import as_kernel_regressor
 from forecast_unc.regression.regressor import KernelRegressor

@@ -2,13 +2,12 @@
 
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.averaging import Averaging
-from forecast_unc.forecasting.differencing import Differencing
 from forecast_unc.forecasting.ensemble import Ensemble, Refusal
 from forecast_unc.forecasting.model import LaggedModel
-from forecast_unc.forecasting.noises import NoiseChoice
 from forecast_unc.forecasting.persistence.schema import Classes, Shapes
 from forecast_unc.forecasting.recursion import OneStepModel, Past
 from forecast_unc.forecasting.rolling import Rolling
+from forecast_unc.forecasting.rows import Differencing, NoiseChoice
 from forecast_unc.forecasting.smoothing import Nodes, Smoothing
 from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
 from forecast_unc.forecasting.specification import Specification

@@ -8,11 +8,10 @@ import pytest
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
-from forecast_unc.forecasting import filtering
-from forecast_unc.forecasting.differencing import Differencing
-from forecast_unc.forecasting.embedding import lag_embedding
+from forecast_unc.forecasting import state as state_module
 from forecast_unc.forecasting.propagation import propagate as propagate_model
 from forecast_unc.forecasting.recursion import Future, Method, OneStepModel
+from forecast_unc.forecasting.rows import Differencing, lag_embedding
 from forecast_unc.forecasting.sampling import sample_paths as particles
 from tests import oracles
 from tests.recursions import IDENTITY, past_of, propagate, sample_paths, state_at_origin
@@ -341,8 +340,8 @@ def test_far_from_a_complete_window_the_start_is_forgotten(monkeypatch):
     known = state_of(posterior, lags, y)
     difference = []
     for values in (1, 100):
-        monkeypatch.setattr(filtering, "_FARTHEST", 5)
-        monkeypatch.setattr(filtering, "_RUN_IN_VALUES", values)
+        monkeypatch.setattr(state_module, "_FARTHEST", 5)
+        monkeypatch.setattr(state_module, "_RUN_IN_VALUES", values)
         state = state_of(posterior, lags, y)
         difference.append(abs(state.mean - known.mean).max() + abs(state.cov - known.cov).max())
     assert difference[0] > 1e-5

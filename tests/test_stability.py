@@ -5,14 +5,14 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster, GPRegressor, datasets
-from forecast_unc.forecasting.explosive import (
+from forecast_unc.forecasting.model import LaggedModel
+from forecast_unc.forecasting.stability import (
     Training,
     bounded,
     excess,
     largest_root,
     least_squares,
 )
-from forecast_unc.forecasting.model import LaggedModel
 from forecast_unc.regression.posterior_mixture import PosteriorMixture
 
 REMARK = "as the fitted one runs away"

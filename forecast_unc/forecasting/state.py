@@ -4,13 +4,12 @@ The recursion runs through the stretch with missing values and is conditioned on
 observed after them. Nothing is filled.
 """
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.function_error import FunctionError
 from forecast_unc.forecasting.recursion import (
     Method,
     MomentMatching,
@@ -19,6 +18,7 @@ from forecast_unc.forecasting.recursion import (
     Trajectory,
     at_step,
 )
+from forecast_unc.forecasting.sources import FunctionError
 
 # A complete window is looked for so many steps back; each step costs the moments of one.
 _FARTHEST = 1000
@@ -54,26 +54,6 @@ class RunIn(NamedTuple):
         return bool(self.learned[t - np.append([0], [*model.maps.lagged, *model.maps.own])].all())
 
 
-def moment_method(model: OneStepModel, method: Method) -> Literal["exact", "taylor"]:
-    """Moments under an uncertain input: exact, but for "taylor" and where there is no other way.
-
-    Parameters
-    ----------
-    model : OneStepModel
-        Its posterior has a closed form or not.
-    method : Method
-        With "exact" and no closed form the posterior will say so.
-
-    Returns
-    -------
-    {"exact", "taylor"}
-    """
-    exact = method.propagation == "exact" or (
-        method.propagation != "taylor" and model.posterior.closed_form
-    )
-    return "exact" if exact else "taylor"
-
-
 def run_in(model: OneStepModel, past: Past) -> RunIn:
     """Where the recursion starts, so that what is missing or noisy is known from what was observed.
 
@@ -81,17 +61,6 @@ def run_in(model: OneStepModel, past: Past) -> RunIn:
     steps, two windows and 100 observed values before the origin (or where the series begins), with
     independent levels of the mean and variance of the observed series, at least that of its
     changes, each conditioned on its observation: a wide prior, which is forgotten on the way.
-
-    Parameters
-    ----------
-    model : OneStepModel
-        The one-step model; p is its depth.
-    past : Past
-        The series up to the origin, n >= p.
-
-    Returns
-    -------
-    RunIn
     """
     y, p, scale = past.levels, model.depth, model.differencing.scale
     observed = ~np.isnan(y)
@@ -116,28 +85,11 @@ def run_in(model: OneStepModel, past: Past) -> RunIn:
 def state_at_origin(model: OneStepModel, past: Past, method: Method) -> State:
     """Gaussian distribution of the last p = max(lags) + sum(differences) levels, given all of y.
 
-    The observation of time t is y_t = level_t + e_t, with the measurement's variance and the
-    posterior's `observation_var`. If none of the last p is missing or noisy, the state is these
-    values. Otherwise the recursion runs from `run_in` to the origin. At each step the next level
-    joins the last p as in a forecast, and the joint is conditioned on its observation, if there is
-    one: this sharpens what is missing before it, too, and with `path_consistent` what is known of
-    the function.
-
-    Parameters
-    ----------
-    model : OneStepModel
-        The one-step model.
-    past : Past
-        The series up to the origin, n >= p, with NaN where it was not observed.
-    method : Method
-        The forecast's; see `moment_method`. With `path_consistent` the unknown function is one and
-        the same at all steps, on the way and after. Rows that the posterior has learned from have
-        no function error in common with others; what else is on the way, as after
-        `FittedModel.at`, tells of the function, too.
-
-    Returns
-    -------
-    State
+    y_t = level_t + e_t, with the measurement's variance and the posterior's `observation_var`. From
+    `run_in` on the next level joins the last p at each step, as in a forecast, and the joint is
+    conditioned on its observation, if there is one: this sharpens what is missing before it, too,
+    and with `path_consistent` what is known of the function. Rows that the posterior has learned
+    from have no function error in common with others; others, as after `FittedModel.at`, have.
     """
     start, p, n = run_in(model, past), model.depth, len(past.levels)
     limit, scale = model.limit(past.levels), model.differencing.scale
@@ -147,7 +99,7 @@ def state_at_origin(model: OneStepModel, past: Past, method: Method) -> State:
     if start.now == n:
         cov = scale**2 * start.cov if start.cov.any() else None
         return State(start.mean, cov, function, limit)
-    matching = MomentMatching(model, moment_method(model, method), limit, function)
+    matching = MomentMatching(model, model.moment_method(method), limit, function)
     trajectory = Trajectory(model, start.mean, n - start.now)
     lagged, own, levels = p - model.maps.lagged, p - model.maps.own, np.arange(p)
     cov = np.zeros((p + 1, p + 1))  # of the last p levels and the next

@@ -1,16 +1,10 @@
-"""Several posteriors of which one is right, at all steps: the horizon through each of them.
-
-Where one of them diverges, and all that do have no more than a tenth of the probability, its steps
-from there on are taken from those that go further: independent of its own before, with the mean and
-covariance of their mixture. So mean and covariance of these steps are those without it, and the
-first steps do not depend on the horizon. A band can cover too little by the probability that was
-lost, and no more. With more than a tenth the forecast diverges.
-"""
+"""Several posteriors of which one is right at all steps, and the pieces of a mixture."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from scipy.special import ndtri
 
 from forecast_unc._random import generator
 from forecast_unc._typing import Array
@@ -21,6 +15,10 @@ from forecast_unc.forecasting.recursion import Future, Method, OneStepModel
 _LEAST_PATHS = 3
 # The most probability of what diverges that is left out. The likeliest of ten nodes has as much.
 _MOST_LOST = 0.1
+# Pieces of a mixture, a choice between time and error; docs/benchmarks/all.md has the figures.
+PIECES = 256
+# A column of points is orthogonal to so many before it; fewer than PIECES / 2, which leave none.
+_REACH = 100
 
 T = TypeVar("T")
 
@@ -34,22 +32,10 @@ class Alternative(NamedTuple):
 
 
 def by_alternative(model: OneStepModel, method: Method) -> list[Alternative]:
-    """Each model of which one is right, with its probability and the method for it.
+    """Each model of which one is right; without `path_consistent` the whole, by two moments.
 
-    Of sample paths each gets its share, by rounding, and draws of its own. One that would get
-    fewer than three is left out: of so few a variance means nothing.
-
-    Parameters
-    ----------
-    model : OneStepModel
-        The model.
-    method : Method
-        Without `path_consistent` the model stands for all of its alternatives, by two moments.
-
-    Returns
-    -------
-    list of Alternative
-        Of one if it has no alternatives.
+    Of sample paths each gets its share, by rounding, and draws of its own. One that would get fewer
+    than three is left out: of so few a variance means nothing.
     """
     found = model.alternatives
     if len(found) == 1 or not method.path_consistent:
@@ -73,29 +59,14 @@ def through_each(
     ask: Callable[[Alternative, Future], T],
     go_on: Callable[[Alternative, T | None, Sequence[tuple[float, T]]], T],
 ) -> list[T]:
-    """What each alternative says of the whole horizon.
+    """What each alternative says of the whole horizon, by `ask`.
 
-    Parameters
-    ----------
-    found : sequence of Alternative
-        Of `by_alternative`.
-    future : Future
-        The horizon.
-    ask : callable
-        What an alternative says of a horizon; raises `Diverged` if it does not get to its end.
-    go_on : callable
-        From an alternative, what it says as far as it gets (None if nowhere), and what those that
-        get further say of the whole horizon, with their probabilities, to what takes its place.
-
-    Returns
-    -------
-    list
-        In the order of the alternatives.
-
-    Raises
-    ------
-    Diverged
-        If more than a tenth of the probability diverges, with the step at which it does.
+    Where some diverge, with no more than a tenth of the probability, their steps from there on are
+    taken from those that get further, by `go_on`: from what an alternative says as far as it gets
+    (None if nowhere), and from what the others say of the whole horizon, with their probabilities.
+    So mean and covariance of these steps are those without it, the first steps do not depend on the
+    horizon, and a band covers too little by the probability that was lost, at most. With more than
+    a tenth the forecast diverges.
     """
     if len(found) == 1:
         return [ask(found[0], future)]
@@ -122,21 +93,7 @@ def through_each(
 def go_on_as_others(
     own: Array | None, others: Sequence[tuple[float, Array]], n_samples: int
 ) -> Array:
-    """Sample paths (h, n) whose later steps are those of other paths, evenly taken from all.
-
-    Parameters
-    ----------
-    own : ndarray of shape (k, n), optional
-        As far as they go.
-    others : sequence of (float, ndarray of shape (h, m))
-        The others, whose numbers are in proportion to the probabilities.
-    n_samples : int
-        Their number n.
-
-    Returns
-    -------
-    ndarray of shape (h, n)
-    """
+    """Sample paths (h, n) whose steps after their own (k, n) are those of others, evenly taken."""
     paths = np.hstack([each for _, each in others])
     columns = (np.arange(n_samples) * paths.shape[1]) // n_samples
     end = 0 if own is None else len(own)
@@ -156,3 +113,47 @@ def _as_far_as_it_goes(
             # a shorter one may fail at an earlier step, for another reason
             error, reach = diverged, min(reach, diverged.step) - 1
     return None, 0, error
+
+
+class Points:
+    r"""Points that stand for draws: columns of normal scores at which pieces of a mixture go on.
+
+    Given a piece's earlier values, its function and the noise, its next value is exactly normal,
+    and the step is a mixture of M such normals of equal weight. Piece j goes on from one point,
+    :math:`m_{jt} + s_{jt} \varepsilon_{jt}`. The points are a cubature of degree 3,
+
+    .. math:: \tfrac1M \sum_j \varepsilon_{jt} \varepsilon_{ju} = \delta_{tu}, \qquad
+        \tfrac1M \sum_j \varepsilon_{jt} \varepsilon_{ju} \varepsilon_{jv} = 0 :
+
+    where y is linear in them its moments are exact, whatever M; where quadratic, the mean is.
+
+    A column is a permutation of the quantiles of one half of the pieces (a Latin hypercube), made
+    orthogonal to those before it, and the other half has the opposite signs. A column depends on
+    those before it alone: the first steps do not depend on the horizon. There is no seed.
+    """
+
+    def __init__(self, pieces: slice) -> None:
+        half = PIECES // 2
+        self._pieces = pieces  # of a block, m of all 256
+        self._quantiles = ndtri((np.arange(half) + 0.5) / half)
+        self._rng = np.random.default_rng(0)
+        self._columns = np.zeros((0, half))
+
+    def standard_normal(self, size: int | tuple[int, int], /) -> Array:
+        """The next column, (m,), or the next k of them, (m, k)."""
+        if isinstance(size, int):
+            return self._next()
+        rows, k = size
+        return np.array([self._next() for _ in range(k)]).reshape(k, rows).T
+
+    def random(self) -> float:
+        """Where systematic resampling starts: in the middle of its first interval."""
+        return 0.5
+
+    def _next(self) -> Array:
+        column = self._rng.permutation(self._quantiles)
+        before = self._columns[-_REACH:]
+        column -= (before @ column / len(column)) @ before
+        column /= np.sqrt(column @ column / len(column))
+        self._columns = np.vstack([before, column])
+        return np.concatenate([column, -column])[self._pieces]

@@ -1,0 +1,199 @@
+"""Levels as training rows: differences and scale, lags, and the errors that rows share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag
+
+from forecast_unc._typing import Array
+from forecast_unc.regression.errors_in_variables import ErrorKind, ErrorsInVariablesGP
+from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.regressor import KernelRegressor, LeadingMeans
+from forecast_unc.regression.shared_errors import SharedErrors
+
+Noise = Literal["process", "observation", "both", "auto"]
+NOISES: tuple[str, ...] = get_args(Noise)
+
+# "auto" leaves the noise of the process only for so many nats: half of what the evidence of a noise
+# that is not there exceeds by chance in one of twenty series (chi^2 of one parameter), doubled,
+# since the evidence is that of an expansion.
+MARGIN = 4.0
+
+
+@dataclass(frozen=True)
+class Differencing:
+    """Differences at some lags, one after the other, then a shift and a scale: affine, and exact.
+
+    (1, 12) is the seasonal difference of the monthly change; () is none.
+    """
+
+    differences: tuple[int, ...]
+    shift: float
+    scale: float
+
+    @classmethod
+    def fit(cls, y: Array, differences: tuple[int, ...]) -> Self:
+        """With the mean and std of the differences of y that touch no missing value."""
+        changes = difference(y, differences)
+        changes = changes[~np.isnan(changes)]
+        return cls(differences, float(changes.mean()), float(changes.std()))
+
+    def forward(self, y: Array) -> Array:
+        """Standardized differences of (..., n) levels, fewer by the sum of the lags."""
+        return (difference(y, self.differences) - self.shift) / self.scale
+
+    def terms(self) -> tuple[NDArray[np.intp], Array]:
+        """Powers of the backshift B in prod(1 - B^lag), from 0, and their coefficients."""
+        polynomial = np.ones(1)
+        for lag in self.differences:
+            factor = np.zeros(lag + 1)
+            factor[0], factor[lag] = 1.0, -1.0
+            polynomial = np.convolve(polynomial, factor)
+        back = np.flatnonzero(polynomial)
+        return back, polynomial[back]
+
+
+class LevelMap:
+    """The sparse linear maps between levels, inputs and changes.
+
+    With c the coefficients of the difference polynomial, c_0 = 1, the lagged inputs and the next
+    level are
+
+        x_tj = (sum_i c_i y_(t - lag_j - i) - shift) / scale,
+        y_t = scale f(x_t) + shift - sum_(i > 0) c_i y_(t - i).
+
+    Covariances are kept in units of scale^2, where the coefficients are those of c.
+    """
+
+    def __init__(self, lags: tuple[int, ...], differencing: Differencing) -> None:
+        back, coefficients = differencing.terms()
+        self.depth = int(max(lags) + back[-1])  # levels that one step looks back
+        self.lagged = np.add.outer(np.array(lags), back).ravel()  # (l q,), steps back
+        self.combine: Array = block_diag(*[coefficients] * len(lags))  # (l, l q)
+        self.own, self.carried = back[1:], coefficients[1:]  # (q - 1,)
+
+
+def difference(y: Array, lags: tuple[int, ...]) -> Array:
+    """Differences at the lags, one after the other, along the last axis."""
+    for lag in lags:
+        y = y[..., lag:] - y[..., :-lag]
+    return y
+
+
+def lag_embedding(y: Array, lags: tuple[int, ...], exog: Array) -> tuple[Array, Array]:
+    """Rows X (n - max(lags), l + k) of lagged values and regressors (n, k), and their targets."""
+    first = max(lags)
+    past = [y[first - lag : len(y) - lag] for lag in lags]
+    return np.column_stack([*past, exog[first:]]), y[first:].copy()
+
+
+def complete_rows(
+    values: Array, lags: tuple[int, ...], differences: tuple[int, ...]
+) -> NDArray[np.bool_]:
+    """Which training rows touch no missing value."""
+    changes = difference(values, differences)
+    X, target = lag_embedding(changes, lags, np.empty((len(changes), 0)))
+    return ~(np.isnan(X).any(axis=1) | np.isnan(target))
+
+
+def interpolated(levels: Array) -> Array:
+    """Levels with straight lines over what is missing, and the nearest value at the ends."""
+    known = np.flatnonzero(~np.isnan(levels))
+    return np.interp(np.arange(len(levels)), known, levels[known])
+
+
+@dataclass(frozen=True)
+class NoiseChoice:
+    """What noise a model has, and the log evidence of each kind that was compared."""
+
+    kind: str
+    log_evidence: dict[str, float]
+
+    def __str__(self) -> str:
+        if len(self.log_evidence) < 2:
+            return f"{self.kind}: given"
+        pairs = (f"{kind} {value:.1f}" for kind, value in self.log_evidence.items())
+        return f"{self.kind}: log evidence {', '.join(pairs)}; process unless {MARGIN:g} less"
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyRows:
+    """Training rows, and the errors that they share.
+
+    The observation of time t is level_t + e_t: the error of a change is sum_i c_i e_(t - i), with c
+    the coefficients of the difference polynomial.
+    """
+
+    X: Array  # (n, d)
+    y: Array  # (n,)
+    times: NDArray[np.intp]  # (n,), of the targets
+    maps: LevelMap
+    anchor: int | None  # the lagged input that is taken off the target
+    stds: Array  # of e by time, as far as they are known; in units of the scale
+
+    @cached_property
+    def _touched(self) -> NDArray[np.intp]:
+        """Times of the observations that the rows are made of, (N,)."""
+        back = np.concatenate([[0], self.maps.own, self.maps.lagged])
+        return np.unique(self.times[:, None] - back)
+
+    @cached_property
+    def errors(self) -> SharedErrors:
+        """The errors that the rows share."""
+        maps, anchor, times = self.maps, self.anchor, self.times
+        back, weights = np.append(0, maps.own), np.append(1.0, maps.carried)
+        if anchor is not None:
+            used = np.flatnonzero(maps.combine[anchor])
+            back = np.append(back, maps.lagged[used])
+            weights = np.append(weights, -maps.combine[anchor, used])
+        targets, inputs = times[:, None] - back, times[:, None] - maps.lagged
+        return SharedErrors(
+            np.searchsorted(self._touched, targets),
+            weights,
+            np.searchsorted(self._touched, inputs),
+            maps.combine,
+            self.stds[self._touched] ** 2,
+        )
+
+    def learn(
+        self, regressor: KernelRegressor, noise: Noise
+    ) -> tuple[KernelRegressor, NoiseChoice]:
+        """A regressor fitted with the noise that is asked for, or that the evidence shows."""
+        plain = regressor.fit(self.X, self.y)
+        if noise == "process" or not isinstance(plain, GPRegressor):
+            return plain, NoiseChoice("process", {})
+        kinds: tuple[ErrorKind, ...] = ("observation", "both") if noise == "auto" else (noise,)
+        fits: dict[str, GPRegressor] = {
+            kind: ErrorsInVariablesGP.learn(plain, self.X, self.y, self.errors, kind)
+            for kind in kinds
+        }
+        best = max(fits, key=lambda kind: fits[kind].log_evidence_)
+        if noise == "auto":
+            fits = {"process": plain, **fits}
+            if fits[best].log_evidence_ < plain.log_evidence_ + MARGIN:
+                best = "process"
+        evidences = {kind: fit.log_evidence_ for kind, fit in fits.items()}
+        return fits[best], NoiseChoice(best, evidences)
+
+    def condition(self, regressor: KernelRegressor) -> KernelRegressor:
+        """A fitted regressor with the same hyper-parameters and these rows."""
+        if isinstance(regressor, ErrorsInVariablesGP):
+            return regressor.condition_errors(self.X, self.y, self.errors)
+        return regressor.condition(self.X, self.y)
+
+    def leading(
+        self, regressor: KernelRegressor, counts: Sequence[int]
+    ) -> tuple[LeadingMeans, Array]:
+        """Means given the first rows alone, and those of e by time, (k, n_levels), over scale."""
+        errors = np.zeros((len(counts), len(self.stds)))
+        if not isinstance(regressor, ErrorsInVariablesGP):
+            return regressor.leading_means(self.X, self.y, counts), errors
+        means, found = regressor.leading(self.X, self.y, self.errors, counts)
+        errors[:, self._touched] = found
+        return means, errors

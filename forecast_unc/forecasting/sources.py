@@ -1,0 +1,312 @@
+"""Sources of the steps' covariance: the error of one function that they share, and the parts."""
+
+import copy
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtbtrs, dtrtri
+
+from forecast_unc._typing import Array
+from forecast_unc.forecasting.rows import LevelMap
+from forecast_unc.regression.posterior import Posterior
+
+
+class Shared(NamedTuple):
+    """Distribution of the function's error at the next step, given what was observed so far."""
+
+    mean: float
+    learned: float  # how much of its variance the observations took away
+    cross: Array  # (p + steps,), covariance with the levels
+
+
+class FunctionError:
+    """Covariances of the function's posterior error at one step with all earlier levels.
+
+    The levels z are the p before the first step, which do not depend on the error, and that of each
+    step. C[t, u] = Cov(error of f at step t, z_u) = r_u . C[t, :] + k_post(x_t, x_u) for earlier
+    steps u, r_u the weights of z_u on the levels before it: a unit triangular system a step, of
+    bandwidth p.
+
+    The covariance J so built satisfies (I - R) J (I - R)' = k_post + noise + rest, with rest the
+    diagonal that makes the steps' own variances exact, and what an uncertain start adds. Where a
+    mean input is a local maximum of the function's variance, rest is negative and J may not be a
+    covariance (11 % of 20,000 random one-dimensional GPs). So the function's std at a step is taken
+    to be no more than what the step adds to the part its inputs explain: with that J is positive
+    definite by construction, and not further from Monte Carlo.
+
+    Levels may be observed, each when it is the last: then the distribution of the error is given
+    these. With v_o the variance of such an observation given the earlier ones, W[o, u] its
+    covariance with z_u over sqrt(v_o), e the standardized innovations,
+
+        c = L^-1 C[t, O],  L[o, o'] = W[o', o] for o' < o,  L[o, o] = sqrt(v_o),
+        Cov(error, z | O) = C[t, :] - c W,  E[error | O] = c . e,  Var(error | O) = k_post - c . c.
+    """
+
+    def __init__(self, posterior: Posterior, depth: int, n_steps: int) -> None:
+        self.depth, self.step = depth, 0
+        self.covariance = np.zeros((n_steps, n_steps))  # k_post, lower triangle
+        self._path = posterior.function_path(n_steps)
+        self._entered: list[int] = []  # steps whose input is part of the path
+        self._carry = np.zeros((depth + 1, n_steps), order="F")  # I - R, by its subdiagonals
+        self._carry[0] = 1.0
+        self._damping = np.ones(n_steps)
+        self._observed: list[int] = []  # levels
+        self._chol = np.zeros((0, 0))  # L
+        self._loadings = np.zeros((0, depth + n_steps))  # W
+        self._innovations = np.zeros(0)  # e
+
+    def with_room(self, n_steps: int) -> Self:
+        """A copy with room for so many steps more."""
+        longer, now = copy.copy(self), self.step
+        longer.covariance = np.pad(self.covariance[:now, :now], ((0, n_steps), (0, n_steps)))
+        longer._path = self._path.with_room(n_steps)
+        longer._entered, longer._observed = list(self._entered), list(self._observed)
+        longer._carry = np.asfortranarray(np.pad(self._carry[:, :now], ((0, 0), (0, n_steps))))
+        longer._carry[0] = 1.0
+        longer._damping = np.append(self._damping[:now], np.ones(n_steps))
+        loadings = self._loadings[:, : self.depth + now]
+        longer._loadings = np.pad(loadings, ((0, 0), (0, n_steps)))
+        return longer
+
+    def next_step(
+        self,
+        x: Array,
+        at: NDArray[np.intp],
+        weights: Array,
+        added: float,
+        learned_from: bool = False,
+    ) -> Shared:
+        """Enter a step of mean input x, whose level has weights (q,) on the levels `at` (q,).
+
+        `added` is the function's variance that its inputs do not explain linearly. What a step that
+        was learned from has in common with others is in the posterior already.
+        """
+        n, p = self.step, self.depth
+        row = self._path.append(x[None])[:, 0]
+        self.covariance[n, [*self._entered, n]] = row
+        self._entered.append(n)
+        own = row[-1]
+        if learned_from:
+            self._damping[n] = 0.0
+        elif own > 0.0:
+            self._damping[n] = min(1.0, np.sqrt(added / own))
+        cross = np.zeros(p + n)
+        if n and self._damping[n] > 0.0:
+            between = self.covariance[n, :n] * self._damping[n] * self._damping[:n]
+            solved, _ = dtbtrs(self._carry[:, :n], between[:, None], uplo="L", diag="U")
+            cross[p:] = solved[:, 0]
+        known = np.zeros(len(self._observed))
+        if len(known):
+            known = solve_triangular(self._chol, cross[self._observed], lower=True)
+            cross -= known @ self._loadings[:, : p + n]
+        steps = at[at >= p] - p
+        np.subtract.at(self._carry, (n - steps, steps), weights[at >= p])
+        self._loadings[:, p + n] = self._loadings[:, at] @ weights + known
+        self.step += 1
+        return Shared(float(known @ self._innovations), float(known @ known), cross)
+
+    def skip_step(self) -> None:
+        """Enter a step of known input and level that was learned from: it shares no error."""
+        self._damping[self.step] = 0.0
+        self.step += 1
+
+    def observe(self, cov: Array, var: float, innovation: float) -> None:
+        """Condition on an observation of the last level, of variance `var`, noise included.
+
+        `cov` (m,) is the level's covariance with the last m, itself the last.
+        """
+        last, m, std = self.depth + self.step - 1, len(self._observed), np.sqrt(var)
+        chol = np.zeros((m + 1, m + 1))
+        chol[:m, :m] = self._chol
+        chol[m, :m] = self._loadings[:, last]
+        chol[m, m] = std
+        row = np.zeros(self._loadings.shape[1])
+        row[last + 1 - len(cov) : last + 1] = cov / std
+        self._chol, self._loadings = chol, np.vstack([self._loadings, row])
+        self._innovations = np.append(self._innovations, innovation / std)
+        self._observed.append(last)
+
+
+class Scales(NamedTuple):
+    """Scale of the levels, and variances of the noises in units of its square."""
+
+    scale: float
+    noise_var: float  # part of the series
+    observation_var: float  # of the observations alone
+
+
+class LinearRecursion(NamedTuple):
+    r"""Future levels as a linear map of the start, and of what every step adds.
+
+    The coordinates z are b at the start, the last p levels and then the uncertain regressors, with
+    covariance S, and the h future levels, each
+
+    .. math:: y_t = a_t \cdot z_{<t} + e_t + \varepsilon_t + \text{const},
+
+    with e the error of the function at the mean inputs and independent noise :math:`\varepsilon`.
+    With :math:`y = A_0 z_0 + A_y y + e + \varepsilon`, the rows of :math:`[A_0, A_y]` being
+    :math:`a_t`, and :math:`M = (I - A_y)^{-1}`, the covariance of y is
+
+    .. math::
+
+        M (s^2 I + K) M' + M (A_0 C_0' + C_0 A_0') M' + M A_0 S A_0' M', \quad
+        K = \mathrm{Cov}(e), \; C_0 = \mathrm{Cov}(e, z_0).
+
+    Everything is in units of scale^2, but for what the methods return.
+    """
+
+    weights: Array  # (h, b + h), a_t; zero from y_t on
+    shared: Array  # (h, b + h), C_tu = Cov(e_t, z_u); zero from y_t on
+    function_var: Array  # (h,), Var e_t
+    scales: Scales  # s^2
+    start_cov: Array  # (b, b), S: no covariance between levels and regressors
+    n_levels: int  # p
+
+    @classmethod
+    def along(
+        cls, rows: Array, maps: LevelMap, scales: Scales, function_cov: Array, start_cov: Array
+    ) -> Self:
+        """With rows a_t, and errors of the function that are independent of the start."""
+        own, shared = np.diagonal(function_cov), np.zeros_like(rows)
+        recursion = cls(rows, shared, own, scales, start_cov, maps.depth)
+        # Cov(e_t, y_u) = K_t. M_u.
+        shared[:, len(start_cov) :] = np.tril(function_cov @ recursion.response().T, -1)
+        return recursion
+
+    def covariance(self) -> Array:
+        """Covariance of the next observations from a known start, (h, h): without the last term."""
+        cov = self._covariance(self.response())
+        cov.flat[:: len(cov) + 1] += self.scales.observation_var
+        return self.scales.scale**2 * cov
+
+    def parts(self) -> dict[str, Array]:
+        r"""Parts of the covariance of the next observations, (h, h) each; those left out are zero.
+
+        - `noise`: :math:`s^2 I`, of what is part of the series;
+        - `noise_observation`: of the errors of the observations, which are added once;
+        - `function_own`: the diagonal of :math:`\mathrm{Var}\,e_t`;
+        - `function_shared`: :math:`2 a_t \cdot C_t` at a step, :math:`C_{tu}` between it and an
+          earlier one;
+        - `inputs_missing`, `inputs_regressors`: :math:`M A_0 S A_0' M'`, of the levels before the
+          first step and of the regressors;
+        - `inputs_propagated`: what is left of the covariance from a known start, at a step the
+          variance of :math:`a_t \cdot z` that is due to noise and function of earlier steps.
+        """
+        h, b, p = len(self.weights), len(self.start_cov), self.n_levels
+        scale, noise_var, observation_var = self.scales
+        response, own = self.response(), np.diag(self.function_var)
+        propagated = self._covariance(response)
+        propagated.flat[:: h + 1] -= self.function_var + noise_var
+        parts = {"noise": noise_var * np.eye(h), "function_own": own}
+        if observation_var > 0.0:
+            parts["noise_observation"] = observation_var * np.eye(h)
+        if self.shared.any():
+            lower = np.tril(self.shared[:, b:], -1)
+            shared = lower + lower.T
+            shared.flat[:: h + 1] = 2.0 * np.einsum("ij,ij->i", self.weights, self.shared)
+            parts["function_shared"] = shared
+            propagated -= shared
+        parts["inputs_propagated"] = propagated
+        for name, of in (("inputs_missing", slice(p)), ("inputs_regressors", slice(p, b))):
+            if self.start_cov[of, of].any():
+                root = response @ self.weights[:, of]
+                part = root @ self.start_cov[of, of] @ root.T
+                parts[name] = 0.5 * (part + part.T)
+        return {name: scale**2 * part for name, part in parts.items()}
+
+    def response(self) -> Array:
+        """M, (h, h), of the levels to what the steps add."""
+        h = len(self.weights)
+        inverse, _ = dtrtri(np.eye(h) - self.weights[:, -h:], lower=1, unitdiag=1)
+        return np.asarray(inverse)
+
+    def _covariance(self, response: Array) -> Array:
+        b, fresh = len(self.start_cov), np.diag(self.function_var + self.scales.noise_var)
+        if self.shared.any():
+            # Cov(e_t, e_u) = Cov(e_t, y_u) - a_u . Cov(e_t, z) for u < t
+            lower = np.tril(self.shared[:, b:] - self.shared @ self.weights.T, -1)
+            crossed = self.weights[:, :b] @ self.shared[:, :b].T
+            fresh += lower + lower.T + crossed + crossed.T
+        cov = response @ fresh @ response.T
+        return np.asarray(0.5 * (cov + cov.T))  # the product is symmetric but for roundoff
+
+
+class Step(NamedTuple):
+    """A step of moment matching: its standardized change, and what its variance is made of."""
+
+    mean: float
+    weights: Array  # (q,), on the coordinates of its inputs
+    shared: Array | None  # (n,), covariance of the function's error with the coordinates so far
+    learned: float  # of the function's variance, what observations on the way took away
+
+
+def parts_of_matching(
+    maps: LevelMap, scales: Scales, steps: Sequence[Step], function_var: Array, start_cov: Array
+) -> dict[str, Array]:
+    """Parts of the covariance that moment matching found, to first order: of its mean slopes.
+
+    `function_var` (h,) is that at the mean inputs, before anything was observed on the way.
+    """
+    through, carried = passed_on(maps, np.array([step.weights for step in steps]))
+    shared = np.zeros_like(through)
+    for row, step in zip(shared, steps, strict=True):
+        if step.shared is not None:
+            row[: len(step.shared)] = step.shared
+    own = function_var - np.array([step.learned for step in steps])
+    return LinearRecursion(through + carried, shared, own, scales, start_cov, maps.depth).parts()
+
+
+def parts_of_paths(
+    maps: LevelMap,
+    scales: Scales,
+    function_cov: Array,
+    start_cov: Array,
+    weights: Array,
+    var: Array,
+) -> dict[str, Array]:
+    """Parts of the covariance of sample paths: of the recursion with the mean slopes along them.
+
+    Where a function bends, a product of slopes can grow without limit: the weights (h, q + u) of a
+    step on its inputs are shortened to give no more than the variance (h,) of the paths.
+    """
+    through, carried = passed_on(maps, weights)
+    largest = var / scales.scale**2 - scales.observation_var
+    h, b = len(through), len(start_cov)
+    rows, joint, response = np.zeros((h, b + h)), np.zeros((b + h, b + h)), np.eye(h)
+    joint[:b, :b] = start_cov
+    for t in range(h):
+        n, error = b + t, np.zeros(b + t)
+        before, x, y = joint[:n, :n], through[t, :n], carried[t, :n]
+        error[b:] = response[:t, :t] @ function_cov[:t, t]
+        # Var y_t = square f^2 + 2 double f + rest, f the factor of the weights on the inputs
+        square, double = x @ before @ x, x @ (before @ y + error)
+        rest = y @ before @ y + 2.0 * (y @ error) + function_cov[t, t] + scales.noise_var
+        factor = 1.0
+        if square + 2.0 * double + rest > largest[t] and square > 0.0:
+            root = max(double**2 + square * (largest[t] - rest), 0.0)
+            factor = float(np.clip((np.sqrt(root) - double) / square, 0.0, 1.0))
+        row = rows[t, :n] = factor * x + y
+        joint[n, :n] = joint[:n, n] = row @ before + error
+        joint[n, n] = factor**2 * square + 2.0 * factor * double + rest
+        response[t, :t] = row[b:] @ response[:t, :t]
+    return LinearRecursion.along(rows, maps, scales, function_cov, start_cov).parts()
+
+
+def passed_on(maps: LevelMap, weights: Array) -> tuple[Array, Array]:
+    """Rows (h, b + h) of each level's weights on z: through its inputs, and as it is carried on.
+
+    `weights` (h, q + u) are those of each change on the levels `maps.lagged` back and on its u
+    uncertain regressors.
+    """
+    h, p, regressors = len(weights), maps.depth, weights.shape[1] - len(maps.lagged)
+    first = p + h * regressors
+    coordinate = np.concatenate([np.arange(p), first + np.arange(h)])  # of each level
+    steps, uncertain = np.arange(h)[:, None], p + np.arange(h * regressors)
+    at = np.hstack([coordinate[p + steps - maps.lagged], uncertain.reshape(h, regressors)])
+    through, carried = np.zeros((2, h, first + h))
+    np.add.at(through, (steps, at), weights)
+    carried[steps, coordinate[p + steps - maps.own]] = -maps.carried
+    return through, carried

@@ -149,6 +149,20 @@ def test_sums_and_probabilities_are_those_of_the_joint_forecast(folder, sales, c
         )
 
 
+def test_values_of_options_are_words_up_to_the_next_option(folder, capsys):
+    """Negative numbers and - are values; an option that needs a value does not take an option."""
+    assert parsed("--lags", "1", "7", "--lower", "-inf", "--differences", "0").lags == [1, 7]
+    assert parsed("--lags=3", "--lower=-2.5").lower == -2.5
+    for options in (["--output", "--plot", "p.png"], ["--lags", "--output", "f.csv"]):
+        err = error_of(capsys, "forecast", "sales.csv", "--steps", "2", *options)
+        assert (
+            err == f"Option '{options[0]}' requires an argument. See forecast-unc forecast --help."
+        )
+    assert "'sales.csv' is not a valid integer" in error_of(
+        capsys, "forecast", "--lags", "1", "sales.csv", "--steps", "2"
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -309,7 +323,6 @@ def test_a_saved_combination_is_applied_to_data(folder, sales, capsys):
         (["sales.csv", "--save", "sales.csv"], "--save must be another file than data; got sales"),
         (["--load", "m", "--save", "m"], "--save must be another file than --load; got m. Name"),
         (["sales.csv", "--prob-above", "nan"], "--prob-above must be finite numbers; got nan. "),
-        (["sales.csv", "--prob-above", "inf"], "--prob-above must be finite numbers; got inf. "),
         (["sales.csv", "--jobs", "0"], "--jobs must be a whole number other than 0; got 0. -1 "),
         (["no.csv"], "data must name a file that can be read; got no.csv: No such file or direct"),
         (
@@ -353,20 +366,18 @@ def test_options_that_do_not_go_together_are_refused(folder, capsys, arguments, 
     assert message in error_of(capsys, "forecast", *arguments, "--steps", "2")
 
 
-@pytest.mark.parametrize("command", ["forecast", "backtest"])
-@pytest.mark.parametrize(
-    "name", ["f.xlsx", "f.tsv", "f.JSON", "f.parquet.gz", "f.npz", "f.feather"]
-)
-def test_names_of_tables_that_are_not_written_are_refused(folder, capsys, command, name):
-    err = error_of(capsys, command, "sales.csv", "--steps", "2", "--output", name)
-    assert err == (
-        "--output must end in .csv, .csv.gz, .txt or .parquet, or in no suffix; got "
-        f"{name}. Use .csv, which spreadsheets open."
-    )
+@pytest.mark.parametrize("name", ["f.xlsx", "f.JSON", "f.parquet.gz"])
+def test_names_of_tables_that_are_not_written_are_refused(folder, capsys, name):
+    for command in ("forecast", "backtest"):
+        err = error_of(capsys, command, "sales.csv", "--steps", "2", "--output", name)
+        assert err == (
+            "--output must end in .csv, .csv.gz, .txt or .parquet, or in no suffix; got "
+            f"{name}. Use .csv, which spreadsheets open."
+        )
     assert not (folder / name).exists()
 
 
-@pytest.mark.parametrize("name", ["f.csv", "F.CSV", "f.csv.gz", "f.csv.xz", "f.gz", "f.txt", "f"])
+@pytest.mark.parametrize("name", ["F.CSV", "f.csv.gz", "f.txt", "f"])
 def test_names_of_csv_are_written_as_such(folder, name):
     assert main(["forecast", "sales.csv", "--steps", "2", "--lags", "2", "--output", name]) == 0
     written = pd.read_csv(name, index_col=0)

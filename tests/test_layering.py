@@ -218,7 +218,7 @@ def test_import_is_light():
     assert run.returncode == 0, run.stderr
     loaded = set(run.stdout.split())
     assert "forecast_unc" in loaded
-    assert loaded.isdisjoint({"matplotlib", "statsmodels"})
+    assert loaded.isdisjoint({"click", "matplotlib", "statsmodels"})
 
 
 def written() -> set[str]:

@@ -382,6 +382,10 @@ def _from_parts(table: _Table, columns: pd.DataFrame) -> pd.Index[Any]:
 def _from_one(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
     """Times from one column: dates with the year first, quarters, or whole numbers that count."""
     text, name = column.astype(str), str(column.name)
+
+    def refused(must: str, got: str, remedy: str) -> Exception:
+        return refusal("--time", must, f"{got} in column {name!r}", remedy)
+
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         return pd.DatetimeIndex(column)
     if isinstance(column.dtype, pd.PeriodDtype):
@@ -390,24 +394,16 @@ def _from_one(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
         for form, pattern in (("%Y-%m-%d", r"\d{8}"), ("%Y-%m", r"\d{6}")):
             dates = pd.to_datetime(text, format=form.replace("-", ""), errors="coerce")
             if text.str.fullmatch(pattern).all() and dates.notna().all():
-                raise refusal(
-                    "--time",
-                    "hold dates with dashes, or whole numbers that count",
-                    f"{text[0]} in column {name!r}",
-                    f"Write {dates[0]:{form}}.",
-                )
+                must = "hold dates with dashes, or whole numbers that count"
+                raise refused(must, text[0], f"Write {dates[0]:{form}}.")
         counts: pd.Index[Any] = pd.Index(column)
         return counts
     if text.str.fullmatch(r"\d{4}-?Q[1-4]").all():
         return pd.PeriodIndex(text, freq="Q", name=name)
     offsets = text.str.extract(r":\d\d\S*([+-]\d\d:?\d\d)$")[0].dropna().unique()
     if len(offsets) > 1:
-        raise refusal(
-            "--time",
-            "keep to one offset from UTC",
-            f"{offsets[0]} and {offsets[1]} in column {name!r}",
-            "Write all times in UTC, such as 2024-01-31T12:00Z.",
-        )
+        remedy = "Write all times in UTC, such as 2024-01-31T12:00Z."
+        raise refused("keep to one offset from UTC", f"{offsets[0]} and {offsets[1]}", remedy)
     rule, wrong = "dates or whole numbers", text.str.match(r"\d{1,2}\D\d{1,2}\D\d")
     if wrong.any():  # of 01/02/2024 nobody knows which is the month
         rule = "dates with the year first, or whole numbers"

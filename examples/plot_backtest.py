@@ -16,7 +16,7 @@ result = backtest(
     model,
     y,
     steps=12,
-    n_origins=20,
+    origins=20,
     step=12,
     refit=5,
     compare={"naive iteration": "naive", "ETS": baselines.ETS()},

@@ -28,7 +28,7 @@ models = {
 }
 compare = {"naive": "naive", "Taylor": "taylor"}
 folds = {
-    name: backtest(model, y, 48, n_origins=12, step=24, refit=False, compare=compare)
+    name: backtest(model, y, 48, origins=12, step=24, refit=False, compare=compare)
     for name, model in models.items()
 }
 columns = ["RMSE", "CRPS", "NLPD", "coverage_80", "coverage_95"]

@@ -42,7 +42,7 @@ def demo(output: Path, n_origins: int = 20) -> None:
         Forecaster(lags=_LAGS, random_state=0),
         y,
         steps=24,
-        n_origins=n_origins,
+        origins=n_origins,
         step=12,
         refit=5,
         compare={name: name for name in ("naive", "taylor", "monte_carlo")},

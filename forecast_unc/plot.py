@@ -5,9 +5,7 @@ gray and for the color-blind. The legend stands above the axes, a title (``ax.se
 """
 
 from forecast_unc.distributions.fan import fan
-from forecast_unc.evaluation.forecast_pictures import joint, members
-from forecast_unc.evaluation.looks import COLORS
-from forecast_unc.evaluation.plot import compare, decomposition
+from forecast_unc.evaluation.plot import COLORS, compare, decomposition, joint, members
 from forecast_unc.evaluation.plot_backtest import (
     calibration,
     pit,

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor, backtest, baselines, scores
-from forecast_unc.evaluation.contenders import OWN_NAME, Capabilities
+from forecast_unc.evaluation.folds import OWN_NAME, Capabilities
 from forecast_unc.evaluation.significance import diebold_mariano
 from forecast_unc.series.times import future_index
 
@@ -69,7 +69,7 @@ class Skewed(Forecast):
 
 
 def test_rows_are_the_forecasts_of_a_loop_written_by_hand(y, model):
-    result = backtest(model, y, steps=4, n_origins=3, step=5, gap=2, compare={"plain": "naive"})
+    result = backtest(model, y, steps=4, origins=3, step=5, gap=2, compare={"plain": "naive"})
     frame = result.frame.set_index(["model", "origin", "step"])
     assert list(result.frame["model"].unique()) == [OWN_NAME, "plain"]
     first = clone(model).fit(y.iloc[:74])
@@ -93,7 +93,7 @@ def test_rows_are_the_forecasts_of_a_loop_written_by_hand(y, model):
 
 
 def test_scores_are_the_means_of_their_definitions(y, model):
-    result = backtest(model, y, steps=3, n_origins=5, compare={"n": "naive"})
+    result = backtest(model, y, steps=3, origins=5, compare={"n": "naive"})
     rows = result.frame[result.frame["model"] == "n"]
     table = result.scores().loc["n"]
     error = rows["actual"] - rows["mean"]
@@ -144,7 +144,7 @@ def test_refit_policy_and_shared_fits(y, model, monkeypatch, refit, calls):
 
     for name in ("fit", "refit", "update", "apply"):
         spy(name)
-    result = backtest(model, y, steps=2, n_origins=5, refit=refit, compare={"n": "naive"})
+    result = backtest(model, y, steps=2, origins=5, refit=refit, compare={"n": "naive"})
     assert "".join(seen) == calls
     flags = result.frame.groupby("origin")["refit"].first()
     assert flags.tolist() == [call in "fr" for call in calls]
@@ -203,7 +203,7 @@ def test_between_fits_missing_values_are_taken_in(y, name):
 
 
 def test_a_rolling_window_drops_old_values_at_the_next_fit(y, model):
-    frame = backtest(model, y, 2, n_origins=3, step=5, refit=2, window="rolling").frame
+    frame = backtest(model, y, 2, origins=3, step=5, refit=2, window="rolling").frame
     for position, ahead in (
         (82, clone(model).fit(y.iloc[:78]).update(y.iloc[78:83]).forecast(2)),
         (87, clone(model).fit(y.iloc[:78]).refit(y.iloc[10:88]).forecast(2)),
@@ -233,7 +233,7 @@ def test_a_model_moves_on_as_it_can(y, monkeypatch):
     monkeypatch.setattr(LastValue, "n_fits", 0)  # each class counts its own from here
     for model, n_fits in ((LastValue(), 4), (Applied(), 1), (Updated(), 1)):
         type(model).n_fits = 0
-        frame = backtest(model, y, 2, n_origins=4, refit=False).frame
+        frame = backtest(model, y, 2, origins=4, refit=False).frame
         assert type(model).n_fits == n_fits
         np.testing.assert_array_equal(frame["mean"], np.repeat(y.iloc[[81, 83, 85, 87]], 2))
 
@@ -257,7 +257,7 @@ def test_what_a_model_can_do_follows_from_its_methods(model, expected):
 
 
 def test_rolling_window_drops_old_values(y, model):
-    result = backtest(model, y, steps=2, n_origins=2, step=20, window="rolling")
+    result = backtest(model, y, steps=2, origins=2, step=20, window="rolling")
     ahead = clone(model).fit(y.iloc[:68]).refit(y.iloc[20:88]).forecast(2)
     last = result.frame[result.frame["origin"] == y.index[87]]
     np.testing.assert_allclose(last["mean"], ahead.mean, rtol=1e-12)
@@ -265,7 +265,7 @@ def test_rolling_window_drops_old_values(y, model):
 
 def test_parallel_and_progress_change_nothing(y, model, capsys):
     compare = {"mc": "monte_carlo", "last": LastValue()}
-    arguments = {"steps": 2, "n_origins": 4, "refit": 2, "compare": compare}
+    arguments = {"steps": 2, "origins": 4, "refit": 2, "compare": compare}
     one = backtest(model, y, **arguments)
     two = backtest(model, y, n_jobs=2, progress=True, **arguments)
     pd.testing.assert_frame_equal(one.frame, two.frame, check_exact=True)
@@ -276,9 +276,9 @@ def test_parallel_and_progress_change_nothing(y, model, capsys):
 def test_another_forecaster_on_the_same_folds_keeps_its_place(y, model):
     other = Forecaster(GPRegressor(lengthscales=3.0), lags=5)
     compare = {"five": other, "naive": "naive"}
-    result = backtest(model, y, steps=2, n_origins=2, compare=compare)
+    result = backtest(model, y, steps=2, origins=2, compare=compare)
     assert list(result.scores().index) == [OWN_NAME, "five", "naive"]
-    alone = backtest(other, y, steps=2, n_origins=2).frame
+    alone = backtest(other, y, steps=2, origins=2).frame
     five = result.frame[result.frame["model"] == "five"]
     np.testing.assert_array_equal(five["mean"], alone["mean"])
 
@@ -291,25 +291,25 @@ def test_every_kind_of_index(y, model, kind):
         "zone": pd.date_range("2020-03-01", periods=90, freq="D", tz="Europe/Paris"),
         "inferred": pd.DatetimeIndex(list(y.index)),
     }[kind]
-    frame = backtest(model, y.set_axis(index), steps=2, n_origins=3, refit=2).frame
+    frame = backtest(model, y.set_axis(index), steps=2, origins=3, refit=2).frame
     assert frame["time"].tolist() == index[84:].tolist()
     np.testing.assert_array_equal(frame["actual"], y.iloc[84:])
     np.testing.assert_array_equal(
-        frame["mean"], backtest(model, y, steps=2, n_origins=3, refit=2).frame["mean"]
+        frame["mean"], backtest(model, y, steps=2, origins=3, refit=2).frame["mean"]
     )
 
 
 def test_missing_actuals_are_not_scored(y, model):
     hole = y.copy()
     hole.iloc[-1] = np.nan
-    result = backtest(model, hole, steps=3, n_origins=2)
+    result = backtest(model, hole, steps=3, origins=2)
     assert result.scores()["n"].tolist() == [5]
     assert np.isfinite(result.scores().to_numpy()).all()
 
 
 def test_unit_goes_to_the_frame_and_pictures_are_drawn(y, model):
     y.attrs["unit"] = "m"
-    result = backtest(model, y, steps=2, n_origins=3)
+    result = backtest(model, y, steps=2, origins=3)
     assert result.plot_errors("energy", by="origin").get_ylabel() == "energy (m)"
     plt.figure()
     assert result.plot_errors("MAE").get_ylabel() == "MAE (m)"
@@ -323,7 +323,7 @@ def test_unit_goes_to_the_frame_and_pictures_are_drawn(y, model):
         ({"steps": 0}, "steps must be a whole number, at least 1; got 0"),
         ({"gap": -1}, "gap must be a whole number, at least 0; got -1"),
         ({"step": 0}, "step must be a whole number, at least 1; got 0"),
-        ({"n_origins": 0}, "n_origins must be a whole number, at least 1; got 0"),
+        ({"origins": 0}, "origins must be a whole number, at least 1; got 0"),
         ({"refit": 0}, "refit must be a whole number, at least 1; got 0"),
         ({"refit": 1.5}, "refit must be a whole number, at least 1; got 1.5. True fits at every"),
         ({"refit": "x"}, "refit must be a whole number, at least 1; got 'x'. True fits at every"),
@@ -333,13 +333,13 @@ def test_unit_goes_to_the_frame_and_pictures_are_drawn(y, model):
         ({"compare": {"a": 3}}, "compare must hold forecasters or one of exact, .*; got 3 for 'a'"),
         ({"window": "sliding"}, "window must be 'expanding' or 'rolling'; got 'sliding'"),
         ({"coverage": (95,)}, "coverage must lie strictly between 0 and 1; got 95"),
-        ({"n_origins": 50}, "y must have more than 100 values for 50 origins, 2 apart"),
+        ({"origins": 50}, "y must have more than 100 values for 50 origins, 2 apart"),
         ({"origins": ["2019-01-01"]}, "origins must be times of y; got 2019-01-01"),
         ({"origins": pd.to_datetime(["2020-03-30"])}, "origins must leave 2 values to score"),
         ({"origins": []}, "origins must be ascending times of y, at least one; got"),
         ({"compare": {"a": "exakt"}}, "compare must hold forecasters or one of exact, taylor"),
         ({"compare": {OWN_NAME: "naive"}}, "compare must not use the name 'forecast_unc'"),
-        ({"n_origins": 44}, "y must have at least 5 values for lags up to 2"),
+        ({"origins": 44}, "y must have at least 5 values for lags up to 2"),
         ({"exog_future": print}, "exog must be given with exog_future; got None. The models lea"),
         ({"compare": {"a": LastValue}}, "compare must hold forecasters .*for 'a'. .* fit and fore"),
     ],
@@ -368,21 +368,21 @@ def test_arguments_of_another_type(y, model, arguments, message):
 
 
 def test_coverage_may_be_any_iterable(y, model):
-    result = backtest(model, y, steps=2, n_origins=1, coverage=(p for p in (0.5, 0.9)))
+    result = backtest(model, y, steps=2, origins=1, coverage=(p for p in (0.5, 0.9)))
     assert result.coverage == (0.5, 0.9)
     assert {"lower_50", "upper_90"} <= set(result.frame)
 
 
 def test_repr_is_short(y, model):
-    result = backtest(model, y, steps=2, n_origins=3, gap=1, compare={"n": "naive"})
+    result = backtest(model, y, steps=2, origins=3, gap=1, compare={"n": "naive"})
     assert repr(result) == "Backtest(forecast_unc, n; 3 origins, steps 2 to 3)"
-    assert repr(backtest(model, y, 1, n_origins=1)) == "Backtest(forecast_unc; 1 origin, step 1)"
+    assert repr(backtest(model, y, 1, origins=1)) == "Backtest(forecast_unc; 1 origin, step 1)"
 
 
 def test_errors_name_the_origin(y, model):
     y.iloc[85] = np.inf
     with pytest.raises(ValueError, match="first at 2020-03-26") as caught:
-        backtest(model, y, steps=1, n_origins=2)
+        backtest(model, y, steps=1, origins=2)
     note = "while forecasting from origin 2020-03-28 with 'forecast_unc'"
     assert caught.value.__notes__ == [note]
 
@@ -391,12 +391,12 @@ def test_series_and_scores_by_are_checked(y, model):
     with pytest.raises(TypeError, match="y must be a pandas Series; got ndarray"):
         backtest(model, y.to_numpy(), steps=2)
     with pytest.raises(ValueError, match="by must name columns of the backtest's frame; got 'h'"):
-        backtest(model, y, steps=2, n_origins=1).scores(by="h")
+        backtest(model, y, steps=2, origins=1).scores(by="h")
     for nothing in ([], ()):
         with pytest.raises(ValueError, match="by must name columns of the .*; got none. Use 'mod"):
-            backtest(model, y, steps=2, n_origins=1).scores(by=nothing)
+            backtest(model, y, steps=2, origins=1).scores(by=nothing)
     with pytest.raises(ValueError, match="by must name columns of the backtest's frame; got 3"):
-        backtest(model, y, steps=2, n_origins=1).scores(by=3)
+        backtest(model, y, steps=2, origins=1).scores(by=3)
     with pytest.raises(ValueError, match="exog must have exactly the times of y"):
         backtest(model, y, steps=2, exog=y.iloc[:-1].to_frame())
 
@@ -412,7 +412,7 @@ def archive(origin, times):
 
 
 def test_regressors_forecast_at_the_origin_replace_their_values(y):
-    arguments = {"steps": 3, "gap": 1, "n_origins": 4, "exog": regressors(y)}
+    arguments = {"steps": 3, "gap": 1, "origins": 4, "exog": regressors(y)}
     known = backtest(Given(), y, **arguments).frame
     np.testing.assert_array_equal(known["mean"], arguments["exog"]["x"][known["time"]])
     assert (known["std"] == 1).all()
@@ -432,7 +432,7 @@ def test_regressors_are_forecast_once_an_origin_for_the_times_after_it(y):
         return archive(origin, times)
 
     arguments = {"exog": regressors(y), "exog_future": ask, "compare": {"a": Given(), "b": Given()}}
-    backtest(Given(), y, 2, n_origins=2, step=5, **arguments)
+    backtest(Given(), y, 2, origins=2, step=5, **arguments)
     assert calls == [(y.index[82], list(y.index[83:85])), (y.index[87], list(y.index[88:90]))]
 
 
@@ -458,7 +458,7 @@ def test_models_get_the_regressors_they_take(y, model):
         takes_exog = False
 
     compare = {"last": LastValue(), "refuses": Refuses()}
-    frame = backtest(model, y, 2, n_origins=2, exog=regressors(y), compare=compare).frame
+    frame = backtest(model, y, 2, origins=2, exog=regressors(y), compare=compare).frame
     rows = {name: frame[frame["model"] == name] for name in (OWN_NAME, *compare)}
     expected = model.fit(y[:86], regressors(y)[:86]).forecast(2, regressors(y)[86:88])
     np.testing.assert_array_equal(rows[OWN_NAME]["mean"][:2], expected.mean)
@@ -468,7 +468,7 @@ def test_models_get_the_regressors_they_take(y, model):
 
 def test_a_model_without_update_and_apply_is_fitted_at_every_origin(y, model, monkeypatch):
     monkeypatch.setattr(LastValue, "n_fits", 0)
-    result = backtest(model, y, 2, n_origins=4, refit=False, compare={"last": LastValue()})
+    result = backtest(model, y, 2, origins=4, refit=False, compare={"last": LastValue()})
     assert LastValue.n_fits == 4
     flags = result.joint.groupby("model")["refit"].apply(list)
     assert flags["last"] == [True] * 4
@@ -480,7 +480,7 @@ def test_a_model_without_update_and_apply_is_fitted_at_every_origin(y, model, mo
 def test_any_model_may_be_the_backtested_one_and_see_missing_values(y):
     hole = y.astype("Float64")
     hole.iloc[[40, 70, 88]] = pd.NA
-    result = backtest(LastValue(), hole, 2, n_origins=3)
+    result = backtest(LastValue(), hole, 2, origins=3)
     table = result.scores()
     assert table["n"].item() == 5
     assert np.isfinite(table.to_numpy()).all()
@@ -494,7 +494,7 @@ def test_nothing_is_taken_for_normal(y):
             plain = super().forecast(steps)
             return Skewed(plain.index, plain.mean, plain.cov)
 
-    result = backtest(Skew(), y, 2, n_origins=4, coverage=(0.8,))
+    result = backtest(Skew(), y, 2, origins=4, coverage=(0.8,))
     frame, table = result.frame, result.scores().iloc[0]
     np.testing.assert_array_equal(frame["median"], frame["mean"] - 0.5)
     reach = 1.2815515655446004 * frame["std"]
@@ -509,7 +509,7 @@ def test_nothing_is_taken_for_normal(y):
 def test_energy_is_the_score_of_paths_over_the_scored_steps(y):
     hole = y.copy()
     hole.iloc[[84, 87, 88, 89]] = np.nan
-    result = backtest(LastValue(), hole, 3, gap=1, n_origins=3, compare={"b": LastValue()})
+    result = backtest(LastValue(), hole, 3, gap=1, origins=3, compare={"b": LastValue()})
     last = LastValue()
     for position, scored in ((79, [1, 2, 3]), (82, [2, 3])):
         last.fit(hole.iloc[: position + 1])
@@ -532,7 +532,7 @@ def test_energy_is_that_of_few_sampled_paths(y):
             paths = plain.sample(40, random_state=0)
             return Forecast(plain.index, plain.mean, plain.cov, paths=paths)
 
-    energy = backtest(Sampled(), y, 3, n_origins=2).joint["energy"]
+    energy = backtest(Sampled(), y, 3, origins=2).joint["energy"]
     model = Sampled()
     for found, position in zip(energy, (83, 86), strict=True):
         model.fit(y.iloc[: position + 1])
@@ -541,7 +541,7 @@ def test_energy_is_that_of_few_sampled_paths(y):
 
 
 def test_of_one_step_energy_is_the_crps(y):
-    table = backtest(LastValue(), y, 1, n_origins=40).scores()
+    table = backtest(LastValue(), y, 1, origins=40).scores()
     assert table["energy"].item() == pytest.approx(table["CRPS"].item(), rel=0.03)
 
 
@@ -552,7 +552,7 @@ def test_a_covariance_that_cannot_be_drawn_from_has_no_energy(y):
             cov = np.full((3, 3), -0.9) + 1.9 * np.eye(3)
             return Forecast(plain.index, plain.mean, cov)
 
-    table = backtest(Broken(), y, 3, n_origins=2).scores().iloc[0]
+    table = backtest(Broken(), y, 3, origins=2).scores().iloc[0]
     assert np.isnan(table["energy"])
     assert np.isfinite(table.drop("energy")).all()
 
@@ -567,7 +567,7 @@ def test_a_covariance_that_cannot_be_drawn_from_has_no_energy(y):
 )
 def test_the_season_of_the_scale_follows_from_the_frequency(y, freq, n, expected):
     times = pd.RangeIndex(n) if freq is None else pd.date_range("2020-01-01", periods=n, freq=freq)
-    result = backtest(LastValue(), y.iloc[:n].set_axis(times), 2, n_origins=2)
+    result = backtest(LastValue(), y.iloc[:n].set_axis(times), 2, origins=2)
     assert result.seasonal_period == expected
     past = y.to_numpy()[: n - 4]
     scale = np.abs(past[expected:] - past[:-expected]).mean()
@@ -604,7 +604,7 @@ def compared(y, steps=1, **arguments):
 
 @pytest.mark.parametrize(("steps", "gap", "step"), [(1, 0, 1), (6, 0, 6), (6, 1, 2), (5, 0, 3)])
 def test_significance_is_the_test_of_the_mean_losses_of_the_origins(y, steps, gap, step):
-    result = compared(y, steps, gap=gap, step=step, n_origins=10)
+    result = compared(y, steps, gap=gap, step=step, origins=10)
     losses = result.scores(by=["model", "origin"])
     losses["MSE"] = losses["RMSE"] ** 2
     lags = -(-(steps + gap) // step) - 1
@@ -622,7 +622,7 @@ def test_significance_is_the_test_of_the_mean_losses_of_the_origins(y, steps, ga
 
 
 def test_significance_by_step_has_the_lags_of_the_step(y):
-    result = compared(y, 6, step=2, n_origins=10)
+    result = compared(y, 6, step=2, origins=10)
     table = result.significance("MAE", by="step")
     assert list(table.loc["narrow"].index) == [1, 2, 3, 4, 5, 6]
     assert table["lags"].tolist() == [0, 0, 1, 1, 2, 2] * 2
@@ -650,7 +650,7 @@ def test_significance_and_pictures_take_every_kind_of_index(y, kind):
         "range": pd.RangeIndex(90),
         "zone": pd.date_range("2020-03-01", periods=90, freq="D", tz="Europe/Paris"),
     }[kind]
-    arguments = {"steps": 4, "step": 2, "n_origins": 8}
+    arguments = {"steps": 4, "step": 2, "origins": 8}
     expected = compared(y, **arguments).significance(by="step")
     result = compared(y.set_axis(index), **arguments)
     pd.testing.assert_frame_equal(result.significance(by="step"), expected)
@@ -685,7 +685,7 @@ def test_significance_and_pictures_take_every_kind_of_index(y, kind):
 )
 def test_results_refuse_what_they_do_not_hold(y, call, message):
     with pytest.raises(ValueError, match=message):
-        call(compared(y, 4, step=1, n_origins=4))
+        call(compared(y, 4, step=1, origins=4))
 
 
 def test_one_model_has_nothing_to_be_compared_with(y):

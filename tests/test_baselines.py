@@ -442,7 +442,7 @@ def test_backtest_never_reads_past_the_origin(walk, refit, window):
 def test_backtest_holds_the_forecasts_of_a_loop_written_by_hand(seasonal):
     own = Forecaster(GPRegressor(lengthscales=3.0), lags=2)
     for name, model in {"naive": baselines.SeasonalNaive(), "theta": baselines.Theta()}.items():
-        result = backtest(own, seasonal, steps=3, n_origins=4, refit=3, compare={name: model})
+        result = backtest(own, seasonal, steps=3, origins=4, refit=3, compare={name: model})
         rows = result.frame[result.frame["model"] == name].set_index(["origin", "step"])
         for i, position in enumerate((95, 98, 101, 104)):
             past = seasonal[: position + 1]

@@ -27,7 +27,7 @@ from forecast_unc import (
     forecast_panel,
 )
 from forecast_unc.evaluation.backtest import Backtest
-from forecast_unc.evaluation.contenders import OWN_NAME, contenders
+from forecast_unc.evaluation.folds import OWN_NAME, contenders
 from forecast_unc.panels import jobs
 from forecast_unc.panels.forecast import FailedSeriesWarning
 from forecast_unc.panels.panel import Columns, Panel
@@ -765,13 +765,13 @@ def test_a_backtest_of_a_panel_does_not_depend_on_the_jobs(panel, model):
     ("arguments", "message"),
     [
         ({"steps": 0}, "steps must be a whole number, at least 1; got 0"),
-        ({"n_origins": 0}, "n_origins must be a whole number, at least 1; got 0"),
+        ({"n_origins": 0}, "origins must be a whole number, at least 1; got 0"),
         ({"refit": 0}, "refit must be a whole number, at least 1; got 0"),
         ({"window": "sliding"}, "window must be 'expanding' or 'rolling'; got 'sliding'"),
         ({"compare": ["naive"]}, "compare must be a mapping of names to forecasters; got list"),
         ({"compare": {"n": "naive"}}, "compare must hold no propagation if the forecaster has no"),
         ({"coverage": (95,)}, "coverage must lie strictly between 0 and 1; got 95"),
-        ({"origins": 3}, "origins must be a sequence of times of y; got 3"),
+        ({"origins": "a"}, "origins must be a sequence of times of y; got 'a'"),
         ({"n_jobs": 0}, "n_jobs must be None or a whole number other than 0; got 0"),
         ({"target_col": "t"}, "target_col must be a column of frame; got 't'"),
         ({"id_col": "lower_95"}, "id_col must not be a column of a backtest; got 'lower_95'. Ren"),

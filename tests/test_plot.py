@@ -24,6 +24,8 @@ INDEXES = {
 class Backtest:
     """What the plots read of a backtest, on draws whose truth is N(0, step)."""
 
+    id_col = None
+
     def __init__(self, unit=None):
         rng = np.random.default_rng(5)
         rows = [

@@ -109,7 +109,7 @@ def test_a_refit_draws_the_same_whatever_the_number_of_jobs():
     model = Forecaster(
         GPRegressor(lengthscales=3.0, noise_std=0.1), 2, random_state=np.random.default_rng(0)
     )
-    arguments = {"n_origins": 4, "compare": {"paths": "monte_carlo"}}
+    arguments = {"origins": 4, "compare": {"paths": "monte_carlo"}}
     one, two = (backtest(model, y, 3, n_jobs=n, **arguments).frame for n in (1, 2))
     np.testing.assert_allclose(one["mean"], two["mean"], rtol=1e-9)
     first = model.fit(y.iloc[:60])

@@ -13,7 +13,7 @@ import pytest
 
 from forecast_unc import Combination, Forecaster, backtest, backtest_panel, baselines, datasets
 from forecast_unc.cli import main
-from forecast_unc.evaluation import page
+from forecast_unc.evaluation import report as page
 from forecast_unc.evaluation.backtest import Backtest
 from forecast_unc.panels.forecast import FailedSeriesWarning
 
@@ -66,7 +66,7 @@ def nile(name="flow", n=60):
 @pytest.fixture(scope="module")
 def result():
     compare = {"naive": "naive", "last season": baselines.SeasonalNaive()}
-    return backtest(Forecaster(lags=2), nile(), 3, n_origins=7, compare=compare)
+    return backtest(Forecaster(lags=2), nile(), 3, origins=7, compare=compare)
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +216,7 @@ def test_hostile_names_are_text(tmp_path):
     compare = {IMAGE: "naive", HOSTILE: baselines.SeasonalNaive(), "x" * 3000: "taylor"}
     y = nile(SCRIPT + "\ud800")  # half a pair of surrogates, which has no bytes
     y.attrs["unit"] = IMAGE
-    result = backtest(Forecaster(lags=1), y, 2, n_origins=2, compare=compare)
+    result = backtest(Forecaster(lags=1), y, 2, origins=2, compare=compare)
     report = written(result, tmp_path)
     assert report.texts["h1"] == [f"Backtest of {SCRIPT}\ufffd"]
     assert len(report.texts["script"]) == 1
@@ -241,7 +241,7 @@ INDEXES = {
 def test_every_kind_of_index_and_missing_values_have_a_page(kind, tmp_path):
     y = nile(None).set_axis(INDEXES[kind])
     y.iloc[[3, 58]] = np.nan
-    result = backtest(Forecaster(lags=1), y, 2, n_origins=1, gap=1)
+    result = backtest(Forecaster(lags=1), y, 2, origins=1, gap=1)
     report = written(result, tmp_path)
     assert report.texts["h1"] == ["Backtest"]
     assert "60, of which 2 are missing" in report.texts["dd"]
@@ -249,22 +249,24 @@ def test_every_kind_of_index_and_missing_values_have_a_page(kind, tmp_path):
     assert len(table(report, "The forecast from")) == 3
 
 
-def test_times_are_sorted_by_when_they_were():
-    times = pd.date_range("2024-10-27 01:00", periods=4, freq="h", tz="Europe/Berlin")
-    report = Page(page.table(pd.DataFrame({"time": times}), "Hours, one of which comes twice"))
-    keys = [row[0] for row in report.tables[0][1:]]
+def test_times_are_sorted_by_when_they_were(tmp_path):
+    end = pd.Timestamp("2024-10-27 00:00", tz="Europe/Berlin")  # before an hour that comes twice
+    y = nile().set_axis(pd.date_range(end=end, periods=60, freq="h"))
+    result = backtest(baselines.SeasonalNaive(1), y, 4, origins=1)
+    report = written(result, tmp_path)
+    keys = [row[0] for row in table(report, "The forecast from")]
     assert (
         keys
         == sorted(keys)
         == [f"2024-10-2{d} {h}:00:00+00:00" for d, h in ((6, 23), (7, "00"), (7, "01"), (7, "02"))]
     )
-    assert report.texts["th"][1:3] == ["2024-10-27 01:00:00+02:00", "2024-10-27 02:00:00+02:00"]
+    assert {"2024-10-27 02:00:00+02:00", "2024-10-27 02:00:00+01:00"} < set(report.texts["th"])
 
 
 def test_with_regressors_the_forecast_is_from_the_last_origin(tmp_path):
     y = nile()
     exog = pd.DataFrame({"<i>x": np.sin(np.arange(len(y)))}, y.index)
-    result = backtest(Forecaster(lags=1), y, 4, exog=exog, n_origins=2)
+    result = backtest(Forecaster(lags=1), y, 4, exog=exog, origins=2)
     report = written(result, tmp_path)
     ahead = Forecaster(lags=1).fit(y.iloc[:-4], exog.iloc[:-4]).forecast(4, exog.iloc[-4:])
     rows = table(report, "The forecast from")
@@ -274,7 +276,7 @@ def test_with_regressors_the_forecast_is_from_the_last_origin(tmp_path):
 
 
 def test_a_rolling_window_is_kept_to_the_end(tmp_path):
-    result = backtest(Forecaster(lags=1), nile(), 4, n_origins=2, window="rolling")
+    result = backtest(Forecaster(lags=1), nile(), 4, origins=2, window="rolling")
     report = written(result, tmp_path)
     ahead = Forecaster(lags=1).fit(nile().iloc[8:]).forecast(4)  # 52 values, as at each origin
     rows = table(report, "The forecast from")
@@ -283,21 +285,21 @@ def test_a_rolling_window_is_kept_to_the_end(tmp_path):
 
 def test_a_forecaster_changed_later_does_not_change_the_report(tmp_path):
     model = Forecaster(lags=1)
-    result = backtest(model, nile(), 2, n_origins=1)
+    result = backtest(model, nile(), 2, origins=1)
     model.set_params(lags=3)
     assert "Forecaster(lags=1)" in written(result, tmp_path).texts["dd"]
 
 
 def test_members_are_listed_with_their_weights(tmp_path):
     model = Combination([Forecaster(lags=1), Forecaster(lags=2)], weights=[3, 1])
-    report = written(backtest(model, nile(), 2, n_origins=1), tmp_path)
+    report = written(backtest(model, nile(), 2, origins=1), tmp_path)
     rows = table(report, "Models averaged")
     assert [row[0].partition(", diff")[0] for row in rows] == ["lags 1", "lags 1-2"]
     assert [float(row[1]) for row in rows] == [float(row[2]) for row in rows] == [0.75, 0.25]
 
 
 def test_a_model_that_knows_no_parts_has_a_page(tmp_path):
-    report = written(backtest(baselines.SeasonalNaive(), nile(), 1, n_origins=1), tmp_path)
+    report = written(backtest(baselines.SeasonalNaive(), nile(), 1, origins=1), tmp_path)
     assert "Choices and why" not in report.texts["h2"]
     assert "The parts of the variance of this forecast are not known." in report.texts["p"]
 
@@ -311,9 +313,7 @@ def test_a_panel_has_its_scores_by_series(tmp_path):
     )
     frame = pd.concat([frame, frame.iloc[:2].assign(unique_id="short")])
     with pytest.warns(FailedSeriesWarning, match="1 of 3 series could not be backtested"):
-        result = backtest_panel(
-            frame, Forecaster(lags=1), 2, n_origins=2, compare={"naive": "naive"}
-        )
+        result = backtest_panel(frame, Forecaster(lags=1), 2, origins=2, compare={"naive": "naive"})
     report = written(result, tmp_path)
     rows = table(report, "CRPS by series and model")
     crps = result.scores(["unique_id", "model"])["CRPS"]
@@ -332,10 +332,13 @@ def test_a_backtest_made_by_hand_has_what_follows_from_its_scores(result, tmp_pa
 
 
 def test_long_series_are_drawn_in_pixels(tmp_path):
-    def draw(n):
-        return page.picture(lambda ax: ax.plot(np.sin(np.arange(float(n)))), "alt", "caption")
+    def size(n):
+        y = pd.Series(np.sin(np.arange(float(n))))
+        report = written(backtest(baselines.SeasonalNaive(1), y, 1, origins=1), tmp_path)
+        (image,) = (image for image in report.all("img") if "The series from" in image["alt"])
+        return len(image["src"])
 
-    assert len(draw(50_000)) < 1.2 * len(draw(6000)) < 400_000
+    assert size(50_000) < 1.2 * size(6000) < 400_000
 
 
 @pytest.mark.parametrize(
@@ -344,12 +347,9 @@ def test_long_series_are_drawn_in_pixels(tmp_path):
         (3, "3"),
         (0.123456, "0.1235"),
         (12345.6, "12346"),
-        (-1234567.8, "-1234568"),
         (1e-9, "1e-09"),
         (2e15, "2e+15"),
-        (0.0, "0"),
         (np.nan, "–"),
-        (np.inf, "inf"),
     ],
 )
 def test_numbers_keep_what_is_before_the_point(value, shown):

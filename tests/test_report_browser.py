@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from forecast_unc import Forecaster, backtest, baselines, datasets
-from forecast_unc.evaluation import page
+from forecast_unc.evaluation import report as page
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 BROWSER, DRIVER = (
@@ -43,7 +43,7 @@ def browser():
 def result():
     compare = {IMAGE: "naive", "last season": baselines.SeasonalNaive()}
     y = datasets.load_nile().rename(SCRIPT)
-    return backtest(Forecaster(lags=2), y, 6, n_origins=7, compare=compare)
+    return backtest(Forecaster(lags=2), y, 6, origins=7, compare=compare)
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ def main():
             start = time.process_time()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of statsmodels' searches
-                result = backtest(make(), load(), steps, n_origins=origins, step=step)
+                result = backtest(make(), load(), steps, origins=origins, step=step)
             seconds = (time.process_time() - start) / origins
             score = result.scores().iloc[0]
             print(

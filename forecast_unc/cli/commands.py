@@ -52,7 +52,7 @@ _INTERRUPTED = 130  # 128 and the number of the signal, as of a shell
 _PIPE_CLOSED = 141
 _NAME = "forecast-unc"
 # Arguments of the package that the options call by another name.
-_RENAMED = {"n_jobs": "jobs", "n_origins": "origins", "seasonal_period": "period", "path": "load"}
+_RENAMED = {"n_jobs": "jobs", "seasonal_period": "period", "path": "load"}
 
 _EXAMPLES = """\b
 examples:
@@ -282,7 +282,7 @@ def backtest(**given: Any) -> int:
     if compared is None:
         compared = ["naive"] if options.report is None else ["naive", "seasonal_naive", "ets"]
     asked = {
-        "n_origins": options.origins,
+        "origins": options.origins,
         "step": options.step,
         "refit": options.refit,
         "compare": {name: BASELINES[name]() if name in BASELINES else name for name in compared},

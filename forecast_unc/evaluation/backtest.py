@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+import numbers
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,28 +16,25 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from tqdm.auto import tqdm
 
-from forecast_unc._checks import check_jobs, check_steps, check_whole
+from forecast_unc._checks import check_jobs, check_steps, check_whole, refusal
 from forecast_unc.distributions import scores
 from forecast_unc.evaluation import plot_backtest
-from forecast_unc.evaluation.contenders import (
+from forecast_unc.evaluation.folds import (
     OWN_NAME,
     Contender,
-    Model,
-    contenders,
-)
-from forecast_unc.evaluation.folds import (
     ExogFuture,
     Fold,
+    Model,
     Plan,
+    Request,
+    contenders,
     fit_at,
     future_exog,
-    given_origins,
     percent,
+    positions_of,
     run_block,
-    spaced_origins,
 )
 from forecast_unc.evaluation.report import write_report
-from forecast_unc.evaluation.request import Request
 from forecast_unc.evaluation.significance import diebold_mariano
 from forecast_unc.series.calendar import season_of
 from forecast_unc.series.exog import check_aligned
@@ -47,6 +46,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OWN_NAME", "Backtest", "backtest"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
 # Scores that are averages of a loss; that of RMSE is the squared error, MSE.
 _LOSSES = ("MAE", "MSE", "MASE", "sMAPE", "CRPS", "NLPD", "MSIS", "energy")
 
@@ -97,7 +98,7 @@ class Backtest:
         steps = f"step {first}" if first == last else f"steps {first} to {last}"
         origins = f"{n} origin{'s' * (n > 1)}"
         if self.id_col is not None:
-            origins = f"{self.frame[self.id_col].nunique()} series, {origins}"
+            origins = f"{self._n_series()} series, {origins}"
         return f"Backtest({', '.join(map(str, models))}; {origins}, {steps})"
 
     def scores(self, by: str | Sequence[str] = "model") -> pd.DataFrame:
@@ -124,11 +125,9 @@ class Backtest:
         keys = [by] if isinstance(by, str) or not np.iterable(by) else list(by)
         unknown = [key for key in keys if key not in frame]
         if unknown or not keys:
-            raise ValueError(
-                "by must name columns of the backtest's frame; "
-                f"got {repr(unknown[0]) if keys else 'none'}. "
-                "Use 'model', 'step', 'origin' or several of them."
-            )
+            got = repr(unknown[0]) if keys else "none"
+            remedy = "Use 'model', 'step', 'origin' or several of them."
+            raise refusal("by", "name columns of the backtest's frame", got, remedy)
         rows = self._losses()
         for level in self.coverage:
             lower, upper = (frame[f"{end}_{percent(level)}"] for end in ("lower", "upper"))
@@ -138,9 +137,8 @@ class Backtest:
         table["MSE"] **= 0.5
         table = table.rename(columns={"MSE": "RMSE"})
         if all(key in self.joint for key in keys):
-            joint = self.joint
-            scored = self._observed(joint)
-            energy = _means(joint[["energy"]], [joint[key] for key in keys], scored)
+            scored = self._observed()
+            energy = _means(self.joint[["energy"]], [self.joint[key] for key in keys], scored)
             at = list(table.columns).index("MSIS") + 1
             table.insert(at, "energy", energy["energy"])
         table["n"] = frame["actual"].groupby(groups, sort=False, observed=True).count()
@@ -208,15 +206,11 @@ class Backtest:
             ("reference", reference, names, "It is the name of a model of the backtest."),
         ):
             if value not in rule:
-                raise ValueError(
-                    f"{argument} must be one of {', '.join(map(str, rule))}; got {value!r}. "
-                    f"{remedy}"
-                )
+                must = f"be one of {', '.join(map(str, rule))}"
+                raise refusal(argument, must, f"{value!r}", remedy)
         if len(names) < 2:
-            raise ValueError(
-                f"significance must have models to compare; got {names[0]!r} alone. Pass "
-                'compare={"naive": "naive"} to backtest, for example.'
-            )
+            remedy = 'Pass compare={"naive": "naive"} to backtest, for example.'
+            raise refusal("significance", "have models to compare", f"{names[0]!r} alone", remedy)
         series = self.id_col is not None if unit is None else self._checked_unit(unit) == "series"
         table = self._scored_losses(score)
         steps = [None] if by == "model" else list(table["step"].unique())
@@ -225,21 +219,17 @@ class Backtest:
         for step in steps:
             part = table if step is None else table[table["step"] == step]
             losses = self._units(part, score, series)
-            lags = 0 if series else self._overlaps(losses.index, step)
-            if series and len(losses) < 2:
-                raise ValueError(
-                    "significance must have 2 series or more to compare over; got "
-                    f"{len(losses)}. Take unit='origin'."
-                )
-            if len(losses) < lags + 2:
-                raise ValueError(
-                    f"significance must have {lags + 2} origins or more where the horizons of "
-                    f"{lags + 1} overlap; got {len(losses)}. Take more origins, or set them "
-                    "further apart."
-                )
+            n, lags = len(losses), 0 if series else self._overlaps(losses.index, step)
+            if series and n < 2:
+                must = "have 2 series or more to compare over"
+                raise refusal("significance", must, f"{n}", "Take unit='origin'.")
+            if n < lags + 2:
+                must = f"have {lags + 2} origins or more where the horizons of {lags + 1} overlap"
+                remedy = "Take more origins, or set them further apart."
+                raise refusal("significance", must, f"{n}", remedy)
             for name in others:
                 test = diebold_mariano(losses[name], losses[reference], lags)
-                rows[name, step] = {**test._asdict(), "n": len(losses), "lags": lags}
+                rows[name, step] = {**test._asdict(), "n": n, "lags": lags}
         columns = ["difference", "statistic", "p_value", "n", "lags", "kernel"]
         if by == "model":
             index: pd.Index[Any] = pd.Index(others, name="model")
@@ -268,10 +258,8 @@ class Backtest:
             The axes drawn on.
         """
         if by not in ("step", "origin"):
-            raise ValueError(
-                f"by must be 'step' or 'origin'; got {by!r}. 'step' shows how errors grow, "
-                "'origin' when they were made."
-            )
+            remedy = "'step' shows how errors grow, 'origin' when they were made."
+            raise refusal("by", "be 'step' or 'origin'", f"{by!r}", remedy)
         draw = plot_backtest.scores_by_step if by == "step" else plot_backtest.scores_by_origin
         return draw(self, score, ax=ax)
 
@@ -308,23 +296,18 @@ class Backtest:
     def _checked_unit(self, unit: str) -> str:
         """What gives one value of the test, or an error."""
         _check_choice("unit", unit, ("origin", "series"), "'series' is for a panel.")
-        if self.id_col is None:
-            if unit == "series":
-                raise ValueError(
-                    "unit must be 'origin' for a backtest of one series; got 'series'. A panel has "
-                    "several (backtest_panel)."
-                )
-            return unit
-        pairs = self.frame[[self.id_col, "origin"]].drop_duplicates()
-        if unit == "origin":
+        if self.id_col is None and unit == "series":
+            must = "be 'origin' for a backtest of one series"
+            raise refusal("unit", must, "'series'", "A panel has several (backtest_panel).")
+        if self.id_col is not None and unit == "origin":
+            pairs = self.frame[[self.id_col, "origin"]].drop_duplicates()
             shared = pairs["origin"].map(pairs["origin"].value_counts()) == self._n_series()
             if not shared.all():
                 first = pairs[~shared].iloc[0]
-                raise ValueError(
-                    "unit must be 'series' unless all series have the same origins; got 'origin', "
-                    f"and only some have {first['origin']}, as {first[self.id_col]} has. Pass "
-                    "origins= to backtest_panel."
-                )
+                must = "be 'series' unless all series have the same origins"
+                only = f"{first['origin']}, as {first[self.id_col]} has"
+                remedy = "Pass origins= to backtest_panel."
+                raise refusal("unit", must, f"'origin', and only some have {only}", remedy)
         return unit
 
     def _n_series(self) -> int:
@@ -364,23 +347,21 @@ class Backtest:
     def _scored_losses(self, score: str) -> pd.DataFrame:
         """Losses of one score where it could be scored, or an error where it is unknown."""
         if score == "energy":
-            table = self.joint[self._observed(self.joint)]
+            table = self.joint[self._observed()]
         else:
             table = self.frame.assign(**self._losses()[[score]])
             table = table[self.frame["actual"].notna()]
         if table[score].isna().any():
             first = table["origin"][table[score].isna()].iloc[0]
-            raise ValueError(
-                f"score must be known at every origin; got NaN for {score!r} at origin {first}. "
-                "Take another score."
-            )
+            got = f"NaN for {score!r} at origin {first}"
+            raise refusal("score", "be known at every origin", got, "Take another score.")
         return table
 
-    def _observed(self, joint: pd.DataFrame) -> pd.Series[bool]:
+    def _observed(self) -> pd.Series[bool]:
         """Whether any step of the origin was observed, for the rows of `joint`."""
         keys = ["origin"] if self.id_col is None else [self.id_col, "origin"]
         counts = self.frame.groupby(keys, observed=True)["actual"].count().rename("n")
-        return joint[keys].join(counts, on=keys)["n"] > 0
+        return self.joint[keys].join(counts, on=keys)["n"] > 0
 
     def _overlaps(self, origins: pd.Index[Any], step: int | None) -> int:
         """Most later origins that lie before the end of one's horizon, or of its given step."""
@@ -389,6 +370,20 @@ class Backtest:
         return int((origins.searchsorted(ends) - np.arange(len(origins)) - 1).max())
 
 
+def _with_former_name(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, which takes a number of origins as `n_origins`, too."""
+
+    @wraps(function)
+    def renamed(*args: P.args, **kwargs: P.kwargs) -> R:
+        n_origins = kwargs.pop("n_origins", None)
+        if n_origins is not None and kwargs.get("origins") is None:
+            kwargs["origins"] = n_origins
+        return function(*args, **kwargs)
+
+    return renamed
+
+
+@_with_former_name
 def backtest(
     forecaster: Model,
     y: pd.Series[float],
@@ -396,8 +391,7 @@ def backtest(
     *,
     exog: pd.DataFrame | None = None,
     exog_future: ExogFuture | None = None,
-    n_origins: int = 10,
-    origins: Sequence[Any] | pd.Index[Any] | None = None,
+    origins: int | Sequence[Any] | pd.Index[Any] = 10,
     step: int | None = None,
     refit: bool | int = True,
     window: Literal["expanding", "rolling"] = "expanding",
@@ -428,12 +422,12 @@ def backtest(
         uncertainty, a DataFrame of stds or a covariance, which is passed to
         ``forecast(steps, exog, exog_cov=...)`` of models that take it. Called once an origin;
         `exog` is then not read beyond it.
-    n_origins : int, default=10
-        Number of origins; the last is the latest that leaves `steps` values to score.
-    origins : sequence of index labels, optional
-        The origins themselves (last observed times), instead of `n_origins` and `step`.
+    origins : int or sequence of index labels, default=10
+        How many, the last of which is the latest that leaves `steps` values to score; or the
+        origins themselves (last observed times). The former name of a number of origins,
+        ``n_origins``, is taken, too.
     step : int, optional
-        Observations between origins; by default `steps`, so that horizons do not overlap.
+        Observations between so many origins; by default `steps`, so that horizons do not overlap.
     refit : bool or int, default=True
         Fit at every origin (True), at the first alone (False), or at every k-th (int). Between fits
         a model takes in the values observed since, with the parameters of its fit, by its method
@@ -473,15 +467,16 @@ def backtest(
     >>> from forecast_unc import Forecaster, backtest, datasets
     >>> model = Forecaster(lags=2)
     >>> nile = datasets.load_nile()
-    >>> result = backtest(model, nile, steps=3, n_origins=4, compare={"naive": "naive"})
+    >>> result = backtest(model, nile, steps=3, origins=4, compare={"naive": "naive"})
     >>> result.scores()["n"].to_dict()
     {'forecast_unc': 12, 'naive': 12}
     >>> result.significance("CRPS").loc["naive", "n"].item()
     4
     """
+    step = steps if step is None else step
     check_arguments(
         steps=steps,
-        n_origins=None if origins is not None else n_origins,
+        origins=origins,
         step=step,
         refit=refit,
         window=window,
@@ -496,23 +491,19 @@ def backtest(
     unit = y.attrs.get("unit")
     y = y.set_axis(index)  # with its frequency set: short slices need not infer it
     exog = _checked_exog(exog, exog_future, index)
-    horizon = gap + steps
-    if origins is None:
-        positions = spaced_origins(len(y), horizon, n_origins, steps if step is None else step)
-    else:
-        positions = given_origins(index, origins, horizon)
-    every = len(positions) if refit is False else 1 if refit is True else refit
+    positions = positions_of(origins, step, index, gap + steps)
     season = season_of(index)
     seasonal_period = season if positions[0] + 1 > season else 1
+    plan = Plan(y, exog, steps, gap, seasonal_period, coverage)
     folds = [
         Fold(
             position,
             position - positions[0] if window == "rolling" else 0,
-            *future_exog(exog, exog_future, index, position, horizon),
+            *future_exog(exog, exog_future, index, position, plan.horizon),
         )
         for position in positions
     ]
-    plan = Plan(y, exog, steps, gap, seasonal_period, coverage)
+    every = len(positions) if refit is False else 1 if refit is True else refit
     parts = _run(models, folds, every, plan, n_jobs, progress)
     names = [OWN_NAME, *(compare or {})]
     frame, joint = (_joined(tables, names) for tables in zip(*parts, strict=True))
@@ -530,32 +521,25 @@ def backtest(
 def check_arguments(
     *,
     steps: int,
-    n_origins: int | None,
     step: int | None,
     refit: bool | int,
     window: Literal["expanding", "rolling"],
     gap: int,
     compare: Mapping[str, Model | str] | None,
     n_jobs: int | None,
+    origins: object = 1,
 ) -> None:
-    """Raise unless the arguments of `backtest` that do not depend on the series are valid.
-
-    Parameters
-    ----------
-    steps, n_origins, step, refit, window, gap, compare, n_jobs
-        As of `backtest`; `n_origins` is None where the origins are given.
-    """
+    """Raise unless the arguments of `backtest` that do not depend on the series are valid."""
     check_steps(steps)
     check_whole("gap", gap, 0, "0 scores the first step on.")
     _check_choice("window", window, ("expanding", "rolling"), "'rolling' drops old values.")
     if compare is not None and not isinstance(compare, Mapping):
-        raise TypeError(
-            f"compare must be a mapping of names to forecasters; got {type(compare).__name__}. "
-            'Pass {"naive": "naive"}, for example.'
-        )
+        must = "be a mapping of names to forecasters"
+        remedy = 'Pass {"naive": "naive"}, for example.'
+        raise refusal("compare", must, type(compare).__name__, remedy, TypeError)
     check_jobs(n_jobs)
-    if n_origins is not None:
-        check_whole("n_origins", n_origins, 1, "10 is a good start.")
+    if isinstance(origins, numbers.Number):
+        check_whole("origins", origins, 1, "10 is a good start.")
         check_whole("step", steps if step is None else step, 1, "By default it is steps.")
     if not isinstance(refit, bool):
         check_whole("refit", refit, 1, "True fits at every origin, False at the first alone.")
@@ -563,8 +547,7 @@ def check_arguments(
 
 def _check_choice(name: str, value: object, allowed: Sequence[str], remedy: str) -> None:
     if value not in allowed:
-        choices = " or ".join(map(repr, allowed))
-        raise ValueError(f"{name} must be {choices}; got {value!r}. {remedy}")
+        raise refusal(name, f"be {' or '.join(map(repr, allowed))}", f"{value!r}", remedy)
 
 
 def _checked_exog(
@@ -572,16 +555,14 @@ def _checked_exog(
 ) -> pd.DataFrame | None:
     """The regressors on the index of the series, or an error."""
     if exog_future is not None and not callable(exog_future):
-        raise TypeError(
-            f"exog_future must be callable; got {type(exog_future).__name__}. Pass a function of "
-            "an origin and the times after it."
-        )
+        remedy = "Pass a function of an origin and the times after it."
+        got = type(exog_future).__name__
+        raise refusal("exog_future", "be callable", got, remedy, TypeError)
     if exog is not None:
         return check_aligned(exog, index, "y").set_axis(index)
     if exog_future is not None:
-        raise ValueError(
-            "exog must be given with exog_future; got None. The models learn from past regressors."
-        )
+        remedy = "The models learn from past regressors."
+        raise refusal("exog", "be given with exog_future", "None", remedy)
     return None
 
 
@@ -596,7 +577,7 @@ def _run(
     """Rows of the frame and of the joint scores, a job for the `every` folds that share a fit."""
     shared_by = []
     for model in models:
-        size = every if model.can.moves else 1
+        size = every if model.can.update or model.can.apply else 1
         shared_by.append([folds[i : i + size] for i in range(0, len(folds), size)])
     # All start from the first fit, not each from the one before: then they are parallel, and the
     # same whatever the number of jobs.

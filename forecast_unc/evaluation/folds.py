@@ -1,30 +1,125 @@
-"""The folds of a backtest: where they lie, how a model gets there, and what comes of one."""
+"""The folds of a backtest: who is compared, where the origins lie, and what comes of each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import signature
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from forecast_unc._checks import refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions import scores
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.evaluation.contenders import Capabilities, Contender
+from forecast_unc.forecasting.recursion import PROPAGATIONS
 from forecast_unc.series.times import format_time
 
+# The name of the backtested forecaster itself among those it is compared with.
+OWN_NAME = "forecast_unc"
 # Sample paths of the energy score, 12 ms a forecast of 24 steps. With other seeds its mean over 20
 # origins of El Nino moved by 0.6 %; between models it moves less, as all share the same draws.
 _N_PATHS = 500
 
 ExogFuture = Callable[[Any, pd.Index], pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame | Array]]
 """The regressors' forecasts, or they and their stds, from an origin for some times."""
+
+
+class Model(Protocol):
+    """What a backtest asks of a model; nothing need be inherited.
+
+    A model with more is given more, by the names of its methods and of their parameters:
+
+    - ``fit(y, exog)`` and ``forecast(steps, exog)``: the regressors, unless its attribute
+      ``takes_exog`` is False;
+    - ``forecast(..., exog_cov)``: the uncertainty of the future regressors;
+    - ``update(y_new)``, which takes in the next values in place, or ``apply(y)``, which returns
+      the fitted model at the end of a longer series (with ``exog`` too if ``fit`` takes them):
+      the way to the next origin without a fit. A model with neither is fitted at every origin;
+    - ``refit(y)``, which returns a new model fitted to another window from what this one has
+      learned (with ``exog`` too if ``fit`` takes them): all fits after the first one.
+    """
+
+    def fit(self, y: pd.Series[Any], /) -> Any:
+        """Learn from a series, in place."""
+        ...
+
+    def forecast(self, steps: int, /) -> Forecast:
+        """Return the forecast of the next steps."""
+        ...
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a model can do beyond ``fit`` and ``forecast``, by the names that `Model` lists."""
+
+    exog: bool
+    exog_cov: bool
+    propagation: bool
+    update: bool
+    apply: bool
+    refit: bool
+
+    @classmethod
+    def of(cls, model: Model) -> Capabilities:
+        """Those of a model."""
+        exog = bool(getattr(model, "takes_exog", "exog" in signature(model.fit).parameters))
+        options = signature(model.forecast).parameters
+        methods = {name: _has(model, name) for name in ("update", "apply", "refit")}
+        return cls(exog, exog and "exog_cov" in options, "propagation" in options, **methods)
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A model, and the names and propagations (None for its own) that share its fit."""
+
+    model: Model
+    names: tuple[tuple[str, str | None], ...]
+    can: Capabilities
+
+
+def contenders(forecaster: Model, compare: Mapping[str, Model | str] | None) -> list[Contender]:
+    """The forecaster and those it is compared with, or an error."""
+    if not _is_model(forecaster):
+        remedy = "Pass a Forecaster()."
+        raise refusal("forecaster", "have fit and forecast", f"{forecaster!r}", remedy, TypeError)
+    can = Capabilities.of(forecaster)
+    own: list[tuple[str, str | None]] = [(OWN_NAME, None)]
+    others: list[Contender] = []
+    for name, model in (compare or {}).items():
+        if name == OWN_NAME:
+            remedy = "It is the forecaster itself."
+            raise refusal("compare", f"not use the name {OWN_NAME!r}", "it twice", remedy)
+        if isinstance(model, str) and model in PROPAGATIONS:
+            if not can.propagation:
+                got = f"{model!r} for {name!r} with {type(forecaster).__name__}"
+                must = "hold no propagation if the forecaster has none"
+                raise refusal("compare", must, got, "Pass a Forecaster instead.")
+            own.append((name, model))
+        elif not isinstance(model, str) and _is_model(model):
+            others.append(Contender(model, ((name, None),), Capabilities.of(model)))
+        else:
+            must = f"hold forecasters or one of {', '.join(PROPAGATIONS)}"
+            remedy = (
+                "Spell the propagation as in Forecaster.forecast; a forecaster has fit and "
+                "forecast."
+            )
+            raise refusal("compare", must, f"{model!r} for {name!r}", remedy)
+    return [Contender(forecaster, tuple(own), can), *others]
+
+
+def _is_model(model: object) -> bool:
+    return not isinstance(model, type) and _has(model, "fit") and _has(model, "forecast")
+
+
+def _has(model: object, method: str) -> bool:
+    return callable(getattr(model, method, None))
 
 
 @dataclass(frozen=True)
@@ -48,38 +143,65 @@ class Plan:
     seasonal_period: int
     coverage: tuple[float, ...]
 
-
-def spaced_origins(n: int, horizon: int, n_origins: int, step: int) -> list[int]:
-    """Positions of evenly spaced origins, the last the latest that leaves a horizon."""
-    last = n - 1 - horizon
-    first = last - (n_origins - 1) * step
-    if first < 0:
-        raise ValueError(
-            f"y must have more than {horizon + (n_origins - 1) * step} values for {n_origins} "
-            f"origins, {step} apart, with {horizon} steps after the last; got {n}. Take fewer "
-            "origins, or a smaller step."
-        )
-    return list(range(first, last + 1, step))
+    @property
+    def horizon(self) -> int:
+        """Steps that are forecast, the first of which, the gap, are not scored."""
+        return self.gap + self.steps
 
 
-def given_origins(index: pd.Index[Any], origins: Any, horizon: int) -> list[int]:
-    """Positions of the origins of the user, or an error that names the first bad one."""
+@dataclass(frozen=True)
+class Request:
+    """What a backtest of one series was asked: enough to tell of it, and to forecast once more."""
+
+    plan: Plan
+    own: Contender  # the backtested forecaster, and the propagations that share its fit
+    compared: dict[str, str]  # the others, as they print
+    folds: list[Fold]
+    refit: bool | int
+    window: str
+
+    def latest(self) -> tuple[Any, Forecast]:
+        """The forecaster fitted to the end of the series, and its forecast from there.
+
+        With regressors, of which nobody knows the next, from the last origin.
+        """
+        fold, plan = self.folds[-1], self.plan
+        if plan.exog is None:
+            end = len(plan.y) - 1
+            start = fold.start + end - fold.origin if self.window == "rolling" else 0
+            fold = Fold(end, start, None, None)
+        model = fit_at(self.own, fold, plan)
+        with blas_threads(0):
+            return model, model.forecast(plan.horizon, **_ahead(self.own.can, fold))
+
+
+def positions_of(origins: Any, step: int, index: pd.Index[Any], horizon: int) -> list[int]:
+    """Positions of the origins: so many, evenly spaced and as late as can be, or those given."""
+    n = len(index)
+    if isinstance(origins, int | np.integer):
+        last = n - 1 - horizon
+        first = last - (int(origins) - 1) * step
+        if first < 0:
+            most = horizon + (origins - 1) * step
+            must = (
+                f"have more than {most} values for {origins} origins, {step} apart, with "
+                f"{horizon} steps after the last"
+            )
+            raise refusal("y", must, f"{n}", "Take fewer origins, or a smaller step.")
+        return list(range(first, last + 1, step))
     labels = scores.check_several("origins", origins, "times of y", "[time] for one")
     positions = [int(i) for i in index.get_indexer(pd.Index(list(labels)))] if labels else []
     for label, position in zip(labels, positions, strict=True):
         if position < 0:
-            raise ValueError(
-                f"origins must be times of y; got {label}, which is not. Use y.index[...]."
-            )
-        if position > len(index) - 1 - horizon:
-            raise ValueError(
-                f"origins must leave {horizon} values to score; got {label}, with "
-                f"{len(index) - 1 - position}. The latest is {format_time(index, -1 - horizon)}."
-            )
+            got = f"{label}, which is not"
+            raise refusal("origins", "be times of y", got, "Use y.index[...].")
+        if position > n - 1 - horizon:
+            latest = f"The latest is {format_time(index, -1 - horizon)}."
+            got = f"{label}, with {n - 1 - position}"
+            raise refusal("origins", f"leave {horizon} values to score", got, latest)
     if not positions or any(b <= a for a, b in pairwise(positions)):
-        raise ValueError(
-            f"origins must be ascending times of y, at least one; got {list(labels)}. Sort them."
-        )
+        must = "be ascending times of y, at least one"
+        raise refusal("origins", must, f"{list(labels)}", "Sort them.")
     return positions
 
 
@@ -99,17 +221,15 @@ def future_exog(
     future = exog_future(index[origin], index[after])
     mean, cov = future if isinstance(future, tuple) and len(future) == 2 else (future, None)
     if not isinstance(mean, pd.DataFrame):
-        raise TypeError(
-            "exog_future must return a DataFrame, or a pair of it and its uncertainty; got "
-            f"{type(mean).__name__} for origin {format_time(index, origin)}. Pass the regressors' "
-            "forecasts."
-        )
+        must = "return a DataFrame, or a pair of it and its uncertainty"
+        got = f"{type(mean).__name__} for origin {format_time(index, origin)}"
+        raise refusal("exog_future", must, got, "Pass the regressors' forecasts.", TypeError)
     return mean, cov
 
 
 def fit_at(contender: Contender, fold: Fold, plan: Plan, earlier: Any = None) -> Any:
     """The model fitted at the origin of a fold, from what an earlier one has learned if given."""
-    with _blamed(contender, fold, plan), blas_threads(0):
+    with _at(fold, contender, plan):
         past, exog = _known(contender.can, fold.start, fold, plan)
         if earlier is not None:
             return earlier.refit(past, **exog)
@@ -128,19 +248,27 @@ def run_block(
     model = fit_at(contender, folds[0], plan, earlier) if fitted is None else fitted
     parts = []
     for previous, fold in zip([None, *folds], folds, strict=False):
-        with _blamed(contender, fold, plan), blas_threads(0):
-            if previous is not None:
-                model = _moved(model, contender, previous, fold, plan)
-            for name, forecast in _forecasts(model, contender, fold, plan.gap + plan.steps):
+        with _at(fold, contender, plan):
+            if previous is not None and contender.can.update:
+                past, exog = _known(contender.can, previous.origin + 1, fold, plan)
+                model.update(past, **exog)
+            elif previous is not None:
+                past, exog = _known(contender.can, fold.start, fold, plan)
+                model = model.apply(past, **exog)
+            known = _ahead(contender.can, fold)
+            for name, kind in contender.names:
+                chosen = {} if kind is None else {"propagation": kind}
+                forecast = model.forecast(plan.horizon, **known, **chosen)
                 parts.append(_scored(name, forecast, fold, plan, refit=previous is None))
     return parts
 
 
 @contextmanager
-def _blamed(contender: Contender, fold: Fold, plan: Plan) -> Iterator[None]:
-    """Errors with a note on the origin and the model."""
+def _at(fold: Fold, contender: Contender, plan: Plan) -> Iterator[None]:
+    """One BLAS thread, and a note on the origin and the model on errors."""
     try:
-        yield
+        with blas_threads(0):
+            yield
     except Exception as error:
         error.add_note(
             f"while forecasting from origin {format_time(plan.y.index, fold.origin)} with "
@@ -158,27 +286,8 @@ def _known(
     return plan.y.iloc[known], exog
 
 
-def _moved(fitted: Any, contender: Contender, previous: Fold, fold: Fold, plan: Plan) -> Any:
-    """The model of the fold before, moved on to the origin of a fold."""
-    if contender.can.update:
-        past, exog = _known(contender.can, previous.origin + 1, fold, plan)
-        fitted.update(past, **exog)
-        return fitted
-    past, exog = _known(contender.can, fold.start, fold, plan)
-    return fitted.apply(past, **exog)
-
-
-def _forecasts(
-    model: Any, contender: Contender, fold: Fold, horizon: int
-) -> Iterator[tuple[str, Forecast]]:
-    """Forecasts from the origin of a fold by each name of the contender."""
-    known = ahead(contender.can, fold)
-    for name, kind in contender.names:
-        yield name, model.forecast(horizon, **known, **({"propagation": kind} if kind else {}))
-
-
-def ahead(can: Capabilities, fold: Fold) -> dict[str, Any]:
-    """What a model's forecast is given from the origin of a fold."""
+def _ahead(can: Capabilities, fold: Fold) -> dict[str, Any]:
+    """The regressors that a model's forecast is given from the origin of a fold."""
     given: dict[str, Any] = {}
     if can.exog and fold.exog is not None:
         given["exog"] = fold.exog
@@ -191,14 +300,12 @@ def _scored(
     name: str, forecast: Forecast, fold: Fold, plan: Plan, *, refit: bool
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows of the frame and of the joint scores of one forecast."""
-    after = slice(fold.origin + 1, fold.origin + 1 + plan.gap + plan.steps)
+    after = slice(fold.origin + 1, fold.origin + 1 + plan.horizon)
     times = plan.y.index[after]
     if not forecast.index.equals(times):
-        raise ValueError(
-            f"forecast of {name!r} must be for the {len(times)} times after the origin, "
-            f"{format_time(times, 0)} to {format_time(times, -1)}; got {forecast!r}. Keep the "
-            "index of y."
-        )
+        first, last = format_time(times, 0), format_time(times, -1)
+        must = f"be for the {len(times)} times after the origin, {first} to {last}"
+        raise refusal(f"forecast of {name!r}", must, f"{forecast!r}", "Keep the index of y.")
     actual = np.asarray(plan.y.iloc[after].to_numpy(na_value=np.nan), dtype=np.float64)
     score = forecast.score(pd.Series(actual, times))
     part: dict[str, Any] = {
@@ -212,23 +319,21 @@ def _scored(
         "std": forecast.std.to_numpy(),
     }
     for level in plan.coverage:
-        band = forecast.interval(level)
-        part[f"lower_{percent(level)}"] = band["lower"].to_numpy()
-        part[f"upper_{percent(level)}"] = band["upper"].to_numpy()
+        for end, values in forecast.interval(level).items():
+            part[f"{end}_{percent(level)}"] = values.to_numpy()
     for column in ("crps", "nlpd", "pit"):
         part[column] = score[column].to_numpy()
-    past = plan.y.iloc[fold.start : fold.origin + 1]
-    part |= {"scale": _scale(past, plan.seasonal_period), "refit": refit}
+    part |= {"scale": _scale(plan.y.iloc[fold.start : fold.origin + 1], plan), "refit": refit}
     # Seeded by the origin: the same draws for every model, other ones at every origin.
     energy = _energy(forecast, actual, plan.gap, seed=fold.origin)
     joint = {key: [part[key]] for key in ("model", "origin", "refit")} | {"energy": [energy]}
     return pd.DataFrame(part).iloc[plan.gap :], pd.DataFrame(joint)
 
 
-def _scale(past: pd.Series[float], seasonal_period: int) -> float:
+def _scale(past: pd.Series[float], plan: Plan) -> float:
     values = past.to_numpy(dtype=np.float64, na_value=np.nan)
     try:
-        return scores.naive_scale(values, seasonal_period)
+        return scores.naive_scale(values, plan.seasonal_period)
     except ValueError:  # no season in it, or no change over one; the other scores need none
         return np.nan
 

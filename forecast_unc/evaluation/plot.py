@@ -1,20 +1,22 @@
-"""Pictures of forecasts: several beside each other, and where the variance comes from.
+"""Pictures of forecasts: several beside each other, and what is inside one.
 
 Several models on one picture are told apart by color, line style, marker and hatching at once, so
-that it also reads in gray. The colors are those of Okabe and Ito, which color-blind readers can
-tell apart: blue, vermilion, green, purple, orange, sky blue. The legend stands above the axes,
-where it covers no data, and a title (``ax.set_title``) above the legend.
+that it also reads in gray. The legend stands above the axes, where it covers no data, and a title
+(``ax.set_title``) above the legend.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from forecast_unc._checks import refusal
 from forecast_unc.distributions.axes import (
+    axis_numbers,
     check_times,
     current_axes,
     finish,
@@ -32,12 +34,17 @@ from forecast_unc.distributions.fan import (
     fill_band,
 )
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.evaluation.forecast_pictures import check_is_forecast
-from forecast_unc.evaluation.looks import looks
+from forecast_unc.distributions.pooled import Share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Of Okabe and Ito, which color-blind readers can tell apart: blue, vermilion, green, purple,
+# orange, sky blue.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+_MARKERS = "os^Dvp<"
+_HATCHES = ("", "////", "\\\\\\\\", "....", "||||", "----", "xxxx")
 # One hue a kind of part, so that a kind reads as one, and lightness and hatching for gray.
 _PARTS = {
     "noise": ("0.82", ""),
@@ -54,6 +61,28 @@ _PARTS = {
 }
 _BAR = 40  # width of a single step
 _NO_PART = 1e-9  # a part below this share of the variance everywhere is roundoff
+_WIDEST = 12.0  # of the line of a member that alone counts, in points
+_NEGATIVE = 0.02  # correlations nearer to 0 are not shown as negative
+
+
+class Style(NamedTuple):
+    """Color, line style, marker and, of a band, hatching of one model."""
+
+    color: str
+    dashes: Any
+    marker: str
+    hatch: str
+
+
+def styles() -> Iterator[Style]:
+    """Styles of one model after the other; color and dashes repeat together after 30 only."""
+    for i in count():
+        yield Style(
+            COLORS[i % len(COLORS)],
+            _DASHES[i % len(_DASHES)],
+            _MARKERS[i % len(_MARKERS)],
+            _HATCHES[i % len(_HATCHES)],
+        )
 
 
 def compare(
@@ -101,17 +130,17 @@ def compare(
     labels = [*ax.get_legend_handles_labels()[1]]
     widest = 4 * len(forecasts) + 4
     halo = [withStroke(linewidth=3.5, foreground="white")]
-    for i, (look, band, (name, forecast)) in enumerate(
-        zip(looks(), bands, forecasts.items(), strict=False)
+    for i, (style, band, (name, forecast)) in enumerate(
+        zip(styles(), bands, forecasts.items(), strict=False)
     ):
         times, whole = continued(ax, history, forecast, band.assign(mean=forecast.mean))
-        (line,) = ax.plot(
+        line: dict[str, Any] = {"color": style.color, "linestyle": style.dashes}
+        (mean,) = ax.plot(
             times,
             whole["mean"],
-            color=look.color,
-            linestyle=look.dashes,
+            **line,
             lw=2,
-            marker=look.marker if len(forecast) == 1 else None,
+            marker=style.marker if len(forecast) == 1 else None,
             zorder=3,
             label=plain(name),
             path_effects=halo,
@@ -122,16 +151,15 @@ def compare(
             times,
             whole,
             widest - 4 * i,
-            facecolor="none" if look.hatch else (look.color, 0.3),
-            edgecolor=(look.color, 0.5),
-            hatch=look.hatch,
+            facecolor="none" if style.hatch else (style.color, 0.3),
+            edgecolor=(style.color, 0.5),
+            hatch=style.hatch,
             lw=0,
         )
         if len(forecast) > 1:
-            ends = {"color": look.color, "linestyle": look.dashes, "lw": 0.8}
-            ax.plot(times, whole[["lower", "upper"]], label="_", **ends)
-        handles.append((patch, line))
-        labels.append(plain(name))
+            ax.plot(times, whole[["lower", "upper"]], label="_", **line, lw=0.8)
+        handles.append((patch, mean))
+        labels.append(mean.get_label())
     handles += (points := draw_actual(ax, actual))
     labels += ["actual"] * len(points)
     title = f"mean and {100 * coverage:g} % interval"
@@ -140,15 +168,12 @@ def compare(
 
 def _check_compared(forecasts: Mapping[str, Bands]) -> Bands:
     """Return the first of the forecasts, or raise unless all share one kind of times."""
+    remedy = "Pass {name: forecast}, one or more."
     if not isinstance(forecasts, Mapping):
-        raise TypeError(
-            "forecasts must be a mapping of names to forecasts; "
-            f"got {type(forecasts).__name__}. Pass {{name: forecast}}, one or more."
-        )
+        must, got = "be a mapping of names to forecasts", type(forecasts).__name__
+        raise refusal("forecasts", must, got, remedy, TypeError)
     if not forecasts:
-        raise ValueError(
-            "forecasts must hold a forecast; got none. Pass {name: forecast}, one or more."
-        )
+        raise refusal("forecasts", "hold a forecast", "none", remedy)
     first = next(iter(forecasts.values()))
     for name, forecast in forecasts.items():
         check_forecast(f"forecasts[{name!r}]", forecast)
@@ -179,7 +204,7 @@ def decomposition(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
     TypeError, ValueError
         If it is no Forecast, or one that does not know its parts.
     """
-    check_is_forecast(forecast)
+    _check_forecast(forecast)
     parts, total = forecast.decompose(), forecast.var
     kept = (parts.abs() > _NO_PART * total.to_numpy()[:, None]).any()
     ax = current_axes(ax)
@@ -204,3 +229,138 @@ def decomposition(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
         name = forecast.name
         ax.set_ylabel("variance" if name is None else plain(f"variance of {name}"))
     return finish(ax, forecast.index)
+
+
+def members(
+    forecast: Forecast,
+    *,
+    coverage: float = 0.95,
+    history: pd.Series[float] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the members of an average beside it, each as strong as it counts.
+
+    The means of the members are drawn in the width of their weights at each step, of which the
+    legend has those of the first and of the last one; the ends of their intervals are dotted. The
+    average is black, its interval gray.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        Its :attr:`Forecast.members` are drawn.
+    coverage : float, default=0.95
+        Coverage of the intervals, in (0, 1).
+    history : Series, optional
+        Past values, drawn before the forecast; its ``attrs["unit"]`` goes to the axis label.
+    ax : Axes, optional
+        Where to draw; by default the current axes.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no Forecast, or not the average of several.
+    """
+    _check_forecast(forecast)
+    if not forecast.members:
+        got, remedy = f"{forecast!r}, of one model", "Draw it with forecast.plot()."
+        raise refusal("forecast", "be the average of several", got, remedy)
+    band = forecast.interval(coverage)
+    history = check_history(history, forecast)
+    ax = draw_history(ax, history, forecast)
+    times, whole = continued(ax, history, forecast, band.assign(mean=forecast.mean))
+    average = f"average, {100 * coverage:g} %"
+    fill_band(ax, times, whole, _BAR, facecolor="0.88", lw=0, label=average)
+    marker = "_" if len(forecast) == 1 else None
+    black: dict[str, Any] = {"color": "black", "lw": 1, "marker": marker, "ms": 30, "zorder": 5}
+    ax.plot(times, whole["mean"], **black, label="average")
+    for style, share in zip(styles(), forecast.members, strict=False):
+        _draw_member(ax, share, style, coverage)
+    return finish(ax, forecast.index, title="weight at the first and the last step")
+
+
+def _draw_member(ax: Axes, share: Share[Forecast], style: Style, coverage: float) -> None:
+    """Draw the mean of a member as wide as its weights, and the ends of its intervals."""
+    from matplotlib.collections import LineCollection
+
+    own = share.forecast
+    times, mean = axis_numbers(ax, own.index), own.mean.to_numpy()
+    ends = dict.fromkeys(f"{100 * share.weight.iloc[at]:.0f}" for at in (0, -1))
+    label = plain(f"{' to '.join(ends)} %: {share.model}")
+    ax.plot(times, mean, style.marker, color=style.color, ms=4, zorder=4, label=label)
+    if len(own) == 1:
+        return
+    ax.plot(times, own.interval(coverage), color=style.color, lw=0.8, ls=":")
+    weight = share.weight.to_numpy()[: len(own)]
+    points = np.column_stack([times, mean])
+    pieces = list(np.stack([points[:-1], points[1:]], axis=1))
+    widths = _WIDEST * 0.5 * (weight[1:] + weight[:-1])
+    ax.add_collection(LineCollection(pieces, linewidths=widths, colors=style.color, zorder=3))
+
+
+def joint(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
+    """Draw the correlations between the steps of a forecast.
+
+    Light is 1 and dark 0, or -1 if some are negative: the scale is one of lightness, which reads in
+    gray, too. Contours are .25 apart. Independent steps would be dark but for the diagonal, and
+    their sums far less uncertain.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        Of two steps or more; the correlations are those of its :attr:`Forecast.cov`.
+    ax : Axes, optional
+        Where to draw; by default the current axes.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on, beside which there is a scale.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no Forecast, or one of a single step.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    _check_forecast(forecast)
+    if len(forecast) == 1:
+        remedy = "It is correlated with none."
+        raise refusal("forecast", "have two steps or more", "one", remedy)
+    std = forecast.std.to_numpy()
+    correlations = forecast.cov.to_numpy() / np.outer(std, std)
+    lowest = -1.0 if correlations.min() < -_NEGATIVE else 0.0
+    steps = np.arange(1, len(forecast) + 1)
+    ax = current_axes(ax)
+    image = ax.imshow(
+        correlations,
+        origin="lower",
+        extent=2 * (0.5, len(steps) + 0.5),
+        vmin=lowest,
+        vmax=1.0,
+        cmap="cividis",
+        interpolation="nearest",
+    )
+    levels = np.arange(lowest + 0.25, 1.0, 0.25)
+    if len(steps) > 2:
+        lines = ax.contour(
+            steps, steps, correlations, levels=levels, colors="white", linewidths=0.8
+        )
+        ax.clabel(lines, fontsize="x-small", fmt="%g")
+    ax.figure.colorbar(image, ax=ax, label="correlation", ticks=np.arange(lowest, 1.01, 0.25))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    ax.set(xlabel="steps ahead", ylabel="steps ahead")
+    return ax
+
+
+def _check_forecast(forecast: object) -> None:
+    """Raise unless something is a Forecast, and knows more than its bands."""
+    if not isinstance(forecast, Forecast):
+        got, remedy = type(forecast).__name__, "Pass what Forecaster.forecast returns."
+        raise refusal("forecast", "be a Forecast", got, remedy, TypeError)

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
+from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.axes import current_axes, finish, places, plain, with_unit
-from forecast_unc.evaluation.looks import looks
+from forecast_unc.evaluation.plot import Style, styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,12 +24,17 @@ _FEWEST = 6
 _IN_UNITS_OF_Y = {"MAE", "RMSE", "CRPS", "energy"}
 
 
-class _Scored(Protocol):
-    """What is read of a Backtest."""
+class Scored(Protocol):
+    """What is drawn of a Backtest."""
 
     @property
     def frame(self) -> pd.DataFrame:
         """Columns ``model``, ``origin``, ``step``, ``time``, ``pit``; unit of y in ``attrs``."""
+        ...
+
+    @property
+    def id_col(self) -> str | None:
+        """Of a panel the column that names the series."""
         ...
 
     def scores(self, by: Any = ...) -> pd.DataFrame:
@@ -36,7 +42,7 @@ class _Scored(Protocol):
         ...
 
 
-def scores_by_step(backtest: _Scored, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
+def scores_by_step(backtest: Scored, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
     """Draw how a score grows with the number of steps ahead, one line a model.
 
     Parameters
@@ -66,7 +72,7 @@ def scores_by_step(backtest: _Scored, score: str = "CRPS", *, ax: Axes | None = 
     return finish(ax)
 
 
-def scores_by_origin(backtest: _Scored, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
+def scores_by_origin(backtest: Scored, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
     """Draw a score of each origin's forecast against its time, one line a model.
 
     Parameters
@@ -93,7 +99,7 @@ def scores_by_origin(backtest: _Scored, score: str = "CRPS", *, ax: Axes | None 
     return finish(ax, pd.Index(backtest.frame["origin"].unique()))
 
 
-def calibration(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
+def calibration(backtest: Scored, *, ax: Axes | None = None) -> Axes:
     """Draw how often central intervals held the value against how often they claim to.
 
     On the diagonal the bands are right, below it they are too narrow, above it too wide. The steps
@@ -121,28 +127,17 @@ def calibration(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
     for label, n, shade in _sizes(backtest):
         lower, upper = _chance(n, nominal)
         ax.fill_between(nominal, lower, upper, color=shade, lw=0, label=label)
-    for look, (model, values) in zip(looks(), _pits(backtest), strict=False):
+    for style, (model, values) in zip(styles(), _pits(backtest), strict=False):
         # A value lies in the central interval of coverage p if and only if |2 pit - 1| <= p.
         observed = (np.abs(2 * values - 1)[:, None] <= nominal).mean(axis=0)
-        ax.plot(
-            nominal,
-            observed,
-            color=look.color,
-            linestyle=look.dashes,
-            lw=1.8,
-            label=plain(model),
-        )
-    ax.set(
-        xlabel="nominal coverage",
-        ylabel="observed coverage",
-        xlim=(-0.02, 1.02),
-        ylim=(-0.02, 1.02),
-        aspect="equal",
-    )
+        ax.plot(nominal, observed, lw=1.8, **_line(style, model))
+    limits = (-0.02, 1.02)
+    ax.set(xlabel="nominal coverage", ylabel="observed coverage", xlim=limits, ylim=limits)
+    ax.set_aspect("equal")
     return _finish_judged(ax, backtest)
 
 
-def pit(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
+def pit(backtest: Scored, *, ax: Axes | None = None) -> Axes:
     """Draw the histogram of the probability integral transforms, one outline a model.
 
     Flat is calibrated; heaped at both ends the bands are too narrow, in the middle too wide; a
@@ -167,44 +162,28 @@ def pit(backtest: _Scored, *, ax: Axes | None = None) -> Axes:
     for label, n, shade in _sizes(backtest):
         lower, upper = _chance(n, np.full(2, 1 / _BINS))
         ax.fill_between([0, 1], _BINS * lower, _BINS * upper, color=shade, lw=0, label=label)
-    for look, (model, values) in zip(looks(), _pits(backtest), strict=False):
+    for style, (model, values) in zip(styles(), _pits(backtest), strict=False):
         density, edges = np.histogram(values, bins=_BINS, range=(0.0, 1.0), density=True)
-        ax.stairs(
-            density,
-            edges,
-            baseline=None,
-            color=look.color,
-            linestyle=look.dashes,
-            lw=1.8,
-            label=plain(model),
-        )
+        ax.stairs(density, edges, baseline=None, lw=1.8, **_line(style, model))
     ax.set(xlabel="probability integral transform", ylabel="density")
     ax.set_ylim(bottom=0)
     return _finish_judged(ax, backtest)
 
 
-def _score_lines(backtest: _Scored, score: str, by: str, ax: Axes | None) -> Axes:
+def _score_lines(backtest: Scored, score: str, by: str, ax: Axes | None) -> Axes:
     """Draw a score against a column of the frame, one line a model."""
     table = backtest.scores(by=["model", by])
     if score not in table.columns:
-        raise ValueError(
-            f"score must be one of {', '.join(map(str, table.columns))}; got {score!r}. "
-            "Scores carry the names of backtest.scores()."
-        )
+        must = f"be one of {', '.join(map(str, table.columns))}"
+        remedy = "Scores carry the names of backtest.scores()."
+        raise refusal("score", must, f"{score!r}", remedy)
     ax = current_axes(ax)
-    for look, (model, values) in zip(
-        looks(), table[score].groupby(level="model", sort=False), strict=False
+    for style, (model, values) in zip(
+        styles(), table[score].groupby(level="model", sort=False), strict=False
     ):
         at = values.index.get_level_values(by)
-        ax.plot(
-            places(ax, at),
-            values.to_numpy(),
-            color=look.color,
-            linestyle=look.dashes,
-            marker=look.marker,
-            markersize=4,
-            label=plain(model),
-        )
+        line = {"marker": style.marker, "markersize": 4, **_line(style, model)}
+        ax.plot(places(ax, at), values.to_numpy(), **line)
     if score.startswith("coverage_"):
         nominal = float(score.removeprefix("coverage_")) / 100
         ax.axhline(nominal, color="0.4", lw=1, label=f"nominal {nominal:g}")
@@ -213,7 +192,12 @@ def _score_lines(backtest: _Scored, score: str, by: str, ax: Axes | None) -> Axe
     return ax
 
 
-def _finish_judged(ax: Axes, backtest: _Scored) -> Axes:
+def _line(style: Style, model: object) -> dict[str, Any]:
+    """How the line of a model is drawn."""
+    return {"color": style.color, "linestyle": style.dashes, "label": plain(model)}
+
+
+def _finish_judged(ax: Axes, backtest: Scored) -> Axes:
     """Finish the axes, with a note where the origins are too few to judge by."""
     apart = _horizons_apart(backtest)
     if apart < _FEWEST:
@@ -232,7 +216,7 @@ def _finish_judged(ax: Axes, backtest: _Scored) -> Axes:
     return finish(ax)
 
 
-def _sizes(backtest: _Scored) -> Iterator[tuple[str, int, str]]:
+def _sizes(backtest: Scored) -> Iterator[tuple[str, int, str]]:
     """Label, number and gray: of horizons that do not overlap, and of all values."""
     frame = backtest.frame
     n = int(frame.loc[frame["model"] == frame["model"].iloc[0], "pit"].count())
@@ -243,16 +227,12 @@ def _sizes(backtest: _Scored) -> Iterator[tuple[str, int, str]]:
         yield "95 %, by value", n, "0.85"
 
 
-def _horizons_apart(backtest: _Scored) -> int:
+def _horizons_apart(backtest: Scored) -> int:
     """Horizons with a value that do not overlap, over all series of a panel."""
-    frame = backtest.frame
+    frame, id_col = backtest.frame, backtest.id_col
     one = frame[frame["model"] == frame["model"].iloc[0]]
-    id_col = getattr(backtest, "id_col", None)
-    by_series = (
-        [one] if id_col is None else [rows for _, rows in one.groupby(id_col, observed=True)]
-    )
     apart = 0
-    for rows in by_series:
+    for _, rows in [(None, one)] if id_col is None else one.groupby(id_col, observed=True):
         horizons, free = rows.groupby("origin"), None
         for origin, end in horizons["time"].max()[horizons["pit"].count() > 0].items():
             if free is None or origin >= free:
@@ -266,6 +246,6 @@ def _chance(n: int, probability: Array) -> tuple[Array, Array]:
     return lower, upper
 
 
-def _pits(backtest: _Scored) -> Iterator[tuple[str, Any]]:
+def _pits(backtest: Scored) -> Iterator[tuple[str, Any]]:
     for model, values in backtest.frame.groupby("model", sort=False)["pit"]:
         yield str(model), values.dropna().to_numpy()

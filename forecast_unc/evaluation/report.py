@@ -1,11 +1,19 @@
-"""What a backtest says, as one page of HTML."""
+"""What a backtest says, as one page of HTML that needs nothing else."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import io
+import numbers
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
+from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import pandas as pd
@@ -13,60 +21,110 @@ import pandas as pd
 from forecast_unc._checks import check_path
 from forecast_unc._version import __version__
 from forecast_unc.distributions.axes import finish, places, with_unit
-from forecast_unc.evaluation import page, plot_backtest
-from forecast_unc.evaluation.folds import percent
-from forecast_unc.evaluation.report_forecast import decomposition, forecast
-from forecast_unc.evaluation.request import Request
+from forecast_unc.distributions.fan import fan
+from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.evaluation import plot, plot_backtest
+from forecast_unc.evaluation.folds import Request, percent
 from forecast_unc.series.times import format_time
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from forecast_unc.evaluation.backtest import Backtest
-
 _LEVEL = 0.05  # of the tests
+_HISTORY = (2, 24)  # of the past beside a forecast: horizons, and values at least
+_COMPARED = 3  # models on one picture
+_ROUNDOFF = 1e-9  # share of the variance
+_INCHES = (5.6, 4.0)  # with letters of 11 points, which on a phone are still 10 pixels high
+_MOST_POINTS = 5000  # of a line in vectors: 100,000 take 3 MB
+
+Block = tuple[str, Any]  # a macro of the template, and what it shows
 
 
-def write_report(backtest: Backtest, path: str | PathLike[str]) -> None:
-    """Write the report of a backtest.
+class Reported(plot_backtest.Scored, Protocol):
+    """What is read of a Backtest."""
 
-    Parameters
-    ----------
-    backtest : Backtest
-        What it is about.
-    path : str or path-like
-        The file.
-    """
+    @property
+    def coverage(self) -> tuple[float, ...]:
+        """Of the intervals."""
+        ...
+
+    @property
+    def seasonal_period(self) -> int | None:
+        """Of MASE."""
+        ...
+
+    @property
+    def failures(self) -> pd.DataFrame:
+        """Series of a panel that could not be backtested, and why."""
+        ...
+
+    @property
+    def request(self) -> Request | None:
+        """What was asked of one series."""
+        ...
+
+    def significance(
+        self, score: str = ..., reference: str | None = ..., by: Literal["model", "step"] = ...
+    ) -> pd.DataFrame:
+        """Tests of the models against one of them."""
+        ...
+
+
+def write_report(backtest: Reported, path: str | PathLike[str]) -> None:
+    """Write the report of a backtest to a file."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # kept out of the import
+
     check_path(path)
-    request = backtest.request
+    request, test = backtest.request, _significance(backtest)
     name = None if request is None else request.plan.y.name
-    title = "Backtest" if name is None else f"Backtest of {name}"
     sections = {"What was asked": _asked(backtest)}
     ahead = None
     if request is not None:
         model, ahead = request.latest()
         sections["The data"] = _data(backtest, request)
-        sections |= forecast(backtest.frame, request, model, ahead)
-    sections |= {
-        "Scores": _scores(backtest),
-        "Scores by step": _by_step(backtest),
-        "Calibration": _calibration(backtest),
-    }
+        sections |= _forecast(backtest.frame, request, model, ahead)
+    sections["Scores"] = _scores(backtest, test)
+    sections["Scores by step"] = _by_step(backtest)
+    sections["Calibration"] = _calibration(backtest)
     if ahead is not None:
-        sections["Where the variance comes from"] = decomposition(ahead)
+        sections["Where the variance comes from"] = _decomposition(ahead)
     if backtest.id_col is not None:
         sections["Series"] = _series(backtest, backtest.id_col)
-    body = [
-        page.heading(title),
-        page.paragraph(_verdict(backtest), "lead"),
-        page.contents(sections),
-        *(page.section(heading, inner) for heading, inner in sections.items()),
-        page.paragraph(f"forecast_unc {__version__}"),
-    ]
-    Path(path).write_bytes(page.page(title, body))
+    style, script = _file("report.css"), _file("report.js")
+    # The page loads nothing and runs no script but its own, whatever a name may hold.
+    policy = (
+        "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
+        f"style-src {_hash(style)}; script-src {_hash(script)}"
+    )
+    environment = Environment(
+        loader=PackageLoader("forecast_unc.evaluation", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page = environment.get_template("report.html").render(
+        title="Backtest" if name is None else f"Backtest of {name}",
+        verdict=_verdict(backtest, test),
+        sections=sections,
+        policy=policy,
+        style=style,
+        script=script,
+        version=__version__,
+    )
+    # Half a pair of surrogates has no bytes.
+    Path(path).write_bytes(page.strip().encode("utf-8", "xmlcharrefreplace"))
 
 
-def _verdict(backtest: Backtest) -> str:
+def _significance(backtest: Reported, by: Literal["model", "step"] = "model") -> pd.DataFrame | str:
+    """Tests of the models against the first one, or why there are none."""
+    try:
+        return backtest.significance("CRPS", backtest.frame["model"].iloc[0], by)
+    except ValueError as error:
+        return str(error)
+
+
+def _verdict(backtest: Reported, test: pd.DataFrame | str) -> str:
     """The result in two sentences: against the best of the others, and of the widest interval."""
     table, widest = backtest.scores(), max(backtest.coverage)
     own, crps = table.index[0], table["CRPS"]
@@ -74,19 +132,19 @@ def _verdict(backtest: Backtest) -> str:
     text = f"Its {100 * widest:g} % interval held {held:.1f} % of {table.loc[own, 'n']} values."
     others = crps.drop(own).dropna()
     if others.empty:
-        return f"The mean CRPS of {own} is {page.number(crps[own])}. {text}"
-    best, test = others.idxmin(), _significance(backtest)
+        return f"The mean CRPS of {own} is {number(crps[own])}. {text}"
+    best = others.idxmin()
     change = 100 * (crps[own] / crps[best] - 1)
     p_value = np.nan if isinstance(test, str) else test.loc[best, "p_value"]
     chance = "not tested" if np.isnan(p_value) else f"p = {p_value:.2g}"
     return (
-        f"The mean CRPS of {own} is {page.number(crps[own])}, {abs(change):.1f} % "
+        f"The mean CRPS of {own} is {number(crps[own])}, {abs(change):.1f} % "
         f"{'below' if change < 0 else 'above'} that of {best}, the best of the others ({chance}). "
         f"{text}"
     )
 
 
-def _asked(backtest: Backtest) -> str:
+def _asked(backtest: Reported) -> list[Block]:
     frame, request = backtest.frame, backtest.request
     origins = pd.Index(frame["origin"].drop_duplicates().sort_values())
     span = f"{format_time(origins, 0)} to {format_time(origins, -1)}"
@@ -99,19 +157,18 @@ def _asked(backtest: Backtest) -> str:
     if backtest.id_col is not None:
         pairs["series"] = frame[backtest.id_col].nunique()
     if request is None:
-        return page.terms({"models": ", ".join(map(str, frame["model"].unique())), **pairs})
+        models = ", ".join(map(str, frame["model"].unique()))
+        return [("terms", {"models": models, **pairs})]
     every = {1: "at every origin", 0: "at the first origin"}
-    pairs |= {
-        "fitted": every.get(int(request.refit), f"at one origin in {request.refit}"),
-        "window": request.window,
-    }
+    pairs["fitted"] = every.get(int(request.refit), f"at one origin in {request.refit}")
+    pairs["window"] = request.window
     if request.plan.exog is not None:
         pairs["regressors"] = ", ".join(map(str, request.plan.exog.columns))
-    models = {request.own.names[0][0]: repr(request.own.model), **request.compared}
-    return page.pictures(page.terms(models), page.terms(pairs))
+    own = {request.own.names[0][0]: repr(request.own.model)}
+    return [("row", [("terms", own | request.compared), ("terms", pairs)])]
 
 
-def _data(backtest: Backtest, request: Request) -> str:
+def _data(backtest: Reported, request: Request) -> list[Block]:
     y = request.plan.y
     values = y.to_numpy(dtype=np.float64, na_value=np.nan)
     unit = backtest.frame.attrs.get("unit")
@@ -121,89 +178,176 @@ def _data(backtest: Backtest, request: Request) -> str:
         "times": span,
         "frequency": getattr(y.index, "freqstr", f"every {getattr(y.index, 'step', 1)}"),
         "unit": "not given" if unit is None else unit,
-        "mean": page.number(float(np.nanmean(values))),
-        "least": page.number(float(np.nanmin(values))),
-        "largest": page.number(float(np.nanmax(values))),
+        "mean": number(float(np.nanmean(values))),
+        "least": number(float(np.nanmin(values))),
+        "largest": number(float(np.nanmax(values))),
     }
     origins = pd.Index(backtest.frame["origin"].unique())
-    shown = page.picture(
+    shown = _picture(
         partial(_draw_series, y.index, values, origins, with_unit(y.name, unit)),
         f"The series from {span}, with the origins of the backtest marked.",
         "The whole series. Marks along the bottom are the origins.",
     )
-    return page.pictures(page.terms(pairs), shown)
+    return [("row", [("terms", pairs), shown])]
 
 
 def _draw_series(
     index: pd.Index[Any], values: Any, origins: pd.Index[Any], label: str, ax: Axes
 ) -> None:
     ax.plot(places(ax, index), values, color="0.3", lw=1, label="series")
-    ax.plot(
-        places(ax, origins),
-        np.zeros(len(origins)),
-        "|",
-        color="#D55E00",
-        ms=12,
-        transform=ax.get_xaxis_transform(),
-        label="origins",
-    )
+    marks: dict[str, Any] = {"color": "#D55E00", "ms": 12, "transform": ax.get_xaxis_transform()}
+    ax.plot(places(ax, origins), np.zeros(len(origins)), "|", **marks, label="origins")
     ax.set_ylabel(label)
     finish(ax, index)
 
 
-def _significance(backtest: Backtest, **options: Any) -> pd.DataFrame | str:
-    """Tests of the models against the first one, or why there are none."""
+def _forecast(
+    frame: pd.DataFrame, request: Request, model: Any, ahead: Forecast
+) -> dict[str, list[Block]]:
+    """Sections on the choices of a model fitted as late as can be, its forecast and its members."""
+    sections: dict[str, list[Block]] = {}
+    if lines := getattr(model, "choices_", None):
+        sections["Choices and why"] = [("lines", lines)]
+    coverage, past = request.plan.coverage, _past(request, ahead.index)
+    origin = format_time(past.index, -1)
+    columns = {"time": ahead.index, "mean": ahead.mean.array, "std": ahead.std.array}
+    for level in coverage:
+        for end, values in ahead.interval(level).items():
+            columns[f"{end} {percent(level)} %"] = values.array
+    shown = _picture(
+        lambda ax: fan(ahead, coverage, history=past, ax=ax),
+        f"Forecast of {len(ahead)} steps from {origin}: mean and intervals after the past.",
+        f"The forecast from {origin}: the mean, and the intervals around it.",
+    )
+    table = _table(pd.DataFrame(columns), f"The forecast from {origin} by step")
+    sections["Forecast"] = [("row", [shown, _judged(frame, request)]), table]
+    if ahead.members:
+        rows = [(one.model, one.weight.iloc[0], one.weight.iloc[-1]) for one in ahead.members]
+        heads = ["member", "weight at the first step", "at the last step"]
+        members = _table(pd.DataFrame(rows, columns=heads), "Models averaged, and their weights")
+        sections["Members"] = [members]
+    return sections
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The forecast of one model from one origin, as the frame of a backtest has it."""
+
+    rows: pd.DataFrame
+    name: Any
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def index(self) -> pd.Index[Any]:
+        """Times of the steps."""
+        return self.mean.index
+
+    @property
+    def mean(self) -> pd.Series[float]:
+        """Mean of each step."""
+        return self.rows.set_index("time")["mean"]
+
+    @property
+    def std(self) -> pd.Series[float]:
+        """Standard deviation of each step."""
+        return self.rows.set_index("time")["std"]
+
+    def interval(self, coverage: float = 0.9) -> pd.DataFrame:
+        """Interval of each step, of a coverage that the backtest has."""
+        names = {f"{end}_{percent(coverage)}": end for end in ("lower", "upper")}
+        return self.rows.set_index("time")[list(names)].rename(columns=names)
+
+
+def _judged(frame: pd.DataFrame, request: Request) -> Block:
+    """The forecasts of the first models from the last origin, and what happened."""
+    last = frame[frame["origin"] == frame["origin"].iloc[-1]]
+    names = list(last["model"].unique()[:_COMPARED])
+    forecasts = {str(n): _Rows(last[last["model"] == n], request.plan.y.name) for n in names}
+    first = forecasts[str(names[0])]
+    beside: dict[str, Any] = {
+        "coverage": max(request.plan.coverage),
+        "history": _past(request, first.index),
+        "actual": first.rows.set_index("time")["actual"],
+    }
+    origin = format_time(pd.Index(last["origin"]), 0)
+    return _picture(
+        lambda ax: plot.compare(forecasts, **beside, ax=ax),
+        f"Forecasts from the last origin, {origin}, of {', '.join(forecasts)}, and what happened.",
+        f"From the last origin of the backtest, {origin}, with what happened.",
+    )
+
+
+def _past(request: Request, index: pd.Index[Any]) -> pd.Series[float]:
+    """The last values before some times."""
+    y = request.plan.y
+    horizons, least = _HISTORY
+    n = max(horizons * len(index), least)
+    past: pd.Series[float] = y.loc[y.index < index[0]].iloc[-n:]
+    past.attrs = y.attrs
+    return past
+
+
+def _decomposition(ahead: Forecast) -> list[Block]:
+    """Where the variance of a forecast comes from: a picture and a table, or why it is unknown."""
     try:
-        return backtest.significance("CRPS", backtest.frame["model"].iloc[0], **options)
-    except ValueError as error:
-        return str(error)
+        parts = ahead.decompose()
+    except ValueError:
+        return [("text", "The parts of the variance of this forecast are not known.")]
+    total = ahead.var.to_numpy()[:, None]
+    parts = parts.where(parts.abs() > _ROUNDOFF * total, 0.0)
+    parts = parts.loc[:, (parts != 0).any()]
+    shares = parts.sum() / total.sum()
+    text = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items())
+    table = parts.assign(variance=total).rename_axis("time").reset_index()
+    shown = _picture(
+        lambda ax: plot.decomposition(ahead, ax=ax),
+        f"Parts of the variance, over all steps: {text}.",
+        "Parts of the variance of each step. Those above zero less those below are the line.",
+    )
+    return [shown, _table(table, "Parts of the variance by step")]
 
 
-def _scores(backtest: Backtest) -> str:
-    scores = page.table(
+def _scores(backtest: Reported, test: pd.DataFrame | str) -> list[Block]:
+    scores = _table(
         backtest.scores().reset_index(),
         "Scores by model: lower is better; a coverage should be what its name says",
     )
-    test = _significance(backtest)
     if isinstance(test, str):
-        return scores + page.paragraph(f"No test of the differences: {test}")
+        return [scores, ("text", f"No test of the differences: {test}")]
     own, clear = backtest.frame["model"].iloc[0], test["p_value"] < _LEVEL
     direction = np.where(test["difference"] < 0, "better", "worse")
     test = test.assign(verdict=np.where(clear, direction, "no clear difference"))
-    return scores + page.table(
+    tested = _table(
         test.reset_index(),
         f"CRPS less that of {own}, by the test of Diebold and Mariano. The verdict is on the "
         f"model of the row, where p is below {_LEVEL:g}",
     )
+    return [scores, tested]
 
 
-def _by_step(backtest: Backtest) -> str:
-    table = backtest.scores(["model", "step"])
+def _by_step(backtest: Reported) -> list[Block]:
+    table, own = backtest.scores(["model", "step"]), backtest.frame["model"].iloc[0]
     widest = max(backtest.coverage)
     captions = {
         "CRPS": "How far the distribution of a step is from what happened, in units of the series.",
         f"coverage_{percent(widest)}": f"Share of the values in the {100 * widest:g} % interval.",
     }
-    shown = page.pictures(
-        *(
-            page.picture(
-                partial(_draw_score, backtest, score),
-                f"{score} by step. {_ends(table[score])}",
-                text,
-            )
-            for score, text in captions.items()
+    shown = [
+        _picture(
+            partial(_draw_score, backtest, score), f"{score} by step. {_ends(table[score])}", text
         )
-    )
-    test = _significance(backtest, by="step")
-    if isinstance(test, str):
-        return shown + page.table(table.reset_index(), "Scores by model and step")
-    table = table.join(test[["difference", "p_value"]])
-    own = backtest.frame["model"].iloc[0]
-    text = f"Scores by model and step; the difference is that of the CRPS to {own}"
-    return shown + page.table(table.reset_index(), text)
+        for score, text in captions.items()
+    ]
+    caption, test = "Scores by model and step", _significance(backtest, by="step")
+    if not isinstance(test, str):
+        table = table.join(test[["difference", "p_value"]])
+        caption += f"; the difference is that of the CRPS to {own}"
+    return [("row", shown), _table(table.reset_index(), caption)]
 
 
-def _draw_score(backtest: Backtest, score: str, ax: Axes) -> None:
+def _draw_score(backtest: Reported, score: str, ax: Axes) -> None:
     plot_backtest.scores_by_step(backtest, score, ax=ax)
 
 
@@ -211,41 +355,103 @@ def _ends(score: pd.Series[float]) -> str:
     """Of each model the score of the first and of the last step, in words."""
     groups = score.groupby(level="model", sort=False)
     return "; ".join(
-        f"{model}: {page.number(values.iloc[0])} at first, {page.number(values.iloc[-1])} at last"
+        f"{model}: {number(values.iloc[0])} at first, {number(values.iloc[-1])} at last"
         for model, values in groups
     )
 
 
-def _calibration(backtest: Backtest) -> str:
-    table = backtest.scores()
+def _calibration(backtest: Reported) -> list[Block]:
+    levels = {f"coverage_{percent(level)}": f"{100 * level:g} %" for level in backtest.coverage}
     shares = "; ".join(
         f"{model}: "
-        + ", ".join(
-            f"{100 * row[f'coverage_{percent(level)}']:.0f} % in that of {100 * level:g} %"
-            for level in backtest.coverage
-        )
-        for model, row in table.iterrows()
+        + ", ".join(f"{100 * row[name]:.0f} % in that of {level}" for name, level in levels.items())
+        for model, row in backtest.scores().iterrows()
     )
-    return page.pictures(
-        page.picture(
-            lambda ax: plot_backtest.calibration(backtest, ax=ax),
-            f"Observed against nominal coverage. Values within the intervals: {shares}.",
-            "On the diagonal the bands are right, below it they are too narrow, above it too wide. "
-            "Calibrated models stay in the gray areas.",
-        ),
-        page.picture(
-            lambda ax: plot_backtest.pit(backtest, ax=ax),
-            "Histogram of the probability integral transform of each model.",
-            "Flat is calibrated; heaped at both ends the bands are too narrow, in the middle too "
-            "wide; a slope is a bias.",
-        ),
+    calibration = _picture(
+        lambda ax: plot_backtest.calibration(backtest, ax=ax),
+        f"Observed against nominal coverage. Values within the intervals: {shares}.",
+        "On the diagonal the bands are right, below it they are too narrow, above it too wide. "
+        "Calibrated models stay in the gray areas.",
     )
+    pit = _picture(
+        lambda ax: plot_backtest.pit(backtest, ax=ax),
+        "Histogram of the probability integral transform of each model.",
+        "Flat is calibrated; heaped at both ends the bands are too narrow, in the middle too "
+        "wide; a slope is a bias.",
+    )
+    return [("row", [calibration, pit])]
 
 
-def _series(backtest: Backtest, id_col: str) -> str:
+def _series(backtest: Reported, id_col: str) -> list[Block]:
     scores = backtest.scores([id_col, "model"]).reset_index()
     crps = scores.pivot_table("CRPS", id_col, "model", sort=False, observed=True).reset_index()
-    shown = page.table(crps, "CRPS by series and model")
+    shown = [_table(crps, "CRPS by series and model")]
     if len(backtest.failures):
-        shown += page.table(backtest.failures, "Series that could not be backtested")
+        shown.append(_table(backtest.failures, "Series that could not be backtested"))
     return shown
+
+
+def _picture(draw: Callable[[Axes], Any], alt: str, caption: str) -> Block:
+    """What is drawn on the axes given, in matplotlib's own style."""
+    from matplotlib import style
+    from matplotlib.figure import Figure
+
+    plain = {"svg.hashsalt": "forecast_unc", "svg.fonttype": "path", "font.size": 11}
+    with style.context(["default", plain]), warnings.catch_warnings():
+        # Letters that the font lacks are boxes in the picture; the text of the page has them.
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
+        figure = Figure(figsize=_INCHES, layout="constrained")
+        ax = figure.subplots()
+        draw(ax)
+        for line in ax.lines:
+            line.set_rasterized(np.size(line.get_xdata()) > _MOST_POINTS)
+        file = io.BytesIO()
+        figure.savefig(file, format="svg", metadata={"Date": None}, dpi=150)
+    data = base64.b64encode(file.getvalue()).decode()
+    return "picture", {"data": data, "alt": alt, "caption": caption}
+
+
+def _table(frame: pd.DataFrame, caption: str) -> Block:
+    """A table whose first column names the rows; numbers have 4 digits, and are sorted by all."""
+    kinds = [_kind(frame.iloc[:, i]) for i in range(frame.shape[1])]
+    heads = [(str(name), kind) for name, kind in zip(frame.columns, kinds, strict=True)]
+    columns = [_cells(frame.iloc[:, i], kind) for i, kind in enumerate(kinds)]
+    rows = list(zip(*columns, strict=True))
+    return "table", {"caption": caption, "heads": heads, "rows": rows}
+
+
+def _kind(column: pd.Series[Any]) -> str:
+    """What is in a column, as a class of the style sheet."""
+    if isinstance(column.dtype, pd.DatetimeTZDtype | pd.PeriodDtype) or column.dtype.kind == "M":
+        return "time"
+    is_number = pd.api.types.is_numeric_dtype(column.dtype) and column.dtype.kind != "b"
+    return "number" if is_number else "text"
+
+
+def _cells(column: pd.Series[Any], kind: str) -> Iterable[tuple[str, str, str]]:
+    """Of each cell the kind, what it is sorted by, and what is shown."""
+    if kind == "number":
+        return [(kind, repr(value), number(value)) for value in column.tolist()]
+    if kind == "text":
+        return [(kind, str(value), str(value)) for value in column.tolist()]
+    times = order = pd.Index(column)
+    if isinstance(times, pd.DatetimeIndex) and times.tz:
+        order = times.tz_convert("UTC")  # in which no hour comes twice
+    return [(kind, *both) for both in zip(order.astype(str), times.astype(str), strict=True)]
+
+
+def number(value: Any) -> str:
+    """A number as a reader wants it: 4 digits, none cut from before the point."""
+    if isinstance(value, numbers.Integral):
+        return str(value)
+    if not np.isfinite(value):
+        return "–" if np.isnan(value) else str(value)
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
+
+
+def _file(name: str) -> str:
+    return files("forecast_unc.evaluation").joinpath(name).read_text(encoding="utf-8").strip()
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

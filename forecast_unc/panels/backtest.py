@@ -12,8 +12,7 @@ import pandas as pd
 from forecast_unc._checks import refusal
 from forecast_unc.distributions import scores
 from forecast_unc.evaluation.backtest import Backtest, backtest, check_arguments
-from forecast_unc.evaluation.contenders import Model, contenders
-from forecast_unc.evaluation.folds import percent
+from forecast_unc.evaluation.folds import Model, contenders, percent
 from forecast_unc.panels.forecast import warn_of_failures
 from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
 from forecast_unc.panels.panel import Columns, OneSeries, Panel
@@ -29,7 +28,7 @@ def backtest_panel(
     target_col: str = "y",
     freq: Any = None,
     n_origins: int = 10,
-    origins: Sequence[Any] | pd.Index[Any] | None = None,
+    origins: int | Sequence[Any] | pd.Index[Any] | None = None,
     step: int | None = None,
     refit: bool | int = True,
     window: Literal["expanding", "rolling"] = "expanding",
@@ -55,8 +54,8 @@ def backtest_panel(
     freq : str, offset or int, optional
         As in `forecast_panel`.
     n_origins, origins, step, refit, window, gap, compare, coverage
-        As in `backtest`. `n_origins` count back from the end of each series; `origins` are the same
-        times for all.
+        As in `backtest`. `origins` are 10 unless given; a number of them counts back from the end
+        of each series, times are the same for all.
     n_jobs, progress
         As in `forecast_panel`.
 
@@ -85,31 +84,30 @@ def backtest_panel(
     >>> from forecast_unc import backtest_panel, baselines, datasets
     >>> nile = datasets.load_nile().rename("y").rename_axis("ds").reset_index()
     >>> panel = pd.concat([nile.assign(unique_id="a"), nile[:60].assign(unique_id="b")])
-    >>> result = backtest_panel(panel, baselines.ETS(), 2, n_origins=3)
+    >>> result = backtest_panel(panel, baselines.ETS(), 2, origins=3)
     >>> result.scores(by="unique_id")["n"].to_dict()
     {'a': 6, 'b': 6}
     """
     coverage = scores.check_coverages(coverage)
-    if origins is not None:
+    origins = n_origins if origins is None else origins
+    if not isinstance(origins, int | np.integer):
         origins = scores.check_several("origins", origins, "times of y", "[time] for one")
     options: dict[str, Any] = {
+        "origins": origins,
         "step": step,
         "refit": refit,
         "window": window,
         "gap": gap,
         "compare": compare,
     }
-    check_arguments(
-        steps=steps, n_origins=n_origins if origins is None else None, n_jobs=n_jobs, **options
-    )
+    check_arguments(steps=steps, n_jobs=n_jobs, **options)
     own, *_ = contenders(forecaster, compare)
     bounds = {f"{end}_{percent(level)}" for level in coverage for end in ("lower", "upper")}
     if id_col in {*_OWN, *bounds}:
         must = "not be a column of a backtest"
         raise refusal("id_col", must, repr(id_col), "Rename the column.")
     panel = Panel.checked(frame, Columns(id_col, time_col, target_col), freq, own)
-    options |= {"n_origins": n_origins, "origins": origins, "coverage": coverage}
-    work = partial(_backtest, forecaster, steps, options)
+    work = partial(_backtest, forecaster, steps, options | {"coverage": coverage})
     outcomes = run_jobs(work, panel, n_jobs=n_jobs, progress=progress, title="backtest_panel")
     warn_again(outcomes, panel.names())
     result = _assembled(outcomes, panel, coverage)

@@ -19,7 +19,7 @@ from forecast_unc.distributions.export import (
     nixtla_columns,
     nixtla_figures,
 )
-from forecast_unc.evaluation.contenders import Contender, Model, contenders
+from forecast_unc.evaluation.folds import Contender, Model, contenders
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Propagation
 from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
 from forecast_unc.panels.panel import Columns, OneSeries, Panel

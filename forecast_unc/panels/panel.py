@@ -11,7 +11,7 @@ import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
 from forecast_unc._checks import check_whole, refusal
-from forecast_unc.evaluation.contenders import Contender
+from forecast_unc.evaluation.folds import Contender
 from forecast_unc.series.exog import check_aligned
 from forecast_unc.series.times import future_index, on_frequency, regular_index
 from forecast_unc.series.values import is_real, to_pandas

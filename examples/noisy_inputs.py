@@ -21,7 +21,7 @@ from scipy.optimize import minimize
 
 from forecast_unc import GPRegressor, plot
 from forecast_unc.regression.noisy_inputs.evidence import RowEvidence
-from forecast_unc.regression.noisy_inputs.posterior import Hyperparameters
+from forecast_unc.regression.process import GaussianProcess
 
 ROWS, TEST, INPUT_STD, NOISE_STD = 60, 1000, 0.5, 0.05
 KNOWN_COV = np.array([[INPUT_STD**2]])
@@ -67,7 +67,7 @@ def joint_maximum(X, y):
     bounds = [*zip(lowest, np.log([20.0, 10.0, 1.0]), strict=True), *[(None, None)] * len(y)]
     z = minimize(objective, start, jac=True, bounds=bounds, options={"maxiter": 2000}).x
     l, a, s = np.exp(z[:3])
-    hyper = Hyperparameters(np.array([l]), a, np.zeros(2), s, np.zeros(1), mean)
+    hyper = GaussianProcess(np.array([l]), a, np.zeros(2), s, np.zeros(1), mean)
     inputs = X + INPUT_STD * z[3:, None]
     return hyper.posterior(inputs, y, np.full(len(y), s**2)), inputs
 

@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 
 from forecast_unc import datasets, plot
+from forecast_unc.regression.estimator import typical_lengthscale
 from forecast_unc.regression.sparse_bayes import batch
 from forecast_unc.regression.sparse_bayes.lengthscales import design
 from forecast_unc.regression.sparse_bayes.model import NoisePrior, weight_posterior
 from forecast_unc.regression.sparse_bayes.sequential import SequentialTrainer
-from forecast_unc.regression.standardize import typical_lengthscale
 
 LAGS, ROWS, BUDGET, STARTS = 9, 200, 50, 20
 # all of RVMRegressor, for standardized targets

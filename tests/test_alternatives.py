@@ -8,7 +8,7 @@ from forecast_unc.distributions.diverged import Diverged
 from forecast_unc.forecasting.propagation import propagate as propagate_joint
 from forecast_unc.forecasting.recursion import Future, Method, OneStepModel
 from forecast_unc.forecasting.sampling import sample_paths
-from forecast_unc.regression.posterior_mixture import PosteriorMixture
+from forecast_unc.regression.mixture import PosteriorMixture
 from tests.recursions import IDENTITY, past_of
 from tests.test_propagation import linear_posterior
 

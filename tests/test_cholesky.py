@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import LinAlgError
 
-from forecast_unc.regression.cholesky import inverse, move
+from forecast_unc.regression.kernels import inverse, move
 
 
 def covariance(n, seed, noise_std=0.3):

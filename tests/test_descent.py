@@ -6,7 +6,7 @@ from scipy.optimize import rosen, rosen_der
 
 from forecast_unc import GPRegressor, datasets
 from forecast_unc.forecasting.rows import lag_embedding
-from forecast_unc.regression.descent import descend
+from forecast_unc.regression.search import descend
 
 FREE = np.array([[-np.inf, np.inf]])
 

@@ -13,9 +13,8 @@ from forecast_unc.forecasting.model import _noisy_rows
 from forecast_unc.forecasting.recursion import Past
 from forecast_unc.forecasting.rolling import Rolling, rolling_forecasts
 from forecast_unc.forecasting.rows import Differencing, interpolated
-from forecast_unc.regression.errors_in_variables import ErrorsInVariablesGP
+from forecast_unc.regression.errors_in_variables import ErrorsInVariablesGP, SharedErrors
 from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.shared_errors import SharedErrors
 from tests import oracles
 
 GP = GPRegressor()

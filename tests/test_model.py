@@ -18,7 +18,7 @@ from forecast_unc.forecasting import model as model_module
 from forecast_unc.forecasting import sampling
 from forecast_unc.forecasting.propagation import Joint
 from forecast_unc.forecasting.recursion import Method
-from forecast_unc.regression.cholesky import inverse
+from forecast_unc.regression.kernels import inverse
 from tests.recursions import NAMED
 
 GP = GPRegressor(lengthscales=3.0)

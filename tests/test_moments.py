@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from forecast_unc import GPRegressor, datasets
-from forecast_unc.regression import feature_spread, kernel_posterior
+from forecast_unc.regression import kernel_posterior
 from forecast_unc.regression import moments as moments_module
+from forecast_unc.regression import spread as spread_module
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.moments import covariance_root, departure
 from tests import oracles
@@ -218,7 +219,7 @@ def test_factored_form_is_the_explicit_one(rng, monkeypatch, signs, most, spread
     mean, cov = uncertain_input(2, 2, spread=spread)
     explicit = posterior.moments(mean, cov)
     monkeypatch.setattr(kernel_posterior, "_MOST_ROUNDOFF", -1.0)
-    monkeypatch.setattr(feature_spread, "_MOST_HERMITE", most)
+    monkeypatch.setattr(spread_module, "_MOST_HERMITE", most)
     np.testing.assert_allclose(posterior.moments(mean, cov).var, explicit.var, rtol=1e-7)
 
 

@@ -1,7 +1,6 @@
 """Noisy inputs in training: evidence, posteriors and trainers against their definitions."""
 
 import functools
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,12 +11,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.noisy_inputs.annealed import joint_maximum
-from forecast_unc.regression.noisy_inputs.evidence import BlurredEvidence, RowEvidence
-from forecast_unc.regression.noisy_inputs.input_chain import InputChain
-from forecast_unc.regression.noisy_inputs.nigp import NigpObjective
-from forecast_unc.regression.noisy_inputs.posterior import Hyperparameters, smoothed_inputs
-from forecast_unc.regression.noisy_inputs.search import Problem
+from forecast_unc.regression.noisy_inputs.evidence import BlurredEvidence, Problem, RowEvidence
+from forecast_unc.regression.noisy_inputs.rows import smoothed_inputs
+from forecast_unc.regression.noisy_inputs.train import NigpObjective
+from forecast_unc.regression.noisy_inputs.true_inputs import InputChain, joint_maximum
+from forecast_unc.regression.process import GaussianProcess
+from forecast_unc.regression.search import SearchSpace
 from tests import oracles
 
 KINDS = ["nigp", "annealed", "stochastic_em"]
@@ -128,14 +127,11 @@ def test_blurred_evidence_is_that_of_the_expected_kernel(rows):
 
 
 def problem(X, y, input_cov=None, free=5):
-    space = SimpleNamespace(
-        free=np.arange(5) < free,
-        median=np.zeros(5),
-        log_std=np.full(5, 1.5),
-        bounds=np.tile([-9.0, 4.0], (5, 1)),
-    )
     start = np.log([*LENGTHSCALES, AMPLITUDE, TAU, NOISE_STD])
-    return Problem(X, row_evidence(y), space, start, input_cov, 1e-2)
+    bounds = np.tile([-9.0, 4.0], (5, 1))
+    log_std, learned = np.full(5, 1.5), np.arange(5) < free
+    space = SearchSpace(2, start, learned, np.zeros(5), log_std, bounds, least_ratio=1e-2)
+    return Problem(X, row_evidence(y), space, start, input_cov)
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["known", "learned"])
@@ -152,9 +148,9 @@ def test_gradient_of_nigp(rows, rng, known):
 
 
 @pytest.fixture
-def hyper():
+def process():
     linear_std = np.array([TAU, TAU, BIAS])
-    return Hyperparameters(LENGTHSCALES, AMPLITUDE, linear_std, NOISE_STD, np.zeros(2), 0.5)
+    return GaussianProcess(LENGTHSCALES, AMPLITUDE, linear_std, NOISE_STD, np.zeros(2), 0.5)
 
 
 def dense(K, cross, own, y):
@@ -163,10 +159,10 @@ def dense(K, cross, own, y):
     return 0.5 + solved.T @ (y - 0.5), own - cross @ solved
 
 
-def test_posterior_of_rows_with_their_own_noise(rows, rng, hyper):
+def test_posterior_of_rows_with_their_own_noise(rows, rng, process):
     X, y, row_var = rows
     new = rng.normal(size=(4, 2))
-    posterior = hyper.posterior(X, y, row_var)
+    posterior = process.posterior(X, y, row_var=row_var)
     K = oracles.gp_kernel(X, X, *SCALES) + np.diag(row_var)
     cross, own = (oracles.gp_kernel(new, other, *SCALES) for other in (X, new))
     mean, cov = dense(K, cross, own, y)
@@ -175,10 +171,10 @@ def test_posterior_of_rows_with_their_own_noise(rows, rng, hyper):
     np.testing.assert_allclose(posterior.predict(new)[1], np.diag(cov) + NOISE_STD**2, rtol=1e-8)
 
 
-def test_functions_drawn_have_the_noise_of_each_row(rows, rng, hyper):
+def test_functions_drawn_have_the_noise_of_each_row(rows, rng, process):
     X, y, _ = rows
     row_var = np.where(np.arange(12) % 2, 1e-3, 3.0)
-    posterior = hyper.posterior(X, y, row_var)
+    posterior = process.posterior(X, y, row_var=row_var)
     functions = posterior.function_sample(3000, rng)
     for x in X[:2]:
         values = functions(np.tile(x, (3000, 1)))
@@ -188,10 +184,10 @@ def test_functions_drawn_have_the_noise_of_each_row(rows, rng, hyper):
         np.testing.assert_allclose(values.std(), std, rtol=0.15)
 
 
-def test_posterior_of_blurred_rows(rows, rng, hyper):
+def test_posterior_of_blurred_rows(rows, rng, process):
     X, y, _ = rows
     X, y, new = X[:5], y[:5], rng.normal(size=(3, 2))
-    posterior = hyper.posterior(X, y, np.full(5, NOISE_STD**2), BLUR)
+    posterior = process.posterior(X, y, blur=BLUR)
     nodes, p = oracles.quadrature(np.zeros(2), np.diag(BLUR), 20)
     cross = np.array([[p @ oracles.gp_kernel(u + nodes, x[None], *SCALES) for u in X] for x in new])
     K = expected_kernel(X, BLUR) + NOISE_STD**2 * np.eye(5)
@@ -205,9 +201,9 @@ def test_posterior_of_blurred_rows(rows, rng, hyper):
 
 
 @pytest.mark.parametrize("cov", [np.diag(BLUR), [[0.3, 0.15], [0.15, 0.1]], [[0.2, 0], [0, 0]]])
-def test_smoothed_inputs_are_the_most_probable(rows, hyper, cov):
+def test_smoothed_inputs_are_the_most_probable(rows, process, cov):
     X, y, row_var = rows
-    cov, curve = np.array(cov, dtype=float), hyper.posterior(X, y, row_var)
+    cov, curve = np.array(cov, dtype=float), process.posterior(X, y, row_var=row_var)
     root, noise_var = np.linalg.cholesky(cov + 1e-12 * np.eye(2)), 0.3**2
     x = smoothed_inputs(curve, X[:4], y[:4], cov, noise_var)
 

@@ -20,11 +20,11 @@ from statsmodels.tsa.arima_process import arma_acovf
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 from forecast_unc import Forecaster, GPRegressor
+from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
-from forecast_unc.regression.posterior_mixture import PosteriorMixture
+from forecast_unc.regression.mixture import PosteriorMixture
 from forecast_unc.regression.predictor import ScikitLearnRegressor
-from forecast_unc.regression.regressor import KernelRegressor
 from tests import oracles
 from tests.recursions import NAMED, MeanAndCov, conditioned, propagate
 from tests.test_propagation import AR, HISTORY, NOISE_VAR, linear_posterior, no_exog

@@ -10,7 +10,6 @@ from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 from forecast_unc import Forecaster, GPRegressor, ReducedRankGPRegressor, datasets
-from forecast_unc.regression.learned_prior import LearnedPrior
 from forecast_unc.regression.reduced_rank import learn
 from forecast_unc.regression.reduced_rank.evidence import JITTER
 from forecast_unc.regression.reduced_rank.learn import CANDIDATES, GreedySupport, cluster_means
@@ -381,10 +380,6 @@ def test_a_fit_repeats_itself_and_leaves_its_data_alone():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (
-            {"prior": LearnedPrior("weak", np.zeros(2), 40)},
-            "prior must be 'weak', 'shrunk' or None; got LearnedPrior.* A learned one is for GPReg",
-        ),
         ({"support": "best"}, "support must be one of 'greedy', 'random', 'kmeans'; got 'best'. "),
         ({"objective": "loss"}, "objective must be one of 'evidence', 'bound'; got 'loss'. "),
         ({"variance": "fitc"}, "variance must be one of 'corrected', .*; got 'fitc'. "),

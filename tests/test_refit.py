@@ -13,20 +13,20 @@ from forecast_unc import (
     backtest,
     datasets,
 )
-from forecast_unc.regression import hyperparameter_search
+from forecast_unc.regression import search
 from tests.members import on_lags
 
 
 @pytest.fixture
 def evaluations(monkeypatch):
     """Calls of the objective of all searches."""
-    calls, call = [], hyperparameter_search.Objective.__call__
+    calls, call = [], search.Objective.__call__
 
     def counted(self, x):
         calls.append(x)
         return call(self, x)
 
-    monkeypatch.setattr(hyperparameter_search.Objective, "__call__", counted)
+    monkeypatch.setattr(search.Objective, "__call__", counted)
     return calls
 
 
@@ -81,13 +81,13 @@ def test_restarts_are_for_the_first_fit(evaluations):
 
 def test_restarts_stay_where_the_earlier_fit_has_other_hyper_parameters(rng, monkeypatch):
     starts = []
-    plain = hyperparameter_search.descend
+    plain = search.descend
 
     def spy(objective, start, *arguments):
         starts.append(start)
         return plain(objective, start, *arguments)
 
-    monkeypatch.setattr(hyperparameter_search, "descend", spy)
+    monkeypatch.setattr(search, "descend", spy)
     X = rng.standard_normal((40, 2))
     y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(40)
     earlier = GPRegressor(n_restarts=2, random_state=0).fit(X, y)

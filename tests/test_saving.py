@@ -48,9 +48,9 @@ from forecast_unc.forecasting.persistence.foreign import parts_of
 from forecast_unc.forecasting.persistence.objects import load_object, save_object
 from forecast_unc.forecasting.persistence.schema import Field, fields_of, fits, sizes_of, state_of
 from forecast_unc.regression.augmented import AddedBasis
+from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.posterior import Posterior
 from forecast_unc.regression.predictor import PredictorPosterior, ScikitLearnRegressor
-from forecast_unc.regression.regressor import KernelRegressor
 
 REFERENCE = Path(__file__).parent / "reference"
 MESSAGE = (
@@ -365,8 +365,7 @@ def test_every_class_of_a_fitted_model_can_be_saved_and_no_other():
             if issubclass(cls, BaseEstimator):
                 hints += typing.get_type_hints(cls.__init__).values()
         new = {cls for hint in hints for cls in meant_by(hint)} - found - REFUSED
-    left = {cls for cls in found if cls.__name__ == "LearnedPrior"}  # is about to leave
-    assert found - left == set(COMBINATION_CLASSES)
+    assert found == set(COMBINATION_CLASSES)
 
 
 def test_the_walk_sees_posteriors_regressors_and_members():
@@ -412,17 +411,11 @@ def test_a_file_is_an_npz_without_pickles_and_always_the_same(tmp_path):
         assert all(archive[name].dtype != object for name in archive.files[1:])
 
 
-def test_the_file_of_the_first_format_is_read(tmp_path):
+def test_a_file_of_the_version_before_is_refused(tmp_path):
     path = tmp_path / "model.npz"
     path.write_bytes(gzip.decompress((REFERENCE / "saved_model_1.npz.gz").read_bytes()))
-    expected = json.loads((REFERENCE / "saved_model_1.json").read_text())["forecasts"]
-    model = load_model(path)
-    for member, numbers in zip(model.forecasters_, expected, strict=True):
-        ahead = member.forecast(3, propagation="taylor")
-        # other kernels: digits of a solve with a condition of 1e6 or so
-        np.testing.assert_allclose(ahead.mean, numbers["mean"], rtol=1e-7)
-        np.testing.assert_allclose(ahead.std, numbers["std"], rtol=1e-6)
-    assert model.forecasters_[0].forecast(1).index[0] == pd.Period("2022-07")
+    with pytest.raises(ValueError, match="path must name a file .*, whose content is not that of"):
+        load_model(path)
 
 
 # What cannot be saved ------------------------------------------------------------------------
@@ -701,11 +694,10 @@ def crafted(content, arrays):
             swapped = list(arrays)
             swapped[i], swapped[j] = swapped[j], swapped[i]
             yield content, swapped
-    alone = {at(content, "GPRegressor", "_mode")["_mode"]["array"]}  # of a length that nothing has
     for i in range(len(arrays)):
         yield content, [*arrays[:i], arrays[i].astype(np.float32), *arrays[i + 1 :]]
         yield content, [*arrays[:i], arrays[i][..., None], *arrays[i + 1 :]]
-        if i not in alone and len(arrays[i]):
+        if len(arrays[i]):
             yield content, [*arrays[:i], np.repeat(arrays[i], 2, axis=0), *arrays[i + 1 :]]
 
 

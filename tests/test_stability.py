@@ -13,7 +13,7 @@ from forecast_unc.forecasting.stability import (
     largest_root,
     least_squares,
 )
-from forecast_unc.regression.posterior_mixture import PosteriorMixture
+from forecast_unc.regression.mixture import PosteriorMixture
 
 REMARK = "as the fitted one runs away"
 

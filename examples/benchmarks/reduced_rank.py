@@ -203,11 +203,11 @@ def beside_gpytorch(X, y, X_test, y_test, m, max_iter):
 
 
 def predict_ours(X, y, centers, theta, X_test):
-    from forecast_unc.regression.noisy_inputs.posterior import Hyperparameters
+    from forecast_unc.regression.process import GaussianProcess
     from forecast_unc.regression.reduced_rank.posterior import Support
 
     d = X.shape[1]
-    hyper = Hyperparameters(theta[:d], theta[d], np.zeros(d + 1), theta[-1], np.zeros(d), 0.0)
+    hyper = GaussianProcess(theta[:d], theta[d], np.zeros(d + 1), theta[-1], np.zeros(d), 0.0)
     model = Support.of(centers, hyper, np.zeros(d), independent_rest=False)
     posterior = model.posterior(model.with_rows(model.triangle(), X, y), corrected=True)
     mean, var = posterior.predict(X_test)

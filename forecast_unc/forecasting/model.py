@@ -39,7 +39,7 @@ from forecast_unc.forecasting.rows import (
 from forecast_unc.forecasting.sampling import sample_paths
 from forecast_unc.forecasting.specification import MIN_ROWS, Specification, check_length
 from forecast_unc.forecasting.stability import Training, bounded
-from forecast_unc.regression.regressor import KernelRegressor
+from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.series.calendar import calendar_inputs
 from forecast_unc.series.history import Ahead, History
 

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.errors_in_variables import ErrorKind, ErrorsInVariablesGP
+from forecast_unc.regression.errors_in_variables import ErrorKind, ErrorsInVariablesGP, SharedErrors
+from forecast_unc.regression.estimator import KernelRegressor, LeadingMeans
 from forecast_unc.regression.gp import GPRegressor
-from forecast_unc.regression.regressor import KernelRegressor, LeadingMeans
-from forecast_unc.regression.shared_errors import SharedErrors
 
 Noise = Literal["process", "observation", "both", "auto"]
 NOISES: tuple[str, ...] = get_args(Noise)

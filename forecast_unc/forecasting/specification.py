@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator
 from forecast_unc._checks import check_lower, check_whole, refusal
 from forecast_unc._random import RandomState
 from forecast_unc.forecasting.rows import NOISES, Noise
+from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.predictor import as_kernel_regressor
-from forecast_unc.regression.regressor import KernelRegressor
 from forecast_unc.series.calendar import Calendar, check_calendar
 
 Auto = Literal["auto"]

@@ -15,11 +15,11 @@ import numpy as np
 from sklearn.base import clone
 
 from forecast_unc._typing import Array
+from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.kernel_posterior import KernelPosterior
-from forecast_unc.regression.posterior_mixture import PosteriorMixture
+from forecast_unc.regression.mixture import PosteriorMixture
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
-from forecast_unc.regression.regressor import KernelRegressor
 
 # Free runs leave the training values if they are farther out than this many of their ranges, and
 # a recursion explodes if its largest root is so far above one and that of least squares. Of 34

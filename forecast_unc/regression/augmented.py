@@ -9,7 +9,7 @@ from scipy.linalg.blas import dgemm, dtrsm
 from forecast_unc._typing import Array
 from forecast_unc.regression.kernel_posterior import KernelFunctionPath, KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
-from forecast_unc.regression.moments import Moments
+from forecast_unc.regression.posterior import Moments
 from forecast_unc.regression.predictor import slope_by_differences, taylor_by_differences
 from forecast_unc.regression.reduced_rank.evidence import JITTER, row_blocks
 from forecast_unc.regression.reduced_rank.posterior import Support

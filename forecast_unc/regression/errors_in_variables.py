@@ -29,23 +29,22 @@ inputs bias even the weights ("both", AR(1) .9 with errors, n = 500: slope .95 f
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.sparse import csr_array, find, tril
 
+from forecast_unc._checks import refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
-from forecast_unc.regression.descent import descend
-from forecast_unc.regression.evidence import GaussianProcessEvidence
+from forecast_unc.regression.estimator import LeadingMeans, column_scale
+from forecast_unc.regression.evidence import CorrelatedErrors, GaussianProcessEvidence
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.kernel_posterior import KernelPosterior
-from forecast_unc.regression.regressor import LeadingMeans
-from forecast_unc.regression.shared_errors import SharedErrors
-from forecast_unc.regression.standardize import column_scale
+from forecast_unc.regression.search import LEAST_NOISE_RATIO, Objective, SearchSpace, maximize
 
 ErrorKind = Literal["observation", "both"]
 
@@ -56,8 +55,6 @@ _SHARE = 0.03
 # errors of variance .05 the squared error of f at the true inputs falls from .048 of that to .016
 # with one, .013 with two and .009 with four; NLPD by .27, .30 and .32.
 _SMOOTHINGS = 2
-# Least s_w in amplitudes, as in GPRegressor.
-_LEAST_RATIO = 1e-4
 # Where the search starts: one noise is that of the plain fit, the other this part of it.
 _SMALL = 0.05
 # Slopes are renewed until the shares of the two variances move by less than this, as long as no
@@ -69,14 +66,40 @@ _MOST_LOSS = 1.0
 _MOST_ROUNDS = 20
 
 
-class _Search(NamedTuple):
-    """Of log [l, a, tau, s_w, s_e] on standardized data, each (d + 3 + g,)."""
+@dataclass(frozen=True, eq=False)
+class SharedErrors:
+    """Errors of n rows as linear maps of N independent ones."""
 
-    free: NDArray[np.bool_]
-    median: Array
-    log_std: Array
-    bounds: Array  # (d + 3 + g, 2)
-    starts: list[Array]
+    targets: NDArray[np.intp]  # (n, k), which of the errors each target has
+    target_weights: Array  # (k,), their weights there
+    inputs: NDArray[np.intp]  # (n, m), which of them the inputs of each row have
+    input_weights: Array  # (q, m), in the first q <= d inputs; the others are known
+    known_var: Array  # (N,), besides the one that is learned, in squares of the target's unit
+
+    def in_rows(self, slopes: Array) -> csr_array:
+        """The matrix B of shape (n, N), with the slopes (n, d) of the function at the rows."""
+        through = -slopes[:, : len(self.input_weights)] @ self.input_weights
+        own = np.broadcast_to(self.target_weights, self.targets.shape)
+        values, columns = np.hstack([own, through]), np.hstack([self.targets, self.inputs])
+        n, k = columns.shape
+        shape = (n, len(self.known_var))
+        return csr_array((values.ravel(), columns.ravel(), np.arange(0, n * k + 1, k)), shape)
+
+    def in_inputs(self, errors: Array) -> Array:
+        """Errors (n, q) of the inputs that have some, from the errors (N,)."""
+        return np.asarray(errors[self.inputs] @ self.input_weights.T)
+
+    def first(self, m: int) -> Self:
+        """Those of the first m rows alone."""
+        return replace(self, targets=self.targets[:m], inputs=self.inputs[:m])
+
+    def covariance(self, slopes: Array, unit: float = 1.0) -> CorrelatedErrors:
+        """Their covariance in the rows, with the variances in squares of a unit."""
+        B = self.in_rows(slopes)
+        i, j, shape = find(tril(B @ B.T))
+        known = ((B * (self.known_var / unit**2)) @ B.T).tocsr()
+        entries: Array = np.asarray(known[i, j]).ravel()
+        return CorrelatedErrors(i.astype(np.intp), j.astype(np.intp), shape, entries)
 
 
 class _Expansion(NamedTuple):
@@ -91,26 +114,13 @@ class ErrorsInVariablesGP(GPRegressor):
     """A Gaussian process that has learned from rows with shared errors; see `learn`.
 
     Its inputs in predictions are values without error, its posterior has two kinds of noise.
-
-    Attributes
-    ----------
-    noise_std_ : float
-        Std s_w of the noise that is part of the series.
-    observation_std_ : float
-        Std s_e of the errors.
-    log_evidence_ : float
-        Of the rows with the covariance K_tot at the observed inputs, where the noises were learned.
-    n_rounds_ : int
-        Times that the slopes were renewed there.
-    n_smoothings_ : int
-        Times that the expansion was then renewed at smoothed inputs.
     """
 
-    observation_std_: float
-    n_rounds_: int
-    n_smoothings_: int
+    observation_std_: float  # s_e, of the errors; noise_std_ is s_w, part of the series
+    n_rounds_: int  # times that the slopes were renewed where the noises were learned
+    n_smoothings_: int  # times that the expansion was then renewed at smoothed inputs
 
-    _slopes_of: KernelPosterior
+    _slopes_of: KernelPosterior  # no more than its mean
     _error_means: Array
 
     @classmethod
@@ -124,23 +134,9 @@ class ErrorsInVariablesGP(GPRegressor):
     ) -> Self:
         """Hyper-parameters and both noises by the evidence, with the slopes of round after round.
 
-        Parameters
-        ----------
-        plain : GPRegressor
-            Fitted on the same rows as if inputs had no errors: the slopes and the start of the
-            first round.
-        X : ndarray of shape (n, d)
-            Inputs as observed, in the order of time.
-        y : ndarray of shape (n,)
-            Targets as observed.
-        errors : SharedErrors
-            What they have in common.
-        kind : {"observation", "both"}
-            Keep the noise of the series at a share of the errors', and smooth; or learn both.
-
-        Returns
-        -------
-        ErrorsInVariablesGP
+        `plain` is fitted on the same rows as if inputs had no errors: the slopes and the start of
+        the first round. Rows are in the order of time. "observation" keeps the noise of the series
+        at a share of the errors', and smooths; "both" learns both.
         """
         with blas_threads(len(y)):
             kept = cls._round(plain, X, y, errors, kind)
@@ -156,60 +152,38 @@ class ErrorsInVariablesGP(GPRegressor):
             return kept._smoothed(X, y, errors) if kind == "observation" else kept
 
     def condition_errors(self, X: Array, y: Array, errors: SharedErrors) -> Self:
-        """The same hyper-parameters and slopes with other rows; at O(n^3).
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Inputs.
-        y : ndarray of shape (n,)
-            Targets.
-        errors : SharedErrors
-            Of these rows.
-
-        Returns
-        -------
-        ErrorsInVariablesGP
-            A new one.
-        """
+        """A new one with the same hyper-parameters and slopes and other rows; at O(n^3)."""
         conditioned = self._copy()
         with blas_threads(len(y)):
-            conditioned._set_posterior(X, y, errors)
+            conditioned.set_posterior(X, y, errors)
         return conditioned
+
+    def condition(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> NoReturn:
+        """Raise: rows alone do not say what errors they share."""
+        raise TypeError("condition must be given the errors of the rows. Call condition_errors.")
+
+    def set_posterior(self, X: Array, y: Array, errors: SharedErrors) -> None:
+        """Make the posterior of rows from what was learned, with the slopes as they were then."""
+        at = _Expansion(X, y, self._slopes_of.gradient(X))
+        self._expand(at, errors)
+        for _ in range(self.n_smoothings_):
+            self._expand(self._at_smoothed(X, y, errors), errors)
 
     def leading(
         self, X: Array, y: Array, errors: SharedErrors, counts: Sequence[int]
     ) -> tuple[LeadingMeans, Array]:
-        """Predictive means and means of the errors, given the first rows alone.
+        """Means as of `leading_means`, and E[e | the first rows] (k, N), 0 where none has them.
 
         At the observed inputs by the first blocks of the factor of all, as `leading_means`.
         Smoothed inputs know what comes after: with them at O(n^3) a count.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            The rows that this was fitted or conditioned on.
-        y : ndarray of shape (n,)
-            Their targets.
-        errors : SharedErrors
-            What they have in common, N errors.
-        counts : sequence of int
-            How many of the first rows each mean rests on.
-
-        Returns
-        -------
-        means : callable
-            As of `leading_means`.
-        errors : ndarray of shape (k, N)
-            E[e | the first rows], 0 for errors that none of them has.
         """
         if not self.n_smoothings_:
             chol, weights = self._kernel_posterior.factors[0].chol, np.zeros((len(y), len(counts)))
             for column, m in zip(weights.T, counts, strict=True):
                 block = np.asfortranarray(chol[:m, :m])
                 column[:m], _ = dpotrs(block, y[:m] - self._output_offset, lower=1)
-            at = _Expansion(X, y, self._slopes_of.gradient(X))
-            return self.leading_means(X, y, counts), self._errors_given(at, errors, weights).T
+            slopes = self._slopes_of.gradient(X)
+            return self.leading_means(X, y, counts), self._errors_given(slopes, errors, weights).T
         each = [self.condition_errors(X[:m], y[:m], errors.first(m)) for m in counts]
 
         def means(inputs: Array) -> Array:
@@ -217,10 +191,6 @@ class ErrorsInVariablesGP(GPRegressor):
             return np.array([one.posterior_.mean(x[None])[0] for one, x in pairs])
 
         return means, np.array([one._error_means for one in each])
-
-    def condition(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> NoReturn:
-        """Raise: rows alone do not say what errors they share."""
-        raise TypeError("condition must be given the errors of the rows. Call condition_errors.")
 
     def _process_share(self) -> float:
         """Share of the noise of the series in the two variances."""
@@ -238,10 +208,10 @@ class ErrorsInVariablesGP(GPRegressor):
         """Maximize the evidence with the slopes of an earlier fit."""
         self = cls(**before.get_params(deep=False))
         self.__dict__.update(before.__dict__)
-        self._slopes_of = replace(before._kernel_posterior, factors=())  # no more than its mean
+        self._slopes_of = replace(before._kernel_posterior, factors=())
         self.n_smoothings_ = 0
         self._search_errors(_Expansion(X, y, self._slopes_of.gradient(X)), errors, kind)
-        self._set_posterior(X, y, errors)
+        self.set_posterior(X, y, errors)
         return self
 
     def _smoothed(self, X: Array, y: Array, errors: SharedErrors) -> Self:
@@ -250,7 +220,7 @@ class ErrorsInVariablesGP(GPRegressor):
         at = self._at_smoothed(X, y, errors)
         new._search_errors(at, errors, "observation", lengthscales_alone=True)
         new.log_evidence_, new.n_smoothings_ = self.log_evidence_, _SMOOTHINGS
-        new._set_posterior(X, y, errors)
+        new.set_posterior(X, y, errors)
         return new
 
     def _search_errors(
@@ -262,126 +232,74 @@ class ErrorsInVariablesGP(GPRegressor):
     ) -> None:
         """Set the hyper-parameters by the evidence of an expansion."""
         input_scale = column_scale(at.inputs)
-        output_scale = float(column_scale(at.targets[:, None])[0])
+        scale = float(column_scale(at.targets[:, None])[0])
         d = len(input_scale)
-        groups = np.zeros(d, dtype=np.intp) if self.groups is None else self.groups
+        groups = np.zeros(d, dtype=np.intp) if self.groups is None else np.asarray(self.groups)
         evidence = GaussianProcessEvidence(
             (at.inputs - self._input_offset) / input_scale,
-            (at.targets - self._output_offset) / output_scale,
+            (at.targets - self._output_offset) / scale,
             self._learns_linear,
-            np.asarray(groups),
-            self._bias_scale / output_scale if self._learns_linear else 1.0,
-            errors.covariance(at.slopes, output_scale),
+            groups,
+            self._bias_scale / scale if self._learns_linear else 1.0,
+            errors.covariance(at.slopes, scale),
         )
-        search = self._error_search(evidence, input_scale, output_scale, kind)
+        space, starts = self._error_space(evidence, input_scale, scale, kind)
         if lengthscales_alone:
-            search.free[d:] = False
-        if search.free.any():
-            self._maximize_errors(evidence, search, kind, input_scale, output_scale)
+            space.free[d:] = False
+        if not space.free.any():
+            return
+        objective = Objective(evidence, space)
+        best = maximize(objective, [start[space.free] for start in starts], self.tol)
+        if not np.isfinite(best.value):
+            got = f"a covariance that is not positive definite with {kind!r}"
+            raise refusal("noise", "be 'process' for these rows", got, "Leave noise out.")
+        self._set_hyperparameters(best.theta[:-1], groups, input_scale, scale)
+        self.observation_std_ = float(np.exp(best.theta[-1])) * scale
+        self.log_evidence_ = best.log_evidence - len(at.targets) * float(np.log(scale))
+        self.converged_, self.n_iter_ = best.converged, best.n_iter
 
-    def _error_search(
+    def _error_space(
         self,
         evidence: GaussianProcessEvidence,
         input_scale: Array,
-        output_scale: float,
+        scale: float,
         kind: ErrorKind,
-    ) -> _Search:
-        """The search of the plain regressor with the errors' std beside that of the noise."""
-        space, d = self._search_space(evidence, input_scale, output_scale), len(input_scale)
+    ) -> tuple[SearchSpace, list[Array]]:
+        """The plain search with the errors' std beside that of the noise, and its starts."""
+        space, d = self._search_space(evidence, input_scale, scale), len(input_scale)
         again = np.append(np.arange(len(space.start)), len(space.start) - 1)  # s_e as s_w
-        free = np.append(space.free, True)
-        if kind == "observation":
-            free[-2] = False
         found = space.start.copy()
         found[:d] = np.log(self.lengthscales_ / input_scale)
-        found[d] = np.log(self.amplitude_ / output_scale)
-        scales = self.linear_scale_ * input_scale / output_scale
+        found[d] = np.log(self.amplitude_ / scale)
+        scales = self.linear_scale_ * input_scale / scale
         for group, column in zip(*np.unique(evidence.groups, return_index=True), strict=True):
             if group >= 0 and scales[column] > 0.0:
                 found[d + 1 + group] = np.log(scales[column])
-        found[-1] = np.log(self.noise_std_ / output_scale)
+        found[-1] = np.log(self.noise_std_ / scale)
         starts = []
-        if hasattr(self, "observation_std_"):
-            starts.append(np.append(found, np.log(self.observation_std_ / output_scale)))
+        if "observation_std_" in vars(self):
+            starts.append(np.append(found, np.log(self.observation_std_ / scale)))
         else:
             for small in (-2, -1) if kind == "both" else (-2,):
-                start = found[again]
-                start[small] += np.log(_SMALL)
-                starts.append(start)
-        given = ~space.free
+                starts.append(found[again])
+                starts[-1][small] += np.log(_SMALL)
         for start in starts:
-            start[:-1][given] = space.start[given]
-        bounds = space.bounds[again]
-        return _Search(
-            free,
-            space.median[again],
-            space.log_std[again],
-            bounds,
-            [np.clip(start, *bounds.T) for start in starts],
-        )
-
-    def _maximize_errors(
-        self,
-        evidence: GaussianProcessEvidence,
-        search: _Search,
-        kind: ErrorKind,
-        input_scale: Array,
-        output_scale: float,
-    ) -> None:
-        """Set the hyper-parameters of the best search."""
-        d, free = len(input_scale), search.free
-        median, precision = search.median[free], search.log_std[free] ** -2.0
+            start[:-1][~space.free] = space.start[~space.free]
+            start[:] = np.clip(start, *space.bounds[again].T)
         tied = kind == "observation"
-
-        def noise(theta: Array) -> tuple[float, float]:
-            """s_w, no less than its least ratio to the amplitude, and its own share of it."""
-            own = _SHARE**2 * np.exp(2.0 * theta[-1]) if tied else np.exp(2.0 * theta[-2])
-            least = (_LEAST_RATIO * np.exp(theta[d])) ** 2
-            return float(np.sqrt(own + least)), float(own / (own + least))
-
-        def objective(x: Array, theta: Array) -> tuple[float, Array]:
-            theta[free] = x
-            scales, (noise_std, share) = np.exp(theta), noise(theta)
-            value, gradient = evidence(
-                scales[:d], scales[d], scales[d + 1 : -2], noise_std, scales[-1]
-            )
-            gradient[d] += (1.0 - share) * gradient[-2]
-            gradient[-2] *= share
-            gradient[-1] += gradient[-2] if tied else 0.0
-            away = x - median
-            return value + float(0.5 * precision @ away**2), gradient[free] + precision * away
-
-        found = []
-        for start in search.starts:
-            theta = start.copy()
-            end = descend(
-                partial(objective, theta=theta),
-                start[free],
-                search.bounds[free],
-                self.tol,
-            )
-            theta[free] = end.x
-            found.append((end, theta))
-        end, theta = min(found, key=lambda one: one[0].value)
-        if not np.isfinite(end.value):
-            raise ValueError(
-                "noise must be 'process' for these rows; got a covariance that is not positive "
-                f"definite with {kind!r}. Leave noise out."
-            )
-        theta[-2] = np.log(noise(theta)[0])
-        self._set_hyperparameters(theta[:-1], evidence.groups, input_scale, output_scale)
-        self.observation_std_ = float(np.exp(theta[-1])) * output_scale
-        log_prior = -0.5 * float(precision @ (end.x - median) ** 2)
-        self.log_evidence_ = -end.value - log_prior - len(evidence.y) * float(np.log(output_scale))
-        self.converged_, self.n_iter_ = end.converged, end.n_iter
-
-    def _set_posterior(self, X: Array, y: Array, errors: SharedErrors) -> None:
-        """The posterior of rows, from the slopes as they were when the noises were learned."""
-        at = _Expansion(X, y, self._slopes_of.gradient(X))
-        self._set_posterior_at(at, errors)
-        for _ in range(self.n_smoothings_):
-            at = self._at_smoothed(X, y, errors)
-            self._set_posterior_at(at, errors)
+        free = np.append(space.free, True)
+        free[-2] &= not tied
+        wider = space._replace(
+            start=starts[0],
+            free=free,
+            median=space.median[again],
+            log_std=space.log_std[again],
+            bounds=space.bounds[again],
+            least_ratio=LEAST_NOISE_RATIO,
+            errors=True,
+            share_of_errors=_SHARE if tied else None,
+        )
+        return wider, starts
 
     def _at_smoothed(self, X: Array, y: Array, errors: SharedErrors) -> _Expansion:
         """The expansion at inputs less the means of their errors, with the posterior's slopes."""
@@ -391,28 +309,24 @@ class ErrorsInVariablesGP(GPRegressor):
         slopes = self.posterior_.gradient(known)
         return _Expansion(known, y - np.einsum("nq,nq->n", slopes[:, :q], in_inputs), slopes)
 
-    def _errors_given(self, at: _Expansion, errors: SharedErrors, weights: Array) -> Array:
+    def _errors_given(self, slopes: Array, errors: SharedErrors, weights: Array) -> Array:
         """E[e] = D B' K_tot^-1 y, (N, ...), with the weights K_tot^-1 y of shape (n, ...)."""
         var = self.observation_std_**2 + errors.known_var
-        return np.asarray((errors.in_rows(at.slopes).T @ weights).T * var).T
+        return np.asarray((errors.in_rows(slopes).T @ weights).T * var).T
 
-    def _set_posterior_at(self, at: _Expansion, errors: SharedErrors) -> None:
-        """The posterior and the means of the errors of an expansion."""
-        inputs, n = at.inputs - self._input_offset, len(at.targets)
+    def _expand(self, at: _Expansion, errors: SharedErrors) -> None:
+        """Set the posterior and the means of the errors of an expansion."""
+        n = len(at.targets)
         process = self._process(n)
-        K = np.asfortranarray(process.covariance(inputs, inputs))
-        K.flat[:: n + 1] += self.noise_std_**2
+        K = process.covariance(at.inputs)
         errors.covariance(at.slopes).add_to(K, self.observation_std_)
         chol, info = dpotrf(K, lower=1, clean=1, overwrite_a=1)
         if info:
-            raise ValueError(
-                "noise must be 'process' for these rows; got a covariance that is not positive "
-                f"definite at row {info}. Leave noise out."
-            )
-        posterior = process.posterior(inputs, at.targets, chol)
+            got = f"a covariance that is not positive definite at row {info}"
+            raise refusal("noise", "be 'process' for these rows", got, "Leave noise out.")
         # The errors of its data are not independent: functions are not drawn as a whole.
-        factors = tuple(replace(factor, error_var=None) for factor in posterior.factors)
-        observation_var = process.hyper.widening * self.observation_std_**2
-        self.posterior_ = replace(posterior, factors=factors, observation_var=observation_var)
+        posterior = process.posterior(at.inputs, at.targets, chol=chol, independent=False)
+        observation_var = process.widening * self.observation_std_**2
+        self.posterior_ = replace(posterior, observation_var=observation_var)
         weights = posterior.weights[:n] / self.amplitude_**2  # K_tot^-1 y
-        self._error_means = self._errors_given(at, errors, weights)
+        self._error_means = self._errors_given(at.slopes, errors, weights)

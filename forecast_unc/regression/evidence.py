@@ -8,8 +8,13 @@ from scipy.linalg.blas import dgemm, dgemv, dsymm, dsyr
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.cholesky import inverse
-from forecast_unc.regression.kernels import TILE, exponent_factors, lower_tiles, reshaped
+from forecast_unc.regression.kernels import (
+    TILE,
+    exponent_factors,
+    inverse,
+    lower_tiles,
+    reshaped,
+)
 
 
 def covariance_matrix(
@@ -20,22 +25,10 @@ def covariance_matrix(
     out: Array,
     kernel_out: Array | None = None,
 ) -> None:
-    r"""Write the lower triangle of a^2 K_se + U U' + s^2 I into `out`.
+    """Write the lower triangle of a^2 K_se + U U' + s^2 I into `out` (n, n), Fortran order.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (d, n)
-        Inputs divided by their length-scales.
-    amplitude : float
-        Prior standard deviation a of the nonlinear part.
-    noise_std : float
-        Standard deviation s of the noise.
-    linear : ndarray of shape (k, n)
-        Rows of U': linear inputs and bias times their prior standard deviations.
-    out : ndarray of shape (n, n), Fortran order
-        Its lower triangle is overwritten; what lies above is of no meaning.
-    kernel_out : ndarray of shape (n, n), Fortran order, optional
-        Gets the lower triangle of a^2 K_se.
+    `Z` (d, n) are the inputs in length-scales, `linear` (k, n) is U', and `kernel_out` gets the
+    lower triangle of a^2 K_se. What lies above the diagonals is of no meaning.
     """
     n = Z.shape[1]
     left, right = exponent_factors(Z)
@@ -89,22 +82,9 @@ class GaussianProcessEvidence:
     all length-scales come from one thin matrix product, with no (n, n, d) array. One
     factorization, one inverse from it; all else is O(n^2 d) in cache-sized tiles.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Inputs, about centered and scaled.
-    y : ndarray of shape (n,)
-        Targets, about centered and scaled.
-    linear : bool
-        Whether the linear term and the bias are part of the model.
-    groups : ndarray of shape (d,), optional
-        Number of the group of each input, from 0, or -1 for no linear weight; by default all
-        are in one.
-    bias_scale : float
-        Prior std tau_0 of the bias; not a hyper-parameter: centered targets leave little to
-        learn.
-    errors : CorrelatedErrors, optional
-        Of the targets: s_e^2 C + V is added to K, and s_e is a further hyper-parameter.
+    X (n, d) and y are about centered and scaled. `groups` (d,) numbers the group of each input, -1
+    for no linear weight; tau_0 is no hyper-parameter: centered targets leave little to learn. With
+    `errors` s_e^2 C + V is added to K, and s_e is a further hyper-parameter.
     """
 
     def __init__(
@@ -138,26 +118,8 @@ class GaussianProcessEvidence:
     ) -> tuple[float, Array]:
         """Negative log evidence and its gradient in the logs of the hyper-parameters.
 
-        Parameters
-        ----------
-        lengthscales : ndarray of shape (d,)
-            Length-scales l.
-        amplitude : float
-            Prior standard deviation a of the nonlinear part.
-        linear_scale : float or ndarray of shape (g,)
-            Prior standard deviation tau of the linear weights of each group; unused without
-            `linear`.
-        noise_std : float
-            Standard deviation s of the noise.
-        error_std : float
-            Standard deviation s_e of the correlated errors; unused without `errors`.
-
-        Returns
-        -------
-        value : float
-            ``inf`` where the covariance is not numerically positive definite.
-        gradient : ndarray of shape (d + 2 + g,), with `errors` (d + 3 + g,)
-            With respect to log l, log a, log tau, log s and, with `errors`, log s_e.
+        Those of log l, log a, log tau by group, log s and, with `errors`, log s_e; the value is
+        infinite where the covariance is not numerically positive definite.
         """
         d, tau = len(lengthscales), np.atleast_1d(linear_scale)
         Z = self.X / lengthscales[:, None]

@@ -1,22 +1,41 @@
 """Gaussian process regression: hyper-parameters by the evidence."""
 
 import copy
-from collections.abc import Sequence
-from typing import ClassVar, Literal, NamedTuple, Self, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from forecast_unc._checks import check_whole, refusal
 from forecast_unc._random import RandomState
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
+from forecast_unc.regression.estimator import (
+    KernelRegressor,
+    LeadingMeans,
+    Lengthscales,
+    check_lengthscales,
+    check_noise_std,
+    check_rows_in_memory,
+    column_scale,
+)
 from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.gp_parameters import check_parameters, known_noise, learns_or_not
-from forecast_unc.regression.hyperparameter_search import (
-    LEAST_NOISE_RATIO,
+from forecast_unc.regression.integrated import Effect, design
+from forecast_unc.regression.kernel_posterior import KernelPosterior
+from forecast_unc.regression.mixture import PosteriorMixture
+from forecast_unc.regression.noisy_inputs.evidence import BlurredEvidence, Round
+from forecast_unc.regression.noisy_inputs.rows import (
+    BlurredRows,
+    LinearizedRows,
+    check_input_cov,
+)
+from forecast_unc.regression.noisy_inputs.train import train
+from forecast_unc.regression.posterior import Posterior
+from forecast_unc.regression.process import GaussianProcess
+from forecast_unc.regression.search import (
     Objective,
-    Optimum,
     Prior,
     SearchEnd,
     SearchSpace,
@@ -25,27 +44,6 @@ from forecast_unc.regression.hyperparameter_search import (
     search_space,
     widening,
 )
-from forecast_unc.regression.hyperposterior import Effect, curvature, design
-from forecast_unc.regression.kernel_posterior import KernelPosterior
-from forecast_unc.regression.learned_prior import LearnedPrior
-from forecast_unc.regression.noisy_inputs.evidence import BlurredEvidence
-from forecast_unc.regression.noisy_inputs.learn import (
-    NoisyRows,
-    check_input_cov,
-    in_units,
-    noisy_rows,
-    train,
-)
-from forecast_unc.regression.noisy_inputs.posterior import BlurredRows, Hyperparameters
-from forecast_unc.regression.noisy_inputs.search import Learned, Round
-from forecast_unc.regression.posterior_mixture import PosteriorMixture
-from forecast_unc.regression.process import GaussianProcess
-from forecast_unc.regression.regressor import (
-    KernelRegressor,
-    LeadingMeans,
-    check_rows_in_memory,
-)
-from forecast_unc.regression.standardize import Lengthscales, column_scale
 
 # Rows, evenly spaced and the last one with them, at which an effect of hyper-parameters counts.
 _EFFECT_ROWS = 12
@@ -53,14 +51,11 @@ _EFFECT_ROWS = 12
 _MATRICES = 3
 
 
-class _Rows(NamedTuple):
-    """Rows to learn from, and their units."""
+class _Units(NamedTuple):
+    """Stds of the rows."""
 
-    inputs: Array  # (n, d), measured from their means
-    evidence: GaussianProcessEvidence  # of the standardized rows
-    groups: NDArray[np.intp]  # (d,), of the linear weights
-    input_scale: Array  # (d,)
-    output_scale: float
+    inputs: Array  # (d,)
+    output: float
 
 
 class GPRegressor(KernelRegressor):
@@ -201,14 +196,12 @@ class GPRegressor(KernelRegressor):
     n_iter_: int
     n_features_in_: int
 
-    # As they are measured inside: where from, the prior of the linear part, and the search's end.
+    # Where inputs and targets are measured from, the prior of the linear part, and noisy rows.
     _input_offset: Array
     _output_offset: float
     _mean_weights: Array
     _bias_scale: float
-    _linear_std: Array
-    _mode: Array
-    _rows: NoisyRows | None
+    _rows: BlurredRows | LinearizedRows | None
 
     def __init__(
         self,
@@ -263,110 +256,83 @@ class GPRegressor(KernelRegressor):
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
-        check_parameters(vars(self), X.shape[1])
-        S = known_noise(vars(self), input_cov, X.shape)
-        self.nodes_, self.node_weights_ = (), np.zeros(0)
-        check_rows_in_memory(len(X), _MATRICES)
         n, d = X.shape
-        rows = self._standardized(X, y)
-        evidence, scale = rows.evidence, rows.output_scale
-        S = None if S is None else S / np.outer(rows.input_scale, rows.input_scale)
+        check_parameters(vars(self), d)
+        S = self._known_noise(input_cov, X.shape)
+        check_rows_in_memory(n, _MATRICES)
+        evidence, units = self._standardized(X, y)
+        self._rows, self.nodes_, self.node_weights_ = None, (), np.zeros(0)
+        self.input_cov_, self.rounds_ = np.zeros((d, d)) if S is None else S.copy(), []
+        space = self._search_space(evidence, units.inputs, units.output)
+        objective = Objective(evidence, space)
         if S is not None and self.noisy_inputs is None:
-            evidence = BlurredEvidence(evidence, np.diagonal(S))
-        objective = self._objective(evidence, rows.input_scale, scale)
-        space = objective.space
-        self._rows = None
-        self.input_cov_, self.rounds_ = np.zeros((d, d)), []
-        found = None
+            blurred = BlurredEvidence(evidence, np.diagonal(S) / units.inputs**2)
+            objective = Objective(blurred, space)
         with blas_threads(n):
-            restarts = 0 if space.warm else self.n_restarts
-            best = maximize(objective, restarts, self.tol, self.random_state)
+            starts = space.starts(0 if space.warm else self.n_restarts, self.random_state)
+            best = maximize(objective, starts, self.tol)
             if not np.isfinite(best.log_evidence):
-                raise ValueError(
-                    "noise_std and lengthscales must give a positive definite covariance; got a "
-                    f"factorization that fails with noise_std={self.noise_std!r}, "
-                    f"lengthscales={self.lengthscales!r}. Give a larger noise_std, or learn both."
+                raise refusal(
+                    "noise_std and lengthscales",
+                    "give a positive definite covariance",
+                    f"a factorization that fails with noise_std={self.noise_std!r}, "
+                    f"lengthscales={self.lengthscales!r}",
+                    "Give a larger noise_std, or learn both.",
                 )
-            self._mode = best.log_hyperparameters
-            theta = objective.theta(self._mode)
-            self._end = SearchEnd(space.free, theta)
-            if self.noisy_inputs is not None:
-                seed, tol = self.random_state, self.tol
-                found = train(self.noisy_inputs, evidence, space, theta, S, seed, tol)
-                theta, n_iter = found.log_hyper, best.n_iter + found.n_iter
-                best = Optimum(theta, np.nan, found.converged, n_iter)
-            self._set_hyperparameters(theta, rows.groups, rows.input_scale, scale)
-            self.log_evidence_ = best.log_evidence - n * float(np.log(scale))
+            self._end = SearchEnd(space.free, best.theta)
             self.converged_, self.n_iter_ = best.converged, best.n_iter
-            if self.hyperparameters == "integrated":
-                self._integrate(objective, self._mode, rows, X, y)
-            elif S is None and found is None:
-                process = self._process(n)
-                self.posterior_ = process.posterior(rows.inputs, y, process.factor(rows.inputs))
-            else:
-                self._fit_noisy(X, y, S, found, np.append(rows.input_scale, scale))
+            self.log_evidence_ = best.log_evidence - n * float(np.log(units.output))
+            self._set_hyperparameters(best.theta, evidence.groups, units.inputs, units.output)
+            if self.noisy_inputs is not None:
+                self._learn_noisy(X, y, S, evidence, space, best.theta, units)
+            elif S is not None:
+                self._rows = BlurredRows(self._process(n), np.diagonal(S).copy())
+            elif self.hyperparameters == "integrated":
+                self._integrate(objective, evidence, best.x, units, X, y)
+            self._set_posterior(X, y)
+            if isinstance(self._rows, LinearizedRows):
+                self.log_evidence_ = self._rows.log_evidence(X, y, self._kernel_posterior)
         self._start = None  # of this fit alone
         return self
 
-    def log_hyperparameters(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """Mode and variance of the log hyper-parameters, from the curvature of the log posterior.
+    def _known_noise(self, input_cov: ArrayLike | None, shape: tuple[int, ...]) -> Array | None:
+        """Known noise of the inputs, (d, d) or (n, d, d), or None; refused where it has no use."""
+        S = check_input_cov(input_cov, shape, self.noisy_inputs is None)
+        if S is None:
+            return None
+        if not learns_or_not(self.linear) and np.any(self.linear):
+            must = "be None with weights of a linear prior mean"
+            raise refusal("input_cov", must, "one", "Use linear=True.")
+        if self.hyperparameters == "integrated":
+            must = "be None with hyperparameters='integrated'"
+            raise refusal("input_cov", must, "one", "Use 'mode' for inputs with noise.")
+        return S
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            The rows that this was fitted on.
-        y : ndarray of shape (n,)
-            Their targets.
-
-        Returns
-        -------
-        mode : ndarray of shape (d + 2 + g,)
-            Of log [l, a, tau, s] on standardized data; NaN where given.
-        var : ndarray of shape (d + 2 + g,)
-            Where the evidence is convex, as if it said nothing.
-        """
-        rows = copy.copy(self)._standardized(X, y)
-        objective = self._objective(rows.evidence, rows.input_scale, rows.output_scale)
-        space = objective.space
-        mode, var = np.full((2, len(space.free)), np.nan)
-        mode[space.free] = self._mode
-        log_std = space.log_std[space.free]
-        with blas_threads(len(y)):
-            hessian = curvature(lambda x: objective(x)[1], self._mode, space.bounds[space.free])
-        values, vectors = np.linalg.eigh(log_std[:, None] * hessian * log_std)
-        axes = log_std[:, None] * vectors
-        var[space.free] = (axes**2 / np.maximum(values, 1.0)).sum(axis=1)
-        return mode, var
-
-    def _standardized(self, X: Array, y: Array) -> _Rows:
+    def _standardized(self, X: Array, y: Array) -> tuple[GaussianProcessEvidence, _Units]:
         """Rows in units of their own; sets where they are measured from, and the bias's prior."""
         d, learned = X.shape[1], self._learns_linear
         center = self.bias == "free" or not learned
         self._input_offset, self._output_offset = X.mean(axis=0), float(y.mean()) if center else 0.0
         given = np.zeros(d) if learns_or_not(self.linear) else self.linear
-        pooled = self.prior if isinstance(self.prior, LearnedPrior) and learned else None
-        if pooled is not None:
-            given = pooled.weights
         self._mean_weights = np.array(given, dtype=np.float64)
-        if pooled is not None and self.bias is None:  # the prior mean is 0 where inputs are
-            self._output_offset = float(self._input_offset @ self._mean_weights)
         inputs: Array = X - self._input_offset
         rest = y - self._output_offset - inputs @ self._mean_weights
-        input_scale, output_scale = column_scale(X), float(column_scale(rest[:, None])[0])
-        if pooled is not None and self.bias == "shrunk" and pooled.bias is not None:
-            shift = pooled.bias[0] * output_scale
-            self._output_offset, rest = self._output_offset + shift, rest - shift
-        standardized = rest / output_scale
-        bias_scale = bias_std(self.bias, self.prior, standardized)
-        self._bias_scale = bias_scale * output_scale * learned
+        units = _Units(column_scale(X), float(column_scale(rest[:, None])[0]))
+        standardized = rest / units.output
+        bias_scale = bias_std(self.bias, standardized)
+        self._bias_scale = bias_scale * units.output * learned
         groups = np.zeros(d, dtype=np.intp) if self.groups is None else np.asarray(self.groups)
-        evidence = GaussianProcessEvidence(
-            inputs / input_scale, standardized, learned, groups, bias_scale
-        )
-        return _Rows(inputs, evidence, groups, input_scale, output_scale)
+        Z = inputs / units.inputs
+        return GaussianProcessEvidence(Z, standardized, learned, groups, bias_scale), units
 
     def _integrate(
-        self, objective: Objective, mode: Array, rows: _Rows, X: Array, y: Array
+        self,
+        objective: Objective,
+        evidence: GaussianProcessEvidence,
+        mode: Array,
+        units: _Units,
+        X: Array,
+        y: Array,
     ) -> None:
         """Set the nodes of the posterior of the hyper-parameters, by their effect at some rows."""
         n = len(y)
@@ -376,10 +342,9 @@ class GPRegressor(KernelRegressor):
             node = copy.copy(self)
             node.hyperparameters = "mode"
             node._set_hyperparameters(
-                objective.theta(x), rows.groups, rows.input_scale, rows.output_scale
+                objective.theta(x), evidence.groups, units.inputs, units.output
             )
-            process = node._process(n)
-            node.posterior_ = process.posterior(rows.inputs, y, process.factor(rows.inputs))
+            node._set_posterior(X, y)
             return node
 
         center, var = at(mode).posterior_.predict(some)
@@ -388,30 +353,47 @@ class GPRegressor(KernelRegressor):
             mean, other = at(x).posterior_.predict(some)
             return (mean - center) / np.sqrt(var), other / var
 
+        def value(x: Array) -> float:
+            return evidence.value(*objective.scales(x)) - objective.log_prior(x)
+
         def gradient(x: Array) -> Array:
             return objective(x)[1]
 
         space = objective.space
         log_std, bounds = space.log_std[space.free], space.bounds[space.free]
-        found = design(objective.value, gradient, effect, mode, log_std, bounds)
+        found = design(value, gradient, effect, mode, log_std, bounds)
         self.nodes_, self.node_weights_ = tuple(map(at, found.nodes)), found.p
-        self._mix()
 
-    def _fit_noisy(
-        self, X: Array, y: Array, S: Array | None, found: Learned | None, scale: Array
+    def _learn_noisy(
+        self,
+        X: Array,
+        y: Array,
+        S: Array | None,
+        evidence: GaussianProcessEvidence,
+        space: SearchSpace,
+        start: Array,
+        units: _Units,
     ) -> None:
-        """Set what only rows with noisy inputs have, and their posterior; S in units of `scale`."""
-        hyper = self._process(len(y)).hyper
-        if found is not None:
-            self.rounds_ = in_units(found.rounds, scale)
-            rows = noisy_rows(found, hyper, X, y, scale, self.noisy_inputs != "nigp")
-            self._rows, self.posterior_ = rows, rows.posterior(X, y)
-            self.log_evidence_ = rows.log_evidence(X, y, self.posterior_)
-            self.input_cov_ = rows.input_cov
-        elif S is not None:
-            blurred = BlurredRows(hyper, np.diagonal(S) * scale[:-1] ** 2)
-            self._rows, self.posterior_ = blurred, blurred.posterior(X, y)
-            self.input_cov_ = blurred.input_cov
+        """Set hyper-parameters and rows by the trainer for noisy inputs."""
+        assert self.noisy_inputs is not None
+        S = None if S is None else S / np.outer(units.inputs, units.inputs)
+        found = train(self.noisy_inputs, evidence, space, start, S, self.random_state, self.tol)
+        self._set_hyperparameters(found.theta, evidence.groups, units.inputs, units.output)
+        self.rounds_ = [
+            Round(r.noise_std * units.output, r.input_std * units.inputs, r.score)
+            for r in found.rounds
+        ]
+        self.converged_, self.n_iter_ = found.converged, self.n_iter_ + found.n_iter
+        self._rows = LinearizedRows.of(
+            self._process(len(y)),
+            X,
+            y,
+            found.inputs * units.inputs + self._input_offset,
+            found.slopes * units.output / units.inputs,
+            found.input_cov * np.outer(units.inputs, units.inputs),
+            self.noisy_inputs != "nigp",
+        )
+        self.input_cov_ = self._rows.input_cov
 
     def condition(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> Self:
         """A new regressor with the same hyper-parameters and other data; this one is unchanged.
@@ -436,60 +418,45 @@ class GPRegressor(KernelRegressor):
         """
         check_is_fitted(self)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
-        conditioned = copy.copy(self)
+        X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
+        S = None
         if self._rows is not None:
-            X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
             S = check_input_cov(input_cov, X.shape, self.noisy_inputs is None)
-            conditioned.posterior_ = self._rows.posterior(X, y, S)
-            return conditioned
-        if input_cov is not None:
-            raise ValueError(
-                "input_cov must be None after a fit without input noise; got one. Pass "
-                "fit(X, y, input_cov=...), or noisy_inputs='nigp'."
+        elif input_cov is not None:
+            raise refusal(
+                "input_cov",
+                "be None after a fit without input noise",
+                "one",
+                "Pass fit(X, y, input_cov=...), or noisy_inputs='nigp'.",
             )
-        if self.nodes_:
-            conditioned.nodes_ = tuple(node.condition(X, y) for node in self.nodes_)
-            conditioned._mix()
-            return conditioned
-        inputs: Array = np.asarray(X) - self._input_offset
-        process = self._process(len(inputs))
-        chol = process.moved_factor(self._kernel_posterior, inputs)
-        chol = process.factor(inputs) if chol is None else chol
-        conditioned.posterior_ = process.posterior(inputs, np.asarray(y, dtype=np.float64), chol)
+        conditioned = copy.copy(self)
+        conditioned._set_posterior(X, y, S, self.posterior_)
         return conditioned
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
-        """Means given the first rows alone, with the hyper-parameters of all.
+        """Means given the first `counts` of the rows X, y alone, with the hyper-parameters of all.
 
         The factor of the first rows is the first block of that of all: with K = L L' and
         r = L^-1 y, the weights of the first m rows are those of L_m' b = r_m. O(n^2) a count, and
         O(n d) a mean; with noisy inputs O(n^3) a count.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            The rows that this was fitted or conditioned on.
-        y : ndarray of shape (n,)
-            Their targets.
-        counts : sequence of int
-            How many of the first rows each mean rests on.
-
-        Returns
-        -------
-        callable
-            From one input for each of the counts, (k, d), to the k means, (k,).
         """
         if self._rows is not None:
             return super().leading_means(X, y, counts)
         if self.nodes_:
             each = [node.leading_means(X, y, counts) for node in self.nodes_]
             return lambda inputs: np.asarray(self.node_weights_ @ [one(inputs) for one in each])
-        return self._process(len(y)).leading_means(self._kernel_posterior, y, counts)
+        chol = self._kernel_posterior.factors[0].chol
+        return self._process(len(y)).leading_means(X, y, chol, counts)
 
     @property
     def _learns_linear(self) -> bool:
         """Whether there are linear weights to learn."""
         return learns_or_not(self.linear) and bool(self.linear)
+
+    @property
+    def _kernel_posterior(self) -> KernelPosterior:
+        """The posterior of one set of hyper-parameters."""
+        return cast(KernelPosterior, self.posterior_)
 
     def _set_hyperparameters(
         self, theta: Array, groups: NDArray[np.intp], input_scale: Array, output_scale: float
@@ -501,25 +468,30 @@ class GPRegressor(KernelRegressor):
         self.noise_std_ = float(scales[-1]) * output_scale
         stds = np.where(groups < 0, 0.0, np.append(scales[d + 1 : -1], 0.0)[groups])
         self.linear_scale_ = stds * output_scale * self._learns_linear / input_scale
-        self._linear_std = np.append(self.linear_scale_, self._bias_scale)
 
-    @property
-    def _kernel_posterior(self) -> KernelPosterior:
-        """The posterior of one set of hyper-parameters."""
-        return cast(KernelPosterior, self.posterior_)
+    def _set_posterior(
+        self, X: Array, y: Array, S: Array | None = None, held: Posterior | None = None
+    ) -> None:
+        """Make the posterior of rows from what was learned: in `fit`, `condition` and from files.
 
-    def _mix(self) -> None:
-        """Make the posterior that of the nodes."""
-        self.posterior_ = PosteriorMixture(
-            tuple(node.posterior_ for node in self.nodes_), self.node_weights_
-        )
-
-    def _objective(
-        self, evidence: GaussianProcessEvidence, input_scale: Array, output_scale: float
-    ) -> Objective:
-        """What is minimized."""
-        space = self._search_space(evidence, input_scale, output_scale)
-        return Objective(evidence, space, LEAST_NOISE_RATIO if self.noise_std is None else 0.0)
+        `held` is one of the same hyper-parameters, whose rows these may continue.
+        """
+        if self._rows is not None:
+            self.posterior_ = self._rows.posterior(X, y, S)
+        elif self.nodes_:
+            self.nodes_ = tuple(map(copy.copy, self.nodes_))
+            each = (
+                held.posteriors if isinstance(held, PosteriorMixture) else [None] * len(self.nodes_)
+            )
+            for node, own in zip(self.nodes_, each, strict=True):
+                node._set_posterior(X, y, held=own)
+            posteriors = tuple(node.posterior_ for node in self.nodes_)
+            self.posterior_ = PosteriorMixture(posteriors, self.node_weights_)
+        else:
+            process, chol = self._process(len(y)), None
+            if isinstance(held, KernelPosterior):
+                chol = process.moved_factor(held, X)
+            self.posterior_ = process.posterior(X, y, chol=chol)
 
     def _search_space(
         self, evidence: GaussianProcessEvidence, input_scale: Array, output_scale: float
@@ -533,7 +505,111 @@ class GPRegressor(KernelRegressor):
 
     def _process(self, n: int) -> GaussianProcess:
         """The process of these hyper-parameters, for n rows."""
-        scales = self.lengthscales_, self.amplitude_, self._linear_std, self.noise_std_
-        offsets = self._input_offset, self._output_offset
-        hyper = Hyperparameters(*scales, *offsets, widening(self.prior, self.noise_std, n))
-        return GaussianProcess(hyper, self._mean_weights)
+        return GaussianProcess(
+            self.lengthscales_,
+            self.amplitude_,
+            np.append(self.linear_scale_, self._bias_scale),
+            self.noise_std_,
+            self._input_offset,
+            self._output_offset,
+            widening(self.prior, self.noise_std, n),
+            self._mean_weights,
+        )
+
+
+def learns_or_not(linear: Any) -> bool:
+    """Whether `linear` is True or False, and not the weights of a linear prior mean."""
+    return isinstance(linear, (bool, np.bool_))
+
+
+def _are_groups(groups: Any, d: int) -> bool:
+    """Whether each of d inputs has the number of a group."""
+    numbers = np.asarray(groups)
+    if numbers.shape != (d,) or not np.issubdtype(numbers.dtype, np.integer):
+        return False
+    return bool(numbers.min() >= -1 and numbers.max() <= d + 1)
+
+
+def _are_weights(linear: Any, d: int) -> bool:
+    """Whether d finite weights of a linear prior mean were given."""
+    weights = np.asarray(linear)
+    numbers = weights.shape == (d,) and np.issubdtype(weights.dtype, np.number)
+    return numbers and bool(np.isfinite(weights).all())
+
+
+def check_parameters(given: Mapping[str, Any], d: int) -> None:
+    """Raise unless the parameters of a `GPRegressor`, by name, go together and with d inputs."""
+    learns, exact = learns_or_not(given["linear"]), given["noisy_inputs"] is None
+    mode, tol = given["hyperparameters"] != "integrated", given["tol"]
+    small = isinstance(tol, (int, float, np.number)) and bool(0.0 < tol < 1.0)
+    kinds = ("nigp", "annealed", "stochastic_em", None)
+    rules: tuple[tuple[str, bool, str, str], ...] = (
+        (
+            "prior",
+            given["prior"] in ("weak", "shrunk", None),
+            "be 'weak', 'shrunk' or None",
+            "Use None to switch it off.",
+        ),
+        (
+            "bias",
+            given["bias"] in ("free", "shrunk", None),
+            "be 'free', 'shrunk' or None",
+            "Use None for none.",
+        ),
+        (
+            "noisy_inputs",
+            given["noisy_inputs"] in kinds,
+            "be 'nigp', 'annealed', 'stochastic_em' or None",
+            "Use None for inputs without noise, or with noise that is known.",
+        ),
+        (
+            "groups",
+            given["groups"] is None or _are_groups(given["groups"], d),
+            f"number the group of each of the {d} inputs, from 0, or -1 for no linear weight",
+            "Use None for one group.",
+        ),
+        (
+            "linear",
+            learns or _are_weights(given["linear"], d),
+            f"be True, False or {d} finite weights of a linear prior mean",
+            "True learns them.",
+        ),
+        (
+            "linear",
+            learns or exact,
+            "be True or False with noisy_inputs",
+            "Their slopes would be noise of the output: take the linear part off y beforehand.",
+        ),
+        ("tol", small, "lie strictly between 0 and 1 nat", "Leave it out."),
+        (
+            "hyperparameters",
+            given["hyperparameters"] in ("mode", "integrated"),
+            "be 'mode' or 'integrated'",
+            "'mode' takes the most probable ones.",
+        ),
+        (
+            "prior",
+            mode or given["prior"] is not None,
+            "be 'weak' or 'shrunk' for hyperparameters='integrated'",
+            "Without one their posterior may have no mean: use 'weak'.",
+        ),
+        (
+            "noisy_inputs",
+            mode or exact,
+            "be None with hyperparameters='integrated'",
+            "Use 'mode' for inputs with noise.",
+        ),
+        (
+            "linear",
+            mode or learns,
+            "be True or False with hyperparameters='integrated'",
+            "Use 'mode' for a linear prior mean.",
+        ),
+    )
+    for name, holds, must, remedy in rules:
+        if not holds:
+            got = "weights" if must.startswith("be True or False") else f"{given[name]!r}"
+            raise refusal(name, must, got, remedy)
+    check_lengthscales(given["lengthscales"], d, "learn them")
+    check_noise_std(given["noise_std"])
+    check_whole("n_restarts", given["n_restarts"], 0, "0 is one search from the standard start.")

@@ -12,27 +12,15 @@ from scipy.linalg.blas import dgemm, dgemv, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrs, dtrtrs
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.cholesky import inverse
-from forecast_unc.regression.feature_spread import beyond_first_order, feature_spread
-from forecast_unc.regression.function_sample import (
+from forecast_unc.regression.functions import (
     LEAST_ERROR_RATIO,
     KernelFunctionSample,
     PriorDraws,
 )
-from forecast_unc.regression.kernels import squared_exponential
-from forecast_unc.regression.moments import (
-    Moments,
-    Tile,
-    contiguous_tiles,
-    covariance_root,
-    departure,
-)
-from forecast_unc.regression.moments_abreast import (
-    Inputs,
-    SpanningRows,
-    WeightedKernels,
-    moments_abreast,
-)
+from forecast_unc.regression.kernels import inverse, squared_exponential
+from forecast_unc.regression.moments import Tile, contiguous_tiles, covariance_root, departure
+from forecast_unc.regression.posterior import Moments
+from forecast_unc.regression.spread import beyond_first_order, feature_spread
 
 # Share of a variance that may be roundoff, by an upper estimate. Beyond it the variance comes from
 # a factor of the features' covariance instead of an explicit G + w w', at up to 100 times the
@@ -50,28 +38,14 @@ class Factor:
 
     Variances come from a triangular solve with L, which keeps the digits that a product
     with the explicit G loses when the noise is small.
-
-    Parameters
-    ----------
-    sign : {-1, 1}
-        -1 for what data took away from a prior (GP), +1 for a posterior covariance of
-        weights (RVM, reduced rank).
-    chol : ndarray of shape (r, r)
-        Lower Cholesky factor L, in Fortran order; only the lower triangle is read.
-    scale : float
-        P = [scale * I, linear]: the kernel part, padded with zero rows where r > m.
-    linear : ndarray of shape (r, d + 1)
-        The part of P on [x; 1].
-    error_var : float or ndarray of shape (r,), optional
-        Of a factor of sign -1, whose L L' is the covariance of data on the function: the variance
-        of the independent errors in it, in the units of L L', of all rows or of each. Without it,
-        and in the presence of more than one such factor, no functions are drawn.
     """
 
-    sign: Literal[-1, 1]
-    chol: Array
-    scale: float
-    linear: Array
+    sign: Literal[-1, 1]  # -1: what data took from a prior (GP); +1: weights (RVM, reduced rank)
+    chol: Array  # (r, r), L in Fortran order; only the lower triangle is read
+    scale: float  # P = [scale * I, linear]: the kernel part, padded with zero rows where r > m
+    linear: Array  # (r, d + 1), the part of P on [x; 1]
+    # Of sign -1, whose L L' is the covariance of data on the function: variance of the independent
+    # errors in it, of all rows or of each. Without it no functions are drawn.
     error_var: float | Array | None = None
 
     def project(self, kernel: Array, linear: Array) -> Array:
@@ -100,49 +74,22 @@ class KernelPosterior:
         G = \mathrm{diag}(0, A) + \textstyle\sum_f \mathrm{sign}_f P_f' (L_f L_f')^{-1} P_f .
 
     The covariance of the function at two inputs is a^2 k(x, x') + phi(x)' G phi(x').
-
-    Parameters
-    ----------
-    centers : ndarray of shape (m, d)
-        Kernel centers, measured from `input_offset`. m may be 0.
-    lengthscales : ndarray of shape (d,)
-        Length-scales of the kernel, in units of the inputs.
-    weights : ndarray of shape (m + d + 1,)
-        Mean weights w.
-    factors : tuple of Factor
-        The terms of G.
-    linear_var : ndarray of shape (d + 1,)
-        Prior variances A of the linear weights and the bias that enter G directly;
-        zeros for models whose weights are all in `factors`.
-    kernel_var : float
-        Prior variance a^2 of the function outside the span of the features, in squared
-        units of y; 0 for degenerate models.
-    noise_var : float
-        Variance of the noise that is part of the series, in squared units of y.
-    input_offset : ndarray of shape (d,)
-        Subtracted from every input, so that the kernel's distances keep their digits.
-    output_offset : float
-        Added to every mean.
-    observation_var : float
-        Variance of an error of the observation alone, which is not fed back, in squared units
-        of y.
-    prior_lengthscales : ndarray of shape (d,), optional
-        Those of k(x, x') above, where the features have others, as for rows with noisy inputs.
     """
 
     closed_form: ClassVar[bool] = True
     joint: ClassVar[bool] = True
 
-    centers: Array
-    lengthscales: Array
-    weights: Array
-    factors: tuple[Factor, ...]
-    linear_var: Array
-    kernel_var: float
-    noise_var: float
-    input_offset: Array
-    output_offset: float = 0.0
-    observation_var: float = 0.0
+    centers: Array  # (m, d), of the kernels, measured from `input_offset`; m may be 0
+    lengthscales: Array  # (d,), of the kernels, in units of the inputs
+    weights: Array  # (m + d + 1,), w
+    factors: tuple[Factor, ...]  # the terms of G
+    linear_var: Array  # (d + 1,), A: what of the prior of the linear part is not in `factors`
+    kernel_var: float  # a^2, outside the span of the features; 0 for degenerate models
+    noise_var: float  # of the noise that is part of the series
+    input_offset: Array  # (d,), subtracted from inputs, so that distances keep their digits
+    output_offset: float = 0.0  # added to every mean
+    observation_var: float = 0.0  # of an error of the observation alone, which is not fed back
+    # (d,), those of k(x, x') above where the features have others, as for rows with noisy inputs
     prior_lengthscales: Array | None = None
 
     def __getstate__(self) -> dict[str, object]:
@@ -201,7 +148,7 @@ class KernelPosterior:
         return np.asarray(0.5 * (out + out.T))  # symmetric but for roundoff
 
     def function_path(self, n_steps: int, n_paths: int = 1) -> "KernelFunctionPath":
-        """An empty path with room for so many inputs, or several abreast."""
+        """Empty paths with room for so many inputs each."""
         std = float(np.sqrt(self.kernel_var))
         return KernelFunctionPath(self, lambda X: np.full(len(X), std), n_steps, n_paths)
 
@@ -218,18 +165,6 @@ class KernelPosterior:
         errors e, of `Factor.error_var`, exactly. The features are unbiased, hence so are mean and
         covariance of f at any inputs, and what f learned of the rows is as sharp as the noise is
         small; see `frequencies`.
-
-        Parameters
-        ----------
-        n_paths : int
-            Number of functions.
-        rng : Generator
-            Their draws.
-
-        Returns
-        -------
-        KernelFunctionSample or None
-            A call with inputs (n_paths, d) gives the value of each function at its own.
         """
         down = [factor for factor in self.factors if factor.sign < 0]
         if len(down) > 1 or not all(self._states_errors(factor) for factor in down):
@@ -281,19 +216,7 @@ class KernelPosterior:
         return replace(self, weights=weights, output_offset=offset)
 
     def moments(self, mean: Array, cov: Array) -> Moments:
-        """Exact mean, variance and mean slope of an observation, for x ~ N(mean, cov).
-
-        Parameters
-        ----------
-        mean : ndarray of shape (d,)
-            Mean of the input.
-        cov : ndarray of shape (d, d)
-            Covariance of the input; of any rank, zero included.
-
-        Returns
-        -------
-        Moments
-        """
+        """Exact mean, variance and mean slope of an observation, for x ~ N(mean, cov)."""
         plain, var = self.predict(mean[None])
         x, root = mean - self.input_offset, covariance_root(cov)
         scaled = ((self.centers - x) / self.lengthscales).T
@@ -306,42 +229,6 @@ class KernelPosterior:
         if roundoff > _MOST_ROUNDOFF * abs(total):
             total = var[0] + self._added_variance(mean, root, scaled)
         return Moments(float(plain[0] + delta), float(total), slope)
-
-    def moments_abreast(self, means: Array, covs: Array) -> list[Moments]:
-        """`moments` for several inputs at once: means (B, d) and covariances (B, d, d).
-
-        Those whose variance would lose its digits, or whose exponents overflow, go one at a time.
-        """
-        if not covs.any():
-            each = zip(*self.predict(means), self.gradient(means), strict=True)
-            return [Moments(float(mean), float(var), slope) for mean, var, slope in each]
-        if not len(self.centers):
-            return [self.moments(mean, cov) for mean, cov in zip(means, covs, strict=True)]
-        kernel, linear = self.features(means)
-        noise = self.noise_var + self.observation_var
-        inputs = Inputs(
-            means - self.input_offset,
-            covs,
-            kernel,
-            self._mean(kernel, linear) - self.output_offset,
-            noise + self._latent_var(kernel, linear),
-        )
-        found = moments_abreast(self._weighted_kernels, inputs, _MOST_ROUNDOFF)
-        return [
-            self.moments(mean, cov)
-            if one is None
-            else one._replace(mean=one.mean + self.output_offset)
-            for one, mean, cov in zip(found, means, covs, strict=True)
-        ]
-
-    @cached_property
-    def _weighted_kernels(self) -> WeightedKernels:
-        """What the moments of several inputs are made of."""
-        blocks, span = self._second_moment, None
-        if self.kernel_var > 0.0 and self.noise_var > 0.0:
-            share = self.noise_var / self.kernel_var
-            span = SpanningRows.of(self.centers, self.lengthscales, blocks[0], share)
-        return WeightedKernels(self.centers, self.lengthscales, self.weights, blocks, span)
 
     def _added_variance(self, mean: Array, root: Array, scaled: Array) -> float:
         """What an uncertain input adds to the variance, with all digits; see `feature_spread`.
@@ -384,17 +271,6 @@ class KernelPosterior:
         correction (sunspots, 9 lags, 20 steps from 20 origins 5 years apart: RMSE 40.2
         with it, 30.5 without, 32.8 exact). Far from small S the variance may come out
         negative, which the caller has to refuse.
-
-        Parameters
-        ----------
-        mean : ndarray of shape (d,)
-            Mean of the input.
-        cov : ndarray of shape (d, d)
-            Covariance of the input.
-
-        Returns
-        -------
-        Moments
 
         References
         ----------
@@ -470,18 +346,8 @@ class KernelFunctionPath:
     .. math:: \sigma \sigma' \exp(-\tfrac12 |z - z'|^2) + \textstyle\sum_j A_j x_j x_j' + A_0
         + \sum_f \mathrm{sign}_f V_f \cdot V_f' ,
 
-    so that a step costs one triangular solve for each factor and one product with what is kept.
-
-    Parameters
-    ----------
-    posterior : KernelPosterior
-        The model; its `kernel_var` is not used.
-    kernel_std : callable
-        Std sigma of the function outside the span of the features at inputs (k, d), (k,).
-    n_steps : int
-        Room for so many inputs a path.
-    n_paths : int
-        Number of paths.
+    one triangular solve for each factor and one product with what is kept a step. `kernel_std`
+    gives sigma at inputs (k, d), (k,), in the place of the posterior's `kernel_var`.
     """
 
     def __init__(
@@ -495,7 +361,7 @@ class KernelFunctionPath:
         self._length = 0
         rows = [len(posterior.lengthscales), 1, *(len(f.chol) for f in posterior.factors)]
         # z, sigma and the V of each factor: a factor's numbers at an input are contiguous for a
-        # single path, those of abreast paths for many
+        # single path, those of several paths for many
         self._kept = [np.empty((n_steps, r, n_paths)) for r in rows]
 
     def append(self, X: Array) -> Array:

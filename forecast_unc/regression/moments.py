@@ -25,14 +25,6 @@ LARGE_EXPONENT = 300.0
 _EPS = float(np.finfo(np.float64).eps)
 
 
-class Moments(NamedTuple):
-    """Mean and variance of y, and the mean slope of y in x."""
-
-    mean: float
-    var: float
-    slope: Array  # (d,)
-
-
 class Departure(NamedTuple):
     """How far the moments under N(m, S) lie from the plain values at m."""
 
@@ -63,19 +55,10 @@ class MeanFeatures(NamedTuple):
 
 
 def covariance_root(cov: Array) -> Array:
-    """Matrix F of shape (d, rank) with F F' = cov, from a pivoted Cholesky factorization.
+    """F of shape (d, rank) with F F' = cov, from a pivoted Cholesky factorization.
 
     Lags that are still observed have zero variance, so the rank is small at the first
     steps, and with it the cost of all that follows.
-
-    Parameters
-    ----------
-    cov : ndarray of shape (d, d)
-        Positive semi-definite matrix.
-
-    Returns
-    -------
-    ndarray of shape (d, rank)
     """
     # Of the correlations, so that the numerical rank does not depend on the inputs' units.
     std = np.sqrt(np.diagonal(cov))
@@ -115,29 +98,9 @@ def departure(
 
     In the coordinates divided by the length-scales, S = F F' with F of shape (d, r):
     then e_i and E_ij are squared norms of r numbers a center, and no d x d system, let
-    alone the inverse of S, is needed.
-
-    Parameters
-    ----------
-    mean : ndarray of shape (d,)
-        Mean m of the input.
-    root : ndarray of shape (d, r)
-        Root of the input's covariance, ``root @ root.T == S``.
-    scaled : ndarray of shape (d, m)
-        (c_i - m) / l, one column a center.
-    lengthscales : ndarray of shape (d,)
-        Length-scales l.
-    weights : ndarray of shape (m + d + 1,)
-        w.
-    second_moment : tuple of ndarray
-        Blocks kernel-kernel (m, m), kernel-linear (m, d + 1), linear-linear
-        (d + 1, d + 1) of G + w w'.
-    tiles : sequence of Tile
-        `contiguous_tiles` of the first block.
-
-    Returns
-    -------
-    Departure
+    alone the inverse of S, is needed. `root` (d, r) is that of S, `scaled` (d, m) is (c_i - m) / l,
+    `second_moment` the blocks kernel-kernel, kernel-linear and linear-linear of G + w w', `tiles`
+    those of the first.
 
     References
     ----------
@@ -180,19 +143,7 @@ def departure(
 
 
 def mean_features(F: Array, scaled: Array) -> MeanFeatures:
-    """Mean kernel features and what they are made of.
-
-    Parameters
-    ----------
-    F : ndarray of shape (d, r)
-        Root of the input's covariance, in length-scales.
-    scaled : ndarray of shape (d, m)
-        (c_i - m) / l, one column a center.
-
-    Returns
-    -------
-    MeanFeatures
-    """
+    """Mean features from the input's root in length-scales F (d, r) and (c_i - m) / l (d, m)."""
     log_kernel = -0.5 * np.einsum("ij,ij->j", scaled, scaled)
     kernel = np.exp(log_kernel)
     p: Array = dgemm(1.0, F, scaled, trans_a=1)

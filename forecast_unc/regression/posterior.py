@@ -1,12 +1,11 @@
 """What a regressor has to return: the posterior protocol, with its capabilities stated."""
 
-from typing import Protocol, Self, runtime_checkable
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.moments import Moments
 
 # Below this ratio of noise to signal a variance that is not positive is put down to the noise.
 # A choice: the noise that GPRegressor learns is at least 1e-4 amplitudes, and single variances
@@ -14,41 +13,28 @@ from forecast_unc.regression.moments import Moments
 _SMALL_NOISE_RATIO = 1e-3
 
 
-class FunctionPath(Protocol):
-    """Posterior covariances of the function along inputs that come one after the other.
+class Moments(NamedTuple):
+    """Mean and variance of y, and the mean slope of y in x."""
 
-    Several paths may run abreast, each with inputs of its own.
-    """
+    mean: float
+    var: float
+    slope: Array  # (d,)
+
+
+class FunctionPath(Protocol):
+    """Posterior covariances of the function along several paths, each with inputs of its own."""
 
     def append(self, X: Array) -> Array:
-        """Enter one new input a path.
+        """Enter an input a path, (n_paths, d); covariances without noise, (t + 1, n_paths).
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_paths, d)
-            The new inputs.
-
-        Returns
-        -------
-        ndarray of shape (t + 1, n_paths)
-            Posterior covariance of the function at the new input with that at each of the
-            path's t earlier inputs, oldest first, and its variance last; no noise.
+        With those at each of the path's t earlier inputs, oldest first, and the variance last.
         """
-        ...
 
     def take(self, paths: NDArray[np.intp]) -> None:
-        """Keep these paths, in this order; for the resampling of particles.
-
-        Parameters
-        ----------
-        paths : ndarray of int of shape (n_paths,)
-            Indices of paths; repeats are allowed.
-        """
-        ...
+        """Keep these paths, in this order, repeats allowed; for the resampling of particles."""
 
     def with_room(self, n_steps: int) -> Self:
         """A copy, independent of this one, with room for so many more inputs."""
-        ...
 
 
 class FunctionSample(Protocol):
@@ -56,7 +42,6 @@ class FunctionSample(Protocol):
 
     def __call__(self, X: Array) -> Array:
         """Values (n_paths,), without noise, at the rows of X (n_paths, d), an input a path."""
-        ...
 
 
 @runtime_checkable
@@ -70,7 +55,6 @@ class Posterior(Protocol):
     @property
     def closed_form(self) -> bool:
         """Whether `moments` has a closed form; if not, it raises."""
-        ...
 
     @property
     def joint(self) -> bool:
@@ -78,68 +62,53 @@ class Posterior(Protocol):
 
         If not, `covariance`, `function_path` and `plus_input` raise.
         """
-        ...
 
     @property
     def alternatives(self) -> "tuple[tuple[float, Posterior], ...]":
         """Posteriors of which one is right at all inputs, with their probabilities; or itself."""
-        ...
 
     @property
     def noise_var(self) -> float:
         """Variance of the noise that is part of the series and is fed back, in squares of y."""
-        ...
 
     @property
     def observation_var(self) -> float:
         """Variance of the error of an observation alone, never fed back, in squares of y."""
-        ...
 
     @property
     def signal_var(self) -> float | None:
         """Prior variance of the function far from all data, in squares of y; None if unknown."""
-        ...
 
     @property
     def path_size(self) -> int:
         """Numbers that `function_path` keeps for each input, by which paths go in blocks."""
-        ...
 
     def mean(self, X: Array) -> Array:
         """Predictive mean at the rows of X, of shape (n,)."""
-        ...
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Predictive mean and variance of an observation at the rows of X, each (n,)."""
-        ...
 
     def gradient(self, X: Array) -> Array:
         """Gradient of the predictive mean in x at the rows of X, of shape (n, d)."""
-        ...
 
     def covariance(self, X: Array) -> Array:
         """Posterior covariance of the function (no noise) between the rows of X, (n, n)."""
-        ...
 
     def moments(self, mean: Array, cov: Array) -> Moments:
         """Exact mean, variance and mean slope of an observation, for x ~ N(mean, cov)."""
-        ...
 
     def taylor_moments(self, mean: Array, cov: Array) -> Moments:
         """Approximate moments by Taylor expansion; see `KernelPosterior.taylor_moments`."""
-        ...
 
     def plus_input(self, column: int) -> Self:
         """The posterior of y + x_column."""
-        ...
 
     def function_path(self, n_steps: int, n_paths: int = 1) -> FunctionPath:
-        """An empty path with room for so many inputs, or several abreast."""
-        ...
+        """Empty paths with room for so many inputs each."""
 
     def function_sample(self, n_paths: int, rng: np.random.Generator) -> FunctionSample | None:
         """Functions drawn once and for all, or None: then paths condition by `function_path`."""
-        ...
 
 
 class Unstable(ValueError):
@@ -149,24 +118,7 @@ class Unstable(ValueError):
 def check_positive_variance(
     var: Array, posterior: Posterior, method: str = "exact", where: str = ""
 ) -> None:
-    """Raise if a predictive variance is not positive; it is never clipped.
-
-    Parameters
-    ----------
-    var : ndarray
-        Predictive variances.
-    posterior : Posterior
-        The model they come from; its scales go into the message.
-    method : str
-        How they were computed.
-    where : str
-        A few words on where, such as "at step 12".
-
-    Raises
-    ------
-    Unstable
-        A ValueError.
-    """
+    """Raise Unstable if a predictive variance is not positive, `where` "at step 12" or so."""
     if (var > 0).all():
         return
     noise_var, ratio = posterior.noise_var + posterior.observation_var, 1.0

@@ -13,9 +13,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.moments import Moments, covariance_root
-from forecast_unc.regression.regressor import KernelRegressor
-from forecast_unc.regression.standardize import column_scale
+from forecast_unc.regression.estimator import KernelRegressor, column_scale
+from forecast_unc.regression.moments import covariance_root
+from forecast_unc.regression.posterior import Moments
 
 # The scale of numerical derivatives, in standard deviations of an input. On a GP whose
 # length-scale was a tenth of that, slopes and Taylor's variances kept five digits.

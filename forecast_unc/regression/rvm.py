@@ -12,8 +12,16 @@ from forecast_unc._random import RandomState, generator
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.regression.augmented import AugmentedPosterior, KernelAtInput
+from forecast_unc.regression.estimator import (
+    KernelRegressor,
+    Lengthscales,
+    check_lengthscales,
+    check_noise_std,
+    check_rows_in_memory,
+    column_scale,
+    typical_lengthscale,
+)
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
-from forecast_unc.regression.regressor import KernelRegressor, check_rows_in_memory
 from forecast_unc.regression.sparse_bayes import batch
 from forecast_unc.regression.sparse_bayes.lengthscales import (
     LENGTHSCALE_LOG_STD,
@@ -28,13 +36,6 @@ from forecast_unc.regression.sparse_bayes.model import (
     weight_posterior,
 )
 from forecast_unc.regression.sparse_bayes.sequential import SequentialTrainer
-from forecast_unc.regression.standardize import (
-    Lengthscales,
-    check_lengthscales,
-    check_noise_std,
-    column_scale,
-    typical_lengthscale,
-)
 
 # In standard deviations of y: the prior is that of GPRegressor, so is the floor.
 _NOISE_PRIOR = NoisePrior(median=0.1, log_std=1.5, floor=1e-4, ceiling=1e1)

@@ -15,6 +15,12 @@ from forecast_unc._checks import check_choice, check_whole
 from forecast_unc._random import RandomState, generator
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
+from forecast_unc.regression.estimator import (
+    Lengthscales,
+    check_lengthscales,
+    column_scale,
+    typical_lengthscale,
+)
 from forecast_unc.regression.sparse_bayes.laplace import (
     equal_shares,
     laplace,
@@ -23,12 +29,6 @@ from forecast_unc.regression.sparse_bayes.laplace import (
 )
 from forecast_unc.regression.sparse_bayes.lengthscales import design
 from forecast_unc.regression.sparse_bayes.model import Indices
-from forecast_unc.regression.standardize import (
-    Lengthscales,
-    check_lengthscales,
-    column_scale,
-    typical_lengthscale,
-)
 
 _ALGORITHMS = ("sequential", "mackay")
 # Choices without a measurement on record; they trade the cost of a fit against its variance.

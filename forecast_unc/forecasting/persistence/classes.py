@@ -14,28 +14,23 @@ from forecast_unc.forecasting.specification import Specification
 from forecast_unc.regression.augmented import AugmentedPosterior, CenterAtInput, KernelAtInput
 from forecast_unc.regression.errors_in_variables import ErrorsInVariablesGP
 from forecast_unc.regression.gp import GPRegressor
-from forecast_unc.regression.hyperparameter_search import SearchEnd
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
-from forecast_unc.regression.noisy_inputs.posterior import (
-    BlurredRows,
-    Hyperparameters,
-    LinearizedRows,
-)
-from forecast_unc.regression.noisy_inputs.search import Round
-from forecast_unc.regression.posterior_mixture import PosteriorMixture
+from forecast_unc.regression.mixture import PosteriorMixture
+from forecast_unc.regression.noisy_inputs.evidence import Round
+from forecast_unc.regression.noisy_inputs.rows import BlurredRows, LinearizedRows
+from forecast_unc.regression.process import GaussianProcess
 from forecast_unc.regression.reduced_rank.posterior import Support
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.regression.rvm import RVMRegressor
+from forecast_unc.regression.search import SearchEnd
 from forecast_unc.series.history import History
 
 _INPUTS = {"d": "d"}
 _GP_SHAPES: Shapes = {
     "lengthscales_": "d",
     "linear_scale_": "d",
-    "_linear_std": "d+1",
     "_input_offset": "d",
     "_mean_weights": "d",
-    "_mode": "f",
     "input_cov_": "... d d",
     "posterior_": _INPUTS,
     "node_weights_": "k",
@@ -65,9 +60,14 @@ _REGRESSORS: Classes = {
         "posterior_": _INPUTS,
     },
     Support: {"centers": "m d", "root": "m m", "hyper": _INPUTS, "mean_weights": "d"},
-    Hyperparameters: {"lengthscales": "d", "linear_std": "d+1", "input_offset": "d"},
-    BlurredRows: {"hyper": _INPUTS, "blur": "d"},
-    LinearizedRows: {"hyper": _INPUTS, "curve": _INPUTS, "input_cov": "... d d"},
+    GaussianProcess: {
+        "lengthscales": "d",
+        "linear_std": "d+1",
+        "input_offset": "d",
+        "mean_weights": "d",
+    },
+    BlurredRows: {"process": _INPUTS, "blur": "d"},
+    LinearizedRows: {"process": _INPUTS, "curve": _INPUTS, "input_cov": "... d d"},
     Round: {"input_std": "d"},
     SearchEnd: {"free": "q", "theta": "q"},
 }

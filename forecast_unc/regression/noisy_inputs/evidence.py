@@ -1,4 +1,4 @@
-"""Evidence of a Gaussian process whose rows have noise of their own, or inputs with known noise."""
+"""Evidence of rows with noise of their own, or with noisy inputs; and what trainers make of it."""
 
 from typing import NamedTuple
 
@@ -8,9 +8,34 @@ from scipy.linalg.blas import dgemm, dgemv, dsymm
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.cholesky import inverse
 from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.kernels import squared_exponential
+from forecast_unc.regression.kernels import blurred, inverse, squared_exponential
+from forecast_unc.regression.search import PRIORS, SearchSpace
+
+INPUT_STD_BOUNDS = (1e-4, 1.0)
+"""How far the learned std of input noise may go, on standardized inputs."""
+# Median and log-std of its log-normal prior, those of the noise of standardized targets.
+_MEDIAN, _LOG_STD = PRIORS["weak"][2]
+
+
+class Round(NamedTuple):
+    """One round of a trainer, or one level of the output noise."""
+
+    noise_std: float  # s, in units of y
+    input_std: Array  # (d,), root mean square over the rows, in units of the inputs
+    score: float  # of standardized targets; see the trainer
+
+
+class Learned(NamedTuple):
+    """What a trainer found, on standardized data."""
+
+    theta: Array  # (d + 2 + g,), log [l, a, tau, s]
+    input_cov: Array  # (d, d) or (n, d, d)
+    inputs: Array  # (n, d), where the rows were linearized
+    slopes: Array  # (n, d)
+    rounds: list[Round]
+    converged: bool
+    n_iter: int
 
 
 class RowTerms(NamedTuple):
@@ -36,18 +61,8 @@ class RowEvidence:
         \frac{\partial}{\partial \log l_j}
             &= \textstyle\sum_i r_i Z_{ij}^2 - \sum_i Z_{ij} (M Z)_{ij} .
 
-    All from one factorization and one inverse.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Targets, about centered and scaled.
-    linear : bool
-        Whether the linear term and the bias are part of the model.
-    groups : ndarray of shape (d,)
-        Group of each input's linear weight; -1 for none.
-    bias_scale : float
-        Prior std tau_0 of the bias.
+    All from one factorization and one inverse. The targets are about centered and scaled, `groups`
+    (d,) numbers that of each input's linear weight, -1 for none.
     """
 
     def __init__(self, y: Array, linear: bool, groups: NDArray[np.intp], bias_scale: float) -> None:
@@ -104,33 +119,7 @@ class RowEvidence:
         return np.asarray(pull / lengthscales**2 + linear)
 
 
-def blurred(lengthscales: Array, amplitude: float, var: Array) -> tuple[Array, float]:
-    r"""Length-scales and amplitude of the squared-exponential kernel under a noisy distance.
-
-    .. math::
-        \mathrm E\bigl[a^2 e^{-\frac12 \sum_j (x_j + \delta_j)^2 / l_j^2}\bigr]
-        = A^2 e^{-\frac12 \sum_j x_j^2 / L_j^2}, \quad L_j^2 = l_j^2 + v_j, \quad
-        A^2 = a^2 \textstyle\prod_j l_j / L_j, \qquad \delta \sim \mathcal N(0, \mathrm{diag}(v)) .
-
-    Parameters
-    ----------
-    lengthscales : ndarray of shape (d,)
-        Length-scales l.
-    amplitude : float
-        Amplitude a.
-    var : ndarray of shape (d,)
-        Variances v of the distance: those of one input, or of two.
-
-    Returns
-    -------
-    lengthscales : ndarray of shape (d,)
-    amplitude : float
-    """
-    ratio = 1.0 + var / lengthscales**2
-    return lengthscales * np.sqrt(ratio), float(amplitude * np.exp(-0.25 * np.log(ratio).sum()))
-
-
-class BlurredEvidence(GaussianProcessEvidence):
+class BlurredEvidence:
     r"""The evidence where each input is known up to independent noise of given variances v.
 
     The covariance of two rows is the kernel's own expectation over their inputs; of one row
@@ -142,35 +131,25 @@ class BlurredEvidence(GaussianProcessEvidence):
         N^2 = s^2 + a^2 - A^2 + \textstyle\sum_j \tau_j^2 v_j ,
 
     with L and A of `blurred` at 2 v and T the prior variances of the linear weights. It is a
-    Gaussian process of other hyper-parameters, and the gradient follows by the chain rule.
-
-    Parameters
-    ----------
-    plain : GaussianProcessEvidence
-        That of the inputs as observed.
-    input_var : ndarray of shape (d,)
-        Variances v, in the units of its inputs.
+    Gaussian process of other hyper-parameters, and the gradient follows by the chain rule. `plain`
+    is the evidence of the inputs as observed, in whose units v (d,) is.
     """
 
     def __init__(self, plain: GaussianProcessEvidence, input_var: Array) -> None:
-        super().__init__(plain.X.T, plain.y, plain.linear, plain.groups, plain.bias_scale)
-        self.input_var = input_var
+        self._plain, self.input_var = plain, input_var
 
     def __call__(
-        self,
-        lengthscales: Array,
-        amplitude: float,
-        linear_scale: Array | float,
-        noise_std: float,
-        error_std: float = 0.0,
+        self, lengthscales: Array, amplitude: float, linear_scale: Array | float, noise_std: float
     ) -> tuple[float, Array]:
         """As that of the plain evidence; s is the noise without what the inputs add."""
         d, v = len(lengthscales), self.input_var
         tau = np.atleast_1d(np.asarray(linear_scale, dtype=np.float64))
-        L, A, added = self._blurred(lengthscales, amplitude, tau)
+        L, A = blurred(lengthscales, amplitude, 2.0 * v)
+        by_group = np.bincount(self._plain.groups + 1, v, len(tau) + 1)[1:]
+        added = self._plain.linear * tau**2 * by_group
         lost = amplitude**2 - A**2
         noise_var = noise_std**2 + lost + added.sum()
-        value, g = super().__call__(L, A, tau, float(np.sqrt(noise_var)), error_std)
+        value, g = self._plain(L, A, tau, float(np.sqrt(noise_var)))
         share = v / L**2  # d log A / d log l
         gradient = g.copy()
         gradient[:d] = g[:d] * (lengthscales / L) ** 2 + share * (g[d] - g[-1] * A**2 / noise_var)
@@ -179,24 +158,67 @@ class BlurredEvidence(GaussianProcessEvidence):
         gradient[-1] *= noise_std**2 / noise_var
         return value, gradient
 
-    def value(
-        self,
-        lengthscales: Array,
-        amplitude: float,
-        linear_scale: Array | float,
-        noise_std: float,
-        error_std: float = 0.0,
-    ) -> float:
-        """Negative log evidence alone; see :meth:`__call__`."""
-        tau = np.atleast_1d(np.asarray(linear_scale, dtype=np.float64))
-        L, A, added = self._blurred(lengthscales, amplitude, tau)
-        noise_var = noise_std**2 + amplitude**2 - A**2 + added.sum()
-        return super().value(L, A, tau, float(np.sqrt(noise_var)), error_std)
 
-    def _blurred(
-        self, lengthscales: Array, amplitude: float, tau: Array
-    ) -> tuple[Array, float, Array]:
-        """L, A and what the inputs add to the noise by each group of linear weights."""
-        L, A = blurred(lengthscales, amplitude, 2.0 * self.input_var)
-        var = np.bincount(self.groups + 1, self.input_var, len(tau) + 1)[1:]
-        return L, A, np.asarray(self.linear * tau**2 * var)
+class Problem:
+    """Standardized rows with what is known of them, and their evidence times the prior."""
+
+    def __init__(
+        self,
+        X: Array,  # (n, d), inputs as observed
+        evidence: RowEvidence,
+        space: SearchSpace,
+        start: Array,  # (d + 2 + g,), theta of the fit that ignores input noise
+        input_cov: Array | None,  # (d, d) or (n, d, d), where it is known
+    ) -> None:
+        self.X, self.evidence, self.space, self.start = X, evidence, space, start
+        self.input_cov = input_cov
+        self._precision = np.where(space.free, space.log_std**-2.0, 0.0)
+        weak = np.isfinite(space.log_std).any()
+        self._input_precision = _LOG_STD**-2.0 if weak else 0.0
+
+    def scales(self, theta: Array) -> tuple[Array, float, Array, float]:
+        """Length-scales, amplitude, linear scales, and the variance of the noise with its least."""
+        d, scales = self.space.d, np.exp(theta)
+        noise_var = scales[-1] ** 2 + (self.space.least_ratio * scales[d]) ** 2
+        return scales[:d], float(scales[d]), scales[d + 1 : -1], float(noise_var)
+
+    def __call__(
+        self, theta: Array, X: Array, added_var: Array | float = 0.0
+    ) -> tuple[float, Array, RowTerms]:
+        """Negative log evidence less log prior, its gradient in theta, and the evidence's terms.
+
+        Of rows at X (n, d), whose noise has variances `added_var` (n,) beside s^2.
+        """
+        d, away = self.space.d, theta - self.space.median
+        l, a, tau, noise_var = self.scales(theta)
+        terms = self.evidence(X, l, a, tau, np.broadcast_to(noise_var + added_var, len(X)))
+        total, least = float(terms.row_var.sum()), (self.space.least_ratio * a) ** 2
+        gradient = np.append(terms.hyper, 2.0 * total * (noise_var - least))
+        gradient[d] += 2.0 * total * least
+        value = terms.value + 0.5 * float(self._precision @ away**2)
+        return value, gradient + self._precision * away, terms
+
+    def slopes(self, theta: Array, X: Array, weights: Array) -> Array:
+        """Gradient of the posterior mean at the rows X, (n, d), from their `RowTerms.weights`."""
+        l, a, tau, _ = self.scales(theta)
+        return self.evidence.slopes(X, l, a, tau, weights)
+
+    def input_prior(self, log_std: Array) -> tuple[float, Array]:
+        """Minus the log prior of the log stds of the input noise, (d,), and its gradient."""
+        away = log_std - np.log(_MEDIAN)
+        gradient = self._input_precision * away
+        return 0.5 * float(gradient @ away), gradient
+
+    def input_mode(self, mean_square: Array, n: int) -> Array:
+        """Log stds of input noise from the mean squares of n draws, nearly the mode, (d,)."""
+        log_std = 0.5 * np.log(np.maximum(mean_square, INPUT_STD_BOUNDS[0] ** 2))
+        # n draws have the information 2 n on a log std
+        prior = self._input_precision
+        log_std = (2.0 * n * log_std + prior * np.log(_MEDIAN)) / (2.0 * n + prior)
+        return np.asarray(np.minimum(log_std, np.log(INPUT_STD_BOUNDS[1])))
+
+
+def input_std(S: Array) -> Array:
+    """Root mean square of the input noise of each input over the rows, (d,)."""
+    variances = np.diagonal(S, axis1=-2, axis2=-1)
+    return np.asarray(np.sqrt(variances if S.ndim == 2 else variances.mean(axis=0)))

@@ -8,8 +8,7 @@ from scipy.linalg.blas import dgemm, dgemv, dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.cholesky import inverse
-from forecast_unc.regression.kernels import exponent_factors, squared_exponential
+from forecast_unc.regression.kernels import exponent_factors, inverse, squared_exponential
 
 Criterion = Literal["evidence", "bound", "fitc"]
 

@@ -9,15 +9,8 @@ from scipy.linalg.lapack import dpotrf
 from sklearn.cluster import kmeans_plusplus
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.descent import descend
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.gp import GPRegressor
-from forecast_unc.regression.hyperparameter_search import (
-    LEAST_NOISE_RATIO,
-    Objective,
-    SearchSpace,
-    maximize,
-)
 from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.reduced_rank.evidence import (
     JITTER,
@@ -25,6 +18,7 @@ from forecast_unc.regression.reduced_rank.evidence import (
     ReducedRankEvidence,
     row_blocks,
 )
+from forecast_unc.regression.search import Objective, SearchSpace, maximize
 
 SupportKind = Literal["greedy", "random", "kmeans"]
 
@@ -83,13 +77,12 @@ class Learner:
         some = _some_rows(len(t), _START_ROWS, rng)
         evidence = GaussianProcessEvidence(Z[some], t[some], self.linear)
         self.space: SearchSpace = exact._search_space(evidence, scale[:-1], float(scale[-1]))
-        self.least_ratio = LEAST_NOISE_RATIO if exact.noise_std is None else 0.0
         if self.space.warm:
             self.start = self.space.start
             return
-        objective_there = Objective(evidence, self.space, self.least_ratio)
-        found = maximize(objective_there, 0, self.tol * len(some) / 1e3, None)
-        self.start = objective_there.theta(found.log_hyperparameters)
+        starts = self.space.starts(0, None)
+        found = maximize(Objective(evidence, self.space), starts, self.tol * len(some) / 1e3)
+        self.start = found.theta
 
     def learn(self, n_support: int, support: SupportKind, independent_rest: bool) -> Learned:
         """The best of the rounds, with a last search by FITC if the rest is independent."""
@@ -121,18 +114,21 @@ class Learner:
 
     def _maximize(self, streamed: ReducedRankEvidence, theta: Array) -> Learned:
         """The maximum by L-BFGS-B from these hyper-parameters."""
-        objective = Objective(streamed, self.space, self.least_ratio)  # type: ignore[arg-type]
-        bounds = self.space.bounds[self.space.free]
-        tol = self.tol * len(streamed.y) / 1e3
-        found = descend(objective, theta[self.space.free], bounds, tol, _MOST_ITERATIONS)
+        objective, tol = Objective(streamed, self.space), self.tol * len(streamed.y) / 1e3
+        found = maximize(objective, [theta[self.space.free]], tol, _MOST_ITERATIONS)
         if not np.isfinite(found.value):
             raise ValueError(
                 "noise_std and lengthscales must give a finite evidence; got one that is not, with "
                 "what was given. Give a larger noise_std, or learn both."
             )
-        value = -found.value - objective.log_prior(found.x)
-        theta = objective.theta(found.x)
-        return Learned(streamed.centers, theta, value, -found.value, found.converged, found.n_iter)
+        return Learned(
+            streamed.centers,
+            found.theta,
+            found.log_evidence,
+            -found.value,
+            found.converged,
+            found.n_iter,
+        )
 
     def _with_noise(self, streamed: ReducedRankEvidence, theta: Array) -> Array:
         """These hyper-parameters with the noise that suits these centers best.

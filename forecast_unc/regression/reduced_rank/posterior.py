@@ -9,7 +9,7 @@ from scipy.linalg.lapack import dtpqrt
 from forecast_unc._typing import Array
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
-from forecast_unc.regression.noisy_inputs.posterior import Hyperparameters
+from forecast_unc.regression.process import GaussianProcess
 from forecast_unc.regression.reduced_rank.evidence import JITTER, center_root, row_blocks
 
 # Columns reduced at once: 16 and 32 ran at the same rate with 200 and 500 centers.
@@ -27,13 +27,13 @@ class Support(NamedTuple):
 
     centers: Array  # (m, d), U, measured from the input offset
     root: Array  # (m, m), Cholesky factor of K_uu + jI
-    hyper: Hyperparameters
+    hyper: GaussianProcess
     mean_weights: Array  # (d,), of a linear prior mean
     independent_rest: bool  # the prior variance that the centers leave is noise of each row (FITC)
 
     @classmethod
     def of(
-        cls, centers: Array, hyper: Hyperparameters, mean_weights: Array, independent_rest: bool
+        cls, centers: Array, hyper: GaussianProcess, mean_weights: Array, independent_rest: bool
     ) -> Self:
         """The model of these centers and hyper-parameters."""
         root = center_root(centers, hyper.lengthscales)

@@ -14,19 +14,18 @@ from forecast_unc._random import RandomState, generator
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.regression.augmented import AugmentedPosterior, CenterAtInput
-from forecast_unc.regression.gp import GPRegressor
-from forecast_unc.regression.gp_parameters import check_parameters
-from forecast_unc.regression.hyperparameter_search import SearchEnd, widening
-from forecast_unc.regression.kernel_posterior import KernelPosterior
-from forecast_unc.regression.learned_prior import LearnedPrior
-from forecast_unc.regression.noisy_inputs.posterior import Hyperparameters
-from forecast_unc.regression.reduced_rank.learn import Learner, SupportKind
-from forecast_unc.regression.reduced_rank.posterior import Support, Variance
-from forecast_unc.regression.regressor import KernelRegressor, LeadingMeans
-from forecast_unc.regression.standardize import (
+from forecast_unc.regression.estimator import (
+    KernelRegressor,
+    LeadingMeans,
     Lengthscales,
     column_scale,
 )
+from forecast_unc.regression.gp import GPRegressor, check_parameters
+from forecast_unc.regression.kernel_posterior import KernelPosterior
+from forecast_unc.regression.process import GaussianProcess
+from forecast_unc.regression.reduced_rank.learn import Learner, SupportKind
+from forecast_unc.regression.reduced_rank.posterior import Support, Variance
+from forecast_unc.regression.search import SearchEnd, widening
 
 _CHOICES = {
     "support": ("greedy", "random", "kmeans"),
@@ -220,7 +219,7 @@ class ReducedRankGPRegressor(KernelRegressor):
             linear_scale = scales[d + 1] * output_scale * exact._learns_linear
             self.linear_scale_ = linear_scale / input_scale
             self.noise_std_ = float(scales[-1]) * output_scale
-            hyper = Hyperparameters(
+            hyper = GaussianProcess(
                 self.lengthscales_,
                 self.amplitude_,
                 np.append(self.linear_scale_, output_scale * exact._learns_linear),
@@ -345,11 +344,6 @@ class ReducedRankGPRegressor(KernelRegressor):
         """Raise unless what the exact process does not have is one of its choices."""
         for name, allowed in _CHOICES.items():
             check_choice(name, getattr(self, name), allowed)
-        if isinstance(self.prior, LearnedPrior):
-            raise ValueError(
-                f"prior must be 'weak', 'shrunk' or None; got {self.prior!r}. A learned one is for "
-                "GPRegressor."
-            )
         check_whole("n_support", self.n_support, 1, "200 is a good start.")
         if self.search_rows is not None:
             least = max(2, min(n, self.n_support))

@@ -13,7 +13,7 @@ from forecast_unc.distributions.normal_mixture import NormalMixture
 from forecast_unc.forecasting.propagation import propagate
 from forecast_unc.forecasting.recursion import Future, Method
 from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.hyperposterior import (
+from forecast_unc.regression.integrated import (
     curvature,
     design,
     kronecker_normals,
@@ -400,16 +400,13 @@ def test_forecasts_are_those_of_a_long_markov_chain(name):
     rng = np.random.default_rng(0)
     first = hamiltonian(energy, mode, 0.3 * np.ones(5), 1500, rng)[300:]
     draws = hamiltonian(energy, first[-1], first.std(axis=0), 12000, rng)
-    units = gp._standardized(X, target)._replace(input_scale=scale, output_scale=unit)
     means, covs = [], []
     for x in draws[::40]:
         theta = np.exp(x)
         node = copy.copy(gp.nodes_[0])
-        node._set_hyperparameters(x, units)
+        node._set_hyperparameters(x, np.zeros(2, dtype=int), scale, unit)
         assert node.noise_std_ == pytest.approx(theta[-1] * unit)
-        rows = X - X.mean(axis=0)
-        process = node._process(len(rows))
-        posterior = process.posterior(rows, target, process.factor(rows))
+        posterior = node._process(len(X)).posterior(X, target)
         one = replace(fitted.one_step, posterior=posterior)
         joint = propagate(one, fitted.past, Future(np.empty((steps, 0))), Method())
         means.append(joint.mean)

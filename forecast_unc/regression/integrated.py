@@ -73,27 +73,10 @@ def design(
     log_std: Array,
     bounds: Array,
 ) -> Design:
-    """Nodes and weights that stand for a posterior in its effect on predictions.
+    """At most 10 nodes and weights that stand for a posterior in its effect on predictions.
 
-    Parameters
-    ----------
-    value : callable
-        From log hyper-parameters (q,) to -log(evidence prior); may be infinite.
-    gradient : callable
-        Its gradient, (q,).
-    effect : callable
-        From log hyper-parameters (q,) to their `Effect`.
-    mode : ndarray of shape (q,)
-        Minimum of the value within the bounds.
-    log_std : ndarray of shape (q,)
-        Stds of the prior, positive and finite.
-    bounds : ndarray of shape (q, 2)
-        Of the hyper-parameters.
-
-    Returns
-    -------
-    Design
-        Of 10 nodes at most.
+    `value` is -log(evidence prior) at log hyper-parameters (q,), maybe infinite, with its minimum
+    within the bounds (q, 2) at `mode`, and log_std (q,) the stds of the prior.
     """
     x, w = weighted_points(value, gradient, mode, log_std, bounds)
     return _reduced(x, w, [effect(one) for one in x])
@@ -106,7 +89,7 @@ def weighted_points(
     log_std: Array,
     bounds: Array,
 ) -> tuple[Array, Array]:
-    """Points (n, q) in the place of a posterior, and weights (n,); as for :func:`design`."""
+    """Points (n, q) in the place of a posterior, and weights (n,); as for `design`."""
     hessian = curvature(gradient, mode, bounds)
     values, vectors = np.linalg.eigh(log_std[:, None] * hessian * log_std)
     axes, narrow = log_std[:, None] * vectors, 1.0 / np.maximum(values, 1.0)
@@ -126,21 +109,7 @@ def weighted_points(
 
 
 def curvature(gradient: Callable[[Array], Array], mode: Array, bounds: Array) -> Array:
-    """Hessian (q, q) by differences of a gradient, one-sided where a bound is in the way.
-
-    Parameters
-    ----------
-    gradient : callable
-        From (q,) to (q,).
-    mode : ndarray of shape (q,)
-        Where.
-    bounds : ndarray of shape (q, 2)
-        Of the hyper-parameters.
-
-    Returns
-    -------
-    ndarray of shape (q, q)
-    """
+    """Hessian (q, q) by differences of a gradient, one-sided where a bound is in the way."""
     rows = []
     for i in range(len(mode)):
         ends = np.tile(mode, (2, 1))
@@ -153,12 +122,7 @@ def curvature(gradient: Callable[[Array], Array], mode: Array, bounds: Array) ->
 class _Points:
     """Points of several normal distributions, and their weights in the place of a posterior's.
 
-    Parameters
-    ----------
-    value : callable
-        Its negative log density, up to a constant.
-    bounds : ndarray of shape (q, 2)
-        Where it is not zero.
+    `value` is its negative log density within the bounds (q, 2), up to a constant.
     """
 
     def __init__(self, value: Callable[[Array], float], bounds: Array) -> None:
@@ -195,17 +159,6 @@ def kronecker_normals(start: int, n: int, q: int) -> Array:
 
     Its steps are the powers of the root of x^(q + 1) = x + 1 (q = 1: of the golden ratio), by which
     points are spread evenly for every n.
-
-    Parameters
-    ----------
-    start : int
-        Number of the points before.
-    n, q : int
-        Points and dimensions.
-
-    Returns
-    -------
-    ndarray of shape (n, q)
     """
     ratio = 2.0
     for _ in range(60):

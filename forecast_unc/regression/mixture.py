@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.moments import Moments
-from forecast_unc.regression.posterior import FunctionPath, Posterior
+from forecast_unc.regression.posterior import FunctionPath, Moments, Posterior
 
 
 @dataclass(frozen=True)
@@ -26,17 +25,10 @@ class PosteriorMixture:
 
     What it says of itself, at one input or at several, are the first two moments. Forecasts go
     through each of the `alternatives` by itself, and are a mixture of theirs.
-
-    Parameters
-    ----------
-    posteriors : tuple of Posterior
-        Two or more, of the same inputs.
-    p : ndarray of shape (k,)
-        Their probabilities, which add up to 1.
     """
 
-    posteriors: tuple[Posterior, ...]
-    p: Array
+    posteriors: tuple[Posterior, ...]  # two or more, of the same inputs
+    p: Array  # (k,), their probabilities, which add up to 1
 
     @property
     def alternatives(self) -> tuple[tuple[float, Posterior], ...]:
@@ -113,7 +105,7 @@ class PosteriorMixture:
         return replace(self, posteriors=tuple(one.plus_input(column) for one in self.posteriors))
 
     def function_path(self, n_steps: int, n_paths: int = 1) -> "MixturePath":
-        """An empty path with room for so many inputs, or several abreast."""
+        """Empty paths with room for so many inputs each."""
         paths = [one.function_path(n_steps, n_paths) for one in self.posteriors]
         return MixturePath(self, paths, [])
 
@@ -122,17 +114,7 @@ class PosteriorMixture:
 
 
 class MixturePath:
-    """The paths of several posteriors, and how far their means lie from that of the mixture.
-
-    Parameters
-    ----------
-    mixture : PosteriorMixture
-        The posteriors.
-    paths : sequence of FunctionPath
-        One for each of the k of them.
-    away : list of ndarray of shape (k, n_paths)
-        Distances of the means at the inputs so far.
-    """
+    """The paths of k posteriors, and how far their means lie from the mixture's, (k, n_paths)."""
 
     def __init__(
         self, mixture: PosteriorMixture, paths: Sequence[FunctionPath], away: list[Array]

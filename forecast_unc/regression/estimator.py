@@ -1,4 +1,4 @@
-"""What every kernel regressor shares: predictions from its posterior."""
+"""What regressors share: predictions from a posterior, scales, checks of what was given."""
 
 import os
 from abc import ABC, abstractmethod
@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forecast_unc._checks import check_covariance, check_whole
+from forecast_unc._checks import check_covariance, check_whole, refusal
 from forecast_unc._random import RandomState, generator, lower_root
 from forecast_unc._typing import Array
-from forecast_unc.regression.hyperparameter_search import SearchEnd
-from forecast_unc.regression.moments import Moments
-from forecast_unc.regression.posterior import Posterior, check_positive_variance
+from forecast_unc.regression.posterior import Moments, Posterior, check_positive_variance
+from forecast_unc.regression.search import SearchEnd
 
 Method = Literal["exact", "taylor", "monte_carlo"]
 LeadingMeans = Callable[[Array], Array]
+Lengthscales = float | Sequence[float] | Array | None
 
 
 class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
@@ -43,14 +43,9 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
         """A new one with the same hyper-parameters and other data; this one stays as it is."""
 
     def starting_from(self, earlier: "KernelRegressor") -> Self:
-        """A clone, not fitted, whose search starts from the hyper-parameters of a fitted regressor.
+        """A clone, not fitted, whose search starts where that of the `earlier` one, fitted, ended.
 
         One without such a search, or of another kind or number of inputs, starts as it always does.
-
-        Parameters
-        ----------
-        earlier : KernelRegressor
-            The fitted one.
         """
         new: Self = clone(self)
         new._start = earlier._end
@@ -59,19 +54,8 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
         """Predictive means given the first rows alone, with the hyper-parameters of all.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            The rows that this was fitted on.
-        y : ndarray of shape (n,)
-            Their targets.
-        counts : sequence of int
-            How many of the first rows each mean rests on, from 2.
-
-        Returns
-        -------
-        callable
-            From one input for each of the counts, (k, d), to the k means, (k,).
+        The function that is returned takes one input for each of the counts, (k, d) to (k,). `X`,
+        `y` are the rows that this was fitted or conditioned on, `counts` are from 2.
         """
         posteriors = [self.condition(X[:n], y[:n]).posterior_ for n in counts]
 
@@ -155,38 +139,22 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
         elif method == "monte_carlo":
             check_whole("n_samples", n_samples, 1, "1000 is a good start.")
             seed = self.random_state if random_state is None else random_state
-            moments = sampled_moments(self.posterior_, m, S, n_samples, seed)
+            moments = _sampled_moments(self.posterior_, m, S, n_samples, seed)
         else:
-            raise ValueError(
-                f"method must be 'exact', 'taylor' or 'monte_carlo'; got {method!r}. "
-                "Use 'exact' unless you compare methods."
+            raise refusal(
+                "method",
+                "be 'exact', 'taylor' or 'monte_carlo'",
+                f"{method!r}",
+                "Use 'exact' unless you compare methods.",
             )
         check_positive_variance(np.array([moments.var]), self.posterior_, method)
         return moments
 
 
-def sampled_moments(
+def _sampled_moments(
     posterior: Posterior, mean: Array, cov: Array, n_samples: int, random_state: RandomState
 ) -> Moments:
-    """Moments of an observation by averaging over inputs drawn from N(mean, cov).
-
-    Parameters
-    ----------
-    posterior : Posterior
-        The fitted model.
-    mean : ndarray of shape (d,)
-        Mean of the input.
-    cov : ndarray of shape (d, d)
-        Covariance of the input.
-    n_samples : int
-        Number of draws; the error falls with its square root.
-    random_state : int, Generator or None
-        Seed of the draws.
-
-    Returns
-    -------
-    Moments
-    """
+    """Moments of an observation by averaging over inputs drawn from N(mean, cov)."""
     root = lower_root(cov)
     draws = generator(random_state).standard_normal((n_samples, root.shape[1]))
     means, total, slope = [], 0.0, np.zeros(len(mean))
@@ -201,58 +169,57 @@ def sampled_moments(
 
 
 def check_gaussian_input(mean: ArrayLike, cov: ArrayLike, d: int) -> tuple[Array, Array]:
-    """Mean (d,) and covariance (d, d) of an input as arrays, or an error that says what is wrong.
-
-    Parameters
-    ----------
-    mean : array-like
-        Mean of the input.
-    cov : array-like
-        Covariance of the input.
-    d : int
-        Number of inputs the regressor was fitted with.
-
-    Returns
-    -------
-    mean : ndarray of shape (d,)
-    cov : ndarray of shape (d, d)
-    """
+    """Mean (d,) and covariance (d, d) of an input as arrays, checked."""
     m, S = np.asarray(mean, dtype=np.float64), np.asarray(cov, dtype=np.float64)
     if m.shape != (d,):
-        raise ValueError(
-            f"mean must have shape ({d},), one number an input; got {m.shape}. "
-            "Pass one input at a time."
-        )
+        must = f"have shape ({d},), one number an input"
+        raise refusal("mean", must, f"{m.shape}", "Pass one input at a time.")
     if S.shape != (d, d):
-        raise ValueError(
-            f"cov must have shape ({d}, {d}); got {S.shape}. For independent inputs pass "
-            "np.diag(variances)."
-        )
+        remedy = "For independent inputs pass np.diag(variances)."
+        raise refusal("cov", f"have shape ({d}, {d})", f"{S.shape}", remedy)
     if not (np.isfinite(m).all() and np.isfinite(S).all()):
-        raise ValueError(
-            "mean and cov must be finite; got NaN or infinity. A missing input is one with a "
-            "large variance, not NaN."
-        )
+        remedy = "A missing input is one with a large variance, not NaN."
+        raise refusal("mean and cov", "be finite", "NaN or infinity", remedy)
     check_covariance("cov", S)
     return m, S
 
 
-def check_rows_in_memory(n: int, n_matrices: int) -> None:
-    """Raise if the (n, n) matrices of a fit take more than the machine's memory.
+def check_lengthscales(lengthscales: Lengthscales, d: int, otherwise: str) -> None:
+    """Raise unless None, which is to `otherwise`, a positive number or d of them."""
+    if lengthscales is None:
+        return
+    given = np.asarray(lengthscales)
+    numeric = np.issubdtype(given.dtype, np.number)
+    if given.shape not in ((), (d,)) or not numeric or not (np.isfinite(given) & (given > 0)).all():
+        must = f"be positive, one number or {d} (one an input)"
+        raise refusal("lengthscales", must, f"{lengthscales!r}", f"Use None to {otherwise}.")
 
-    Parameters
-    ----------
-    n : int
-        Rows.
-    n_matrices : int
-        Matrices of double precision held at once.
-    """
+
+def check_noise_std(noise_std: float | None) -> None:
+    """Raise unless a noise standard deviation is None or positive."""
+    if noise_std is None:
+        return
+    if not isinstance(noise_std, (int, float, np.number)) or not (
+        np.isfinite(noise_std) and noise_std > 0
+    ):
+        raise refusal(
+            "noise_std",
+            "be positive",
+            f"{noise_std!r}",
+            "For data without noise pass a small number, such as 1e-4 of the std of y; use None to "
+            "learn it.",
+        )
+
+
+def check_rows_in_memory(n: int, n_matrices: int) -> None:
+    """Raise if so many (n, n) matrices, held at once, take more than the machine's memory."""
     needed = 8.0 * n_matrices * float(n) ** 2
     if needed > physical_memory():
-        raise ValueError(
-            f"X must have rows whose {n_matrices} matrices of shape (rows, rows) fit into memory; "
-            f"got {n} rows, which need {needed / 2**30:.3g} GiB. Use fewer rows: the last ones, by "
-            "Forecaster(max_train=...), or a sample."
+        raise refusal(
+            "X",
+            f"have rows whose {n_matrices} matrices of shape (rows, rows) fit into memory",
+            f"{n} rows, which need {needed / 2**30:.3g} GiB",
+            "Use fewer rows: the last ones, by Forecaster(max_train=...), or a sample.",
         )
 
 
@@ -262,3 +229,19 @@ def physical_memory() -> float:
         return float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):  # not POSIX
         return float("inf")
+
+
+def column_scale(X: Array) -> Array:
+    """Standard deviation of each column of (n, d), (d,); 1 where all values are the same."""
+    std = X.std(axis=0)
+    return np.asarray(np.where(std > 1e-12 * np.abs(X).max(axis=0), std, 1.0))
+
+
+def typical_lengthscale(Z: Array) -> float:
+    """Half the median distance of at most 500 rows of Z (n, d), evenly spaced; 1 if most agree."""
+    Z = Z[np.linspace(0, len(Z) - 1, min(len(Z), 500)).astype(np.intp)]
+    squares = np.einsum("ij,ij->i", Z, Z)
+    distances = squares[:, None] + squares - 2.0 * Z @ Z.T
+    above = distances[np.triu_indices(len(Z), 1)]
+    median = float(np.sqrt(max(np.median(above), 0.0))) if len(above) else 0.0
+    return 0.5 * median if median > 1e-6 else 1.0

@@ -1,22 +1,56 @@
-"""Input noise referred to the output through the squared slope of the posterior mean."""
+"""Training on rows with noisy inputs: which trainer, and noise referred to the output (NIGP)."""
+
+from typing import Literal
 
 import numpy as np
 
+from forecast_unc._random import RandomState, generator
 from forecast_unc._typing import Array
-from forecast_unc.regression.descent import descend
-from forecast_unc.regression.noisy_inputs.posterior import referred
-from forecast_unc.regression.noisy_inputs.search import (
+from forecast_unc.regression.evidence import GaussianProcessEvidence
+from forecast_unc.regression.noisy_inputs.evidence import (
     INPUT_STD_BOUNDS,
     Learned,
     Problem,
     Round,
+    RowEvidence,
     input_std,
 )
+from forecast_unc.regression.noisy_inputs.rows import referred
+from forecast_unc.regression.noisy_inputs.true_inputs import learn_annealed, learn_stochastic_em
+from forecast_unc.regression.search import SearchSpace, descend
+
+NoisyInputs = Literal["nigp", "annealed", "stochastic_em"]
 
 # Rounds end when the std of no row's error changes by more than this share.
 _TOLERANCE = 1e-3
 _MOST_ROUNDS = 50
 _START = 0.1  # std of standardized inputs
+
+
+def train(
+    kind: NoisyInputs,
+    evidence: GaussianProcessEvidence,
+    space: SearchSpace,
+    start: Array,
+    input_cov: Array | None,
+    random_state: RandomState,
+    tol: float,
+) -> Learned:
+    """Run a trainer on standardized data; those other than "nigp" start from what that finds.
+
+    `evidence` is that of the rows without input noise, `start` (d + 2 + g,) the theta of their fit,
+    and `input_cov` (d, d) or (n, d, d) the noise where it is known.
+    """
+    rows = RowEvidence(evidence.y, evidence.linear, evidence.groups, evidence.bias_scale)
+    problem = Problem(np.ascontiguousarray(evidence.X.T), rows, space, start, input_cov)
+    found = learn_nigp(problem, tol)
+    if kind == "annealed":
+        found = learn_annealed(problem, found, tol)
+    elif kind == "stochastic_em":
+        found = learn_stochastic_em(problem, found, generator(random_state), tol)
+    theta = found.theta.copy()
+    theta[-1] = 0.5 * np.log(problem.scales(theta)[-1])
+    return found._replace(theta=theta)
 
 
 def learn_nigp(problem: Problem, tol: float) -> Learned:
@@ -28,18 +62,6 @@ def learn_nigp(problem: Problem, tol: float) -> Learned:
 
     In a round the slopes g stay; then they become those of the new posterior mean m, half way from
     the second round on, since full steps may alternate between two states. Known S stay.
-
-    Parameters
-    ----------
-    problem : Problem
-        The rows.
-    tol : float
-        Of the search in a round.
-
-    Returns
-    -------
-    Learned
-        The score of its rounds is the log evidence.
 
     References
     ----------
@@ -68,26 +90,7 @@ def learn_nigp(problem: Problem, tol: float) -> Learned:
 def nigp_round(
     problem: Problem, theta: Array, log_std: Array, slopes: Array, tol: float
 ) -> tuple[Array, Array, int]:
-    """Hyper-parameters and log stds of the input noise, none if it is known, at given slopes.
-
-    Parameters
-    ----------
-    problem : Problem
-        The rows.
-    theta : ndarray of shape (d + 2 + g,)
-        Log hyper-parameters to start from.
-    log_std : ndarray of shape (d,) or (0,)
-        Log stds to start from.
-    slopes : ndarray of shape (n, d)
-        g.
-    tol : float
-        Of the search.
-
-    Returns
-    -------
-    theta, log_std : ndarray
-    n_iter : int
-    """
+    """Hyper-parameters and log stds of the input noise, none if it is known, at given slopes."""
     free, objective = problem.space.free, NigpObjective(problem, theta, slopes)
     limits = np.tile(np.log(INPUT_STD_BOUNDS), (len(log_std), 1))
     bounds = np.vstack([problem.space.bounds[free], limits])
@@ -99,17 +102,7 @@ def nigp_round(
 
 
 class NigpObjective:
-    """Penalized negative log evidence at given slopes, of free hyper-parameters and log stds.
-
-    Parameters
-    ----------
-    problem : Problem
-        The rows.
-    theta : ndarray of shape (d + 2 + g,)
-        Log hyper-parameters; those that are not free stay.
-    slopes : ndarray of shape (n, d)
-        g.
-    """
+    """Penalized negative log evidence at given slopes, of free hyper-parameters and log stds."""
 
     def __init__(self, problem: Problem, theta: Array, slopes: Array) -> None:
         self.problem, self.theta, self.slopes = problem, theta, slopes

@@ -48,20 +48,8 @@ def feature_spread(root: Array, scaled: Array, lengthscales: Array) -> Spread:
         h_0 = 1, \; h_1 = \mu, \;
         h_{n+1} = \bigl(\mu h_n - \tfrac{g}{1+g} \sqrt n\, h_{n-1}\bigr) / \sqrt{n+1} .
 
-    `beyond_first_order` gives the further ones.
-
-    Parameters
-    ----------
-    root : ndarray of shape (d, r)
-        Root of the input's covariance.
-    scaled : ndarray of shape (d, m)
-        (c_i - m) / l, one column a center.
-    lengthscales : ndarray of shape (d,)
-        Length-scales l.
-
-    Returns
-    -------
-    Spread
+    `beyond_first_order` gives the further ones. `root` (d, r) is that of the input's covariance,
+    `scaled` (d, m) is (c_i - m) / l.
     """
     _, size, axes = np.linalg.svd(root / lengthscales[:, None], full_matrices=False)
     root = root @ axes.T
@@ -70,7 +58,7 @@ def feature_spread(root: Array, scaled: Array, lengthscales: Array) -> Spread:
 
 
 def beyond_first_order(spread: Spread) -> Iterator[Array]:
-    r"""Further columns of R, those of the kernels, some at a time.
+    r"""Further columns of R, those of the kernels, blocks (m, k) at a time.
 
     Hermite columns, largest decay last, each right to its last digits; and if those are not
     enough, a pivoted Cholesky factorization of what is left of
@@ -82,15 +70,6 @@ def beyond_first_order(spread: Spread) -> Iterator[Array]:
             \bigr] / (1+2g_r) - \tfrac12 \log[1 - g_r^2 / (1+g_r)^2],
 
     whose columns gather roundoff as their pivots get small.
-
-    Parameters
-    ----------
-    spread : Spread
-        The columns of first order.
-
-    Yields
-    ------
-    ndarray of shape (m, k)
     """
     given = [spread.kernel]
     for block in _hermite_columns(spread.features, spread.g):

@@ -27,7 +27,7 @@ LEAST_ERROR_RATIO = 3e-5
 
 
 def frequencies(n: int, d: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    r"""Frequencies and weights whose sum of cosines is an unbiased squared-exponential kernel.
+    r"""Frequencies (d, n) and weights (n,) of cosines whose sum is unbiased for the kernel.
 
     .. math:: \mathrm E \textstyle\sum_f b_f \cos \omega_f \cdot (z - z') = \exp(-|z - z'|^2 / 2)
 
@@ -37,21 +37,6 @@ def frequencies(n: int, d: int, rng: np.random.Generator) -> tuple[Array, Array]
     v amplitudes^2, it is made of the frequencies that the data do not reach, of probability v or
     so: without the second half most sets have too few of them, and some far too many. The radii
     are stratified, the directions free.
-
-    Parameters
-    ----------
-    n : int
-        Number of frequencies, even.
-    d : int
-        Number of inputs.
-    rng : Generator
-        Their draws.
-
-    Returns
-    -------
-    omega : ndarray of shape (d, n)
-    weights : ndarray of shape (n,)
-        At most 2 / n.
     """
     directions = rng.standard_normal((d, n))
     directions /= np.sqrt(np.einsum("df,df->f", directions, directions))
@@ -64,20 +49,11 @@ def frequencies(n: int, d: int, rng: np.random.Generator) -> tuple[Array, Array]
 
 
 class PriorDraws:
-    r"""Draws of a function of unit variance with the squared-exponential kernel.
+    r"""Draws of n functions of unit variance with the squared-exponential kernel.
 
     .. math:: f(z) = \textstyle\sum_f \sqrt{2 b_f E_f} \cos(\omega_f \cdot z - \theta_f)
 
     with E exponential and theta uniform, so that the function is normal given its frequencies.
-
-    Parameters
-    ----------
-    n : int
-        Number of functions.
-    d : int
-        Number of inputs.
-    rng : Generator
-        Their draws.
     """
 
     def __init__(self, n: int, d: int, rng: np.random.Generator) -> None:
@@ -117,22 +93,8 @@ class KernelFunctionSample:
 
     .. math:: f(x) = \sigma f_0(x / l) + \phi(x) \cdot w, \quad \phi(x) = [k_1(x) ... k_m(x); x; 1]
 
-    Parameters
-    ----------
-    centers : ndarray of shape (m, d)
-        Kernel centers, measured from `input_offset`.
-    lengthscales : ndarray of shape (d,)
-        Length-scales, in units of the inputs.
-    input_offset : ndarray of shape (d,)
-        Subtracted from every input.
-    weights : ndarray of shape (m + d + 1, n)
-        Weights w of each function.
-    output_offset : float
-        Added to every value.
-    prior : PriorDraws or None
-        f_0, where the function has a part outside the span of the features.
-    prior_std : float
-        Its std sigma.
+    One a column of `weights` (m + d + 1, n), with the prior draws f_0 of std sigma where the
+    function has a part outside the span of the features.
 
     References
     ----------

@@ -1,6 +1,7 @@
 """Regressors of scikit-learn: what can be done with a mean and a std alone."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -8,12 +9,13 @@ import pytest
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
+from sklearn.exceptions import SkipTestWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.linear_model import ARDRegression, BayesianRidge, Lasso
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
 from forecast_unc.forecasting.rows import lag_embedding
@@ -28,17 +30,13 @@ from tests.recursions import propagate
 NOISY_GP = GaussianProcessRegressor(
     ConstantKernel(30.0) * RBF(12.0) + WhiteKernel(0.3), optimizer=None
 )
-MODELS = {
-    "bayesian ridge": BayesianRidge(),
-    "ard": ARDRegression(),
-    "gp": NOISY_GP,
-    "pipeline": make_pipeline(StandardScaler(), BayesianRidge()),
-}
+MODELS = {"gp": NOISY_GP, "pipeline": make_pipeline(StandardScaler(), BayesianRidge())}
 
 
-@parametrize_with_checks([ScikitLearnRegressor(BayesianRidge())])
-def test_follows_the_scikit_learn_contract(estimator, check):
-    check(estimator)
+def test_follows_the_scikit_learn_contract():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SkipTestWarning)  # array API, not installed
+        check_estimator(ScikitLearnRegressor(BayesianRidge()))
 
 
 @pytest.fixture
@@ -144,9 +142,8 @@ def test_taylor_agrees_with_sample_paths(y, name):
     assert (naive.std.iloc[1:] < 0.95 * std[1:]).all()
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_exact_says_why_not(y, name):
-    model = Forecaster(MODELS[name], lags=2).fit(y)
+def test_exact_says_why_not(y):
+    model = Forecaster(ARDRegression(), lags=2).fit(y)
     with pytest.raises(
         ValueError,
         match=r"propagation must be 'taylor', .*, method 'taylor' or 'monte_carlo', for \w+; got "

@@ -1,12 +1,11 @@
 """RVMRegressor: predictions, exact moments, RVM*, invariances, messages."""
 
+import functools
 import itertools
 import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_wine
 from sklearn.exceptions import SkipTestWarning
@@ -38,6 +37,19 @@ def data(n=60, d=2, seed=0, noise=0.3):
     return X, y + noise * rng.standard_normal(n)
 
 
+X, Y = data()
+
+
+@functools.cache
+def of(settings):
+    return RVMRegressor(**dict(settings)).fit(X, Y)
+
+
+def fitted(**settings):
+    """Fits of X and Y, once."""
+    return of(tuple(settings.items()))
+
+
 def standardized(rvm, X, y):
     """Inputs, targets, active design and evidence constant, from public attributes alone."""
     Z, scale = (X - X.mean(axis=0)) / X.std(axis=0), y.std()
@@ -52,24 +64,16 @@ def standardized(rvm, X, y):
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_log_evidence_is_its_definition(settings):
-    X, y = data()
-    rvm = RVMRegressor(**settings).fit(X, y)
-    _, t, Phi, scale = standardized(rvm, X, y)
-    expected = oracles.log_evidence(Phi, t, rvm.alpha_, (rvm.noise_std_ / scale) ** 2)
-    assert_allclose(rvm.log_evidence_, expected - len(y) * np.log(scale), rtol=1e-9)
-
-
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_prediction_is_the_textbook_posterior(settings):
-    X, y = data()
-    rvm = RVMRegressor(**settings).fit(X, y)
-    _, t, Phi, scale = standardized(rvm, X, y)
+def test_evidence_and_prediction_are_those_of_the_textbook(settings):
+    rvm = fitted(**settings)
+    _, t, Phi, scale = standardized(rvm, X, Y)
+    noise_var = (rvm.noise_std_ / scale) ** 2
+    expected = oracles.log_evidence(Phi, t, rvm.alpha_, noise_var)
+    assert_allclose(rvm.log_evidence_, expected - len(Y) * np.log(scale), rtol=1e-9)
     mean, std = rvm.predict(X[:5], return_std=True)
     for i in range(5):
-        noise_var = (rvm.noise_std_ / scale) ** 2
         expected = oracles.weight_space_prediction(Phi, t, rvm.alpha_, noise_var, Phi[i])
-        assert_allclose(mean[i], y.mean() + scale * expected.mean, rtol=1e-8)
+        assert_allclose(mean[i], Y.mean() + scale * expected.mean, rtol=1e-8)
         assert_allclose(std[i], scale * np.sqrt(expected.var), rtol=1e-8)
 
 
@@ -87,8 +91,11 @@ def quadrature(rvm, mean, cov, nodes=60):
     return m, weight @ (std**2 + mu**2) - m**2, slope
 
 
-@pytest.mark.parametrize("settings", [{}, {"linear": True}, {"prior": "shared"}], ids=str)
-@pytest.mark.parametrize("noise", [0.3, 1e-3])
+@pytest.mark.parametrize(
+    ("settings", "noise"),
+    [({}, 0.3), ({}, 1e-3), ({"linear": True}, 1e-3), ({"prior": "shared"}, 0.3)],
+    ids=str,
+)
 def test_exact_moments_are_the_quadrature(settings, noise):
     X, y = data(noise=noise)
     rvm = RVMRegressor(**settings).fit(X, y)
@@ -102,8 +109,7 @@ def test_exact_moments_are_the_quadrature(settings, noise):
 
 
 def test_certain_inputs_give_the_plain_prediction():
-    X, y = data()
-    rvm = RVMRegressor().fit(X, y)
+    rvm = fitted()
     mean, std = rvm.predict(X[:1], return_std=True)
     got = rvm.predict_uncertain(X[0], np.zeros((2, 2)))
     assert_allclose([got.mean, np.sqrt(got.var)], [mean[0], std[0]], rtol=1e-12)
@@ -112,8 +118,8 @@ def test_certain_inputs_give_the_plain_prediction():
 def test_far_from_the_data_a_plain_rvm_is_certain_and_an_augmented_one_is_not():
     X, y = data(d=1)
     far = [[1e4]]
-    _, std = RVMRegressor(bias=False).fit(X, y).predict(far, return_std=True)
     plain = RVMRegressor(bias=False).fit(X, y)
+    _, std = plain.predict(far, return_std=True)
     assert_allclose(std[0], plain.noise_std_, rtol=1e-10)
     _, std = RVMRegressor(bias=False, variance="augmented").fit(X, y).predict(far, return_std=True)
     assert_allclose(std[0] ** 2, y.var(), rtol=1e-10)  # signal variance plus noise
@@ -122,9 +128,8 @@ def test_far_from_the_data_a_plain_rvm_is_certain_and_an_augmented_one_is_not():
 @pytest.mark.parametrize("linear", [False, True])
 def test_augmented_prediction_is_direct_augmentation(linear):
     """The posterior of the m + 1 weights with the basis at the test input in the design."""
-    X, y = data()
-    rvm = RVMRegressor(variance="augmented", linear=linear).fit(X, y)
-    Z, t, Phi, scale = standardized(rvm, X, y)
+    rvm = fitted(variance="augmented", linear=linear)
+    Z, t, Phi, scale = standardized(rvm, X, Y)
     noise_var = (rvm.noise_std_ / scale) ** 2
     tests = np.array([[5.3, 8.0], [8.5, 40.0], [20.0, 0.0], X[rvm.relevance_[0]]])
     mean, std = rvm.predict(tests, return_std=True)
@@ -138,13 +143,12 @@ def test_augmented_prediction_is_direct_augmentation(linear):
         expected = oracles.weight_space_prediction(
             np.hstack([Phi, own]), t, np.append(rvm.alpha_, precision), noise_var, features
         )
-        assert_allclose(mean[i], y.mean() + scale * expected.mean, rtol=1e-10)
+        assert_allclose(mean[i], Y.mean() + scale * expected.mean, rtol=1e-10)
         assert_allclose(std[i] ** 2, scale**2 * expected.var, rtol=1e-10)
 
 
 def test_augmented_has_no_closed_form_and_says_what_works():
-    X, y = data()
-    rvm = RVMRegressor(variance="augmented").fit(X, y)
+    rvm = fitted(variance="augmented", linear=False)
     with pytest.raises(
         ValueError, match="propagation must be 'taylor' or 'monte_carlo'.*got 'exact'"
     ):
@@ -153,8 +157,7 @@ def test_augmented_has_no_closed_form_and_says_what_works():
 
 @pytest.mark.parametrize("linear", [False, True])
 def test_augmented_gradient_and_taylor_are_right(linear):
-    X, y = data()
-    rvm = RVMRegressor(variance="augmented", linear=linear).fit(X, y)
+    rvm = fitted(variance="augmented", linear=linear)
     x, h = np.array([[7.0, 12.0]]), 1e-4
     steps = h * np.eye(2)
     expected = [(rvm.predict(x + s) - rvm.predict(x - s))[0] / (2 * h) for s in steps]
@@ -170,8 +173,7 @@ def test_augmented_gradient_and_taylor_are_right(linear):
 
 
 def test_augmented_monte_carlo_is_the_quadrature():
-    X, y = data()
-    rvm = RVMRegressor(variance="augmented").fit(X, y)
+    rvm = fitted(variance="augmented", linear=False)
     mean, cov = np.array([6.0, 10.0]), np.array([[0.1, 0.1], [0.1, 4.0]])
     got = rvm.predict_uncertain(mean, cov, "monte_carlo", n_samples=20000, random_state=0)
     m, var, slope = quadrature(rvm, mean, cov)
@@ -181,20 +183,18 @@ def test_augmented_monte_carlo_is_the_quadrature():
 
 
 def test_augmented_covariance_has_the_variances_on_its_diagonal():
-    X, y = data()
-    posterior = RVMRegressor(variance="augmented").fit(X, y).posterior_
+    posterior = fitted(variance="augmented", linear=False).posterior_
     cov = posterior.covariance(X[:8])
     _, var = posterior.predict(X[:8])
     assert_allclose(np.diagonal(cov), var - posterior.noise_var, rtol=1e-8)
     assert np.linalg.eigvalsh(cov)[0] > 0
 
 
-@given(
-    st.floats(-50, 50), st.sampled_from([1e-3, 0.2, 5.0, 1e4]), st.sampled_from([1e-3, 7.0, 1e5])
+@pytest.mark.parametrize(
+    ("shift", "y_scale", "x_scale"), [(-40.0, 1e-3, 1e5), (3.0, 1e4, 1e-3), (0.1, 5.0, 7.0)]
 )
 def test_units_change_nothing(shift, y_scale, x_scale):
-    X, y = data(n=40)
-    plain = RVMRegressor().fit(X, y)
+    y, plain = Y, fitted()
     other = RVMRegressor().fit(X * x_scale + shift, shift + y_scale * y)
     assert other.n_relevance_ == plain.n_relevance_
     assert_allclose(other.lengthscales_, plain.lengthscales_ * x_scale, rtol=1e-6)
@@ -232,18 +232,19 @@ def lagged_mackey_glass(n, n_test, ahead=6, lags=16):
 
 def test_adapted_lengthscales_cut_the_error_tenfold():
     """Mackey-Glass without noise, as Quinonero-Candela & Hansen (2002), with fewer rows."""
-    X, y, _ = lagged_mackey_glass(400, 1000)
+    n = 400
+    X, y, _ = lagged_mackey_glass(n, 1000)
 
     def error(**settings):
-        rvm = RVMRegressor(**settings).fit(X[:400], y[:400])
-        return np.mean((rvm.predict(X[400:]) - y[400:]) ** 2)
+        rvm = RVMRegressor(**settings).fit(X[:n], y[:n])
+        return np.mean((rvm.predict(X[n:]) - y[n:]) ** 2)
 
     fixed = error(lengthscales=1.0)
     assert fixed > 10 * error(lengthscales=1.0, adapt_lengthscales=True)
     assert fixed > 10 * error(adapt_lengthscales=True)
 
 
-@pytest.mark.parametrize("split", [4, 6, 7])
+@pytest.mark.parametrize("split", [4, 7])
 def test_adapted_lengthscales_do_not_give_every_row_a_basis_of_its_own(split):
     """12 inputs, 160 rows: the evidence alone prefers 150 bases and no noise, an NLPD of 1e7."""
     wine = load_wine().data
@@ -265,29 +266,26 @@ def test_restarts_begin_with_other_lengthscales():
 
 
 def test_conditioning_on_the_same_data_changes_nothing():
-    X, y = data()
-    rvm = RVMRegressor().fit(X, y)
+    rvm = fitted()
     before = rvm.predict(X, return_std=True)
-    assert_allclose(rvm.condition(X, y).predict(X, return_std=True), before, rtol=1e-12)
-    more = np.vstack([X, X]), np.append(y, y)
+    assert_allclose(rvm.condition(X, Y).predict(X, return_std=True), before, rtol=1e-12)
+    more = np.vstack([X, X]), np.append(Y, Y)
     assert (rvm.condition(*more).predict(X, return_std=True)[1] < before[1]).all()
 
 
 @pytest.mark.parametrize("variance", ["standard", "augmented"])
 def test_constant_targets_are_predicted_with_the_noise_floor(variance):
-    X, _ = data()
     rvm = RVMRegressor(variance=variance).fit(X, np.full(len(X), 3.0))
     assert_allclose(rvm.predict(X), 3.0)
     assert rvm.n_relevance_ == 0
 
 
 def test_inputs_are_not_modified_and_a_fit_repeats():
-    X, y = data()
-    X_before, y_before = X.copy(), y.copy()
-    first, second = (RVMRegressor().fit(X, y) for _ in range(2))
-    np.testing.assert_array_equal(X, X_before)
-    np.testing.assert_array_equal(y, y_before)
-    np.testing.assert_array_equal(first.predict(X), second.predict(X))
+    before = X.copy(), Y.copy()
+    again = RVMRegressor().fit(X, Y)
+    np.testing.assert_array_equal(X, before[0])
+    np.testing.assert_array_equal(Y, before[1])
+    np.testing.assert_array_equal(again.predict(X), fitted().predict(X))
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,16 @@
 """RVMClassifier: Laplace's approximation, both trainers, probabilities, invariances, messages."""
 
 import csv
+import functools
+import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from scipy.stats import multivariate_normal
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.exceptions import SkipTestWarning
+from sklearn.utils.estimator_checks import check_estimator
 
 from forecast_unc.regression.rvm_classifier import RVMClassifier
 from forecast_unc.regression.sparse_bayes import laplace as sbl
@@ -22,6 +23,14 @@ def data(n=80, seed=0, k=2):
     X = rng.uniform(-2, 2, (n, 2))
     radius = np.hypot(X[:, 0], X[:, 1]) + 0.25 * rng.standard_normal(n)
     return X * [1.0, 50.0] + [3.0, 0.0], np.digitize(radius, [1.3, 2.0][: k - 1])
+
+
+X, Y = data()
+
+
+@functools.cache
+def fitted(algorithm="sequential"):
+    return RVMClassifier(algorithm=algorithm).fit(X, Y)
 
 
 def problem(n=60, seed=0, lengthscale=0.8):
@@ -68,7 +77,7 @@ def some_model(seed=0, k=6):
     return Phi[:, columns], signs, np.exp(2 * rng.standard_normal(k))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_mode_is_stationary_and_curvature_is_the_finite_difference(seed):
     Phi, signs, alpha = some_model(seed)
     posterior = sbl.laplace(Phi, signs, alpha)
@@ -99,7 +108,7 @@ def test_working_target_leads_back_to_the_mode():
     assert_allclose(step, w, rtol=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_laplace_evidence_is_its_definition(seed):
     Phi, signs, alpha = some_model(seed)
     posterior = sbl.laplace(Phi, signs, alpha)
@@ -132,7 +141,7 @@ def test_sparsity_and_quality_are_their_definition():
     assert_allclose(q, expected[1], rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_an_action_gains_what_it_says_and_never_lowers_the_evidence_of_the_regression(seed):
     Phi, signs = problem(seed=seed)
     alpha, kinds = np.full(61, np.inf), set()
@@ -164,8 +173,9 @@ def fitted_problem(rvm, X, y):
     return Phi, np.where(y == rvm.classes_[1], 1.0, -1.0)
 
 
-@pytest.mark.parametrize("options", [{}, {"lengthscales": [0.5, 30.0]}], ids=str)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("options", "seed"), [({}, 1), ({"lengthscales": [0.5, 30.0]}, 0)], ids=str
+)
 def test_faul_and_tippings_conditions_hold_at_the_end(options, seed):
     X, y = data(seed=seed)
     rvm = RVMClassifier(**options).fit(X, y)
@@ -191,9 +201,8 @@ def test_faul_and_tippings_conditions_hold_at_the_end(options, seed):
 
 @pytest.mark.parametrize("algorithm", ["sequential", "mackay"])
 def test_evidence_of_a_fit_is_its_definition(algorithm):
-    X, y = data()
-    rvm = RVMClassifier(algorithm=algorithm).fit(X, y)
-    Phi, signs = fitted_problem(rvm, X, y)
+    rvm = fitted(algorithm)
+    Phi, signs = fitted_problem(rvm, X, Y)
     (machine,) = rvm.machines_
     expected = brute_force_evidence(Phi[:, machine.active], signs, machine.alpha, machine.mean)
     assert_allclose(rvm.log_evidence_, [expected], rtol=1e-9)
@@ -201,7 +210,7 @@ def test_evidence_of_a_fit_is_its_definition(algorithm):
 
 def test_both_algorithms_reach_comparable_evidence():
     differences = []
-    for seed in range(6):
+    for seed in range(4):
         X, y = data(seed=seed)
         fits = [
             RVMClassifier(lengthscales=[0.8, 40.0], algorithm=name).fit(X, y)
@@ -210,14 +219,13 @@ def test_both_algorithms_reach_comparable_evidence():
         assert all(fit.converged_ for fit in fits)
         differences.append(fits[0].log_evidence_[0] - fits[1].log_evidence_[0])
     assert min(differences) > -1.0, differences
-    assert sum(d > -0.5 for d in differences) >= 5, differences
+    assert sum(d > -0.5 for d in differences) >= 3, differences
 
 
 def test_mackay_ends_where_alpha_is_gamma_over_mean_squared():
-    X, y = data()
-    rvm = RVMClassifier(algorithm="mackay").fit(X, y)
+    rvm = fitted("mackay")
     (machine,) = rvm.machines_
-    Phi, _ = fitted_problem(rvm, X, y)
+    Phi, _ = fitted_problem(rvm, X, Y)
     Sigma = np.linalg.inv(hessian(Phi[:, machine.active], machine.alpha, machine.mean))
     gamma = 1 - machine.alpha * np.diagonal(Sigma)
     assert_allclose(machine.alpha, gamma / machine.mean**2, rtol=1e-3)
@@ -246,12 +254,11 @@ def test_probabilities_are_near_the_average_over_the_posterior(rng):
 
 
 def test_far_from_the_data_the_bias_decides():
-    X, y = data()
-    rvm = RVMClassifier().fit(X, y)
+    rvm = fitted()
     (machine,) = rvm.machines_
     bias = machine.active == len(X)
     assert bias.sum() == 1
-    Phi, _ = fitted_problem(rvm, X, y)
+    Phi, _ = fitted_problem(rvm, X, Y)
     Sigma = np.linalg.inv(hessian(Phi[:, machine.active], machine.alpha, machine.mean))
     odds = machine.mean[bias] / np.sqrt(1 + np.pi / 8 * Sigma[bias][:, bias][0])
     assert_allclose(rvm.decision_function([[1e5, 1e7]]), odds, rtol=1e-8)
@@ -282,15 +289,10 @@ def test_more_classes_are_one_against_the_rest():
     assert set(rvm.relevance_) == set(used) - {120}
 
 
-@settings(max_examples=8)
-@given(
-    st.floats(-50, 50), st.sampled_from([1e-3, 0.2, 7.0, 1e5]), st.sampled_from([1e-4, 1.0, 30.0])
-)
-def test_units_change_nothing(shift, first, second):
-    X, y = data(40)
-    plain = RVMClassifier(n_restarts=0).fit(X, y)
-    units = np.array([first, second])
-    other = RVMClassifier(n_restarts=0).fit(X * units + shift, y)
+@pytest.mark.parametrize(("shift", "units"), [(-40.0, [1e5, 1e-4]), (0.1, [1e-3, 30.0])])
+def test_units_change_nothing(shift, units):
+    plain = fitted()
+    other = RVMClassifier().fit(X * units + shift, Y)
     assert_array_equal(other.relevance_, plain.relevance_)
     assert_allclose(other.lengthscales_, plain.lengthscales_ * units, rtol=1e-6)
     assert_allclose(other.log_evidence_, plain.log_evidence_, atol=1e-4)
@@ -300,19 +302,16 @@ def test_units_change_nothing(shift, first, second):
 
 
 def test_swapping_the_classes_swaps_the_probabilities():
-    X, y = data()
-    one, other = (RVMClassifier().fit(X, labels) for labels in (y, 1 - y))
+    one, other = fitted(), RVMClassifier().fit(X, 1 - Y)
     assert_allclose(one.predict_proba(X), other.predict_proba(X)[:, ::-1], rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize(
     "labels",
     [
-        np.array(["no", "yes"]),
         np.array(["no", "yes"], dtype=object),
         np.array([False, True]),
         np.array([-1, 1], dtype=np.int8),
-        np.array([0.0, 2.0]),
     ],
     ids=lambda labels: str(labels.dtype),
 )
@@ -376,17 +375,15 @@ def test_a_class_of_a_single_row_is_learned_with_the_plain_rule():
 
 
 def test_inputs_are_not_modified_and_a_fit_repeats():
-    X, y = data(40)
-    X_before, y_before = X.copy(), y.copy()
-    first, second = (RVMClassifier().fit(X, y) for _ in range(2))
-    assert_array_equal(X, X_before)
-    assert_array_equal(y, y_before)
-    assert_array_equal(first.predict_proba(X), second.predict_proba(X))
+    before = X.copy(), Y.copy()
+    again = RVMClassifier().fit(X, Y)
+    assert_array_equal(X, before[0])
+    assert_array_equal(Y, before[1])
+    assert_array_equal(again.predict_proba(X), fitted().predict_proba(X))
 
 
 def test_too_few_iterations_are_recorded():
-    X, y = data()
-    rvm = RVMClassifier(max_iter=1, lengthscales=[0.5, 25.0]).fit(X, y)
+    rvm = RVMClassifier(max_iter=1, lengthscales=[0.5, 25.0]).fit(X, Y)
     assert not rvm.converged_
     assert rvm.n_iter_ == 1
 
@@ -435,7 +432,8 @@ def test_benchmarks_of_the_literature(shared_data, name, label, most_errors, mos
     assert (rvm.predict(test[0]) != test[1]).mean() <= most_errors
 
 
-# fixed length-scales spare each of the fits 60 others
-@parametrize_with_checks([RVMClassifier(lengthscales=1.0)])
-def test_it_is_a_scikit_learn_estimator(estimator, check):
-    check(estimator)
+def test_it_is_a_scikit_learn_estimator():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SkipTestWarning)  # array API, not installed
+        # fixed length-scales spare each of the fits 60 others
+        check_estimator(RVMClassifier(lengthscales=1.0))

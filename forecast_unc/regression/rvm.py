@@ -329,7 +329,7 @@ class RVMRegressor(KernelRegressor):
             signal_var = max(float(t @ t) / n - noise_var, noise_var) * scale**2
             added = KernelAtInput.of(plain, X, y, 1.0 / signal_var)
             self.posterior_ = AugmentedPosterior(plain=plain, added=added)
-        return weights.log_evidence - n * float(np.log(scale))
+        return weights.log_evidence - float(n * np.log(scale))
 
 
 class _Fit(NamedTuple):

@@ -112,8 +112,14 @@ def adapt(
     start = np.concatenate([np.log(lengthscales), np.log(model.alpha), [np.log(model.noise_var)]])
     # within a factor 20 of the start, so that every factorization stays possible
     bounds = [(v - 3.0, v + 3.0) for v in start[:-1]] + [noise.bounds()]
-    options = {"maxiter": max_iter, "ftol": 1e-11}
-    search = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    search = minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": max_iter, "ftol": 1e-11},
+    )
     x = search.x
     adapted = model._replace(alpha=np.exp(x[d : d + m]), noise_var=float(np.exp(x[-1])))
     return adapted, np.exp(x[:d])

@@ -11,7 +11,7 @@ from forecast_unc import Combination, Forecast, Forecaster, GPRegressor, baselin
 from forecast_unc.distributions.diverged import Diverged
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.averaging import Averaging
-from tests.test_model import assert_first_steps
+from tests.test_first_steps import assert_first_steps
 
 BAND = 3.919927969080108  # width of the 95 % band of a unit std
 GP = GPRegressor(lengthscales=3.0)
@@ -226,27 +226,6 @@ def test_first_steps_of_members_that_diverge(y, drawn, weights, widest, kind, gi
         both.forecast(h, exog[:h] if given else None, **options) for h in (k + more, k)
     )
     assert_first_steps(longer, shorter)
-
-
-@pytest.mark.parametrize("kind", ["exact", "taylor", "naive", "monte_carlo"])
-@pytest.mark.parametrize("weights", [None, "inverse_width", "validation", (1, 2, 3)], ids=str)
-@pytest.mark.parametrize("widest", [None, 3.0])
-@pytest.mark.parametrize("regressors", [False, True])
-def test_first_steps_of_a_combination(y, kind, weights, widest, regressors):
-    exog = pd.DataFrame({"x": np.sin(np.arange(80.0))}, pd.date_range("2024-01-01", periods=80))
-    past = {"exog": exog[:60]} if regressors else {}
-    both = _combination(weights, widest, regressors).fit(y, **past)
-    options = {"propagation": kind, "n_samples": 20, "random_state": 5}
-    longer, shorter = (
-        both.forecast(h, exog[60 : 60 + h] if regressors else None, **options) for h in (14, 5)
-    )
-    assert_first_steps(longer, shorter)
-
-
-def _combination(weights, widest, regressors):
-    wild = Forecaster(GP, lags=1, differences=(1, 1))
-    log = Forecaster(GP, lags=1, transform="log")
-    return Combination([Forecaster(GP, lags=2), wild, log], weights, widest=widest)
 
 
 def test_an_error_without_widest_is_that_of_the_average(y):

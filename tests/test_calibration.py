@@ -31,7 +31,7 @@ from forecast_unc.forecasting.calibration import (
 )
 from forecast_unc.forecasting.rolling import Rolling, rolling_forecasts
 from forecast_unc.regression.predictor import ScikitLearnRegressor
-from tests.test_model import assert_first_steps
+from tests.test_first_steps import assert_first_steps
 
 N = 72
 GP = GPRegressor(lengthscales=3.0)
@@ -442,25 +442,6 @@ def test_the_forecast_is_recalibrated_by_hand(name):
     np.testing.assert_allclose(ahead.cov, expected.cov, rtol=1e-8)
     np.testing.assert_allclose(ahead.median, before.median, rtol=1e-12)
     np.testing.assert_allclose(ahead.interval(0.95), expected.interval(0.95), rtol=1e-8)
-
-
-@pytest.mark.parametrize("gaps", [(), (70,), tuple(range(50, 56))], ids=["none", "end", "long"])
-def test_first_steps_do_not_depend_on_the_horizon(name, kind, gaps):
-    model = fitted(name, kind, series(gaps=gaps))
-    longest = model.forecast(20)
-    for steps in (1, 2, 7):
-        assert_first_steps(longest, model.forecast(steps), 1e-9)
-
-
-def test_nor_with_regressors(kind):
-    """Which are not known beyond the steps asked for: nothing can be looked ahead for."""
-    y = series(gaps=(50, 51, 52))
-    times = pd.date_range(y.index[0], periods=N + 12, freq="MS")
-    exog = pd.DataFrame({"cube": ((np.arange(N + 12) - 40.0) / 20.0) ** 3}, times)
-    model = Forecaster(GP, lags=2, calibrate=kind).fit(y, exog[:N])
-    longest = model.forecast(12, exog[N:])
-    for steps in (1, 2, 3, 6):
-        assert_first_steps(longest, model.forecast(steps, exog[N : N + steps]), 1e-9)
 
 
 def test_decompose_adds_up(name, kind):

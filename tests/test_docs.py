@@ -30,6 +30,10 @@ LINK = re.compile(r"\]\((?P<inline>[^)\s]+)[^)]*\)|(?:src|href)=\"(?P<html>[^\"]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
+def read(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
 def python_blocks(text: str) -> list[tuple[int, str]]:
     """(line of the first statement, code) of every fenced block marked python that can run.
 
@@ -82,23 +86,12 @@ def test_blocks_are_found_and_share_their_names(tmp_path):
         run_block(">>> x + 1\n4\n", 1, tmp_path / "page.md", namespace)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(read(page))])
 def test_python_on_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for line, code in python_blocks((ROOT / page).read_text(encoding="utf-8")):
+    for line, code in python_blocks(read(page)):
         run_block(code, line, ROOT / page, namespace)
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_relative_links_exist(page):
-    text = FENCE.sub("", (ROOT / page).read_text(encoding="utf-8"))
-    links = [m["inline"] or m["html"] for m in LINK.finditer(text)]
-    local = [link for link in links if not re.match(r"[a-z][a-z0-9+.-]*:|#|//", link)]
-    missing = [
-        link for link in local if not (ROOT / page).parent.joinpath(link.partition("#")[0]).exists()
-    ]
-    assert missing == []
 
 
 def anchors(page: Path) -> set[str]:
@@ -107,15 +100,17 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_links_to_headings_meet_one(page):
-    text = FENCE.sub("", (ROOT / page).read_text(encoding="utf-8"))
-    targets = [m["inline"].partition("#") for m in LINK.finditer(text) if m["inline"]]
+def test_links_meet_a_file_and_its_heading():
     wrong = []
-    for path, _, anchor in targets:
-        target = ROOT / page if not path else (ROOT / page).parent / path
-        if anchor and target.suffix == ".md" and anchor not in anchors(target):
-            wrong.append(f"{path}#{anchor}")
+    for page in PAGES:
+        for link in LINK.finditer(FENCE.sub("", read(page))):
+            path, _, anchor = (link["inline"] or link["html"]).partition("#")
+            if re.match(r"[a-z][a-z0-9+.-]*:|//", path):
+                continue
+            target = (ROOT / page).parent / path if path else ROOT / page
+            lacks = anchor and target.suffix == ".md" and anchor not in anchors(target)
+            if not target.exists() or lacks:
+                wrong.append(f"{page}: {path}#{anchor}")
     assert wrong == []
 
 
@@ -132,9 +127,14 @@ def test_example_runs_without_warnings(script, tmp_path):
     assert any((tmp_path / "out").iterdir()), "an example writes what it shows into --output"
 
 
+def test_benchmarks_compile(tmp_path):
+    for script in BENCHMARKS:
+        py_compile.compile(str(ROOT / script), cfile=str(tmp_path / "compiled"), doraise=True)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("script", BENCHMARKS)
 def test_benchmark_answers_help(script, tmp_path):
-    py_compile.compile(str(ROOT / script), cfile=str(tmp_path / "compiled"), doraise=True)
     # The other libraries are not installed for the tests, so they are imported inside functions.
     run = run_script(script, "--help", cwd=tmp_path)
     assert run.returncode == 0, run.stderr

@@ -1,4 +1,4 @@
-"""A weighted list of fitted models: its first steps, its weights, and that nothing changes it."""
+"""A weighted list of fitted models: its weights, and that nothing changes it."""
 
 import copy
 import functools
@@ -6,8 +6,6 @@ import functools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.base import clone
 
@@ -16,7 +14,6 @@ from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.smoothing_model import SmoothingModel
 from tests.members import on_lags, smoothing
 from tests.recursions import NAMED
-from tests.test_model import assert_first_steps
 
 
 def walk(n, seed, freq="D", level=100.0):
@@ -32,38 +29,14 @@ def season(n, period, freq, noise=0.1):
 
 SERIES = {
     "gdp": datasets.load_us_gdp,
-    "nile": datasets.load_nile,
     "short": lambda: walk(15, 0),
-    "short, lognormal": lambda: np.exp(0.7 * walk(15, 1, "B", level=0.0).diff().dropna()),
-    "negative": lambda: walk(70, 2, level=0.0),
     "months": lambda: season(100, 12, "MS"),
-    "months, log": lambda: np.exp(season(60, 12, "MS")),
-    "weeks": lambda: season(170, 52, "W"),
-    "a gap at the end": lambda: walk(70, 3).where(np.arange(70) != 68),
 }
 
 
 @functools.cache
 def fitted(name, calibrate="auto"):
     return Forecaster(calibrate=calibrate).fit(SERIES[name]())
-
-
-@pytest.mark.parametrize("name", SERIES)
-@settings(max_examples=8)
-@given(st.integers(1, 14), st.integers(1, 20))
-def test_first_steps_of_the_automatic_choice(name, k, more):
-    model = fitted(name)
-    assert_first_steps(model.forecast(k + more), model.forecast(k))
-
-
-@pytest.mark.parametrize("kind", NAMED)
-@pytest.mark.parametrize("name", ["gdp", "short, lognormal", "a gap at the end"])
-@pytest.mark.parametrize("path_consistent", [True, False])
-def test_first_steps_of_the_automatic_choice_whatever_the_propagation(name, kind, path_consistent):
-    options = {"propagation": kind, "path_consistent": path_consistent}
-    options |= {"n_samples": 25, "random_state": 0}
-    model = fitted(name)
-    assert_first_steps(model.forecast(13, **options), model.forecast(2, **options))
 
 
 # The weights belong to the fitted model

@@ -1,17 +1,14 @@
-"""A fitted model: one specification on one history, and its first steps."""
+"""A fitted model: one specification on one history."""
 
-import copy
 import dataclasses
 import functools
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import boxcox
 
-from forecast_unc import Forecaster, GPRegressor, ReducedRankGPRegressor, RVMRegressor
+from forecast_unc import Forecaster, GPRegressor, RVMRegressor
 from forecast_unc._random import lower_root
 from forecast_unc.distributions.diverged import Diverged
 from forecast_unc.forecasting import model as model_module
@@ -19,7 +16,7 @@ from forecast_unc.forecasting import sampling
 from forecast_unc.forecasting.propagation import Joint
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.regression.kernels import inverse
-from tests.recursions import NAMED
+from tests.test_first_steps import assert_first_steps
 
 GP = GPRegressor(lengthscales=3.0)
 
@@ -32,57 +29,18 @@ def y():
     return pd.Series(values, pd.date_range("2024-01-01", periods=80, freq="D"), name="y")
 
 
-def assert_first_steps(longer, shorter, tolerance=1e-12):
-    """The first steps of a forecast are a shorter one, relative to its stds."""
-    k, std = len(shorter), shorter.std.to_numpy()
-    assert longer.index[:k].equals(shorter.index)
-    quantiles = [0.025, 0.3, 0.5, 0.9]
-    for a, b, unit in (
-        (longer.mean[:k], shorter.mean, std),
-        (longer.cov.iloc[:k, :k], shorter.cov, np.outer(std, std)),
-        (longer.quantile(quantiles)[:k], shorter.quantile(quantiles), std[:, None]),
-    ):
-        difference = np.abs(np.asarray(a) - np.asarray(b)) / unit
-        assert difference.max() <= tolerance, difference.max()
-
-
 SPECIFICATIONS = {
     "gp": Forecaster(GP, lags=3),
-    "rvm": Forecaster(RVMRegressor(), lags=2),
-    "reduced rank": Forecaster(ReducedRankGPRegressor(n_support=10), lags=2),
     "changes": Forecaster(GP, lags=2, differences=(1, 7)),
     "log": Forecaster(GP, lags=2, transform="log"),
     "boxcox": Forecaster(GP, lags=[1, 3], transform="boxcox", prior_mean="last"),
-    "calendar": Forecaster(GP, lags=1, calendar="day_of_week"),
     "automatic": Forecaster(),
 }
 
 
-@functools.cache
-def fitted(name, gap):
-    rng = np.random.default_rng(5)
-    values = 20 + np.sin(np.arange(80) / 3) + np.cumsum(0.2 * rng.standard_normal(80))
-    y = pd.Series(values, pd.date_range("2024-01-01", periods=80, freq="D"), name="y")
-    if gap:
-        y.iloc[[30, 77]] = np.nan
-    return SPECIFICATIONS[name].fit(y)
-
-
-@pytest.mark.parametrize("kind", NAMED)
-@pytest.mark.parametrize("name", SPECIFICATIONS)
-@settings(max_examples=10)
-@given(
-    st.integers(1, 12),
-    st.integers(0, 20),
-    st.booleans(),
-    st.booleans(),
-)
-def test_first_steps_are_a_shorter_forecast(name, kind, k, more, gap, path_consistent):
-    options = {"propagation": kind, "path_consistent": path_consistent}
-    options |= {"n_samples": 20, "random_state": 3}
-    model = fitted(name, gap)
-    shorter, longer = (model.forecast(steps, **options) for steps in (k, k + more))
-    assert_first_steps(longer, shorter)
+@pytest.fixture(scope="module")
+def fitted(y):
+    return functools.cache(lambda name: SPECIFICATIONS[name].fit(y))
 
 
 @pytest.mark.parametrize("n_samples", [5, 25], ids=["one block", "several"])
@@ -95,8 +53,8 @@ def test_first_steps_of_sample_paths_in_blocks(y, monkeypatch, n_samples):
 
 
 @pytest.mark.parametrize("name", ["gp", "changes", "log", "boxcox"])
-def test_sampled_paths_are_kept_in_units_of_y(name):
-    model = fitted(name, gap=False)
+def test_sampled_paths_are_kept_in_units_of_y(name, fitted):
+    model = fitted(name)
     ahead = model.forecast(5, propagation="monte_carlo", n_samples=300, random_state=0)
     paths = ahead.paths.to_numpy()
     assert paths.shape == (5, 300)
@@ -112,14 +70,14 @@ def test_sampled_paths_are_kept_in_units_of_y(name):
     assert model.forecast(5).paths is None
 
 
-def test_an_average_of_several_keeps_no_paths():
-    ahead = fitted("automatic", gap=False)
+def test_an_average_of_several_keeps_no_paths(fitted):
+    ahead = fitted("automatic")
     assert len(ahead.models_) > 1
     assert ahead.forecast(2, propagation="monte_carlo", n_samples=20, random_state=0).paths is None
 
 
-def test_a_path_beyond_a_float_has_diverged(monkeypatch, y):
-    (model,) = fitted("log", gap=False).models_
+def test_a_path_beyond_a_float_has_diverged(monkeypatch, fitted):
+    (model,) = fitted("log").models_
     drawn = model.forecast(model.history.future(4), Method("monte_carlo", True, 20, 0))
     levels = np.log(drawn.paths.to_numpy())
     joint = Joint(levels.mean(axis=1), np.cov(levels), None, levels)
@@ -127,36 +85,6 @@ def test_a_path_beyond_a_float_has_diverged(monkeypatch, y):
     monkeypatch.setattr(model_module, "propagate", lambda *_: joint)
     with pytest.raises(Diverged, match="paths must be finite in units of y; got inf at step 3"):
         model.forecast(model.history.future(4), Method("monte_carlo"))
-
-
-@pytest.mark.parametrize("kind", NAMED)
-@pytest.mark.parametrize("name", ["gp", "changes", "log", "automatic"])
-@pytest.mark.parametrize("uncertain", [False, True], ids=["known", "uncertain"])
-def test_first_steps_with_regressors(y, name, kind, uncertain):
-    index = pd.date_range("2024-01-01", periods=90, freq="D")
-    exog = pd.DataFrame({"a": np.cos(np.arange(90.0)), "b": np.arange(90.0) % 5}, index)
-    model = SPECIFICATIONS[name].fit(y, exog[:80])
-    root = np.random.default_rng(0).standard_normal((20, 15))  # a singular covariance
-    cov = 0.01 * root @ root.T
-    options = {"propagation": kind, "n_samples": 30, "random_state": 2}
-    longer, shorter = (
-        model.forecast(
-            h, exog[80 : 80 + h], cov[: 2 * h, : 2 * h] if uncertain else None, **options
-        )
-        for h in (10, 4)
-    )
-    assert_first_steps(longer, shorter)
-
-
-@pytest.mark.parametrize("kind", NAMED)
-def test_first_steps_with_errors_of_observation(y, kind):
-    (model,) = Forecaster(GP, lags=2, differences=1).fit(y).models_
-    regressor = copy.copy(model.regressor)
-    regressor.posterior_ = dataclasses.replace(regressor.posterior_, observation_var=0.3)
-    model = dataclasses.replace(model, regressor=regressor)
-    method = Method(kind, True, 20, 4)
-    longer, shorter = (model.forecast(model.history.future(h), method) for h in (9, 3))
-    assert_first_steps(longer, shorter)
 
 
 @pytest.mark.parametrize("rank", [0, 1, 4, 6])

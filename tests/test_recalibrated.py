@@ -12,7 +12,7 @@ from scipy import stats
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor
 from forecast_unc.distributions.power import PowerTransform
 from tests.test_check import Given
-from tests.test_model import assert_first_steps
+from tests.test_first_steps import assert_first_steps
 
 H = 4
 INDEX = pd.date_range("2024-01-31", periods=H, freq="ME")

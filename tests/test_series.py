@@ -56,8 +56,13 @@ def without_frequency(index):
 # Times
 
 
+@pytest.fixture(scope="module")
+def plain():
+    return MODEL.fit(series(pd.RangeIndex(N))).forecast(H)
+
+
 @pytest.mark.parametrize("prepare", [lambda index: index, without_frequency], ids=["", "inferred"])
-def test_forecast_continues_the_index(together, prepare):
+def test_forecast_continues_the_index_and_depends_on_the_values_alone(together, prepare, plain):
     y = series(prepare(together[:N]))
     before = y.copy(deep=True)
     ahead = MODEL.fit(y).forecast(H)
@@ -68,14 +73,9 @@ def test_forecast_continues_the_index(together, prepare):
     assert getattr(ahead.index, "tz", None) == getattr(together, "tz", None)
     assert getattr(ahead.index, "freq", None) == getattr(together, "freq", None)
     assert ahead.mean.name == "load"
-    pd.testing.assert_series_equal(y, before)
-
-
-def test_values_do_not_depend_on_the_index(together):
-    ahead = MODEL.fit(series(together[:N])).forecast(H)
-    plain = MODEL.fit(series(pd.RangeIndex(N))).forecast(H)
     np.testing.assert_array_equal(ahead.mean, plain.mean)
     np.testing.assert_array_equal(ahead.cov, plain.cov)
+    pd.testing.assert_series_equal(y, before)
 
 
 def test_extended_index_joins_index_and_future(together):
@@ -92,7 +92,7 @@ def test_two_times_with_a_frequency_are_enough_for_the_future():
     assert list(future_index(index, 2)) == [pd.Timestamp("2024-03-31"), pd.Timestamp("2024-04-30")]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int64", "Int64", "Float64", "uint8"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "Int64", "Float64", "uint8"])
 def test_numbers_of_every_kind_are_taken_and_copied(dtype):
     y = pd.Series(np.arange(5) ** 2, dtype=dtype)
     values, _ = check_series(y)
@@ -102,24 +102,16 @@ def test_numbers_of_every_kind_are_taken_and_copied(dtype):
     assert list(y) == [0, 1, 4, 9, 16]
 
 
-def test_float_values_are_not_aliased():
-    y = series(pd.RangeIndex(6))
-    before = y.copy(deep=True)
-    check_series(y)[0][:] = np.nan
-    pd.testing.assert_series_equal(y, before)
-
-
-@pytest.mark.parametrize(
-    ("time", "text"),
-    [
-        (pd.Timestamp("2024-03-01"), "2024-03-01"),
-        (pd.Timestamp("2024-03-01 05:00"), "2024-03-01 05:00:00"),
-        (pd.Period("2024-03", "M"), "2024-03"),
-        (7, "7"),
-    ],
-)
-def test_times_are_written_plainly(time, text):
-    assert format_time(pd.Index([time]), 0) == text
+def test_times_are_written_plainly():
+    times = {
+        "2024-03-01": pd.Timestamp("2024-03-01"),
+        "2024-03-01 05:00:00": pd.Timestamp("2024-03-01 05:00"),
+        "2024-03": pd.Period("2024-03", "M"),
+        "7": 7,
+    }
+    assert {text: format_time(pd.Index([time]), 0) for text, time in times.items()} == {
+        text: text for text in times
+    }
 
 
 # Bad values
@@ -213,12 +205,7 @@ def test_other_than_numbers_is_refused(y, dtype):
 
 
 @pytest.mark.parametrize(
-    ("y", "kind"),
-    [
-        (np.arange(30.0), "ndarray"),
-        (list(range(30)), "list"),
-    ],
-    ids=["array", "list"],
+    ("y", "kind"), [(np.arange(30.0), "ndarray"), (list(range(30)), "list")], ids=["array", "list"]
 )
 def test_other_than_a_series_is_refused(y, kind):
     with pytest.raises(TypeError, match=rf"y must be a pandas Series; got {kind}\. Wrap it"):
@@ -489,32 +476,34 @@ def test_bad_regressors_are_refused_at_the_fit(case):
         MODEL.fit(y, change(exogenous(y)))
 
 
-@pytest.mark.parametrize("case", BAD_FRAMES)
-def test_bad_regressors_are_refused_at_the_forecast(case):
-    change, kind, message = BAD_FRAMES[case]
+@pytest.fixture(scope="module")
+def explained():
+    """A model of 30 days with two regressors, and these of 36 days."""
     y = normal(36)
     exog = exogenous(y)
-    model = Forecaster(GPRegressor(lengthscales=3.0), lags=2).fit(y[:30], exog[:30])
+    return Forecaster(GPRegressor(lengthscales=3.0), lags=2).fit(y[:30], exog[:30]), exog
+
+
+@pytest.mark.parametrize("case", ["an array", "shifted", "missing", "text"])
+def test_bad_regressors_are_refused_at_the_forecast(case, explained):
+    change, kind, message = BAD_FRAMES[case]
+    model, exog = explained
     with pytest.raises(kind, match=message):
         model.forecast(6, change(exog[30:]))
 
 
 @pytest.mark.parametrize("columns", [["sun"], ["sun", "rain"], ["sun", "wind", "rain"]], ids=str)
-def test_other_columns_than_at_the_fit_are_refused(columns):
-    y = normal(36)
-    exog = exogenous(y)
-    model = Forecaster(GPRegressor(lengthscales=3.0), lags=2).fit(y[:30], exog[:30])
+def test_other_columns_than_at_the_fit_are_refused(columns, explained):
+    model, exog = explained
     with pytest.raises(
         ValueError, match=r"exog must have the columns of the fit, \['sun', 'wind'\]; got \["
     ):
         model.forecast(6, exog[30:].reindex(columns=columns, fill_value=0.0))
 
 
-def test_regressors_and_what_is_not_known_of_them_are_aligned_by_name(rng):
-    y = normal(33)
-    exog = exogenous(y)
-    model = Forecaster(GPRegressor(lengthscales=3.0), lags=2).fit(y[:30], exog[:30])
-    future, turned = exog[30:], exog[30:][["wind", "sun"]]
+def test_regressors_and_what_is_not_known_of_them_are_aligned_by_name(rng, explained):
+    model, exog = explained
+    future, turned = exog[30:33], exog[30:33][["wind", "sun"]]
     stds = (0.0 * future).assign(sun=0.1, wind=0.7)
     root = rng.standard_normal((6, 6))
     cov, order = root @ root.T, [1, 0, 3, 2, 5, 4]
@@ -529,15 +518,13 @@ def test_regressors_and_what_is_not_known_of_them_are_aligned_by_name(rng):
         np.testing.assert_allclose(again.cov, ahead.cov, rtol=1e-10)
 
 
-def test_regressors_left_out_of_the_forecast_are_asked_for():
-    y = normal()
-    model = Forecaster(GPRegressor(lengthscales=3.0), lags=2).fit(y, exogenous(y))
+def test_regressors_left_out_of_the_forecast_are_asked_for(explained):
     with pytest.raises(
         ValueError,
         match=r"exog must be given for the 3 steps after the origin; got None, but the model was "
         r"fitted with \['sun', 'wind'\]\.",
     ):
-        model.forecast(3)
+        explained[0].forecast(3)
 
 
 def test_regressors_that_the_fit_did_not_have_are_refused():
@@ -551,44 +538,57 @@ def test_regressors_that_the_fit_did_not_have_are_refused():
 # Bad arguments
 
 
-@pytest.mark.parametrize("steps", [0, -1, 2.5, 3.0, "3", True, None, [3]], ids=repr)
-def test_bad_steps_are_refused(steps):
-    with pytest.raises(ValueError, match=r"steps must be a whole number, at least 1; got .*1 is"):
-        MODEL.fit(normal()).forecast(steps)
-
-
-@pytest.mark.parametrize("steps", [3, np.int64(3), np.int32(3)], ids=repr)
-def test_whole_steps_of_every_kind_are_taken(steps):
-    assert len(MODEL.fit(normal()).forecast(steps).mean) == 3
-
-
-@pytest.mark.parametrize("n_samples", [0, 1, 10.0], ids=repr)
-def test_bad_n_samples_is_refused(n_samples):
-    with pytest.raises(
-        ValueError, match=r"n_samples must be a whole number, at least 2; got .*1000 is a good"
-    ):
-        MODEL.fit(normal()).forecast(3, propagation="monte_carlo", n_samples=n_samples)
-
-
-@pytest.mark.parametrize("propagation", ["Exact", "mc", "", None, 3], ids=repr)
-def test_unknown_propagation_is_refused(propagation):
-    with pytest.raises(
-        ValueError,
-        match=r"propagation must be one of exact, .*mixture.*, auto; got .*Use 'exact'",
-    ):
-        MODEL.fit(normal()).forecast(3, propagation=propagation)
-
-
-@pytest.mark.parametrize(
-    "lags", [0, -2, (), (1, 1), (0, 1), (1, 2.0), 1.5, "12", True, None, (1, True), ["a"]], ids=repr
-)
-def test_bad_lags_are_refused(lags):
-    with pytest.raises(
-        ValueError,
-        match=r"lags must be a positive whole number or distinct positive ones; got .*Lag 1 is the "
+BAD_OF_FORECAST = {
+    "steps": (
+        (0, -1, 2.5, 3.0, "3", True, None, [3]),
+        r"steps must be a whole number, at least 1; got .*1 is",
+    ),
+    "n_samples": (
+        (0, 1, 10.0),
+        r"n_samples must be a whole number, at least 2; got .*1000 is a good",
+    ),
+    "propagation": (
+        ("Exact", "mc", "", None, 3),
+        r"propagation must be one of exact, .*mixture.*, auto; got .*Use 'exact'",
+    ),
+}
+BAD_OF_FORECASTER = {
+    "lags": (
+        (0, -2, (), (1, 1), (0, 1), (1, 2.0), 1.5, "12", True, None, (1, True), ["a"]),
+        r"lags must be a positive whole number or distinct positive ones; got .*Lag 1 is the "
         "previous value",
-    ):
-        Forecaster(lags=lags).fit(normal())
+    ),
+    "differences": (
+        (-1, 1.5, (0,), (1, -12), "1", True, None),
+        r"differences must be lags, positive whole numbers; got .*Use 0 or \(\) for none\.",
+    ),
+    "max_train": (
+        (0, 2, 10.5, "all", True),
+        r"max_train must be a whole number, at least 3; got ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_OF_FORECAST)
+def test_bad_arguments_of_the_forecast_are_refused(name):
+    values, message = BAD_OF_FORECAST[name]
+    model = MODEL.fit(normal())
+    for value in values:
+        with pytest.raises(ValueError, match=message):
+            model.forecast(**{"steps": 3, "propagation": "monte_carlo", name: value})
+
+
+@pytest.mark.parametrize("name", BAD_OF_FORECASTER)
+def test_bad_arguments_of_the_forecaster_are_refused(name):
+    values, message = BAD_OF_FORECASTER[name]
+    for value in values:
+        with pytest.raises(ValueError, match=message):
+            Forecaster(**{"lags": 2, name: value}).fit(normal())
+
+
+def test_whole_steps_of_every_kind_are_taken():
+    model = MODEL.fit(normal())
+    assert [len(model.forecast(h).mean) for h in (3, np.int64(3), np.int32(3))] == [3, 3, 3]
 
 
 @pytest.mark.parametrize("number", [2, np.array(2), np.int8(2)], ids=repr)
@@ -600,21 +600,6 @@ def test_a_number_in_an_array_is_that_number(number):
     pd.testing.assert_series_equal(other.forecast(2).mean, plain.forecast(2).mean)
     with pytest.raises(ValueError, match=r"lags must be a positive whole number .*got .*2.5"):
         Forecaster(lags=np.array(2.5)).fit(y)
-
-
-@pytest.mark.parametrize("differences", [-1, 1.5, (0,), (1, -12), "1", True, None], ids=repr)
-def test_bad_differences_are_refused(differences):
-    with pytest.raises(
-        ValueError,
-        match=r"differences must be lags, positive whole numbers; got .*Use 0 or \(\) for none\.",
-    ):
-        Forecaster(lags=2, differences=differences).fit(normal())
-
-
-@pytest.mark.parametrize("max_train", [0, 2, 10.5, "all", True], ids=repr)
-def test_bad_max_train_is_refused(max_train):
-    with pytest.raises(ValueError, match=r"max_train must be a whole number, at least 3; got "):
-        Forecaster(lags=2, max_train=max_train).fit(normal())
 
 
 def test_more_steps_than_memory_holds_are_refused():

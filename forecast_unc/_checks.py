@@ -1,8 +1,11 @@
 """Checks of arguments that any module may need, and seeds of random numbers."""
 
+import reprlib
+from collections.abc import Callable
 from os import PathLike
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import eigvalsh
 
 from forecast_unc._typing import Array
@@ -106,3 +109,58 @@ def one_seed(random_state: RandomState) -> int | None:
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**63))
     return random_state
+
+
+def numbers(name: str, value: ArrayLike) -> Array:
+    """Copy as an array of floats, or a TypeError."""
+    try:
+        array = np.array(value)
+        if array.dtype.kind in "biufO":  # strings of digits are no numbers
+            return array.astype(np.float64)
+    except (TypeError, ValueError):
+        pass
+    remedy = "Pass an array of floats, all rows as long as each other."
+    raise refusal(name, "be numbers", reprlib.repr(value), remedy, TypeError)
+
+
+def frozen(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """Own, write-protected copy of a finite array of the given shape."""
+    array = numbers(name, value)
+    if array.shape != shape:
+        remedy = "One entry is needed for each step."
+        raise refusal(name, f"have shape {shape}", f"{array.shape}", remedy)
+    wrong = ~np.isfinite(array)
+    if wrong.any():
+        raise refusal(
+            name,
+            "be finite",
+            f"{array[wrong][0]} at step {np.argwhere(wrong)[0][0] + 1}",
+            "If a forecast has diverged, ask for fewer steps or difference the series; if its "
+            "values are this large, divide the series by a constant.",
+        )
+    array.setflags(write=False)
+    return array
+
+
+def check_positive(cov: Array, label: Callable[[int], str]) -> None:
+    """Raise if a variance is not positive."""
+    var = cov.diagonal()
+    if (var <= 0).any():
+        at = int((var <= 0).argmax())
+        raise refusal(
+            "cov",
+            "have a positive diagonal",
+            f"{var[at]:.6g} at {label(at)}, from a matrix of condition number "
+            f"{np.linalg.cond(cov):.3g}",
+            "A variance that is not positive is a numerical failure, or a value that is known "
+            "already.",
+        )
+
+
+def check_symmetric(name: str, cov: Array, scale: Array) -> None:
+    """Raise if a covariance differs from its transpose by more than 1e-8 of ``scale`` (h, h)."""
+    apart = float((np.abs(cov - cov.T) / scale).max())
+    if apart > _TOLERANCE:
+        got = f"entries that differ by {apart:.3g} standard deviations squared"
+        remedy = "Pass 0.5 * (cov + cov.T) if only roundoff is to blame."
+        raise refusal(name, "be symmetric", got, remedy)

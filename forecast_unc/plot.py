@@ -4,7 +4,7 @@ Models are told apart by color, line style, marker and hatching at once: the pic
 gray and for the color-blind. The legend stands above the axes, a title (``ax.set_title``) above it.
 """
 
-from forecast_unc.distributions.fan import fan
+from forecast_unc.distributions.picture import fan
 from forecast_unc.evaluation.plot import COLORS, compare, decomposition, joint, members
 from forecast_unc.evaluation.plot_backtest import (
     calibration,

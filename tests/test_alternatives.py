@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import block_diag
 
-from forecast_unc.distributions.diverged import Diverged
+from forecast_unc.distributions.joint import Diverged
 from forecast_unc.forecasting.propagation import propagate as propagate_joint
 from forecast_unc.forecasting.recursion import Future, Method, OneStepModel
 from forecast_unc.forecasting.sampling import sample_paths

@@ -17,7 +17,7 @@ from forecast_unc import (
     baselines,
     load_model,
 )
-from forecast_unc.distributions.diverged import Diverged
+from forecast_unc.distributions.joint import Diverged
 
 GP = GPRegressor(lengthscales=3.0)
 LEVELS, CHANGES = Forecaster(GP, lags=2), Forecaster(GP, lags=1, differences=1)

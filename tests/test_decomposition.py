@@ -371,4 +371,4 @@ def test_parts_are_made_once_and_copied_with_a_forecast():
     ahead = Forecaster(GPRegressor(lengthscales=2.0, noise_std=0.2), lags=2).fit(y).forecast(4)
     again = pickle.loads(pickle.dumps(Forecast.average([ahead, ahead.aggregate(np.ones(4))][:1])))
     pd.testing.assert_frame_equal(again.decompose(), ahead.decompose())
-    assert ahead._parts["noise"] is ahead._parts["noise"]
+    assert ahead._joint.parts["noise"] is ahead._joint.parts["noise"]

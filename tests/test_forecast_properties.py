@@ -2,7 +2,6 @@
 
 import pickle
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,9 +11,10 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from forecast_unc.distributions import scores
-from forecast_unc.distributions.diverged import Diverged
+from forecast_unc.distributions.average import average
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.distributions.pooling import Member, pool
+from forecast_unc.distributions.joint import Diverged
+from forecast_unc.distributions.links import Affine
 from forecast_unc.distributions.power import PowerTransform
 
 H = 4
@@ -275,22 +275,23 @@ def test_average_says_what_it_needs():
 
 def first_steps(forecast, k):
     """The forecast of fewer steps, as its constructor makes it."""
-    (component,) = forecast._marginals.components
-    std = component.std[:k]
+    normal, *power = forecast._joint.q.chains[0]
+    std = normal.scale[:k]
     # Parts in units of y, as the constructor takes them on the scale of the transform.
     ratio = std / forecast.std.to_numpy()[:k]
     parts = None
-    if forecast._parts is not None:
+    if forecast._joint.parts is not None:
         parts = {
-            name: np.outer(ratio, ratio) * part[:k, :k] for name, part in forecast._parts.items()
+            name: np.outer(ratio, ratio) * part[:k, :k]
+            for name, part in forecast._joint.parts.items()
         }
     return Forecast(
         forecast.index[:k],
-        component.mean[:k],
-        np.outer(std, std) * forecast._cor[:k, :k],
+        normal.shift[:k],
+        np.outer(std, std) * forecast._joint.cor[:k, :k],
         parts=parts,
         name=forecast.name,
-        transform=component.transform,
+        transform=power[0].transform if power else None,
     )
 
 
@@ -310,7 +311,7 @@ def assert_begins_as(longer, shorter, rtol=1e-12):
     )
     scale = np.outer(std, std)
     np.testing.assert_allclose(longer.cov.iloc[:k, :k] / scale, shorter.cov / scale, atol=rtol)
-    np.testing.assert_allclose(longer._cor[:k, :k], shorter._cor, atol=rtol)
+    np.testing.assert_allclose(longer._joint.cor[:k, :k], shorter._joint.cor, atol=rtol)
     np.testing.assert_allclose(
         longer.decompose()[:k] / std[:, None] ** 2,
         shorter.decompose() / std[:, None] ** 2,
@@ -364,11 +365,11 @@ def test_each_step_has_the_average_of_its_own_weights():
         average.mean, sum(w * m.mean for w, m in zip(share, members, strict=True)), rtol=1e-12
     )
     within = sum(
-        np.outer(np.sqrt(w) * m.std, np.sqrt(w) * m.std) * m._cor
+        np.outer(np.sqrt(w) * m.std, np.sqrt(w) * m.std) * m._joint.cor
         for w, m in zip(share, members, strict=True)
     )
     std = np.sqrt(within.diagonal())
-    np.testing.assert_allclose(average._cor, within / np.outer(std, std), rtol=1e-12)
+    np.testing.assert_allclose(average._joint.cor, within / np.outer(std, std), rtol=1e-12)
     for part in ("noise", "function_own", "inputs_nonlinear"):
         own = np.array([m.decompose()[part] for m in members])
         np.testing.assert_allclose(
@@ -409,27 +410,25 @@ def test_aggregates_of_weights_by_step_are_those_of_their_own_steps():
 def test_nothing_is_read_where_there_is_no_weight(power, poison):
     members = [make(seed=3), make(PowerTransform(power), seed=1)]
     weights = np.array([[0.5, 0.0, 1.0, 0.75], [0.5, 1.0, 0.0, 0.25]])
-    clean = [Member(m._marginals, m._cor, m._std) for m in members]
-    (c,) = members[1]._marginals.components
+    clean = [m._joint for m in members]
     bad = np.array([0, 0, 1, 0], dtype=bool)
-    offset, lower = (
-        np.where(bad, poison, x)
-        for x in (members[1]._marginals.offset, members[1]._marginals.lower)
-    )
-    component = replace(c, mean=np.where(bad, poison, c.mean), std=np.where(bad, poison, c.std))
-    broken = clean[1]._replace(
-        marginals=SimpleNamespace(components=[component], offset=offset, lower=lower),
+    (normal, *rest), *_ = clean[1].q.chains
+    normal = Affine(np.where(bad, poison, normal.shift), np.where(bad, poison, normal.scale))
+    broken = replace(
+        clean[1],
+        q=replace(
+            clean[1].q, chains=((normal, *rest),), lower=np.where(bad, poison, clean[1].q.lower)
+        ),
         cor=np.where(bad | bad[:, None], poison, clean[1].cor),
-        std=np.where(bad, poison, clean[1].std),
+        cov=np.where(bad | bad[:, None], poison, clean[1].cov),
     )
-    expected, cor = pool(clean, weights)
-    got, same_cor = pool([clean[0], broken], weights)
+    expected, got = (average([clean[0], other], weights) for other in (clean[1], broken))
     z = np.array([[-2.0, 0.0, 1.0]])
-    np.testing.assert_array_equal(got.quantile(z), expected.quantile(z))
-    np.testing.assert_array_equal(got.covariance(same_cor), expected.covariance(cor))
-    y = expected.quantile(z)[:, 2]
-    for score in ("crps", "nlpd", "pit", "normal_score"):
-        np.testing.assert_array_equal(getattr(got, score)(y), getattr(expected, score)(y))
+    np.testing.assert_array_equal(got.q(z), expected.q(z))
+    np.testing.assert_array_equal(got.cov, expected.cov)
+    y = expected.q(z)[:, 2]
+    for score in ("crps", "nlpd", "pit"):
+        np.testing.assert_array_equal(getattr(got.q, score)(y), getattr(expected.q, score)(y))
 
 
 def test_a_huge_member_without_weight_does_not_move_a_step():
@@ -448,24 +447,24 @@ def test_averages_of_extreme_units_are_those_of_plain_ones(scale):
             INDEX,
             factor * forecast.mean,
             factor**2 * forecast.cov,
-            parts={name: factor**2 * part for name, part in forecast._parts.items()},
+            parts={name: factor**2 * part for name, part in forecast._joint.parts.items()},
         )
 
     members = [make(), make(seed=1, level=3.0)]
     log = make(LOG, seed=2)
-    (c,) = log._marginals.components
-    parts = {"noise": 0.1 * np.diag(c.std**2), "function_own": 0.2 * np.diag(c.std**2)}
+    c = log._joint.q.chains[0][0]
+    parts = {"noise": 0.1 * np.diag(c.scale**2), "function_own": 0.2 * np.diag(c.scale**2)}
     moved = Forecast(
         INDEX,
-        c.mean + np.log(scale),
-        np.outer(c.std, c.std) * log._cor,
+        c.shift + np.log(scale),
+        np.outer(c.scale, c.scale) * log._joint.cor,
         parts=parts,
         transform=LOG,
     )
     plain = Forecast(
         INDEX,
-        c.mean,
-        np.outer(c.std, c.std) * log._cor,
+        c.shift,
+        np.outer(c.scale, c.scale) * log._joint.cor,
         parts=parts,
         transform=LOG,
     )
@@ -477,7 +476,7 @@ def test_averages_of_extreme_units_are_those_of_plain_ones(scale):
         # Logarithms near 345 keep 13 digits.
         np.testing.assert_allclose(got.mean / scale, expected.mean, rtol=1e-12)
         np.testing.assert_allclose(got.std / scale, expected.std, rtol=1e-12)
-        np.testing.assert_allclose(got._cor, expected._cor, rtol=1e-12)
+        np.testing.assert_allclose(got._joint.cor, expected._joint.cor, rtol=1e-12)
         np.testing.assert_allclose(
             got.decompose().div(got.var, axis=0),
             expected.decompose().div(expected.var, axis=0),
@@ -649,7 +648,7 @@ def test_parts_of_an_average_are_the_average_parts():
 
 def test_members_of_one_width_add_nothing_wherever_they_lie():
     a = make()
-    far = Forecast(INDEX, a.mean + 100.0, a.cov, parts=a._parts)
+    far = Forecast(INDEX, a.mean + 100.0, a.cov, parts=a._joint.parts)
     both = Forecast.average([a, far, far])
     np.testing.assert_allclose(both.decompose(), a.decompose(), rtol=1e-10, atol=1e-10)
 

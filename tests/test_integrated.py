@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from forecast_unc import Forecaster, GPRegressor, load_model
-from forecast_unc.distributions.normal_mixture import NormalMixture
+from forecast_unc.distributions.mixture import NormalMixture
 from forecast_unc.forecasting.propagation import propagate
 from forecast_unc.forecasting.recursion import Future, Method
 from forecast_unc.regression.evidence import GaussianProcessEvidence

@@ -29,21 +29,12 @@ WAYS_IN = 6  # cli, sktime, datasets, and the package itself
 
 # Above `series` and below `evaluation`: what may import pandas; all else there is arrays only.
 WITH_PANDAS = {
-    "forecast_unc.distributions.aggregated",
-    "forecast_unc.distributions.axes",
-    "forecast_unc.distributions.bands",
     "forecast_unc.distributions.check",
-    "forecast_unc.distributions.conditioned",
-    "forecast_unc.distributions.export",
-    "forecast_unc.distributions.fan",
     "forecast_unc.distributions.fitted",
     "forecast_unc.distributions.forecast",
     "forecast_unc.distributions.grouping",
-    "forecast_unc.distributions.judged",
-    "forecast_unc.distributions.picked",
-    "forecast_unc.distributions.pooled",
-    "forecast_unc.distributions.questions",
-    "forecast_unc.distributions.steps",
+    "forecast_unc.distributions.picture",
+    "forecast_unc.distributions.tables",
     "forecast_unc.forecasting.combination",
     "forecast_unc.forecasting.forecaster",
     "forecast_unc.forecasting.rolling",

@@ -15,9 +15,9 @@ from forecast_unc import (
     forecast_panel,
     load_model,
 )
-from forecast_unc.distributions.diverged import Diverged
+from forecast_unc.distributions.condition import as_observed
+from forecast_unc.distributions.joint import Diverged
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.distributions.truncation import as_observed
 
 INDEX = pd.period_range("2024-01", periods=3, freq="M")
 MEAN, STD = np.array([1.0, -0.5, 3.0]), np.array([2.0, 1.0, 1.5])
@@ -273,7 +273,7 @@ def test_a_value_at_the_bound_says_that_the_score_is_no_higher(free, censored):
     rest = censored.condition(pd.Series([LOWER], index=INDEX[:1]))
     limit = stats.norm.ppf(at_bound(censored)["pit"].iloc[0])
     mean, var = stats.truncnorm(-np.inf, limit).stats()
-    gain = censored._cor[0, 1:]
+    gain = censored._joint.cor[0, 1:]
     std = np.sqrt(1.0 - gain**2 * (1.0 - var))
     for z in (-1.0, 0.5, 2.0):
         expected = [

@@ -10,7 +10,7 @@ from scipy.special import boxcox
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
 from forecast_unc._random import lower_root
-from forecast_unc.distributions.diverged import Diverged
+from forecast_unc.distributions.joint import Diverged
 from forecast_unc.forecasting import model as model_module
 from forecast_unc.forecasting import sampling
 from forecast_unc.forecasting.propagation import Joint

@@ -86,7 +86,7 @@ def test_moments_stay_as_they_are(free, kept):
 
 
 def test_correlations_of_the_scores_stay(free, kept):
-    np.testing.assert_array_equal(kept._cor, free._cor)
+    np.testing.assert_array_equal(kept._joint.cor, free._joint.cor)
     paths = kept.sample(40_000, random_state=3).to_numpy()
     error = kept.std.to_numpy() / np.sqrt(paths.shape[1])
     np.testing.assert_array_less(abs(paths.mean(axis=1) - free.mean) / error, 4.5)

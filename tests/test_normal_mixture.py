@@ -9,8 +9,8 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 from forecast_unc import Forecast
-from forecast_unc.distributions import normal_mixture
-from forecast_unc.distributions.normal_mixture import MixtureTail, NormalMixture
+from forecast_unc.distributions import mixture as normal_mixture
+from forecast_unc.distributions.mixture import MixtureShape, NormalMixture
 from forecast_unc.distributions.power import PowerTransform
 
 INDEX = pd.RangeIndex(3)
@@ -67,23 +67,19 @@ def test_quantiles_are_roots_of_the_distribution_function(mixture, forecast, q):
 
 
 def test_the_shape_is_increasing_and_inverted(mixture):
-    center, std, tail = mixture.shape()
-    z = np.linspace(-9.0, 9.0, 181)
-    values = tail.forward(z[None])
+    shape, units = mixture.chain()
+    z = np.linspace(-9.0, 9.0, 181)[None]
+    values = shape(z)
     assert (np.diff(values) > 0).all()
-    np.testing.assert_allclose(tail.forward(np.zeros((1, 1))), 0.0, atol=1e-14)
-    for column, score in zip(values.T, z, strict=True):
-        np.testing.assert_allclose(tail.inverse(column), score, atol=1e-12)
-    np.testing.assert_allclose(tail.inverse(values.T), np.tile(z[:, None], 3), atol=1e-12)
-    slope = (tail.forward(z[None] + 1e-5) - tail.forward(z[None] - 1e-5)) / 2e-5
-    np.testing.assert_allclose(tail.slope(z[None]), slope, rtol=1e-6)
-    moved = tail.conditioned(np.full(3, 0.3), np.full(3, 0.5)).picked(np.array([2, 0]))
-    np.testing.assert_allclose(moved.forward(z[None]), tail.forward(0.3 + 0.5 * z[None])[[2, 0]])
-    np.testing.assert_allclose(tail.var, 1.0, rtol=1e-12)
-    np.testing.assert_allclose(std**2, np.diagonal(mixture.cov), rtol=1e-14)
-    assert np.isnan(tail.inverse(np.array([np.nan, 0.0, 0.0]))[0])
-    assert np.isneginf(tail.inverse(np.array([-np.inf, 0.0, 0.0]))[0])
-    assert center == pytest.approx([brentq(lambda y: cdf(mixture, 0, y) - 0.5, -9, 9), *center[1:]])
+    np.testing.assert_allclose(shape(np.zeros((1, 1))), 0.0, atol=1e-14)
+    np.testing.assert_allclose(shape.inverse(values), np.tile(z, (3, 1)), atol=1e-12)
+    slope = (shape(z + 1e-5) - shape(z - 1e-5)) / 2e-5
+    np.testing.assert_allclose(shape.slope(z), slope, rtol=1e-6)
+    np.testing.assert_allclose(shape.picked(np.array([2, 0]))(z), values[[2, 0]])
+    np.testing.assert_allclose(units.scale**2, np.diagonal(mixture.cov), rtol=1e-14)
+    assert np.isnan(shape.inverse(np.full((3, 1), np.nan))).all()
+    assert np.isneginf(shape.inverse(np.full((3, 1), -np.inf))).all()
+    assert units.shift[0] == pytest.approx(brentq(lambda y: cdf(mixture, 0, y) - 0.5, -9, 9))
 
 
 def bisected(log_p, means, stds, z):
@@ -110,9 +106,9 @@ PARTS = {
 @pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
 def test_far_out_too_quantiles_are_those_of_bisection(parts):
     p, means, stds = map(np.array, parts)
-    tail = MixtureTail(np.log(p), means[:, None], stds[:, None], np.zeros(1), np.ones(1))
+    tail = MixtureShape(np.log(p), means[:, None], stds[:, None])
     z = np.array([-45.0, -38.0, -12.0, -4.0, -1.0, -0.4, 0.0, 0.1, 0.7, 2.0, 7.0, 30.0, 45.0])
-    found = tail.forward(z[None])[0]
+    found = tail(z[None])[0]
     for one, value in zip(z, found, strict=True):
         # a unit of rounding in the score, over its slope there
         slope = float(tail.slope(np.array([[one]]))[0, 0])
@@ -122,7 +118,7 @@ def test_far_out_too_quantiles_are_those_of_bisection(parts):
 
 def test_a_quantile_takes_few_steps(mixture, monkeypatch):
     """The slope of the distribution function is looked at once a step."""
-    _, _, tail = mixture.shape()
+    tail, _ = mixture.chain()
     sizes = []
 
     def counted(log_p, u, stds, score, steepness=normal_mixture._steepness):
@@ -130,10 +126,10 @@ def test_a_quantile_takes_few_steps(mixture, monkeypatch):
         return steepness(log_p, u, stds, score)
 
     monkeypatch.setattr(normal_mixture, "_steepness", counted)
-    tail.forward(np.linspace(-12.0, 12.0, 200)[None])
+    tail(np.linspace(-12.0, 12.0, 200)[None])
     assert len(sizes) < 15
     assert sum(sizes) < 5 * 600
-    assert np.isposinf(tail.forward(np.array([[np.inf]]))).all()
+    assert np.isposinf(tail(np.array([[np.inf]]))).all()
 
 
 def test_a_forecast_is_scored_by_the_mixture(mixture, forecast):

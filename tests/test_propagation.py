@@ -9,7 +9,7 @@ from scipy.linalg import toeplitz
 from statsmodels.tsa.arima_process import arma2ma
 
 from forecast_unc import GPRegressor
-from forecast_unc.distributions.diverged import Diverged
+from forecast_unc.distributions.joint import Diverged
 from forecast_unc.forecasting import sampling
 from forecast_unc.forecasting.rows import Differencing, lag_embedding
 from forecast_unc.regression.kernel_posterior import KernelPosterior

@@ -8,8 +8,8 @@ from scipy.stats import multivariate_normal
 
 from forecast_unc import Combination, Forecast, Forecaster, baselines, datasets
 from forecast_unc._random import lower_root
-from forecast_unc.distributions.joint_scores import probability_within, reach_of_all
-from forecast_unc.distributions.normal_mixture import NormalMixture
+from forecast_unc.distributions.condition import probability_within, reach_of_all
+from forecast_unc.distributions.mixture import NormalMixture
 from forecast_unc.distributions.power import PowerTransform
 
 H = 6

@@ -138,7 +138,7 @@ def test_correlations_move_to_independence_or_to_one(r):
     for dof in (None, 6.0):
         changed = plain.recalibrated(np.ones(H), dof=dof, correlation=r)
         # of the normal scores, not of what they become
-        np.testing.assert_allclose(changed._cor, expected, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(changed._joint.cor, expected, rtol=1e-12, atol=1e-14)
     changed = plain.recalibrated(np.ones(H), correlation=r)
     np.testing.assert_allclose(correlations(changed.cov), expected, rtol=1e-10, atol=1e-12)
     assert np.linalg.eigvalsh(changed.cov)[0] > -1e-12

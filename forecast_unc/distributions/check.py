@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.stats import kurtosis, skew
 
-from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
-from forecast_unc.distributions.axes import current_axes
+from forecast_unc.distributions.joint import Joint
+from forecast_unc.distributions.picture import current_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,37 +24,6 @@ _STD_OFF, _MEAN_OFF, _ERRORS = 0.10, 0.15, 2.0
 # and 1 is two points. Monte Carlo is advised if more than this share of the steps, or the sum, has
 # such a shape.
 _SKEWED, _BIMODAL, _ODD_STEPS = 2.0, 5.0 / 9.0, 0.1
-
-
-class Paths(Protocol):
-    """Sample paths of the model that a forecast was made by."""
-
-    def __call__(self, n_samples: int, random_state: RandomState) -> Array:
-        """Paths (n_samples, h) in units of y, each of one function."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class MappedPaths:
-    """Linear combinations of the steps of sample paths, and a constant.
-
-    Parameters
-    ----------
-    paths : Paths
-        Of h steps.
-    matrix : ndarray of shape (g, h)
-        The combinations.
-    shift : float, default=0.0
-        What is added to each.
-    """
-
-    paths: Paths
-    matrix: Array
-    shift: float = 0.0
-
-    def __call__(self, n_samples: int, random_state: RandomState) -> Array:
-        """Their paths, (n_samples, g)."""
-        return np.asarray(self.paths(n_samples, random_state) @ self.matrix.T + self.shift)
 
 
 class Shape(NamedTuple):
@@ -162,82 +131,63 @@ class Check:
         return ax
 
 
-def from_scores(
-    labels: Sequence[str], scores: Array, std: Array, cor: Array, propagation: str
-) -> Check:
-    """Check of a forecast by the normal scores of sample paths in it.
-
-    Parameters
-    ----------
-    labels : sequence of str
-        Names of the steps.
-    scores : ndarray of shape (n, h)
-        Normal scores z of the paths: of steps of mean 0, std 1 and correlations `cor`, if the
-        forecast holds.
-    std : ndarray of shape (h,)
-        Stds of the steps on the scale on which they are normal: the sum is that of std z.
-    cor : ndarray of shape (h, h)
-        The forecast's correlations.
-    propagation : str
-        How the forecast was made.
-
-    Returns
-    -------
-    Check
-    """
-    weights = std / np.sqrt(std @ cor @ std)
+def check_model(
+    joint: Joint, labels: Sequence[str], propagation: str, n_samples: int, seed: int | None
+) -> tuple[Check, Joint]:
+    """Check against sample paths of the model, and the joint with the moments of these."""
+    if joint.draw is None:
+        raise ValueError(
+            "check must be called on a forecast that knows its model; got one that does not. "
+            "Check what Forecaster.forecast returns: a forecast built by hand, what is left "
+            "after `condition`, a maximum or the aggregate of an average have no sample paths."
+        )
+    scores = joint.q.latent_scores(joint.draw(n_samples, seed))  # (n, h)
+    std = joint.q.scale
+    weights = std / np.sqrt(std @ joint.cor @ std)
     columns = np.column_stack([scores, scores @ weights])
     center, spread = columns.mean(axis=0), columns.std(axis=0)
     frame = _frame(labels, -center / spread, 1.0 / spread, Shape.of(columns), len(scores))
-    return _judged(frame, propagation, len(scores))
+    cor = np.cov(scores, rowvar=False, bias=True) / np.outer(spread[:-1], spread[:-1])
+    sampled = Joint.of(joint.q.before(center[:-1], spread[:-1]), np.atleast_2d(cor))
+    return _judged(frame, propagation, len(scores)), sampled
 
 
-def from_moments(
+def check_average(
+    both: tuple[Joint, Joint],
+    members: Sequence[Joint],
+    weights: Array,
+    checks: Sequence[Check],
     labels: Sequence[str],
-    own: tuple[Array, Array, Array],
-    sampled: tuple[Array, Array, Array],
-    members: Sequence[Check],
-    shares: Array,
     propagation: str,
 ) -> Check:
-    """Check of an average by that of its members' sample paths.
+    """Check of an average by that of its members, each with the moments of its own sample paths.
 
-    Parameters
-    ----------
-    labels : sequence of str
-        Names of the steps.
-    own, sampled : tuple of ndarray of shape (h,), (h,) and (h, h)
-        Center, spread and correlations of the forecast, and of the average of its members once
-        each of these has the moments of its paths.
-    members : sequence of Check
-        Those of the k members.
-    shares : ndarray of shape (k, h)
-        Their parts in the spread of each step, which weight the shapes.
-    propagation : str
-        How the forecast was made.
-
-    Returns
-    -------
-    Check
+    `both` are the two averages, by weights (k, h); the shapes of the paths are averaged by the
+    members' parts in the spread.
     """
     moments = []
-    for center, spread, cor in (own, sampled):
-        total = np.sqrt(spread @ cor @ spread)
+    for joint in both:
+        center, spread = joint.spread
+        total = np.sqrt(spread @ joint.cor @ spread)
         moments.append((np.append(center, center.sum()), np.append(spread, total)))
     (center, spread), (center_mc, spread_mc) = moments
-    n, h = members[0].n_samples, len(labels)
-    weights = np.column_stack([shares, shares.mean(axis=1)])
+    n, h = checks[0].n_samples, len(labels)
+    shares = np.zeros_like(weights)
+    for row, member, weight in zip(shares, members, weights, strict=True):
+        row[: len(member)] = weight[: len(member)] * member.spread[1]
+    shares /= shares.sum(axis=0)
+    shares = np.column_stack([shares, shares.mean(axis=1)])
     shape = []
     for column in ("skewness", "excess_kurtosis"):
-        values = np.zeros_like(weights)
-        for row, member in zip(values, members, strict=True):
-            of_member = member.frame[column].to_numpy()
+        values = np.zeros_like(shares)
+        for row, check in zip(values, checks, strict=True):
+            of_member = check.frame[column].to_numpy()
             row[: len(of_member) - 1], row[h] = of_member[:-1], of_member[-1]
-        shape.append((weights * values).sum(axis=0))
+        shape.append((shares * values).sum(axis=0))
     shift, ratio = (center - center_mc) / spread_mc, spread / spread_mc
     frame = _frame(labels, shift, ratio, Shape(*shape), n)
     verdict = _judged(frame, propagation, n)
-    return Check(frame, verdict.verdict, verdict.reasons, n, tuple(members))
+    return Check(frame, verdict.verdict, verdict.reasons, n, tuple(checks))
 
 
 def _frame(labels: Sequence[str], shift: Array, ratio: Array, shape: Shape, n: int) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Groups of the steps of a forecast by a frequency of pandas, and the weights within them."""
+"""Groups of the steps of a forecast by a frequency of pandas, and the steps that a key names."""
 
 from __future__ import annotations
 
@@ -9,29 +9,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from forecast_unc._checks import frozen
 from forecast_unc._typing import Array
-from forecast_unc.distributions.checked import frozen
 
 
 def group_weights(
     index: pd.Index[Any], how: str | ArrayLike, freq: str | None
 ) -> tuple[pd.Index[Any], Array]:
-    """Labels of the groups (g,) and the weights of the steps in each, (g, h).
-
-    Parameters
-    ----------
-    index : Index of length h
-        Times of the steps.
-    how : {"sum", "mean"} or array_like of shape (h,)
-        What is made of the steps of a group.
-    freq : str or None
-        Frequency of the groups; None is one group.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :meth:`Forecast.aggregate`.
-    """
+    """Labels of the groups (g,) and the weights of the steps in each, (g, h)."""
     h = len(index)
     if freq is None:
         labels, group = index[-1:], np.zeros(h, dtype=np.intp)
@@ -56,20 +41,7 @@ def group_weights(
 
 
 def positions(index: pd.Index[Any], key: Any) -> slice:
-    """Positions of the steps that a key names, counted from 0.
-
-    Parameters
-    ----------
-    index : Index of length h
-        Times of the steps.
-    key : slice or time
-        As :meth:`Forecast.__getitem__`.
-
-    Raises
-    ------
-    TypeError, KeyError
-        As there.
-    """
+    """Positions of the steps that a key of :meth:`Forecast.__getitem__` names, from 0."""
     if isinstance(key, Real) or np.ndim(key) > 0:
         raise TypeError(
             f"a key must be a slice or a time; got {key!r}. A number could be a position or a "

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from forecast_unc._checks import check_symmetric, frozen, refusal
 from forecast_unc._typing import Array
-from forecast_unc.distributions.checked import check_symmetric, frozen
-from forecast_unc.distributions.pooling import joined
 
 PARTS = (
     "noise",
@@ -33,11 +32,7 @@ class Deferred(Mapping[str, Array]):
     """Parts made when they are first read: few forecasts are decomposed.
 
     At once they would cost 1 % of a forecast of 24 steps by 100 rows, 3 % of an average of four.
-
-    Parameters
-    ----------
-    make : callable
-        Returns the parts. For a forecast to be pickled, a method or a partial of a function.
+    To be pickled, `make` has to be a method or a partial of a function.
     """
 
     def __init__(self, make: Callable[[], Mapping[str, Array]]) -> None:
@@ -58,45 +53,34 @@ class Deferred(Mapping[str, Array]):
 
 
 def check_parts(parts: Mapping[str, Any], scale: Array) -> dict[str, Array]:
-    """Parts of a covariance as a caller gives them, checked.
-
-    Parameters
-    ----------
-    parts : mapping of str to array_like of shape (h, h)
-        By names in `PARTS`, without `REST`.
-    scale : ndarray of shape (h, h)
-        Products of the stds, for the tolerance.
-
-    Returns
-    -------
-    dict of str to ndarray
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is another name, or one is not a symmetric matrix of this shape.
-    """
+    """Parts as a caller gives them, symmetric within 1e-8 of the products of the stds (h, h)."""
     names = [name for name in PARTS if name != REST]
     if not isinstance(parts, Mapping):
-        raise TypeError(
-            f"parts must be a mapping of names to matrices; got {type(parts).__name__}. "
-            f"The names are {', '.join(names)}."
+        raise refusal(
+            "parts",
+            "be a mapping of names to matrices",
+            type(parts).__name__,
+            f"The names are {', '.join(names)}.",
+            TypeError,
         )
     checked = {}
     for name, part in parts.items():
         if name not in names:
-            raise ValueError(
-                f"parts must have names among {', '.join(names)}; got {name!r}. "
-                f"What they do not add up to counts as {REST}."
+            raise refusal(
+                "parts",
+                f"have names among {', '.join(names)}",
+                repr(name),
+                f"What they do not add up to counts as {REST}.",
             )
         checked[name] = frozen(f"parts[{name!r}]", part, scale.shape)
         check_symmetric(f"parts[{name!r}]", checked[name], scale)
     return checked
 
 
-def stretched(parts: Mapping[str, Array], stretch: Array) -> dict[str, Array]:
-    """Parts times a matrix, entry by entry."""
-    return {name: stretch * part for name, part in parts.items()}
+def stretched(parts: Mapping[str, Array], before: Array, after: Array) -> dict[str, Array]:
+    """Parts of a covariance whose stds (h,) were others, each with the same share."""
+    growth = after / before
+    return {name: np.outer(growth, growth) * part for name, part in parts.items()}
 
 
 def mapped_parts(parts: Mapping[str, Array], matrix: Array) -> dict[str, Array]:
@@ -118,34 +102,18 @@ def with_change(
     return {**parts, name: parts[name] + change if name in parts else change}
 
 
-def pool_parts(
+def averaged_parts(
     parts: Sequence[Mapping[str, Array]], covs: Sequence[Array], weights: Array, cov: Array
 ) -> dict[str, Array]:
-    r"""Parts of an average: the members' averaged, and what averaging quantiles changes.
+    r"""Parts of an average by weights (k, h): the members', and what averaging quantiles changes.
 
     .. math::
 
         P_{tu} = \sum_k \sqrt{w_{kt} w_{ku}}\, (P_k)_{tu}, \qquad
         \text{members} = \Sigma_{tu} - \sum_k \sqrt{w_{kt} w_{ku}}\, (\Sigma_k)_{tu},
 
-    at a step the average of each part, and the variance of the average less the average variance:
-    minus the average squared distance of the members' quantile functions from the average's, each
-    less its mean. For normal members :math:`-\sum_k w_k (s_k - \bar s)^2`, s the stds.
-
-    Parameters
-    ----------
-    parts : sequence of mapping of str to ndarray of shape (n, n)
-        Of each of the k members, of its n <= h steps.
-    covs : sequence of ndarray of shape (n, n)
-        Their covariances.
-    weights : ndarray of shape (k, h)
-        As for :func:`forecast_unc.distributions.pooling.pool`.
-    cov : ndarray of shape (h, h)
-        Covariance of the average.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (h, h)
+    at a step minus the average squared distance of the members' quantile functions from the
+    average's, each less its mean. For normal members :math:`-\sum_k w_k (s_k - \bar s)^2`.
     """
     roots, pooled = np.sqrt(weights), {}
     for name in dict.fromkeys(name for each in parts for name in each):
@@ -156,22 +124,19 @@ def pool_parts(
     return pooled
 
 
+def joined(roots: Array, matrices: Sequence[Array]) -> Array:
+    """Sum over k of ``outer(roots[k], roots[k]) * matrices[k]``, (h, h), each of n <= h steps."""
+    total = np.zeros((roots.shape[1], roots.shape[1]))
+    for root, matrix in zip(roots, matrices, strict=True):
+        n = len(matrix)
+        at = np.flatnonzero(root[:n])  # what has no weight is not read
+        block = np.ix_(at, at)
+        total[block] += np.outer(root[at], root[at]) * matrix[block]
+    return total
+
+
 def mixed_parts(parts: Sequence[Mapping[str, Array]], p: Array, between: Array) -> dict[str, Array]:
-    """Parts of a mixture: the average of those of each, and the covariance of their means.
-
-    Parameters
-    ----------
-    parts : sequence of mapping of str to ndarray of shape (h, h)
-        Of each of the k.
-    p : ndarray of shape (k,)
-        Their probabilities.
-    between : ndarray of shape (h, h)
-        Covariance of the means.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (h, h)
-    """
+    """Parts of a mixture by p (k,): the average of those of each, and the covariance of means."""
     mixed = {"hyperparameters": between}  # of mixtures themselves, some terms more
     for name in dict.fromkeys(name for each in parts for name in each):
         terms = [share * each[name] for share, each in zip(p, parts, strict=True) if name in each]

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
+from forecast_unc._checks import numbers
 from forecast_unc._typing import Array
-from forecast_unc.distributions.checked import numbers
 
 __all__ = [
     "coverage",

@@ -15,26 +15,23 @@ import numpy as np
 import pandas as pd
 
 from forecast_unc._checks import refusal
-from forecast_unc.distributions.axes import (
+from forecast_unc.distributions.forecast import Forecast, Share
+from forecast_unc.distributions.picture import (
     axis_numbers,
+    check_actual,
+    check_forecast,
+    check_history,
     check_times,
+    continued,
     current_axes,
+    draw_actual,
+    draw_history,
+    fill_band,
     finish,
     places,
     plain,
 )
-from forecast_unc.distributions.bands import Bands
-from forecast_unc.distributions.fan import (
-    check_actual,
-    check_forecast,
-    check_history,
-    continued,
-    draw_actual,
-    draw_history,
-    fill_band,
-)
-from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.distributions.pooled import Share
+from forecast_unc.distributions.tables import Bands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -283,7 +280,7 @@ def members(
     return finish(ax, forecast.index, title="weight at the first and the last step")
 
 
-def _draw_member(ax: Axes, share: Share[Forecast], style: Style, coverage: float) -> None:
+def _draw_member(ax: Axes, share: Share, style: Style, coverage: float) -> None:
     """Draw the mean of a member as wide as its weights, and the ends of its intervals."""
     from matplotlib.collections import LineCollection
 

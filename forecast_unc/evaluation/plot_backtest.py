@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
-from forecast_unc.distributions.axes import current_axes, finish, places, plain, with_unit
+from forecast_unc.distributions.picture import current_axes, finish, places, plain, with_unit
 from forecast_unc.evaluation.plot import Style, styles
 
 if TYPE_CHECKING:

@@ -20,9 +20,8 @@ import pandas as pd
 
 from forecast_unc._checks import check_path
 from forecast_unc._version import __version__
-from forecast_unc.distributions.axes import finish, places, with_unit
-from forecast_unc.distributions.fan import fan
 from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.picture import fan, finish, places, with_unit
 from forecast_unc.evaluation import plot, plot_backtest
 from forecast_unc.evaluation.folds import Request, percent
 from forecast_unc.series.times import format_time

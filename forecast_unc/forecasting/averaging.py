@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecast_unc._typing import Array
-from forecast_unc.distributions.diverged import Diverged
 from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.joint import Diverged
 
 Ask = Callable[[int], Forecast]
 """A model's forecast of the first so many steps."""

@@ -24,7 +24,7 @@ from scipy.special import ndtri
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.distributions.tail import EmpiricalTail
+from forecast_unc.distributions.links import Polyline
 from forecast_unc.forecasting.rolling import Rolling
 
 # By maximum likelihood of what followed origins inside the training parts of some 1,600 real series
@@ -143,8 +143,8 @@ def conformal(forecast: Forecast, errors: Errors) -> Forecast:
 
 def _sizes_at(scores: Array, sizes: NDArray[np.floating[Any]]) -> Array:
     """Half widths of the central intervals at positive normal scores, from fewer sizes."""
-    own = EmpiricalTail.of(np.maximum(np.sort(sizes), _LEAST_SIZE)[None])
-    return np.asarray(own.forward(scores[None])[0])
+    own = Polyline.of_sizes(np.maximum(np.sort(sizes), _LEAST_SIZE)[None])
+    return np.asarray(own(scores[None])[0])
 
 
 def _mean_sizes(z: Array) -> Array:

@@ -15,8 +15,8 @@ from forecast_unc._checks import refusal
 from forecast_unc._random import RandomState, one_seed
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
-from forecast_unc.distributions.diverged import Diverged
 from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.joint import Diverged
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.propagation import Joint, propagate
 from forecast_unc.forecasting.recursion import (

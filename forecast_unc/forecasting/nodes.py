@@ -8,7 +8,7 @@ from scipy.special import ndtri
 
 from forecast_unc._random import generator
 from forecast_unc._typing import Array
-from forecast_unc.distributions.diverged import Diverged
+from forecast_unc.distributions.joint import Diverged
 from forecast_unc.forecasting.recursion import Future, Method, OneStepModel
 
 # Paths of an alternative: two, and one that rounding may take away.

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from forecast_unc._typing import Array
-from forecast_unc.distributions.normal_mixture import NormalMixture
+from forecast_unc.distributions.mixture import NormalMixture
 from forecast_unc.distributions.parts import Deferred, mixed_parts
 from forecast_unc.forecasting.nodes import (
     Alternative,

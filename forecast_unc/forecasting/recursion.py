@@ -16,7 +16,7 @@ from scipy.linalg import block_diag
 
 from forecast_unc._random import RandomState
 from forecast_unc._typing import Array
-from forecast_unc.distributions.diverged import Diverged
+from forecast_unc.distributions.joint import Diverged
 from forecast_unc.forecasting.rows import Differencing, LevelMap
 from forecast_unc.forecasting.sources import FunctionError, Scales, Step
 from forecast_unc.regression.posterior import Posterior, Unstable, check_positive_variance

@@ -21,7 +21,7 @@ from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions.fitted import Fitted, PastSteps
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.distributions.normal_mixture import NormalMixture
+from forecast_unc.distributions.mixture import NormalMixture
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.series.exog import check_aligned
 from forecast_unc.series.history import History

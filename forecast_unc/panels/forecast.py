@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from forecast_unc._checks import check_jobs, check_steps, refusal
 from forecast_unc._typing import Array
-from forecast_unc.distributions.export import (
+from forecast_unc.distributions.tables import (
     check_levels,
     first_instants,
     nixtla_columns,

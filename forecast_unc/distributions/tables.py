@@ -1,4 +1,4 @@
-"""Forecasts as the tables of other libraries."""
+"""What tables and pictures ask of a forecast, and forecasts as the tables of other libraries."""
 
 from __future__ import annotations
 
@@ -10,10 +10,39 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from forecast_unc._random import RandomState
+from forecast_unc._checks import RandomState
 from forecast_unc._typing import Array
 from forecast_unc.distributions import scores
-from forecast_unc.distributions.bands import Bands
+
+
+class Bands(Protocol):
+    """Times, moments and central intervals of the steps; `Forecast` has them."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def index(self) -> pd.Index[Any]:
+        """Times of the steps."""
+        ...
+
+    @property
+    def name(self) -> Any:
+        """Name of the series."""
+        ...
+
+    @property
+    def mean(self) -> pd.Series[float]:
+        """Mean of each step."""
+        ...
+
+    @property
+    def std(self) -> pd.Series[float]:
+        """Standard deviation of each step."""
+        ...
+
+    def interval(self, coverage: float = 0.9) -> pd.DataFrame:
+        """Central interval of each step, ``lower`` and ``upper``."""
+        ...
 
 
 class Sampled(Bands, Protocol):

@@ -3,7 +3,6 @@ r"""Steps of which one of several joint normal distributions is right: a mixture
 .. math::
 
     p(y) = \sum_k p_k\, \mathcal N(y \mid \mu_k, \Sigma_k), \qquad
-    \mathrm E[y] = \sum_k p_k \mu_k = \mu, \qquad
     \mathrm{Cov}[y] = \sum_k p_k \bigl[\Sigma_k + (\mu_k - \mu)(\mu_k - \mu)'\bigr].
 
 A step by itself is a mixture of normals, too, and its quantiles have no closed form: they are the
@@ -19,7 +18,7 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 from forecast_unc._typing import Array
-from forecast_unc.distributions.tail import Positions
+from forecast_unc.distributions.links import Affine, Chain, Positions
 
 # Steps for a root, at most: bisection alone takes so many to the last digit.
 _MOST_ITERATIONS = 60
@@ -66,23 +65,10 @@ class NormalMixture:
         return NormalMixture(self.p, means, matrix @ self.covs @ matrix.T)
 
     def conditioned(self, at: Positions, values: Array, rest: Positions) -> "NormalMixture":
-        r"""The mixture of the other steps once some are known.
+        r"""The mixture of the other steps once those at some positions are known.
 
         Each normal is conditioned, and its probability is in proportion to
         :math:`p_k\, \mathcal N(y_o \mid \mu_{ko}, \Sigma_{koo})`.
-
-        Parameters
-        ----------
-        at : ndarray of int of shape (n,)
-            The steps that are known.
-        values : ndarray of shape (n,)
-            Their values.
-        rest : ndarray of int of shape (m,)
-            The steps to return.
-
-        Returns
-        -------
-        NormalMixture
         """
         log_p, means, covs = np.log(self.p), [], []
         for k, (mean, cov) in enumerate(zip(self.means, self.covs, strict=True)):
@@ -95,130 +81,69 @@ class NormalMixture:
         p = np.exp(log_p - logsumexp(log_p))
         return NormalMixture(p, np.array(means), np.array(covs))
 
-    def shape(self) -> "tuple[Array, Array, MixtureTail]":
-        """Median (h,), std (h,) and, in units of it, the shape of each step."""
-        std = np.sqrt(self.cov.diagonal())
-        h, used = len(std), self.p > 0.0
+    def chain(self) -> Chain:
+        """From normal scores to the steps: the shape in units of the std, from the median on."""
+        std, used = np.sqrt(self.cov.diagonal()), self.p > 0.0
         stds = np.sqrt(self.covs[used].diagonal(axis1=1, axis2=2))
-        tail = MixtureTail(
-            np.log(self.p[used]), self.means[used] / std, stds / std, np.zeros(h), np.ones(h)
-        )
-        center = tail.forward(np.zeros((1, 1)))[:, 0]
-        tail = MixtureTail(tail.log_p, tail.means - center, tail.stds, tail.mean, tail.std)
-        return std * center, std, tail
+        shape = MixtureShape(np.log(self.p[used]), self.means[used] / std, stds / std)
+        center = shape(np.zeros((1, 1)))[:, 0]
+        shape = MixtureShape(shape.log_p, shape.means - center, shape.stds)
+        return shape, Affine(std * center, std)
 
 
 @dataclass(frozen=True, eq=False)
-class MixtureTail:
-    r"""The function T with :math:`\sum_k p_k \Phi((T(z) - m_k) / s_k) = \Phi(z)` at each step.
+class MixtureShape:
+    r"""The link T with :math:`\sum_k p_k \Phi((T(z) - m_k) / s_k) = \Phi(z)` at each step."""
 
-    Parameters
-    ----------
-    log_p : ndarray of shape (k,)
-        Logarithms of the probabilities.
-    means, stds : ndarray of shape (k, h)
-        Means m and stds s of the normals, in units of the std of the mixture and from its median.
-    mean, std : ndarray of shape (h,)
-        0 and 1, unless some of the steps are known by now.
-    """
-
-    log_p: Array
-    means: Array
-    stds: Array
-    mean: Array
-    std: Array
-
-    @property
-    def var(self) -> Array:
-        """Variance of T(z), z a standard normal, (h,)."""
-        p = np.exp(self.log_p)
-        return np.asarray(p @ (self.stds**2 + (self.means - p @ self.means) ** 2))
+    log_p: Array  # (k,)
+    means: Array  # (k, h)
+    stds: Array  # (k, h)
 
     @property
     def growth(self) -> Array:
-        """Slope far out, (h,): the std of the widest."""
+        """Slope far out: the std of the widest."""
         return np.asarray(self.stds.max(axis=0))
 
-    def forward(self, z: Array) -> Array:
-        """T at scores z, (h or 1, n)."""
-        x = self.mean[:, None] + self.std[:, None] * z
+    def __call__(self, x: Array) -> Array:
+        """T at scores x."""
+        k, h = self.means.shape
+        x = np.broadcast_to(x, (h, x.shape[1]))
         side = np.where(x > 0.0, -1.0, 1.0)  # by symmetry all are in the lower tail
         means = self.means[:, :, None] * side
         stds = np.broadcast_to(self.stds[:, :, None], means.shape)
-        k = len(self.log_p)
         t = _lower_quantiles(
             -np.abs(x).ravel(), self.log_p[:, None], means.reshape(k, -1), stds.reshape(k, -1)
         )
         return np.asarray(side * t.reshape(x.shape))
 
-    def slope(self, z: Array) -> Array:
-        """Derivative of :meth:`forward` in z, (h, n)."""
-        means, stds = self.means[:, :, None], self.stds[:, :, None]
-        t = self.forward(z)
-        score = self.mean[:, None] + self.std[:, None] * z
-        return np.asarray(self.std[:, None] / self._steepness(t, score, means, stds))
+    def slope(self, x: Array) -> Array:
+        """Derivative at x."""
+        stds = self.stds[:, :, None]
+        u = (self(x) - self.means[:, :, None]) / stds
+        return np.asarray(1.0 / _steepness(self.log_p[:, None, None], u, stds, x))
 
-    def inverse(self, t: Array) -> Array:
-        """The z of one value of T a step, (h,) or (n, h)."""
-        axes = (-1, *(1,) * (t.ndim - 1), t.shape[-1])
-        score = self._score(t, self.means.reshape(axes), self.stds.reshape(axes))
-        return np.asarray((score - self.mean) / self.std)
-
-    def corners(self) -> None:
-        """None: T is smooth."""
-
-    def picked(self, at: Positions) -> Self:
-        """The tail of the steps at the given positions."""
-        means, stds = self.means[:, at], self.stds[:, at]
-        return type(self)(self.log_p, means, stds, self.mean[at], self.std[at])
-
-    def extended(self, h: int) -> Self:
-        """The tail of h steps of which these are the first, with the last one's beyond."""
-        return self.picked(np.minimum(np.arange(h), len(self.mean) - 1))
-
-    def conditioned(self, mean: Array, std: Array) -> Self:
-        """The tail of ``mean + std * z`` in place of z."""
-        means = self.mean + self.std * mean, self.std * std
-        return type(self)(self.log_p, self.means, self.stds, *means)
-
-    def of_groups(self, n: int) -> None:
-        """None: what sums of steps are is not known from the steps by themselves."""
-
-    def _score(self, t: Array, means: Array, stds: Array) -> Array:
-        """The z with Phi(z) = F(t), from the nearer tail for its digits."""
-        log_p = self._log_p(t)
-        u = (t - means) / stds
+    def inverse(self, y: Array) -> Array:
+        """The z with Phi(z) = F(y), from the nearer tail for its digits."""
+        u = (y - self.means[:, :, None]) / self.stds[:, :, None]
+        log_p = self.log_p[:, None, None]
         below = _log_sum(log_p + log_ndtr(u))
         above = _log_sum(log_p + log_ndtr(-u))
         return np.asarray(np.where(below < above, ndtri_exp(below), -ndtri_exp(above)))
 
-    def _steepness(self, t: Array, score: Array, means: Array, stds: Array) -> Array:
-        """Derivative of :meth:`_score` in t, f(t) / phi(z)."""
-        return _steepness(self._log_p(t), (t - means) / stds, stds, score)
+    def kinks(self) -> None:
+        """None."""
 
-    def _log_p(self, t: Array) -> Array:
-        return self.log_p.reshape(-1, *(1,) * t.ndim)
+    def picked(self, at: Positions) -> Self:
+        """The link of the steps at the given positions."""
+        return type(self)(self.log_p, self.means[:, at], self.stds[:, at])
 
 
 def _lower_quantiles(x: Array, log_p: Array, means: Array, stds: Array) -> Array:
-    """The t with sum_k p_k Phi((t - m_k) / s_k) = Phi(x), x <= 0: Newton's method in the score.
+    """The t (n,) with sum_k p_k Phi((t - m_k) / s_k) = Phi(x), x <= 0, from means (k, n).
 
-    The root lies between the quantiles of the normals, and where p_k Phi((t - m_k) / s_k) is no
-    more than Phi(x), for each k: far out that leaves next to no room. Bounds close in, and a step
-    beyond them is one of bisection.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n,)
-        Scores.
-    log_p : ndarray of shape (k, 1)
-        Logarithms of the probabilities.
-    means, stds : ndarray of shape (k, n)
-        Of the normals.
-
-    Returns
-    -------
-    ndarray of shape (n,)
+    Newton's method in the score. The root lies between the quantiles of the normals, and where
+    p_k Phi((t - m_k) / s_k) is no more than Phi(x), for each k: far out that leaves next to no
+    room. Bounds close in, and a step beyond them is one of bisection.
     """
     each = means + stds * x
     most = means + stds * ndtri_exp(np.minimum(log_ndtr(x) - log_p, 0.0))

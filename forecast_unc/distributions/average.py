@@ -1,0 +1,87 @@
+"""Averages of joint distributions: of their quantiles at each step, and of their correlations."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forecast_unc._checks import frozen, numbers, refusal
+from forecast_unc._typing import Array
+from forecast_unc.distributions import maps
+from forecast_unc.distributions.joint import Joint
+from forecast_unc.distributions.parts import Deferred, averaged_parts, joined
+
+
+def check_weights(
+    weights: ArrayLike | None, lengths: Sequence[int], label: Callable[[int], str]
+) -> Array:
+    """Weights (k, h) that add up to 1 at each step and are 0 beyond a member's end, or an error.
+
+    From one a member or one a member and step, or None for all alike; members have `lengths` steps.
+    """
+    k, h = len(lengths), max(lengths)
+    within = np.arange(h) < np.array(lengths)[:, None]  # (k, h)
+    given = numbers("weights", np.ones(k) if weights is None else weights)
+    if given.ndim == 2:
+        given = frozen("weights", given, (k, h))
+        beyond = (given != 0) & ~within
+        if beyond.any():
+            i, at = np.argwhere(beyond)[0]
+            raise refusal(
+                "weights",
+                "be 0 beyond the end of a forecast",
+                f"{given[i, at]:g} at {label(at)} for forecast {i + 1}, of {lengths[i]} steps",
+                "Pass one weight for each forecast to have each count for its own steps.",
+            )
+    else:
+        given = frozen("weights", given, (k,))[:, None] * within
+    wrong = (given < 0).any(axis=0) | ~given.any(axis=0)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise refusal(
+            "weights",
+            "not be negative, nor all 0 at a step",
+            f"{given[:, at].tolist()} at {label(at)}",
+            "Leave them out to weight all forecasts alike.",
+        )
+    scaled = given / given.max(axis=0)  # the sum of huge weights is no float
+    return np.asarray(scaled / scaled.sum(axis=0))
+
+
+def average(members: Sequence[Joint], weights: Array) -> Joint:
+    r"""The average of members by weights (k, h) that add up to 1 at each step.
+
+    .. math::
+
+        q_t(z) = \sum_k w_{kt} q_{kt}(z), \qquad
+        R_{tu} \propto \sum_k \sqrt{w_{kt} w_{ku}}\, s_{kt} s_{ku} (R_k)_{tu}
+
+    with s_k the std of member k in units of y, and R scaled to a diagonal of ones. Each term is a
+    Schur product of positive semidefinite matrices, hence so is R.
+    """
+    if any(member.q.turned for member in members):
+        turned = [member.each(np.arange(len(member)), -1.0) for member in members]
+        if any(member.q.turned for member in turned):
+            raise refusal(
+                "forecasts",
+                "be skewed, or bounded, on the same side",
+                "some of y and some of -y",
+                "Average before the minus sign.",
+            )
+        return average(turned, weights).each(np.arange(weights.shape[1]), -1.0)
+    h = weights.shape[1]
+    stds = np.array([np.pad(member.std, (0, h - len(member))) for member in members])
+    stds = np.where(weights > 0, stds, 0.0)
+    # Of each step's largest: the squares of tiny and of huge stds are no floats.
+    roots = np.sqrt(weights) * (stds / stds.max(axis=0))
+    roots = roots / np.sqrt((roots**2).sum(axis=0))
+    cor = joined(roots, [member.cor for member in members])
+    np.fill_diagonal(cor, 1.0)
+    q = maps.average([member.q for member in members], weights)
+    mean, cov = q.mean(), q.covariance(cor)
+    parts = [member.parts for member in members if member.parts is not None]
+    if len(parts) < len(members):
+        return Joint(q, cor, mean, cov)
+    make = partial(averaged_parts, parts, [member.cov for member in members], weights, cov)
+    return Joint(q, cor, mean, cov, Deferred(make))

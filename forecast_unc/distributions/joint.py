@@ -1,0 +1,286 @@
+"""The joint distribution of h steps, immutable: functions of correlated normal scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol, Self
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from forecast_unc._checks import RandomState
+from forecast_unc._typing import Array
+from forecast_unc.distributions.links import Affine, Flags, Polyline, Positions, Power, newton
+from forecast_unc.distributions.maps import REACH, Map
+from forecast_unc.distributions.mixture import NormalMixture
+from forecast_unc.distributions.parts import Deferred, mapped_parts, stretched, with_change
+from forecast_unc.distributions.power import PowerTransform
+
+Parts = Mapping[str, Array]
+
+RANK_TOLERANCE = 1e-10
+"""A negative eigenvalue of the correlations within this fraction of the largest is roundoff."""
+
+# No values above a bound have their mean at it: so many stds above it at least.
+_LEAST_ABOVE = 0.2
+_HALVINGS = 64  # of a bisection: 2^-64 is 5e-20
+
+
+class Diverged(ValueError):
+    """A forecast has no finite, positive variance from some step on.
+
+    Parameters
+    ----------
+    message : str
+        What went wrong, and what to do.
+    step : int
+        First step at which it did, from 1: a forecast of fewer steps is sound.
+
+    Examples
+    --------
+    >>> Diverged("The variance of step 3 is inf.", step=3).step
+    3
+    """
+
+    def __init__(self, message: str, step: int) -> None:
+        super().__init__(message)
+        self.step = step
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.step)
+
+
+class Draw(Protocol):
+    """Sample paths of the model that a forecast was made by."""
+
+    def __call__(self, n_samples: int, random_state: RandomState) -> Array:
+        """Paths (n_samples, h) in units of y, each of one function."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """Steps y_t = q_t(z_t) of jointly normal scores z, in units of y."""
+
+    q: Map
+    cor: Array  # (h, h), of the scores
+    mean: Array  # (h,)
+    cov: Array  # (h, h)
+    parts: Parts | None = None  # of the covariance, without what they do not add up to
+    paths: Array | None = None  # (h, n), of the model
+    draw: Draw | None = None
+    mixture: NormalMixture | None = None  # exact, of steps that have no bound and no transform
+
+    @classmethod
+    def of(cls, q: Map, cor: Array, parts: Parts | None = None) -> Self:
+        """The joint of these functions and correlations."""
+        return cls(q, cor, q.mean(), q.covariance(cor), parts)
+
+    @classmethod
+    def normal(
+        cls,
+        mean: Array,
+        cov: Array,
+        transform: PowerTransform,
+        parts: Parts | None = None,
+        mixture: NormalMixture | None = None,
+        paths: Array | None = None,
+    ) -> Self:
+        """Steps that are normal, or a mixture of normals, on the scale of a transform."""
+        std = np.sqrt(cov.diagonal())
+        cor = cov / np.outer(std, std)  # the product of variances can overflow
+        chain: tuple[Any, ...] = (Affine(mean, std),)
+        if mixture is not None:
+            chain = mixture.chain()
+            cor = score_correlations(Map.of(*chain), cov)
+        if transform.power is None:
+            return cls(Map.of(*chain), cor, mean, cov, parts, paths, mixture=mixture)
+        joint = replace(cls.of(Map.of(*chain, Power(transform)), cor), paths=paths)
+        if parts is None:
+            return joint
+        # The same shares of the variance in units of y.
+        return replace(joint, parts=Deferred(partial(stretched, parts, std, joint.std)))
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    @property
+    def std(self) -> Array:
+        """Standard deviation of each step, (h,)."""
+        return np.sqrt(self.cov.diagonal())
+
+    @property
+    def spread(self) -> tuple[Array, Array]:
+        """Median and half the distance of the quantiles at z = -1 and 1, (h,); std if normal."""
+        low, center, high = self.q(np.array([[-1.0, 0.0, 1.0]])).T
+        return center, 0.5 * (high - low)
+
+    def width(self, coverage: float) -> Array:
+        """Widths of the central intervals without the bound, (h,)."""
+        reach = -ndtri(0.5 * (1 - coverage))
+        lower, upper = self.q.latent(np.array([[-reach, reach]])).T
+        return np.asarray(upper - lower)
+
+    def prob(self, lower: Array, upper: Array) -> Array:
+        """Probability of a value above one end and up to the other, (h,)."""
+        low, high = (self.q.score(end[:, None])[:, 0] for end in (lower, upper))
+        # from the nearer tail, where small probabilities keep their digits
+        turn = low > 0
+        return np.asarray(ndtr(np.where(turn, -low, high)) - ndtr(np.where(turn, -high, low)))
+
+    def sample(self, n: int, random: np.random.Generator) -> Array:
+        """Paths (h, n) by the symmetric root of the correlations, which exists for any rank."""
+        values, vectors = self.eigen()
+        root = np.sqrt(np.where(values > 0, values, 0.0))
+        # Not V sqrt(D): the signs of eigenvectors, hence the paths of a seed, differ by platform.
+        factor = (vectors * root) @ vectors.T
+        return self.q(factor @ random.standard_normal((len(self), n)))
+
+    def eigen(self) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of the correlations, or an error if one is negative."""
+        values, vectors = np.linalg.eigh(self.cor)
+        if values[0] < -RANK_TOLERANCE * values[-1]:
+            raise ValueError(
+                f"cov must have no negative eigenvalue; got {values[0]:.3g} against a largest of "
+                f"{values[-1]:.3g} (of the correlations), so no path can be drawn. "
+                "Fewer steps, or more noise, condition it better."
+            )
+        return values, vectors
+
+    def each(self, at: Positions, factor: float = 1.0, shift: float = 0.0) -> Joint:
+        """The joint of ``factor * y + shift`` at some of the steps."""
+        q, mean, cov = self.q.picked(at), self.mean[at], self.cov[np.ix_(at, at)]
+        if (factor, shift) != (1.0, 0.0):
+            q = q.affine(factor, shift)
+            with np.errstate(over="ignore"):
+                mean, cov = factor * mean + shift, np.square(factor) * cov
+        matrix = factor * np.eye(len(self))[at]
+        return Joint(
+            q,
+            self.cor[np.ix_(at, at)],
+            mean,
+            cov,
+            self.mapped_parts(matrix),
+            None if self.paths is None else factor * self.paths[at] + shift,
+            None if self.draw is None else partial(_mapped, self.draw, matrix, shift),
+            None if self.mixture is None else self.mixture.mapped(matrix, shift),
+        )
+
+    def mapped_parts(self, matrix: Array) -> Parts | None:
+        """Parts of the covariance of ``matrix @ y``, if those of y are known."""
+        return None if self.parts is None else Deferred(partial(mapped_parts, self.parts, matrix))
+
+    def mapped_draw(self, matrix: Array) -> Draw | None:
+        """Sample paths of ``matrix @ y``, if the model is known."""
+        return None if self.draw is None else partial(_mapped, self.draw, matrix, 0.0)
+
+    def recalibrated(self, factor: Array, dof: float | None, correlation: float) -> Joint:
+        """Other widths, tails and correlations; see `Forecast.recalibrated`."""
+        target = np.eye(len(self)) if correlation < 0 else np.ones_like(self.cor)
+        cor = (1.0 - abs(correlation)) * self.cor + abs(correlation) * target
+        q = self.q.widened(factor)
+        return self._calibrated(q if dof is None else q.with_dof(dof), cor)
+
+    def conformal(self, sizes: Array) -> Joint:
+        """The bands of sorted sizes of errors (h, k); see `Forecast.conformal`."""
+        return self._calibrated(self.q.shaped(Polyline.of_sizes(sizes)), self.cor)
+
+    def censored(self, lower: Array, keep_moments: bool = False) -> Joint:
+        """What lies below bounds (h,), -inf for none, at them; see `Forecast.censored`."""
+        q = self.q.censored(lower)
+        if np.array_equal(q.lower, self.q.lower):
+            return self
+        paths = self.paths
+        if not q.bitten.any():
+            paths = None if paths is None else np.maximum(paths, lower[:, None])
+            return replace(self, q=q, paths=paths, draw=None)
+        if keep_moments:
+            mean = np.maximum(self.mean, lower + _LEAST_ABOVE * self.std)
+            factor, shift = onto_moments(q, mean, self.cov.diagonal())
+            factor = np.where(q.bitten, factor, 1.0)
+            shift = np.where(q.bitten, shift, 0.0)
+            q = q.stretched(factor, shift, q.lower)
+            paths = None if paths is None else factor[:, None] * paths + shift[:, None]
+        result = Joint.of(q, self.cor)
+        parts = self.parts
+        if parts is not None:
+            parts = Deferred(partial(stretched, parts, self.std, result.std))
+        paths = None if paths is None else np.maximum(paths, lower[:, None])
+        return replace(result, parts=parts, paths=paths)
+
+    def _calibrated(self, q: Map, cor: Array) -> Joint:
+        """Other distributions; what the covariance gains is one more part."""
+        changed = Joint.of(q, cor)
+        if self.parts is None:
+            return changed
+        make = partial(with_change, self.parts, "calibration", self.cov, changed.cov)
+        return replace(changed, parts=Deferred(make))
+
+
+def _mapped(
+    draw: Draw, matrix: Array, shift: float, n_samples: int, random_state: RandomState
+) -> Array:
+    """Paths (n_samples, g) of ``matrix @ y + shift``."""
+    return np.asarray(draw(n_samples, random_state) @ matrix.T + shift)
+
+
+def score_correlations(q: Map, cov: Array) -> Array:
+    """Correlations (h, h) of the scores that give the steps a covariance of the same variances.
+
+    The nearest where none gives it; where they do not form a positive semidefinite matrix they are
+    mixed with the correlations of the steps until they do.
+    """
+    one = np.ones_like(cov)
+    if len(cov) == 1:
+        return one
+    coupling, low, high = q.coupling(), -one, one
+    # The covariance of two increasing functions increases with the correlation.
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        below = coupling(middle) <= cov
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    joint = low
+    np.fill_diagonal(joint, 1.0)
+    lowest = float(np.linalg.eigvalsh(joint)[0])
+    if lowest < 0:
+        std = np.sqrt(cov.diagonal())
+        plain = cov / np.outer(std, std)  # the product of variances can overflow
+        # The lowest eigenvalue is concave: the mixture's is at least the mixture of the two.
+        share = lowest / (lowest - max(float(np.linalg.eigvalsh(plain)[0]), 0.0))
+        joint = (1 - share) * joint + share * plain
+        np.fill_diagonal(joint, 1.0)
+    return joint
+
+
+def onto_moments(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
+    r"""Factor k and shift b, (h,) each, that give max(L, k y + b) a mean above L and a variance.
+
+    With u the values before the bound and z_0 where y leaves it, y = L + k max(u(z) - u(z_0), 0):
+    of all z_0 one gives the ratio of the variance to the square of the mean above L, and k the
+    mean. Where the bound is out of reach they are those without one.
+    """
+    free = replace(q, lower=q.natural)
+    unit = mean - q.lower  # else squares overflow
+    ratio = np.log1p((np.sqrt(var) / unit) ** 2)
+
+    def excess(start: Array) -> tuple[Array, Array]:
+        nodes, weights = free.nodes(start[:, None])
+        above = np.maximum(free.latent(nodes) - free.latent(start[:, None]), 0.0) / unit[:, None]
+        first = (weights * above).sum(axis=1)
+        return first, (weights * above**2).sum(axis=1)
+
+    def too_wide(start: Array) -> tuple[Array, Array]:
+        first, second = excess(start)
+        steep = free.latent_slope(start[:, None])[:, 0] / unit
+        with np.errstate(divide="ignore", invalid="ignore"):  # no digit is left of what is far out
+            slope = 2.0 * steep * (ndtr(-start) / first - first / second)
+            return np.log(second) - 2.0 * np.log(first) - ratio, slope
+
+    lowest = np.full(len(mean), -REACH)
+    within: Flags = too_wide(lowest)[0] <= 0.0
+    start = newton(too_wide, lowest, np.full(len(mean), 3.0 * REACH))
+    factor = np.where(within, 1.0 / excess(start)[0], np.sqrt(var / free.variance()))
+    bound = q.lower - factor * free.latent(start[:, None])[:, 0]
+    return factor, np.where(within, bound, mean - factor * free.mean())

@@ -11,10 +11,8 @@ with the weights in the lower Toeplitz matrix :math:`\Psi` and the variances of 
 in the diagonal :math:`D`.
 """
 
-from forecast_unc.evaluation.baselines.autoreg import AutoReg
+from forecast_unc.evaluation.baselines.classic import AutoReg, SeasonalNaive, Theta
 from forecast_unc.evaluation.baselines.ets import ETS
 from forecast_unc.evaluation.baselines.sarimax import SARIMAX
-from forecast_unc.evaluation.baselines.seasonal_naive import SeasonalNaive
-from forecast_unc.evaluation.baselines.theta import Theta
 
 __all__ = ["ETS", "SARIMAX", "AutoReg", "SeasonalNaive", "Theta"]

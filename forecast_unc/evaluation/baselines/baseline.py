@@ -15,7 +15,7 @@ from scipy.linalg import toeplitz
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from forecast_unc._checks import check_steps, check_whole
+from forecast_unc._checks import check_steps, check_whole, refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
@@ -23,6 +23,8 @@ from forecast_unc.series.calendar import seasonal_periods
 from forecast_unc.series.exog import check_exog
 from forecast_unc.series.times import extended_index, format_time, future_index
 from forecast_unc.series.values import check_follows, check_is_series, check_series, check_varies
+
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # in each unit of an index
 
 
 class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -69,10 +71,8 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         values, index = self._checked(y, "y")
         known = values[~np.isnan(values)]
         if len(known) < 10:
-            raise ValueError(
-                f"y must have at least 10 values; got {len(known)}. Give more data: fewer "
-                "are not enough to estimate the errors of a forecast."
-            )
+            remedy = "Give more data: fewer are not enough to estimate the errors of a forecast."
+            raise refusal("y", "have at least 10 values", f"{len(known)}", remedy)
         check_varies(values)
         exog_values = self._regressors(exog, index, None, "y")
         self.seasonal_period_ = self._period(index)
@@ -82,11 +82,12 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         self.converged_ = True
         self.noise_std_ = self._learn(values, exog_values)
         if not self.noise_std_ > 1e-12 * np.abs(known).max():
-            raise ValueError(
-                "y must leave an error to learn from; got a series that "
-                f"{type(self).__name__} predicts exactly. It needs no intervals, or has an offset "
-                "so large that its variation is lost to roundoff: subtract it."
+            got = f"a series that {type(self).__name__} predicts exactly"
+            remedy = (
+                "It needs no intervals, or has an offset so large that its variation is lost to "
+                "roundoff: subtract it."
             )
+            raise refusal("y", "leave an error to learn from", got, remedy)
         return self
 
     def update(self, y_new: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
@@ -105,11 +106,10 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         """
         check_is_fitted(self)
         y_new = check_follows(y_new, self._index)
-        expected = y_new.index
         values, _ = self._checked(y_new, "y_new")
-        exog_values = self._regressors(exog, expected, self.exog_columns_, "y_new")
+        new = self._regressors(exog, y_new.index, self.exog_columns_, "y_new")
         self._values = np.concatenate([self._values, values])
-        self._exog = np.vstack([self._exog, exog_values])
+        self._exog = np.vstack([self._exog, new])
         self._index = extended_index(self._index, len(values))
         return self
 
@@ -134,20 +134,17 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         values, index = self._checked(y, "y")
         known = int((~np.isnan(values)).sum())
         if known < self._least():
-            raise ValueError(
-                f"y must have at least {self._least()} values for the fitted "
-                f"{type(self).__name__}; got {known}. Give more history."
-            )
+            must = f"have at least {self._least()} values for the fitted {type(self).__name__}"
+            raise refusal("y", must, f"{known}", "Give more history.")
         exog_values = self._regressors(exog, index, self.exog_columns_, "y")
         later = _steps_between(self._index, index)
         start = None if later is None else self._offset + later
         if start is None or start < 0:
-            first = format_time(self._index, 0)
-            raise ValueError(
-                "y must have the frequency of the fit and begin with it or later, at "
-                f"{first} or a whole number of steps on; got {format_time(index, 0)}. Fit anew for "
-                "another series."
+            must = (
+                "have the frequency of the fit and begin with it or later, at "
+                f"{format_time(self._index, 0)} or a whole number of steps on"
             )
+            raise refusal("y", must, format_time(index, 0), "Fit anew for another series.")
         applied = copy.copy(self)
         applied._offset, applied._earlier = start, self._since_fit(start)
         applied._values, applied._index, applied._name = values, index, y.name
@@ -172,11 +169,12 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         """
         check_is_fitted(self)
         for name, value in options.items():
-            raise TypeError(
-                f"{name} must be left out for {type(self).__name__}; got {value!r}. A baseline has "
-                "one joint distribution, in closed form or simulated; only Forecasters have a "
-                "choice of propagation and take uncertain regressors."
+            must, got = f"be left out for {type(self).__name__}", f"{value!r}"
+            remedy = (
+                "A baseline has one joint distribution, in closed form or simulated; only "
+                "Forecasters have a choice of propagation and take uncertain regressors."
             )
+            raise refusal(name, must, got, remedy, TypeError)
         check_steps(steps)
         index = future_index(self._index, steps)
         when = f"the {steps} steps after the origin"
@@ -187,21 +185,18 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         values, index = check_series(y, name, all_missing=True)
         missing = np.isnan(values)
         if missing.any() and not self._takes_missing:
-            raise ValueError(
-                f"{name} must be finite; got {missing.sum()} missing value(s), first at "
-                f"{format_time(index, int(missing.argmax()))}. Fill them, or take SARIMAX, which "
-                "needs no filling."
-            )
+            first = format_time(index, int(missing.argmax()))
+            got = f"{missing.sum()} missing value(s), first at {first}"
+            remedy = "Fill them, or take SARIMAX, which needs no filling."
+            raise refusal(name, "be finite", got, remedy)
         return values, index
 
     def _regressors(
         self, exog: Any, index: pd.Index[Any], columns: pd.Index[Any] | None, when: str
     ) -> Array:
         if exog is not None and not self.takes_exog:
-            raise ValueError(
-                f"exog must be None for {type(self).__name__}; got a {type(exog).__name__}. It "
-                "takes no regressors; AutoReg and SARIMAX do."
-            )
+            must, got = f"be None for {type(self).__name__}", f"a {type(exog).__name__}"
+            raise refusal("exog", must, got, "It takes no regressors; AutoReg and SARIMAX do.")
         return check_exog(exog, index, columns, when)
 
     def _period(self, index: pd.Index[Any]) -> int:
@@ -209,12 +204,12 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
             fitting = [m for m in seasonal_periods(index) if 2 * m <= len(index)]
             return fitting[0] if fitting else 1
         check_whole("seasonal_period", self.seasonal_period, 1, "1 is no season.")
-        if 2 * self.seasonal_period > len(index):
-            raise ValueError(
-                f"y must have at least {2 * self.seasonal_period} values for a seasonal_period of "
-                f"{self.seasonal_period}; got {len(index)}. Give two whole seasons, or 1 for none."
-            )
-        return int(self.seasonal_period)
+        m = int(self.seasonal_period)
+        if 2 * m > len(index):
+            must = f"have at least {2 * m} values for a seasonal_period of {m}"
+            remedy = "Give two whole seasons, or 1 for none."
+            raise refusal("y", must, f"{len(index)}", remedy)
+        return m
 
     def _since_fit(self, stop: int | None = None) -> Array:
         """Values from the start of the fit on, NaN between the earlier ones and the history."""
@@ -255,12 +250,15 @@ def _steps_between(first: pd.Index[Any], second: pd.Index[Any]) -> int | None:
         return None
     if isinstance(first, pd.PeriodIndex) and isinstance(second, pd.PeriodIndex):
         return _whole(second[0].ordinal - first[0].ordinal, freq.n)
-    assert isinstance(first, pd.DatetimeIndex)
-    assert isinstance(second, pd.DatetimeIndex)
     if isinstance(freq, pd.offsets.Day):  # calendar days, of 23 to 25 hours where the clock changes
-        first, second = first[:1].tz_localize(None), second[:1].tz_localize(None)
+        first, second = (index[:1].tz_localize(None) for index in (first, second))  # type: ignore[attr-defined]
     if isinstance(freq, pd.offsets.Day | pd.offsets.Tick):
-        return _whole(_nanoseconds(second) - _nanoseconds(first), freq.nanos)
+        # As Python's whole numbers: a Timedelta ends at 292 years.
+        start, end = (
+            int(index.asi8[0]) * _NANOSECONDS[index.unit]  # type: ignore[attr-defined]
+            for index in (first, second)
+        )
+        return _whole(end - start, freq.nanos)
     a, b = first[0], second[0]
     grid = pd.date_range(min(a, b), max(a, b), freq=freq)  # of business hours or longer steps
     if not len(grid) or grid[-1] != max(a, b):
@@ -271,8 +269,3 @@ def _steps_between(first: pd.Index[Any], second: pd.Index[Any]) -> int | None:
 def _whole(distance: int, step: int) -> int | None:
     steps, rest = divmod(distance, step)
     return None if rest else int(steps)
-
-
-def _nanoseconds(index: pd.DatetimeIndex) -> int:
-    """First time since 1970, as a Python int: a Timedelta ends at 292 years."""
-    return int(index.asi8[0]) * {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[index.unit]

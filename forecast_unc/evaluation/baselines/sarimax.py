@@ -7,12 +7,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from forecast_unc._checks import check_whole
+from forecast_unc._checks import check_whole, refusal
 from forecast_unc._typing import Array
 from forecast_unc.evaluation.baselines.baseline import Baseline, aicc, quiet
 
 # Seasons up to this are states of the ARIMA, longer ones Fourier terms.
 _LONGEST_STATE = 12
+# Of p, q, P and Q, one down and up: the seasonal ones first, then both of a pair.
+_UNITS = ((0, 0, 0, 1), (0, 0, 1, 0), (0, 0, 1, 1), (1, 0, 0, 0), (0, 1, 0, 0), (1, 1, 0, 0))
+_MOVES = [tuple(i * order for order in unit) for unit in _UNITS for i in (-1, 1)]
 
 
 class _Orders(NamedTuple):
@@ -109,10 +112,9 @@ class SARIMAX(Baseline):
         self._exog_center, self._exog_unit = exog.mean(axis=0), exog.std(axis=0)
         flat = ~(self._exog_unit > 1e-12 * np.abs(exog).max(axis=0, initial=0.0))
         if flat.any():
-            raise ValueError(
-                f"exog must vary; got column {self.exog_columns_[int(flat.argmax())]!r} constant. "
-                "Leave it out: the model has a constant of its own."
-            )
+            got = f"column {self.exog_columns_[int(flat.argmax())]!r} constant"
+            remedy = "Leave it out: the model has a constant of its own."
+            raise refusal("exog", "vary", got, remedy)
         z, period = (values - self._center) / self._unit, self.seasonal_period_
         self._m = m = period if 1 < period <= _LONGEST_STATE else 0
         with quiet():
@@ -198,10 +200,9 @@ class SARIMAX(Baseline):
                     best, moved = orders, True
                     break
         if not np.isfinite(criterion(best)):
-            raise ValueError(
-                f"y must have enough values for an ARIMA; got {len(z)}, with which none could be "
-                "fitted. Give more data, fewer regressors or a shorter seasonal_period."
-            )
+            got = f"{len(z)}, with which none could be fitted"
+            remedy = "Give more data, fewer regressors or a shorter seasonal_period."
+            raise refusal("y", "have enough values for an ARIMA", got, remedy)
         return best, fits[best][1]
 
     def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
@@ -263,11 +264,7 @@ def _unit_roots(z: Array) -> int:
 def _neighbors(orders: _Orders, top: int, most: int) -> Iterator[_Orders]:
     """Candidates one move away: an order, both of a pair, or the drift."""
     p, d, q, P, D, Q, drift = orders
-    moves = [(0, 0, 0, i) for i in (-1, 1)] + [(0, 0, i, 0) for i in (-1, 1)]
-    moves += [(0, 0, i, i) for i in (-1, 1)]
-    moves += [(i, 0, 0, 0) for i in (-1, 1)] + [(0, i, 0, 0) for i in (-1, 1)]
-    moves += [(i, i, 0, 0) for i in (-1, 1)]
-    for dp, dq, dP, dQ in moves:
+    for dp, dq, dP, dQ in _MOVES:
         new = _Orders(p + dp, d, q + dq, P + dP, D, Q + dQ, drift)
         inside = max(new.p, new.q) <= top and max(new.P, new.Q) <= most
         if inside and min(new.p, new.q, new.P, new.Q) >= 0:

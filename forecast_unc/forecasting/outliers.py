@@ -1,5 +1,6 @@
 """Gross outliers of a series: isolated values far from what those before and after them say."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -8,75 +9,63 @@ from numpy.typing import NDArray
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.rows import interpolated
 
-# The figures are choices, made on pictures of what is found in the training parts of 3,827 series,
-# most of M3, M4, tourism and hospital data, of which 44 are touched; and on 52,507 values that were
-# the last ones of a part of a series: of the 10 found there, 4 were followed by the old level.
 
-# Fewer observed values than this say too little of what is usual.
-_LEAST = 12
-# The most that are outliers: one in twenty values up to three, then one in a hundred. What is more
-# frequent is how the series is.
-_FEW, _ONE_IN, _RARE = 3, 20, 100
-# The largest tenth of the steps, at least five, say how far is too far.
-_TAIL, _LEAST_TAIL = 10, 5
-# Steps beyond the limit that a series with such a tail has on average.
-_EXPECTED = 0.02
-# The least index of a tail: that of a bounded distribution, 0, would leave no margin.
-_LEAST_INDEX = 0.2
-# A scale counts whose tail, the limit over the median step, is no more than so many times as heavy
-# as that of the other.
-_ALIKE = 3.0
-# So many times the larger steps among the nearest values on either side; on the other scale half.
-_NEAR, _LARGER, _TIMES, _TIMES_OTHER = 12, 0.9, 4.0, 2.0
-# The first and the last value have neighbors on one side only: so many times all this.
-_AT_THE_ENDS = 1.75
-# A season is taken out where the series holds it so many times.
-_CYCLES = 4
+@dataclass(frozen=True)
+class _Rule:
+    """What counts as an outlier.
+
+    Choices, made on pictures of what is found in the training parts of 3,827 series, most of M3,
+    M4, tourism and hospital data, of which 44 are touched; and on 52,507 values that were the last
+    ones of a part of a series: of the 10 found there, 4 were followed by the old level.
+    """
+
+    least: int = 12  # observed values, of which fewer say too little of what is usual
+    # The most that are outliers: one in twenty values up to three, then one in a hundred. What is
+    # more frequent is how the series is.
+    few: int = 3
+    one_in: int = 20
+    rare: int = 100
+    tail: int = 10  # the largest tenth of the steps says how far is too far,
+    least_tail: int = 5  # at least five of them
+    expected: float = 0.02  # steps beyond the limit, on average, of a series with such a tail
+    least_index: float = 0.2  # of a tail; that of a bounded distribution, 0, would leave no margin
+    # A scale counts whose tail, the limit over the median step, is no more than so many times as
+    # heavy as that of the other.
+    alike: float = 3.0
+    # So many times the larger steps among the nearest values on either side; on the other scale
+    # half as many times.
+    near: int = 12
+    larger: float = 0.9
+    times: float = 4.0
+    times_other: float = 2.0
+    at_ends: float = 1.75  # times all this, for the first and the last, with neighbors on one side
+    cycles: int = 4  # a season is taken out where the series holds it so many times
+
+    def most(self, n: int) -> int:
+        """How many of n observed values may be outliers."""
+        if n < self.least:
+            return 0
+        return max(min(self.few, max(1, n // self.one_in)), n // self.rare)
+
+
+_RULE = _Rule()
 
 
 def gross_outliers(y: Array, periods: tuple[int, ...] = ()) -> NDArray[np.bool_]:
-    r"""Which values of a series are gross outliers.
+    r"""Which values (n,) of a series with such seasons are gross outliers; none if too many are.
 
-    A value deviates by its distance from what lies between the medians of the three before and of
-    the three after it, once the season is taken out if that leaves smaller steps; and by no more
-    than it differs from the same season before or after, give or take one place. The step to a
-    value is its distance from the value before it or from the median of the three, whichever is
-    less; there are one forwards and one backwards, and a new level takes only one of them. With
-    :math:`r_1 \ge r_2 \ge \dots` the lesser step to each value, without as many as may be outliers,
-    :math:`J` a tenth of their number (fewer where fewer differ from 0, but five at least) and
-    :math:`\xi` Hill's estimate of the index of their tail and its standard error, a deviation has
-    to be beyond
+    A deviation has to be beyond four times the larger steps nearby, and, with the steps in falling
+    order :math:`r_i`, :math:`J` a tenth of their number and :math:`\xi` Hill's (1975) estimate of
+    the index of their tail and its standard error, beyond
 
     .. math:: r_{J+1}\, (J / p)^{\xi}, \quad p = 0.02, \quad
         \xi = \Bigl(1 + \frac1{\sqrt J}\Bigr)
-        \max\Bigl(0.2, \frac1J \sum_{i \le J} \log\frac{r_i}{r_{J+1}}\Bigr),
+        \max\Bigl(0.2, \frac1J \sum_{i \le J} \log\frac{r_i}{r_{J+1}}\Bigr) .
 
-    which p steps of a series with such a tail are on average, and beyond four times the larger
-    steps nearby (their 90 % quantile among the 12 values on each side). The first and the last
-    value, which may belong to a level that ends or begins there, are compared with the steps of
-    both directions, and have to be 1.75 times as far out.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        The series, NaN where missing. Of positive values the logarithm is looked at, too, and
-        where the tail of one is far lighter that one alone: growth makes no outliers.
-    periods : tuple of int
-        Seasonal periods that it may have.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        All False for fewer than 12 observed values, and where more than three values and more than
-        one in a hundred (of fewer than 60 values more than one, and more than one in twenty) would
-        be outliers: they are frequent enough to be expected again.
-
-    References
-    ----------
-    Hill (1975), https://doi.org/10.1214/aos/1176343247
+    The rest of the rule: docs/theory/state.md.
     """
     values, found = y.copy(), np.zeros(len(y), dtype=np.bool_)
-    most = _most(int((~np.isnan(y)).sum()))
+    most = _RULE.most(int((~np.isnan(y)).sum()))
     while found.sum() <= most:
         new = _far_out(values, periods)
         if not new.any():
@@ -96,33 +85,28 @@ class _Seen(NamedTuple):
 
     def stands_out(self, i: int, times: float) -> bool:
         """Whether a deviation is so many times the larger steps nearby."""
-        first = max(i - _NEAR, 0)
-        near = np.delete(self.steps[:, first : i + _NEAR + 1], i - first, axis=1)
-        return bool(self.deviations[i] > times * np.nanquantile(near, _LARGER))
-
-
-def _most(n: int) -> int:
-    """How many of n observed values may be outliers."""
-    return 0 if n < _LEAST else max(min(_FEW, max(1, n // _ONE_IN)), n // _RARE)
+        first = max(i - _RULE.near, 0)
+        near = np.delete(self.steps[:, first : i + _RULE.near + 1], i - first, axis=1)
+        return bool(self.deviations[i] > times * np.nanquantile(near, _RULE.larger))
 
 
 def _far_out(y: Array, periods: tuple[int, ...]) -> NDArray[np.bool_]:
     """The values beyond the limit, on a scale that counts."""
     t = np.flatnonzero(~np.isnan(y))
     out = np.zeros(len(y), dtype=np.bool_)
-    if not _most(len(t)):
+    if not _RULE.most(len(t)):
         return out
     scales = [_seen(y, t, periods)]
     if y[t].min() > 0.0:
         scales.append(_seen(np.log(y), t, periods))
     ends = np.ones(len(t))
-    ends[[0, -1]] = _AT_THE_ENDS
+    ends[[0, -1]] = _RULE.at_ends
     for one in scales:
-        if one.heaviness > _ALIKE * min(other.heaviness for other in scales):
+        if one.heaviness > _RULE.alike * min(other.heaviness for other in scales):
             continue
         for i in np.flatnonzero(one.deviations > one.limits).tolist():
-            apart = all(other.stands_out(i, _TIMES_OTHER * ends[i]) for other in scales)
-            out[t[i]] |= apart and one.stands_out(i, _TIMES * ends[i])
+            apart = all(other.stands_out(i, _RULE.times_other * ends[i]) for other in scales)
+            out[t[i]] |= apart and one.stands_out(i, _RULE.times * ends[i])
     return out
 
 
@@ -131,9 +115,8 @@ def _seen(y: Array, t: NDArray[np.intp], periods: tuple[int, ...]) -> _Seen:
     y, t = y[t[0] : t[-1] + 1], t - t[0]  # what is missing at an end would repeat its neighbour
     filled = interpolated(y)
     around = filled - _level(filled, max(periods, default=1))
-    views = [filled[t]] + [
-        (around - _season(around, period))[t] for period in periods if len(t) >= _CYCLES * period
-    ]
+    whole = [period for period in periods if len(t) >= _RULE.cycles * period]
+    views = [filled[t]] + [(around - _season(around, period))[t] for period in whole]
     deviations, steps = min(
         (_beside_neighbors(view) for view in views), key=lambda one: np.nanmedian(one[1])
     )
@@ -144,10 +127,10 @@ def _seen(y: Array, t: NDArray[np.intp], periods: tuple[int, ...]) -> _Seen:
         away[ago:] = change
         away[:-ago] = np.fmin(away[:-ago], change)
         deviations = np.fmin(deviations, away[t])
-    most = _most(len(t))
+    most = _RULE.most(len(t))
     limit, heaviness = _limit(steps[:, 1:-1].min(axis=0), most)
     limits = np.full(len(t), limit)
-    limits[[0, -1]] = _AT_THE_ENDS * _limit(steps[~np.isnan(steps)], 2 * most)[0]
+    limits[[0, -1]] = _RULE.at_ends * _limit(steps[~np.isnan(steps)], 2 * most)[0]
     return _Seen(deviations, steps, limits, heaviness)
 
 
@@ -158,12 +141,12 @@ def _limit(steps: Array, most: int) -> tuple[float, float]:
     """
     rest = np.sort(steps)[::-1][most:]
     others = int((rest > 0.0).sum()) - 1
-    if others < _LEAST_TAIL:
+    if others < _RULE.least_tail:
         return np.inf, np.inf
-    size = min(max(_LEAST_TAIL, len(rest) // _TAIL), others)
-    index = max(np.log(rest[:size] / rest[size]).mean(), _LEAST_INDEX)
+    size = min(max(_RULE.least_tail, len(rest) // _RULE.tail), others)
+    index = max(np.log(rest[:size] / rest[size]).mean(), _RULE.least_index)
     index *= 1.0 + 1.0 / np.sqrt(size)  # Hill's estimate has a standard error of index / sqrt(size)
-    limit = float(rest[size] * (size / _EXPECTED) ** index)
+    limit = float(rest[size] * (size / _RULE.expected) ** index)
     return limit, limit / float(np.median(rest) or rest[size])
 
 

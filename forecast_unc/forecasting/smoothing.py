@@ -1,41 +1,26 @@
 r"""Exponential smoothing whose parameters are averaged over: a level, a trend and a season.
 
-In innovations form, with e ~ N(0, s^2) and the season s of period m,
-
 .. math::
 
     y_t = l_{t-1} + \phi b_{t-1} + s_{t-m} + e_t, \qquad
     l_t = l_{t-1} + \phi b_{t-1} + \alpha e_t, \quad
     b_t = \phi b_{t-1} + \beta e_t, \quad s_t = s_{t-m} + \gamma e_t.
 
-With alpha = 1 it is a random walk, with alpha = 0 a straight line and a fixed season, between them
-ARIMA(0, 1, 1) and its like: what a few lagged values learn slowly where noise is large. Given the
-parameters all of it is linear in the unknown start u = (l_0, b_0, s_{1-m}, ..., s_0) and in the
-innovations where a value is missing, so with u ~ N(0, s^2 V) and p(s^2) = 1 / s^2 the evidence, the
-posterior of u and the forecasts are those of a linear model. The parameters are a grid of nodes,
-weighted by their evidence. The covariance of a forecast is exact for the mixture over the nodes.
-
-Of a season half of the evidence is that of errors several steps ahead. With S_j the mean square of
-the errors j steps ahead, at the posterior mean of u, n observed values and the posterior precision
-A / s^2 of u, the weights are exp of
+Given the parameters all is linear in the unknown start u = (l_0, b_0, s_{1-m}, ..., s_0), which is
+N(0, s^2 V), and in the innovations e ~ N(0, s^2) where a value is missing. The parameters are a
+grid of nodes, weighted by their evidence; with a season half of it is that of the mean squares S_j
+of errors j steps ahead, n observed values and the posterior precision A / s^2 of u,
 
 .. math::
 
-    -\tfrac12 \log |A V| - \tfrac n4 \log S - \tfrac n{4m} \textstyle\sum_{j=1}^m \log S_j
+    -\tfrac12 \log |A V| - \tfrac n4 \log S - \tfrac n{4m} \textstyle\sum_{j=1}^m \log S_j .
 
-with S the sum of squares and its prior. Without a season both halves are S: the evidence. That
-judges one step, and follows what is gone a month later: on monthly births MASE .82 -> .55, on
-monthly and quarterly tourism series -2.4 +- .9 and -1.0 +- .5 %, on those of M3 within an error.
-
-References
-----------
-R. J. Hyndman, A. B. Koehler, J. K. Ord and R. D. Snyder, "Forecasting with Exponential Smoothing:
-The State Space Approach", Springer, 2008, chapters 3 (the linear models) and 5 (their likelihood).
+Derivation, figures and references: docs/theory/smoothing.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -49,20 +34,26 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.parts import Deferred
 from forecast_unc.forecasting.propagation import Joint
 
-# The grid: alpha; (beta / alpha, phi, variances of b_0 over s^2); gamma / (1 - alpha); variances of
-# the season's start over s^2. A coarser one and other trends were within 1 % of MASE.
-_LEVELS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0)
-_TRENDS = (
-    (0.0, 1.0, (1e-3, 1e-2, 1e-1, 1.0)),
-    (0.1, 0.9, (1e-1,)),
-    (0.3, 0.9, (1e-1,)),
-    (0.2, 1.0, (1e-2,)),
-)
-_SEASONS, _SEASON_VARS = (0.0, 0.15, 0.4), (1.0, 100.0)
-# Variance of l_0, measured from the first value, over s^2: no more than "unknown".
-_LEVEL_VAR = 1e4
-# Nodes with less than this share of the largest weight are dropped.
-_LEAST_WEIGHT = 0.01
+
+@dataclass(frozen=True)
+class _Grid:
+    """The nodes, and the prior variances over s^2. A coarser grid and other trends: 1 % of MASE."""
+
+    alpha: tuple[float, ...] = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0)
+    # beta / alpha, phi, and the variances of b_0
+    trends: tuple[tuple[float, float, tuple[float, ...]], ...] = (
+        (0.0, 1.0, (1e-3, 1e-2, 1e-1, 1.0)),
+        (0.1, 0.9, (1e-1,)),
+        (0.3, 0.9, (1e-1,)),
+        (0.2, 1.0, (1e-2,)),
+    )
+    seasons: tuple[float, ...] = (0.0, 0.15, 0.4)  # gamma / (1 - alpha)
+    season_vars: tuple[float, ...] = (1.0, 100.0)  # of the season's start
+    level_var: float = 1e4  # of l_0, measured from the first value: no more than "unknown"
+    least_weight: float = 0.01  # of a node that is kept, as a share of the largest
+
+
+_GRID = _Grid()
 # A season of more steps is a sum of so many waves that stay: weeks of a year. And steps ahead that
 # count, at most. On weekly series of M4 quantile loss -1.6 % +- .4, without a season -1.2 % +- .4.
 _MOST_STATES, _WAVES = 24, 6
@@ -106,48 +97,26 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Smoothing:
-    """Nodes with their weights and variances, learned from a series. Immutable.
+    """Nodes with their weights and variances, learned from a series.
 
-    Parameters
-    ----------
-    period : int
-        Of the season; 1 for none.
-    nodes : Nodes
-        Parameters of the K nodes.
-    drift_var, season_var : ndarray of shape (K,)
-        Prior variances of the start over that of the innovations.
-    weights : ndarray of shape (K,)
-        Their probabilities.
-    variance : ndarray of shape (K,)
-        Of the innovations: the sum of squares over n - 3, its posterior mean where one of the n
-        values is spent on the level.
+    A series y (n,) is NaN where missing, and its first value is observed. The variances of the
+    innovations are sums of squares over n - 3: the posterior mean where one of the n values is
+    spent on the level. Origins are numbers of values before them, increasing.
     """
 
-    period: int
+    period: int  # of the season; 1 for none
     nodes: Nodes
-    drift_var: Array
-    season_var: Array
-    weights: Array
-    variance: Array
+    drift_var: Array  # (K,), prior variances of the start over that of the innovations
+    season_var: Array  # (K,)
+    weights: Array  # (K,), probabilities of the nodes
+    variance: Array  # (K,), of the innovations
 
     @classmethod
     def learn(cls, y: Array, period: int) -> Smoothing:
-        """The nodes that the evidence of a series supports.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n,)
-            The series, NaN where missing; the first value is observed.
-        period : int
-            Of the season; 1 for none.
-
-        Returns
-        -------
-        Smoothing
-        """
-        nodes, drift_vars = _grid(period)
-        state = _filtered(nodes, period, y, [len(y)])[0]
-        season_vars = _SEASON_VARS if period > 1 else _SEASON_VARS[:1]
+        """The nodes that the evidence of a series supports."""
+        nodes, drift_vars = _nodes(period)
+        state = next(_filtered(nodes, period, y, [len(y)]))
+        season_vars = _GRID.season_vars if period > 1 else _GRID.season_vars[:1]
         pairs = [(i, var) for i, each in enumerate(drift_vars) for var in each]
         at = np.repeat([i for i, _ in pairs], len(season_vars))
         drift = np.repeat([var for _, var in pairs], len(season_vars))
@@ -163,25 +132,15 @@ class Smoothing:
             logs = (1.0 - _SEVERAL) * logs + _SEVERAL * _log_ahead(nodes, period, y, start)
         log_weights -= 0.5 * n * logs
         weights = np.exp(log_weights - log_weights.max())
-        kept = np.flatnonzero(weights > _LEAST_WEIGHT)
+        kept = np.flatnonzero(weights > _GRID.least_weight)
         weights, variance = weights[kept] / weights[kept].sum(), squares[kept] / max(n - 3, 1)
         return cls(period, nodes.take(kept), drift[kept], season[kept], weights, variance)
 
     def forecast(self, y: Array, steps: int) -> Joint:
         """Joint mean and covariance of the next values after a series.
 
-        Parameters
-        ----------
-        y : ndarray of shape (n,)
-            The series, NaN where missing; the first value is observed.
-        steps : int
-            Steps h.
-
-        Returns
-        -------
-        Joint
-            Parts: the innovation of the step itself (noise), those before it (inputs_propagated),
-            the unknown start (function_shared) and the nodes (hyperparameters).
+        Parts: the innovation of the step itself (noise), those before it (inputs_propagated), the
+        unknown start (function_shared) and the nodes (hyperparameters).
         """
         means, factor, psi = self._ahead(y, steps)
         mean = self.weights @ means
@@ -189,23 +148,9 @@ class Smoothing:
         return Joint(mean, np.asarray(sum(parts.values())), Deferred(partial(dict, parts)))
 
     def rolling(self, y: Array, origins: Sequence[int], steps: int) -> Array:
-        """Means from origins inside a series, each from the values before it.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n,)
-            The series, NaN where missing; the first value is observed.
-        origins : sequence of int
-            Numbers k of values before them, increasing.
-        steps : int
-            Steps h.
-
-        Returns
-        -------
-        ndarray of shape (k, h)
-        """
+        """Means (k, h) from origins inside a series, each from the values before it."""
+        out = np.empty((len(origins), steps))
         states = _filtered(self.nodes, self.period, y, origins)
-        out = np.empty((len(states), steps))
         for row, state in zip(out, states, strict=True):
             start, _ = self._start(state)
             loadings = _loadings(self.nodes, self.period, state, steps)
@@ -213,19 +158,7 @@ class Smoothing:
         return out
 
     def next_values(self, y: Array, origins: Sequence[int]) -> tuple[Array, Array]:
-        """Means and variances of the next values after origins inside a series.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n,)
-            The series, NaN where missing; the first value is observed.
-        origins : sequence of int
-            Numbers k of values before them, increasing.
-
-        Returns
-        -------
-        mean, var : ndarray of shape (k,)
-        """
+        """Means and variances, (k,) each, of the next values after origins inside a series."""
         mean, var = np.empty(len(origins)), np.empty(len(origins))
         for i, state in enumerate(_filtered(self.nodes, self.period, y, origins)):
             start, cholesky = self._start(state)
@@ -237,30 +170,8 @@ class Smoothing:
             var[i] = self.weights @ (known + (means - mean[i]) ** 2)
         return mean, var
 
-    def sample(
-        self,
-        y: Array,
-        steps: int,
-        n_samples: int,
-        random_state: RandomState,
-    ) -> Array:
-        """Sample paths of the next values after a series, each of one node and one start.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n,)
-            The series, NaN where missing; the first value is observed.
-        steps : int
-            Steps h.
-        n_samples : int
-            Their number.
-        random_state : int, Generator or None
-            The seed.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, h)
-        """
+    def sample(self, y: Array, steps: int, n_samples: int, random_state: RandomState) -> Array:
+        """Sample paths (n_samples, h) after a series, each of one node and one start."""
         rng = generator(random_state)
         means, factor, psi = self._ahead(y, steps)
         node = rng.choice(len(self.weights), size=n_samples, p=self.weights)
@@ -275,7 +186,7 @@ class Smoothing:
 
     def _ahead(self, y: Array, steps: int) -> tuple[Array, Array, Array]:
         """Means (K, h), factors (K, h, C - 1) of what the start adds over s^2, and psi (K, h)."""
-        state = _filtered(self.nodes, self.period, y, [len(y)])[0]
+        state = next(_filtered(self.nodes, self.period, y, [len(y)]))
         start, cholesky = self._start(state)
         loadings = _loadings(self.nodes, self.period, state, steps)
         means = y[0] + np.einsum("hkc,kc->kh", loadings, start)
@@ -291,11 +202,11 @@ class Smoothing:
         return np.hstack([np.ones((len(mean), 1)), mean]), cholesky
 
 
-def _grid(period: int) -> tuple[Nodes, list[tuple[float, ...]]]:
+def _nodes(period: int) -> tuple[Nodes, list[tuple[float, ...]]]:
     """All nodes, and for each of them the variances that its drift can have."""
     rows, drift_vars = [], []
-    seasons = _SEASONS if _season(period)[0] else (0.0,)
-    for alpha, (ratio, phi, variances), share in product(_LEVELS, _TRENDS, seasons):
+    seasons = _GRID.seasons if _season(period)[0] else (0.0,)
+    for alpha, (ratio, phi, variances), share in product(_GRID.alpha, _GRID.trends, seasons):
         gamma = share * (1.0 - alpha)
         twice = (alpha == 0.0 and ratio > 0.0) or (gamma == 0.0 and share > 0.0)
         if not twice:
@@ -316,8 +227,8 @@ def _waves(period: int, times: NDArray[np.intp]) -> Array:
     return np.hstack([np.cos(angles), np.sin(angles)])
 
 
-def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> list[_State]:
-    """The filter after so many values each, increasing."""
+def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> Iterator[_State]:
+    """The filter at each origin."""
     K, (m, q) = len(nodes.alpha), _season(period)
     missing = np.flatnonzero(np.isnan(y))
     C = 3 + m + q + len(missing)
@@ -328,7 +239,7 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> li
     level[:, 1] = trend[:, 2] = 1.0
     season[np.arange(m), :, 3 + np.arange(m)] = 1.0
     alpha, beta, phi, gamma = (each[:, None] for each in nodes)
-    values, states, wanted = y - y[0], [], set(origins)
+    values, wanted = y - y[0], set(origins)
     gram, rows, start = np.zeros((K, C, C)), np.zeros((_BLOCK, K, C)), 0
     for t in range(max(origins) + 1):
         if t in wanted or t - start == _BLOCK:
@@ -336,7 +247,7 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> li
             gram, start = gram + np.swapaxes(block, 1, 2) @ block, t
             if t in wanted:
                 observed = t - int((missing < t).sum())
-                states.append(_State(level, trend, season.copy(), gram, t, observed))
+                yield _State(level, trend, season.copy(), gram, t, observed)
         if t == max(origins):
             break
         damped = phi * trend
@@ -352,13 +263,12 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> li
         level, trend = base + alpha * innovation, damped + beta * innovation
         if m:
             season[t % m] += gamma * innovation
-    return states
 
 
 def _precisions(size: int, period: int, drift_var: Array, season_var: Array) -> Array:
     """Prior precisions (K, C - 1) of the unknowns, times s^2."""
     out = np.ones((len(drift_var), size))
-    out[:, 0], out[:, 1] = 1.0 / _LEVEL_VAR, 1.0 / drift_var
+    out[:, 0], out[:, 1] = 1.0 / _GRID.level_var, 1.0 / drift_var
     out[:, 2 : 2 + sum(_season(period))] = 1.0 / season_var[:, None]
     return out
 
@@ -366,15 +276,11 @@ def _precisions(size: int, period: int, drift_var: Array, season_var: Array) -> 
 def _solved(gram: Array, precisions: Array) -> tuple[Array, Array, Array]:
     """Factors of the posterior precisions, means (K, C - 1) and sums of squares (K,)."""
     A = gram[:, 1:, 1:] + precisions[:, None, :] * np.eye(precisions.shape[1])
-    cholesky = np.linalg.cholesky(A)
+    cholesky = np.asarray(np.linalg.cholesky(A))
     half = np.linalg.solve(cholesky, -gram[:, 1:, :1])
     mean = np.linalg.solve(np.swapaxes(cholesky, 1, 2), half)[..., 0]
     least = _ROUNDOFF * gram[:, 0, 0] + np.finfo(np.float64).tiny
-    return (
-        np.asarray(cholesky),
-        mean,
-        np.maximum(gram[:, 0, 0] - (half[..., 0] ** 2).sum(axis=1), least),
-    )
+    return cholesky, mean, np.maximum(gram[:, 0, 0] - (half[..., 0] ** 2).sum(axis=1), least)
 
 
 def _log_ahead(nodes: Nodes, period: int, y: Array, start: Array) -> Array:

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from forecast_unc._checks import refusal
 from forecast_unc._random import RandomState
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
@@ -34,30 +35,14 @@ _LEAST_VALUES = 4
 
 @dataclass(frozen=True, eq=False)
 class SmoothingSpecification:
-    """Exponential smoothing with nothing left open.
+    """Exponential smoothing with nothing left open."""
 
-    Parameters
-    ----------
-    period : int
-        Of the season; 1 for none.
-    transform : {None, "log", "sqrt", "boxcox"}
-        Nonlinear transform of the values.
-    max_train : int
-        The most values, the last ones; fewer where more than 60 of them are missing.
-    why : str
-        The reason for it, a few words.
-    origin : float, default=0.0
-        What the transform measures values from.
-    weight : float, default=1.0
-        Of its forecast in an average, beside the others' and before the widths are known.
-    """
-
-    period: int
+    period: int  # of the season; 1 for none
     transform: Literal["log", "sqrt", "boxcox"] | None
-    max_train: int
+    max_train: int  # the most values, the last ones; fewer where more than 60 are missing
     why: str
-    origin: float = 0.0
-    weight: float = 1.0
+    origin: float = 0.0  # what the transform measures values from
+    weight: float = 1.0  # in an average, beside the others' and before the widths are known
 
     def described(self, power: float | None = None) -> str:
         """The specification as text, with the power of its Box-Cox transform once it is known."""
@@ -69,50 +54,17 @@ class SmoothingSpecification:
 
 @dataclass(frozen=True, eq=False)
 class SmoothingModel:
-    """Exponential smoothing at the end of the history that it was fitted on, or of another.
-
-    Parameters
-    ----------
-    specification : SmoothingSpecification
-        What was fitted.
-    history : History
-        Where forecasts start: the series up to the origin.
-    transform : PowerTransform
-        The nonlinear transform from values to levels.
-    smoothing : Smoothing
-        The parameters, and what is known of them.
-    levels : ndarray of shape (n_rows,)
-        The last values of the history, transformed; the first is observed, and no more than 60 are
-        missing.
-    """
+    """Exponential smoothing at the end of the history that it was fitted on, or of another."""
 
     specification: SmoothingSpecification
     history: History
     transform: PowerTransform
     smoothing: Smoothing
-    levels: Array
+    levels: Array  # (n_rows,), the last values, transformed; the first is observed
 
     @classmethod
     def fit(cls, specification: SmoothingSpecification, history: History) -> Self:
-        """Learn the parameters from a history.
-
-        Parameters
-        ----------
-        specification : SmoothingSpecification
-            What to fit.
-        history : History
-            The series.
-
-        Returns
-        -------
-        SmoothingModel
-
-        Raises
-        ------
-        ValueError
-            If the series is too short, holds hardly anything but missing values or has measurement
-            errors, or cannot be transformed.
-        """
+        """Learn the parameters from a history."""
         transform = fitted_transform(specification.transform, specification.origin, history)
         levels = _levels(specification, transform, history)
         with blas_threads(0):
@@ -120,23 +72,7 @@ class SmoothingModel:
         return cls(specification, history, transform, smoothing, levels)
 
     def at(self, history: History) -> Self:
-        """The same parameters at the end of another history.
-
-        Parameters
-        ----------
-        history : History
-            Of the same kind of series. Level, trend and season are those of this one.
-
-        Returns
-        -------
-        SmoothingModel
-            A new one.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`fit`.
-        """
+        """The same parameters at the end of another history, with its level, trend and season."""
         self.transform.check(history.y, history.time)
         levels = _levels(self.specification, self.transform, history)
         return replace(self, history=history, levels=levels)
@@ -144,20 +80,10 @@ class SmoothingModel:
     extend = at
 
     def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
-        """Joint forecast of the next values.
+        """Joint forecast of the next values. As the model is linear, methods have the same moments.
 
-        Parameters
-        ----------
-        ahead : Ahead
-            The steps.
-        method : Method, optional
-            How uncertainty is propagated. The model is linear: all methods have the same moments
-            but "naive", whose steps are each as uncertain as the first, and "monte_carlo", which
-            has those of sample paths; `path_consistent` changes nothing.
-
-        Returns
-        -------
-        Forecast
+        But for "naive", whose steps are each as uncertain as the first, and "monte_carlo", which
+        has those of sample paths; `path_consistent` changes nothing.
         """
         method = Method() if method is None else method
         propagation = "exact" if method.propagation == "auto" else method.propagation
@@ -260,18 +186,17 @@ def _levels(
 ) -> Array:
     """The last values of a history, transformed, from one that was observed; checked."""
     if history.stds.any():
-        raise ValueError(
-            "y_std must be None for exponential smoothing, which knows no errors of measurement; "
-            "got some. Give lags of your own."
-        )
+        must = "be None for exponential smoothing, which knows no errors of measurement"
+        raise refusal("y_std", must, "some", "Give lags of your own.")
     values = history.y[-specification.max_train :]
     missing_after = np.cumsum(np.isnan(values[::-1]))[::-1]
     known = np.flatnonzero(~np.isnan(values) & (missing_after <= _MOST_MISSING))
     least = specification.period + _LEAST_VALUES
     if len(known) < least:
-        raise ValueError(
-            f"y must have at least {least} observed values for exponential smoothing with season "
+        must = (
+            f"have at least {least} observed values for exponential smoothing with season "
             f"{specification.period}, the last ones with {_MOST_MISSING} missing between them at "
-            f"most; got {len(known)}. Give more data."
+            "most"
         )
+        raise refusal("y", must, f"{len(known)}", "Give more data.")
     return transform.forward(values[known[0] :])

@@ -1,49 +1,45 @@
-"""Completion in a shell, from the script that `forecast-unc completion` prints."""
+"""Completion: what the command answers a shell, and the script that asks it."""
 
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from forecast_unc.cli import main
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory) -> Path:
-    """The command, as an installed one is."""
-    path = tmp_path_factory.mktemp("bin") / "forecast-unc"
-    path.write_text(
-        f"#!{sys.executable}\nimport sys\nsys.path[:0] = {sys.path!r}\n"
-        "from forecast_unc.cli import main\nsys.exit(main())\n"
-    )
-    path.chmod(0o755)
-    return path
-
-
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        (["fore"], ["forecast"]),
-        (["backtest", "y.csv", "--st"], ["--steps", "--step"]),
-        (["forecast", "--calendar", "hour_of_"], ["hour_of_day", "hour_of_week"]),
+        (["fore"], ["plain,forecast"]),
+        (["backtest", "y.csv", "--st"], ["plain,--steps", "plain,--step"]),
+        (
+            ["forecast", "y.csv", "--lags", "1", "2", "--calendar", "hour_of_"],
+            ["plain,hour_of_day", "plain,hour_of_week"],
+        ),
+        (["forecast", "--output", "x"], ["file,x"]),
     ],
 )
-def test_bash_completes(program, capsys, words, completed):
-    if shutil.which("bash") is None:
-        pytest.skip("needs bash")
-    assert main(["completion", "bash"]) == 0
-    line = " ".join(f"'{word}'" for word in ["forecast-unc", *words])
-    script = f"""{capsys.readouterr().out}
-        COMP_WORDS=({line}); COMP_CWORD={len(words)}
-        _forecast_unc_completion '{program}'
-        printf '%s\\n' "${{COMPREPLY[@]}}" """
-    run = subprocess.run(
-        ["bash", "--norc", "-c", script], capture_output=True, text=True, check=True
-    )
-    assert run.stderr == ""
-    assert run.stdout.split() == completed
+def test_words_are_completed(monkeypatch, capsys, words, completed):
+    monkeypatch.setenv("_FORECAST_UNC_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "\n".join(["forecast-unc", *words]))
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    with pytest.raises(SystemExit):
+        main([])
+    assert capsys.readouterr().out.split() == completed
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell_asks_the_command(capsys, shell):
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert f"_FORECAST_UNC_COMPLETE={shell}_complete" in script
+    if shell == "bash" and shutil.which("bash") is not None:
+        program = f"{script}\ncomplete -p forecast-unc"
+        run = subprocess.run(
+            ["bash", "--norc", "-c", program], capture_output=True, text=True, check=True
+        )
+        assert run.stdout.strip().endswith("-F _forecast_unc_completion forecast-unc")
 
 
 @pytest.mark.parametrize("command", [[], ["forecast"], ["backtest"], ["completion"]])

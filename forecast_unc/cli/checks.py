@@ -150,12 +150,9 @@ def _check_writable(option: str, path: Path) -> None:
     try:
         path.open("ab").close()
     except OSError as error:
-        raise refusal(
-            option,
-            "name a file that can be written",
-            f"{path}: {error.strerror}",
-            "Name one in a folder that is there.",
-        ) from error
+        must = "name a file that can be written"
+        got = f"{path}: {error.strerror}"
+        raise refusal(option, must, got, "Name one in a folder that is there.") from error
     if absent:
         path.unlink()
 

@@ -60,12 +60,9 @@ def counted(index: pd.Index[Any], freq: str | None) -> pd.Series[int]:
     try:
         labels, weights = group_weights(index, "sum", freq)
     except ValueError as error:
-        raise refusal(
-            "--sum",
-            "be a frequency of pandas that suits the times, or all",
-            repr(freq),
-            "YS, MS and W are some, of quarters and other periods Y.",
-        ) from error
+        must = "be a frequency of pandas that suits the times, or all"
+        remedy = "YS, MS and W are some, of quarters and other periods Y."
+        raise refusal("--sum", must, repr(freq), remedy) from error
     return pd.Series(weights.sum(axis=1).astype(int), labels)
 
 

@@ -76,12 +76,8 @@ class _Table:
             return self.frame[name]
         names = ", ".join(map(repr, self.frame.columns))
         hint = _hint(self.frame, self.layout) if self.is_csv else ""
-        raise refusal(
-            option,
-            f"name a column of {self.name}",
-            repr(name),
-            f"The file has {names}. {hint}".rstrip(),
-        )
+        must = f"name a column of {self.name}"
+        raise refusal(option, must, repr(name), f"The file has {names}. {hint}".rstrip())
 
     def numbers(self, option: str, name: str) -> Array:
         """Values of a column that an option names, (n,), NaN where missing; or an error."""
@@ -94,12 +90,9 @@ class _Table:
         wrong = values.isna() & ~gone
         if wrong.any() or pd.api.types.is_bool_dtype(column.dtype):
             row = int(wrong.to_numpy().argmax())
-            raise refusal(
-                option,
-                "hold numbers",
-                f"{column.tolist()[row]!r} in column {name!r} {self.place(row)}",
-                f"Correct the value, or pass --missing {text[row]} if it stands for none.",
-            )
+            got = f"{column.tolist()[row]!r} in column {name!r} {self.place(row)}"
+            remedy = f"Correct the value, or pass --missing {text[row]} if it stands for none."
+            raise refusal(option, "hold numbers", got, remedy)
         given: Array = values.to_numpy(dtype=np.float64, na_value=np.nan)
         return np.where(gone, np.nan, given)
 
@@ -125,12 +118,9 @@ class _Table:
         assert id_col is not None
         ids = self.column("--id", id_col)
         if ids.isna().any():
-            raise refusal(
-                "--id",
-                "name the series of each row",
-                f"none in column {id_col!r} {self.place(int(ids.isna().argmax()))}",
-                "Fill it in, or drop the row.",
-            )
+            must = "name the series of each row"
+            got = f"none in column {id_col!r} {self.place(int(ids.isna().argmax()))}"
+            raise refusal("--id", must, got, "Fill it in, or drop the row.")
         columns = {id_col: ids.array, self.layout.time_column: self.times().array}
         return pd.DataFrame({**columns, **self.regressors()})
 
@@ -175,12 +165,8 @@ def read_ahead(path: Path, layout: Layout, index: pd.Index[Any], steps: int) -> 
         got = f"none at {format_time(ahead, int(absent.argmax()))}"
         if times.has_duplicates:
             got = f"several at {format_time(times, int(times.duplicated().argmax()))}"
-        raise refusal(
-            "--exog-future",
-            f"have one row for each of the {steps} steps after {format_time(index, -1)}",
-            got,
-            "Write the times as in data.",
-        )
+        must = f"have one row for each of the {steps} steps after {format_time(index, -1)}"
+        raise refusal("--exog-future", must, got, "Write the times as in data.")
     return pd.DataFrame(table.regressors(), index=times).reindex(ahead)
 
 
@@ -219,12 +205,9 @@ def read_holidays(path: Path) -> pd.DatetimeIndex:
         try:
             dates.append(pd.to_datetime(text, format="%Y-%m-%d"))
         except ValueError as error:
-            raise refusal(
-                "--holidays",
-                "hold one date a line",
-                f"{text!r} on line {number} of {path}",
-                "Write dates as 2024-12-25.",
-            ) from error
+            must = "hold one date a line"
+            got = f"{text!r} on line {number} of {path}"
+            raise refusal("--holidays", must, got, "Write dates as 2024-12-25.") from error
     if not dates:
         raise refusal("--holidays", "hold dates", f"none in {path}", "Write one a line.")
     return pd.DatetimeIndex(dates)
@@ -243,24 +226,17 @@ def check_table(option: str, path: Path) -> None:
     suffix = path.suffix.lower()
     plain = Path(path.stem).suffix.lower() if suffix in _COMPRESSED else suffix
     if plain not in _NAMES_OF_CSV:
-        raise refusal(
-            option,
-            "end in .csv, .csv.gz, .txt or .parquet, or in no suffix",
-            path.name,
-            "Use .csv, which spreadsheets open.",
-        )
+        must = "end in .csv, .csv.gz, .txt or .parquet, or in no suffix"
+        raise refusal(option, must, path.name, "Use .csv, which spreadsheets open.")
 
 
 def _check_pyarrow(option: str, name: str) -> None:
     try:
         importlib.import_module("pyarrow")  # which has no types
     except ImportError as error:
-        raise refusal(
-            option,
-            "be CSV where pyarrow is missing",
-            f"{name}, which is Parquet",
-            "Install forecast_unc[dataframes].",
-        ) from error
+        must = "be CSV where pyarrow is missing"
+        got = f"{name}, which is Parquet"
+        raise refusal(option, must, got, "Install forecast_unc[dataframes].") from error
 
 
 def _read(option: str, path: Path, layout: Layout) -> _Table:
@@ -314,12 +290,8 @@ def _from_csv(option: str, source: Path | bytes, name: str, layout: Layout) -> p
             remedy = "Look at what should have come through the pipe."
         raise refusal(option, "be a CSV file with a header", f"{name}: {error}", remedy) from error
     if not isinstance(frame.index, pd.RangeIndex):
-        raise refusal(
-            option,
-            "have as many values in each row as names in the header",
-            f"more in {name}",
-            _hint(frame, layout) or "Name every column.",
-        )
+        must = "have as many values in each row as names in the header"
+        raise refusal(option, must, f"more in {name}", _hint(frame, layout) or "Name every column.")
     return frame
 
 
@@ -351,12 +323,8 @@ def _from_parts(table: _Table, columns: pd.DataFrame) -> pd.Index[Any]:
     names = list(columns.columns)
     quarterly = len(names) == 2 and bool(re.match(r"(?i)q(tr|uarter)?s?$", names[1]))
     if len(names) > len(_PARTS):
-        raise refusal(
-            "--time",
-            f"name at most {len(_PARTS)} columns, {', '.join(_PARTS)}",
-            str(len(names)),
-            "Leave some out.",
-        )
+        must = f"name at most {len(_PARTS)} columns, {', '.join(_PARTS)}"
+        raise refusal("--time", must, str(len(names)), "Leave some out.")
     parts = columns.set_axis(_PARTS[: len(names)], axis=1)
     wrong = (parts % 1 != 0).any(axis=1) | ~parts["year"].between(1000, 9999)  # NaN too
     if quarterly:
@@ -369,12 +337,8 @@ def _from_parts(table: _Table, columns: pd.DataFrame) -> pd.Index[Any]:
         row = int(wrong.to_numpy().argmax())
         given = ", ".join(f"{value:g}" for value in columns.iloc[row])
         kind = "years and quarters" if quarterly else f"{', '.join(parts.columns)}, in this order"
-        raise refusal(
-            "--time",
-            f"hold {kind}",
-            f"{given} in columns {', '.join(map(repr, names))} {table.place(row)}",
-            "Name the columns in the order of these.",
-        )
+        got = f"{given} in columns {', '.join(map(repr, names))} {table.place(row)}"
+        raise refusal("--time", f"hold {kind}", got, "Name the columns in the order of these.")
     times = pd.DatetimeIndex(dates, name=_JOINED)
     return times.to_period("Q") if quarterly else times
 
@@ -417,12 +381,8 @@ def _from_one(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
         if not guesses and not wrong.any():  # where pandas warns, it guesses
             return pd.DatetimeIndex(dates, name=name)
     row = int(wrong.argmax())
-    raise refusal(
-        "--time",
-        f"hold {rule}",
-        f"{column.tolist()[row]!r} in column {name!r} {table.place(row)}",
-        "Write dates as 2024-01-31.",
-    )
+    got = f"{column.tolist()[row]!r} in column {name!r} {table.place(row)}"
+    raise refusal("--time", f"hold {rule}", got, "Write dates as 2024-01-31.")
 
 
 def _regular(times: pd.Index[Any], name: str) -> pd.Index[Any]:

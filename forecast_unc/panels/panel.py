@@ -43,9 +43,9 @@ class OneSeries(NamedTuple):
             raise refusal("y", must, str(len(times)), 'Pass freq, for example freq="D".')
         else:
             index = regular_index(times, "y")
-        past = self.past.set_axis(index)
-        y = pd.Series(past.iloc[:, 0].to_numpy(), index, name=self.name)
-        return y, past.iloc[:, 1:] if len(past.columns) > 1 else None
+        y = pd.Series(self.past.iloc[:, 0].to_numpy(), index, name=self.name)
+        exog = self.past.iloc[:, 1:].set_axis(index) if len(self.past.columns) > 1 else None
+        return y, exog
 
     def ahead(self, index: pd.Index[Any], steps: int) -> pd.DataFrame | None:
         """The regressors of the steps after a regular index, or an error."""
@@ -92,13 +92,9 @@ class Panel:
         _check_columns(frame, columns)
         target, types = frame[columns.target], pd.api.types
         if not (types.is_float_dtype(target.dtype) or types.is_integer_dtype(target.dtype)):
-            raise refusal(
-                "target_col",
-                "be a column of numbers",
-                f"{columns.target!r} of dtype {target.dtype}",
-                "Convert it with pd.to_numeric, truth values with astype(float).",
-                TypeError,
-            )
+            got = f"{columns.target!r} of dtype {target.dtype}"
+            remedy = "Convert it with pd.to_numeric, truth values with astype(float)."
+            raise refusal("target_col", "be a column of numbers", got, remedy, TypeError)
         times = _times(frame[columns.time], "time_col")
         codes, ids = _factorized(frame[columns.id], "id_col")
         past = frame.drop(columns=list(columns)).set_axis(times)
@@ -155,12 +151,9 @@ def _check_columns(frame: pd.DataFrame, columns: Columns) -> None:
     """Raise unless the three are distinct columns of the frame, and no name is there twice."""
     for argument, name in zip(("id_col", "time_col", "target_col"), columns, strict=True):
         if name not in frame.columns:
-            raise refusal(
-                argument,
-                "be a column of frame",
-                f"{name!r}, and the columns are {list(frame.columns)}",
-                "An index becomes a column by frame.reset_index().",
-            )
+            must = "be a column of frame"
+            got = f"{name!r}, and the columns are {list(frame.columns)}"
+            raise refusal(argument, must, got, "An index becomes a column by frame.reset_index().")
     if len(set(columns)) < 3:
         three, got = "id_col, time_col and target_col", ", ".join(map(repr, columns))
         raise refusal(three, "be three columns", got, "Each has its own.")
@@ -172,13 +165,9 @@ def _check_columns(frame: pd.DataFrame, columns: Columns) -> None:
 def _check_regressors(frame: pd.DataFrame, name: str) -> None:
     for column, dtype in frame.dtypes.items():
         if not is_real(dtype):
-            raise refusal(
-                name,
-                "have numbers in its further columns, which are regressors",
-                f"{column!r} of dtype {dtype}",
-                "Encode it as numbers, or leave it out.",
-                TypeError,
-            )
+            must = "have numbers in its further columns, which are regressors"
+            got = f"{column!r} of dtype {dtype}"
+            raise refusal(name, must, got, "Encode it as numbers, or leave it out.", TypeError)
 
 
 def _times(column: pd.Series[Any], name: str) -> pd.Index[Any]:
@@ -189,13 +178,9 @@ def _times(column: pd.Series[Any], name: str) -> pd.Index[Any]:
     if isinstance(column.dtype, pd.PeriodDtype) or types.is_integer_dtype(column.dtype):
         index: pd.Index[Any] = pd.Index(column.array)
         return index
-    raise refusal(
-        name,
-        "be a column of datetimes, periods or whole numbers",
-        f"{column.name!r} of dtype {column.dtype}",
-        "Convert it with pd.to_datetime.",
-        TypeError,
-    )
+    must = "be a column of datetimes, periods or whole numbers"
+    got = f"{column.name!r} of dtype {column.dtype}"
+    raise refusal(name, must, got, "Convert it with pd.to_datetime.", TypeError)
 
 
 def _time_kind(times: pd.Index[Any]) -> str:

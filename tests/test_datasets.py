@@ -270,32 +270,32 @@ def test_noise_is_additive_white_and_seeded(make, name):
     assert not np.allclose(noisy, again)
 
 
-@pytest.mark.parametrize(("make", "name"), GENERATORS)
-@pytest.mark.parametrize("n", [0, -3, 2.5, True])
-def test_bad_n_is_refused(make, name, n):
-    message = (
-        rf"n must be a whole number, at least 1; got {n!r}\. It is the number of values returned"
-    )
-    with pytest.raises(ValueError, match=message):
-        make(n)
-
-
-@pytest.mark.parametrize(("make", "name"), GENERATORS)
-@pytest.mark.parametrize("noise_std", [-0.1, np.inf, np.nan])
-def test_bad_noise_std_is_refused(make, name, noise_std):
-    message = rf"noise_std must be finite and not negative; got {noise_std}\. Pass 0 for the clean"
-    with pytest.raises(ValueError, match=message):
-        make(10, noise_std=noise_std)
-
-
-@pytest.mark.parametrize("tau", [0, -17, 0.5, np.inf, np.nan])
-def test_bad_tau_is_refused(tau):
-    with pytest.raises(ValueError, match=rf"tau must be finite and at least 1; got {tau}\. 17 is"):
-        datasets.make_mackey_glass(10, tau=tau)
-
-
-@pytest.mark.parametrize("step", [0, -0.05, np.inf, np.nan])
-def test_bad_step_is_refused(step):
-    message = rf"step must be finite and positive; got {step}\. 0\.05 is usual\."
-    with pytest.raises(ValueError, match=message):
-        datasets.make_lorenz(10, step=step)
+@pytest.mark.parametrize(
+    ("make", "name", "values", "message"),
+    [
+        *(
+            (make, "n", (0, -3, 2.5, True), "be a whole number, at least 1; got {}. It is the num")
+            for make, _ in GENERATORS
+        ),
+        *(
+            (make, "noise_std", (-0.1, np.inf, np.nan), "be finite and not negative; got {}. Pass")
+            for make, _ in GENERATORS
+        ),
+        (
+            datasets.make_mackey_glass,
+            "tau",
+            (0, -17, 0.5, np.inf, np.nan),
+            "be finite and at least 1; got {}. 17 is usual.",
+        ),
+        (
+            datasets.make_lorenz,
+            "step",
+            (0, -0.05, np.inf, np.nan),
+            "be finite and positive; got {}. 0.05 is usual.",
+        ),
+    ],
+)
+def test_bad_arguments_are_refused(make, name, values, message):
+    for value in values:
+        with pytest.raises(ValueError, match=re.escape(f"{name} must {message.format(value)}")):
+            make(**{"n": 10, name: value})

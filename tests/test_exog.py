@@ -13,12 +13,11 @@ DIAGONAL = np.diag([0.25, 0.0, 1.0, 4.0, 0.01, 9.0])
 ONE = EXOG.iloc[:1, :1]  # one step, one regressor
 
 
-@pytest.mark.parametrize("kind", ["complex64", "complex128"])
-def test_complex_regressors_are_refused(kind):
+def test_complex_regressors_are_refused():
     with pytest.raises(
-        TypeError, match=rf"exog must be numeric; got column 'b' of dtype {kind}\. Encode it"
+        TypeError, match=r"exog must be numeric; got column 'b' of dtype complex64\. Encode it"
     ):
-        check_exog(EXOG.astype({"b": kind}), TIMES, None, "y")
+        check_exog(EXOG.astype({"b": "complex64"}), TIMES, None, "y")
 
 
 def test_stds_are_a_diagonal_covariance():

@@ -15,7 +15,7 @@ from forecast_unc import (
     RVMRegressor,
     datasets,
 )
-from forecast_unc._random import generator
+from forecast_unc._checks import generator, one_seed
 
 
 def test_a_seed_repeats_itself_and_a_generator_goes_on():
@@ -23,6 +23,8 @@ def test_a_seed_repeats_itself_and_a_generator_goes_on():
     rng = np.random.default_rng(0)
     assert generator(rng) is rng
     assert generator(None).normal() != generator(None).normal()
+    assert (one_seed(3), one_seed(None)) == (3, None)
+    assert one_seed(rng) != one_seed(rng)
 
 
 X = np.linspace(-1, 1, 20)[:, None]
@@ -42,9 +44,10 @@ WITH_SEED = {
 }
 
 
-@pytest.mark.parametrize("seed", ["a", -1, 1.5], ids=repr)
 @pytest.mark.parametrize("name", WITH_SEED)
-def test_what_is_no_seed_is_said_in_words(name, seed):
-    expected = f"random_state must be a whole number, not negative, .*got {re.escape(repr(seed))}. "
-    with pytest.raises(ValueError, match=expected):
-        WITH_SEED[name](seed)
+def test_what_is_no_seed_is_said_in_words(name):
+    for seed in ("a", -1, 1.5):
+        got = f"got {re.escape(repr(seed))}. "
+        message = f"random_state must be a whole number, not negative, .*{got}"
+        with pytest.raises(ValueError, match=message):
+            WITH_SEED[name](seed)

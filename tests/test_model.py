@@ -9,13 +9,12 @@ import pytest
 from scipy.special import boxcox
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
-from forecast_unc._random import lower_root
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.forecasting import model as model_module
 from forecast_unc.forecasting import sampling
 from forecast_unc.forecasting.propagation import Joint
 from forecast_unc.forecasting.recursion import Method
-from forecast_unc.regression.kernels import inverse
+from forecast_unc.regression.kernels import inverse, lower_root
 from tests.test_first_steps import assert_first_steps
 
 GP = GPRegressor(lengthscales=3.0)

@@ -7,10 +7,10 @@ from scipy import integrate, stats
 from scipy.stats import multivariate_normal
 
 from forecast_unc import Combination, Forecast, Forecaster, baselines, datasets
-from forecast_unc._random import lower_root
 from forecast_unc.distributions.condition import probability_within, reach_of_all
 from forecast_unc.distributions.mixture import NormalMixture
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.regression.kernels import lower_root
 
 H = 6
 INDEX = pd.date_range("2026-10-01", periods=H, freq="MS")

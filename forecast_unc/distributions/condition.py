@@ -8,12 +8,12 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from forecast_unc._checks import check_positive
-from forecast_unc._random import lower_root
 from forecast_unc._typing import Array
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.links import Flags, Positions
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.sums import sobol_points
+from forecast_unc.regression.kernels import lower_root
 
 # Sweeps at most, and what precisions (in units of 1 + themselves) change by in the last one.
 _SWEEPS, _TOLERANCE = 200, 1e-9

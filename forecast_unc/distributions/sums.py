@@ -16,13 +16,13 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import qmc, rankdata
 
 from forecast_unc._checks import frozen
-from forecast_unc._random import lower_root
 from forecast_unc._typing import Array
 from forecast_unc.distributions.joint import Joint, score_correlations
 from forecast_unc.distributions.links import Affine, Flags, Polyline, newton
 from forecast_unc.distributions.maps import REACH, Map, Sums, normal_density, panels
 from forecast_unc.distributions.parts import mapped
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.regression.kernels import lower_root
 
 # Nodes on panels of half a std, which resolve scores of a quarter of it; and tables until scores
 # that are drawn farther together are resolved.

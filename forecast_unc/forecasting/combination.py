@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from forecast_unc._checks import check_steps, refusal
-from forecast_unc._random import one_seed
+from forecast_unc._checks import check_steps, one_seed, refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.fitted import Fitted, PastSteps
 from forecast_unc.distributions.forecast import Forecast

@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from forecast_unc._random import one_seed
+from forecast_unc._checks import one_seed
 from forecast_unc._typing import Array
 from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast

@@ -12,8 +12,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from forecast_unc._checks import check_steps, check_whole, refusal
-from forecast_unc._random import RandomState
+from forecast_unc._checks import RandomState, check_steps, check_whole, refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.fitted import Fitted
 from forecast_unc.distributions.forecast import Forecast

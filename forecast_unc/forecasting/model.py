@@ -11,8 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from forecast_unc._checks import refusal
-from forecast_unc._random import RandomState, one_seed
+from forecast_unc._checks import RandomState, one_seed, refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast

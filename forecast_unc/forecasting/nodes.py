@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from scipy.special import ndtri
 
-from forecast_unc._random import generator
+from forecast_unc._checks import generator
 from forecast_unc._typing import Array
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.forecasting.recursion import Future, Method, OneStepModel

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from forecast_unc._random import RandomState
+from forecast_unc._checks import RandomState
 from forecast_unc._typing import Array
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.forecasting.rows import Differencing, LevelMap

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from forecast_unc._checks import refusal
-from forecast_unc._random import RandomState
+from forecast_unc._checks import RandomState, refusal
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, Averaging
 from forecast_unc.forecasting.candidates import Candidate, averaging, candidates, seasons_in

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from forecast_unc._random import generator, lower_root
+from forecast_unc._checks import generator
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.nodes import (
     PIECES,
@@ -33,6 +33,7 @@ from forecast_unc.forecasting.recursion import (
     check_stable,
 )
 from forecast_unc.forecasting.state import RunIn, run_in
+from forecast_unc.regression.kernels import lower_root
 from forecast_unc.regression.posterior import FunctionSample, Posterior, check_positive_variance
 
 # Bytes of what a block of sample paths keeps of its functions in so many steps. The size of a block

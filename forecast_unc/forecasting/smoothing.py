@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forecast_unc._random import RandomState, generator
+from forecast_unc._checks import RandomState, generator
 from forecast_unc._typing import Array
 from forecast_unc.distributions.parts import Deferred
 from forecast_unc.forecasting.propagation import Joint

@@ -9,8 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from forecast_unc._checks import refusal
-from forecast_unc._random import RandomState
+from forecast_unc._checks import RandomState, refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast

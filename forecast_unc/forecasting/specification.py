@@ -9,8 +9,7 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from forecast_unc._checks import check_lower, check_whole, refusal
-from forecast_unc._random import RandomState
+from forecast_unc._checks import RandomState, check_lower, check_whole, refusal
 from forecast_unc.forecasting.rows import NOISES, Noise
 from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.gp import GPRegressor

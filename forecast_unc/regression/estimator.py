@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forecast_unc._checks import check_covariance, check_whole, refusal
-from forecast_unc._random import RandomState, generator, lower_root
+from forecast_unc._checks import RandomState, check_covariance, check_whole, generator, refusal
 from forecast_unc._typing import Array
+from forecast_unc.regression.kernels import lower_root
 from forecast_unc.regression.posterior import Moments, Posterior, check_positive_variance
 from forecast_unc.regression.search import SearchEnd
 

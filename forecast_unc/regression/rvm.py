@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forecast_unc._checks import check_choice, check_whole
-from forecast_unc._random import RandomState, generator
+from forecast_unc._checks import RandomState, check_choice, check_whole, generator
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.regression.augmented import AugmentedPosterior, KernelAtInput

@@ -11,8 +11,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forecast_unc._checks import check_choice, check_whole
-from forecast_unc._random import RandomState, generator
+from forecast_unc._checks import RandomState, check_choice, check_whole, generator
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.regression.estimator import (

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 
-from forecast_unc._random import RandomState, generator
+from forecast_unc._checks import RandomState, generator
 from forecast_unc._typing import Array
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 

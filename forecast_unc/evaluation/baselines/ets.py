@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forecast_unc._random import RandomState, generator
+from forecast_unc._checks import RandomState, generator
 from forecast_unc._typing import Array
 from forecast_unc.evaluation.baselines.baseline import Baseline, accumulated, aicc, quiet
 

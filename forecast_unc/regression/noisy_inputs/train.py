@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from forecast_unc._random import RandomState, generator
+from forecast_unc._checks import RandomState, generator
 from forecast_unc._typing import Array
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.noisy_inputs.evidence import (

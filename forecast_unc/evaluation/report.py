@@ -1,4 +1,4 @@
-"""What a backtest says, as one page of HTML that needs nothing else."""
+"""What a backtest says, as one page of HTML that needs nothing else: words in report.html."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ _ROUNDOFF = 1e-9  # share of the variance
 _INCHES = (5.6, 4.0)  # with letters of 11 points, which on a phone are still 10 pixels high
 _MOST_POINTS = 5000  # of a line in vectors: 100,000 take 3 MB
 
-Block = tuple[str, Any]  # a macro of the template, and what it shows
-
 
 class Reported(plot_backtest.Scored, Protocol):
     """What is read of a Backtest."""
@@ -74,21 +72,8 @@ def write_report(backtest: Reported, path: str | PathLike[str]) -> None:
     from jinja2 import Environment, PackageLoader, StrictUndefined  # kept out of the import
 
     check_path(path)
-    request, test = backtest.request, _significance(backtest)
+    request = backtest.request
     name = None if request is None else request.plan.y.name
-    sections = {"What was asked": _asked(backtest)}
-    ahead = None
-    if request is not None:
-        model, ahead = request.latest()
-        sections["The data"] = _data(backtest, request)
-        sections |= _forecast(backtest.frame, request, model, ahead)
-    sections["Scores"] = _scores(backtest, test)
-    sections["Scores by step"] = _by_step(backtest)
-    sections["Calibration"] = _calibration(backtest)
-    if ahead is not None:
-        sections["Where the variance comes from"] = _decomposition(ahead)
-    if backtest.id_col is not None:
-        sections["Series"] = _series(backtest, backtest.id_col)
     style, script = _file("report.css"), _file("report.js")
     # The page loads nothing and runs no script but its own, whatever a name may hold.
     policy = (
@@ -104,15 +89,80 @@ def write_report(backtest: Reported, path: str | PathLike[str]) -> None:
     )
     page = environment.get_template("report.html").render(
         title="Backtest" if name is None else f"Backtest of {name}",
-        verdict=_verdict(backtest, test),
-        sections=sections,
         policy=policy,
         style=style,
         script=script,
         version=__version__,
+        latest=None if request is None else _latest(backtest, request),
+        panel=None if backtest.id_col is None else _panel(backtest, backtest.id_col),
+        **_asked(backtest),
+        **_judged(backtest),
     )
     # Half a pair of surrogates has no bytes.
     Path(path).write_bytes(page.strip().encode("utf-8", "xmlcharrefreplace"))
+
+
+def _asked(backtest: Reported) -> dict[str, Any]:
+    """What was asked, of which models."""
+    frame, request = backtest.frame, backtest.request
+    origins = pd.Index(frame["origin"].drop_duplicates().sort_values())
+    last = format_time(origins, -1)
+    span = f"{format_time(origins, 0)} to {last}"
+    asked: dict[str, object] = {
+        "steps ahead": f"{frame['step'].min()} to {frame['step'].max()}",
+        "origins": span if len(origins) == 1 else f"{len(origins)}, {span}",
+        "intervals": ", ".join(f"{100 * level:g} %" for level in backtest.coverage),
+        "season of MASE": backtest.seasonal_period or "that of each series",
+    }
+    if backtest.id_col is not None:
+        asked["series"] = frame[backtest.id_col].nunique()
+    if request is None:
+        asked = {"models": ", ".join(map(str, frame["model"].unique())), **asked}
+        return {"asked": asked}
+    every = {1: "at every origin", 0: "at the first origin"}
+    asked["fitted"] = every.get(int(request.refit), f"at one origin in {request.refit}")
+    asked["window"] = request.window
+    if request.plan.exog is not None:
+        asked["regressors"] = ", ".join(map(str, request.plan.exog.columns))
+    own = {request.own.names[0][0]: repr(request.own.model)}
+    return {"asked": asked, "models": own | request.compared, "last_origin": last}
+
+
+def _judged(backtest: Reported) -> dict[str, Any]:
+    """Scores, their significance, calibration, and the result in two sentences."""
+    own, widest = backtest.frame["model"].iloc[0], max(backtest.coverage)
+    table, by_step = backtest.scores(), backtest.scores(["model", "step"])
+    test, tested_by_step = (_significance(backtest, by) for by in ("model", "step"))
+    context = {
+        "own": own,
+        "level": f"{_LEVEL:g}",
+        "widest": f"{100 * widest:g} %",
+        "verdict": _verdict(table, test, widest),
+        "scores": _table(table.reset_index()),
+        "untested": test if isinstance(test, str) else None,
+        "tested_by_step": not isinstance(tested_by_step, str),
+        "shares": "; ".join(
+            f"{model}: "
+            + ", ".join(
+                f"{100 * row[f'coverage_{percent(level)}']:.0f} % in that of {100 * level:g} %"
+                for level in backtest.coverage
+            )
+            for model, row in table.iterrows()
+        ),
+        "calibration": _picture(lambda ax: plot_backtest.calibration(backtest, ax=ax)),
+        "pit": _picture(lambda ax: plot_backtest.pit(backtest, ax=ax)),
+    }
+    if not isinstance(test, str):
+        clear, better = test["p_value"] < _LEVEL, test["difference"] < 0
+        verdict = np.where(clear, np.where(better, "better", "worse"), "no clear difference")
+        context["tests"] = _table(test.assign(verdict=verdict).reset_index())
+    for key, score in (("crps", "CRPS"), ("coverage", f"coverage_{percent(widest)}")):
+        data = _picture(partial(_draw_score, backtest, score))
+        shown = {"name": score, "data": data, "ends": _ends(by_step[score])}
+        context[f"{key}_by_step"] = shown
+    if not isinstance(tested_by_step, str):
+        by_step = by_step.join(tested_by_step[["difference", "p_value"]])
+    return context | {"by_step": _table(by_step.reset_index())}
 
 
 def _significance(backtest: Reported, by: Literal["model", "step"] = "model") -> pd.DataFrame | str:
@@ -123,9 +173,8 @@ def _significance(backtest: Reported, by: Literal["model", "step"] = "model") ->
         return str(error)
 
 
-def _verdict(backtest: Reported, test: pd.DataFrame | str) -> str:
+def _verdict(table: pd.DataFrame, test: pd.DataFrame | str, widest: float) -> str:
     """The result in two sentences: against the best of the others, and of the widest interval."""
-    table, widest = backtest.scores(), max(backtest.coverage)
     own, crps = table.index[0], table["CRPS"]
     held = 100 * table.loc[own, f"coverage_{percent(widest)}"]
     text = f"Its {100 * widest:g} % interval held {held:.1f} % of {table.loc[own, 'n']} values."
@@ -143,89 +192,89 @@ def _verdict(backtest: Reported, test: pd.DataFrame | str) -> str:
     )
 
 
-def _asked(backtest: Reported) -> list[Block]:
-    frame, request = backtest.frame, backtest.request
-    origins = pd.Index(frame["origin"].drop_duplicates().sort_values())
-    span = f"{format_time(origins, 0)} to {format_time(origins, -1)}"
-    pairs: dict[str, object] = {
-        "steps ahead": f"{frame['step'].min()} to {frame['step'].max()}",
-        "origins": span if len(origins) == 1 else f"{len(origins)}, {span}",
-        "intervals": ", ".join(f"{100 * level:g} %" for level in backtest.coverage),
-        "season of MASE": backtest.seasonal_period or "that of each series",
-    }
-    if backtest.id_col is not None:
-        pairs["series"] = frame[backtest.id_col].nunique()
-    if request is None:
-        models = ", ".join(map(str, frame["model"].unique()))
-        return [("terms", {"models": models, **pairs})]
-    every = {1: "at every origin", 0: "at the first origin"}
-    pairs["fitted"] = every.get(int(request.refit), f"at one origin in {request.refit}")
-    pairs["window"] = request.window
-    if request.plan.exog is not None:
-        pairs["regressors"] = ", ".join(map(str, request.plan.exog.columns))
-    own = {request.own.names[0][0]: repr(request.own.model)}
-    return [("row", [("terms", own | request.compared), ("terms", pairs)])]
+def _draw_score(backtest: Reported, score: str, ax: Axes) -> None:
+    plot_backtest.scores_by_step(backtest, score, ax=ax)
 
 
-def _data(backtest: Reported, request: Request) -> list[Block]:
-    y = request.plan.y
+def _ends(score: pd.Series[float]) -> str:
+    """Of each model the score of the first and of the last step, in words."""
+    groups = score.groupby(level="model", sort=False)
+    return "; ".join(
+        f"{model}: {number(values.iloc[0])} at first, {number(values.iloc[-1])} at last"
+        for model, values in groups
+    )
+
+
+def _latest(backtest: Reported, request: Request) -> dict[str, Any]:
+    """The data, the model fitted as late as can be, and its forecast."""
+    model, ahead = request.latest()
+    y, coverage, frame = request.plan.y, request.plan.coverage, backtest.frame
     values = y.to_numpy(dtype=np.float64, na_value=np.nan)
-    unit = backtest.frame.attrs.get("unit")
-    span = f"{format_time(y.index, 0)} to {format_time(y.index, -1)}"
-    pairs = {
+    unit = frame.attrs.get("unit")
+    data = {
         "values": f"{len(y)}, of which {int(np.isnan(values).sum())} are missing",
-        "times": span,
+        "times": f"{format_time(y.index, 0)} to {format_time(y.index, -1)}",
         "frequency": getattr(y.index, "freqstr", f"every {getattr(y.index, 'step', 1)}"),
         "unit": "not given" if unit is None else unit,
         "mean": number(float(np.nanmean(values))),
         "least": number(float(np.nanmin(values))),
         "largest": number(float(np.nanmax(values))),
     }
-    origins = pd.Index(backtest.frame["origin"].unique())
-    shown = _picture(
-        partial(_draw_series, y.index, values, origins, with_unit(y.name, unit)),
-        f"The series from {span}, with the origins of the backtest marked.",
-        "The whole series. Marks along the bottom are the origins.",
-    )
-    return [("row", [("terms", pairs), shown])]
-
-
-def _draw_series(
-    index: pd.Index[Any], values: Any, origins: pd.Index[Any], label: str, ax: Axes
-) -> None:
-    ax.plot(places(ax, index), values, color="0.3", lw=1, label="series")
-    marks: dict[str, Any] = {"color": "#D55E00", "ms": 12, "transform": ax.get_xaxis_transform()}
-    ax.plot(places(ax, origins), np.zeros(len(origins)), "|", **marks, label="origins")
-    ax.set_ylabel(label)
-    finish(ax, index)
-
-
-def _forecast(
-    frame: pd.DataFrame, request: Request, model: Any, ahead: Forecast
-) -> dict[str, list[Block]]:
-    """Sections on the choices of a model fitted as late as can be, its forecast and its members."""
-    sections: dict[str, list[Block]] = {}
-    if lines := getattr(model, "choices_", None):
-        sections["Choices and why"] = [("lines", lines)]
-    coverage, past = request.plan.coverage, _past(request, ahead.index)
-    origin = format_time(past.index, -1)
+    origins, label = pd.Index(frame["origin"].unique()), with_unit(y.name, unit)
+    past = _past(request, ahead.index)
     columns = {"time": ahead.index, "mean": ahead.mean.array, "std": ahead.std.array}
     for level in coverage:
-        for end, values in ahead.interval(level).items():
-            columns[f"{end} {percent(level)} %"] = values.array
-    shown = _picture(
-        lambda ax: fan(ahead, coverage, history=past, ax=ax),
-        f"Forecast of {len(ahead)} steps from {origin}: mean and intervals after the past.",
-        f"The forecast from {origin}: the mean, and the intervals around it.",
-    )
-    table = _table(pd.DataFrame(columns), f"The forecast from {origin} by step")
-    sections["Forecast"] = [("row", [shown, _judged(frame, request)]), table]
-    if ahead.members:
-        rows = [(one.model, one.weight.iloc[0], one.weight.iloc[-1]) for one in ahead.members]
-        heads = ["member", "weight at the first step", "at the last step"]
-        members = _table(pd.DataFrame(rows, columns=heads), "Models averaged, and their weights")
-        sections["Members"] = [members]
-    return sections
+        for end, ends in ahead.interval(level).items():
+            columns[f"{end} {percent(level)} %"] = ends.array
+    members = [(one.model, one.weight.iloc[0], one.weight.iloc[-1]) for one in ahead.members]
+    heads = ["member", "weight at the first step", "at the last step"]
+    # The forecasts of the first models from the last origin, beside what happened.
+    last = frame[frame["origin"] == frame["origin"].iloc[-1]]
+    names = list(last["model"].unique()[:_COMPARED])
+    compared = {str(n): _Rows(last[last["model"] == n], y.name) for n in names}
+    first = compared[str(names[0])]
+    beside: dict[str, Any] = {
+        "coverage": max(coverage),
+        "history": _past(request, first.index),
+        "actual": first.rows.set_index("time")["actual"],
+    }
+    return {
+        "data": data,
+        "series": _picture(partial(_draw_series, y.index, values, origins, label)),
+        "choices": getattr(model, "choices_", None),
+        "steps": len(ahead),
+        "origin": format_time(past.index, -1),
+        "forecast": _table(pd.DataFrame(columns)),
+        "fan": _picture(lambda ax: fan(ahead, coverage, history=past, ax=ax)),
+        "shown": ", ".join(compared),
+        "compared": _picture(lambda ax: plot.compare(compared, **beside, ax=ax)),
+        "members": _table(pd.DataFrame(members, columns=heads)) if members else None,
+        "parts": _parts(ahead),
+    }
+
+
+def _parts(ahead: Forecast) -> dict[str, Any] | None:
+    """Where the variance of a forecast comes from; None where that is unknown."""
+    try:
+        parts = ahead.decompose()
+    except ValueError:
+        return None
+    total = ahead.var.to_numpy()[:, None]
+    parts = parts.where(parts.abs() > _ROUNDOFF * total, 0.0)
+    parts = parts.loc[:, (parts != 0).any()]
+    shares = parts.sum() / total.sum()
+    return {
+        "shares": ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items()),
+        "picture": _picture(lambda ax: plot.decomposition(ahead, ax=ax)),
+        "table": _table(parts.assign(variance=total).rename_axis("time").reset_index()),
+    }
+
+
+def _panel(backtest: Reported, id_col: str) -> dict[str, Any]:
+    scores = backtest.scores([id_col, "model"]).reset_index()
+    crps = scores.pivot_table("CRPS", id_col, "model", sort=False, observed=True).reset_index()
+    failures = _table(backtest.failures) if len(backtest.failures) else None
+    return {"crps": _table(crps), "failures": failures}
 
 
 @dataclass(frozen=True)
@@ -259,25 +308,6 @@ class _Rows:
         return self.rows.set_index("time")[list(names)].rename(columns=names)
 
 
-def _judged(frame: pd.DataFrame, request: Request) -> Block:
-    """The forecasts of the first models from the last origin, and what happened."""
-    last = frame[frame["origin"] == frame["origin"].iloc[-1]]
-    names = list(last["model"].unique()[:_COMPARED])
-    forecasts = {str(n): _Rows(last[last["model"] == n], request.plan.y.name) for n in names}
-    first = forecasts[str(names[0])]
-    beside: dict[str, Any] = {
-        "coverage": max(request.plan.coverage),
-        "history": _past(request, first.index),
-        "actual": first.rows.set_index("time")["actual"],
-    }
-    origin = format_time(pd.Index(last["origin"]), 0)
-    return _picture(
-        lambda ax: plot.compare(forecasts, **beside, ax=ax),
-        f"Forecasts from the last origin, {origin}, of {', '.join(forecasts)}, and what happened.",
-        f"From the last origin of the backtest, {origin}, with what happened.",
-    )
-
-
 def _past(request: Request, index: pd.Index[Any]) -> pd.Series[float]:
     """The last values before some times."""
     y = request.plan.y
@@ -288,110 +318,18 @@ def _past(request: Request, index: pd.Index[Any]) -> pd.Series[float]:
     return past
 
 
-def _decomposition(ahead: Forecast) -> list[Block]:
-    """Where the variance of a forecast comes from: a picture and a table, or why it is unknown."""
-    try:
-        parts = ahead.decompose()
-    except ValueError:
-        return [("text", "The parts of the variance of this forecast are not known.")]
-    total = ahead.var.to_numpy()[:, None]
-    parts = parts.where(parts.abs() > _ROUNDOFF * total, 0.0)
-    parts = parts.loc[:, (parts != 0).any()]
-    shares = parts.sum() / total.sum()
-    text = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items())
-    table = parts.assign(variance=total).rename_axis("time").reset_index()
-    shown = _picture(
-        lambda ax: plot.decomposition(ahead, ax=ax),
-        f"Parts of the variance, over all steps: {text}.",
-        "Parts of the variance of each step. Those above zero less those below are the line.",
-    )
-    return [shown, _table(table, "Parts of the variance by step")]
+def _draw_series(
+    index: pd.Index[Any], values: Any, origins: pd.Index[Any], label: str, ax: Axes
+) -> None:
+    ax.plot(places(ax, index), values, color="0.3", lw=1, label="series")
+    marks: dict[str, Any] = {"color": "#D55E00", "ms": 12, "transform": ax.get_xaxis_transform()}
+    ax.plot(places(ax, origins), np.zeros(len(origins)), "|", **marks, label="origins")
+    ax.set_ylabel(label)
+    finish(ax, index)
 
 
-def _scores(backtest: Reported, test: pd.DataFrame | str) -> list[Block]:
-    scores = _table(
-        backtest.scores().reset_index(),
-        "Scores by model: lower is better; a coverage should be what its name says",
-    )
-    if isinstance(test, str):
-        return [scores, ("text", f"No test of the differences: {test}")]
-    own, clear = backtest.frame["model"].iloc[0], test["p_value"] < _LEVEL
-    direction = np.where(test["difference"] < 0, "better", "worse")
-    test = test.assign(verdict=np.where(clear, direction, "no clear difference"))
-    tested = _table(
-        test.reset_index(),
-        f"CRPS less that of {own}, by the test of Diebold and Mariano. The verdict is on the "
-        f"model of the row, where p is below {_LEVEL:g}",
-    )
-    return [scores, tested]
-
-
-def _by_step(backtest: Reported) -> list[Block]:
-    table, own = backtest.scores(["model", "step"]), backtest.frame["model"].iloc[0]
-    widest = max(backtest.coverage)
-    captions = {
-        "CRPS": "How far the distribution of a step is from what happened, in units of the series.",
-        f"coverage_{percent(widest)}": f"Share of the values in the {100 * widest:g} % interval.",
-    }
-    shown = [
-        _picture(
-            partial(_draw_score, backtest, score), f"{score} by step. {_ends(table[score])}", text
-        )
-        for score, text in captions.items()
-    ]
-    caption, test = "Scores by model and step", _significance(backtest, by="step")
-    if not isinstance(test, str):
-        table = table.join(test[["difference", "p_value"]])
-        caption += f"; the difference is that of the CRPS to {own}"
-    return [("row", shown), _table(table.reset_index(), caption)]
-
-
-def _draw_score(backtest: Reported, score: str, ax: Axes) -> None:
-    plot_backtest.scores_by_step(backtest, score, ax=ax)
-
-
-def _ends(score: pd.Series[float]) -> str:
-    """Of each model the score of the first and of the last step, in words."""
-    groups = score.groupby(level="model", sort=False)
-    return "; ".join(
-        f"{model}: {number(values.iloc[0])} at first, {number(values.iloc[-1])} at last"
-        for model, values in groups
-    )
-
-
-def _calibration(backtest: Reported) -> list[Block]:
-    levels = {f"coverage_{percent(level)}": f"{100 * level:g} %" for level in backtest.coverage}
-    shares = "; ".join(
-        f"{model}: "
-        + ", ".join(f"{100 * row[name]:.0f} % in that of {level}" for name, level in levels.items())
-        for model, row in backtest.scores().iterrows()
-    )
-    calibration = _picture(
-        lambda ax: plot_backtest.calibration(backtest, ax=ax),
-        f"Observed against nominal coverage. Values within the intervals: {shares}.",
-        "On the diagonal the bands are right, below it they are too narrow, above it too wide. "
-        "Calibrated models stay in the gray areas.",
-    )
-    pit = _picture(
-        lambda ax: plot_backtest.pit(backtest, ax=ax),
-        "Histogram of the probability integral transform of each model.",
-        "Flat is calibrated; heaped at both ends the bands are too narrow, in the middle too "
-        "wide; a slope is a bias.",
-    )
-    return [("row", [calibration, pit])]
-
-
-def _series(backtest: Reported, id_col: str) -> list[Block]:
-    scores = backtest.scores([id_col, "model"]).reset_index()
-    crps = scores.pivot_table("CRPS", id_col, "model", sort=False, observed=True).reset_index()
-    shown = [_table(crps, "CRPS by series and model")]
-    if len(backtest.failures):
-        shown.append(_table(backtest.failures, "Series that could not be backtested"))
-    return shown
-
-
-def _picture(draw: Callable[[Axes], Any], alt: str, caption: str) -> Block:
-    """What is drawn on the axes given, in matplotlib's own style."""
+def _picture(draw: Callable[[Axes], Any]) -> str:
+    """What is drawn on the axes given, in matplotlib's own style, as SVG in base 64."""
     from matplotlib import style
     from matplotlib.figure import Figure
 
@@ -406,17 +344,15 @@ def _picture(draw: Callable[[Axes], Any], alt: str, caption: str) -> Block:
             line.set_rasterized(np.size(line.get_xdata()) > _MOST_POINTS)
         file = io.BytesIO()
         figure.savefig(file, format="svg", metadata={"Date": None}, dpi=150)
-    data = base64.b64encode(file.getvalue()).decode()
-    return "picture", {"data": data, "alt": alt, "caption": caption}
+    return base64.b64encode(file.getvalue()).decode()
 
 
-def _table(frame: pd.DataFrame, caption: str) -> Block:
+def _table(frame: pd.DataFrame) -> dict[str, Any]:
     """A table whose first column names the rows; numbers have 4 digits, and are sorted by all."""
     kinds = [_kind(frame.iloc[:, i]) for i in range(frame.shape[1])]
     heads = [(str(name), kind) for name, kind in zip(frame.columns, kinds, strict=True)]
     columns = [_cells(frame.iloc[:, i], kind) for i, kind in enumerate(kinds)]
-    rows = list(zip(*columns, strict=True))
-    return "table", {"caption": caption, "heads": heads, "rows": rows}
+    return {"heads": heads, "rows": list(zip(*columns, strict=True))}
 
 
 def _kind(column: pd.Series[Any]) -> str:

@@ -47,8 +47,9 @@ def dense(gp, X, B, known_var):
 # The errors of the rows
 
 
-@pytest.mark.parametrize("prior_mean", ["zero", "last"])
-@pytest.mark.parametrize("differences", [0, 1, (1, 12)], ids=str)
+@pytest.mark.parametrize(
+    ("differences", "prior_mean"), [(0, "last"), (1, "zero"), ((1, 12), "last")], ids=str
+)
 def test_a_linear_function_leaves_what_the_matrix_says_of_the_errors(differences, prior_mean, rng):
     levels, error = rng.normal(size=(2, 60))
     error *= 0.1
@@ -292,9 +293,16 @@ def two_noise_model(kind, **options):
     return Forecaster(GP, lags=4, noise=kind, **options).fit(y).models_[0]
 
 
-@pytest.mark.parametrize("kind", ["both", "observation"])
 @pytest.mark.parametrize(
-    "options", [{}, {"differences": 1}, {"missing": [30, 59]}, {"prior_mean": "last"}], ids=str
+    ("kind", "options"),
+    [
+        ("both", {"differences": 1}),
+        ("both", {"missing": [30, 59]}),
+        ("both", {"prior_mean": "last"}),
+        ("observation", {}),
+        ("observation", {"missing": [30, 59]}),
+    ],
+    ids=str,
 )
 def test_rolling_forecasts_are_of_the_levels_given_the_rows_before(kind, options):
     """Each origin by a dense posterior of its own rows, iterated level by level."""

@@ -19,7 +19,7 @@ from tests import oracles
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "moments.json").read_text())
 
 # Number of inputs and rank of their covariance
-RANKS = [(1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 1), (3, 3), (4, 0), (4, 2), (4, 3), (4, 4)]
+RANKS = [(1, 1), (2, 0), (2, 1), (2, 2), (3, 1), (4, 2), (4, 4)]
 
 
 @functools.cache
@@ -124,9 +124,8 @@ def test_root_leaves_its_argument_alone(rng):
 # Exact moments against quadrature
 
 
-@pytest.mark.parametrize("linear", [True, False], ids=["linear", "no linear"])
+@pytest.mark.parametrize(("linear", "seed"), [(True, 0), (False, 1)], ids=["linear", "no linear"])
 @pytest.mark.parametrize(("d", "rank"), RANKS)
-@pytest.mark.parametrize("seed", [0, 1])
 def test_exact_equals_quadrature_of_predict(d, rank, linear, seed):
     gp = fitted(d, linear, seed)
     mean, cov = uncertain_input(d, rank, seed)
@@ -135,8 +134,7 @@ def test_exact_equals_quadrature_of_predict(d, rank, linear, seed):
 
 
 @pytest.mark.parametrize("signs", [(), (-1,), (1,), (1, -1)], ids=str)
-@pytest.mark.parametrize("m", [0, 1, 9])
-@pytest.mark.parametrize("rank", [0, 1, 2])
+@pytest.mark.parametrize(("m", "rank"), [(0, 2), (1, 1), (9, 1), (9, 2)])
 def test_exact_equals_quadrature_for_arbitrary_weights_and_G(rng, m, signs, rank):
     if m == 0 and signs:
         signs = tuple(sign for sign in signs if sign > 0)
@@ -158,8 +156,7 @@ def test_slope_is_the_mean_gradient_in_every_direction():
     np.testing.assert_allclose(gp.predict_uncertain(mean, cov).slope, p @ gradients, rtol=1e-7)
 
 
-@pytest.mark.parametrize("d", [1, 2, 4])
-@pytest.mark.parametrize("linear", [True, False], ids=["linear", "no linear"])
+@pytest.mark.parametrize(("d", "linear"), [(1, True), (2, False), (4, True)])
 def test_certain_input_gives_the_plain_prediction(d, linear):
     gp = fitted(d, linear)
     x = np.linspace(-0.4, 0.7, d)
@@ -211,8 +208,7 @@ def test_explicit_form_fails_where_rows_contradict_the_noise(name, monkeypatch):
 
 
 @pytest.mark.parametrize("signs", [(-1,), (1, -1)], ids=str)
-@pytest.mark.parametrize("most", [0, 512])
-@pytest.mark.parametrize("spread", [1e-5, 0.3, 20.0])
+@pytest.mark.parametrize(("most", "spread"), [(512, 1e-5), (0, 0.3), (512, 0.3), (512, 20.0)])
 def test_factored_form_is_the_explicit_one(rng, monkeypatch, signs, most, spread):
     # by Hermite columns and by pivots alone; far out, too, where exponents are combined
     posterior = built_by_hand(rng, 25, signs)
@@ -239,7 +235,7 @@ def test_forecast_after_values_that_contradict_the_noise():
     assert_same(gp.predict_uncertain(series[-1:-3:-1], cov), cov, oracle, rtol)
 
 
-@pytest.mark.parametrize("spread", [1e-8, 1e-3, 1e-2, 0.1, 0.3])
+@pytest.mark.parametrize("spread", [1e-8, 1e-2, 0.3])
 @pytest.mark.parametrize("noise_std", [1e-2, 1e-3, 1e-4])
 def test_exact_agrees_with_quadrature_at_small_noise(noise_std, spread):
     X, y, F = mackey_glass(noise_std)
@@ -255,7 +251,7 @@ def test_exact_agrees_with_quadrature_at_small_noise(noise_std, spread):
     assert_same(moments, cov, oracles.quadrature_moments(predict, X[50], cov, 30), 1e-4)
 
 
-@pytest.mark.parametrize("spread", [1e-8, 1e-4, 1e-2, 0.3])
+@pytest.mark.parametrize("spread", [1e-8, 1e-2])
 def test_fitted_with_small_noise_agrees_with_quadrature(spread):
     X, y, F = mackey_glass(0.0)
     gp = GPRegressor(noise_std=1e-4 * y.std()).fit(X[:76], y[:76])
@@ -333,8 +329,7 @@ def test_textbook_form_fails_at_small_noise():
 # Wide inputs
 
 
-@pytest.mark.parametrize("m", [12, 700], ids=["one panel", "several panels"])
-@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize(("m", "rank"), [(12, 1), (700, 2)], ids=["one panel", "several panels"])
 @pytest.mark.parametrize("distance", [0.5, 30.0, 80.0])
 def test_exact_agrees_with_the_textbook_however_far(rng, m, rank, distance):
     posterior = built_by_hand(rng, m, (-1, 1))
@@ -428,8 +423,7 @@ def taylor_by_finite_differences(gp, mean, cov, step=1e-3):
     return mu, v + 0.5 * bend + slope @ cov @ slope, cov @ slope
 
 
-@pytest.mark.parametrize("linear", [True, False], ids=["linear", "no linear"])
-@pytest.mark.parametrize(("d", "rank"), [(1, 1), (2, 1), (3, 3)])
+@pytest.mark.parametrize(("d", "rank", "linear"), [(1, 1, True), (2, 1, False), (3, 3, True)])
 def test_taylor_is_the_expansion_by_finite_differences(d, rank, linear):
     gp = fitted(d, linear)
     mean, cov = uncertain_input(d, rank, spread=0.1)
@@ -437,7 +431,7 @@ def test_taylor_is_the_expansion_by_finite_differences(d, rank, linear):
     assert_same(gp.predict_uncertain(mean, cov, "taylor"), cov, oracle, 1e-5)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_taylor_variance_is_right_to_first_order(seed):
     gp = fitted(3, seed=seed)
     mean, cov = uncertain_input(3, 3, seed)

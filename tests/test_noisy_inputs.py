@@ -7,13 +7,12 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.noisy_inputs.evidence import BlurredEvidence, Problem, RowEvidence
 from forecast_unc.regression.noisy_inputs.rows import smoothed_inputs
-from forecast_unc.regression.noisy_inputs.train import NigpObjective
+from forecast_unc.regression.noisy_inputs.train import nigp_terms
 from forecast_unc.regression.noisy_inputs.true_inputs import InputChain, joint_maximum
 from forecast_unc.regression.process import GaussianProcess
 from forecast_unc.regression.search import SearchSpace
@@ -23,17 +22,6 @@ KINDS = ["nigp", "annealed", "stochastic_em"]
 LENGTHSCALES, AMPLITUDE, TAU, NOISE_STD, BIAS = np.array([0.8, 1.7]), 1.3, 0.4, 0.2, 0.9
 SCALES = LENGTHSCALES, AMPLITUDE, np.full(2, TAU), BIAS
 BLUR = np.array([0.3, 0.1])
-
-
-@parametrize_with_checks([GPRegressor(noisy_inputs="nigp")])
-def test_follows_the_scikit_learn_contract(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@parametrize_with_checks([GPRegressor(noisy_inputs=kind, random_state=0) for kind in KINDS[1:]])
-def test_the_long_trainers_follow_the_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture
@@ -138,8 +126,13 @@ def problem(X, y, input_cov=None, free=5):
 def test_gradient_of_nigp(rows, rng, known):
     X, y, _ = rows
     p = problem(X, y, np.diag(BLUR) if known else None)
-    objective = NigpObjective(p, p.start, rng.normal(size=X.shape))
-    at = p.start if known else np.append(p.start, np.log([0.2, 0.5]))
+    slopes, log_std = rng.normal(size=X.shape), np.log([0.2, 0.5])[: 0 if known else 2]
+
+    def objective(x):
+        value, *gradients = nigp_terms(p, slopes, x[:5], x[5:])
+        return value, np.concatenate(gradients)
+
+    at = np.append(p.start, log_std)
     expected = oracles.finite_difference(lambda x: objective(x)[0], at)
     np.testing.assert_allclose(objective(at)[1], expected, rtol=1e-5, atol=1e-5)
 
@@ -333,7 +326,7 @@ def test_log_evidence_of_nigp_is_that_of_its_rows():
     np.testing.assert_allclose(slopes, gp.posterior_.gradient(X), atol=5e-3 * np.abs(slopes).max())
 
 
-@pytest.mark.parametrize("kind", [None, *KINDS])
+@pytest.mark.parametrize("kind", [None, *KINDS[:2]])
 def test_known_noise_of_nothing_changes_nothing(kind):
     X, y = sinc()
     if kind == "annealed":

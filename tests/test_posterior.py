@@ -64,9 +64,9 @@ PLUS = {
 }
 
 
-@pytest.mark.parametrize("column", [0, 1])
 @pytest.mark.parametrize("kind", ["by hand", *PLUS])
-def test_plus_input_is_the_posterior_of_y_plus_the_input(rng, X, kind, column):
+def test_plus_input_is_the_posterior_of_y_plus_the_input(rng, X, kind):
+    column = len(kind) % 2
     if kind == "by hand":
         posterior = built_by_hand(rng, 6, (1, -1))
     else:

@@ -21,7 +21,7 @@ from forecast_unc.regression.estimator import (
     column_scale,
 )
 from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.integrated import Effect, design
+from forecast_unc.regression.integrated import design
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.mixture import PosteriorMixture
 from forecast_unc.regression.noisy_inputs.evidence import BlurredEvidence, Round
@@ -334,33 +334,24 @@ class GPRegressor(KernelRegressor):
         y: Array,
     ) -> None:
         """Set the nodes of the posterior of the hyper-parameters, by their effect at some rows."""
-        n = len(y)
+        n, space = len(y), objective.space
         some = X[np.linspace(0, n - 1, min(n, _EFFECT_ROWS)).astype(np.intp)]
 
         def at(x: Array) -> GPRegressor:
-            node = copy.copy(self)
+            node, theta = copy.copy(self), objective.theta(x)
             node.hyperparameters = "mode"
-            node._set_hyperparameters(
-                objective.theta(x), evidence.groups, units.inputs, units.output
-            )
+            node._set_hyperparameters(theta, evidence.groups, units.inputs, units.output)
             node._set_posterior(X, y)
             return node
 
-        center, var = at(mode).posterior_.predict(some)
-
-        def effect(x: Array) -> Effect:
-            mean, other = at(x).posterior_.predict(some)
-            return (mean - center) / np.sqrt(var), other / var
-
-        def value(x: Array) -> float:
-            return evidence.value(*objective.scales(x)) - objective.log_prior(x)
-
-        def gradient(x: Array) -> Array:
-            return objective(x)[1]
-
-        space = objective.space
-        log_std, bounds = space.log_std[space.free], space.bounds[space.free]
-        found = design(value, gradient, effect, mode, log_std, bounds)
+        found = design(
+            lambda x: evidence.value(*objective.scales(x)) - objective.log_prior(x),
+            lambda x: objective(x)[1],
+            lambda x: at(x).posterior_.predict(some),
+            mode,
+            space.log_std[space.free],
+            space.bounds[space.free],
+        )
         self.nodes_, self.node_weights_ = tuple(map(at, found.nodes)), found.p
 
     def _learn_noisy(
@@ -536,79 +527,48 @@ def _are_weights(linear: Any, d: int) -> bool:
     return numbers and bool(np.isfinite(weights).all())
 
 
+_CHOICES: dict[str, tuple[tuple[str | None, ...], str]] = {
+    "prior": (("weak", "shrunk", None), "Use None to switch it off."),
+    "bias": (("free", "shrunk", None), "Use None for none."),
+    "noisy_inputs": (
+        ("nigp", "annealed", "stochastic_em", None),
+        "Use None for inputs without noise, or with noise that is known.",
+    ),
+    "hyperparameters": (("mode", "integrated"), "'mode' takes the most probable ones."),
+}
+
+
 def check_parameters(given: Mapping[str, Any], d: int) -> None:
     """Raise unless the parameters of a `GPRegressor`, by name, go together and with d inputs."""
-    learns, exact = learns_or_not(given["linear"]), given["noisy_inputs"] is None
-    mode, tol = given["hyperparameters"] != "integrated", given["tol"]
-    small = isinstance(tol, (int, float, np.number)) and bool(0.0 < tol < 1.0)
-    kinds = ("nigp", "annealed", "stochastic_em", None)
-    rules: tuple[tuple[str, bool, str, str], ...] = (
-        (
-            "prior",
-            given["prior"] in ("weak", "shrunk", None),
-            "be 'weak', 'shrunk' or None",
-            "Use None to switch it off.",
-        ),
-        (
-            "bias",
-            given["bias"] in ("free", "shrunk", None),
-            "be 'free', 'shrunk' or None",
-            "Use None for none.",
-        ),
-        (
-            "noisy_inputs",
-            given["noisy_inputs"] in kinds,
-            "be 'nigp', 'annealed', 'stochastic_em' or None",
-            "Use None for inputs without noise, or with noise that is known.",
-        ),
-        (
-            "groups",
-            given["groups"] is None or _are_groups(given["groups"], d),
-            f"number the group of each of the {d} inputs, from 0, or -1 for no linear weight",
-            "Use None for one group.",
-        ),
-        (
-            "linear",
-            learns or _are_weights(given["linear"], d),
-            f"be True, False or {d} finite weights of a linear prior mean",
-            "True learns them.",
-        ),
-        (
-            "linear",
-            learns or exact,
-            "be True or False with noisy_inputs",
-            "Their slopes would be noise of the output: take the linear part off y beforehand.",
-        ),
-        ("tol", small, "lie strictly between 0 and 1 nat", "Leave it out."),
-        (
-            "hyperparameters",
-            given["hyperparameters"] in ("mode", "integrated"),
-            "be 'mode' or 'integrated'",
-            "'mode' takes the most probable ones.",
-        ),
-        (
-            "prior",
-            mode or given["prior"] is not None,
-            "be 'weak' or 'shrunk' for hyperparameters='integrated'",
-            "Without one their posterior may have no mean: use 'weak'.",
-        ),
-        (
-            "noisy_inputs",
-            mode or exact,
-            "be None with hyperparameters='integrated'",
-            "Use 'mode' for inputs with noise.",
-        ),
-        (
-            "linear",
-            mode or learns,
-            "be True or False with hyperparameters='integrated'",
-            "Use 'mode' for a linear prior mean.",
-        ),
-    )
-    for name, holds, must, remedy in rules:
-        if not holds:
-            got = "weights" if must.startswith("be True or False") else f"{given[name]!r}"
-            raise refusal(name, must, got, remedy)
+    for name, (allowed, remedy) in _CHOICES.items():
+        if given[name] not in allowed:
+            *first, last = map(repr, allowed)
+            raise refusal(name, f"be {', '.join(first)} or {last}", f"{given[name]!r}", remedy)
+    linear, groups, tol = given["linear"], given["groups"], given["tol"]
+    if groups is not None and not _are_groups(groups, d):
+        must = f"number the group of each of the {d} inputs, from 0, or -1 for no linear weight"
+        raise refusal("groups", must, f"{groups!r}", "Use None for one group.")
+    weights, noisy = not learns_or_not(linear), given["noisy_inputs"] is not None
+    if weights and not _are_weights(linear, d):
+        must = f"be True, False or {d} finite weights of a linear prior mean"
+        raise refusal("linear", must, f"{linear!r}", "True learns them.")
+    if weights and noisy:
+        remedy = "Their slopes would be noise of the output: take the linear part off y beforehand."
+        raise refusal("linear", "be True or False with noisy_inputs", "weights", remedy)
+    if not isinstance(tol, (int, float, np.number)) or not 0.0 < tol < 1.0:
+        raise refusal("tol", "lie strictly between 0 and 1 nat", f"{tol!r}", "Leave it out.")
+    if given["hyperparameters"] == "integrated":
+        if given["prior"] is None:
+            must = "be 'weak' or 'shrunk' for hyperparameters='integrated'"
+            remedy = "Without one their posterior may have no mean: use 'weak'."
+            raise refusal("prior", must, "None", remedy)
+        if noisy:
+            must = "be None with hyperparameters='integrated'"
+            got = f"{given['noisy_inputs']!r}"
+            raise refusal("noisy_inputs", must, got, "Use 'mode' for inputs with noise.")
+        if weights:
+            must = "be True or False with hyperparameters='integrated'"
+            raise refusal("linear", must, "weights", "Use 'mode' for a linear prior mean.")
     check_lengthscales(given["lengthscales"], d, "learn them")
     check_noise_std(given["noise_std"])
     check_whole("n_restarts", given["n_restarts"], 0, "0 is one search from the standard start.")

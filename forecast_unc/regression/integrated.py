@@ -54,9 +54,6 @@ _SHARE = 0.995
 _K_MEANS = 30  # iterations, at most
 _SAME = 1e-16  # weighted variance of the effects of a cell that needs no cut
 
-Effect = tuple[Array, Array]
-"""Means and variances of predictions, (m,) each, in units of those at the mode."""
-
 
 class Design(NamedTuple):
     """Nodes of the log hyper-parameters, and their weights, which are positive and add up to 1."""
@@ -68,7 +65,7 @@ class Design(NamedTuple):
 def design(
     value: Callable[[Array], float],
     gradient: Callable[[Array], Array],
-    effect: Callable[[Array], Effect],
+    predict: Callable[[Array], tuple[Array, Array]],
     mode: Array,
     log_std: Array,
     bounds: Array,
@@ -76,10 +73,16 @@ def design(
     """At most 10 nodes and weights that stand for a posterior in its effect on predictions.
 
     `value` is -log(evidence prior) at log hyper-parameters (q,), maybe infinite, with its minimum
-    within the bounds (q, 2) at `mode`, and log_std (q,) the stds of the prior.
+    within the bounds (q, 2) at `mode`, log_std (q,) the stds of the prior, and `predict` gives
+    means and variances (m,), whose effect is counted in units of those at the mode.
     """
     x, w = weighted_points(value, gradient, mode, log_std, bounds)
-    return _reduced(x, w, [effect(one) for one in x])
+    center, var = predict(mode)
+    effects = []
+    for one in x:
+        mean, other = predict(one)
+        effects.append(((mean - center) / np.sqrt(var), other / var))
+    return _reduced(x, w, effects)
 
 
 def weighted_points(
@@ -167,7 +170,7 @@ def kronecker_normals(start: int, n: int, q: int) -> Array:
     return np.asarray(ndtri((0.5 + np.outer(np.arange(start, start + n) + 1.0, steps)) % 1.0))
 
 
-def _reduced(x: Array, w: Array, effects: list[Effect]) -> Design:
+def _reduced(x: Array, w: Array, effects: list[tuple[Array, Array]]) -> Design:
     """A few of the points (n, q), each in the place of its cell."""
     means, variances = (np.array(each) for each in zip(*effects, strict=True))
     both = np.hstack([means, variances])

@@ -120,7 +120,7 @@ class Objective:
     def __init__(self, evidence: Evidence, space: SearchSpace) -> None:
         self._evidence, self.space, self._d = evidence, space, space.d
         self._noise_at = len(space.start) - (2 if space.errors else 1)
-        self._median = space.median[space.free]
+        self._free, self._median = space.free, space.median[space.free]
         self._precision = space.log_std[space.free] ** -2
 
     def __call__(self, x: Array) -> tuple[float, Array]:
@@ -133,7 +133,7 @@ class Objective:
         if self.space.share_of_errors is not None:
             gradient[-1] += gradient[noise]
         away = self._precision * (x - self._median)
-        return value - self.log_prior(x), gradient[self.space.free] + away
+        return value - self.log_prior(x), gradient[self._free] + away
 
     def scales(self, x: Array) -> tuple[Any, ...]:
         """What the evidence is a function of: l, a, tau, s, and the errors' std where there is."""
@@ -156,7 +156,7 @@ class Objective:
 
     def _with_given(self, x: Array) -> Array:
         theta = self.space.start.copy()
-        theta[self.space.free] = x
+        theta[self._free] = x
         return theta
 
     def _noise(self, theta: Array) -> tuple[float, float]:

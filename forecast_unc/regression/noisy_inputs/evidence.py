@@ -1,16 +1,17 @@
 """Evidence of rows with noise of their own, or with noisy inputs; and what trainers make of it."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.blas import dgemm, dgemv, dsymm
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from forecast_unc._typing import Array
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.kernels import blurred, inverse, squared_exponential
-from forecast_unc.regression.search import PRIORS, SearchSpace
+from forecast_unc.regression.search import PRIORS, SearchSpace, descend
 
 INPUT_STD_BOUNDS = (1e-4, 1.0)
 """How far the learned std of input noise may go, on standardized inputs."""
@@ -197,6 +198,36 @@ class Problem:
         gradient[d] += 2.0 * total * least
         value = terms.value + 0.5 * float(self._precision @ away**2)
         return value, gradient + self._precision * away, terms
+
+    def search(
+        self,
+        evaluate: Callable[[Array, Array], tuple[float, Array, Array]],
+        theta: Array,
+        more: Array,
+        bounds: ArrayLike,
+        tol: float,
+        most: int = 500,
+        learn_noise: bool = True,
+    ) -> tuple[Array, Array, int]:
+        """theta, where free, and further numbers at a minimum, and the steps to it.
+
+        `evaluate` gives the value and its gradients in both; `bounds` (q, 2) are of the further.
+        """
+        free = self.space.free.copy()
+        free[-1] &= learn_noise
+        k = int(free.sum())
+
+        def objective(x: Array) -> tuple[float, Array]:
+            at = theta.copy()
+            at[free] = x[:k]
+            value, gradient, further = evaluate(at, x[k:])
+            return value, np.append(gradient[free], further)
+
+        both = np.vstack([self.space.bounds[free], bounds])
+        best = descend(objective, np.append(theta[free], more), both, tol, most)
+        found = theta.copy()
+        found[free] = best.x[:k]
+        return found, best.x[k:], best.n_iter
 
     def slopes(self, theta: Array, X: Array, weights: Array) -> Array:
         """Gradient of the posterior mean at the rows X, (n, d), from their `RowTerms.weights`."""

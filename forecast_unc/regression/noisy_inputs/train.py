@@ -1,5 +1,6 @@
 """Training on rows with noisy inputs: which trainer, and noise referred to the output (NIGP)."""
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from forecast_unc.regression.noisy_inputs.evidence import (
 )
 from forecast_unc.regression.noisy_inputs.rows import referred
 from forecast_unc.regression.noisy_inputs.true_inputs import learn_annealed, learn_stochastic_em
-from forecast_unc.regression.search import SearchSpace, descend
+from forecast_unc.regression.search import SearchSpace
 
 NoisyInputs = Literal["nigp", "annealed", "stochastic_em"]
 
@@ -74,7 +75,9 @@ def learn_nigp(problem: Problem, tol: float) -> Learned:
     rounds: list[Round] = []
     n_iter, converged, before = 0, False, np.zeros(len(X))
     while len(rounds) < _MOST_ROUNDS and not converged:
-        theta, log_std, n_used = nigp_round(problem, theta, log_std, slopes, tol)
+        terms_at = partial(nigp_terms, problem, slopes)
+        bounds = np.tile(np.log(INPUT_STD_BOUNDS), (len(log_std), 1))
+        theta, log_std, n_used = problem.search(terms_at, theta, log_std, bounds, tol)
         n_iter += n_used
         S = np.diag(np.exp(2.0 * log_std)) if known is None else known
         added = referred(slopes, S)
@@ -87,36 +90,17 @@ def learn_nigp(problem: Problem, tol: float) -> Learned:
     return Learned(theta, S, X, slopes, rounds, converged, n_iter)
 
 
-def nigp_round(
-    problem: Problem, theta: Array, log_std: Array, slopes: Array, tol: float
-) -> tuple[Array, Array, int]:
-    """Hyper-parameters and log stds of the input noise, none if it is known, at given slopes."""
-    free, objective = problem.space.free, NigpObjective(problem, theta, slopes)
-    limits = np.tile(np.log(INPUT_STD_BOUNDS), (len(log_std), 1))
-    bounds = np.vstack([problem.space.bounds[free], limits])
-    best = descend(objective, np.append(theta[free], log_std), bounds, tol)
-    n_free = int(free.sum())
-    theta = theta.copy()
-    theta[free] = best.x[:n_free]
-    return theta, best.x[n_free:], int(best.n_iter)
+def nigp_terms(
+    problem: Problem, slopes: Array, theta: Array, log_std: Array
+) -> tuple[float, Array, Array]:
+    """-log(evidence prior) at given slopes, and its gradients in theta and log stds of the inputs.
 
-
-class NigpObjective:
-    """Penalized negative log evidence at given slopes, of free hyper-parameters and log stds."""
-
-    def __init__(self, problem: Problem, theta: Array, slopes: Array) -> None:
-        self.problem, self.theta, self.slopes = problem, theta, slopes
-
-    def __call__(self, x: Array) -> tuple[float, Array]:
-        """Value and gradient; x ends with the log stds unless the input noise is known."""
-        problem, free = self.problem, self.problem.space.free
-        n_free, theta = int(free.sum()), self.theta.copy()
-        theta[free] = x[:n_free]
-        if problem.input_cov is not None:
-            added = referred(self.slopes, problem.input_cov)
-            value, gradient, _ = problem(theta, problem.X, added)
-            return value, gradient[free]
-        each = self.slopes**2 * np.exp(2.0 * x[n_free:])  # (n, d)
-        value, gradient, terms = problem(theta, problem.X, each.sum(axis=1))
-        penalty, pull = problem.input_prior(x[n_free:])
-        return value + penalty, np.append(gradient[free], 2.0 * terms.row_var @ each + pull)
+    The latter are none where the input noise is known.
+    """
+    if problem.input_cov is not None:
+        value, gradient, _ = problem(theta, problem.X, referred(slopes, problem.input_cov))
+        return value, gradient, np.empty(0)
+    each = slopes**2 * np.exp(2.0 * log_std)  # (n, d)
+    value, gradient, terms = problem(theta, problem.X, each.sum(axis=1))
+    penalty, pull = problem.input_prior(log_std)
+    return value + penalty, gradient, 2.0 * terms.row_var @ each + pull

@@ -17,7 +17,6 @@ from forecast_unc.regression.noisy_inputs.evidence import (
 )
 from forecast_unc.regression.noisy_inputs.rows import referred
 from forecast_unc.regression.process import GaussianProcess
-from forecast_unc.regression.search import descend
 
 # Annealed: the output noise falls from that of the plain fit by this factor a level, to the last.
 _FACTOR = 0.75
@@ -58,24 +57,19 @@ def joint_maximum(
     in c with x_i = u_i + S_i^(1/2) c_i, so that S may be singular. If s is learned, too, the inputs
     move until they explain the targets, and s falls to its bound.
     """
-    free = problem.space.free.copy()
-    free[-1] &= learn_noise
-    n_free = int(free.sum())
 
-    def objective(x: Array) -> tuple[float, Array]:
-        at = theta.copy()
-        at[free] = x[:n_free]
-        c = x[n_free:].reshape(shift.shape)
+    def evaluate(at: Array, c: Array) -> tuple[float, Array, Array]:
+        c = c.reshape(shift.shape)
         X = problem.X + np.einsum("nde,ne->nd", roots, c)
         value, gradient, terms = problem(at, X)
         change = np.einsum("nde,nd->ne", roots, terms.inputs) + c
-        return value + 0.5 * float(np.sum(c**2)), np.append(gradient[free], change.ravel())
+        return value + 0.5 * float(np.sum(c**2)), gradient, change.ravel()
 
-    bounds = [*problem.space.bounds[free], *[(-np.inf, np.inf)] * shift.size]
-    best = descend(objective, np.append(theta[free], shift.ravel()), bounds, tol, most=_LEVEL_STEPS)
-    found = theta.copy()
-    found[free] = best.x[:n_free]
-    return found, np.asarray(best.x[n_free:]).reshape(shift.shape), int(best.n_iter)
+    anywhere = np.tile([-np.inf, np.inf], (shift.size, 1))
+    theta, found, n_iter = problem.search(
+        evaluate, theta, shift.ravel(), anywhere, tol, _LEVEL_STEPS, learn_noise
+    )
+    return theta, found.reshape(shift.shape), n_iter
 
 
 class Descent:
@@ -333,18 +327,14 @@ def learn_stochastic_em(
 
 def fit_samples(problem: Problem, theta: Array, samples: Array, tol: float) -> tuple[Array, int]:
     """Log hyper-parameters of a higher average log evidence of samples (k, n, d) of the inputs."""
-    free = problem.space.free
 
-    def objective(x: Array) -> tuple[float, Array]:
-        at = theta.copy()
-        at[free] = x
+    def evaluate(at: Array, none: Array) -> tuple[float, Array, Array]:
         values, gradients, _ = zip(*(problem(at, X) for X in samples), strict=True)
-        return float(np.mean(values)), np.mean(gradients, axis=0)[free]
+        return float(np.mean(values)), np.mean(gradients, axis=0), none
 
-    best = descend(objective, theta[free], problem.space.bounds[free], tol, most=_ROUND_STEPS)
-    found = theta.copy()
-    found[free] = best.x
-    return found, int(best.n_iter)
+    none = np.empty(0)
+    theta, _, n_iter = problem.search(evaluate, theta, none, none.reshape(0, 2), tol, _ROUND_STEPS)
+    return theta, n_iter
 
 
 def settled(rounds: list[Round]) -> bool:

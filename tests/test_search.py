@@ -91,16 +91,15 @@ def autoregression(n, noise):
     return lag_embedding(y, tuple(range(1, 7)), np.empty((len(y), 0)))
 
 
-@pytest.mark.parametrize("prior", ["weak", "shrunk"])
 @pytest.mark.parametrize(
-    ("data", "n", "noise"),
+    ("data", "n", "noise", "prior"),
     [
-        (mackey_glass, 150, 1e-3),
-        (mackey_glass, 150, 0.05),
-        (mackey_glass, 150, 0.2),
-        (sinc, 40, 0.1),
-        (autoregression, 30, 1.0),
-        (autoregression, 120, 1.0),
+        (mackey_glass, 150, 1e-3, "weak"),
+        (mackey_glass, 150, 0.05, "shrunk"),
+        (mackey_glass, 150, 0.2, "weak"),
+        (sinc, 40, 0.1, "weak"),
+        (autoregression, 30, 1.0, "shrunk"),
+        (autoregression, 120, 1.0, "weak"),
     ],
     ids=lambda value: value if not callable(value) else value.__name__,
 )

@@ -50,9 +50,8 @@ def sines(n, rng, noise=0.1):
 
 POSTERIORS = {
     "gp": lambda rng: GPRegressor().fit(*sines(25, rng)).posterior_,
-    "no linear": lambda rng: GPRegressor(linear=False).fit(*sines(25, rng)).posterior_,
     "shrunk": lambda rng: GPRegressor(prior="shrunk").fit(*sines(8, rng)).posterior_,
-    "anchored": lambda rng: GPRegressor().fit(*sines(25, rng)).posterior_.plus_input(1),
+    "anchored": lambda rng: GPRegressor(linear=False).fit(*sines(25, rng)).posterior_.plus_input(1),
     "rvm": lambda rng: RVMRegressor().fit(*sines(25, rng)).posterior_,
     "reduced rank": lambda rng: ReducedRankGPRegressor(n_support=6).fit(*sines(40, rng)).posterior_,
     "reduced rank, standard": lambda rng: (

@@ -6,9 +6,8 @@ from forecast_unc.distributions import scores
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.evaluation import baselines
 from forecast_unc.evaluation.backtest import backtest
-from forecast_unc.forecasting.combination import Combination
+from forecast_unc.forecasting.combination import Combination, load_model
 from forecast_unc.forecasting.forecaster import Forecaster
-from forecast_unc.forecasting.persistence.models import load_model
 from forecast_unc.panels.backtest import backtest_panel
 from forecast_unc.panels.forecast import forecast_panel
 from forecast_unc.regression.gp import GPRegressor

@@ -1,5 +1,8 @@
 """Of what a forecaster averages: the models on lagged values, and exponential smoothing."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from forecast_unc import Forecaster
 from forecast_unc.forecasting.model import LaggedModel
 from forecast_unc.forecasting.smoothing_model import SmoothingModel
@@ -11,3 +14,12 @@ def on_lags(forecaster: Forecaster) -> list[LaggedModel]:
 
 def smoothing(forecaster: Forecaster) -> list[SmoothingModel]:
     return [one for one in forecaster.models_ if isinstance(one, SmoothingModel)]
+
+
+def in_turn(first: Sequence[Any], *others: Sequence[Any], times: int = 1) -> list[tuple[Any, ...]]:
+    """Each of the first beside so many of the others, which take turns: all of them are there."""
+    return [
+        (one, *(other[(i * times + j) % len(other)] for other in others))
+        for i, one in enumerate(first)
+        for j in range(times)
+    ]

@@ -20,7 +20,7 @@ from forecast_unc.forecasting import resolve
 from forecast_unc.forecasting.averaging import Averaging
 from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
 from forecast_unc.series.history import History
-from tests.members import on_lags, smoothing
+from tests.members import in_turn, on_lags, smoothing
 
 
 def series(n, freq="D", seed=0, start="2020-01-01"):
@@ -534,8 +534,9 @@ def test_every_kind_of_index(index):
 # Data that are not as they should be
 
 
-@pytest.mark.parametrize("n", [5, 6, 8, 12, 20])
-@pytest.mark.parametrize("freq", ["D", "MS", None])
+@pytest.mark.parametrize(
+    ("n", "freq"), in_turn([5, 6, 8, 12, 20], ["D", "MS", None], times=2), ids=str
+)
 def test_very_short_series(n, freq):
     y = series(n, freq)
     ahead = Forecaster().fit(y).forecast(3)

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor, RVMRegressor, datasets
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.smoothing_model import SmoothingModel
-from tests.members import on_lags, smoothing
+from tests.members import in_turn, on_lags, smoothing
 from tests.recursions import NAMED
 
 
@@ -42,8 +42,7 @@ def fitted(name, calibrate="auto"):
 # The weights belong to the fitted model
 
 
-@pytest.mark.parametrize("kind", NAMED)
-@pytest.mark.parametrize("name", ["gdp", "short", "months"])
+@pytest.mark.parametrize(("kind", "name"), in_turn(NAMED, ["gdp", "short", "months"]))
 def test_weights_are_those_of_the_exact_forecasts(name, kind):
     model, steps = fitted(name, calibrate=False), 6
     rule = model.ensemble_.averaging
@@ -215,7 +214,7 @@ def test_apply_and_update_leave_what_shares_the_model():
 # Short lognormal series
 
 
-@pytest.mark.parametrize("seed", range(21))
+@pytest.mark.parametrize("seed", range(10))
 def test_the_mean_of_a_short_lognormal_series_means_something(seed):
     """A member counts up to the step at which its mean is more than exp(2) = 7.4 medians.
 

@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor, datasets, load_model
 from forecast_unc.forecasting.rows import lag_embedding
 from tests import oracles
+from tests.members import in_turn
 from tests.recursions import propagate
 
 KINDS = ["exact", "taylor", "naive", "monte_carlo"]
@@ -56,8 +57,7 @@ def test_the_way_of_the_data(y, regressor):
     np.testing.assert_allclose(ahead.cov, cov, rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("differences", [0, 1, (1, 7)])
+@pytest.mark.parametrize(("kind", "differences"), in_turn(KINDS, [0, 1, (1, 7)], times=2), ids=str)
 def test_units_do_not_matter(y, kind, differences):
     model = Forecaster(GPRegressor(), lags=3, differences=differences, random_state=3)
     ahead = model.fit(y).forecast(6, propagation=kind, n_samples=50)
@@ -119,9 +119,9 @@ def test_seeds_decide_monte_carlo(y, regressor):
     assert (a.mean != c.mean).all()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("path_consistent", [True, False])
-@pytest.mark.parametrize("differences", [0, 1])
+@pytest.mark.parametrize(
+    ("kind", "path_consistent", "differences"), in_turn(KINDS, [True, False], [1, 1, 0, 0], times=2)
+)
 def test_decomposition_adds_up_and_means_what_it_says(y, kind, path_consistent, differences):
     model = Forecaster(GPRegressor(), lags=2, differences=differences, random_state=0).fit(y)
     ahead = model.forecast(5, propagation=kind, path_consistent=path_consistent, n_samples=200)
@@ -433,8 +433,7 @@ def test_an_update_leaves_forecasters_that_share_the_model(y, regressor):
 RVMS = [{}, {"linear": True}, {"variance": "augmented"}, {"adapt_lengthscales": True}]
 
 
-@pytest.mark.parametrize("parameters", RVMS, ids=str)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "parameters"), in_turn(KINDS, RVMS, times=2), ids=str)
 def test_relevance_vector_machines_go_through_every_propagation(y, kind, parameters):
     model = Forecaster(RVMRegressor(**parameters), lags=2, random_state=0).fit(y.iloc[:60])
     if kind == "exact" and "variance" in parameters:

@@ -39,8 +39,7 @@ WITH_PANDAS = {
     "forecast_unc.forecasting.forecaster",
     "forecast_unc.forecasting.rolling",
     "forecast_unc.forecasting.model",
-    "forecast_unc.forecasting.persistence.foreign",
-    "forecast_unc.forecasting.persistence.schema",
+    "forecast_unc.forecasting.files",
 }
 
 PUBLIC = [

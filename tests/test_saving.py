@@ -1,22 +1,17 @@
-"""Models on disk: the same forecasts bit for bit, no code, and one error for all other files."""
+"""Models on disk: the same forecasts to nine digits, no code, and one error for all other files."""
 
 import copy
-import dataclasses
 import datetime
 import functools
 import gzip
 import hashlib
-import importlib
-import inspect
 import io
 import json
 import os
 import pickle
-import pkgutil
 import stat
 import struct
 import sys
-import typing
 import warnings
 import zipfile
 from pathlib import Path
@@ -26,8 +21,6 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.linear_model import BayesianRidge
 
 import forecast_unc
@@ -40,17 +33,7 @@ from forecast_unc import (
     baselines,
     load_model,
 )
-from forecast_unc.evaluation.baselines.baseline import Baseline
-from forecast_unc.forecasting.combination import COMBINATION_CLASSES, Member
-from forecast_unc.forecasting.persistence.archive import parse_archive, read_bytes, write_archive
-from forecast_unc.forecasting.persistence.classes import MODEL_CLASSES
-from forecast_unc.forecasting.persistence.foreign import parts_of
-from forecast_unc.forecasting.persistence.objects import load_object, save_object
-from forecast_unc.forecasting.persistence.schema import Field, fields_of, fits, sizes_of, state_of
-from forecast_unc.regression.augmented import AddedBasis
-from forecast_unc.regression.estimator import KernelRegressor
-from forecast_unc.regression.posterior import Posterior
-from forecast_unc.regression.predictor import PredictorPosterior, ScikitLearnRegressor
+from forecast_unc.forecasting import files
 
 REFERENCE = Path(__file__).parent / "reference"
 MESSAGE = (
@@ -124,14 +107,6 @@ def fitted(kind):
     return forecaster.fit(**{"y": Y, **data})
 
 
-@functools.cache
-def with_refusals():
-    """A model that has learned a day, and whose logarithms could not take in another."""
-    noise = np.random.default_rng(0).standard_normal(40)
-    y = pd.Series(np.exp(np.arange(40) / 10 + 0.2 * noise), Y.index)
-    return Forecaster().fit(y).update(pd.Series([-1.0], EXOG.index[40:41]))
-
-
 @pytest.fixture(scope="module", params=KINDS)
 def model(request):
     return fitted(request.param)
@@ -142,106 +117,71 @@ def reloaded(model, folder):
     return load_model(folder / "model.npz")
 
 
-def same(a, b, seen):
-    """Raise unless two objects hold the same, bit for bit, and share it in the same way."""
-    assert type(a) is type(b)
-    if id(a) in seen:
-        assert seen[id(a)] is b
-        return
-    if type(a) in COMBINATION_CLASSES:
-        seen[id(a)] = b
-        mine, theirs = state_of(a), state_of(b)
-        assert mine.keys() == theirs.keys()
-        for name in mine:
-            same(mine[name], theirs[name], seen)
-    elif isinstance(a, np.ndarray):
-        seen[id(a)] = b
-        assert a.dtype == b.dtype
-        assert a.flags.c_contiguous == b.flags.c_contiguous
-        assert a.flags.f_contiguous == b.flags.f_contiguous
-        assert b.flags.writeable
-        np.testing.assert_array_equal(a, b, strict=True)
-    elif isinstance(a, pd.Index):
-        pd.testing.assert_index_equal(a, b, exact=True)
-        assert getattr(a, "freq", None) == getattr(b, "freq", None)
-    elif isinstance(a, np.random.Generator):
-        seen[id(a)] = b
-        assert a.bit_generator.state == b.bit_generator.state
-    elif isinstance(a, (list, tuple)):
-        assert len(a) == len(b)
-        for one, other in zip(a, b, strict=True):
-            same(one, other, seen)
-    elif isinstance(a, dict):
-        assert list(a) == list(b)
-        for key in a:
-            same(a[key], b[key], seen)
-    else:
-        assert a == b or (a != a and b != b)
-
-
-def forecasts(model, exog=None):
-    """What several ways of a forecast give, as arrays."""
-    found = []
+def assert_same(a, b, steps=4, exog=None):
+    """Forecasts of two models agree, of means in stds."""
     paths = {"propagation": "monte_carlo", "n_samples": 20, "random_state": 1}
     for options in ({"propagation": "taylor"}, {"propagation": "naive"}, paths):
-        ahead = model.forecast(4, exog=exog, **options)
-        found += [ahead.mean.to_numpy(), ahead.cov.to_numpy(), ahead.quantile([0.1, 0.9])]
-    return found
+        one, other = (each.forecast(steps, exog=exog, **options) for each in (a, b))
+        pd.testing.assert_index_equal(one.index, other.index)
+        assert one.mean.name == other.mean.name
+        std = other.std.to_numpy()
+        scale = np.outer(std, std)
+        np.testing.assert_allclose(one.mean / std, other.mean / std, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(one.cov / scale, other.cov / scale, rtol=0, atol=1e-9)
+        levels = [0.025, 0.3, 0.9]
+        np.testing.assert_allclose(
+            one.quantile(levels).div(std, axis=0),
+            other.quantile(levels).div(std, axis=0),
+            rtol=0,
+            atol=1e-9,
+        )
 
 
-def test_a_saved_model_is_the_same(model, tmp_path):
+def test_a_saved_model_forecasts_updates_and_applies_as_before(model, tmp_path):
     again = reloaded(model, tmp_path)
-    same(model, again, {})
-    columns = model.ensemble_.history.columns
-    exog = EXOG[40:] if len(columns) else None
-    for a, b in zip(forecasts(model, exog), forecasts(again, exog), strict=True):
-        np.testing.assert_array_equal(a, b)
-    closed = all(
-        getattr(m, "regressor", None) is None or m.regressor.posterior_.closed_form
-        for m in model.models_
-    )
-    if closed:
-        ahead, other = model.forecast(4, exog=exog), again.forecast(4, exog=exog)
-        np.testing.assert_array_equal(ahead.cov, other.cov)
-        pd.testing.assert_index_equal(ahead.index, other.index)
-        assert ahead.mean.name == other.mean.name
-    assert again.summary() == model.summary()
+    history = model.ensemble_.history
+    exog = EXOG if len(history.columns) else None
+    at = (lambda first, last: None) if exog is None else lambda first, last: exog[first:last]
     assert again.choices_ == model.choices_
-
-
-def test_a_loaded_model_goes_on_as_the_saved_one(model, tmp_path):
-    with_exog = len(model.ensemble_.history.columns) > 0
-    exog, later = (EXOG[40:42], EXOG[42:]) if with_exog else (None, None)
+    assert again.summary() == model.summary()
+    assert_same(again, model, exog=at(40, 44))
     new = pd.Series([10.5, 9.0], EXOG.index[40:42], name="y")
-    ahead = []
-    for one in (copy.copy(model), reloaded(model, tmp_path)):
-        one.update(new, exog=exog)
-        ahead.append(one.forecast(2, exog=later, propagation="taylor"))
-    np.testing.assert_array_equal(ahead[0].cov, ahead[1].cov)
-    np.testing.assert_array_equal(ahead[0].mean, ahead[1].mean)
+    after = [copy.copy(one).update(new, exog=at(40, 42)) for one in (again, model)]
+    assert_same(*after, steps=2, exog=at(42, 44))
+    assert_same(reloaded(after[1], tmp_path), after[1], steps=2, exog=at(42, 44))
+    moved = [one.apply(Y[:39] + 0.1, exog=at(0, 39)) for one in (again, model)]
+    assert_same(*moved, exog=at(39, 43))
 
 
-def test_a_model_at_another_origin_is_the_same(tmp_path):
+def test_a_model_at_another_origin_has_two_series(tmp_path):
+    """That its posterior has learned from, and that at whose end it is: with gaps both count."""
     moved = fitted("missing").apply(gapped() + 0.1)
     assert moved.models_[0].past.learned is not None
     again = reloaded(moved, tmp_path)
-    same(moved, again, {})
-    np.testing.assert_array_equal(moved.forecast(3).cov, again.forecast(3).cov)
+    assert_same(again, moved)
+    np.testing.assert_array_equal(again.models_[0].past.learned, moved.models_[0].past.learned)
+    new = pd.Series([10.5], EXOG.index[40:41])
+    assert_same(copy.copy(again).update(new), copy.copy(moved).update(new))
+    calibrated = fitted("auto").apply(Y[:30])
+    again = reloaded(calibrated, tmp_path)
+    assert_same(again, calibrated)
+    assert len(again.ensemble_.trained[0].history.y) == 40
 
 
-def test_a_regressor_may_have_been_fitted_to_a_frame(tmp_path):
+def test_other_things_that_a_model_may_hold(tmp_path):
     rows = pd.DataFrame({"a": Y.to_numpy()[:-1]})
-    regressor = GPRegressor().fit(rows, Y.to_numpy()[1:])
+    regressor = GPRegressor().fit(rows, Y.to_numpy()[1:])  # to a frame, which leaves names
     model = Forecaster(regressor, lags=1).fit(Y)
-    again = reloaded(model, tmp_path)
-    same(model, again, {})
-    np.testing.assert_array_equal(model.forecast(3).cov, again.forecast(3).cov)
-
-
-def test_a_loaded_model_starts_a_refit(tmp_path):
-    model = fitted("gp")
-    a, b = (one.refit(Y[:35]).forecast(3).cov for one in (model, reloaded(model, tmp_path)))
-    np.testing.assert_array_equal(a, b)
+    assert_same(reloaded(model, tmp_path), model)
+    again = reloaded(fitted("gp"), tmp_path)  # starts a refit
+    assert_same(again.refit(Y[:35]), fitted("gp").refit(Y[:35]))
+    noise = np.random.default_rng(0).standard_normal(40)
+    growing = pd.Series(np.exp(np.arange(40) / 10 + 0.2 * noise), Y.index)
+    refused = Forecaster().fit(growing).update(pd.Series([-1.0], EXOG.index[40:41]))
+    again = reloaded(refused, tmp_path)  # by logarithms, which cannot take the value in
+    assert_same(again, refused)
+    assert refused.refused_
+    assert again.choices_ == refused.choices_
 
 
 def test_a_combination_is_the_same(tmp_path):
@@ -250,18 +190,9 @@ def test_a_combination_is_the_same(tmp_path):
     both = Combination([inner, Forecaster(lags=3)], "inverse_width", widest=3.0).fit(Y)
     both.update(pd.Series([-1.0], EXOG.index[40:41]))  # which a logarithm cannot take in
     again = reloaded(both, tmp_path)
-    same(both, again, {})
-    np.testing.assert_array_equal(both.forecast(4).cov, again.forecast(4).cov)
+    assert_same(again, both)
     assert again.refused_ == both.refused_
-
-
-def test_what_was_refused_and_what_bands_were_learned_from_is_the_same(tmp_path):
-    model = with_refusals()
-    assert model.refused_
-    again = reloaded(model, tmp_path)
-    same(model, again, {})
-    np.testing.assert_array_equal(model.forecast(4).cov, again.forecast(4).cov)
-    assert again.choices_ == model.choices_
+    np.testing.assert_array_equal(again.weights_, both.weights_)
 
 
 INDICES = {
@@ -288,21 +219,19 @@ def test_every_kind_of_index(index, tmp_path):
     y = pd.Series(Y.to_numpy()[:30], index, name=("a", 1))
     model = Forecaster(lags=1).fit(y)
     again = reloaded(model, tmp_path)
-    same(model, again, {})
     ahead, other = model.forecast(3), again.forecast(3)
-    pd.testing.assert_series_equal(ahead.mean, other.mean, check_exact=True)
-    assert ahead.index.freq == other.index.freq if hasattr(index, "freq") else True
+    pd.testing.assert_series_equal(ahead.mean, other.mean, rtol=1e-9)
+    assert getattr(ahead.index, "freq", None) == getattr(other.index, "freq", None)
     new = pd.Series(1.0, ahead.index)
     pd.testing.assert_series_equal(
         again.update(new).forecast(2).std, model.update(new).forecast(2).std
     )
 
 
-@pytest.mark.parametrize("name", [
-    None, 3, 2.5, np.float32(2.5), np.str_("a"), "\U0001f600", ("a", 1), float("inf"), True,
-    pd.Timestamp("2024-01-01", tz="UTC"), pd.Period("2024-01"),
+@pytest.mark.parametrize(("name", "columns"), [
+    (np.float32(2.5), ["a", "b"]), (("a", 1), [("a", 1), ("b", 2)]), (float("inf"), [1, 2.5]),
+    (pd.Timestamp("2024-01-01", tz="UTC"), ["a", "b"]), (pd.Period("2024-01"), [1, 2]),
 ], ids=repr)  # fmt: skip
-@pytest.mark.parametrize("columns", [["a", "b"], [1, 2.5], [("a", 1), ("b", 2)]], ids=repr)
 def test_names(name, columns, tmp_path):
     labels = pd.MultiIndex.from_tuples(columns) if isinstance(columns[0], tuple) else columns
     exog = EXOG[:40].set_axis(labels, axis=1)
@@ -312,109 +241,35 @@ def test_names(name, columns, tmp_path):
     pd.testing.assert_index_equal(history.columns, exog.columns, exact=True)
 
 
-@pytest.mark.parametrize("bits", [
-    np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox, np.random.SFC64,
-])  # fmt: skip
+@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.MT19937])
 def test_generators_go_on_where_they_were(bits, tmp_path):
     model = Forecaster(lags=1, random_state=np.random.Generator(bits(4))).fit(Y)
     model.forecast(2, propagation="monte_carlo", n_samples=5)
     again = reloaded(model, tmp_path)
     a, b = (one.forecast(2, propagation="monte_carlo", n_samples=5) for one in (model, again))
-    np.testing.assert_array_equal(a.paths, b.paths)
+    np.testing.assert_allclose(a.paths, b.paths, rtol=1e-9)
 
 
-# What is in a file ---------------------------------------------------------------------------
-
-REFUSED = {ScikitLearnRegressor, PredictorPosterior, Baseline} | {
-    value for value in vars(baselines).values() if inspect.isclass(value)
-}
-
-
-def own_classes():
-    """Every class that the package defines."""
-    for found in pkgutil.walk_packages(forecast_unc.__path__, "forecast_unc."):
-        if found.name == "forecast_unc.sktime":
-            continue  # a way in, which needs an extra
-        module = importlib.import_module(found.name)
-        for _, cls in inspect.getmembers(module, inspect.isclass):
-            if cls.__module__ == found.name:
-                yield cls
-
-
-def meant_by(hint):
-    """Classes of the package that an annotation stands for: of a protocol, those that meet it."""
-    for inner in typing.get_args(hint):
-        yield from meant_by(inner)
-    if not (inspect.isclass(hint) and hint.__module__.startswith("forecast_unc")):
-        return
-    if getattr(hint, "_is_protocol", False):
-        members = {name for name in dir(hint) if not name.startswith("_")}
-        fits_it = [cls for cls in own_classes() if members <= set(dir(cls))]
-        yield from (cls for cls in fits_it if not getattr(cls, "_is_protocol", False))
-    else:
-        below = [cls for cls in own_classes() if issubclass(cls, hint)]
-        yield from (cls for cls in below if not inspect.isabstract(cls))
-
-
-def test_every_class_of_a_fitted_model_can_be_saved_and_no_other():
-    found, new = set(), {Combination, Forecaster}
-    while new:
-        found |= new
-        hints = [field.hint for cls in new for field in fields_of(cls).values()]
-        for cls in new:
-            if issubclass(cls, BaseEstimator):
-                hints += typing.get_type_hints(cls.__init__).values()
-        new = {cls for hint in hints for cls in meant_by(hint)} - found - REFUSED
-    assert found == set(COMBINATION_CLASSES)
-
-
-def test_the_walk_sees_posteriors_regressors_and_members():
-    for hint in (Posterior, KernelRegressor, AddedBasis, Member):
-        assert len(set(meant_by(hint)) - REFUSED) > 1
-
-
-def test_every_class_is_in_some_file_of_these_tests(tmp_path):
-    X = np.column_stack([Y[:-1], np.arange(39)])
-    noisy = GPRegressor(lengthscales=3.0).fit(X, Y.to_numpy()[1:], input_cov=[0.1, 0.0])
-    save_object(noisy, tmp_path / "noisy.npz", MODEL_CLASSES)
-    again = load_object(tmp_path / "noisy.npz", MODEL_CLASSES, (GPRegressor,), "save_object")
-    same(noisy, again, {})
-    with_refusals().save(tmp_path / "refusals.npz")
-    Combination([Forecaster(lags=1)]).fit(Y).save(tmp_path / "both.npz")
-    for number, kind in enumerate(KINDS):
-        fitted(kind).save(tmp_path / f"{number}.npz")
-    contents = [parse_archive(read_bytes(path))[0] for path in tmp_path.iterdir()]
-    seen = {entry["class"] for content in contents for entry in content["objects"]}
-    assert {cls.__name__ for cls in COMBINATION_CLASSES} <= seen
-
-
-def test_every_array_has_a_shape():
-    for cls, shapes in COMBINATION_CLASSES.items():
-        arrays = {
-            name
-            for name, field in fields_of(cls).items()
-            if any(
-                typing.get_origin(one) is np.ndarray or one is pd.Index
-                for one in (field.hint, *typing.get_args(field.hint))
-            )
-        }
-        assert arrays <= set(shapes), cls
-
-
-def test_a_file_is_an_npz_without_pickles_and_always_the_same(tmp_path):
-    model = fitted("gp")
+def test_a_file_is_an_npz_without_pickles_of_the_size_of_the_series(tmp_path):
+    model = Forecaster(GPRegressor(lengthscales=3.0), lags=2).fit(series(400))
     for name in ("a.npz", "b"):
         model.save(tmp_path / name)
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b").read_bytes()
     with np.load(tmp_path / "a.npz", allow_pickle=False) as archive:
-        assert json.loads(archive["content.json"])["version"] == 1
-        assert all(archive[name].dtype != object for name in archive.files[1:])
+        assert json.loads(archive["content.json"])["version"] == 2
+        arrays = [archive[name] for name in archive.files[1:]]
+    assert all(array.dtype != object for array in arrays)
+    assert sum(array.size for array in arrays) < 10 * 400
 
 
-def test_a_file_of_the_version_before_is_refused(tmp_path):
+def test_a_file_of_the_first_format_says_how_to_bring_it_over(tmp_path):
     path = tmp_path / "model.npz"
     path.write_bytes(gzip.decompress((REFERENCE / "saved_model_1.npz.gz").read_bytes()))
-    with pytest.raises(ValueError, match="path must name a file .*, whose content is not that of"):
+    with pytest.raises(
+        ValueError,
+        match=r"path must name a file of format 2; got .*model.npz, of format 1.*\. Load it with "
+        r"the version that wrote it, save its series .* and fit them here\.",
+    ):
         load_model(path)
 
 
@@ -462,12 +317,11 @@ def test_what_only_other_code_could_read_is_refused(make, message, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_frequency_without_a_name_is_refused():
-    easter = pd.date_range("2000-01-01", periods=3, freq=pd.offsets.Easter())
-    with pytest.raises(
-        TypeError, match="index must have a frequency that pandas can name.*<Easter"
-    ):
-        parts_of("index", easter)
+def test_a_frequency_without_a_name_is_refused(tmp_path):
+    easter = pd.date_range("1990-01-01", periods=30, freq=pd.offsets.Easter())
+    model = Forecaster(lags=1).fit(Y[:30].set_axis(easter))
+    with pytest.raises(TypeError, match="index must have a frequency that pandas can name.*<East"):
+        model.save(tmp_path / "model.npz")
 
 
 def test_a_path_is_needed():
@@ -642,72 +496,51 @@ def foreign(members):
 
 
 def crafted(content, arrays):
-    """Content of wrong types and shapes with a checksum that is right: the rest of 300."""
-    named = {cls.__name__: cls for cls in COMBINATION_CLASSES}
+    """Content of wrong kinds and shapes with a checksum that is right: the rest."""
 
     def changed(change):
-        new = json.loads(json.dumps(content))
-        change(new)
-        return new, arrays
+        copied = json.loads(json.dumps(content))
+        change(copied)
+        return copied, arrays
 
     for key in content:
         if key != "written_by":
             yield changed(lambda new, key=key: new.pop(key))
-        for wrong in (None, [], {"object": 0}):
-            if key != "written_by":
+            for wrong in (None, [], {"array": 0}, {"os.system": {"command": "touch RAN"}}):
                 yield changed(lambda new, key=key, wrong=wrong: new.update({key: wrong}))
-    for version in (0, 2, "1", 10**400, -1):
+    for version in (0, 3, "1", 10**400, -1):
         yield changed(lambda new, version=version: new.update(version=version))
-    last = len(content["objects"])
-    for model in (-1, last, last + 5, "0", 1.5, [0], None, True, 0):
-        yield changed(lambda new, model=model: new.update(model={"object": model}))
-    for kind in ("os.system", "Popen", "DataFrame", "BayesianRidge", "object", "type", "", None, 3):
-        yield changed(lambda new, kind=kind: new["objects"][-1].update({"class": kind}))
-    for array in (-1, len(arrays), "0", 0.0, None):
-        yield changed(lambda new, array=array: at(new, "History", "y").update(y={"array": array}))
-    for i, entry in enumerate(content["objects"]):
-        cls = named.get(entry["class"])
-        if cls is None:
-            continue
-
-        def more(new, i=i):
-            new["objects"][i]["fields"]["__class__"] = "os.system"
-
-        yield changed(more)
-        for field, told in fields_of(cls).items():
-            if field not in entry["fields"] or told.hint is typing.Any:
-                continue
-
-            def without(new, i=i, field=field):
-                del new["objects"][i]["fields"][field]
-
-            if told.required:
-                yield changed(without)
-            for wrong in ({"range": [0, 1, 1]}, {"number": ["O", 1]}, {"object": i}, {"set": []}):
-
-                def to(new, i=i, field=field, wrong=wrong):
-                    new["objects"][i]["fields"][field] = wrong
-
-                yield changed(to)
-    for i, j in ((0, 1), (0, 2), (1, 5), (0, len(arrays) - 1)):
-        if arrays[i].shape != arrays[j].shape:
-            swapped = list(arrays)
-            swapped[i], swapped[j] = swapped[j], swapped[i]
-            yield content, swapped
-    for i in range(len(arrays)):
-        yield content, [*arrays[:i], arrays[i].astype(np.float32), *arrays[i + 1 :]]
-        yield content, [*arrays[:i], arrays[i][..., None], *arrays[i + 1 :]]
-        if len(arrays[i]):
-            yield content, [*arrays[:i], np.repeat(arrays[i], 2, axis=0), *arrays[i + 1 :]]
+    for kind in ("os.system", "Popen", "DataFrame", "BayesianRidge", "object", "type", "", "eval"):
+        yield changed(lambda new, kind=kind: new.update(model={kind: {}}))
+        yield changed(lambda new, kind=kind: ensemble(new).update(learned={kind: {}}))
+    for array in (-1 - len(arrays), len(arrays), "0", 0.0, None):
+        yield changed(lambda new, array=array: history(new).update(y={"array": array}))
+    for fields in (ensemble, history, regressor):
+        for field in fields(content):
+            if field in ("_start", "_end", "posterior_") or (
+                fields is regressor and field in REGRESSOR
+            ):
+                continue  # of a search or a summary, or with a default
+            yield changed(lambda new, at=fields, field=field: at(new).update({field: {"set": []}}))
+            yield changed(lambda new, at=fields: at(new).update(__class__="os.system"))
+            yield changed(lambda new, at=fields: at(new).update(fit="os.system"))
 
 
-def at(content, kind, field):
-    """The fields of the first object of a class."""
-    return next(
-        one["fields"]
-        for one in content["objects"]
-        if one["class"] == kind and field in one["fields"]
-    )
+REGRESSOR = set()
+
+
+def ensemble(content):
+    return content["model"]["Forecaster"]["ensemble_"]["Ensemble"]
+
+
+def history(content):
+    return ensemble(content)["learned"]["History"]
+
+
+def regressor(content):
+    """Of the first model."""
+    pairs = ensemble(content)["models"][0]["dict"]
+    return dict(map(tuple, pairs))["regressor"]["GPRegressor"]
 
 
 _EVENTS: list[str] = []
@@ -728,24 +561,24 @@ def audited():
     on[0] = False
 
 
-def test_each_of_300_damaged_files_is_one_clear_error_and_runs_no_code(
+def test_each_of_200_damaged_files_is_one_clear_error_and_runs_no_code(
     whole, tmp_path, monkeypatch, audited
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("os.fsync", lambda _: None)  # for each of them
     path = tmp_path / "m.npz"
-    members, (content, arrays) = members_of(whole), parse_archive(read_bytes(whole))
+    members, (content, arrays) = members_of(whole), files._parsed(files._read(whole))
 
-    def files():
+    def made():
         yield from damaged(whole.read_bytes())
         yield from foreign(members)
         for one in crafted(content, arrays):
-            write_archive(path, *one)
+            files._write(path, *one)
             yield path.read_bytes()
 
     load_model(whole)  # what is imported only once
     count, modules = 0, set(sys.modules)
-    for data in files():
+    for data in made():
         path.write_bytes(data)
         audited.clear()
         with pytest.raises(ValueError, match=MESSAGE) as caught:
@@ -754,7 +587,7 @@ def test_each_of_300_damaged_files_is_one_clear_error_and_runs_no_code(
         assert type(caught.value) is ValueError
         assert ran == []
         count += 1
-    assert count >= 300
+    assert count >= 200
     assert set(sys.modules) == modules
     assert not (tmp_path / "RAN").exists()
 
@@ -771,64 +604,13 @@ def test_no_flipped_bit_is_read(whole, data):
         load_model(path)
 
 
-@pytest.mark.parametrize(("change", "why"), [
-    (lambda c: c.update(version=2, written_by="9.1"),
-     r"of format 2, by forecast_unc 9.1, where .* reads up to 1"),
-    (lambda c: at(c, "Specification", "lags").update(lags={"tuple": [1, "2"]}),
-     "whose content is not that of a model of this version"),
-])  # fmt: skip
-def test_the_message_says_why(change, why, whole, tmp_path):
-    content, arrays = parse_archive(read_bytes(whole))
-    change(content)
-    write_archive(tmp_path / "m.npz", content, arrays)
-    with pytest.raises(ValueError, match=why):
+def test_a_later_format_says_so_and_fields_with_defaults_may_be_missing(whole, tmp_path):
+    content, arrays = files._parsed(files._read(whole))
+    later = content | {"version": 3, "written_by": "9.1"}
+    files._write(tmp_path / "m.npz", later, arrays)
+    with pytest.raises(ValueError, match=r"of format 3, by forecast_unc 9.1, .* reads format 2"):
         load_model(tmp_path / "m.npz")
-
-
-def test_fields_with_defaults_may_be_missing(whole, tmp_path):
-    content, arrays = parse_archive(read_bytes(whole))
-    del at(content, "Averaging", "look_ahead")["look_ahead"]
-    del at(content, "Forecaster", "outliers")["outliers"]
-    write_archive(tmp_path / "m.npz", content, arrays)
-    again = load_model(tmp_path / "m.npz")
-    np.testing.assert_array_equal(again.forecast(3).cov, load_model(whole).forecast(3).cov)
-
-
-@pytest.mark.parametrize(("value", "hint", "expected"), [
-    (1, float, True), (True, float, False), (True, int, False), (np.int64(1), int, True),
-    (1.0, int, False), (np.True_, bool, True), (1, bool, False), (None, int | None, True),
-    ((1, 2), tuple[int, ...], True), ((1, "2"), tuple[int, ...], False),
-    ((), tuple[int, ...], True), ([1], tuple[int, ...], False),
-    ((1.0, 2.0), tuple[float, float], True), ((1.0,), tuple[float, float], False),
-    ({"a": 1}, dict[str, int], True), ({1: 1}, dict[str, int], False), (1, dict[str, int], False),
-    (1, typing.Literal[-1, 1], True), (True, typing.Literal[-1, 1], False),
-    (np.zeros(2), NDArray[np.float64], True), (np.zeros(2, int), NDArray[np.float64], False),
-    (b"any", typing.Any, True),
-], ids=repr)  # fmt: skip
-def test_types(value, hint, expected):
-    assert fits(value, hint) is expected
-
-
-def test_shapes_agree_throughout_an_object():
-    @dataclasses.dataclass
-    class Rows:
-        X: object
-        y: object
-        inner: object = None
-
-    assert sizes_of(Rows(np.zeros((4, 3, 2)), None), {"X": "... n d"}, {}) == {"n": 3, "d": 2}
-    assert sizes_of(Rows(np.zeros((3, 2)), None), {"X": "... n d"}, {}) == {"n": 3, "d": 2}
-    shapes = {"X": "n d", "y": "n+1", "inner": {"": "k", "q": "d"}}
-    sizes = sizes_of(Rows(np.zeros((3, 2)), np.zeros(4)), shapes, {})
-    assert sizes == {"n": 3, "d": 2}
-    part = object()
-    known = {id(part): {"q": 2}}
-    assert sizes_of(Rows(np.zeros((3, 2)), None, (part, part)), shapes, known)["k"] == 2
-    for wrong, why in (
-        (Rows(np.zeros((3, 2)), np.zeros(3)), r"Rows.y has 3 entries along n\+1"),
-        (Rows(np.zeros(3), np.zeros(3)), "Rows.X has 1 axes"),
-        (Rows(np.zeros((3, 3)), None, (part,)), "Rows.inner has 2 entries along d"),
-    ):
-        with pytest.raises(ValueError, match=why):
-            sizes_of(wrong, shapes, known)
-    assert fields_of(Rows)["inner"] == Field(object, False)
+    del content["model"]["Forecaster"]["outliers"]
+    del ensemble(content)["averaging"]["Averaging"]["look_ahead"]
+    files._write(tmp_path / "m.npz", content, arrays)
+    assert_same(load_model(tmp_path / "m.npz"), load_model(whole))

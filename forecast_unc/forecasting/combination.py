@@ -18,11 +18,10 @@ from forecast_unc._checks import check_steps, one_seed, refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.fitted import Fitted, PastSteps
 from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.forecasting import files
 from forecast_unc.forecasting.averaging import Ask, Averaging
 from forecast_unc.forecasting.ensemble import those_that_can
-from forecast_unc.forecasting.forecaster import FORECASTER_CLASSES, Forecaster
-from forecast_unc.forecasting.persistence.objects import save_object
-from forecast_unc.forecasting.persistence.schema import Classes
+from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.recursion import Propagation
 from forecast_unc.forecasting.rolling import AskPast, fitted, score
 from forecast_unc.series.history import History
@@ -351,7 +350,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
             If the file cannot be written.
         """
         check_is_fitted(self, "forecasters_")
-        save_object(self, path, COMBINATION_CLASSES)
+        files.save(self, path, (Forecaster, Combination))
 
     def _checked_weights(self) -> Array | None:
         """Weights of the members, None for those of validation, or an error."""
@@ -411,11 +410,41 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         return np.array([(best / value) ** 2 if value > 0 else 1.0 for value in loss])
 
 
-COMBINATION_CLASSES: Classes = {
-    **FORECASTER_CLASSES,
-    Combination: {"weights_": "k", "forecasters_": {"": "k"}},
-}
-"""What a file of `Combination.save` may hold."""
+def load_model(path: str | PathLike[str]) -> Forecaster | Combination:
+    """Read a model written by ``Forecaster.save`` or ``Combination.save``; no code of a file runs.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    Forecaster or Combination
+        Fitted, its posteriors made again: its forecasts are those of the model that was saved, to
+        nine digits and more.
+
+    Raises
+    ------
+    ValueError
+        If the file is of another kind, damaged, changed, or of another format; of an earlier one
+        the message says how to bring it over.
+    OSError
+        If there is none.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from forecast_unc import Forecaster, datasets, load_model
+    >>> model = Forecaster(lags=2).fit(datasets.load_nile())
+    >>> with TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/nile.npz")
+    ...     again = load_model(f"{folder}/nile.npz")
+    >>> bool((again.forecast(3).mean / model.forecast(3).mean - 1).abs().max() < 1e-9)
+    True
+    """
+    found: Forecaster | Combination = files.load(path, (Forecaster, Combination))
+    return found
 
 
 def _given(**inputs: Any) -> dict[str, Any]:

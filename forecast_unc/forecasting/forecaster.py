@@ -16,11 +16,9 @@ from forecast_unc._checks import RandomState, check_steps, check_whole, refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.fitted import Fitted
 from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.forecasting import files
 from forecast_unc.forecasting.ensemble import Ensemble, Refusal
 from forecast_unc.forecasting.model import FittedModel, LaggedModel
-from forecast_unc.forecasting.persistence.classes import MODEL_CLASSES
-from forecast_unc.forecasting.persistence.objects import save_object
-from forecast_unc.forecasting.persistence.schema import Classes
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method, Propagation
 from forecast_unc.forecasting.resolve import resolve, unsmoothed, without_outliers
 from forecast_unc.forecasting.rolling import AskPast, fitted, score
@@ -544,7 +542,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             If the file cannot be written.
         """
         self._ensemble()
-        save_object(self, path, FORECASTER_CLASSES)
+        files.save(self, path, (Forecaster,))
 
     def _fitted(
         self,
@@ -576,10 +574,6 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     def _ensemble(self) -> Ensemble:
         check_is_fitted(self, "ensemble_")
         return self.ensemble_
-
-
-FORECASTER_CLASSES: Classes = {**MODEL_CLASSES, Forecaster: {}}
-"""What a file of `Forecaster.save` may hold."""
 
 
 def outliers_named(history: History) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import pandas as pd
@@ -47,6 +47,7 @@ _ROUNDOFF = 1e-12
 # Least paths of the check that "auto" goes by.
 _CHECK_SAMPLES = 500
 _LEAST_ROWS = 2  # that the posterior of an origin inside rests on
+_RECIPE = ("specification", "transform", "differencing", "regressor", "noise")
 _LEARNED = (
     "noise_std_",
     "observation_std_",
@@ -65,7 +66,6 @@ class NextLevels(NamedTuple):
     var: Array  # (c, k)
 
 
-@runtime_checkable
 class FittedModel(Protocol):
     """A specification fitted on a history, at its end or that of another: all an Ensemble knows."""
 
@@ -105,6 +105,9 @@ class FittedModel(Protocol):
 
     def at(self, history: History) -> Self:
         """The same model at the end of another history, with nothing learned."""
+
+    def recipe(self) -> dict[str, Any]:
+        """What a classmethod `made` makes it of again on a history."""
 
     def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
         """Joint forecast of the next values; without a method the default one."""
@@ -169,22 +172,41 @@ class LaggedModel:
 
     def extend(self, history: History) -> Self:
         """The same hyper-parameters with the posterior of a longer history."""
-        moved = self._with_history(history)
-        rows = _noisy_rows(self.specification, self.differencing, moved.past)
-        regressor = rows.condition(self.regressor)
-        one_step = _one_step(self.specification, self.differencing, regressor)
-        return replace(moved, regressor=regressor, n_rows=len(rows.y), one_step=one_step)
+        self.transform.check(history.y, history.time)
+        return self.made(history, **self.recipe())
+
+    def recipe(self) -> dict[str, Any]:
+        """What it is made of again on a history: settings, and what was learned."""
+        return {name: getattr(self, name) for name in _RECIPE}
+
+    @classmethod
+    def made(
+        cls,
+        history: History,
+        specification: Specification,
+        transform: PowerTransform,
+        differencing: Differencing,
+        regressor: KernelRegressor,
+        noise: NoiseChoice,
+    ) -> Self:
+        """A model by its recipe, with the posterior of a history."""
+        past = _past(specification, transform, history)
+        rows = _noisy_rows(specification, differencing, past)
+        regressor = rows.condition(regressor)
+        one_step = _one_step(specification, differencing, regressor)
+        n_rows = len(rows.y)
+        return cls(specification, history, transform, regressor, n_rows, past, one_step, noise)
 
     def at(self, history: History) -> Self:
         """The same model at the end of another history, with nothing learned."""
-        moved = self._with_history(history)
+        self.transform.check(history.y, history.time)
         spec, n = self.specification, len(history.y)
         if n < spec.depth:
             lags, differences = max(spec.lags), spec.differences
             must = f"have at least {spec.depth} values for lags up to {lags} and differences"
             raise refusal("y", f"{must} {differences}", f"{n}", "Give more history.")
-        past = moved.past._replace(learned=self._learned_from(history))
-        return replace(moved, past=past)
+        past = _past(spec, self.transform, history)._replace(learned=self._learned_from(history))
+        return replace(self, history=history, past=past)
 
     def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
         """Joint forecast of the next values, by default exactly, or without closed form "taylor".
@@ -333,12 +355,6 @@ class LaggedModel:
         places = self.history.index.get_indexer(history.index)
         same: NDArray[np.bool_] = (places >= 0) & (self.history.y[places] == history.y)
         return same if self.past.learned is None else same & self.past.learned[places]
-
-    def _with_history(self, history: History) -> Self:
-        """The same model before another history, whose values are checked."""
-        self.transform.check(history.y, history.time)
-        past = _past(self.specification, self.transform, history)
-        return replace(self, history=history, past=past)
 
 
 def forecast_of(model: FittedModel, ahead: Ahead, joint: Joint, propagation: str) -> Forecast:

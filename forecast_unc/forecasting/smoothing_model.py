@@ -73,10 +73,26 @@ class SmoothingModel:
     def at(self, history: History) -> Self:
         """The same parameters at the end of another history, with its level, trend and season."""
         self.transform.check(history.y, history.time)
-        levels = _levels(self.specification, self.transform, history)
-        return replace(self, history=history, levels=levels)
+        return self.made(history, **self.recipe())
 
     extend = at
+
+    def recipe(self) -> dict[str, Any]:
+        """What it is made of again on a history: settings, and what was learned."""
+        names = ("specification", "transform", "smoothing")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def made(
+        cls,
+        history: History,
+        specification: SmoothingSpecification,
+        transform: PowerTransform,
+        smoothing: Smoothing,
+    ) -> Self:
+        """A model by its recipe, at the end of a history."""
+        levels = _levels(specification, transform, history)
+        return cls(specification, history, transform, smoothing, levels)
 
     def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
         """Joint forecast of the next values. As the model is linear, methods have the same moments.

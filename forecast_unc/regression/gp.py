@@ -420,7 +420,8 @@ class GPRegressor(KernelRegressor):
                 "Pass fit(X, y, input_cov=...), or noisy_inputs='nigp'.",
             )
         conditioned = copy.copy(self)
-        conditioned._set_posterior(X, y, S, self.posterior_)
+        held = vars(self).get("posterior_")  # None of what was read from a file
+        conditioned._set_posterior(X, y, S, held)
         return conditioned
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:

@@ -78,6 +78,8 @@ class Support(NamedTuple):
             block /= self._row_std(block[:, :m])[:, None]
             panel = min(_PANEL, len(out))
             out, *_ = dtpqrt(0, panel, out, block, overwrite_a=1, overwrite_b=1)
+        # Signs as of one block: sample paths depend on the rows alone, and not on how they came.
+        out[np.diagonal(out) > 0.0] *= -1.0
         return np.asarray(out)
 
     def _row_std(self, kernel: Array) -> Array:

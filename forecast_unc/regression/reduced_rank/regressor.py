@@ -273,9 +273,9 @@ class ReducedRankGPRegressor(KernelRegressor):
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
         conditioned = copy.copy(self)
-        held = self._n_rows
+        held = vars(self).get("_n_rows", 0)  # none of what was read from a file
         with blas_threads(len(y)):
-            if len(y) >= held and self._digest == _digest(X[:held], y[:held]):
+            if 0 < held <= len(y) and self._digest == _digest(X[:held], y[:held]):
                 conditioned._take_in(X, y, self._triangle, held)
             else:
                 conditioned._take_in(X, y, self._model.triangle(), 0)

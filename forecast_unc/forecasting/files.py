@@ -1,0 +1,585 @@
+"""Fitted models in files of data: what was given and learned, from which all else is made again.
+
+A file is a zip of arrays and JSON as numpy writes it, nothing compressed, that ends with the
+SHA-256 digest of all before. It holds numbers, text and the classes of `_CLASSES`, and no code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import inspect
+import io
+import json
+import math
+import os
+import re
+import secrets
+import zipfile
+import zoneinfo
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.tseries import offsets
+from pandas.tseries.frequencies import to_offset
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from forecast_unc._checks import check_path, refusal
+from forecast_unc._version import __version__
+from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.forecasting.averaging import Averaging
+from forecast_unc.forecasting.ensemble import Ensemble, Refusal
+from forecast_unc.forecasting.model import LaggedModel
+from forecast_unc.forecasting.rolling import Rolling
+from forecast_unc.forecasting.rows import Differencing, NoiseChoice
+from forecast_unc.forecasting.smoothing import Nodes, Smoothing
+from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
+from forecast_unc.forecasting.specification import Specification
+from forecast_unc.regression.errors_in_variables import ErrorsInVariablesGP
+from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.kernel_posterior import KernelPosterior
+from forecast_unc.regression.noisy_inputs.evidence import Round
+from forecast_unc.regression.noisy_inputs.rows import BlurredRows, LinearizedRows
+from forecast_unc.regression.process import GaussianProcess
+from forecast_unc.regression.reduced_rank.posterior import Support
+from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
+from forecast_unc.regression.rvm import RVMRegressor
+from forecast_unc.regression.search import SearchEnd
+from forecast_unc.series.history import History
+
+FORMAT = 2
+_KIND = "forecast_unc"
+_CONTENT = "content.json"
+# The comment of the zip is its last bytes: the digest of all before them.
+_LABEL = b"sha256:"
+_TAIL = len(_LABEL) + 2 * hashlib.sha256().digest_size
+_LONGEST_HEADER = 10_000  # of numpy, which is parsed as a literal
+
+_CLASSES: tuple[type, ...] = (
+    History,
+    Averaging,
+    Refusal,
+    Specification,
+    SmoothingSpecification,
+    PowerTransform,
+    Differencing,
+    NoiseChoice,
+    Smoothing,
+    Nodes,
+    GPRegressor,
+    ErrorsInVariablesGP,
+    RVMRegressor,
+    ReducedRankGPRegressor,
+    Support,
+    GaussianProcess,
+    BlurredRows,
+    LinearizedRows,
+    KernelPosterior,  # of which rows are linearized: a mean alone
+    Round,
+    SearchEnd,
+)
+"""What a file may hold beside the forecasters that save it, each by its fields."""
+# Attributes of estimators that `condition` makes again, or that scikit-learn sets for a frame.
+_MADE = {"posterior_", "_triangle", "_n_rows", "_digest", "feature_names_in_"}
+
+_UNITS = ("s", "ms", "us", "ns")
+_LABELS = re.compile(r"object|str|string|bool|u?int\d+|float\d+")
+_FROM_UTC = re.compile(r"UTC([+-]\d\d:\d\d(:\d\d)?)?")
+# Frequencies whose name does not say all of them.
+_OFFSETS: dict[str, Any] = {
+    one.__name__: one
+    for one in (
+        offsets.BusinessDay,
+        offsets.BusinessHour,
+        offsets.CustomBusinessDay,
+        offsets.CustomBusinessHour,
+        offsets.CustomBusinessMonthBegin,
+        offsets.CustomBusinessMonthEnd,
+    )
+}
+_BIT_GENERATORS: dict[str, Any] = {
+    one.__name__: one
+    for one in (
+        np.random.MT19937,
+        np.random.PCG64,
+        np.random.PCG64DXSM,
+        np.random.Philox,
+        np.random.SFC64,
+    )
+}
+
+
+class Unreadable(ValueError):
+    """Why a file cannot be read, as the end of a sentence about it."""
+
+
+def save(model: BaseEstimator, path: str | PathLike[str], kinds: tuple[type, ...]) -> None:
+    """Write a fitted forecaster, which is of one of the kinds, whole or not at all."""
+    table = _Writer(kinds)
+    content = {
+        "format": _KIND,
+        "version": FORMAT,
+        "written_by": __version__,
+        "model": table.plain("model", model),
+    }
+    _write(path, content, table.arrays)
+
+
+def load(path: str | PathLike[str], kinds: tuple[type, ...]) -> Any:
+    """Read a fitted forecaster of one of the kinds; any fault of the file is one ValueError."""
+    data = _read(path)
+    try:
+        content, arrays = _parsed(data)
+        if content["format"] != _KIND:
+            raise Unreadable("which is incomplete or of another kind")
+        if content["version"] not in range(1, FORMAT + 1):
+            raise Unreadable(
+                f"of format {content['version']!r}, by forecast_unc {content['written_by']}, "
+                f"where {__version__} reads format {FORMAT}"
+            )
+        if content["version"] < FORMAT:
+            raise Unreadable(f"format {content['version']}")
+        model = _Reader(kinds, arrays).made(content["model"])
+        if type(model) not in kinds:
+            raise Unreadable(f"which holds a {type(model).__name__}")
+        check_is_fitted(model)
+    except Exception as error:  # a crafted file can raise any: all become one
+        known = isinstance(error, Unreadable)
+        if known and str(error).startswith("format "):
+            raise refusal(
+                "path",
+                f"name a file of format {FORMAT}",
+                f"{path}, of {error}, which holds posteriors as an earlier version made them",
+                "Load it with the version that wrote it, save its series from "
+                "model.ensemble_.history (y, index, exog) and its model.get_params(), and fit "
+                "them here.",
+            ) from error
+        why = error if known else "whose content is not that of a model of this version"
+        raise refusal(
+            "path",
+            "name a file written by Forecaster.save or Combination.save, whole and unchanged",
+            f"{path}, {why}",
+            "Save it again.",
+        ) from error
+    return model
+
+
+# Models and what they are made of
+
+
+def _recipe(ensemble: Ensemble) -> dict[str, Any]:
+    """What an ensemble is made of again: two series, the posteriors' and the origin's, and more."""
+    learned = ensemble.trained[0].history
+    return {
+        "learned": learned,
+        "origin": None if ensemble.history is learned else ensemble.history,
+        "models": [model.recipe() for model in ensemble.trained],
+        "averaging": ensemble.averaging,
+        "refused": ensemble.refused,
+        "periods": ensemble.periods,
+        "calibrate": ensemble.calibrate,
+        "lower": ensemble.lower,
+        "lower_given": ensemble.lower_given,
+    }
+
+
+def _ensemble(
+    learned: History, origin: History | None, models: Sequence[dict[str, Any]], **rest: Any
+) -> Ensemble:
+    """An ensemble by its recipe: each model as `extend` makes it, and moved as by `at`."""
+    trained = tuple(
+        (SmoothingModel if "smoothing" in one else LaggedModel).made(learned, **one)
+        for one in models
+    )
+    now = trained if origin is None else tuple(model.at(origin) for model in trained)
+    return Ensemble(origin or learned, now, rolling=Rolling(trained), **rest)
+
+
+def _learned_names(cls: type) -> set[str]:
+    """Attributes that a fit sets, by their annotations; those that are made again left out."""
+    hints = [pair for base in cls.__mro__ for pair in inspect.get_annotations(base).items()]
+    named = {name for name, hint in hints if "ClassVar" not in str(hint)}
+    return named - set(inspect.signature(cls).parameters) - _MADE
+
+
+class _Writer:
+    """A model as JSON's values, or ``{kind: what it is made of}``, and the arrays in it."""
+
+    def __init__(self, kinds: tuple[type, ...]) -> None:
+        self._classes = {*_CLASSES, *kinds}
+        self.arrays: list[NDArray[Any]] = []
+
+    def plain(self, name: str, value: Any) -> Any:
+        """What stands for a value that messages call by this name."""
+        kind = type(value)
+        if value is None or kind in (bool, int, str):
+            return value
+        if kind is np.str_:
+            return str(value)
+        if kind is float:
+            return value if math.isfinite(value) else {"float": str(value)}
+        if kind is list:
+            return [self.plain(name, one) for one in value]
+        if kind is tuple:
+            return {"tuple": [self.plain(name, one) for one in value]}
+        if kind is dict:
+            pairs = [(self.plain(name, k), self.plain(str(k), one)) for k, one in value.items()]
+            return {"dict": pairs}
+        if kind is range:
+            return {"range": [value.start, value.stop, value.step]}
+        if isinstance(value, np.generic) and _is_plain(value.dtype):
+            return {"number": [value.dtype.name, self.plain(name, value.item())]}
+        if kind is np.ndarray and _is_plain(value.dtype):
+            self.arrays.append(value)
+            return {"array": len(self.arrays) - 1}
+        fields = self._fields(name, value)
+        return {kind.__name__: {key: self.plain(key, one) for key, one in fields.items()}}
+
+    def _fields(self, name: str, value: Any) -> dict[str, Any]:
+        """The fields of an object, or an error if only other code could read it back."""
+        cls: type = type(value)
+        own = cls.__module__.partition(".")[0] in ("pandas", "numpy")
+        if own and cls.__name__ in _PARTS:
+            parts: dict[str, Any] = _PARTS[cls.__name__][0](name, value)
+            return parts
+        if cls is Ensemble:
+            return _recipe(value)
+        if cls not in self._classes:
+            raise refusal(
+                name,
+                "be of this package, or plain data, in a model that is saved",
+                repr(value),
+                "Only code of its own could read it back, and a saved model runs none: use one of "
+                "the package's in its place, or pickle the model for yourself alone.",
+                TypeError,
+            )
+        if not isinstance(value, BaseEstimator):
+            return {one: getattr(value, one) for one in _field_names(cls)}
+        state = {key: one for key, one in vars(value).items() if key not in _MADE}
+        more = sorted(set(state) - _learned_names(cls) - set(inspect.signature(cls).parameters))
+        if more:
+            must = f"have the attributes of {cls.__name__} alone to be saved"
+            remedy = "Delete it, and keep it beside the file."
+            raise refusal("model", must, repr(more[0]), remedy, TypeError)
+        return state
+
+
+class _Reader:
+    """A model made again of what `_Writer` writes."""
+
+    def __init__(self, kinds: tuple[type, ...], arrays: list[NDArray[Any]]) -> None:
+        self._named = {cls.__name__: cls for cls in (*_CLASSES, *kinds)}
+        self._arrays = arrays
+
+    def made(self, plain: Any) -> Any:
+        """The value that something stands for."""
+        if isinstance(plain, list):
+            return [self.made(one) for one in plain]
+        if not isinstance(plain, dict):
+            return plain
+        ((kind, value),) = plain.items()
+        match kind:
+            case "float":
+                return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[value]
+            case "tuple":
+                return tuple(map(self.made, value))
+            case "dict":
+                return {self.made(key): self.made(one) for key, one in value}
+            case "range":
+                return range(*value)
+            case "number":
+                return _number(value[0], self.made(value[1]))
+            case "array":
+                return self._arrays[range(len(self._arrays))[value]]
+        fields = {name: self.made(one) for name, one in value.items()}
+        if kind == "Ensemble":
+            return _ensemble(**fields)
+        if kind in _PARTS:
+            return _PARTS[kind][1](**fields)
+        return self._object(self._named[kind], fields)
+
+    def _object(self, cls: type, fields: dict[str, Any]) -> Any:
+        """An object of one of the classes."""
+        if not issubclass(cls, BaseEstimator):
+            return cls(**fields)
+        learned = _learned_names(cls) & set(fields)
+        made = cls(**{name: one for name, one in fields.items() if name not in learned})
+        for name in learned:
+            setattr(made, name, fields[name])
+        return made
+
+
+def _field_names(cls: Any) -> tuple[str, ...]:
+    """Of a dataclass or a named tuple."""
+    if dataclasses.is_dataclass(cls):
+        return tuple(one.name for one in dataclasses.fields(cls))
+    return tuple(cls._fields)
+
+
+def _number(dtype: str, value: Any) -> np.generic:
+    """A number of one of numpy's types."""
+    kind = np.dtype(dtype)
+    if not _is_plain(kind) or type(value) not in (bool, int, float):
+        raise ValueError(dtype)
+    number: np.generic = kind.type(value)
+    return number
+
+
+def _is_plain(dtype: np.dtype[Any]) -> bool:
+    """Whether an array is of truth values or numbers that every machine has."""
+    return dtype.kind in "biuf" and dtype.itemsize <= 8
+
+
+# What a model holds of pandas and numpy: indices, times, generators
+
+
+def _dates_of(name: str, index: pd.DatetimeIndex) -> dict[str, Any]:
+    return {
+        "values": index.asi8,
+        "unit": index.unit,
+        "zone": None if index.tz is None else _zone_of(name, index),
+        "frequency": None if index.freq is None else _frequency_of(name, index.freq),
+        "name": index.name,
+    }
+
+
+def _dates(values: Any, unit: str, zone: str | None, frequency: Any, name: Any) -> Any:
+    if unit not in _UNITS:
+        raise ValueError(unit)
+    index = pd.DatetimeIndex(_ordinals(values).view(f"M8[{unit}]"))
+    if zone is not None:
+        index = index.tz_localize("UTC").tz_convert(_zone(zone))
+    freq: Any = None if frequency is None else _frequency(frequency)
+    return pd.DatetimeIndex(index, freq=freq, name=name)
+
+
+def _periods_of(_: str, index: pd.PeriodIndex) -> dict[str, Any]:
+    return {"values": index.asi8, "frequency": index.freqstr, "name": index.name}
+
+
+def _periods(values: Any, frequency: str, name: Any) -> Any:
+    kind: Any = pd.PeriodIndex  # of 2.2 on, which its stubs do not know
+    return kind.from_ordinals(_ordinals(values), freq=frequency, name=name)
+
+
+def _ordinals(values: Any) -> NDArray[np.int64]:
+    """The numbers of times, checked."""
+    if values.dtype != np.int64 or values.ndim != 1:
+        raise ValueError(values.dtype)
+    return np.asarray(values)
+
+
+def _numbers_of(_: str, index: pd.RangeIndex) -> dict[str, Any]:
+    return {"start": index.start, "stop": index.stop, "step": index.step, "name": index.name}
+
+
+def _labels_of(name: str, index: pd.Index[Any]) -> dict[str, Any]:
+    dtype = str(index.dtype)
+    if not _LABELS.fullmatch(dtype):
+        must = "have text or numbers as labels in a model that is saved"
+        raise refusal(name, must, dtype, "Rename them, and fit again.", TypeError)
+    return {"values": index.tolist(), "dtype": dtype, "name": index.name}
+
+
+def _labels(values: list[Any], dtype: str, name: Any) -> Any:
+    if not _LABELS.fullmatch(dtype):
+        raise ValueError(dtype)
+    return pd.Index(values, dtype=dtype, name=name)
+
+
+def _nested_of(_: str, index: pd.MultiIndex) -> dict[str, Any]:
+    return {"tuples": index.tolist(), "names": list(index.names)}
+
+
+def _time_of(_: str, time: Any) -> dict[str, Any]:
+    return {"index": pd.Index([time])}
+
+
+def _time(index: pd.Index[Any]) -> Any:
+    return index[0]
+
+
+def _generator_of(name: str, generator: np.random.Generator) -> dict[str, Any]:
+    state: Any = generator.bit_generator.state
+    if state["bit_generator"] not in _BIT_GENERATORS:
+        must, remedy = "be a generator of numpy's own", "Pass np.random.default_rng(seed)."
+        raise refusal(name, f"{must} in a model that is saved", repr(generator), remedy, TypeError)
+    return {"state": state}
+
+
+def _generator(state: dict[str, Any]) -> np.random.Generator:
+    bits = _BIT_GENERATORS[state["bit_generator"]](0)
+    bits.state = state
+    return np.random.Generator(bits)
+
+
+_PARTS: dict[str, tuple[Any, Any]] = {
+    "RangeIndex": (_numbers_of, pd.RangeIndex),
+    "DatetimeIndex": (_dates_of, _dates),
+    "PeriodIndex": (_periods_of, _periods),
+    "Index": (_labels_of, _labels),
+    "MultiIndex": (_nested_of, pd.MultiIndex.from_tuples),
+    "Timestamp": (_time_of, _time),
+    "Period": (_time_of, _time),
+    "Generator": (_generator_of, _generator),
+}
+"""By the name of a class: its parts, and what makes it of them."""
+
+
+def _zone_of(name: str, index: pd.DatetimeIndex) -> str:
+    """The name of a time zone, or its distance from UTC."""
+    zone = str(index.tz)
+    try:
+        same = pd.DatetimeTZDtype(index.unit, _zone(zone)) == index.dtype
+    except (ValueError, KeyError, OSError):  # that no time zone has
+        same = False
+    if not same:
+        raise refusal(
+            name,
+            "have a time zone with a name in a model that is saved",
+            repr(index.tz),
+            'Fit to a series with one, as tz_convert("Europe/Berlin") gives.',
+            TypeError,
+        )
+    return zone
+
+
+def _zone(text: str) -> str:
+    """The text, if it names a time zone: no path of a file, which pandas would read."""
+    if not _FROM_UTC.fullmatch(text):
+        zoneinfo.ZoneInfo(text)
+    return text
+
+
+def _frequency_of(name: str, freq: Any) -> str | tuple[str, int, bool, dict[str, Any]]:
+    """The name of a frequency, or its class, multiple and keywords where that is not all of it."""
+    try:
+        named = to_offset(freq.freqstr) == freq
+    except ValueError:  # text that is no name
+        named = False
+    shifted = bool(freq.kwds.get("offset"))  # which pandas leaves out where it compares
+    if named and not shifted:
+        return str(freq.freqstr)
+    words = {
+        word: value if isinstance(value, str) else [str(one) for one in value]
+        for word, value in freq.kwds.items()
+        if isinstance(value, (str, tuple))
+    }
+    parts = type(freq).__name__, freq.n, freq.normalize, words
+    if shifted or parts[0] not in _OFFSETS or _frequency(parts) != freq:
+        raise refusal(
+            name,
+            "have a frequency that pandas can name in a model that is saved",
+            repr(freq),
+            'Fit to a series with one, as asfreq("B") gives.',
+            TypeError,
+        )
+    return parts
+
+
+def _frequency(parts: Any) -> Any:
+    """The frequency of a name, or of a class, multiple and keywords."""
+    if isinstance(parts, str):
+        return to_offset(parts)
+    kind, n, normalize, words = parts
+    return _OFFSETS[kind](n, normalize, **{word: _clock(value) for word, value in words.items()})
+
+
+def _clock(value: Any) -> Any:
+    """Keywords as pandas takes them: hours as HH:MM."""
+    hours = isinstance(value, list) and all(re.fullmatch(r"\d\d:\d\d:\d\d", one) for one in value)
+    return [one[:5] for one in value] if hours else value
+
+
+# The zip
+
+
+def _write(
+    path: str | PathLike[str], content: dict[str, Any], arrays: Sequence[NDArray[Any]]
+) -> None:
+    """Write a file, whole or not at all: what is there stays until the new file is complete."""
+    check_path(path)
+    target = Path(path).resolve()  # a link stays, and what it leads to is replaced
+    if target.exists() and not target.is_file():
+        remedy = "Give the file a name of its own, such as model.npz."
+        raise refusal("path", "name a file", f"{path}, which is none", remedy)
+    unfinished = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with open(unfinished, "x+b") as file:
+            _write_zip(file, content, arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, target)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(target)) from error  # of its own kind
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _write_zip(file: IO[bytes], content: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> None:
+    """The members, each without a time of its own, so that a model gives the same file again."""
+    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.comment = bytes(_TAIL)
+        archive.writestr(zipfile.ZipInfo(_CONTENT), text)
+        for number, array in enumerate(arrays):
+            with archive.open(zipfile.ZipInfo(f"{number}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
+    file.seek(-_TAIL, os.SEEK_END)
+    file.truncate()
+    file.seek(0)
+    digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+    file.write(_LABEL + digest.encode())
+
+
+def _read(path: str | PathLike[str]) -> bytes:
+    """The bytes of a file that ends as ours do; of any other the end alone."""
+    check_path(path)
+    with open(Path(path), "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _TAIL))
+        tail = file.read(_TAIL)
+        if not tail.startswith(_LABEL):  # which may be of any size
+            return tail
+        file.seek(0)
+        return file.read(size)
+
+
+def _parsed(data: bytes) -> tuple[Any, list[NDArray[Any]]]:
+    """The JSON and the arrays of a file, if its bytes are those that were written."""
+    body, tail = memoryview(data)[:-_TAIL], data[-_TAIL:]
+    if len(tail) < _TAIL or not tail.startswith(_LABEL):
+        raise Unreadable("which is incomplete or of another kind")
+    if hashlib.sha256(body).hexdigest().encode() != tail[len(_LABEL) :]:
+        raise Unreadable("which was damaged or changed after it was written")
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = archive.infolist()
+        numbered = [_CONTENT, *(f"{number}.npy" for number in range(len(members) - 1))]
+        stored = all(one.compress_type == zipfile.ZIP_STORED for one in members)
+        # stored as they are, so that no file grows when it is read
+        if [one.filename for one in members] != numbered or not stored:
+            raise Unreadable("whose parts are not those of a model")
+        content = json.loads(archive.read(members[0]))
+        return content, [_array(archive.read(one)) for one in members[1:]]
+
+
+def _array(data: bytes) -> NDArray[Any]:
+    """An array from the bytes that numpy writes, of a size that has been checked against them."""
+    file = io.BytesIO(data)
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise Unreadable("which holds an array of another format")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(
+        file, max_header_size=_LONGEST_HEADER
+    )
+    start = file.tell()
+    if not _is_plain(dtype) or len(data) - start != math.prod(shape) * dtype.itemsize:
+        raise Unreadable("which holds an array of another type or size than it says")
+    flat = np.frombuffer(data, dtype, offset=start)
+    own: NDArray[Any] = flat.astype(dtype.newbyteorder("="))  # aligned, and of this machine
+    return own.reshape(shape, order="F" if fortran else "C")

@@ -1,1 +1,0 @@
-"""Models on disk, in files that hold data and no code."""

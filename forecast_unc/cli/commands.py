@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 import pandas as pd
-from click.shell_completion import get_completion_class
+from click.shell_completion import CompletionItem, get_completion_class
 
 from forecast_unc import load_model
 from forecast_unc._version import __version__
@@ -51,6 +51,7 @@ _DONE, _SOME_FAILED, _WRONG = 0, 1, 2  # exit codes
 _INTERRUPTED = 130  # 128 and the number of the signal, as of a shell
 _PIPE_CLOSED = 141
 _NAME = "forecast-unc"
+_OPEN = "forecast_unc.cli.open"  # key of the option of several values that may get one more
 # Arguments of the package that the options call by another name.
 _RENAMED = {"n_jobs": "jobs", "seasonal_period": "period", "path": "load"}
 
@@ -115,21 +116,30 @@ class _Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Join the values of an option, all words up to the next option."""
-        kinds = {param.opts[0]: param.type for param in self.params if isinstance(param, Option)}
+        options = {param.opts[0]: param for param in self.params if isinstance(param, Option)}
         words, joined = list(args), []
         while words:
             word = words.pop(0)
             joined.append(word)
-            if word not in kinds:
+            if word not in options:
                 continue
-            kind = kinds[word]
+            kind = options[word].type
             most, least = (None, kind.least) if isinstance(kind, Several) else (1, 1)
             values = list(takewhile(_is_value, words))[:most]
             if len(values) < least and not ctx.resilient_parsing:
                 raise click.BadOptionUsage(word, f"Option '{word}' requires an argument.", ctx)
             joined.append(BETWEEN.join(values))
             del words[: len(values)]
+            if not words and most is None:
+                ctx.meta[_OPEN] = options[word]
         return super().parse_args(ctx, joined)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """One more value of the option that the words end with, or an option."""
+        if _OPEN in ctx.meta and _is_value(incomplete):
+            values: list[CompletionItem] = ctx.meta[_OPEN].shell_complete(ctx, incomplete)
+            return values
+        return super().shell_complete(ctx, incomplete)
 
     def invoke(self, ctx: click.Context) -> int:
         """The exit code."""

@@ -7,9 +7,9 @@ import numpy as np
 
 from forecast_unc.forecasting.propagation import propagate as _propagate
 from forecast_unc.forecasting.propagation import propagate_from
+from forecast_unc.forecasting.propagation import sample_paths as _sample_paths
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Future, Method, OneStepModel, Past
 from forecast_unc.forecasting.rows import Differencing
-from forecast_unc.forecasting.sampling import sample_paths as _sample_paths
 from forecast_unc.forecasting.sampling import sample_paths_from
 from forecast_unc.forecasting.sources import FunctionError
 from forecast_unc.forecasting.state import RunIn, State

@@ -8,8 +8,8 @@ import pytest
 from sklearn.linear_model import BayesianRidge
 
 from forecast_unc import Forecaster, GPRegressor, ReducedRankGPRegressor, RVMRegressor
+from forecast_unc.forecasting.propagation import sample_paths
 from forecast_unc.forecasting.recursion import Future, Method, Past
-from forecast_unc.forecasting.sampling import sample_paths
 from forecast_unc.regression.functions import frequencies
 from forecast_unc.regression.kernel_posterior import Factor
 from forecast_unc.regression.predictor import ScikitLearnRegressor

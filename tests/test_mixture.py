@@ -10,8 +10,8 @@ from sklearn.linear_model import BayesianRidge
 
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc.forecasting import sampling
-from forecast_unc.forecasting.nodes import PIECES, Points
 from forecast_unc.forecasting.rows import Differencing, lag_embedding
+from forecast_unc.forecasting.sampling import PIECES, Points
 from tests import oracles
 from tests.recursions import propagate, sample_paths
 from tests.test_propagation import AR, NOISE_VAR, linear_posterior, no_exog, random_cov

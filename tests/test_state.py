@@ -10,9 +10,9 @@ from statsmodels.tsa.statespace.sarimax import SARIMAX
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
 from forecast_unc.forecasting import state as state_module
 from forecast_unc.forecasting.propagation import propagate as propagate_model
+from forecast_unc.forecasting.propagation import sample_paths as particles
 from forecast_unc.forecasting.recursion import Future, Method, OneStepModel
 from forecast_unc.forecasting.rows import Differencing, lag_embedding
-from forecast_unc.forecasting.sampling import sample_paths as particles
 from tests import oracles
 from tests.recursions import IDENTITY, past_of, propagate, sample_paths, state_at_origin
 from tests.test_propagation import (

@@ -17,7 +17,7 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.forecasting.propagation import Joint, propagate
+from forecast_unc.forecasting.propagation import Joint, propagate, sample_paths
 from forecast_unc.forecasting.recursion import (
     Future,
     Method,
@@ -35,7 +35,6 @@ from forecast_unc.forecasting.rows import (
     interpolated,
     lag_embedding,
 )
-from forecast_unc.forecasting.sampling import sample_paths
 from forecast_unc.forecasting.specification import MIN_ROWS, Specification, check_length
 from forecast_unc.forecasting.stability import Training, bounded
 from forecast_unc.regression.estimator import KernelRegressor

@@ -12,15 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import block_diag
 
+from forecast_unc._checks import generator
 from forecast_unc._typing import Array
+from forecast_unc.distributions.joint import Diverged
 from forecast_unc.distributions.mixture import NormalMixture
 from forecast_unc.distributions.parts import Deferred, mixed_parts
-from forecast_unc.forecasting.nodes import (
-    Alternative,
-    by_alternative,
-    go_on_as_others,
-    through_each,
-)
 from forecast_unc.forecasting.recursion import (
     Future,
     Method,
@@ -44,6 +40,10 @@ from forecast_unc.regression.posterior import check_positive_variance
 
 # Paths that the mean slopes of "monte_carlo" are taken from, for its parts: so few cost little.
 _SLOPE_PATHS = 64
+# Paths of an alternative: two, and one that rounding may take away.
+_LEAST_PATHS = 3
+# The most probability of what diverges that is left out. The likeliest of ten nodes has as much.
+_MOST_LOST = 0.1
 
 
 class Joint(NamedTuple):
@@ -58,6 +58,14 @@ class Joint(NamedTuple):
     mixture: NormalMixture | None = None  # whose moments these are, of several posteriors
 
 
+class _Alternative(NamedTuple):
+    """A model that may be the right one."""
+
+    p: float
+    model: OneStepModel
+    method: Method  # for it
+
+
 def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -> Joint:
     """Joint of the next h values, after the n >= p levels up to the origin; `method` is not "auto".
 
@@ -66,29 +74,102 @@ def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -
     posteriors is right; so they are with a posterior that says nothing of two inputs together.
     Diverged, with its step, where a variance is not positive or the forecast runs away.
     """
-    found = by_alternative(model, method)
-
-    def ask(one: Alternative, future: Future) -> Joint:
-        return _propagate(one.model, past, future, one.method)
-
-    joints = through_each(found, future, ask, _go_on)
+    found = _alternatives(model, method)
+    joints = _through_each(found, past, future)
     return joints[0] if len(found) == 1 else _mixed([one.p for one in found], joints)
 
 
-def _propagate(model: OneStepModel, past: Past, future: Future, method: Method) -> Joint:
-    """The joint of a single posterior."""
-    if method.propagation not in ("mixture", "monte_carlo"):
-        return propagate_from(model, state_at_origin(model, past, method), future, method)
-    if method.propagation == "mixture":
-        paths, ddof = pieces(model, past, future, method), 0
-    else:
-        paths, ddof = sample_paths_from(model, run_in(model, past), past, future, method), 1
-    mean, cov = paths.mean(axis=0), np.atleast_2d(np.cov(paths, rowvar=False, ddof=ddof))
-    kept = paths.T if method.propagation == "monte_carlo" else None
-    if not model.posterior.joint:
-        return Joint(mean, cov, None, kept)
-    state = state_at_origin(model, past, method._replace(path_consistent=False))
-    return Joint(mean, cov, _parts_of_paths(model, state, future, method, paths), kept)
+def sample_paths(model: OneStepModel, past: Past, future: Future, method: Method) -> Array:
+    """Sample paths (n_samples, h) of the next values; `method` is "monte_carlo"."""
+    joints = _through_each(_alternatives(model, method), past, future)
+    return np.hstack([joint.paths for joint in joints if joint.paths is not None]).T
+
+
+def _alternatives(model: OneStepModel, method: Method) -> list[_Alternative]:
+    """Each model of which one is right; without `path_consistent` the whole, by two moments.
+
+    Of sample paths each gets its share, by rounding, and draws of its own. One that would get fewer
+    than three is left out: of so few a variance means nothing.
+    """
+    found = model.alternatives
+    if len(found) == 1 or not method.path_consistent:
+        return [_Alternative(1.0, model, method)]
+    if method.propagation != "monte_carlo":
+        return [_Alternative(p, one, method) for p, one in found]
+    n, likeliest = method.n_samples, max(p for p, _ in found)
+    kept = [(p, one) for p, one in found if p == likeliest or p * n >= _LEAST_PATHS]
+    shares = np.array([p for p, _ in kept])
+    counts = np.diff(np.rint(n * np.cumsum([0.0, *shares / shares.sum()])).astype(np.intp))
+    seeds = generator(method.random_state).integers(2**63, size=len(kept))
+    return [
+        _Alternative(count / n, one, method._replace(n_samples=int(count), random_state=int(seed)))
+        for (_, one), count, seed in zip(kept, counts, seeds, strict=True)
+    ]
+
+
+def _through_each(found: Sequence[_Alternative], past: Past, future: Future) -> list[Joint]:
+    """The joint of each alternative.
+
+    Where some diverge, with no more than a tenth of the probability, their steps from there on are
+    those of the mixture of the others that get further, by its moments. So mean and covariance of
+    these steps are those without them, the first steps do not depend on the horizon, and a band
+    covers too little by the probability that was lost, at most. With more the forecast diverges.
+    """
+    if len(found) == 1:
+        return [_of_one(found[0], past, future)]
+    reached = [_as_far_as_it_goes(one, past, future) for one in found]
+    lost = 0.0
+    pairs = zip(found, reached, strict=True)
+    for one, (_, _, error) in sorted(pairs, key=lambda pair: pair[1][1]):
+        lost += 0.0 if error is None else one.p
+        if error is not None and lost > _MOST_LOST:
+            raise error
+    joints = [joint for joint, _, _ in reached]
+    for reach in sorted({reach for _, reach, error in reached if error is not None}, reverse=True):
+        further = [
+            (one.p, joint)
+            for one, joint, (_, other, _) in zip(found, joints, reached, strict=True)
+            if other > reach and joint is not None
+        ]
+        for i, (joint, own, _) in enumerate(reached):
+            if own == reach:
+                joints[i] = _continued(found[i], joint, further)
+    return [joint for joint in joints if joint is not None]
+
+
+def _as_far_as_it_goes(
+    one: _Alternative, past: Past, future: Future
+) -> tuple[Joint | None, int, Diverged | None]:
+    """Its joint of the steps before it diverges, their number, and the error if it does."""
+    reach, error = len(future.exog), None
+    while reach > 0:
+        try:
+            return _of_one(one, past, future.first(reach)), reach, error
+        except Diverged as diverged:
+            # a shorter one may fail at an earlier step, for another reason
+            error, reach = diverged, min(reach, diverged.step) - 1
+    return None, 0, error
+
+
+def _continued(
+    one: _Alternative, own: Joint | None, others: Sequence[tuple[float, Joint]]
+) -> Joint:
+    """A joint whose later steps are those of the mixture of others, by its moments."""
+    total = sum(p for p, _ in others)
+    rest = _mixed([p / total for p, _ in others], [joint for _, joint in others])
+    paths = rest.paths
+    if paths is not None:  # evenly taken, as numbers are in proportion to the probabilities
+        n = one.method.n_samples
+        paths = paths[:, (np.arange(n) * paths.shape[1]) // n]
+        if own is not None and own.paths is not None:
+            paths = np.vstack([own.paths, paths[len(own.paths) :]])
+    if own is None:
+        return rest._replace(paths=paths)
+    end, parts = len(own.mean), None
+    if own.parts is not None and rest.parts is not None:
+        parts = Deferred(partial(_block_parts, own.parts, rest.parts))
+    mean = np.append(own.mean, rest.mean[end:])
+    return Joint(mean, block_diag(own.cov, rest.cov[end:, end:]), parts, paths)
 
 
 def _mixed(shares: Sequence[float], joints: Sequence[Joint]) -> Joint:
@@ -108,24 +189,6 @@ def _mixed(shares: Sequence[float], joints: Sequence[Joint]) -> Joint:
     return Joint(mixture.mean, mixture.cov, merged, None, mixture)
 
 
-def _go_on(one: Alternative, own: Joint | None, others: Sequence[tuple[float, Joint]]) -> Joint:
-    """A joint whose later steps are those of the mixture of others, by its moments."""
-    total = sum(p for p, _ in others)
-    rest = _mixed([p / total for p, _ in others], [joint for _, joint in others])
-    paths = None
-    if rest.paths is not None:
-        sampled = [(p, joint.paths) for p, joint in others if joint.paths is not None]
-        known = None if own is None else own.paths
-        paths = go_on_as_others(known, sampled, one.method.n_samples)
-    if own is None:
-        return rest._replace(paths=paths)
-    end, parts = len(own.mean), None
-    if own.parts is not None and rest.parts is not None:
-        parts = Deferred(partial(_block_parts, own.parts, rest.parts))
-    mean = np.append(own.mean, rest.mean[end:])
-    return Joint(mean, block_diag(own.cov, rest.cov[end:, end:]), parts, paths)
-
-
 def _block_parts(first: Mapping[str, Array], rest: Mapping[str, Array]) -> dict[str, Array]:
     """Parts of steps that are independent of the first ones; the rest's are of all steps."""
     end = len(next(iter(first.values())))
@@ -134,6 +197,23 @@ def _block_parts(first: Mapping[str, Array], rest: Mapping[str, Array]) -> dict[
         block[:end, :end] = first.get(name, 0.0)
         block[end:, end:] = rest[name][end:, end:] if name in rest else 0.0
     return blocks
+
+
+def _of_one(one: _Alternative, past: Past, future: Future) -> Joint:
+    """The joint of a single posterior."""
+    model, method = one.model, one.method
+    if method.propagation not in ("mixture", "monte_carlo"):
+        return propagate_from(model, state_at_origin(model, past, method), future, method)
+    if method.propagation == "mixture":
+        paths, ddof = pieces(model, past, future, method), 0
+    else:
+        paths, ddof = sample_paths_from(model, run_in(model, past), past, future, method), 1
+    mean, cov = paths.mean(axis=0), np.atleast_2d(np.cov(paths, rowvar=False, ddof=ddof))
+    kept = paths.T if method.propagation == "monte_carlo" else None
+    parts = None
+    if model.posterior.joint:
+        parts = Deferred(partial(_parts_of_paths, model, past, future, method, paths))
+    return Joint(mean, cov, parts, kept)
 
 
 def propagate_from(model: OneStepModel, state: State, future: Future, method: Method) -> Joint:
@@ -210,24 +290,19 @@ def _naive(model: OneStepModel, state: State, future: Future, method: Method) ->
 
 
 def _parts_of_paths(
-    model: OneStepModel, state: State, future: Future, method: Method, paths: Array
-) -> Deferred:
+    model: OneStepModel, past: Past, future: Future, method: Method, paths: Array
+) -> dict[str, Array]:
     """Parts of the covariance of sample paths: of a linear recursion with their mean slopes."""
+    state = state_at_origin(model, past, method._replace(path_consistent=False))
     maps, scales, h = model.maps, model.scales, len(future.exog)
     mean_inputs = _inputs(model, state.mean, future.exog, paths.mean(axis=0)[None])[0]
     some = _inputs(model, state.mean, future.exog, paths[:_SLOPE_PATHS])
     slopes = np.array([model.posterior.gradient(some[:, t]).mean(axis=0) for t in range(h)])
     combine = block_diag(maps.combine, np.eye(future.uncertain))
-    make = partial(
-        parts_of_paths,
-        maps,
-        scales,
-        _function_cov(model, method, mean_inputs),
-        _start_cov(state, future, scales.scale),
-        slopes[:, : len(combine)] @ combine,
-        paths.var(axis=0, ddof=1),
-    )
-    return Deferred(make)
+    function_cov = _function_cov(model, method, mean_inputs)
+    start_cov = _start_cov(state, future, scales.scale)
+    weights, var = slopes[:, : len(combine)] @ combine, paths.var(axis=0, ddof=1)
+    return parts_of_paths(maps, scales, function_cov, start_cov, weights, var)
 
 
 def _start_cov(state: State, future: Future, scale: float) -> Array:

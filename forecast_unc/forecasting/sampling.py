@@ -6,23 +6,16 @@ from the last complete window are weighted by what was observed, and resampled. 
 always conditioned: of whole ones, drawn before the observations, few would be left.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from forecast_unc._checks import generator
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.nodes import (
-    PIECES,
-    Alternative,
-    Points,
-    by_alternative,
-    go_on_as_others,
-    through_each,
-)
 from forecast_unc.forecasting.recursion import (
     Future,
     Method,
@@ -44,6 +37,10 @@ _PATH_MEMORY, _PATH_STEPS = 1 << 27, 64
 _LEAST_PARTICLES = 100
 # Paths are resampled where the effective number of them has fallen to this share (the usual one).
 _LEAST_EFFECTIVE = 0.5
+# Pieces of a mixture, a choice between time and error; docs/benchmarks/all.md has the figures.
+PIECES = 256
+# A column of points is orthogonal to so many before it; fewer than PIECES / 2, which leave none.
+_REACH = 100
 
 
 class Normals(Protocol):
@@ -58,18 +55,48 @@ class Normals(Protocol):
         ...
 
 
-def sample_paths(model: OneStepModel, past: Past, future: Future, method: Method) -> Array:
-    """Sample paths (n_samples, h) of the next observations, so many through each alternative."""
+class Points:
+    r"""Points that stand for draws: columns of normal scores at which pieces of a mixture go on.
 
-    def ask(one: Alternative, future: Future) -> Array:
-        start = run_in(one.model, past)
-        return sample_paths_from(one.model, start, past, future, one.method).T
+    Given a piece's earlier values, its function and the noise, its next value is exactly normal,
+    and the step is a mixture of M such normals of equal weight. Piece j goes on from one point,
+    :math:`m_{jt} + s_{jt} \varepsilon_{jt}`. The points are a cubature of degree 3,
 
-    def go_on(one: Alternative, own: Array | None, others: Sequence[tuple[float, Array]]) -> Array:
-        return go_on_as_others(own, others, one.method.n_samples)
+    .. math:: \tfrac1M \sum_j \varepsilon_{jt} \varepsilon_{ju} = \delta_{tu}, \qquad
+        \tfrac1M \sum_j \varepsilon_{jt} \varepsilon_{ju} \varepsilon_{jv} = 0 :
 
-    paths: list[Array] = through_each(by_alternative(model, method), future, ask, go_on)
-    return np.hstack(paths).T
+    where y is linear in them its moments are exact, whatever M; where quadratic, the mean is.
+
+    A column is a permutation of the quantiles of one half of the pieces (a Latin hypercube), made
+    orthogonal to those before it, and the other half has the opposite signs. A column depends on
+    those before it alone: the first steps do not depend on the horizon. There is no seed.
+    """
+
+    def __init__(self, pieces: slice) -> None:
+        half = PIECES // 2
+        self._pieces = pieces  # of a block, m of all 256
+        self._quantiles = ndtri((np.arange(half) + 0.5) / half)
+        self._rng = np.random.default_rng(0)
+        self._columns = np.zeros((0, half))
+
+    def standard_normal(self, size: int | tuple[int, int], /) -> Array:
+        """The next column, (m,), or the next k of them, (m, k)."""
+        if isinstance(size, int):
+            return self._next()
+        rows, k = size
+        return np.array([self._next() for _ in range(k)]).reshape(k, rows).T
+
+    def random(self) -> float:
+        """Where systematic resampling starts: in the middle of its first interval."""
+        return 0.5
+
+    def _next(self) -> Array:
+        column = self._rng.permutation(self._quantiles)
+        before = self._columns[-_REACH:]
+        column -= (before @ column / len(column)) @ before
+        column /= np.sqrt(column @ column / len(column))
+        self._columns = np.vstack([before, column])
+        return np.concatenate([column, -column])[self._pieces]
 
 
 def sample_paths_from(

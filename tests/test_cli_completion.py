@@ -18,7 +18,7 @@ from forecast_unc.cli import main
             ["plain,hour_of_day", "plain,hour_of_week"],
         ),
         (["backtest", "y.csv", "--compare", "naive", "ets", "th"], ["plain,theta"]),
-        (["backtest", "y.csv", "--compare", "naive", "--comp"], ["plain,--compare"]),
+        (["backtest", "y.csv", "--compare", "naive", "--ref"], ["plain,--refit"]),
         (["forecast", "--output", "x"], ["file,x"]),
     ],
 )

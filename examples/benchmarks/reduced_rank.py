@@ -207,10 +207,9 @@ def predict_ours(X, y, centers, theta, X_test):
     from forecast_unc.regression.reduced_rank.posterior import Support
 
     d = X.shape[1]
-    hyper = GaussianProcess(theta[:d], theta[d], np.zeros(d + 1), theta[-1], np.zeros(d), 0.0)
-    model = Support.of(centers, hyper, np.zeros(d), independent_rest=False)
-    posterior = model.posterior(model.with_rows(model.triangle(), X, y), corrected=True)
-    mean, var = posterior.predict(X_test)
+    process = GaussianProcess(theta[:d], theta[d], np.zeros(d + 1), theta[-1], np.zeros(d), 0.0)
+    model = Support.of(centers, process, independent_rest=False).with_rows(X, y)
+    mean, var = model.posterior(corrected=True).predict(X_test)
     return mean, np.sqrt(var)
 
 

@@ -47,7 +47,6 @@ from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.noisy_inputs.evidence import Round
 from forecast_unc.regression.noisy_inputs.rows import BlurredRows, LinearizedRows
 from forecast_unc.regression.process import GaussianProcess
-from forecast_unc.regression.reduced_rank.posterior import Support
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.regression.rvm import RVMRegressor
 from forecast_unc.regression.search import SearchEnd
@@ -76,7 +75,6 @@ _CLASSES: tuple[type, ...] = (
     ErrorsInVariablesGP,
     RVMRegressor,
     ReducedRankGPRegressor,
-    Support,
     GaussianProcess,
     BlurredRows,
     LinearizedRows,
@@ -86,7 +84,7 @@ _CLASSES: tuple[type, ...] = (
 )
 """What a file may hold beside the forecasters that save it, each by its fields."""
 # Attributes of estimators that `condition` makes again, or that scikit-learn sets for a frame.
-_MADE = {"posterior_", "_triangle", "_n_rows", "_digest", "feature_names_in_"}
+_MADE = {"posterior_", "_held", "_n_rows", "_digest", "feature_names_in_"}
 
 _UNITS = ("s", "ms", "us", "ns")
 _LABELS = re.compile(r"object|str|string|bool|u?int\d+|float\d+")

@@ -1,7 +1,7 @@
 """RVM* and RRGP*: one more basis at every test input, so that uncertainty grows off the data."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, NoReturn, Protocol, Self, runtime_checkable
+from typing import ClassVar, NamedTuple, NoReturn, Self
 
 import numpy as np
 from scipy.linalg.blas import dgemm, dtrsm
@@ -34,45 +34,18 @@ class Augmentation(NamedTuple):
     q: Array  # (k,)
 
 
-@runtime_checkable
-class AddedBasis(Protocol):
-    """A basis that moves with the test input."""
-
-    @property
-    def prior_var(self) -> float:
-        """Variance that it adds to the function far from all data."""
-        ...
-
-    def __call__(self, X: Array) -> Augmentation:
-        """What it does at the rows of X."""
-        ...
-
-    def gradient(self, X: Array) -> Array:
-        """Gradient of what it adds to the mean, at the rows of X, (n, d)."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class AugmentedPosterior:
     """Posterior of weights whose design gains a basis at each test input.
 
-    Parameters
-    ----------
-    plain : KernelPosterior
-        The posterior without the added basis; its `kernel_var` is 0.
-    added : AddedBasis
-        The basis, and what the data say of it.
-
-    References
-    ----------
     Rasmussen & Quinonero-Candela, ICML 2005.
     """
 
     closed_form: ClassVar[bool] = False
     joint: ClassVar[bool] = True
 
-    plain: KernelPosterior
-    added: AddedBasis
+    plain: KernelPosterior  # without the added basis; its `kernel_var` is 0
+    added: "KernelAtInput | CenterAtInput"
 
     @property
     def alternatives(self) -> tuple[tuple[float, Self], ...]:
@@ -253,7 +226,7 @@ class CenterAtInput:
     @property
     def prior_var(self) -> float:
         """Prior variance of the nonlinear part."""
-        return self.model.hyper.amplitude**2
+        return self.model.process.amplitude**2
 
     def __call__(self, X: Array) -> Augmentation:
         """What it does at the rows of X."""

@@ -1,5 +1,6 @@
 """What regressors share: predictions from a posterior, scales, checks of what was given."""
 
+import copy
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -38,9 +39,30 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from rows and set `posterior_`."""
 
-    @abstractmethod
     def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """A new one with the same hyper-parameters and other data; this one stays as it is."""
+        """A new regressor with the same hyper-parameters and other data; this one is unchanged.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Inputs.
+        y : array-like of shape (n,)
+            Targets.
+
+        Returns
+        -------
+        KernelRegressor
+            A new one, with the posterior of the new data; all else is that of `fit`.
+        """
+        check_is_fitted(self)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
+        conditioned = copy.copy(self)
+        conditioned._set_posterior(np.asarray(X), np.asarray(y, dtype=np.float64))
+        return conditioned
+
+    def _set_posterior(self, X: Array, y: Array) -> None:
+        """Make the posterior of rows by what was learned: in `fit`, `condition` and from files."""
+        raise NotImplementedError
 
     def starting_from(self, earlier: "KernelRegressor") -> Self:
         """A clone, not fitted, whose search starts where that of the `earlier` one, fitted, ended.

@@ -1,6 +1,5 @@
 """Regressors of scikit-learn in the place of a kernel model: all they tell is mean and std."""
 
-import copy
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from forecast_unc._typing import Array
 from forecast_unc.regression.estimator import KernelRegressor, column_scale
@@ -136,16 +135,14 @@ class ScikitLearnRegressor(KernelRegressor):
         """Fit a clone of the estimator; a TypeError if it predicts no standard deviation."""
         check_takes_return_std(self.estimator)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        inputs: Array = np.asarray(X)
-        self.estimator_ = clone(self.estimator).fit(inputs, y)
-        check_predicts_std(self.estimator_, inputs[:3])
-        self.posterior_ = PredictorPosterior(self.estimator_, _SCALE * column_scale(inputs))
+        self._set_posterior(np.asarray(X), np.asarray(y))
         return self
 
-    def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """A new one fitted to other data, hyper-parameters included: they cannot be kept."""
-        check_is_fitted(self)
-        return copy.copy(self).fit(X, y)
+    def _set_posterior(self, X: Array, y: Array) -> None:
+        """Fit to the rows, hyper-parameters included: they cannot be kept."""
+        self.estimator_ = clone(self.estimator).fit(X, y)
+        check_predicts_std(self.estimator_, X[:3])
+        self.posterior_ = PredictorPosterior(self.estimator_, _SCALE * column_scale(X))
 
 
 def check_takes_return_std(estimator: Any) -> None:

@@ -1,11 +1,10 @@
 """Relevance vector machine: a sparse kernel regressor that returns a KernelPosterior."""
 
-import copy
 from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from forecast_unc._checks import RandomState, check_choice, check_whole, generator
 from forecast_unc._threads import blas_threads
@@ -21,13 +20,9 @@ from forecast_unc.regression.estimator import (
     typical_lengthscale,
 )
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
+from forecast_unc.regression.search import LOG_STD, NOISE_BOUNDS, PRIORS
 from forecast_unc.regression.sparse_bayes import batch
-from forecast_unc.regression.sparse_bayes.lengthscales import (
-    LENGTHSCALE_LOG_STD,
-    Bases,
-    adapt,
-    design,
-)
+from forecast_unc.regression.sparse_bayes.lengthscales import Bases, adapt, design
 from forecast_unc.regression.sparse_bayes.model import (
     NoisePrior,
     SparseModel,
@@ -36,8 +31,8 @@ from forecast_unc.regression.sparse_bayes.model import (
 )
 from forecast_unc.regression.sparse_bayes.sequential import SequentialTrainer
 
-# In standard deviations of y: the prior is that of GPRegressor, so is the floor.
-_NOISE_PRIOR = NoisePrior(median=0.1, log_std=1.5, floor=1e-4, ceiling=1e1)
+# In standard deviations of y: prior and floor are those of GPRegressor.
+_NOISE_PRIOR = NoisePrior(*PRIORS["weak"][-1], *NOISE_BOUNDS)
 _CHOICES = {
     "algorithm": ("sequential", "em", "mackay", "gradient", "subspace_em"),
     "prior": ("individual", "shared"),
@@ -259,34 +254,8 @@ class RVMRegressor(KernelRegressor):
             self.lengthscales_ = lengthscales * self._input_scale
             self.noise_std_ = float(np.sqrt(model.noise_var)) * self._output_scale
             self.converged_, self.n_iter_ = model.converged, model.n_iter
-            self.log_evidence_ = self._take_in(X, y)
+            self.posterior_, self.log_evidence_ = self._posterior(X, y)
         return self
-
-    def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """A new regressor with the same bases and hyper-parameters, and other data.
-
-        This one is unchanged. The posterior comes from the rows anew, at O(n m (m + d)) for m
-        bases: with m below the root of n no more than a rank-one update of an n x n factor, and
-        without the squared condition number of kept sums of products.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Inputs.
-        y : array-like of shape (n,)
-            Targets.
-
-        Returns
-        -------
-        RVMRegressor
-            A new one, with the posterior of the new data; `log_evidence_` and `relevance_` are
-            those of `fit`.
-        """
-        check_is_fitted(self)
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
-        conditioned = copy.copy(self)
-        conditioned._take_in(np.asarray(X), np.asarray(y, dtype=np.float64))
-        return conditioned
 
     def _check_parameters(self, d: int) -> None:
         for name, allowed in _CHOICES.items():
@@ -296,8 +265,16 @@ class RVMRegressor(KernelRegressor):
         for name, least in (("budget", 2), ("n_restarts", 0), ("max_iter", 1)):
             check_whole(name, getattr(self, name), least, "Leave it out for the default.")
 
-    def _take_in(self, X: Array, y: Array) -> float:
-        """Set the posterior of rows by what was learned, and return their log evidence."""
+    def _set_posterior(self, X: Array, y: Array) -> None:
+        """Make the posterior of rows at O(n m (m + d)) for m bases.
+
+        With m below the root of n no more than a rank-one update of an n x n factor, and without
+        the squared condition number of kept sums of products.
+        """
+        self.posterior_, _ = self._posterior(X, y)
+
+    def _posterior(self, X: Array, y: Array) -> tuple[KernelPosterior | AugmentedPosterior, float]:
+        """Posterior and log evidence of rows."""
         (n, d), scale, m = X.shape, self._output_scale, len(self._centers)
         t = (y - self._output_offset) / scale
         bases = Bases(self._centers, self._columns, self.linear, self.bias)
@@ -323,12 +300,12 @@ class RVMRegressor(KernelRegressor):
             input_offset=self._input_offset,
             output_offset=self._output_offset,
         )
-        self.posterior_ = plain
-        if self.variance == "augmented":
-            signal_var = max(float(t @ t) / n - noise_var, noise_var) * scale**2
-            added = KernelAtInput.of(plain, X, y, 1.0 / signal_var)
-            self.posterior_ = AugmentedPosterior(plain=plain, added=added)
-        return weights.log_evidence - float(n * np.log(scale))
+        log_evidence = weights.log_evidence - float(n * np.log(scale))
+        if self.variance == "standard":
+            return plain, log_evidence
+        signal_var = max(float(t @ t) / n - noise_var, noise_var) * scale**2
+        added = KernelAtInput.of(plain, X, y, 1.0 / signal_var)
+        return AugmentedPosterior(plain=plain, added=added), log_evidence
 
 
 class _Fit(NamedTuple):
@@ -412,7 +389,7 @@ class _Training(NamedTuple):
         """What starts and rounds are compared by."""
         columns = Phi[:, model.active]
         posterior = weight_posterior(columns, self.t, model.alpha, model.noise_var)
-        z = np.log(lengthscales / self.center) / LENGTHSCALE_LOG_STD
+        z = np.log(lengthscales / self.center) / LOG_STD
         log_prior = self.noise.terms(float(np.log(model.noise_var)))[0] - 0.5 * float(z @ z)
         left_out = 0.0
         if self.rvm.adapt_lengthscales:

@@ -41,7 +41,8 @@ _AKAIKE = 2.0
 # Where the search may go, on standardized data. Below a noise of 1e-4 the covariance of a
 # few hundred rows is no longer positive definite in double precision.
 _LENGTHSCALE_BOUNDS = (1e-2, 1e4)
-_SCALE_BOUNDS = ((1e-3, 1e2), (1e-4, 1e1), (1e-4, 1e1))
+NOISE_BOUNDS = (1e-4, 1e1)
+_SCALE_BOUNDS = ((1e-3, 1e2), (1e-4, 1e1), NOISE_BOUNDS)
 # Least noise std in amplitudes. Predictions keep the digits of eps n (a / s)^2: at a ratio of
 # 1e-6 (noise-free logistic map, amplitude 60) variances were 2 % wrong, at 1e-4 they keep five
 # digits or more.

@@ -1,6 +1,6 @@
 """Centers and hyper-parameters of a reduced-rank process, in turns."""
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +8,7 @@ from scipy.linalg.blas import dgemm, dgemv, dger, dtrsm
 from scipy.linalg.lapack import dpotrf
 from sklearn.cluster import kmeans_plusplus
 
+from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.gp import GPRegressor
@@ -18,7 +19,7 @@ from forecast_unc.regression.reduced_rank.evidence import (
     ReducedRankEvidence,
     row_blocks,
 )
-from forecast_unc.regression.search import Objective, SearchSpace, maximize
+from forecast_unc.regression.search import Objective, Optimum, SearchSpace, maximize
 
 SupportKind = Literal["greedy", "random", "kmeans"]
 
@@ -40,17 +41,6 @@ CANDIDATES = 59
 _FRESH = 15
 # Rounds of k-means: the means are a start and no end, and move little after ten.
 _MEANS_ROUNDS = 15
-
-
-class Learned(NamedTuple):
-    """Centers and hyper-parameters, of standardized data."""
-
-    centers: Array  # (m, d)
-    theta: Array  # (d + 3,), log [l, a, tau, s]
-    value: float  # log evidence or bound
-    objective: float  # the same and the log prior
-    converged: bool
-    n_iter: int
 
 
 class Learner:
@@ -84,53 +74,53 @@ class Learner:
         found = maximize(Objective(evidence, self.space), starts, self.tol * len(some) / 1e3)
         self.start = found.theta
 
-    def learn(self, n_support: int, support: SupportKind, independent_rest: bool) -> Learned:
-        """The best of the rounds, with a last search by FITC if the rest is independent."""
+    def learn(
+        self, n_support: int, support: SupportKind, independent_rest: bool
+    ) -> tuple[Array, Optimum]:
+        """Centers (m, d) and hyper-parameters of the best of the rounds.
+
+        The last search is by FITC if the rest is independent.
+        """
         some = _some_rows(len(self.t), max(_SELECTION_ROWS, n_support), self.rng)
         Z, t = self.Z[some], self.t[some]
-        best, theta = None, self.start
-        for _ in range(1 if support == "random" else _ROUNDS):
-            centers = self._centers(Z, t, n_support, support, theta)
-            found = self._search(Z, t, centers, theta)
-            gain = np.inf if best is None else found.objective - best.objective
-            if best is None or gain > 0.0:
-                best, theta = found, found.theta
+        centers = self._centers(Z, t, n_support, support, self.start)
+        best = self._search(Z, t, centers, self.start)
+        for _ in range(1, 1 if support == "random" else _ROUNDS):
+            others = self._centers(Z, t, n_support, support, best.theta)
+            found = self._search(Z, t, others, best.theta)
+            gain = best.value - found.value
+            if gain > 0.0:
+                centers, best = others, found
             if gain < _LEAST_GAIN:
                 break
-        assert best is not None
         if independent_rest:
-            model = ReducedRankEvidence(self.Z, self.t, best.centers, self.linear, "fitc")
-            return self._maximize(model, best.theta)
-        if len(some) < len(self.t):
-            return self._search(self.Z, self.t, best.centers, best.theta)
-        return best
+            evidence = ReducedRankEvidence(self.Z, self.t, centers, self.linear, "fitc")
+            best = self._maximum(evidence, best.theta)
+        elif len(some) < len(self.t):
+            best = self._search(self.Z, self.t, centers, best.theta)
+        return centers, best
 
-    def _search(self, Z: Array, t: Array, centers: Array, theta: Array) -> Learned:
+    def _search(self, Z: Array, t: Array, centers: Array, theta: Array) -> Optimum:
         """Hyper-parameters for these rows and centers."""
-        streamed = ReducedRankEvidence(Z, t, centers, self.linear, self.kind)
+        evidence = ReducedRankEvidence(Z, t, centers, self.linear, self.kind)
         if self.space.free[-1]:
-            theta = self._with_noise(streamed, theta)
-        return self._maximize(streamed, theta)
+            theta = self._with_noise(evidence, theta)
+        return self._maximum(evidence, theta)
 
-    def _maximize(self, streamed: ReducedRankEvidence, theta: Array) -> Learned:
-        """The maximum by L-BFGS-B from these hyper-parameters."""
-        objective, tol = Objective(streamed, self.space), self.tol * len(streamed.y) / 1e3
+    def _maximum(self, evidence: ReducedRankEvidence, theta: Array) -> Optimum:
+        """The maximum by the search from these hyper-parameters."""
+        objective, tol = Objective(evidence, self.space), self.tol * len(evidence.y) / 1e3
         found = maximize(objective, [theta[self.space.free]], tol, _MOST_ITERATIONS)
         if not np.isfinite(found.value):
-            raise ValueError(
-                "noise_std and lengthscales must give a finite evidence; got one that is not, with "
-                "what was given. Give a larger noise_std, or learn both."
+            raise refusal(
+                "noise_std and lengthscales",
+                "give a finite evidence",
+                "one that is not, with what was given",
+                "Give a larger noise_std, or learn both.",
             )
-        return Learned(
-            streamed.centers,
-            found.theta,
-            found.log_evidence,
-            -found.value,
-            found.converged,
-            found.n_iter,
-        )
+        return found
 
-    def _with_noise(self, streamed: ReducedRankEvidence, theta: Array) -> Array:
+    def _with_noise(self, evidence: ReducedRankEvidence, theta: Array) -> Array:
         """These hyper-parameters with the noise that suits these centers best.
 
         What the centers leave of the function is noise to them. From the noise of the exact
@@ -139,7 +129,7 @@ class Learner:
         """
         d, scales = self.Z.shape[1], np.exp(theta)
         stds = np.clip(scales[-1] * _NOISE_FACTORS, *np.exp(self.space.bounds[-1]))
-        values = streamed.noise_profile(scales[:d], float(scales[d]), float(scales[d + 1]), stds)
+        values = evidence.noise_profile(scales[:d], float(scales[d]), float(scales[d + 1]), stds)
         out = theta.copy()
         out[-1] = np.log(stds[values.argmin()])
         return out

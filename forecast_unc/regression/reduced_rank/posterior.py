@@ -19,113 +19,110 @@ Variance = Literal["corrected", "standard", "augmented"]
 
 
 class Support(NamedTuple):
-    r"""A reduced-rank model: everything but data.
+    r"""A reduced-rank model, and what is known of it with the rows so far.
 
     With phi(x) = [k(U, x); tau x; tau_0], x measured from the input offset, the targets are
     y = phi(x) . w + noise with w ~ N(0, P^-1), P = diag((K_uu + jI) / a^2, I).
     """
 
     centers: Array  # (m, d), U, measured from the input offset
-    root: Array  # (m, m), Cholesky factor of K_uu + jI
-    hyper: GaussianProcess
-    mean_weights: Array  # (d,), of a linear prior mean
+    process: GaussianProcess  # of which it is a projection
     independent_rest: bool  # the prior variance that the centers leave is noise of each row (FITC)
+    root: Array  # (m, m), Cholesky factor of K_uu + jI
+    triangle: Array  # (M + 1, M + 1), M weights: see `with_rows`
 
     @classmethod
-    def of(
-        cls, centers: Array, hyper: GaussianProcess, mean_weights: Array, independent_rest: bool
-    ) -> Self:
-        """The model of these centers and hyper-parameters."""
-        root = center_root(centers, hyper.lengthscales)
-        return cls(centers, root, hyper, mean_weights, independent_rest)
+    def of(cls, centers: Array, process: GaussianProcess, independent_rest: bool) -> Self:
+        """The model, without rows."""
+        m, root = len(centers), center_root(centers, process.lengthscales)
+        triangle = np.eye(m + len(_linear_std(process)) + 1, order="F")
+        triangle[:m, :m] = root.T / process.amplitude
+        triangle[-1, -1] = 0.0
+        return cls(centers, process, independent_rest, root, triangle)
 
-    def triangle(self) -> Array:
-        """What is known without rows, (M + 1, M + 1): see `with_rows`."""
-        m = len(self.centers)
-        size = m + len(self.linear_std) + 1
-        out = np.zeros((size, size), order="F")
-        out[:m, :m] = self.root.T / self.hyper.amplitude
-        linear = np.arange(m, size - 1)
-        out[linear, linear] = 1.0
-        return out
+    def with_rows(self, X: Array, y: Array) -> Self:
+        """The same with more rows.
 
-    @property
-    def linear_std(self) -> Array:
-        """Prior stds of the linear weights and the bias, (p,); none without a linear part."""
-        std = self.hyper.linear_std
-        return std if std.any() else std[:0]
-
-    def with_rows(self, triangle: Array, X: Array, y: Array) -> Array:
-        """The triangle (M + 1, M + 1) after more rows; the one before is not changed.
-
-        It is R of a QR factorization of [phi(X), y], each row divided by the std of its noise,
-        stacked on what it was before: with M weights, R' R has the precision of the weights as
-        its first block, and R_MM^2 is the least sum of squares. Orthogonal transformations alone:
-        nothing drifts, however many rows come one by one, at O(M^2) each, and no condition number
-        is squared.
+        The triangle is R of a QR factorization of [phi(X), y], each row divided by the std of its
+        noise, stacked on what it was before: with M weights, R' R has the precision of the weights
+        as its first block, and R_MM^2 is the least sum of squares. Orthogonal transformations
+        alone: nothing drifts, however many rows come one by one, at O(M^2) each, and no condition
+        number is squared.
         """
-        hyper, m = self.hyper, len(self.centers)
-        out = triangle.copy(order="F")
-        std = self.linear_std
+        process, m = self.process, len(self.centers)
+        out = self.triangle.copy(order="F")
+        std = _linear_std(process)
         for rows in row_blocks(len(y)):
-            inputs = X[rows] - hyper.input_offset
+            inputs = X[rows] - process.input_offset
             block = np.empty((len(inputs), len(out)), order="F")
-            block[:, :m] = squared_exponential(inputs, self.centers, hyper.lengthscales)
+            block[:, :m] = squared_exponential(inputs, self.centers, process.lengthscales)
             if len(std):
                 block[:, m:-2] = inputs * std[:-1]
                 block[:, -2] = std[-1]
-            block[:, -1] = y[rows] - hyper.output_offset - inputs @ self.mean_weights
+            block[:, -1] = y[rows] - process.output_offset - inputs @ self._mean_weights
             block /= self._row_std(block[:, :m])[:, None]
             panel = min(_PANEL, len(out))
             out, *_ = dtpqrt(0, panel, out, block, overwrite_a=1, overwrite_b=1)
         # Signs as of one block: sample paths depend on the rows alone, and not on how they came.
         out[np.diagonal(out) > 0.0] *= -1.0
-        return np.asarray(out)
+        return self._replace(triangle=np.asarray(out))
+
+    @property
+    def _mean_weights(self) -> Array:
+        """Weights of a linear prior mean, (d,)."""
+        given = self.process.mean_weights
+        return np.zeros(self.centers.shape[1]) if given is None else given
 
     def _row_std(self, kernel: Array) -> Array:
         """Std of what the weights do not explain of rows with kernels (r, m): (r,)."""
-        noise_var = self.hyper.noise_std**2
+        noise_var = self.process.noise_std**2
         if not self.independent_rest:
             return np.full(len(kernel), np.sqrt(noise_var))
         V: Array = dtrsm(1.0, self.root, kernel, side=1, lower=1, trans_a=1)
         rest = 1.0 - np.einsum("rm,rm->r", V, V)
-        return np.asarray(np.sqrt(noise_var + self.hyper.amplitude**2 * rest))
+        return np.asarray(np.sqrt(noise_var + self.process.amplitude**2 * rest))
 
-    def weights(self, triangle: Array) -> Array:
-        """Mean weights of [k(U, x); x; 1], (m + d + 1,), given the rows of a triangle."""
-        m, d = self.centers.shape
-        mean: Array = dtrsv(np.asfortranarray(triangle[:-1, :-1]), triangle[:-1, -1])
+    def weights(self) -> Array:
+        """Mean weights of [k(U, x); x; 1], (m + d + 1,)."""
+        (m, d), std = self.centers.shape, _linear_std(self.process)
+        triangle = np.asfortranarray(self.triangle[:-1, :-1])
+        mean: Array = dtrsv(triangle, self.triangle[:-1, -1])
         linear = np.zeros(d + 1)
-        linear[: len(self.linear_std)] = self.linear_std * mean[m:]
-        linear[:-1] += self.mean_weights
+        linear[: len(std)] = std * mean[m:]
+        linear[:-1] += self._mean_weights
         return np.concatenate([mean[:m], linear])
 
-    def posterior(self, triangle: Array, corrected: bool) -> KernelPosterior:
-        """The posterior given the rows of a triangle.
+    def posterior(self, corrected: bool) -> KernelPosterior:
+        """The posterior given the rows.
 
         Corrected by what the centers leave of the prior variance, a^2 (k - k_u' (K_uu + jI)^-1
         k_u), with the prior's correlations. Otherwise the prior has rank M, and the function no
         variance away from the centers but that of its linear part.
         """
-        (m, d), hyper = self.centers.shape, self.hyper
-        unit = float(np.sqrt(hyper.widening))
-        linear = np.zeros((len(triangle) - 1, d + 1), order="F")
-        columns = np.arange(len(self.linear_std))
-        linear[m + columns, columns] = unit * self.linear_std
-        chol = np.asfortranarray(triangle[:-1, :-1].T)
+        (m, d), process, std = self.centers.shape, self.process, _linear_std(self.process)
+        unit = float(np.sqrt(process.widening))
+        linear = np.zeros((len(self.triangle) - 1, d + 1), order="F")
+        columns = np.arange(len(std))
+        linear[m + columns, columns] = unit * std
+        chol = np.asfortranarray(self.triangle[:-1, :-1].T)
         factors: tuple[Factor, ...] = (Factor(1, chol, unit, linear),)
-        a = hyper.amplitude
+        a = process.amplitude
         if corrected:
             none = np.zeros((m, d + 1), order="F")
             factors += (Factor(-1, a * self.root, unit * a**2, none, JITTER * a**2),)
         return KernelPosterior(
             centers=self.centers,
-            lengthscales=hyper.lengthscales,
-            weights=self.weights(triangle),
+            lengthscales=process.lengthscales,
+            weights=self.weights(),
             factors=factors,
             linear_var=np.zeros(d + 1),
-            kernel_var=hyper.widening * a**2 if corrected else 0.0,
-            noise_var=hyper.widening * hyper.noise_std**2,
-            input_offset=hyper.input_offset,
-            output_offset=hyper.output_offset,
+            kernel_var=process.widening * a**2 if corrected else 0.0,
+            noise_var=process.widening * process.noise_std**2,
+            input_offset=process.input_offset,
+            output_offset=process.output_offset,
         )
+
+
+def _linear_std(process: GaussianProcess) -> Array:
+    """Prior stds of the linear weights and the bias, (p,); none without a linear part."""
+    return process.linear_std if process.linear_std.any() else process.linear_std[:0]

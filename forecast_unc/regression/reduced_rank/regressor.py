@@ -1,13 +1,12 @@
 """Reduced-rank Gaussian process regression: cost linear in the rows."""
 
-import copy
 import hashlib
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from forecast_unc._checks import RandomState, check_choice, check_whole, generator
 from forecast_unc._threads import blas_threads
@@ -19,7 +18,7 @@ from forecast_unc.regression.estimator import (
     Lengthscales,
     column_scale,
 )
-from forecast_unc.regression.gp import GPRegressor, check_parameters
+from forecast_unc.regression.gp import GPRegressor, check_parameters, learns_or_not
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.process import GaussianProcess
 from forecast_unc.regression.reduced_rank.learn import Learner, SupportKind
@@ -140,10 +139,17 @@ class ReducedRankGPRegressor(KernelRegressor):
     n_iter_: int
     n_features_in_: int
 
-    # What was learned, with which rows make the posterior; what is known with the rows so far, and
-    # which those are.
-    _model: Support
-    _triangle: Array
+    # With lengthscales_, amplitude_, linear_scale_ and noise_std_ all that rows need to make the
+    # posterior: the centers, the prior std of the bias, where inputs and targets are measured from.
+    _centers: Array
+    _bias_scale: float
+    _mean_weights: Array
+    _widening: float
+    _input_offset: Array
+    _output_offset: float
+
+    # What is known with the rows so far, how many, and which.
+    _held: Support | None = None
     _n_rows: int
     _digest: str
 
@@ -197,44 +203,45 @@ class ReducedRankGPRegressor(KernelRegressor):
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
         n, d = X.shape
-        exact = self._exact
+        exact = GPRegressor(
+            linear=self.linear,
+            prior=self.prior,
+            lengthscales=self.lengthscales,
+            noise_std=self.noise_std,
+            tol=self.tol,
+        )
         check_parameters(vars(exact), d)
         self._check_parameters(n)
-        input_offset, output_offset = X.mean(axis=0), float(y.mean())
-        mean_weights = np.zeros(d) if isinstance(self.linear, (bool, np.bool_)) else self.linear
-        mean_weights = np.array(mean_weights, dtype=np.float64)
-        rest = y - output_offset - (X - input_offset) @ mean_weights
+        learns = exact._learns_linear
+        self._input_offset, self._output_offset = X.mean(axis=0), float(y.mean())
+        self._mean_weights = np.zeros(d)
+        if not learns_or_not(self.linear):
+            self._mean_weights = np.array(self.linear, dtype=np.float64)
+        inputs = X - self._input_offset
+        rest = y - self._output_offset - inputs @ self._mean_weights
         input_scale, output_scale = column_scale(X), float(column_scale(rest[:, None])[0])
-        Z, t = (X - input_offset) / input_scale, rest / output_scale
+        exact._start, self._start = self._start, None
         with blas_threads(n):
             scale = np.append(input_scale, output_scale)
             rng = generator(0 if self.random_state is None else self.random_state)
-            learner = Learner(Z, t, exact, scale, self.objective, self.n_searched(n), rng)
-            independent = self.objective == "evidence" and self.variance == "corrected"
-            learned = learner.learn(self.n_support, self.support, independent)
-            self._end, scales = SearchEnd(learner.space.free, learned.theta), np.exp(learned.theta)
+            rows = inputs / input_scale, rest / output_scale
+            learner = Learner(*rows, exact, scale, self.objective, self.n_searched(n), rng)
+            centers, found = learner.learn(self.n_support, self.support, self._independent_rest)
+            self._end, scales = SearchEnd(learner.space.free, found.theta), np.exp(found.theta)
             self.lengthscales_ = scales[:d] * input_scale
             self.amplitude_ = float(scales[d]) * output_scale
-            linear_scale = scales[d + 1] * output_scale * exact._learns_linear
-            self.linear_scale_ = linear_scale / input_scale
+            self.linear_scale_ = scales[d + 1] * output_scale * learns / input_scale
             self.noise_std_ = float(scales[-1]) * output_scale
-            hyper = GaussianProcess(
-                self.lengthscales_,
-                self.amplitude_,
-                np.append(self.linear_scale_, output_scale * exact._learns_linear),
-                self.noise_std_,
-                input_offset,
-                output_offset,
-                1.0 if self.variance == "augmented" else widening(exact.prior, exact.noise_std, n),
-            )
-            self._model = Support.of(
-                learned.centers * input_scale, hyper, mean_weights, independent
-            )
-            self._take_in(X, y, self._model.triangle(), 0)
-        self.support_ = self._model.centers + input_offset
-        self.log_evidence_ = learned.value - self.n_searched(n) * float(np.log(output_scale))
-        self.converged_, self.n_iter_ = learned.converged, learned.n_iter
-        self._start = None  # of this fit alone
+            self._centers, self._bias_scale = centers * input_scale, output_scale * learns
+            self._widening = 1.0
+            if self.variance != "augmented":
+                self._widening = widening(self.prior, self.noise_std, n)
+            self._held = None
+            self._set_posterior(X, y)
+        self.support_ = self._centers + self._input_offset
+        searched = self.n_searched(n)
+        self.log_evidence_ = found.log_evidence - searched * float(np.log(output_scale))
+        self.converged_, self.n_iter_ = found.converged, found.n_iter
         return self
 
     def n_searched(self, n: int) -> int:
@@ -250,36 +257,6 @@ class ReducedRankGPRegressor(KernelRegressor):
         int
         """
         return n if self.search_rows is None else min(n, self.search_rows)
-
-    def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """A new regressor with the same centers and hyper-parameters, and other data.
-
-        This one is unchanged. Rows that follow those it holds cost O(m^2) each, and give what all
-        of them together would give to roundoff; others O(n m^2).
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Inputs.
-        y : array-like of shape (n,)
-            Targets.
-
-        Returns
-        -------
-        ReducedRankGPRegressor
-            A new one, with the posterior of the new data; `log_evidence_` is that of `fit`.
-        """
-        check_is_fitted(self)
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
-        X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
-        conditioned = copy.copy(self)
-        held = vars(self).get("_n_rows", 0)  # none of what was read from a file
-        with blas_threads(len(y)):
-            if 0 < held <= len(y) and self._digest == _digest(X[:held], y[:held]):
-                conditioned._take_in(X, y, self._triangle, held)
-            else:
-                conditioned._take_in(X, y, self._model.triangle(), 0)
-        return conditioned
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
         """Means given the first rows alone, with the hyper-parameters of all.
@@ -304,11 +281,10 @@ class ReducedRankGPRegressor(KernelRegressor):
         if isinstance(posterior, AugmentedPosterior):
             return super().leading_means(X, y, counts)
         weights = np.empty((len(counts), len(posterior.weights)))
-        triangle, held = self._model.triangle(), 0
+        model, held = self._without_rows(), 0
         for i in np.argsort(counts, kind="stable"):
-            new = slice(held, counts[i])
-            triangle, held = self._model.with_rows(triangle, X[new], y[new]), counts[i]
-            weights[i] = self._model.weights(triangle)
+            model = model.with_rows(X[held : counts[i]], y[held : counts[i]])
+            weights[i], held = model.weights(), counts[i]
 
         def means(inputs: Array) -> Array:
             phi = np.vstack(posterior.features(inputs))
@@ -316,28 +292,41 @@ class ReducedRankGPRegressor(KernelRegressor):
 
         return means
 
-    def _take_in(self, X: Array, y: Array, triangle: Array, held: int) -> None:
-        """Set the posterior of all rows from the triangle of those held."""
-        self._triangle = self._model.with_rows(triangle, X[held:], y[held:])
-        self._n_rows, self._digest = len(y), _digest(X, y)
-        plain = self._model.posterior(self._triangle, self.variance == "corrected")
-        self.posterior_ = plain
-        if self.variance == "augmented":
-            added = CenterAtInput.of(plain, self._model, X, y)
-            self.posterior_ = AugmentedPosterior(plain=plain, added=added)
-
     @property
-    def _exact(self) -> GPRegressor:
-        """The process that this is a projection of."""
-        exact = GPRegressor(
-            linear=self.linear,
-            prior=self.prior,
-            lengthscales=self.lengthscales,
-            noise_std=self.noise_std,
-            tol=self.tol,
+    def _independent_rest(self) -> bool:
+        """Whether what the centers leave of a row's prior variance is noise of it."""
+        return self.objective == "evidence" and self.variance == "corrected"
+
+    def _without_rows(self) -> Support:
+        """The model of what was learned."""
+        process = GaussianProcess(
+            self.lengthscales_,
+            self.amplitude_,
+            np.append(self.linear_scale_, self._bias_scale),
+            self.noise_std_,
+            self._input_offset,
+            self._output_offset,
+            self._widening,
+            self._mean_weights,
         )
-        exact._start = self._start
-        return exact
+        return Support.of(self._centers, process, self._independent_rest)
+
+    def _set_posterior(self, X: Array, y: Array) -> None:
+        """Make the posterior of rows: those that follow the rows held cost O(m^2) each.
+
+        They give what all of them together would give to roundoff, at O(n m^2).
+        """
+        model, held = self._held, 0 if self._held is None else self._n_rows
+        with blas_threads(len(y)):
+            if model is None or held > len(y) or self._digest != _digest(X[:held], y[:held]):
+                model, held = self._without_rows(), 0
+            model = model.with_rows(X[held:], y[held:])
+            self._held, self._n_rows, self._digest = model, len(y), _digest(X, y)
+            plain = model.posterior(self.variance == "corrected")
+            self.posterior_ = plain
+            if self.variance == "augmented":
+                added = CenterAtInput.of(plain, model, X, y)
+                self.posterior_ = AugmentedPosterior(plain=plain, added=added)
 
     def _check_parameters(self, n: int) -> None:
         """Raise unless what the exact process does not have is one of its choices."""

@@ -9,16 +9,13 @@ from scipy.optimize import minimize
 
 from forecast_unc._typing import Array
 from forecast_unc.regression.kernels import exponent_factors
+from forecast_unc.regression.search import LOG_STD
 from forecast_unc.regression.sparse_bayes.model import (
     Indices,
     NoisePrior,
     SparseModel,
     weight_posterior,
 )
-
-# Log-std of the log-normal prior on the length-scales around where they start, that of GPRegressor:
-# without it an input that hardly matters sends its length-scale to infinity.
-LENGTHSCALE_LOG_STD = 1.5
 
 
 def design(Z: Array, centers: Array, lengthscales: Array, linear: bool, bias: bool) -> Array:
@@ -97,15 +94,19 @@ def adapt(
     noise: NoisePrior,
     max_iter: int = 60,
 ) -> tuple[SparseModel, Array]:
-    """Model and length-scales (d,) of higher evidence and prior, of median `center`; same bases."""
+    """Model and length-scales (d,) of higher evidence and prior, of median `center`; same bases.
+
+    Without the prior, that of GPRegressor, an input that hardly matters sends its length-scale to
+    infinity.
+    """
     d, m = Z.shape[1], len(model.active)
 
     def objective(x: Array) -> tuple[float, Array]:
         scales, alpha, noise_var = np.exp(x[:d]), np.exp(x[d:-1]), float(np.exp(x[-1]))
         value, gradient = lengthscale_evidence(Z, y, bases, scales, alpha, noise_var)
-        z = (x[:d] - np.log(center)) / LENGTHSCALE_LOG_STD
+        z = (x[:d] - np.log(center)) / LOG_STD
         log_prior, slope, _ = noise.terms(x[-1])
-        gradient[:d] -= z / LENGTHSCALE_LOG_STD
+        gradient[:d] -= z / LOG_STD
         gradient[-1] += slope
         return float(0.5 * z @ z) - value - log_prior, -gradient
 

@@ -130,8 +130,9 @@ class MixtureShape:
         above = _log_sum(log_p + log_ndtr(-u))
         return np.asarray(np.where(below < above, ndtri_exp(below), -ndtri_exp(above)))
 
-    def kinks(self) -> None:
-        """None."""
+    def kinks(self) -> Array:
+        """Where one normal gives way to another: there it is smooth, but steep."""
+        return self.inverse(np.vstack([self.means - 3 * self.stds, self.means + 3 * self.stds]).T)
 
     def picked(self, at: Positions) -> Self:
         """The link of the steps at the given positions."""

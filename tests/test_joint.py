@@ -1,0 +1,383 @@
+"""Joints of every kind against their definition: functions of normal scores, on fine grids."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special, stats
+
+from forecast_unc import Forecast
+from forecast_unc.distributions.joint import Joint
+from forecast_unc.distributions.links import Affine, Polyline, Power, Student
+from forecast_unc.distributions.mixture import MixtureShape, NormalMixture
+from forecast_unc.distributions.power import PowerTransform
+
+H = 3
+COR = np.array([[1.0, 0.7, -0.4], [0.7, 1.0, 0.1], [-0.4, 0.1, 1.0]])
+M, S = np.array([0.4, -0.3, 1.0]), np.array([0.5, 0.8, 0.3])
+SIZES = np.sort(np.random.default_rng(1).uniform(0.2, 3.0, (H, 9)), axis=1)
+P, MEANS, STDS = np.array([0.6, 0.4]), np.array([M - 0.4, M + 0.6]), np.array([S, 0.7 * S])
+EDGES = np.linspace(-13.0, 17.0, 120_001)
+Z = 0.5 * (EDGES[1:] + EDGES[:-1])
+DENSITY = stats.norm.pdf(Z) * np.diff(EDGES)
+
+
+def forecast(power=None, lower=0.0, mean=M, std=S):
+    transform = PowerTransform(power, lower)
+    return Forecast(pd.RangeIndex(H), mean, np.outer(std, std) * COR, transform=transform)
+
+
+def mixed(transform=None):
+    away = MEANS - P @ MEANS
+    covs = np.array([np.outer(s, s) * COR for s in STDS])
+    mixture = NormalMixture(P, MEANS, covs)
+    cov = np.tensordot(P, covs, 1) + (P * away.T) @ away
+    return Forecast(pd.RangeIndex(H), P @ MEANS, cov, transform=transform, mixture=mixture)
+
+
+def student(z, dof):
+    scale = stats.norm.ppf(0.9) / stats.t.ppf(0.9, dof)
+    return -np.sign(z) * scale * stats.t.ppf(stats.norm.cdf(-np.abs(z)), dof)
+
+
+def lines(z, t):
+    nodes = stats.norm.ppf(0.5 + 0.5 * np.arange(1, 10) / 10)
+    far = SIZES[t, -1] / nodes[-1] * np.abs(z)
+    inner = np.interp(np.abs(z), [0.0, *nodes], [0.0, *SIZES[t]])
+    return np.sign(z) * np.where(np.abs(z) > nodes[-1], far, inner)
+
+
+def box_cox(x, power, lower=0.0):
+    return lower + np.maximum(power * x + 1.0, 0.0) ** (1.0 / power)
+
+
+def members(z, t, shape=lambda z: z, factor=1.0):
+    x = M[t] + factor * S[t] * z
+    return (M[t] + factor * S[t] * shape(z), np.exp(x), box_cox(x, 0.4))
+
+
+def shares(values):
+    return 0.2 * values[0] + 0.5 * values[1] + 0.3 * values[2]
+
+
+def mixture_quantile(z, t):
+    grid = np.linspace(-15.0, 15.0, 200_001)
+    away = (grid - MEANS[:, t, None]) / STDS[:, t, None]
+    below, above = P @ stats.norm.cdf(away), P @ stats.norm.sf(away)
+    scores = np.where(below < 0.5, stats.norm.ppf(below), stats.norm.isf(above))
+    some = np.isfinite(scores)
+    return np.interp(z, scores[some], grid[some])
+
+
+AVERAGE = Forecast.average([forecast(), forecast(0.0), forecast(0.4)], [0.2, 0.5, 0.3])
+JOINTS = {
+    "normal": (forecast(), lambda z, t: M[t] + S[t] * z),
+    "log": (forecast(0.0), lambda z, t: np.exp(M[t] + S[t] * z)),
+    "root from 2": (forecast(0.5, 2.0), lambda z, t: box_cox(M[t] + S[t] * z, 0.5, 2.0)),
+    "line with zeros": (
+        forecast(1.0, mean=M - 1.2),
+        lambda z, t: box_cox(M[t] - 1.2 + S[t] * z, 1.0),
+    ),
+    "average": (AVERAGE, lambda z, t: shares(members(z, t))),
+    "t": (
+        forecast().recalibrated(np.full(H, 1.5), dof=5),
+        lambda z, t: M[t] + 1.5 * S[t] * student(z, 5),
+    ),
+    "recalibrated average": (
+        AVERAGE.recalibrated(np.full(H, 1.2), dof=6, correlation=-0.3),
+        lambda z, t: shares(members(z, t, lambda z: student(z, 6), 1.2)),
+    ),
+    "conformal": (
+        forecast(0.0).conformal(SIZES),
+        lambda z, t: np.exp(M[t] + S[t] * lines(z, t)),
+    ),
+    "censored": (forecast().censored(0.3), lambda z, t: np.maximum(M[t] + S[t] * z, 0.3)),
+    "censored average": (
+        AVERAGE.censored(0.9),
+        lambda z, t: np.maximum(shares(members(z, t)), 0.9),
+    ),
+    "minus log": (3.0 - forecast(0.0), lambda z, t: 3.0 - np.exp(M[t] - S[t] * z)),
+    "mixture": (mixed(), mixture_quantile),
+    "log of a mixture": (mixed(PowerTransform(0.0)), lambda z, t: np.exp(mixture_quantile(z, t))),
+    "scaled": (10.0 * AVERAGE - 4.0, lambda z, t: 10.0 * shares(members(z, t)) - 4.0),
+}  # fmt: skip
+ATOMS = {"line with zeros", "censored", "censored average", "root from 2"}
+
+
+@pytest.fixture(params=JOINTS)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def ahead(kind):
+    return JOINTS[kind][0]
+
+
+@pytest.fixture
+def q(kind):
+    """The functions of the steps on the grid, (H, n)."""
+    return np.array([JOINTS[kind][1](Z, t) for t in range(H)])
+
+
+def test_quantiles_are_the_functions_of_the_scores(kind, ahead):
+    z = np.array([-4.0, -1.5, -0.3, 0.0, 0.4, 2.0, 4.5])
+    expected = np.array([JOINTS[kind][1](z, t) for t in range(H)])
+    rtol = 1e-6 if "mixture" in kind else 1e-11
+    np.testing.assert_allclose(ahead.quantile(stats.norm.cdf(z)), expected, rtol=rtol, atol=1e-12)
+
+
+def test_cdf_undoes_quantiles(ahead):
+    for p in (1e-6, 0.02, 0.3, 0.5, 0.77, 0.99, 1 - 1e-6):
+        values = ahead.quantile(p)
+        atom = ahead.cdf(values) > ahead.cdf(values - 1e-9 * ahead.std) + 1e-6
+        back = ahead.cdf(values)
+        np.testing.assert_allclose(back[~atom], p, rtol=1e-10)
+        assert (back[atom] >= p - 1e-12).all()
+        np.testing.assert_allclose(ahead.prob(lower=values), 1.0 - back, atol=1e-12)
+
+
+def test_impossible_values_have_no_probability(ahead):
+    low, high = ahead.cdf(-1e9), ahead.cdf(1e9)
+    np.testing.assert_allclose(low, 0.0, atol=1e-12)
+    np.testing.assert_allclose(high, 1.0, atol=1e-12)
+    assert np.isnan(ahead.cdf(pd.Series(np.nan, ahead.index))).all()
+
+
+def test_moments_are_their_integrals(ahead, q):
+    mean = q @ DENSITY
+    np.testing.assert_allclose(ahead.mean, mean, rtol=1e-7)
+    np.testing.assert_allclose(ahead.var, (q - mean[:, None]) ** 2 @ DENSITY, rtol=1e-6)
+
+
+def test_covariance_is_its_double_integral(kind, ahead):
+    edges = np.linspace(-8.0, 8.0, 1201)
+    z = 0.5 * (edges[1:] + edges[:-1])
+    weight = stats.norm.pdf(z) * (edges[1] - edges[0])
+    cor = ahead._joint.cor
+    for t, u in ((0, 1), (0, 2), (1, 2)):
+        rho = cor[t, u]
+        other = rho * z[:, None] + np.sqrt(1.0 - rho**2) * z
+        values = JOINTS[kind][1](other.ravel(), u).reshape(other.shape) @ weight
+        expected = weight @ (JOINTS[kind][1](z, t) * values) - ahead.mean[t] * ahead.mean[u]
+        scale = ahead.std[t] * ahead.std[u]
+        assert ahead.cov.iloc[t, u] / scale == pytest.approx(expected / scale, abs=2e-5)
+
+
+@pytest.mark.parametrize("y", [-1.0, 0.3, 0.9, 2.5, 9.0])
+def test_crps_is_the_integral_of_the_quantile_score(ahead, q, y):
+    p = stats.norm.cdf(Z)
+    expected = 2.0 * ((q > y) - p) * (q - y) @ DENSITY
+    found = ahead.score(pd.Series(y, ahead.index))["crps"]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_nlpd_is_the_slope_of_the_pit(ahead):
+    values = ahead.quantile(0.8)
+    step = 1e-5 * ahead.std
+    values = values + 2.0 * step  # not at an end of a line
+    slope = (ahead.cdf(values + step) - ahead.cdf(values - step)) / (2.0 * step)
+    np.testing.assert_allclose(ahead.score(values)["nlpd"], -np.log(slope), atol=1e-6)
+
+
+def test_paths_have_the_joint_distribution(ahead):
+    n = 40_000
+    paths = ahead.sample(n, random_state=0).to_numpy()
+    for p in (0.2, 0.9):
+        below = (paths <= ahead.quantile(p).to_numpy()[:, None]).mean(axis=1)
+        share = ahead.cdf(ahead.quantile(p)).to_numpy()
+        np.testing.assert_allclose(below, share, atol=5.0 / np.sqrt(n) * 0.5)
+    both = stats.spearmanr(paths.T).statistic
+    expected = 6.0 / np.pi * np.arcsin(ahead._joint.cor / 2.0)
+    free = ~np.array([(row == row.min()).mean() > 0.001 for row in np.vstack([paths, -paths])])
+    free = free[:H] & free[H:]
+    away = (both - expected)[np.ix_(free, free)]
+    np.testing.assert_allclose(away, 0.0, atol=5.0 / np.sqrt(n))
+
+
+@pytest.mark.parametrize("weights", ["sum", [1.0, 0.0, 2.0], [1.0, -1.0, 0.5]], ids=str)
+def test_sums_have_the_mean_and_the_variance(ahead, weights):
+    w = np.ones(H) if weights == "sum" else np.array(weights)
+    total = ahead.aggregate(weights)
+    assert total.mean.item() == pytest.approx(w @ ahead.mean, rel=1e-9)
+    assert total.var.item() == pytest.approx(w @ ahead.cov @ w, rel=1e-8)
+    for p in (0.01, 0.5, 0.97):
+        value = total.quantile(p)
+        assert total.cdf(value).item() >= p - 1e-9
+    if (w >= 0).all():
+        q = total._joint.q(Z[None, ::4])[0]
+        weight = stats.norm.pdf(Z[::4]) * 4.0 * (EDGES[1] - EDGES[0])
+        assert weight @ q == pytest.approx(total.mean.item(), rel=1e-5)
+        away = weight @ (q - total.mean.item()) ** 2
+        assert away == pytest.approx(total.var.item(), rel=1e-4)
+
+
+def test_sums_have_about_the_quantiles_of_their_paths(kind, ahead):
+    cor = np.array([[1.0, 0.8, 0.6], [0.8, 1.0, 0.8], [0.6, 0.8, 1.0]])
+    ahead = Forecast._of(ahead.index, Joint.of(ahead._joint.q, cor), "y")
+    total, p = ahead.aggregate("sum"), np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+    paths = ahead.sample(100_000, random_state=1).to_numpy().sum(axis=0)
+    away = (total.quantile(p).to_numpy()[0] - np.quantile(paths, p)) / total.std.item()
+    # of errors and of mixtures the moments are kept, and not the shape
+    kept = kind != "conformal" and "mixture" not in kind
+    np.testing.assert_allclose(away, 0.0, atol=0.09 if kept else 0.2)
+
+
+def test_groups_have_their_covariance(kind):
+    index = pd.period_range("2024-11", periods=4, freq="M")
+    base = JOINTS[kind][0]._joint
+    longer = replace(base, paths=None, parts=None, mixture=None)
+    at = np.array([0, 1, 2, 1])
+    cor = longer.cor[np.ix_(at, at)] * 0.9 + 0.1 * np.eye(4)
+    ahead = Forecast._of(index, Joint.of(longer.q.picked(at), cor), "y")
+    years = ahead.aggregate("mean", freq="Y")
+    matrix = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])
+    np.testing.assert_allclose(years.cov, matrix @ ahead.cov @ matrix.T, rtol=1e-6)
+
+
+def test_the_first_steps_are_a_forecast_of_their_own_bit_for_bit(ahead):
+    joint = ahead._joint
+    for k in (1, 2):
+        at = np.arange(k)
+        alone = Joint.of(joint.q.picked(at), joint.cor[:k, :k])
+        again = Joint.of(joint.q, joint.cor)
+        np.testing.assert_array_equal(alone.cov, again.cov[:k, :k])
+        np.testing.assert_array_equal(alone.mean, again.mean[:k])
+
+
+def test_condition_is_that_of_the_scores(kind, ahead):
+    if "mixture" in kind:
+        pytest.skip("the mixture itself is conditioned")
+    known = ahead.quantile(0.97)[1:2]
+    rest = ahead.condition(known)
+    cor, z = ahead._joint.cor, stats.norm.ppf(0.97)
+    for i, t in enumerate((0, 2)):
+        score = cor[t, 1] * z + np.sqrt(1.0 - cor[t, 1] ** 2) * stats.norm.ppf(0.35)
+        expected = ahead.quantile(stats.norm.cdf(score))[t]
+        assert rest.quantile(0.35).iloc[i] == pytest.approx(expected, rel=1e-9)
+
+
+def test_units_move_everything(ahead):
+    other, y = 2.0 + 5.0 * ahead, ahead.quantile(0.6)
+    np.testing.assert_allclose(other.quantile(0.1), 2.0 + 5.0 * ahead.quantile(0.1), rtol=1e-12)
+    np.testing.assert_allclose(other.cov, 25.0 * ahead.cov, rtol=1e-12)
+    turned, before = (-ahead).score(-y), ahead.score(y)
+    np.testing.assert_allclose(turned["crps"], before["crps"], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(turned["nlpd"], before["nlpd"], rtol=1e-9)
+    np.testing.assert_allclose((-ahead).quantile(0.2), -ahead.quantile(0.8), rtol=1e-11)
+    np.testing.assert_allclose((0.0 - (-ahead)).quantile(0.2), ahead.quantile(0.2), rtol=1e-13)
+    moved, sums = (one.aggregate("sum").quantile([0.1, 0.9]) for one in (other, ahead))
+    np.testing.assert_allclose(moved, 6.0 + 5.0 * sums, rtol=1e-6)
+
+
+def test_a_pickle_is_the_same(ahead):
+    again = pickle.loads(pickle.dumps(ahead.aggregate("sum")))
+    np.testing.assert_array_equal(again.quantile(0.3), ahead.aggregate("sum").quantile(0.3))
+
+
+def test_known_moments_of_lognormals_are_closed_forms():
+    ahead = forecast(0.0)
+    mean = np.exp(M + 0.5 * S**2)
+    np.testing.assert_allclose(ahead.mean, mean, rtol=1e-14)
+    expected = np.outer(mean, mean) * np.expm1(np.outer(S, S) * COR)
+    np.testing.assert_allclose(ahead.cov, expected, rtol=1e-13)
+    wide = forecast(0.0, std=np.full(H, 3.0))
+    np.testing.assert_allclose(wide.mean, np.exp(M + 4.5), rtol=1e-14)
+
+
+def test_mehler_and_the_closed_form_agree_where_box_cox_tends_to_the_log():
+    near, log = forecast(1e-9), forecast(0.0)
+    np.testing.assert_allclose(near.cov, log.cov, rtol=1e-7)
+    np.testing.assert_allclose(near.mean, log.mean, rtol=1e-8)
+
+
+def test_steps_that_move_as_one_have_a_covariance_of_rank_one_in_their_scores():
+    joint = Joint.of(AVERAGE._joint.q, np.ones((H, H)))
+    values = np.linalg.eigvalsh(joint.cov)
+    assert values[0] > -1e-12 * values[-1]
+
+
+LINKS = {
+    "affine": Affine(M, S),
+    "log from -1": Power(PowerTransform(0.0, -1.0)),
+    "root": Power(PowerTransform(0.5)),
+    "t of 3": Student(3.0),
+    "t of 30": Student(30.0),
+    "lines": Polyline.of_sizes(SIZES),
+    "mixture": MixtureShape(np.log(P), MEANS, STDS),
+}
+
+
+@pytest.fixture(params=LINKS)
+def link(request):
+    return LINKS[request.param]
+
+
+def test_links_increase_and_are_undone(link):
+    x = np.linspace(-1.9, 6.0, 80)[None]
+    values = np.broadcast_to(link(x), (H, 80))
+    assert (np.diff(values) > 0).all()
+    np.testing.assert_allclose(link.inverse(values), np.tile(x, (H, 1)), atol=1e-11)
+    slope = (link(x + 1e-6) - link(x - 1e-6)) / 2e-6
+    kinks = link.kinks()
+    away = np.ones(80, bool)
+    if kinks is not None:
+        away = (np.abs(x.ravel() - kinks.reshape(-1, 1)) > 1e-5).all(axis=0)
+    np.testing.assert_allclose(
+        np.broadcast_to(link.slope(x), values.shape)[:, away],
+        np.broadcast_to(slope, values.shape)[:, away],
+        rtol=1e-6,
+    )
+
+
+def test_links_keep_what_is_not_finite(link):
+    wrong = np.full((H, 1), np.nan)
+    assert np.isnan(link.inverse(wrong)).all()
+    assert np.isneginf(link.inverse(np.full((H, 1), -np.inf))).all()
+    assert np.isposinf(link(np.full((1, 1), np.inf))).all()
+    ends = np.broadcast_to(link(np.full((1, 1), -np.inf)), (H, 1))
+    assert (np.isneginf(ends) | np.isfinite(ends)).all()
+
+
+def test_links_of_some_steps_are_theirs(link):
+    at, x = np.array([2, 0]), np.linspace(-1.0, 2.0, 7)[None]
+    values = np.broadcast_to(link(x), (H, 7))
+    np.testing.assert_array_equal(np.broadcast_to(link.picked(at)(x), (2, 7)), values[at])
+
+
+@pytest.mark.parametrize("dof", [3.0, 4.5, 30.0])
+def test_student_is_that_of_scipy_and_keeps_the_80_percent_interval(dof):
+    link, z = Student(dof), np.array([[-30.0, -6.0, -1.0, 0.0, 2.0, 8.0]])
+    expected = student(-np.abs(z), dof) * -np.sign(z)
+    np.testing.assert_allclose(link(z), expected, rtol=1e-11)
+    end = np.array([[special.ndtri(0.9)]])
+    np.testing.assert_allclose(link(end), end, rtol=1e-14)
+
+
+@pytest.mark.parametrize("k", [1, 8, 19])
+def test_intervals_end_at_the_sorted_sizes(k, rng):
+    sizes = np.sort(rng.uniform(0.1, 3.0, (2, k)), axis=1)
+    link = Polyline.of_sizes(sizes)
+    for i in range(1, k + 1):
+        z = np.array([[special.ndtri(0.5 + 0.5 * i / (k + 1))]])
+        np.testing.assert_allclose(link(z)[:, 0], sizes[:, i - 1], rtol=1e-13)
+        np.testing.assert_allclose(link(-z)[:, 0], -sizes[:, i - 1], rtol=1e-13)
+
+
+def test_an_interval_holds_the_next_of_exchangeable_errors_with_its_probability(rng):
+    held, n = 0, 2000
+    for _ in range(n):
+        sizes = np.abs(rng.standard_cauchy(10))
+        ahead = Forecast(pd.RangeIndex(1), [0.0], [[1.0]]).conformal(np.sort(sizes[:9])[None])
+        band = ahead._joint.q(special.ndtri(np.array([[0.1, 0.9]])))[0]
+        held += band[0] <= sizes[9] * rng.choice([-1.0, 1.0]) <= band[1]
+    assert held / n == pytest.approx(0.8, abs=5 * np.sqrt(0.16 / n))
+
+
+def test_equal_sizes_are_values_of_positive_probability():
+    link = Polyline.of_sizes(np.array([[1.0, 1.0, 2.0]]))
+    ahead = Forecast(pd.RangeIndex(1), [0.0], [[1.0]]).conformal([[1.0, 1.0, 2.0]])
+    assert link.inverse(np.array([[1.0]]))[0, 0] == pytest.approx(special.ndtri(0.75))
+    assert ahead.cdf(1.0).item() == pytest.approx(0.75)

@@ -648,7 +648,8 @@ def test_updates_and_files_keep_missing_values_and_errors(y, regressor, tmp_path
     np.testing.assert_allclose(parts.forecast(5).cov, ahead.cov, rtol=1e-10)
     np.testing.assert_allclose(whole.apply(y, y_std=std).forecast(5).cov, ahead.cov, rtol=1e-12)
     whole.save(tmp_path / "model")
-    np.testing.assert_array_equal(load_model(tmp_path / "model").forecast(5).cov, ahead.cov)
+    again = load_model(tmp_path / "model")
+    np.testing.assert_allclose(again.forecast(5).cov, ahead.cov, rtol=1e-9)
     exact = Forecaster(regressor, lags=2).fit(y.iloc[:60]).update(y.iloc[60:])
     assert exact.forecast(1).var.iloc[0] < ahead.var.iloc[0]
 

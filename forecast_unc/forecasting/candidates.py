@@ -6,8 +6,8 @@ without a logarithm, was better than each of them nearly everywhere: docs/benchm
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -65,18 +65,35 @@ class Candidate:
     bias: Literal["free", "shrunk", None] = "shrunk"  # in differences it is a drift
 
 
-@dataclass(frozen=True)
-class Row:
+PLAIN = Candidate("given", None, "as given", (), (), calendar=None)
+"""What is left open beside lags of one's own, which need no table."""
+
+
+class Row(NamedTuple):
     """A kind of candidate for the series of a regime, learned from its last rows."""
 
     regime: str
     kind: str
-    rows: int | None = _MOST
-    cycles: int | None = None  # of the first season instead of `rows`, if these are fewer
-    longer: bool = False  # only where the series has more values than these rows
-    season: int = 0  # the shortest season that it is for
-    otherwise: str = ""  # the kind where values with zeros have no relative changes
-    overrides: dict[str, Any] = field(default_factory=dict)
+    rows: int | None
+    cycles: int | None  # of the first season instead of `rows`, if these are fewer
+    longer: bool  # only where the series has more values than these rows
+    season: int  # the shortest season that it is for
+    otherwise: str  # the kind where values with zeros have no relative changes
+    overrides: dict[str, Any]
+
+
+def _row(
+    regime: str,
+    kind: str,
+    rows: int | None = _MOST,
+    *,
+    cycles: int | None = None,
+    longer: bool = False,
+    season: int = 0,
+    otherwise: str = "",
+    **overrides: Any,
+) -> Row:
+    return Row(regime, kind, rows, cycles, longer, season, otherwise, overrides)
 
 
 def _near(lags: tuple[int, ...], n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
@@ -96,6 +113,7 @@ _LEVELS = {"differences": (), "transform": "log"}  # the logarithm of positive v
 _FROM_LAG = {**_LEVELS, "calendar": None}
 KINDS: dict[str, dict[str, Any]] = {
     "changes": {"why": "changes, with a drift as large as the data support"},
+    "plain": {"why": "changes, the season from the lags alone"},
     "walk": {
         "lags": (1,),
         "lag_weights": None,
@@ -127,78 +145,64 @@ KINDS: dict[str, dict[str, Any]] = {
     "smoothing": {"why": "level, trend and season, their parameters averaged over"},
 }
 """Fields of a `Candidate` that differ from its defaults."""
+_MOVING = ("season walk", "changes", "relative", "levels")
 
 TABLE = (
     # regressors belong to the levels: of the changes they explain little
-    Row(
-        "regressors",
-        "levels",
-        overrides={"transform": None, "why": "levels, which the regressors explain"},
-    ),
-    Row("regressors", "levels"),
-    Row("several seasons", "seasonal"),
-    Row("several seasons", "levels", overrides={"lags": _near}),
-    Row("several seasons", "levels", overrides={"prior": "weak"}),
-    Row("several seasons", "seasonal", 400, longer=True),
-    Row("few", "walk"),
-    Row("few", "relative", otherwise="last", overrides={"lags": (1, 2)}),
-    Row("no season", "walk"),
-    Row("no season", "relative", otherwise="changes"),
-    Row("no season", "levels"),
-    Row("no season", "last"),
-    Row(
-        "quarters",
-        "walk",
-        overrides={"transform": "log", "bias": None, "why": "the season, moved up or down"},
-    ),
-    Row("quarters", "changes", overrides={"bias": None, "why": "changes, without a drift"}),
-    Row("quarters", "relative"),
-    Row("quarters", "relative", cycles=6, longer=True),
-    Row("quarters", "seasonal"),
-    Row("few months", "season walk", 400),
-    Row("few months", "changes", 400),
-    Row("few months", "relative", 400),
-    Row("few months", "levels", 400),
-    Row("months", "season walk", 400),
-    Row("months", "levels", 400),
-    Row("months", "season walk", _RECENT),
-    Row("months", "changes", _RECENT),
-    Row("months", "relative", _RECENT),
-    Row("months", "levels", _RECENT),
+    _row("regressors", "levels", transform=None, why="levels, which the regressors explain"),
+    _row("regressors", "levels"),
+    _row("several seasons", "seasonal"),
+    _row("several seasons", "levels", lags=_near),
+    _row("several seasons", "levels", prior="weak"),
+    _row("several seasons", "seasonal", 400, longer=True),
+    _row("few", "walk"),
+    _row("few", "relative", otherwise="last", lags=(1, 2)),
+    _row("no season", "walk"),
+    _row("no season", "relative", otherwise="changes"),
+    _row("no season", "levels"),
+    _row("no season", "last"),
+    _row("quarters", "walk", transform="log", bias=None, why="the season, moved up or down"),
+    _row("quarters", "changes", bias=None, why="changes, without a drift"),
+    _row("quarters", "relative"),
+    _row("quarters", "relative", cycles=6, longer=True),
+    _row("quarters", "seasonal"),
+    *(_row("few months", kind, 400) for kind in _MOVING),
+    _row("months", "season walk", 400),
+    _row("months", "levels", 400),
+    *(_row("months", kind, _RECENT) for kind in _MOVING),
     # A long season, of which little is seen: weeks of a year. But for one its kinds take it from
     # the lags alone, and from 100 steps on (a choice: minutes) that of a season ago counts, too.
     # Long series change: on M4 weekly 400 rows beside 208 and 104 changed MASE by .4 %, error .6.
     *(
-        Row("weeks", kind, cycles=cycles, longer=cycles < 4, season=season, overrides=overrides)
-        for cycles in (4, 2)
-        for kind, season, overrides in (
-            ("changes", 0, {"calendar": None, "why": "changes, the season from the lags alone"}),
-            ("changes", 0, {}),
-            ("relative", 0, {"calendar": None}),
-            ("levels", 0, {"transform": None, "calendar": None}),
-            ("seasonal", 100, {}),
+        row
+        for n, longer in ((4, False), (2, True))
+        for row in (
+            _row("weeks", "plain", cycles=n, longer=longer, calendar=None),
+            _row("weeks", "changes", cycles=n, longer=longer),
+            _row("weeks", "relative", cycles=n, longer=longer, calendar=None),
+            _row("weeks", "levels", cycles=n, longer=longer, transform=None, calendar=None),
+            _row("weeks", "seasonal", cycles=n, longer=longer, season=100),
         )
     ),
     # All rows of a long series. Beside the others they took the MASE of daily, hourly, half-hourly
     # and weekly series down by 14, 4 and 15, 16 and 3 %; what is learned in levels without a
     # logarithm can run away.
-    Row("long", "levels", None),
-    Row("long", "last", None),
-    Row("long, a season", "levels", None),
-    Row(
-        "long, a season", "changes", None, overrides={"why": "changes, with their mean for a drift"}
-    ),
-    Row("long, several seasons", "levels", None),
-    Row(
+    _row("long", "levels", None),
+    _row("long", "last", None),
+    _row("long, a season", "levels", None),
+    _row("long, a season", "changes", None, why="changes, with their mean for a drift"),
+    _row("long, several seasons", "levels", None),
+    _row(
         "long, several seasons",
         "levels",
         None,
-        overrides={"lags": _twice, "why": "levels, from two of the longest season"},
+        lags=_twice,
+        why="levels, from two of the longest season",
     ),
-    Row("long, several seasons", "seasonal", None),
+    _row("long, several seasons", "seasonal", None),
     # With several seasons, hours of a week, the average was the same within an error.
-    Row("any", "smoothing"),
-    Row("any", "smoothing", overrides={"transform": "log"}),
+    _row("any", "smoothing"),
+    _row("any", "smoothing", transform="log"),
 )
 
 

@@ -39,19 +39,15 @@ class Member(Protocol):
 
     def fit(self, y: pd.Series[Any], /) -> Any:
         """Learn from a series, in place."""
-        ...
 
     def update(self, y_new: pd.Series[Any], /) -> Any:
         """Take in what followed, in place, by making new state: a copy must not follow."""
-        ...
 
     def apply(self, y: pd.Series[Any], /) -> Any:
         """Return the fitted member at the end of another series."""
-        ...
 
     def forecast(self, steps: int, /, **options: Any) -> Forecast:
         """Return the forecast of the next steps."""
-        ...
 
 
 class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -141,8 +137,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
                 raise
         if weights is None:
             weights = self._validated_weights(y, exog, y_std)
-        self.refused_ = {}
-        self._keep(fitted, weights, {})
+        self.forecasters_, self.weights_, self.refused_ = fitted, weights / weights.sum(), {}
         return self
 
     def update(
@@ -162,7 +157,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         check_is_fitted(self, "forecasters_")
         inputs = _given(exog=exog, y_std=y_std)
         # on copies, so that an error leaves all as they were
-        self._keep(*self._each(lambda member: copy.copy(member).update(y_new, **inputs)))
+        self._replace(lambda member: copy.copy(member).update(y_new, **inputs))
         return self
 
     def apply(
@@ -183,7 +178,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         check_is_fitted(self, "forecasters_")
         inputs = _given(exog=exog, y_std=y_std)
         applied = copy.copy(self)
-        applied._keep(*self._each(lambda member: member.apply(y, **inputs)))
+        applied._replace(lambda member: member.apply(y, **inputs))
         return applied
 
     def forecast(
@@ -312,18 +307,14 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         n = len(self.forecasters_) + len(self.refused_)
         return [number for number in range(n) if number not in self.refused_]
 
-    def _each(self, make: Callable[[Member], Member]) -> tuple[list[Member], Array, dict[int, str]]:
-        """What is made of the members, their weights, and what the others said, by number."""
+    def _replace(self, make: Callable[[Member], Member]) -> None:
+        """Take what is made of the members, and note those of which nothing could be made."""
         made, errors = those_that_can(self.forecasters_, make)
         weights = self.weights_[list(made)]
         if errors and (self.widest is None or not weights.any()):
             raise next(iter(errors.values()))  # of the simplest
-        numbers = self.numbers_
-        return list(made.values()), weights, {numbers[i]: str(e) for i, e in errors.items()}
-
-    def _keep(self, members: list[Member], weights: Array, refused: dict[int, str]) -> None:
-        """Take these members and their weights, and note those refused."""
-        self.forecasters_, self.weights_ = members, weights / weights.sum()
+        refused = {self.numbers_[place]: str(error) for place, error in errors.items()}
+        self.forecasters_, self.weights_ = list(made.values()), weights / weights.sum()
         self.refused_ = self.refused_ | refused
 
     @property
@@ -356,15 +347,12 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         """Weights of the members, None for those of validation, or an error."""
         members = self.forecasters
         if isinstance(members, str) or not isinstance(members, Sequence) or not members:
-            must, remedy = (
-                "be a sequence of at least one forecaster",
-                "[Forecaster(...), Forecaster(...)]",
-            )
-            raise refusal("forecasters", must, repr(members), f"Pass {remedy}.")
+            must = "be a sequence of at least one forecaster"
+            remedy = "Pass [Forecaster(...), Forecaster(...)]."
+            raise refusal("forecasters", must, repr(members), remedy)
         for member in members:
-            if isinstance(member, type) or not (
-                hasattr(member, "fit") and hasattr(member, "forecast")
-            ):
+            model = hasattr(member, "fit") and hasattr(member, "forecast")
+            if isinstance(member, type) or not model:
                 must = "hold models with fit and forecast"
                 raise refusal("forecasters", must, repr(member), "Pass Forecaster(...).", TypeError)
         number = isinstance(self.widest, (int, float, np.number))

@@ -117,6 +117,10 @@ class Unreadable(ValueError):
     """Why a file cannot be read, as the end of a sentence about it."""
 
 
+class Outdated(ValueError):
+    """The format of a file of an earlier version."""
+
+
 def save(model: BaseEstimator, path: str | PathLike[str], kinds: tuple[type, ...]) -> None:
     """Write a fitted forecaster, which is of one of the kinds, whole or not at all."""
     table = _Writer(kinds)
@@ -133,31 +137,17 @@ def load(path: str | PathLike[str], kinds: tuple[type, ...]) -> Any:
     """Read a fitted forecaster of one of the kinds; any fault of the file is one ValueError."""
     data = _read(path)
     try:
-        content, arrays = _parsed(data)
-        if content["format"] != _KIND:
-            raise Unreadable("which is incomplete or of another kind")
-        if content["version"] not in range(1, FORMAT + 1):
-            raise Unreadable(
-                f"of format {content['version']!r}, by forecast_unc {content['written_by']}, "
-                f"where {__version__} reads format {FORMAT}"
-            )
-        if content["version"] < FORMAT:
-            raise Unreadable(f"format {content['version']}")
-        model = _Reader(kinds, arrays).made(content["model"])
-        if type(model) not in kinds:
-            raise Unreadable(f"which holds a {type(model).__name__}")
-        check_is_fitted(model)
+        return _made(data, kinds)
+    except Outdated as error:
+        raise refusal(
+            "path",
+            f"name a file of format {FORMAT}",
+            f"{path}, of format {error}, which holds posteriors as an earlier version made them",
+            "Load it with the version that wrote it, save its series from model.ensemble_.history "
+            "(y, index, exog) and its model.get_params(), and fit them here.",
+        ) from error
     except Exception as error:  # a crafted file can raise any: all become one
         known = isinstance(error, Unreadable)
-        if known and str(error).startswith("format "):
-            raise refusal(
-                "path",
-                f"name a file of format {FORMAT}",
-                f"{path}, of {error}, which holds posteriors as an earlier version made them",
-                "Load it with the version that wrote it, save its series from "
-                "model.ensemble_.history (y, index, exog) and its model.get_params(), and fit "
-                "them here.",
-            ) from error
         why = error if known else "whose content is not that of a model of this version"
         raise refusal(
             "path",
@@ -165,6 +155,25 @@ def load(path: str | PathLike[str], kinds: tuple[type, ...]) -> Any:
             f"{path}, {why}",
             "Save it again.",
         ) from error
+
+
+def _made(data: bytes, kinds: tuple[type, ...]) -> Any:
+    """The forecaster of the bytes of a file."""
+    content, arrays = _parsed(data)
+    version = content["version"]
+    if content["format"] != _KIND:
+        raise Unreadable("which is incomplete or of another kind")
+    if version not in range(1, FORMAT + 1):
+        raise Unreadable(
+            f"of format {version!r}, by forecast_unc {content['written_by']}, where {__version__} "
+            f"reads format {FORMAT}"
+        )
+    if version < FORMAT:
+        raise Outdated(version)
+    model = _Reader(kinds, arrays).made(content["model"])
+    if type(model) not in kinds:
+        raise Unreadable(f"which holds a {type(model).__name__}")
+    check_is_fitted(model)
     return model
 
 
@@ -357,10 +366,6 @@ def _dates(values: Any, unit: str, zone: str | None, frequency: Any, name: Any) 
     return pd.DatetimeIndex(index, freq=freq, name=name)
 
 
-def _periods_of(_: str, index: pd.PeriodIndex) -> dict[str, Any]:
-    return {"values": index.asi8, "frequency": index.freqstr, "name": index.name}
-
-
 def _periods(values: Any, frequency: str, name: Any) -> Any:
     kind: Any = pd.PeriodIndex  # of 2.2 on, which its stubs do not know
     return kind.from_ordinals(_ordinals(values), freq=frequency, name=name)
@@ -371,10 +376,6 @@ def _ordinals(values: Any) -> NDArray[np.int64]:
     if values.dtype != np.int64 or values.ndim != 1:
         raise ValueError(values.dtype)
     return np.asarray(values)
-
-
-def _numbers_of(_: str, index: pd.RangeIndex) -> dict[str, Any]:
-    return {"start": index.start, "stop": index.stop, "step": index.step, "name": index.name}
 
 
 def _labels_of(name: str, index: pd.Index[Any]) -> dict[str, Any]:
@@ -389,18 +390,6 @@ def _labels(values: list[Any], dtype: str, name: Any) -> Any:
     if not _LABELS.fullmatch(dtype):
         raise ValueError(dtype)
     return pd.Index(values, dtype=dtype, name=name)
-
-
-def _nested_of(_: str, index: pd.MultiIndex) -> dict[str, Any]:
-    return {"tuples": index.tolist(), "names": list(index.names)}
-
-
-def _time_of(_: str, time: Any) -> dict[str, Any]:
-    return {"index": pd.Index([time])}
-
-
-def _time(index: pd.Index[Any]) -> Any:
-    return index[0]
 
 
 def _generator_of(name: str, generator: np.random.Generator) -> dict[str, Any]:
@@ -418,16 +407,25 @@ def _generator(state: dict[str, Any]) -> np.random.Generator:
 
 
 _PARTS: dict[str, tuple[Any, Any]] = {
-    "RangeIndex": (_numbers_of, pd.RangeIndex),
+    "RangeIndex": (
+        lambda _, i: {"start": i.start, "stop": i.stop, "step": i.step, "name": i.name},
+        pd.RangeIndex,
+    ),
     "DatetimeIndex": (_dates_of, _dates),
-    "PeriodIndex": (_periods_of, _periods),
+    "PeriodIndex": (
+        lambda _, i: {"values": i.asi8, "frequency": i.freqstr, "name": i.name},
+        _periods,
+    ),
     "Index": (_labels_of, _labels),
-    "MultiIndex": (_nested_of, pd.MultiIndex.from_tuples),
-    "Timestamp": (_time_of, _time),
-    "Period": (_time_of, _time),
+    "MultiIndex": (
+        lambda _, i: {"tuples": i.tolist(), "names": list(i.names)},
+        pd.MultiIndex.from_tuples,
+    ),
+    "Timestamp": (lambda _, time: {"index": pd.Index([time])}, lambda index: index[0]),
+    "Period": (lambda _, time: {"index": pd.Index([time])}, lambda index: index[0]),
     "Generator": (_generator_of, _generator),
 }
-"""By the name of a class: its parts, and what makes it of them."""
+"""By the name of a class: from its name in messages and itself to its parts, and back."""
 
 
 def _zone_of(name: str, index: pd.DatetimeIndex) -> str:

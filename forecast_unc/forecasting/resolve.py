@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from forecast_unc._checks import RandomState, refusal
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, Averaging
-from forecast_unc.forecasting.candidates import Candidate, averaging, candidates, seasons_in
+from forecast_unc.forecasting.candidates import PLAIN, Candidate, averaging, candidates, seasons_in
 from forecast_unc.forecasting.outliers import gross_outliers
 from forecast_unc.forecasting.rows import complete_rows
 from forecast_unc.forecasting.smoothing_model import SmoothingSpecification
@@ -180,8 +180,11 @@ def _unusual(arguments: Arguments, history: History) -> NDArray[np.bool_]:
 
 def _given_lags(arguments: Arguments) -> tuple[Sequence[int], tuple[int, ...]]:
     """Lags of one's own, which may be a long range, and differences."""
-    lags = as_lags("lags", arguments.lags, upto=True)
-    return lags, tuple(as_lags("differences", plain(arguments.differences, ()), upto=False))
+    return as_lags("lags", arguments.lags, upto=True), _differences(arguments, ())
+
+
+def _differences(arguments: Arguments, otherwise: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(as_lags("differences", plain(arguments.differences, otherwise), upto=False))
 
 
 def _deepest(lags: Sequence[int]) -> int:
@@ -192,51 +195,35 @@ def _as_given(arguments: Arguments, history: History, periods: tuple[int, ...]) 
     """The one specification of lags of one's own: what else is left open is plain."""
     lags, differences = _given_lags(arguments)
     check_length(len(history.y), _deepest(lags), differences)  # before a range becomes numbers
-    prior_mean = plain(arguments.prior_mean, "zero")
-    _check_prior_mean(arguments, prior_mean, lags, periods)
-    regressor: BaseEstimator = arguments.regressor
-    why = "as given"
-    if regressor is None:
-        regressor = GPRegressor(random_state=arguments.random_state)
-        n_rows = _n_rows(history.y, tuple(lags), differences, arguments.max_train)
-        if n_rows > _MOST_EXACT and arguments.noise == "process":
-            regressor = _reduced_rank("weak", 2 * _CENTERS, arguments.random_state)
-            why += f"; reduced rank for more than {_MOST_EXACT} rows"
-    return Specification(
-        regressor=as_kernel_regressor(regressor),
-        lags=tuple(lags),
-        differences=differences,
-        periods=periods,
-        transform=plain(arguments.transform, None),
-        prior_mean=prior_mean,
-        calendar=check_calendar(plain(arguments.calendar, None)),
-        max_train=arguments.max_train,
-        noise=arguments.noise,
-        why=why,
-    )
+    _check_prior_mean(arguments, plain(arguments.prior_mean, "zero"), lags, periods)
+    one = _filled(arguments, PLAIN, tuple(lags), periods)
+    n_rows = _n_rows(history.y, one.lags, differences, arguments.max_train)
+    if arguments.regressor is None and n_rows > _MOST_EXACT and arguments.noise == "process":
+        regressor = _reduced_rank("weak", 2 * _CENTERS, arguments.random_state)
+        why = f"{one.why}; reduced rank for more than {_MOST_EXACT} rows"
+        return replace(one, regressor=regressor, why=why)
+    return one
 
 
 def _completed(
     arguments: Arguments, candidate: Candidate, history: History, periods: tuple[int, ...]
 ) -> Specification:
     """A candidate of the automatic choice, with what was given in the place of its own."""
-    differences = candidate.differences
-    if not is_auto(arguments.differences):
-        differences = tuple(as_lags("differences", arguments.differences, upto=False))
     prior_mean = plain(arguments.prior_mean, candidate.prior_mean)
-    parts = check_calendar(plain(arguments.calendar, candidate.calendar))
+    differences = _differences(arguments, candidate.differences)
     lags = _affordable(candidate.lags, history.y, differences)
     if prior_mean == "seasonal" and periods:
         lags = tuple(sorted({*lags, periods[0]}))
     _check_prior_mean(arguments, prior_mean, lags, periods)
-    regressor, why = arguments.regressor, candidate.why
-    if regressor is None and candidate.rows is None:
+    one = _filled(arguments, candidate, lags, periods)
+    regressor, why = one.regressor, candidate.why
+    if arguments.regressor is None and candidate.rows is None:
         regressor = _reduced_rank(candidate.prior, _CENTERS, arguments.random_state)
         regressor.set_params(tol=_TOL)
         why += f"; reduced rank, {_CENTERS} centers"
-    elif regressor is None:
+    elif arguments.regressor is None:
         n_others = history.exog.shape[1]
-        n_others += calendar_inputs(history.index[:1], parts, periods).shape[1]
+        n_others += calendar_inputs(history.index[:1], one.calendar, periods).shape[1]
         regressor = GPRegressor(
             prior=candidate.prior,
             bias=candidate.bias if differences == candidate.differences else "free",
@@ -244,29 +231,37 @@ def _completed(
             tol=_TOL,
             random_state=arguments.random_state,
         )
-    transform = plain(arguments.transform, candidate.transform)
-    as_chosen = arguments.regressor is None and (differences, transform, prior_mean) == (
-        candidate.differences,
-        candidate.transform,
-        candidate.prior_mean,
+    as_chosen = arguments.regressor is None and all(
+        getattr(one, name) == getattr(candidate, name)
+        for name in ("differences", "transform", "prior_mean")
     )
-    own_parts = check_calendar(candidate.calendar)
-    named = tuple(part if isinstance(part, str) else None for part in parts)  # holidays have none
-    if not as_chosen or named != own_parts:
+    own = () if candidate.calendar is None else (candidate.calendar,)
+    named = tuple(part if isinstance(part, str) else None for part in one.calendar)  # no holidays
+    if not as_chosen or named != own:
         why += "; but for what was given"
-    if "fourier" in own_parts and "fourier" not in named:
+    if "fourier" in own and "fourier" not in named:
         why += ", which leaves out the Fourier terms of the season"
+    return replace(one, regressor=regressor, max_train=_most_rows(arguments, candidate), why=why)
+
+
+def _filled(
+    arguments: Arguments, candidate: Candidate, lags: tuple[int, ...], periods: tuple[int, ...]
+) -> Specification:
+    """A candidate with what was given in the place of its own, and a regressor of its own."""
+    regressor: BaseEstimator = arguments.regressor
+    if regressor is None:
+        regressor = GPRegressor(random_state=arguments.random_state)
     return Specification(
         regressor=clone(as_kernel_regressor(regressor)),
         lags=lags,
-        differences=differences,
+        differences=_differences(arguments, candidate.differences),
         periods=periods,
-        transform=transform,
-        prior_mean=prior_mean,
-        calendar=parts,
-        max_train=_most_rows(arguments, candidate),
+        transform=plain(arguments.transform, candidate.transform),
+        prior_mean=plain(arguments.prior_mean, candidate.prior_mean),
+        calendar=check_calendar(plain(arguments.calendar, candidate.calendar)),
+        max_train=arguments.max_train,
         noise=arguments.noise,
-        why=why,
+        why=candidate.why,
     )
 
 

@@ -306,18 +306,9 @@ def test_a_saved_combination_is_applied_to_data(folder, sales, capsys):
             ["shops.csv", "--id", "shop", "--plot", "p.png"],
             "--plot must be left out with --id; got",
         ),
-        (
-            ["shops.csv", "--id", "shop", "--sum", "W"],
-            "--sum must be left out with --id; got W. It",
-        ),
         (["shops.csv", "--id", "shop", "--prob-above", "1", "2"], "--prob-above must be left out "),
-        (["shops.csv", "--id", "shop", "--save", "m"], "--save must be left out with --id; got m."),
         (["shops.csv", "--id", "no"], "--id must name a column of shops.csv; got 'no'. The file "),
         (["--load", "m", "--lags", "1", "2"], "--lags must be left out with --load; got 1 2. The "),
-        (
-            ["--load", "m", "--model", "gp"],
-            "--model must be left out with --load; got gp. The file",
-        ),
         (["--load", "holidays.txt"], "--load must name a file written by Forecaster.save"),
         (["sales.csv", "--save", "-"], "--save must be a file; got -. Name one."),
         (["sales.csv", "--save", "sales.csv"], "--save must be another file than data; got sales"),
@@ -330,10 +321,8 @@ def test_a_saved_combination_is_applied_to_data(folder, sales, capsys):
             "data must name a file that can be read; got .: Is a directory. Name a file in it.",
         ),
         (["--load", "no.npz"], "--load must name a file that can be read; got no.npz: No such fi"),
-        (["--load", "-"], "--load must name a file that can be read; got -: No such file"),
         (["sales.csv", "--holidays", "-"], "--holidays must name a file that can be read; got -:"),
         (["--load", "."], "--load must name a file that can be read; got .: Is a directory. Name"),
-        (["sales.csv", "--holidays", "no"], "--holidays must name a file that can be read; got no"),
         (
             ["sales.csv", "--exog", "price", "--exog-future", "no.csv"],
             "--exog-future must name a file that can be read; got no.csv: No such file or "

@@ -38,6 +38,7 @@ N_NODES = 200  # Gauss-Legendre, on each panel between kinks
 # of 200 nodes variances were 1 % wrong.
 FEW_NODES, N_PANELS, MANY_KINKS = 12, 40, 8
 REACH = 12.0  # z beyond this from where the integrand peaks does not count: exp(-72) = 5e-32
+_NO_WEIGHT = 1e-60  # of a node, z = 16
 N_TERMS = 100  # of Mehler's series: 200 nodes a panel resolve Hermite functions up to there
 
 
@@ -246,6 +247,9 @@ class Map:
         z = self.score(y[:, None])
         nodes, weights = self.nodes(np.where(np.isnan(z), -np.inf, z))
         values = self(nodes)
+        # For a y far out the nodes go to where Student's t is inf, as 1 - Phi is 0 there.
+        there = np.isfinite(values) | (weights > _NO_WEIGHT)
+        values, weights = np.where(there, values, 0.0), np.where(there, weights, 0.0)
         spread = (values - self(np.zeros((1, 1)))) * (2 * ndtr(nodes) - 1)
         return np.asarray((weights * (np.abs(values - y[:, None]) - spread)).sum(axis=1))
 

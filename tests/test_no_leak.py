@@ -182,12 +182,18 @@ def test_nor_with_another_window_or_a_gap(gap, window):
     check(Forecaster(GP, lags=2, differences=1), series(), 2, window=window, gap=gap)
 
 
-@pytest.mark.parametrize("refit", [True, 2])
-@pytest.mark.parametrize("options", [{}, {"differences": 1, "transform": "log"}], ids=str)
-@pytest.mark.parametrize("calibrate", [False, True, "conformal"])
+@pytest.mark.parametrize(
+    ("calibrate", "options", "refit"),
+    [
+        (False, {}, 2),
+        (False, {"differences": 1, "transform": "log"}, True),
+        (True, {"differences": 1, "transform": "log"}, 2),
+        ("conformal", {}, 2),
+    ],
+    ids=str,
+)
 def test_nor_with_gaps_in_the_history(calibrate, options, refit):
-    options = {**options, "calibrate": calibrate}
-    check(Forecaster(GP, lags=2, **options), gappy(), refit)
+    check(Forecaster(GP, lags=2, calibrate=calibrate, **options), gappy(), refit)
 
 
 @pytest.mark.parametrize("refit", [True, 2])
@@ -210,9 +216,10 @@ def forecast_regressors(origin, times):
     return mean, pd.DataFrame({"cos": 0.1 * age, "cube": 0.2 * age}, times)
 
 
-@pytest.mark.parametrize("refit", [True, 2])
-@pytest.mark.parametrize("uncertain", [True, False])
-@pytest.mark.parametrize("name", ["plain", "two differences"])
+@pytest.mark.parametrize(
+    ("name", "uncertain", "refit"),
+    [("plain", True, True), ("two differences", True, 2), ("two differences", False, 2)],
+)
 def test_nor_regressors_beyond_the_origin_where_they_are_forecast(name, uncertain, refit):
     y = series()
     future = forecast_regressors if uncertain else lambda *a: forecast_regressors(*a)[0]

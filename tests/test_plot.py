@@ -1,6 +1,6 @@
 import importlib
 import pickle
-from itertools import permutations
+from itertools import pairwise, permutations
 from statistics import NormalDist
 
 import matplotlib as mpl
@@ -193,7 +193,9 @@ def test_what_is_drawn_may_come_from_another_library():
 
 def test_a_fan_shows_what_happened(index):
     actual = pd.Series(np.linspace(48, 52, STEPS), index[40:])
-    ax = ahead(index).plot(series(index), (0.9,), actual)
+    fig = plt.figure()
+    ax = ahead(index).plot(series(index), (0.9,), actual, ax=fig.subplots())
+    assert ax.figure is fig
     assert legend(ax) == ["history", "forecast", "90 %", "actual"]
     np.testing.assert_array_equal(line(ax, "actual").get_ydata(), actual)
     np.testing.assert_allclose(line(ax, "actual").get_xdata(orig=False), numbers(index[40:]))
@@ -310,15 +312,6 @@ def test_a_single_step_is_a_bar(color):
     assert bar.get_linewidth()[0] > 5
     assert mpl.colors.same_color(bar.get_color()[0, :3], line(ax, "forecast").get_color())
     assert_nothing_hidden(ax)
-
-
-def test_forecast_plots_itself(index):
-    forecast, fig = ahead(index), plt.figure()
-    ax = forecast.plot(series(index), coverage=(0.9,), ax=fig.subplots())
-    assert ax.figure is fig
-    assert legend(ax) == ["history", "forecast", "90 %"]
-    _, lower, _ = extents(ax.collections[0])
-    np.testing.assert_allclose(lower[1:], forecast.interval(0.9)["lower"])
 
 
 def with_parts(index, name="load"):
@@ -516,13 +509,14 @@ def test_every_name_is_in_the_legend_long_ones_cut():
         assert legend(ax) == [expected]
 
 
-@pytest.mark.parametrize("draw", [plot.fan, lambda f, **given: plot.compare({"a": f}, **given)])
-@pytest.mark.parametrize(("kind", "other"), [*permutations(INDEXES, 2)])
-def test_times_of_another_kind_are_refused(draw, kind, other):
-    with pytest.raises(
-        ValueError, match=r"history must have the forecast's kind of index, .*; got .*\. Pass the"
-    ):
-        draw(ahead(INDEXES[kind]), history=series(INDEXES[other]))
+@pytest.mark.parametrize(("kind", "other"), [*pairwise(INDEXES), ("range", "dates")])
+def test_times_of_another_kind_are_refused(kind, other):
+    forecast, history = ahead(INDEXES[kind]), series(INDEXES[other])
+    for draw in (plot.fan, lambda f, **given: plot.compare({"a": f}, **given)):
+        with pytest.raises(
+            ValueError, match=r"history must have the forecast's kind of index, .*; got .*\. Pass "
+        ):
+            draw(forecast, history=history)
 
 
 def test_compared_times_are_of_one_kind():

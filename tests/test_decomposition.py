@@ -311,7 +311,7 @@ def test_paths_of_a_function_that_bends_have_no_more_parts_than_variance(rng):
     np.testing.assert_allclose(parts.sum(axis=1), ahead.var, rtol=1e-10)
 
 
-@settings(max_examples=15)
+@settings(max_examples=12)
 @given(
     seed=st.integers(0, 50),
     differences=st.sampled_from([0, 1]),

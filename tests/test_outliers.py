@@ -66,7 +66,7 @@ def at_random(draw):
 # The rule
 
 
-@pytest.mark.parametrize("spike", SPIKES)
+@pytest.mark.parametrize("spike", ["five times", "a sentinel"])
 @pytest.mark.parametrize("name", SERIES)
 def test_a_gross_outlier_is_found_anywhere_and_alone(name, spike):
     make, periods = SERIES[name]

@@ -106,7 +106,7 @@ def test_sampled_linear_paths_have_the_ar_covariance(path_consistent):
     assert_close_in_errors(paths, *propagate(*args))
 
 
-@pytest.mark.parametrize("lags", [(1, 2), (2, 1), (1, 4), (3,), (5, 2, 1)])
+@pytest.mark.parametrize("lags", [(2, 1), (3,), (5, 2, 1)])
 def test_sparse_and_unordered_lags_are_the_ar_forecast(lags):
     weights = np.array([0.5, 0.3, -0.2])[: len(lags)]
     full = np.zeros(max(lags))
@@ -123,7 +123,7 @@ def test_sparse_and_unordered_lags_are_the_ar_forecast(lags):
 
 @pytest.mark.parametrize("method", ["exact", "taylor"])
 def test_unknown_intercept_is_one_and_the_same_at_all_steps(method):
-    # y = ar . x + b + noise, b ~ N(0, bias_var): jointly Gaussian, so the joint law is exact.
+    # y = ar . x + b + noise, b ~ N(0, bias_var): jointly Gaussian, so the joint is exact.
     bias_var = 0.3
     posterior = linear_posterior(AR, bias_var, 0.7)
     T = toeplitz(oracles.arma_psi_weights(AR, STEPS), np.zeros(STEPS))
@@ -154,7 +154,7 @@ def test_unknown_intercept_in_naive_and_sampled_paths():
 # Gaussian processes, classic recursion
 
 
-@pytest.mark.parametrize("lags", [(1,), (1, 2), (1, 3)], ids=str)
+@pytest.mark.parametrize("lags", [(1,), (1, 3)], ids=str)
 @pytest.mark.parametrize("linear", [True, False], ids=["linear", "no linear"])
 def test_exact_recursion_agrees_with_nested_quadrature(lags, linear):
     gp, y, _, _ = fitted(lags, linear=linear)
@@ -285,7 +285,7 @@ def test_path_is_the_cholesky_factor_of_its_joint_times_the_draws():
 
 @functools.cache
 def uncertain_function():
-    """Few rows and little noise: the doubt is about the function, not the noise."""
+    """Few rows and little noise: the function is uncertain, not the noise."""
     rng = np.random.default_rng(11)
     y = oracles.autoregression([0.9], 10, rng, 0.3)
     gp = GPRegressor(linear=False, lengthscales=1.5, noise_std=0.2)
@@ -315,7 +315,7 @@ def test_exact_keeps_its_function_far_better_than_the_classic_recursion():
 
 
 @pytest.mark.parametrize("method", ["exact", "taylor"])
-def test_path_consistent_covariance_is_the_linearized_one_where_doubt_is_small(method):
+def test_path_consistent_covariance_is_the_linearized_one_where_its_errors_are_small(method):
     # deviations: dy_t = slope . dy_(t - lags) + error of f + noise, so cov = T (K + s^2 I) T'
     lags, steps = (1, 2), 6
     rng = np.random.default_rng(2)
@@ -332,12 +332,12 @@ def test_path_consistent_covariance_is_the_linearized_one_where_doubt_is_small(m
             if t >= lag:
                 A[t, t - lag] = slope
     T = np.linalg.inv(np.eye(steps) - A)
-    doubt = gp.posterior_.covariance(inputs)
-    expected = T @ (doubt + gp.noise_std_**2 * np.eye(steps)) @ T.T
+    function = gp.posterior_.covariance(inputs)
+    expected = T @ (function + gp.noise_std_**2 * np.eye(steps)) @ T.T
     scale = np.sqrt(np.outer(np.diagonal(expected), np.diagonal(expected)))
     np.testing.assert_allclose(cov / scale, expected / scale, atol=5e-3)
     _, classic = propagate(*args, propagation=method, path_consistent=False)
-    assert np.abs((classic - expected) / scale).max() > 0.05  # the shared doubt matters here
+    assert np.abs((classic - expected) / scale).max() > 0.05  # the shared part matters here
 
 
 def spread_of_sums(n_series, n_samples):
@@ -427,45 +427,17 @@ def test_classic_sampled_paths_agree_with_quadrature_over_two_steps():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_nothing_is_modified_and_answers_repeat(method):
-    lags = (1, 2)
-    gp, y, _, _ = fitted(lags, columns=1)
+def test_only_the_last_lags_matter_and_nothing_is_modified(method):
+    gp, y, _, _ = fitted((1, 3), columns=1)
+    options = {"propagation": method, "n_samples": 30, "random_state": 0}
     history, exog = y.copy(), np.ones((4, 1))
-    answers = [
-        propagate(
-            gp.posterior_,
-            lags,
-            history,
-            exog,
-            propagation=method,
-            n_samples=50,
-            random_state=0,
-        )
-        for _ in range(2)
-    ]
-    np.testing.assert_array_equal(answers[0].mean, answers[1].mean)
-    np.testing.assert_array_equal(answers[0].cov, answers[1].cov)
-    np.testing.assert_array_equal(history, y)
-    np.testing.assert_array_equal(exog, np.ones((4, 1)))
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_only_the_last_lags_matter(method):
-    gp, y, _, _ = fitted((1, 3))
     long, short = (
-        propagate(
-            gp.posterior_,
-            (1, 3),
-            history,
-            no_exog(3),
-            propagation=method,
-            n_samples=30,
-            random_state=0,
-        )
-        for history in (y, y[-3:])
+        propagate(gp.posterior_, (1, 3), known, exog, **options) for known in (history, y[-3:])
     )
     np.testing.assert_array_equal(long.mean, short.mean)
     np.testing.assert_array_equal(long.cov, short.cov)
+    np.testing.assert_array_equal(history, y)
+    np.testing.assert_array_equal(exog, np.ones((4, 1)))
 
 
 def test_negative_variance_names_the_step():
@@ -480,7 +452,7 @@ def test_negative_variance_names_the_step():
 
 def test_path_consistent_covariance_is_a_covariance():
     """Random sparse GPs of little noise, the cases where the undamped form was indefinite."""
-    for seed in range(300):
+    for seed in range(150):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(3, 9))
         X = rng.uniform(-2, 2, size=(n, 1))
@@ -516,17 +488,15 @@ def random_cov(rng, n, rank):
 
 
 LINEAR_CASES = [
-    ((1,), (), 2),
     ((1, 3), (), 2),
     ((2, 1), (1,), 1),
-    ((1, 4), (3,), 2),
     ((1,), (1, 4), 0),
     ((3, 1), (1, 1), 1),
 ]
 
 
 def linear_case(lags, differences, k, steps=6):
-    """A linear model with all of its inputs uncertain, and the exact law of its future."""
+    """A linear model with all of its inputs uncertain, and the exact distribution of its future."""
     rng = np.random.default_rng([*lags, *differences, k])
     ar, by_exog = np.array([0.5, -0.3])[: len(lags)], np.array([0.7, -1.1])[:k]
     transform = affine(differences)
@@ -583,7 +553,7 @@ def test_sampled_linear_paths_with_all_inputs_uncertain(case, path_consistent):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("path_consistent", [True, False])
-@pytest.mark.parametrize("differences", [(), (1,), (2, 3), (1, 1), (1, 12)], ids=str)
+@pytest.mark.parametrize("differences", [(2, 3), (1, 1), (1, 12)], ids=str)
 def test_levels_are_the_changes_integrated(method, path_consistent, differences):
     """The affine map back, which the recursion contains, against integrating its columns."""
     lags, steps = (1, 2), 5

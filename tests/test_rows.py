@@ -6,7 +6,7 @@ import pytest
 
 from forecast_unc.forecasting.rows import Differencing, interpolated, lag_embedding
 
-DIFFERENCES = [(), (1,), (2,), (12,), (1, 1), (1, 12), (12, 1), (2, 3, 1)]
+DIFFERENCES = [(), (1,), (1, 12), (2, 3, 1)]
 
 
 @pytest.fixture(params=DIFFERENCES, ids=str)
@@ -71,7 +71,7 @@ def test_series_is_not_modified(y, differences):
     np.testing.assert_array_equal(y, before)
 
 
-@pytest.mark.parametrize("lags", [(1,), (1, 2, 3), (3, 1), (2, 7)], ids=str)
+@pytest.mark.parametrize("lags", [(1, 2, 3), (7, 2)], ids=str)
 @pytest.mark.parametrize("columns", [0, 2])
 def test_row_holds_the_past_and_the_regressors_of_its_target(rng, lags, columns):
     y, exog = rng.normal(size=12), rng.normal(size=(12, columns))

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.recursion import Method
+from forecast_unc.forecasting.resolve import resolve
 from forecast_unc.forecasting.rolling import Rolling, rolling_forecasts
 from forecast_unc.forecasting.smoothing import Smoothing, _log_ahead
 from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
@@ -367,9 +368,11 @@ def test_origins_inside_a_gap_tell_nothing_of_one_step():
 def test_max_train_is_the_most_and_no_more_than_800():
     y = pd.Series(seasonal(1200, 1), pd.period_range("2000-01-01", periods=1200, freq="D"))
     for most, rows in ((100, 100), (900, 800), (2500, 800)):
-        model = Forecaster(max_train=most, seasonal_period=None).fit(y)
-        found = [one.n_rows for one in model.models_ if isinstance(one, SmoothingModel)]
-        assert found == [rows, rows]
+        arguments = Forecaster(max_train=most, seasonal_period=None)._arguments()
+        specifications = resolve(arguments, History.checked(y)).specifications
+        found = [one for one in specifications if isinstance(one, SmoothingSpecification)]
+        assert [one.max_train for one in found] == [rows, rows]
+        assert SmoothingModel.fit(found[0], History.checked(y)).n_rows == rows
 
 
 def test_errors_of_measurement_are_refused():

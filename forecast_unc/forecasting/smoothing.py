@@ -152,22 +152,17 @@ class Smoothing:
         out = np.empty((len(origins), steps))
         states = _filtered(self.nodes, self.period, y, origins)
         for row, state in zip(out, states, strict=True):
-            start, _ = self._start(state)
-            loadings = _loadings(self.nodes, self.period, state, steps)
-            row[:] = y[0] + np.einsum("hkc,kc,k->h", loadings, start, self.weights, optimize=True)
+            row[:] = self.weights @ self._means(y, state, steps)[0]
         return out
 
     def next_values(self, y: Array, origins: Sequence[int]) -> tuple[Array, Array]:
         """Means and variances, (k,) each, of the next values after origins inside a series."""
         mean, var = np.empty(len(origins)), np.empty(len(origins))
         for i, state in enumerate(_filtered(self.nodes, self.period, y, origins)):
-            start, cholesky = self._start(state)
-            loadings = _loadings(self.nodes, self.period, state, 1)[0]
-            means = y[0] + (loadings * start).sum(axis=1)
-            factor = np.linalg.solve(cholesky, loadings[:, 1:, None])[..., 0]
-            mean[i] = self.weights @ means
-            known = self.variance * (1.0 + (factor**2).sum(axis=1))
-            var[i] = self.weights @ (known + (means - mean[i]) ** 2)
+            means, loadings, cholesky = self._means(y, state, 1)
+            mean[i] = self.weights @ means[:, 0]
+            known = self.variance * (1.0 + (_factor(loadings, cholesky) ** 2).sum(axis=(1, 2)))
+            var[i] = self.weights @ (known + (means[:, 0] - mean[i]) ** 2)
         return mean, var
 
     def sample(self, y: Array, steps: int, n_samples: int, random_state: RandomState) -> Array:
@@ -187,19 +182,17 @@ class Smoothing:
     def _ahead(self, y: Array, steps: int) -> tuple[Array, Array, Array]:
         """Means (K, h), factors (K, h, C - 1) of what the start adds over s^2, and psi (K, h)."""
         state = next(_filtered(self.nodes, self.period, y, [len(y)]))
-        start, cholesky = self._start(state)
-        loadings = _loadings(self.nodes, self.period, state, steps)
-        means = y[0] + np.einsum("hkc,kc->kh", loadings, start)
-        rows = np.moveaxis(loadings[:, :, 1:], 0, 2)  # (K, C - 1, h)
-        factor = np.moveaxis(np.linalg.solve(cholesky, rows), 1, 2)
-        return means, np.asarray(factor), _psi(self.nodes, self.period, steps)
+        means, loadings, cholesky = self._means(y, state, steps)
+        return means, _factor(loadings, cholesky), _psi(self.nodes, self.period, steps)
 
-    def _start(self, state: _State) -> tuple[Array, Array]:
-        """Means of the unknowns, a 1 before them, (K, C), and factors of precisions times s^2."""
+    def _means(self, y: Array, state: _State, steps: int) -> tuple[Array, Array, Array]:
+        """Means (K, h), loadings (h, K, C) of the unknowns and factors of their precisions."""
         size = state.gram.shape[1] - 1
         precisions = _precisions(size, self.period, self.drift_var, self.season_var)
-        cholesky, mean, _ = _solved(state.gram, precisions)
-        return np.hstack([np.ones((len(mean), 1)), mean]), cholesky
+        cholesky, start, _ = _solved(state.gram, precisions)
+        loadings = _loadings(self.nodes, self.period, state, steps)
+        start = np.hstack([np.ones((len(start), 1)), start])
+        return y[0] + np.einsum("hkc,kc->kh", loadings, start), loadings, cholesky
 
 
 def _nodes(period: int) -> tuple[Nodes, list[tuple[float, ...]]]:
@@ -325,6 +318,12 @@ def _loadings(nodes: Nodes, period: int, state: _State, steps: int) -> Array:
     loadings, times = np.array(out), state.time + np.arange(steps)
     loadings[:, :, 3 : 3 + q] += _waves(period, times)[:, None]
     return loadings + state.season[times % m] if m else loadings
+
+
+def _factor(loadings: Array, cholesky: Array) -> Array:
+    """What the error of the start adds to predictions, over s^2, (K, h, C - 1)."""
+    rows = np.moveaxis(loadings[:, :, 1:], 0, 2)  # (K, C - 1, h)
+    return np.moveaxis(np.asarray(np.linalg.solve(cholesky, rows)), 1, 2)
 
 
 def _psi(nodes: Nodes, period: int, steps: int) -> Array:

@@ -68,10 +68,7 @@ def run_in(model: OneStepModel, past: Past) -> RunIn:
     noise_var = noise_var**2 + model.posterior.observation_var
     known = observed & (noise_var == 0.0)
     learned = observed if past.learned is None else observed & past.learned
-    if known[len(y) - p :].all():
-        last = y[len(y) - p :]
-        return RunIn(len(y), last, np.zeros((p, p)), known, observed, noise_var, learned)
-    now = _start(known, observed, p)
+    now = len(y) if known[len(y) - p :].all() else _start(known, observed, p)
     window = slice(now - p, now)
     prior = max(y[observed].var() / scale**2, 1.0)
     gain = np.where(observed[window], prior / (prior + noise_var[window]), 0.0)

@@ -1,33 +1,10 @@
 r"""A Gaussian process whose inputs and targets share errors: lagged values seen with noise.
 
-Rows :math:`\tilde y_t = f(x_t) + w_t + (T e)_t` with inputs seen as
-:math:`\tilde x_{tj} = x_{tj} + (U_j e)_t` have, to first order in the errors e,
-
-.. math::
-    \tilde y = f(\tilde x) + w + B e, \quad B = T - \textstyle\sum_j \mathrm{diag}(g_j) U_j, \qquad
-    K_{tot} = K + s_w^2 I + B (s_e^2 I + V) B',
-
-with g the slopes of the posterior mean, and V what is known of the errors' variances. Given the
-slopes this is a Gaussian process with correlated noise, whose evidence tells s_w from s_e.
-
-The noises are learned with the expansion at the inputs as they were observed. They are what came
-before the target, so that the innovations of the rows in the order of time do not depend on them,
-and the weights of a linear f are estimated without bias as soon as B is right. But what is left is
-of second order in all of e, and with many rows it biases f by more than its std.
-
-Where next to no noise is part of the series ("observation") the expansion is renewed at the
-smoothed inputs, with :math:`\hat e = E[e \mid y]` of the round before,
-
-.. math::
-    \tilde y_t - \textstyle\sum_j g_j (U_j \hat e)_t
-    = f(\tilde x_t - (U \hat e)_t) + w_t + (B e)_t,
-
-so that what is left is of second order in the errors of :math:`\hat e`. Smoothed inputs know the
-target. Noises and linear weights' scale learned there would explain their own smoothing: they are
-kept, and only the length-scales are learned anew, once. With noise of the series the smoothed
-inputs bias even the weights ("both", AR(1) .9 with errors, n = 500: slope .95 for .85): not there.
+Rows :math:`\tilde y = f(\tilde x) + w + B e`, to first order in the errors e of inputs and targets,
+have the covariance :math:`K + s_w^2 I + B (s_e^2 I + V) B'`: theory/two_noises.md.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, NoReturn, Self
@@ -40,7 +17,7 @@ from scipy.sparse import csr_array, find, tril
 from forecast_unc._checks import refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
-from forecast_unc.regression.estimator import LeadingMeans, column_scale
+from forecast_unc.regression.estimator import LeadingMeans, column_scale, means_of
 from forecast_unc.regression.evidence import CorrelatedErrors, GaussianProcessEvidence
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.kernel_posterior import KernelPosterior
@@ -153,7 +130,7 @@ class ErrorsInVariablesGP(GPRegressor):
 
     def condition_errors(self, X: Array, y: Array, errors: SharedErrors) -> Self:
         """A new one with the same hyper-parameters and slopes and other rows; at O(n^3)."""
-        conditioned = self._copy()
+        conditioned = copy.copy(self)
         with blas_threads(len(y)):
             conditioned.set_posterior(X, y, errors)
         return conditioned
@@ -185,21 +162,12 @@ class ErrorsInVariablesGP(GPRegressor):
             slopes = self._slopes_of.gradient(X)
             return self.leading_means(X, y, counts), self._errors_given(slopes, errors, weights).T
         each = [self.condition_errors(X[:m], y[:m], errors.first(m)) for m in counts]
-
-        def means(inputs: Array) -> Array:
-            pairs = zip(each, inputs, strict=True)
-            return np.array([one.posterior_.mean(x[None])[0] for one, x in pairs])
-
+        means = means_of([one.posterior_ for one in each])
         return means, np.array([one._error_means for one in each])
 
     def _process_share(self) -> float:
         """Share of the noise of the series in the two variances."""
         return self.noise_std_**2 / (self.noise_std_**2 + self.observation_std_**2)
-
-    def _copy(self) -> Self:
-        new = type(self)(**self.get_params(deep=False))
-        new.__dict__.update(self.__dict__)
-        return new
 
     @classmethod
     def _round(
@@ -216,7 +184,7 @@ class ErrorsInVariablesGP(GPRegressor):
 
     def _smoothed(self, X: Array, y: Array, errors: SharedErrors) -> Self:
         """With length-scales learned at smoothed inputs, all else held, and the posterior there."""
-        new = self._copy()
+        new = copy.copy(self)
         at = self._at_smoothed(X, y, errors)
         new._search_errors(at, errors, "observation", lengthscales_alone=True)
         new.log_evidence_, new.n_smoothings_ = self.log_evidence_, _SMOOTHINGS

@@ -79,13 +79,7 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
         The function that is returned takes one input for each of the counts, (k, d) to (k,). `X`,
         `y` are the rows that this was fitted or conditioned on, `counts` are from 2.
         """
-        posteriors = [self.condition(X[:n], y[:n]).posterior_ for n in counts]
-
-        def means(inputs: Array) -> Array:
-            pairs = zip(posteriors, inputs, strict=True)
-            return np.array([posterior.mean(x[None])[0] for posterior, x in pairs])
-
-        return means
+        return means_of([self.condition(X[:n], y[:n]).posterior_ for n in counts])
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Mean, and the standard deviation if asked for, of a new observation.
@@ -171,6 +165,16 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
             )
         check_positive_variance(np.array([moments.var]), self.posterior_, method)
         return moments
+
+
+def means_of(posteriors: Sequence[Posterior]) -> LeadingMeans:
+    """The mean of each posterior at an input of its own."""
+
+    def means(inputs: Array) -> Array:
+        pairs = zip(posteriors, inputs, strict=True)
+        return np.array([posterior.mean(x[None])[0] for posterior, x in pairs])
+
+    return means
 
 
 def _sampled_moments(

@@ -1,8 +1,7 @@
 """Draws of whole functions: pathwise conditioning, with a prior of random features.
 
-A draw of the prior becomes one of the posterior by the same linear map that conditions the mean.
-It then costs O(n + features) at an input, whatever it was asked before, where conditioning on the
-values of the function at t earlier inputs costs O(n^2 + t^2).
+O(n + features) at an input, whatever was asked before, where conditioning on the values at t
+earlier inputs costs O(n^2 + t^2).
 """
 
 import numpy as np
@@ -31,12 +30,10 @@ def frequencies(n: int, d: int, rng: np.random.Generator) -> tuple[Array, Array]
 
     .. math:: \mathrm E \textstyle\sum_f b_f \cos \omega_f \cdot (z - z') = \exp(-|z - z'|^2 / 2)
 
-    The spectral density of the kernel, N(0, I), is sampled by importance: one half of the
-    frequencies come from it and one half from N(0, c^2 I), c = 1 + 2 / sqrt(d), with the weights
-    b_f = p / (n q) of the mixture q. Where data with little noise leave the function a variance of
-    v amplitudes^2, it is made of the frequencies that the data do not reach, of probability v or
-    so: without the second half most sets have too few of them, and some far too many. The radii
-    are stratified, the directions free.
+    One half of the frequencies come from the kernel's spectral density, N(0, I), and one half from
+    N(0, c^2 I), c = 1 + 2 / sqrt(d), with the weights b_f = p / (n q) of the mixture q: where data
+    with little noise leave the function little variance, it is made of frequencies that they do not
+    reach, of which most sets had too few. The radii are stratified, the directions free.
     """
     directions = rng.standard_normal((d, n))
     directions /= np.sqrt(np.einsum("df,df->f", directions, directions))

@@ -1,30 +1,7 @@
-r"""What is known of log hyper-parameters x: nodes and weights that stand for their posterior.
+"""What is known of log hyper-parameters: nodes and weights that stand for their posterior.
 
-With L(x) the negative log of evidence times prior, x* its minimum, S the stds of the prior and
-
-.. math:: S\, \nabla\nabla' L(x^*)\, S = V \mathrm{diag}(\lambda) V'
-
-the curvature, by differences of the analytic gradient, the first points are
-
-.. math:: x = x^* + S V \mathrm{diag}(\sigma) z, \qquad
-    \sigma^2 = 1 / \max(\lambda, 1) \;\text{and}\; \min(9 / \max(\lambda, 1),\, 1):
-
-both positive definite and no wider than the prior. The mode need not be typical (of few rows it
-can be a narrow peak beside a broad hill that holds nearly all of the mass), so that further points
-follow the weighted mean and covariance of those so far. All z are those of one Kronecker sequence,
-and there is no seed. With q the mixture of all the normal distributions that points came from, each
-point weighs :math:`e^{-L(x)} / q(x)`; outside the bounds nothing.
-
-Of these hundreds only a few become nodes. With g(x) the effect, the means and variances of
-predictions, the points are divided into cells of like effect: the cell that spreads most is cut at
-its mean, across the direction along which it spreads most, and then the cells are those nearest to
-each mean (k-means). The node of a cell is the point nearest in effect to the means of the cell and,
-by the rule of total variance, to its variances; it has the weight of the cell.
-
-References
-----------
-J.-M. Cornuet, J.-M. Marin, A. Mira and C. P. Robert, "Adaptive multiple importance sampling",
-Scand. J. Statist. 39 (2012) 798-812, https://doi.org/10.1111/j.1467-9469.2011.00756.x
+Weighted points by adaptive multiple importance sampling (Cornuet, Marin, Mira & Robert, Scand. J.
+Statist. 39 (2012) 798-812), of which cells of like effect become nodes: theory/hyperparameters.md.
 """
 
 from collections.abc import Callable

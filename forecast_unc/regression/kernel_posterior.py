@@ -161,10 +161,8 @@ class KernelPosterior:
 
         .. math:: f(x) = f_0(x) + \phi(x)' w - \phi(x)' P' (L L')^{-1} (f_0(X) + e)
 
-        where f_0 is drawn from the prior by random features and its linear part exactly, and the
-        errors e, of `Factor.error_var`, exactly. The features are unbiased, hence so are mean and
-        covariance of f at any inputs, and what f learned of the rows is as sharp as the noise is
-        small; see `frequencies`.
+        where f_0 is drawn from the prior by random features, unbiased, and its linear part and the
+        errors e, of `Factor.error_var`, exactly; see `frequencies`.
         """
         down = [factor for factor in self.factors if factor.sign < 0]
         if len(down) > 1 or not all(self._states_errors(factor) for factor in down):
@@ -265,16 +263,10 @@ class KernelPosterior:
             E[y] \approx \mu, \quad
             \mathrm{Var}[y] \approx v + \tfrac12 \mathrm{tr}(v'' S) + \mu'^{\top} S \mu'
 
-        with mean, variance and their derivatives at the mean input, S the input's covariance.
-        The variance is right to first order in S. The second-order term of the mean,
-        tr(mu'' S) / 2, is left out: iterated over many steps it was worse than no
-        correction (sunspots, 9 lags, 20 steps from 20 origins 5 years apart: RMSE 40.2
-        with it, 30.5 without, 32.8 exact). Far from small S the variance may come out
-        negative, which the caller has to refuse.
-
-        References
-        ----------
-        Girard, Rasmussen, Quinonero-Candela, Murray-Smith, NIPS 15 (2003).
+        Right to first order in S (Girard et al., NIPS 15, 2003). The second-order term of the mean,
+        tr(mu'' S) / 2, is left out: iterated it was worse than no correction (sunspots, 9 lags, 20
+        steps from 20 origins 5 years apart: RMSE 40.2 with it, 30.5 without, 32.8 exact). Far from
+        small S the variance may come out negative, which the caller has to refuse.
         """
         kernel, linear = self.features(mean[None])
         root = covariance_root(cov)
@@ -294,11 +286,7 @@ class KernelPosterior:
             )
         plain, var = self.predict(mean[None])
         push = root.T @ slope
-        return Moments(
-            float(plain[0]),
-            float(var[0] + half_trace + push @ push),
-            slope,
-        )
+        return Moments(float(plain[0]), float(var[0] + half_trace + push @ push), slope)
 
     def _mean(self, kernel: Array, linear: Array) -> Array:
         m = len(kernel)

@@ -1,12 +1,8 @@
 """Moments of y = w . phi(x) + error under a Gaussian input x ~ N(m, S), in closed form.
 
-phi(x) = [k_1(x) ... k_m(x); x; 1] with squared-exponential k_i, and
-E[y | x] = w . phi(x), Var[y | x] = c + phi(x)' G phi(x) with any symmetric G.
-
-Everything is written as the *departure* of E[phi] and E[phi phi'] from their values at
-the mean input. The textbook form c + tr[(G + w w') E(phi phi')] - mean^2 cancels
-catastrophically when the noise is small (negative variances at noise std 1e-4); the
-departure is exact at S = 0.
+phi(x) = [k_1(x) ... k_m(x); x; 1], E[y | x] = w . phi(x), Var[y | x] = c + phi(x)' G phi(x). All
+is the *departure* from the plain values at m: c + tr[(G + w w') E(phi phi')] - mean^2 cancels where
+the noise is small (negative variances at noise std 1e-4), the departure is exact at S = 0.
 """
 
 from collections.abc import Sequence
@@ -55,11 +51,7 @@ class MeanFeatures(NamedTuple):
 
 
 def covariance_root(cov: Array) -> Array:
-    """F of shape (d, rank) with F F' = cov, from a pivoted Cholesky factorization.
-
-    Lags that are still observed have zero variance, so the rank is small at the first
-    steps, and with it the cost of all that follows.
-    """
+    """F (d, rank), F F' = cov, by pivoted Cholesky: lags still observed cost nothing."""
     # Of the correlations, so that the numerical rank does not depend on the inputs' units.
     std = np.sqrt(np.diagonal(cov))
     unit = np.where(std > 0, std, 1.0)
@@ -88,24 +80,11 @@ def departure(
         E_{ij} &= \tfrac12 (\nu_i+\nu_j)' R^{-1} S (\nu_i+\nu_j) - \tfrac12 \log|R|, \\
         \delta &= \textstyle\sum_i w_i k_i\, \mathrm{expm1}(e_i),
 
-    and D = E[phi phi'] - phi(m) phi(m)' made of
-
-    ============== ==================================================================
-    kernel-kernel  :math:`k_i k_j\,\mathrm{expm1}(E_{ij})`
-    kernel-linear  :math:`k_i(\mathrm{expm1}(e_i)[m;1] + \exp(e_i)[B^{-1}S\nu_i;0])`
-    linear-linear  S (zero for the bias)
-    ============== ==================================================================
-
-    In the coordinates divided by the length-scales, S = F F' with F of shape (d, r):
-    then e_i and E_ij are squared norms of r numbers a center, and no d x d system, let
-    alone the inverse of S, is needed. `root` (d, r) is that of S, `scaled` (d, m) is (c_i - m) / l,
-    `second_moment` the blocks kernel-kernel, kernel-linear and linear-linear of G + w w', `tiles`
-    those of the first.
-
-    References
-    ----------
-    Girard, Rasmussen, Quinonero-Candela, Murray-Smith, NIPS 15 (2003);
-    Quinonero-Candela, PhD thesis, DTU (2004). The departure form is ours.
+    and E[phi phi'] - phi(m) phi(m)' is kernel-kernel :math:`k_i k_j\,\mathrm{expm1}(E_{ij})`,
+    kernel-linear :math:`k_i(\mathrm{expm1}(e_i)[m;1] + \exp(e_i)[B^{-1}S\nu_i;0])`, else S.
+    In length-scales S = F F' with F (d, r): e_i and E_ij are squared norms of r numbers a center,
+    and no d x d system is needed. `root` (d, r) is that of S, `scaled` (d, m) is (c_i - m) / l,
+    `second_moment` those three blocks of G + w w', `tiles` the parts of the first.
     """
     m = scaled.shape[1]
     kk, kl, ll = second_moment
@@ -161,8 +140,7 @@ def mean_features(F: Array, scaled: Array) -> MeanFeatures:
 def contiguous_tiles(matrix: Array) -> list[Tile]:
     """Copies of the tiles of the lower triangle, (m, m), each in one piece of memory.
 
-    They are read at the speed of the third-level cache: one step with 2000 centers took 6.4 ms
-    with them and 7.4 with views of the matrix.
+    A step with 2000 centers took 6.4 ms with them and 7.4 with views of the matrix.
     """
     tiles = lower_tiles(len(matrix))
     return [
@@ -179,11 +157,7 @@ def _cholesky_of_identity_plus(gram: Array) -> tuple[Array, float]:
 def _weighted_expm1(
     tiles: Sequence[Tile], kernel: Array, log_kernel: Array, z: Array, half_log_det: float
 ) -> float:
-    """Sum over i, j of W_ij k_i k_j expm1(E_ij): one fused pass over half the matrix.
-
-    A thin product, an expm1 and a weighted sum in tiles that stay in cache; plain numpy
-    in tiles was as fast as compiled loops.
-    """
+    """Sum over i, j of W_ij k_i k_j expm1(E_ij), in tiles of half the matrix that stay in cache."""
     r, m = z.shape
     half_norm = 0.5 * np.einsum("ij,ij->j", z, z)
     left, right = np.empty((r + 2, m), order="F"), np.empty((r + 2, m), order="F")

@@ -1,8 +1,7 @@
 """The search for hyper-parameters by the evidence: where, with which priors, and how far.
 
-All of it is of theta = log [l, a, tau, s] on standardized data: length-scales, amplitude, prior
-stds of the linear weights by group, noise std, and for errors in variables the errors' std, too.
-What is given is not free, and not searched; x are the free ones.
+Of theta = log [l, a, tau, s] on standardized data: length-scales, amplitude, prior stds of linear
+weights by group, noise std, and maybe the std of errors in variables. x are those not given.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,11 +1,9 @@
 """A factor R of the covariance of features under a Gaussian input, R R' = Cov[phi(x)].
 
-With it every term of a variance is a sum of squares: of L^-1 P R by a triangular solve, and of
-w'R. The explicit form tr[(G + w w') Cov] loses the digits of the condition of L L' and more where
-large weights cancel, which they do where rows contradict a small noise; sums of squares lose those
-of its root. For Gaussian processes of 36 contradicting rows, conditions 5e11 to 7e11, the explicit
-form was wrong by a factor of up to 5000, this one by 2.3e-4 at most, against 80 digits and with
-five kinds of BLAS kernels; at conditions up to 9e9 by 2e-7.
+With it each term of a variance is a sum of squares, which loses the digits of the root of the
+condition of L L', where tr[(G + w w') Cov] loses those of the condition, and more where rows
+contradict a small noise. Of 36 such rows, conditions 5e11 to 7e11, that was wrong by a factor of up
+to 5000, this by 2.3e-4 at most, against 80 digits; at conditions up to 9e9 by 2e-7.
 """
 
 import heapq

@@ -40,13 +40,8 @@ class LinearizedRows:
         g = \nabla m(\bar x) :
 
     a row at the input x-bar, with the target y - g.(u - x-bar) and the variance s^2 + g' S g. The
-    input x-bar is u itself or, smoothed, the one that is most probable given y on the curve
-    m, where
-
-    .. math:: \frac{(y - m(\bar x))^2}{s^2} + (u - \bar x)' S^{-1} (u - \bar x)
-
-    is least (orthogonal distance regression). m is part of what was learned: it stays what it was
-    at the fit, so that a row always means the same.
+    input x-bar is u itself or, smoothed, the one that is most probable given y on the curve m. m is
+    part of what was learned: it stays as it was at the fit, so that a row always means the same.
     """
 
     process: GaussianProcess
@@ -113,13 +108,11 @@ def referred(slope: Array, input_cov: Array) -> Array:
 def smoothed_inputs(
     curve: KernelPosterior, X: Array, y: Array, input_cov: Array, noise_var: float
 ) -> Array:
-    r"""The most probable true inputs (n, d) given a curve, from the observed ones u.
+    r"""Inputs (n, d) where (y - m(x))^2 / s^2 + (u - x)' S^-1 (u - x) is least, u as observed.
 
-    Gauss-Newton steps, of which those that do not gain are halved:
+    Gauss-Newton steps, halved where they do not gain, without an inverse as x = u + S c:
 
     .. math:: \bar x \leftarrow u + S g\, \frac{y - m(\bar x) - g \cdot (u - \bar x)}{s^2 + g' S g}
-
-    With x = u + S c the penalty is c' S c, without an inverse.
     """
     S = np.broadcast_to(input_cov, (len(X), *input_cov.shape[-2:]))
 

@@ -6,14 +6,14 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Sequence
-from itertools import takewhile
+from collections.abc import Callable, Sequence
+from functools import wraps
 from types import SimpleNamespace
 from typing import Any
 
 import click
 import pandas as pd
-from click.shell_completion import CompletionItem, get_completion_class
+from click.shell_completion import get_completion_class
 
 from forecast_unc import load_model
 from forecast_unc._version import __version__
@@ -22,13 +22,11 @@ from forecast_unc.cli.checks import check_backtest, check_forecast
 from forecast_unc.cli.options import (
     BACKTEST,
     BASELINES,
-    BETWEEN,
     DATA,
     DEMO,
     FORECAST,
     MODEL,
-    Option,
-    Several,
+    Command,
     make_forecaster,
 )
 from forecast_unc.cli.tables import (
@@ -51,7 +49,6 @@ _DONE, _SOME_FAILED, _WRONG = 0, 1, 2  # exit codes
 _INTERRUPTED = 130  # 128 and the number of the signal, as of a shell
 _PIPE_CLOSED = 141
 _NAME = "forecast-unc"
-_OPEN = "forecast_unc.cli.open"  # key of the option of several values that may get one more
 # Arguments of the package that the options call by another name.
 _RENAMED = {"n_jobs": "jobs", "seasonal_period": "period", "path": "load"}
 
@@ -95,58 +92,15 @@ examples:
 """
 
 
-class _Command(click.Command):
-    """A command whose options take several values, and whose errors are one line."""
+def _answering(run: Callable[[Any], int]) -> Callable[..., int]:
+    """The callback of a command, given its options as one namespace; errors are exit codes."""
 
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Data first: after an option of several values it would be one of them."""
-        return super().collect_usage_pieces(ctx)[::-1]
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options under their headings."""
-        headings: dict[str, list[tuple[str, str]]] = {}
-        for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
-            if isinstance(param, click.Option) and record is not None:
-                heading = param.heading if isinstance(param, Option) else "help"
-                headings.setdefault(heading, []).append(record)
-        for heading, records in headings.items():
-            with formatter.section(heading):
-                formatter.write_dl(records)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Join the values of an option, all words up to the next option."""
-        options = {param.opts[0]: param for param in self.params if isinstance(param, Option)}
-        words, joined = list(args), []
-        while words:
-            word = words.pop(0)
-            joined.append(word)
-            if word not in options:
-                continue
-            kind = options[word].type
-            most, least = (None, kind.least) if isinstance(kind, Several) else (1, 1)
-            values = list(takewhile(_is_value, words))[:most]
-            if len(values) < least and not ctx.resilient_parsing:
-                raise click.BadOptionUsage(word, f"Option '{word}' requires an argument.", ctx)
-            joined.append(BETWEEN.join(values))
-            del words[: len(values)]
-            if not words and most is None:
-                ctx.meta[_OPEN] = options[word]
-        return super().parse_args(ctx, joined)
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """One more value of the option that the words end with, or an option."""
-        if _OPEN in ctx.meta and _is_value(incomplete):
-            values: list[CompletionItem] = ctx.meta[_OPEN].shell_complete(ctx, incomplete)
-            return values
-        return super().shell_complete(ctx, incomplete)
-
-    def invoke(self, ctx: click.Context) -> int:
-        """The exit code."""
+    @wraps(run)
+    def answer(**given: Any) -> int:
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _in_one_line
-                code: int = super().invoke(ctx)
+                code = run(SimpleNamespace(**given))
             sys.stdout.flush()
         except BrokenPipeError:
             # Python flushes once more at its end, and would say what is wrong
@@ -156,7 +110,7 @@ class _Command(click.Command):
             output.say("interrupted")
             return _INTERRUPTED
         except (ValueError, TypeError, OSError) as error:
-            output.say(_in_options(str(error), ctx.params))
+            output.say(_in_options(str(error), given))
             return _WRONG
         except MemoryError as error:
             output.say(
@@ -165,10 +119,7 @@ class _Command(click.Command):
             return _WRONG
         return code
 
-
-def _is_value(word: str) -> bool:
-    """Whether a word is no option: - is standard input, -99.99 a number."""
-    return not word.startswith("--") and word != "-h"
+    return answer
 
 
 def _in_options(message: str, options: dict[str, Any]) -> str:
@@ -221,24 +172,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-@program.command(cls=_Command, params=DEMO)
-def demo(**given: Any) -> int:
+@program.command(cls=Command, params=DEMO)
+@_answering
+def demo(options: Any) -> int:
     """Forecast bundled real data: a picture and a table."""
     from forecast_unc.demo import demo
 
-    demo(given["output"])
+    demo(options.output)
     return _DONE
 
 
 @program.command(
-    cls=_Command,
+    cls=Command,
     params=[*DATA, *MODEL, *FORECAST],
     options_metavar="--steps N [OPTIONS]",
     epilog=_OF_FORECAST,
 )
-def forecast(**given: Any) -> int:
+@_answering
+def forecast(options: Any) -> int:
     """Forecast a series, or many, in a CSV or Parquet file. As DATA, - is standard input."""
-    options = SimpleNamespace(**given)
     check_forecast(options)
     layout = Layout.of(options)
     if layout.id is not None:
@@ -278,14 +230,14 @@ def forecast(**given: Any) -> int:
 
 
 @program.command(
-    cls=_Command,
+    cls=Command,
     params=[*DATA, *MODEL, *BACKTEST],
     options_metavar="--steps N [OPTIONS]",
     epilog=_OF_BACKTEST,
 )
-def backtest(**given: Any) -> int:
+@_answering
+def backtest(options: Any) -> int:
     """Forecast from many origins and score."""
-    options = SimpleNamespace(**given)
     check_backtest(options)
     layout = Layout.of(options)
     compared = options.compare
@@ -321,11 +273,12 @@ def backtest(**given: Any) -> int:
     return code
 
 
-@program.command(cls=_Command, epilog=_OF_COMPLETION)
+@program.command(cls=Command, epilog=_OF_COMPLETION)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(**given: Any) -> int:
+@_answering
+def completion(options: Any) -> int:
     """Print what completes options in a shell."""
-    shell = get_completion_class(given["shell"])
+    shell = get_completion_class(options.shell)
     assert shell is not None
     print(shell(program, {}, _NAME, "_FORECAST_UNC_COMPLETE").source())
     return _DONE

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from forecast_unc._checks import check_whole, refusal
 from forecast_unc.cli.tables import read_holidays
@@ -17,11 +19,7 @@ from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegresso
 from forecast_unc.regression.rvm import RVMRegressor
 from forecast_unc.series.calendar import NAMES
 
-REGRESSORS = {
-    "gp": GPRegressor,
-    "rvm": RVMRegressor,
-    "reduced-rank": ReducedRankGPRegressor,
-}
+_REGRESSORS = {"gp": GPRegressor, "rvm": RVMRegressor, "reduced-rank": ReducedRankGPRegressor}
 BASELINES = {
     "seasonal_naive": baselines.SeasonalNaive,
     "autoreg": baselines.AutoReg,
@@ -29,14 +27,15 @@ BASELINES = {
     "theta": baselines.Theta,
     "sarimax": baselines.SARIMAX,
 }
-COMPARED = [*PROPAGATIONS, *BASELINES]
+_COMPARED = [*PROPAGATIONS, *BASELINES]
 # Between the values of an option that takes several: no argument of a process can hold it.
-BETWEEN = "\0"
-_FILE = click.Path(readable=False, path_type=Path)  # checked by `commands`, before the work
+_BETWEEN = "\0"
+_OPEN = "forecast_unc.cli.open"  # key of the option of several values that may get one more
+_FILE = click.Path(readable=False, path_type=Path)  # `checks` looks at files before the work
 
 
-class Several(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
-    """Values of one type, as a list, from the words that `Command.parse_args` has joined."""
+class _Several(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+    """Values of one type, as a list, from the words that a `Command` has joined."""
 
     def __init__(self, one: Any = str, least: int = 1) -> None:
         self.one = click.types.convert_type(one)
@@ -46,14 +45,14 @@ class Several(click.ParamType):  # type: ignore[type-arg]  # generic from click 
         """The list of a joined text; a default is one."""
         if not isinstance(value, str):
             return value
-        return [self.one.convert(each, param, ctx) for each in value.split(BETWEEN) if value]
+        return [self.one.convert(each, param, ctx) for each in value.split(_BETWEEN) if value]
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
         """What each of the values may be."""
         return self.one.shell_complete(ctx, param, incomplete)
 
 
-class Option(click.Option):
+class _Option(click.Option):
     """An option under a heading of the help."""
 
     def __init__(self, name: str, metavar: str, text: str, kind: Any = str, **how: Any):
@@ -61,7 +60,59 @@ class Option(click.Option):
         self.heading = ""
 
 
-def _under(heading: str, *options: Option) -> list[click.Parameter]:
+class Command(click.Command):
+    """A command whose options take all words up to the next one, and have headings."""
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Data first: after an option of several values it would be one of them."""
+        return super().collect_usage_pieces(ctx)[::-1]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options under their headings."""
+        headings: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if isinstance(param, click.Option) and record is not None:
+                heading = param.heading if isinstance(param, _Option) else "help"
+                headings.setdefault(heading, []).append(record)
+        for heading, records in headings.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Join the values of an option, all words up to the next option."""
+        options = {param.opts[0]: param for param in self.params if isinstance(param, _Option)}
+        words, joined = list(args), []
+        while words:
+            word = words.pop(0)
+            joined.append(word)
+            if word not in options:
+                continue
+            kind = options[word].type
+            most, least = (None, kind.least) if isinstance(kind, _Several) else (1, 1)
+            values = list(takewhile(_is_value, words))[:most]
+            if len(values) < least and not ctx.resilient_parsing:
+                raise click.BadOptionUsage(word, f"Option '{word}' requires an argument.", ctx)
+            joined.append(_BETWEEN.join(values))
+            del words[: len(values)]
+            if not words and most is None:
+                ctx.meta[_OPEN] = options[word]
+        return super().parse_args(ctx, joined)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """One more value of the option that the words end with, or an option."""
+        if _OPEN in ctx.meta and _is_value(incomplete):
+            values: list[CompletionItem] = ctx.meta[_OPEN].shell_complete(ctx, incomplete)
+            return values
+        return super().shell_complete(ctx, incomplete)
+
+
+def _is_value(word: str) -> bool:
+    """Whether a word is no option: - is standard input, -99.99 a number."""
+    return not word.startswith("--") and word != "-h"
+
+
+def _under(heading: str, *options: _Option) -> list[click.Parameter]:
     for option in options:
         option.heading = heading
     return list(options)
@@ -71,17 +122,17 @@ DATA = [
     click.Argument(["data"], type=_FILE, required=False),
     *_under(
         "data",
-        Option(
+        _Option(
             "--time",
             "COLUMN",
             "column of times (default: ds); several as year,month or year,month,day,hour, "
             "year,quarter or date,time",
             default="ds",
         ),
-        Option("--target", "COLUMN", "column of values (default: y)", default="y"),
-        Option("--id", "COLUMN", "column that names series: forecast each"),
-        Option("--exog", "COLUMN ...", "columns of regressors", Several()),
-        Option(
+        _Option("--target", "COLUMN", "column of values (default: y)", default="y"),
+        _Option("--id", "COLUMN", "column that names series: forecast each"),
+        _Option("--exog", "COLUMN ...", "columns of regressors", _Several()),
+        _Option(
             "--freq",
             "FREQ",
             "frequency of the times, such as D, MS or h, of whole numbers their distance: rows "
@@ -90,85 +141,85 @@ DATA = [
     ),
     *_under(
         "values and CSV",
-        Option(
+        _Option(
             "--missing",
             "VALUE ...",
             "what stands for a missing value, such as -99.99 (an empty field always does)",
-            Several(),
+            _Several(),
         ),
-        Option("--comment", "CHARACTER", "skip the rest of a line from it on, such as '#'"),
-        Option(
+        _Option("--comment", "CHARACTER", "skip the rest of a line from it on, such as '#'"),
+        _Option(
             "--sep",
             "CHARACTER",
             "what separates columns (default: ,); \\t tabs, \\s+ spaces",
             default=",",
         ),
-        Option("--decimal", "CHARACTER", "what is before decimals (default: .)", default="."),
+        _Option("--decimal", "CHARACTER", "what is before decimals (default: .)", default="."),
     ),
 ]
 
 # None is not given, and left to the forecaster's own default.
 MODEL = _under(
     "model, chosen from the series where not given (with --lags the plain choice)",
-    Option(
+    _Option(
         "--model",
         "KIND",
         "gp (Gaussian process), rvm (relevance vector machine), reduced-rank or auto, the default",
-        click.Choice(["auto", *REGRESSORS]),
+        click.Choice(["auto", *_REGRESSORS]),
     ),
-    Option("--lags", "LAG ...", "one number p for lags 1 to p, or the lags", Several(int)),
-    Option(
-        "--differences", "LAG ...", "lags of differences, such as 1 12; 0 for none", Several(int)
+    _Option("--lags", "LAG ...", "one number p for lags 1 to p, or the lags", _Several(int)),
+    _Option(
+        "--differences", "LAG ...", "lags of differences, such as 1 12; 0 for none", _Several(int)
     ),
-    Option(
+    _Option(
         "--transform",
         "KIND",
         "of y: auto, none, log, sqrt or boxcox",
         click.Choice(["auto", "none", "log", "sqrt", "boxcox"]),
     ),
-    Option(
+    _Option(
         "--lower",
         "BOUND",
         "what y is never below (default: 0 for zeros and none below; -inf for none)",
         float,
     ),
-    Option(
+    _Option(
         "--outliers",
         "KIND",
         "mask gross outliers, which are then taken for missing, and named, or keep them",
         click.Choice(["mask", "keep"]),
     ),
-    Option("--period", "N ...", "seasonal periods (default: from the times)", Several(int)),
-    Option(
+    _Option("--period", "N ...", "seasonal periods (default: from the times)", _Several(int)),
+    _Option(
         "--calendar",
         "PART ...",
         f"inputs from the calendar: none, {', '.join(NAMES)}",
-        Several(click.Choice(["none", *NAMES])),
+        _Several(click.Choice(["none", *NAMES])),
     ),
-    Option(
+    _Option(
         "--holidays",
         "FILE",
         "file with one date a line, beside --calendar (of which the default is then fourier "
         "without --lags)",
         _FILE,
     ),
-    Option("--max-train", "ROWS", "learn from the last rows only", int),
-    Option("--seed", "N", "seed of monte_carlo, auto and restarts (default: 0)", int),
+    _Option("--max-train", "ROWS", "learn from the last rows only", int),
+    _Option("--seed", "N", "seed of monte_carlo, auto and restarts (default: 0)", int),
 )
 
 
-def _common() -> list[Option]:
+def _common() -> list[_Option]:
     """What a forecast and a backtest are both asked for."""
     return [
-        Option("--steps", "N", "steps ahead", int, required=True),
-        Option(
+        _Option("--steps", "N", "steps ahead", int, required=True),
+        _Option(
             "--coverage",
             "P ...",
             "coverages of the intervals, in (0, 1) (default: 0.8 0.95)",
-            Several(float),
+            _Several(float),
             default=[0.8, 0.95],
         ),
-        Option(
+        _Option(
             "--jobs",
             "N",
             "parallel jobs, of a forecast over the series of --id, -1 for all processors "
@@ -183,7 +234,7 @@ FORECAST = [
     *_under(
         "forecast",
         *_common(),
-        Option(
+        _Option(
             "--propagation",
             "KIND",
             f"how the uncertainty of one step enters the next: {', '.join(PROPAGATIONS)} "
@@ -191,35 +242,35 @@ FORECAST = [
             click.Choice(PROPAGATIONS),
             default="exact",
         ),
-        Option(
+        _Option(
             "--exog-future",
             "FILE",
             "regressors at the steps ahead: their times, and the columns of --exog",
             _FILE,
         ),
-        Option(
+        _Option(
             "--sum",
             "FREQ",
             "forecast sums of steps instead: by year (YS), by month (MS), ..., or all",
         ),
-        Option(
+        _Option(
             "--prob-above",
             "X ...",
             "columns with the probability of a value, or a sum, above X",
-            Several(float),
+            _Several(float),
         ),
     ),
     *_under(
         "files",
-        Option(
+        _Option(
             "--output",
             "FILE",
             "CSV or Parquet to write, - for standard output (default: print, rounded)",
             _FILE,
         ),
-        Option("--plot", "FILE", "picture to write, of the steps with --sum too", _FILE),
-        Option("--save", "FILE", "write the fitted model", _FILE),
-        Option(
+        _Option("--plot", "FILE", "picture to write, of the steps with --sum too", _FILE),
+        _Option("--save", "FILE", "write the fitted model", _FILE),
+        _Option(
             "--load",
             "FILE",
             "forecast with such a model, at the end of the data or, without, of its own",
@@ -232,28 +283,30 @@ BACKTEST = [
     *_under(
         "backtest",
         *_common(),
-        Option("--origins", "N", "number of origins (default: 10)", int, default=10),
-        Option("--step", "N", "values between origins (default: as many as --steps)", int),
-        Option("--refit", "K", "refit at every k-th origin (default: 1)", int, default=1),
-        Option(
+        _Option("--origins", "N", "number of origins (default: 10)", int, default=10),
+        _Option("--step", "N", "values between origins (default: as many as --steps)", int),
+        _Option("--refit", "K", "refit at every k-th origin (default: 1)", int, default=1),
+        _Option(
             "--compare",
             "MODEL ...",
-            f"propagations and other models to compare with: {', '.join(COMPARED)} (default: "
+            f"propagations and other models to compare with: {', '.join(_COMPARED)} (default: "
             "naive, and for --report seasonal_naive and ets too)",
-            Several(click.Choice(COMPARED), least=0),
+            _Several(click.Choice(_COMPARED), least=0),
         ),
     ),
     *_under(
         "files",
-        Option("--output", "FILE", "CSV or Parquet of all forecasts, - for standard output", _FILE),
-        Option("--plot", "FILE", "picture to write: CRPS by step, calibration", _FILE),
-        Option("--report", "FILE", "page of HTML to write, for a browser", _FILE),
+        _Option(
+            "--output", "FILE", "CSV or Parquet of all forecasts, - for standard output", _FILE
+        ),
+        _Option("--plot", "FILE", "picture to write: CRPS by step, calibration", _FILE),
+        _Option("--report", "FILE", "page of HTML to write, for a browser", _FILE),
     ),
 ]
 
 DEMO = _under(
     "files",
-    Option("--output", "FOLDER", "to write to (default: demo)", _FILE, default=Path("demo")),
+    _Option("--output", "FOLDER", "to write to (default: demo)", _FILE, default=Path("demo")),
 )
 
 
@@ -270,7 +323,7 @@ def make_forecaster(options: Any) -> Forecaster:
         "max_train": options.max_train,
         "transform": options.transform,
         "calendar": _calendar(options),
-        "regressor": REGRESSORS[options.model]() if options.model in REGRESSORS else None,
+        "regressor": _REGRESSORS[options.model]() if options.model in _REGRESSORS else None,
     }
     arguments = {name: value for name, value in given.items() if value is not None}
     if options.transform == "none":

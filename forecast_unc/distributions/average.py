@@ -28,23 +28,17 @@ def check_weights(
         beyond = (given != 0) & ~within
         if beyond.any():
             i, at = np.argwhere(beyond)[0]
-            raise refusal(
-                "weights",
-                "be 0 beyond the end of a forecast",
-                f"{given[i, at]:g} at {label(at)} for forecast {i + 1}, of {lengths[i]} steps",
-                "Pass one weight for each forecast to have each count for its own steps.",
-            )
+            remedy = "Pass one weight for each forecast to have each count for its own steps."
+            got = f"{given[i, at]:g} at {label(at)} for forecast {i + 1}, of {lengths[i]} steps"
+            raise refusal("weights", "be 0 beyond the end of a forecast", got, remedy)
     else:
         given = frozen("weights", given, (k,))[:, None] * within
     wrong = (given < 0).any(axis=0) | ~given.any(axis=0)
     if wrong.any():
         at = int(wrong.argmax())
-        raise refusal(
-            "weights",
-            "not be negative, nor all 0 at a step",
-            f"{given[:, at].tolist()} at {label(at)}",
-            "Leave them out to weight all forecasts alike.",
-        )
+        remedy = "Leave them out to weight all forecasts alike."
+        got = f"{given[:, at].tolist()} at {label(at)}"
+        raise refusal("weights", "not be negative, nor all 0 at a step", got, remedy)
     scaled = given / given.max(axis=0)  # the sum of huge weights is no float
     return np.asarray(scaled / scaled.sum(axis=0))
 
@@ -63,12 +57,9 @@ def average(members: Sequence[Joint], weights: Array) -> Joint:
     if any(member.q.turned for member in members):
         turned = [member.each(np.arange(len(member)), -1.0) for member in members]
         if any(member.q.turned for member in turned):
-            raise refusal(
-                "forecasts",
-                "be skewed, or bounded, on the same side",
-                "some of y and some of -y",
-                "Average before the minus sign.",
-            )
+            remedy = "Average before the minus sign."
+            got = "some of y and some of -y"
+            raise refusal("forecasts", "be skewed, or bounded, on the same side", got, remedy)
         return average(turned, weights).each(np.arange(weights.shape[1]), -1.0)
     h = weights.shape[1]
     stds = np.array([np.pad(member.std, (0, h - len(member))) for member in members])

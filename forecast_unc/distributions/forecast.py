@@ -152,25 +152,17 @@ class Forecast:
         mixture: NormalMixture | None = None,
     ) -> None:
         if not isinstance(index, pd.Index):
-            raise refusal(
-                "index",
-                "be a pandas Index",
-                type(index).__name__,
-                "Pass pd.RangeIndex(n) for n steps without a date.",
-                TypeError,
-            )
+            remedy = "Pass pd.RangeIndex(n) for n steps without a date."
+            raise refusal("index", "be a pandas Index", type(index).__name__, remedy, TypeError)
         h = len(index)
         if h == 0:
             raise refusal("index", "hold a time", "none", "Forecast at least one step.")
         later = np.asarray(index[1:] > index[:-1])
         if not later.all():
             at = int(later.argmin())
-            raise refusal(
-                "index",
-                "increase",
-                f"{time_label(index, at + 1)} after {time_label(index, at)}",
-                "Sort the times and drop repeated ones.",
-            )
+            remedy = "Sort the times and drop repeated ones."
+            got = f"{time_label(index, at + 1)} after {time_label(index, at)}"
+            raise refusal("index", "increase", got, remedy)
         center = frozen("mean", mean, (h,))
         spread = frozen("cov", cov, (h, h))
         check_positive(spread, lambda at: time_label(index, at))
@@ -183,13 +175,9 @@ class Forecast:
         if transform is None:
             transform = PowerTransform()
         elif not isinstance(transform, PowerTransform):
-            raise refusal(
-                "transform",
-                "be a PowerTransform or None",
-                repr(transform),
-                "For a logarithm pass PowerTransform(0.0).",
-                TypeError,
-            )
+            remedy = "For a logarithm pass PowerTransform(0.0)."
+            got = repr(transform)
+            raise refusal("transform", "be a PowerTransform or None", got, remedy, TypeError)
         if paths is not None:
             paths = frozen("paths", paths, (h, *np.shape(paths)[-1:]))
         joint = Joint.normal(center, spread, transform, checked, mixture, paths)
@@ -258,7 +246,8 @@ class Forecast:
     def paths(self) -> pd.DataFrame | None:
         """Sample paths of the model, steps by paths, in units of y; None if it drew none.
 
-        A forecast by ``propagation="monte_carlo"`` has them.
+        A forecast by ``propagation="monte_carlo"`` has them. Its intervals, quantiles and
+        probabilities are those of its joint normal distribution, on the scale of the transform.
         """
         paths = self._joint.paths
         return None if paths is None else pd.DataFrame(paths.copy(), index=self.index)
@@ -413,24 +402,17 @@ class Forecast:
         members = scores.check_several("forecasts", forecasts, "Forecasts", "[forecast] for one")
         for member in members:
             if not isinstance(member, cls):
-                raise refusal(
-                    "forecasts",
-                    "hold Forecasts",
-                    type(member).__name__,
-                    "Pass what Forecaster.forecast returns.",
-                    TypeError,
-                )
+                remedy = "Pass what Forecaster.forecast returns."
+                got = type(member).__name__
+                raise refusal("forecasts", "hold Forecasts", got, remedy, TypeError)
         if not members:
             raise refusal("forecasts", "hold a forecast", "none", "Pass one or more.")
         longest = max(members, key=len)
         for member in members:
             if not member._index.equals(longest._index[: len(member)]):
-                raise refusal(
-                    "forecasts",
-                    "be of the same times",
-                    f"{member!r} beside {longest!r}",
-                    "Forecast the same steps from the same origin.",
-                )
+                remedy = "Forecast the same steps from the same origin."
+                got = f"{member!r} beside {longest!r}"
+                raise refusal("forecasts", "be of the same times", got, remedy)
         shares = check_weights(weights, [len(m) for m in members], longest._label)
         used = [(m, w) for m, w in zip(members, shares, strict=True) if w.any()]
         if len(used) == 1:
@@ -497,20 +479,12 @@ class Forecast:
             )
         number = isinstance(dof, (int, float, np.number)) and not isinstance(dof, bool)
         if dof is not None and not (number and LEAST_DOF <= dof < np.inf):
-            raise refusal(
-                "dof",
-                f"be None or a number from {LEAST_DOF:g}",
-                repr(dof),
-                "None leaves the shape as it is.",
-            )
+            remedy = "None leaves the shape as it is."
+            raise refusal("dof", f"be None or a number from {LEAST_DOF:g}", repr(dof), remedy)
         number = isinstance(correlation, (int, float, np.number))
         if not number or isinstance(correlation, bool) or not -1.0 <= correlation <= 1.0:
-            raise refusal(
-                "correlation",
-                "lie between -1 and 1",
-                repr(correlation),
-                "0 leaves the correlations as they are.",
-            )
+            remedy = "0 leaves the correlations as they are."
+            raise refusal("correlation", "lie between -1 and 1", repr(correlation), remedy)
         return self._changed(self._joint.recalibrated(factors, dof, correlation))
 
     def censored(self, lower: float, *, keep_moments: bool = False) -> Self:
@@ -559,12 +533,10 @@ class Forecast:
         """
         check_lower(lower)
         if lower > -np.inf and self._joint.q.turned:
-            raise refusal(
-                "lower",
-                "be the bound of a forecast that has not been turned upside down",
-                "one for -y",
-                "Call `censored` before the minus sign.",
-            )
+            remedy = "Call `censored` before the minus sign."
+            got = "one for -y"
+            must = "be the bound of a forecast that has not been turned upside down"
+            raise refusal("lower", must, got, remedy)
         joint = self._joint.censored(np.full(len(self), float(lower)), keep_moments)
         return self if joint is self._joint else self._changed(joint)
 
@@ -608,12 +580,8 @@ class Forecast:
         k = given.shape[-1] if given.ndim == 2 else 1
         checked = np.sort(frozen("sizes", given, (len(self), k)), axis=1)
         if not k:
-            raise refusal(
-                "sizes",
-                "hold an error or more of each step",
-                "none",
-                "Leave the forecast as it is without.",
-            )
+            remedy = "Leave the forecast as it is without."
+            raise refusal("sizes", "hold an error or more of each step", "none", remedy)
         if not (checked > 0).all():
             raise refusal("sizes", "be positive", f"{checked.min():g}", "Leave out errors of 0.")
         return self._changed(self._joint.conformal(checked))
@@ -633,10 +601,10 @@ class Forecast:
         1000 paths of its own, to .02.
 
         Of normal steps the aggregate is normal. Otherwise its mean and variance are exact and its
-        shape is an approximation: that of the same transform with those moments (of logs, the
-        lognormal of Fenton and Wilkinson), never negative, if no weight is negative; a normal
-        distribution if one is. The covariance of the groups is exact, too, as far as such shapes
-        can have it.
+        shape is an approximation: that of steps that move as one, with their scores drawn together
+        and moved until the moments are right, hence within all bounds; a normal distribution if a
+        weight is negative. The covariance of the groups is exact, too, as far as such shapes can
+        have it.
 
         Parameters
         ----------
@@ -680,12 +648,9 @@ class Forecast:
         wrong = ~np.isfinite(sums).all(axis=0)
         if wrong.any():
             at = int(wrong.argmax())
-            raise refusal(
-                "how",
-                "give a mean and a variance that fit a float",
-                f"a variance of {sums[1][at]:g} at {time_label(labels, at)}",
-                "Divide the series by a constant.",
-            )
+            remedy = "Divide the series by a constant."
+            got = f"a variance of {sums[1][at]:g} at {time_label(labels, at)}"
+            raise refusal("how", "give a mean and a variance that fit a float", got, remedy)
         check_positive(cov, lambda at: time_label(labels, at))
         result = self._of(labels, linear(self._joint, matrix), self._name, self._propagation)
         before = None if self._before is None else self._before._uncalibrated()
@@ -763,8 +728,6 @@ class Forecast:
             itself: a whole path lies within all of them with a smaller probability, over 24 steps
             within those of 95 % with some 60 % (35 to 79 % on the bundled series);
             :meth:`simultaneous_interval` holds the path. As much probability lies below as above.
-            Of a Monte Carlo forecast it is that of its joint normal distribution, on the scale of
-            the transform, not of its :attr:`paths`.
 
         Raises
         ------
@@ -840,8 +803,6 @@ class Forecast:
         -------
         Series or DataFrame
             A Series for one value a step; for several numbers a DataFrame with these as columns.
-            Of a Monte Carlo forecast it is that of its joint normal distribution, on the scale of
-            the transform, not of its :attr:`paths`.
 
         Raises
         ------
@@ -862,12 +823,9 @@ class Forecast:
             return self._series(self._joint.q.pit(self._levels("values", values)))
         levels = numbers("values", values)
         if levels.ndim != 1 or not levels.size:
-            raise refusal(
-                "values",
-                "be a number, a Series or several numbers",
-                f"shape {levels.shape}",
-                "For one number at each step pass a Series.",
-            )
+            remedy = "For one number at each step pass a Series."
+            got = f"shape {levels.shape}"
+            raise refusal("values", "be a number, a Series or several numbers", got, remedy)
         columns = [self._joint.q.pit(self._levels("values", level)) for level in levels]
         return pd.DataFrame(np.column_stack(columns), index=self.index, columns=levels)
 
@@ -890,9 +848,7 @@ class Forecast:
         -------
         Series
             Each step by itself. For a sum ask :meth:`aggregate`:
-            ``ahead.aggregate("sum").prob(lower=100)``, and so for the maximum. Of a Monte Carlo
-            forecast it is that of its joint normal distribution, on the scale of the transform, not
-            of its :attr:`paths`.
+            ``ahead.aggregate("sum").prob(lower=100)``, and so for the maximum.
 
         Raises
         ------
@@ -917,12 +873,9 @@ class Forecast:
         wrong = ends[0] > ends[1]
         if wrong.any():
             at = int(wrong.argmax())
-            raise refusal(
-                "lower",
-                "not be above upper",
-                f"{ends[0][at]:g} and {ends[1][at]:g} at {self._label(at)}",
-                "Swap them.",
-            )
+            remedy = "Swap them."
+            got = f"{ends[0][at]:g} and {ends[1][at]:g} at {self._label(at)}"
+            raise refusal("lower", "not be above upper", got, remedy)
         return self._series(self._joint.prob(*ends))
 
     @overload
@@ -941,8 +894,6 @@ class Forecast:
         -------
         Series or DataFrame
             A Series for one ``q``; for several a DataFrame with the q's as columns. In units of y.
-            Of a Monte Carlo forecast they are those of its joint normal distribution, on the scale
-            of the transform, not of its :attr:`paths`.
 
         Raises
         ------
@@ -1001,12 +952,10 @@ class Forecast:
         if paths is None:
             return pd.DataFrame(self._joint.sample(n, generator(random_state)), index=self.index)
         if n > paths.shape[1]:
-            raise refusal(
-                "n",
-                f"be at most the number of the forecast's paths, {paths.shape[1]}",
-                f"{n}",
-                f"Forecast with n_samples={n}.",
-            )
+            remedy = f"Forecast with n_samples={n}."
+            got = f"{n}"
+            must = f"be at most the number of the forecast's paths, {paths.shape[1]}"
+            raise refusal("n", must, got, remedy)
         order = generator(random_state).permutation(paths.shape[1])
         return pd.DataFrame(paths[:, order[:n]], index=self.index)
 
@@ -1448,12 +1397,9 @@ class Forecast:
             raise refusal(name, "hold each time once", f"{first} twice", "Keep one value.")
         at = given.index.get_indexer(self._index)
         if (at < 0).any():
-            raise refusal(
-                name,
-                "hold each of the forecast's times",
-                f"no {self._label(int((at < 0).argmax()))}",
-                "Pass NaN for what was not observed.",
-            )
+            remedy = "Pass NaN for what was not observed."
+            got = f"no {self._label(int((at < 0).argmax()))}"
+            raise refusal(name, "hold each of the forecast's times", got, remedy)
         return np.asarray(values[at])
 
     def _levels(self, name: str, value: object, otherwise: float | None = None) -> Array:
@@ -1463,13 +1409,10 @@ class Forecast:
         if isinstance(value, pd.Series):
             return self._at_steps(name, value)
         if isinstance(value, bool) or not isinstance(value, Real) or np.isnan(float(value)):
-            raise refusal(
-                name,
-                "be a number or a Series of one for each step",
-                repr(value),
-                "It is a value of the series, in its units.",
-                TypeError,
-            )
+            remedy = "It is a value of the series, in its units."
+            got = repr(value)
+            must = "be a number or a Series of one for each step"
+            raise refusal(name, must, got, remedy, TypeError)
         return np.full(len(self), float(value))
 
 

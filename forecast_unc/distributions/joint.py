@@ -281,6 +281,7 @@ def onto_moments(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
     lowest = np.full(len(mean), -REACH)
     within: Flags = too_wide(lowest)[0] <= 0.0
     start = newton(too_wide, lowest, np.full(len(mean), 3.0 * REACH))
-    factor = np.where(within, 1.0 / excess(start)[0], np.sqrt(var / free.variance()))
+    own = free.covariance(np.eye(len(mean))).diagonal()
+    factor = np.where(within, 1.0 / excess(start)[0], np.sqrt(var / own))
     bound = q.lower - factor * free.latent(start[:, None])[:, 0]
     return factor, np.where(within, bound, mean - factor * free.mean())

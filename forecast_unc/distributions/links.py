@@ -28,11 +28,6 @@ _DOUBLINGS = 10  # of the bracket -4 to 4
 class Link(Protocol):
     """An increasing function of a number, for each step; a new one needs no more than this."""
 
-    @property
-    def growth(self) -> Array | float:
-        """Slope far out, (h,) or the same for all; 1 if it grows faster than any line."""
-        ...
-
     def __call__(self, x: Array) -> Array:
         """Values at x."""
         ...
@@ -64,11 +59,6 @@ class Affine:
     shift: Array
     scale: Array
 
-    @property
-    def growth(self) -> Array:
-        """The scale."""
-        return self.scale
-
     def __call__(self, x: Array) -> Array:
         """Values at x."""
         return self.shift[:, None] + self.scale[:, None] * x
@@ -95,11 +85,6 @@ class Power:
 
     transform: PowerTransform
 
-    @property
-    def growth(self) -> float:
-        """It grows faster than any line."""
-        return 1.0
-
     def __call__(self, x: Array) -> Array:
         """Values at x."""
         return self.transform.inverse(x)
@@ -121,16 +106,6 @@ class Power:
         """Itself."""
         return self
 
-    def peak(self, center: Array, std: Array) -> Array:
-        """The z at which y^2 exp(-z^2 / 2) peaks, y measured from the bound, x = center + std z."""
-        power = self.transform.power or 0.0
-        if power == 0.0:
-            return 2.0 * std
-        a, b = power * std, power * center + 1.0
-        root = np.sqrt(b**2 + 8.0 * a * std)
-        # The root of a z^2 + b z = 2 std, in the form that does not cancel.
-        return np.where(b > 0.0, 4.0 * std / (root + np.abs(b)), (root - b) / (2.0 * a))
-
 
 @dataclass(frozen=True)
 class Student:
@@ -147,11 +122,6 @@ class Student:
     def scale(self) -> float:
         """z_.9 / t_.9."""
         return float(ndtri(_FIXED) / stdtrit(self.dof, _FIXED))
-
-    @property
-    def growth(self) -> float:
-        """It grows faster than any line."""
-        return 1.0
 
     def __call__(self, x: Array) -> Array:
         """T(x), from the lower tail, where small probabilities keep their digits."""
@@ -208,11 +178,6 @@ class Polyline:
         first, last = (self.values[:, end] / self.nodes[end] for end in (0, -1))
         return np.column_stack([first, between, last])
 
-    @property
-    def growth(self) -> Array:
-        """Slope beyond the last node."""
-        return np.asarray(self.slopes[:, -1])
-
     def __call__(self, x: Array) -> Array:
         """Values at x."""
         row, at = np.arange(len(self.values))[:, None], self._last_node(x)
@@ -247,6 +212,15 @@ class Polyline:
     def _last_node(self, x: Array) -> Positions:
         """The last node up to x, -1 for none."""
         return np.searchsorted(self.nodes, x, side="right") - 1
+
+
+def peak(function: Callable[[Array], Array], h: int) -> Array:
+    """Where the square of an increasing function counts most under N(0, 1), as z from 0, (h,)."""
+    z = np.arange(64.0)[None]
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        size = 2.0 * np.log(np.abs(function(z) - function(z[:, :1]))) - 0.5 * z**2
+    size = np.broadcast_to(np.where(np.isfinite(size), size, -np.inf), (h, 64))
+    return z[0, size.argmax(axis=1)]
 
 
 def linked(*links: Link) -> Chain:

@@ -28,6 +28,7 @@ from forecast_unc.distributions.links import (
     inverse,
     kinks,
     linked,
+    peak,
     slope,
     solve,
     value,
@@ -154,18 +155,6 @@ class Map:
         mean = np.where(closed, parts[0], parts[-1])
         return -mean if self.turned else mean
 
-    def variance(self) -> Array:
-        """Variance of each step, (h,)."""
-        closed, parts = self.closed, []
-        with np.errstate(over="ignore", invalid="ignore"):
-            if closed.any():
-                one = np.eye(len(self))
-                parts.append(sum((pair(one) for pair in self._pairs()), 0.0 * one).diagonal())
-            if not closed.all():
-                weights, deviation = self._quadrature[1], self._quadrature[3]
-                parts.append((weights * deviation**2).sum(axis=1))
-        return np.where(closed, parts[0], parts[-1])
-
     def covariance(self, cor: Array) -> Array:
         r"""Joint covariance (h, h) of the steps, whose scores have correlations R.
 
@@ -258,15 +247,13 @@ class Map:
 
         One more is at `corner`, (h, 1).
         """
-        h = len(self)
-        breaks, top = [self.start[:, None]], np.zeros(h)
+        h, breaks = len(self), [self.start[:, None]]
         for chain, weight in zip(self.chains, self.weights, strict=True):
-            used = weight > 0
-            top = np.maximum(top, np.where(used, _peak(chain, h), 0.0))
-            breaks += [np.where(used[:, None], at, -np.inf) for at in kinks(chain)]
+            used = (weight > 0)[:, None]
+            breaks += [np.where(used, at, -np.inf) for at in kinks(chain)]
         if corner is not None:
             breaks.append(corner)
-        end = np.maximum(top, self.start) + REACH
+        end = np.maximum(self._peak, self.start) + REACH
         if corner is not None:
             end = np.maximum(end, np.where(np.isfinite(corner), corner, 0.0)[:, 0] + REACH)
         low, inner = np.full(h, -REACH), np.column_stack(breaks)
@@ -346,7 +333,8 @@ class Map:
             if not at or isinstance(chain[at - 1], Student | Sums):
                 return chain
             shape = Map.of(*chain[:at])
-            return linked(Affine(shape.mean(), np.sqrt(shape.variance())), *chain[at:])
+            var = shape.covariance(np.eye(len(self))).diagonal()
+            return linked(Affine(shape.mean(), np.sqrt(var)), *chain[at:])
 
         return self._with([changed(chain) for chain in self.chains])
 
@@ -392,6 +380,10 @@ class Map:
         """Weighted averages over the chains, (h, n) each."""
         first, *rest = (_times(w[:, None], v) for w, v in zip(self.weights, values, strict=True))
         return np.asarray(sum(rest, first))
+
+    @cached_property
+    def _peak(self) -> Array:
+        return peak(self._average, len(self))
 
     @cached_property
     def _forms(self) -> list[ClosedForm | None]:
@@ -504,11 +496,6 @@ class Sums:
     group: Positions  # (h,), increasing, from 0
     weight: Array  # (h,), positive
 
-    @property
-    def growth(self) -> float:
-        """It may grow faster than any line."""
-        return 1.0
-
     def __call__(self, x: Array) -> Array:
         """Values at x."""
         return self._sum(self.q(self._at_steps(x)))
@@ -545,12 +532,6 @@ class Sums:
         sizes = [int((self.group == g).sum()) for g in at]
         group = np.repeat(np.arange(len(at)), sizes)
         return Sums(self.q.picked(steps), group, self.weight[steps])
-
-    def peak(self, std: Array) -> Array:
-        """Where the square of the values counts most, as z, x = std z."""
-        h = len(self.q)
-        each = np.max([_peak(chain, h) for chain in self.q.chains], axis=0)
-        return np.maximum(std, 1.0) * np.maximum.reduceat(each, self._starts)
 
     @cached_property
     def _starts(self) -> Positions:
@@ -634,16 +615,3 @@ def _closed_form(chain: Chain, used: Flags) -> ClosedForm | None:
         mean, offset = after.scale * mean, after.shift + after.scale * offset
     # where there is no weight, no exponential of the covariance may overflow
     return ClosedForm(offset, mean, mean * first.scale, np.where(used, first.scale, 0.0))
-
-
-def _peak(chain: Chain, h: int) -> Array:
-    """Where y^2 exp(-z^2 / 2) peaks, as z, (h,)."""
-    center, std = np.zeros(h), np.ones(h)
-    for link in chain:
-        if isinstance(link, Power):
-            return link.peak(center, std)
-        if isinstance(link, Sums):
-            return link.peak(std)
-        center = np.broadcast_to(link(center[:, None]), (h, 1))[:, 0]
-        std = std * link.growth
-    return np.zeros(h)

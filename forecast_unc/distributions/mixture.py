@@ -99,13 +99,8 @@ class MixtureShape:
     means: Array  # (k, h)
     stds: Array  # (k, h)
 
-    @property
-    def growth(self) -> Array:
-        """Slope far out: the std of the widest."""
-        return np.asarray(self.stds.max(axis=0))
-
     def __call__(self, x: Array) -> Array:
-        """T at scores x."""
+        """Values at x."""
         k, h = self.means.shape
         x = np.broadcast_to(x, (h, x.shape[1]))
         side = np.where(x > 0.0, -1.0, 1.0)  # by symmetry all are in the lower tail

@@ -56,22 +56,14 @@ def check_parts(parts: Mapping[str, Any], scale: Array) -> dict[str, Array]:
     """Parts as a caller gives them, symmetric within 1e-8 of the products of the stds (h, h)."""
     names = [name for name in PARTS if name != REST]
     if not isinstance(parts, Mapping):
-        raise refusal(
-            "parts",
-            "be a mapping of names to matrices",
-            type(parts).__name__,
-            f"The names are {', '.join(names)}.",
-            TypeError,
-        )
+        remedy = f"The names are {', '.join(names)}."
+        got = type(parts).__name__
+        raise refusal("parts", "be a mapping of names to matrices", got, remedy, TypeError)
     checked = {}
     for name, part in parts.items():
         if name not in names:
-            raise refusal(
-                "parts",
-                f"have names among {', '.join(names)}",
-                repr(name),
-                f"What they do not add up to counts as {REST}.",
-            )
+            remedy = f"What they do not add up to counts as {REST}."
+            raise refusal("parts", f"have names among {', '.join(names)}", repr(name), remedy)
         checked[name] = frozen(f"parts[{name!r}]", part, scale.shape)
         check_symmetric(f"parts[{name!r}]", checked[name], scale)
     return checked

@@ -120,27 +120,11 @@ def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Ba
 def continued(
     ax: Axes, history: pd.Series[float] | None, forecast: Bands, frame: pd.DataFrame
 ) -> tuple[Any, pd.DataFrame]:
-    """Places and columns of a forecast, from the last value of a history on that leads up to it.
+    """Places and columns (h, k) of a forecast, with a row more if a history leads up to it.
 
-    Parameters
-    ----------
-    ax : Axes
-        Where the history was drawn.
-    history : Series or None
-        The values before.
-    forecast : Forecast
-        Whose times count.
-    frame : DataFrame
-        One row a step.
-
-    Returns
-    -------
-    places : array_like
-        Of the rows.
-    frame : DataFrame
-        With one row more, all of whose columns are the last value: not for a single step, which is
-        drawn as a point, nor where the history ends long before or has another frequency: a sum
-        over a year does not go on from the value of a month.
+    All columns of that row are its last value. Not for a single step, which is drawn as a point,
+    nor where the history ends long before or has another frequency: a sum over a year does not go
+    on from the value of a month.
     """
     times = places(ax, forecast.index)
     if history is None or len(forecast) == 1:

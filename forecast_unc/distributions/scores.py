@@ -441,22 +441,7 @@ def smape(actual: ArrayLike, mean: ArrayLike) -> Array:
 
 
 def check_coverage(coverage: float) -> None:
-    """Raise unless ``coverage`` is a fraction.
-
-    Parameters
-    ----------
-    coverage : float
-        Probability of an interval, in (0, 1).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not; 95 is never read as 0.95.
-
-    Examples
-    --------
-    >>> check_coverage(0.95)
-    """
+    """Raise unless a coverage is a fraction, in (0, 1); 95 is never read as 0.95."""
     if not isinstance(coverage, Real):
         raise TypeError(
             f"coverage must be a number; got {coverage!r}. For a 95 % interval pass 0.95."
@@ -469,27 +454,7 @@ def check_coverage(coverage: float) -> None:
 
 
 def check_coverages(coverage: Iterable[float]) -> tuple[float, ...]:
-    """Coverages of several intervals, or an error.
-
-    Parameters
-    ----------
-    coverage : iterable of float
-        Probabilities, each in (0, 1).
-
-    Returns
-    -------
-    tuple of float
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is a single number, empty, or holds anything but fractions.
-
-    Examples
-    --------
-    >>> check_coverages([0.5, 0.95])
-    (0.5, 0.95)
-    """
+    """Coverages of several intervals, or an error if one number, none, or no fractions."""
     levels = check_several("coverage", coverage, "fractions", "(0.9,) for one interval")
     if not levels:
         raise ValueError("coverage must hold a fraction; got none. Pass (0.9,) for one interval.")
@@ -499,33 +464,7 @@ def check_coverages(coverage: Iterable[float]) -> tuple[float, ...]:
 
 
 def check_several(name: str, values: Iterable[_T], kind: str, remedy: str) -> tuple[_T, ...]:
-    """Entries of an argument that takes several, or an error if it is a single one.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument in the message.
-    values : iterable
-        What came.
-    kind : str
-        What the entries are, in the message.
-    remedy : str
-        How to pass a single one.
-
-    Returns
-    -------
-    tuple
-
-    Raises
-    ------
-    TypeError
-        If it cannot be iterated over, or is a str.
-
-    Examples
-    --------
-    >>> check_several("levels", [80, 95], "percentages", "(95,) for one")
-    (80, 95)
-    """
+    """Entries of an argument that takes several, or an error if it is a single one."""
     if isinstance(values, str) or not np.iterable(values):
         raise TypeError(f"{name} must be a sequence of {kind}; got {values!r}. Pass {remedy}.")
     return tuple(values)

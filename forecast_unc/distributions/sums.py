@@ -18,7 +18,7 @@ from scipy.stats import qmc, rankdata
 from forecast_unc._checks import frozen
 from forecast_unc._typing import Array
 from forecast_unc.distributions.joint import Joint, score_correlations
-from forecast_unc.distributions.links import Affine, Flags, Polyline, newton
+from forecast_unc.distributions.links import Affine, Flags, Polyline, newton, peak
 from forecast_unc.distributions.maps import REACH, Map, Sums, normal_density, panels
 from forecast_unc.distributions.parts import mapped
 from forecast_unc.distributions.power import PowerTransform
@@ -98,7 +98,8 @@ class _Table:
     @classmethod
     def about(cls, center: Array, spread: Array, sums: Sums, mean: Array, std: Array) -> Self:
         """The table with nodes between all kinks."""
-        low, high = center - REACH * spread, center + spread * (REACH + sums.peak(spread))
+        far = REACH + peak(lambda z: sums(center[:, None] + spread[:, None] * z), len(mean))
+        low, high = center - REACH * spread, center + far * spread
         edges = low + (high - low) * np.linspace(0.0, 1.0, _N_PANELS + 1)[:, None]
         kinks = np.clip(sums.kinks(), low[:, None], high[:, None])
         z, weights = panels(np.sort(np.column_stack([edges.T, kinks]), axis=1), _N_NODES)

@@ -140,17 +140,7 @@ def nixtla_columns(levels: Sequence[float]) -> list[str]:
 
 
 def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
-    """Percentages in ascending order, each once, or an error.
-
-    Parameters
-    ----------
-    levels : sequence of float
-        Coverages in percent.
-
-    Returns
-    -------
-    tuple of float
-    """
+    """Percentages in ascending order, each once, or an error."""
     levels = scores.check_several("levels", levels, "percentages", "(95,) for one")
     for level in levels:
         _check_number("levels must be percentages", level, "95")

@@ -220,7 +220,7 @@ def peak(function: Callable[[Array], Array], h: int) -> Array:
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         size = 2.0 * np.log(np.abs(function(z) - function(z[:, :1]))) - 0.5 * z**2
     size = np.broadcast_to(np.where(np.isfinite(size), size, -np.inf), (h, 64))
-    return z[0, size.argmax(axis=1)]
+    return np.asarray(z[0, size.argmax(axis=1)])
 
 
 def linked(*links: Link) -> Chain:

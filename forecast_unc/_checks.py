@@ -1,14 +1,18 @@
 """Checks of arguments that any module may need, and seeds of random numbers."""
 
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from numbers import Real
 from os import PathLike
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigvalsh
 
 from forecast_unc._typing import Array
+
+_T = TypeVar("_T")
 
 RandomState = int | np.random.Generator | None
 
@@ -164,3 +168,29 @@ def check_symmetric(name: str, cov: Array, scale: Array) -> None:
         got = f"entries that differ by {apart:.3g} standard deviations squared"
         remedy = "Pass 0.5 * (cov + cov.T) if only roundoff is to blame."
         raise refusal(name, "be symmetric", got, remedy)
+
+
+def check_coverage(coverage: float) -> None:
+    """Raise unless a coverage is a fraction, in (0, 1); 95 is never read as 0.95."""
+    remedy = "For a 95 % interval pass 0.95."
+    if not isinstance(coverage, Real):
+        raise refusal("coverage", "be a number", repr(coverage), remedy, TypeError)
+    if not 0 < coverage < 1:
+        raise refusal("coverage", "lie strictly between 0 and 1", f"{coverage}", remedy)
+
+
+def check_coverages(coverage: Iterable[float]) -> tuple[float, ...]:
+    """Coverages of several intervals, or an error if one number, none, or no fractions."""
+    levels = check_several("coverage", coverage, "fractions", "(0.9,) for one interval")
+    if not levels:
+        raise ValueError("coverage must hold a fraction; got none. Pass (0.9,) for one interval.")
+    for level in levels:
+        check_coverage(level)
+    return levels
+
+
+def check_several(name: str, values: Iterable[_T], kind: str, remedy: str) -> tuple[_T, ...]:
+    """Entries of an argument that takes several, or an error if it is a single one."""
+    if isinstance(values, str) or not np.iterable(values):
+        raise TypeError(f"{name} must be a sequence of {kind}; got {values!r}. Pass {remedy}.")
+    return tuple(values)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from forecast_unc._checks import check_coverages
 from forecast_unc.distributions import scores
 
 ACTUAL = np.array([-3.0, -0.4, 0.0, 0.7, 12.0])
@@ -274,16 +275,16 @@ def test_coverage_must_be_a_number(coverage):
 
 
 def test_coverages_are_a_sequence_of_fractions():
-    assert scores.check_coverages(level for level in (0.5, np.float32(0.25))) == (0.5, 0.25)
+    assert check_coverages(level for level in (0.5, np.float32(0.25))) == (0.5, 0.25)
     for one in (0.9, "0.9", None):
         with pytest.raises(
             TypeError, match=r"coverage must be a sequence of fractions; got .*\. Pass \(0\.9,\)"
         ):
-            scores.check_coverages(one)
+            check_coverages(one)
     with pytest.raises(ValueError, match=r"coverage must hold a fraction; got none\. "):
-        scores.check_coverages([])
+        check_coverages([])
     with pytest.raises(ValueError, match=r"coverage must lie strictly between 0 and 1; got 95\. "):
-        scores.check_coverages((0.5, 95))
+        check_coverages((0.5, 95))
 
 
 def test_the_module_lists_scores_alone():

@@ -9,10 +9,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from forecast_unc._checks import check_jobs, check_steps, refusal
+from forecast_unc._checks import check_coverages, check_jobs, check_steps, refusal
 from forecast_unc.cli.options import MODEL
 from forecast_unc.cli.tables import STANDARD, check_table
-from forecast_unc.distributions import scores
 from forecast_unc.evaluation.folds import percent
 
 _INPUTS = ("data", "exog_future", "holidays", "load")
@@ -83,7 +82,7 @@ def _check_common(options: Any) -> None:
     if twice:
         names, got = "--time, --target, --id and --exog", f"{twice[0]!r} twice"
         raise refusal(names, "name different columns", got, "Leave it out of one.")
-    scores.check_coverages(options.coverage)
+    check_coverages(options.coverage)
     for one, other in combinations(options.coverage, 2):
         if percent(one) == percent(other):
             must, got = "be fractions that differ in 6 digits", f"{one:.15g} and {other:.15g}"

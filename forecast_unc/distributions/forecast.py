@@ -16,8 +16,10 @@ from scipy.special import ndtri
 
 from forecast_unc._checks import (
     RandomState,
+    check_coverage,
     check_lower,
     check_positive,
+    check_several,
     check_symmetric,
     check_whole,
     frozen,
@@ -399,7 +401,7 @@ class Forecast:
         >>> both.mean.item(), both.std.item()
         (2.5, 2.0)
         """
-        members = scores.check_several("forecasts", forecasts, "Forecasts", "[forecast] for one")
+        members = check_several("forecasts", forecasts, "Forecasts", "[forecast] for one")
         for member in members:
             if not isinstance(member, cls):
                 remedy = "Pass what Forecaster.forecast returns."
@@ -734,7 +736,7 @@ class Forecast:
         TypeError, ValueError
             If ``coverage`` is not a fraction.
         """
-        scores.check_coverage(coverage)
+        check_coverage(coverage)
         return self._band(-ndtri(0.5 * (1 - coverage)))
 
     def simultaneous_interval(self, coverage: float = 0.9) -> pd.DataFrame:
@@ -780,7 +782,7 @@ class Forecast:
         >>> ahead.interval(0.95).iloc[-1].round(1).tolist()
         [-9.6, 9.6]
         """
-        scores.check_coverage(coverage)
+        check_coverage(coverage)
         self._joint.eigen()
         return self._band(reach_of_all(self._joint.cor, coverage))
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from forecast_unc._checks import check_coverages
 from forecast_unc._typing import Array
-from forecast_unc.distributions import scores
 from forecast_unc.distributions.links import Flags
 from forecast_unc.distributions.tables import Bands
 from forecast_unc.series.times import index_kind
@@ -73,7 +73,7 @@ def fan(
         raise TypeError(
             "coverage must be a sequence of fractions; got a Series. Pass past values as history=."
         )
-    levels = sorted(scores.check_coverages(coverage), reverse=True)
+    levels = sorted(check_coverages(coverage), reverse=True)
     bands = [forecast.interval(level) for level in levels]
     names = [f"{100 * level:g} %" for level in levels]
     ax = draw_history(ax, history, forecast)

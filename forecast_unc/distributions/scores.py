@@ -14,15 +14,11 @@ T. Gneiting and A. E. Raftery, "Strictly proper scoring rules, prediction, and e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from numbers import Real
-from typing import TypeVar
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from forecast_unc._checks import numbers
+from forecast_unc._checks import check_coverage, numbers
 from forecast_unc._typing import Array
 
 __all__ = [
@@ -36,8 +32,6 @@ __all__ = [
     "pit",
     "smape",
 ]
-
-_T = TypeVar("_T")
 
 # Paths whose distances to all later ones are kept at once.
 _PATHS_ABREAST = 500
@@ -438,36 +432,6 @@ def smape(actual: ArrayLike, mean: ArrayLike) -> Array:
     y, mu = numbers("actual", actual), _known("mean", mean)
     size = np.abs(y) + np.abs(mu)
     return np.asarray(200 * np.abs(y - mu) / np.where(size == 0, 1.0, size))
-
-
-def check_coverage(coverage: float) -> None:
-    """Raise unless a coverage is a fraction, in (0, 1); 95 is never read as 0.95."""
-    if not isinstance(coverage, Real):
-        raise TypeError(
-            f"coverage must be a number; got {coverage!r}. For a 95 % interval pass 0.95."
-        )
-    if not 0 < coverage < 1:
-        raise ValueError(
-            f"coverage must lie strictly between 0 and 1; got {coverage}. "
-            "For a 95 % interval pass 0.95."
-        )
-
-
-def check_coverages(coverage: Iterable[float]) -> tuple[float, ...]:
-    """Coverages of several intervals, or an error if one number, none, or no fractions."""
-    levels = check_several("coverage", coverage, "fractions", "(0.9,) for one interval")
-    if not levels:
-        raise ValueError("coverage must hold a fraction; got none. Pass (0.9,) for one interval.")
-    for level in levels:
-        check_coverage(level)
-    return levels
-
-
-def check_several(name: str, values: Iterable[_T], kind: str, remedy: str) -> tuple[_T, ...]:
-    """Entries of an argument that takes several, or an error if it is a single one."""
-    if isinstance(values, str) or not np.iterable(values):
-        raise TypeError(f"{name} must be a sequence of {kind}; got {values!r}. Pass {remedy}.")
-    return tuple(values)
 
 
 def _known(name: str, value: ArrayLike) -> Array:

@@ -10,9 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from forecast_unc._checks import RandomState
+from forecast_unc._checks import RandomState, check_several
 from forecast_unc._typing import Array
-from forecast_unc.distributions import scores
 
 
 class Bands(Protocol):
@@ -141,7 +140,7 @@ def nixtla_columns(levels: Sequence[float]) -> list[str]:
 
 def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
     """Percentages in ascending order, each once, or an error."""
-    levels = scores.check_several("levels", levels, "percentages", "(95,) for one")
+    levels = check_several("levels", levels, "percentages", "(95,) for one")
     for level in levels:
         _check_number("levels must be percentages", level, "95")
     wrong = [level for level in levels if not 1 <= level < 100]

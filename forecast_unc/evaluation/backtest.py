@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from tqdm.auto import tqdm
 
-from forecast_unc._checks import check_jobs, check_steps, check_whole, refusal
+from forecast_unc._checks import check_coverages, check_jobs, check_steps, check_whole, refusal
 from forecast_unc.distributions import scores
 from forecast_unc.evaluation import plot_backtest
 from forecast_unc.evaluation.folds import (
@@ -484,7 +484,7 @@ def backtest(
         compare=compare,
         n_jobs=n_jobs,
     )
-    coverage = scores.check_coverages(coverage)
+    coverage = check_coverages(coverage)
     models = contenders(forecaster, compare)
     y = check_is_series(y)
     index = regular_index(y.index, "y")

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from forecast_unc._checks import refusal
+from forecast_unc._checks import check_several, refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions import scores
@@ -189,7 +189,7 @@ def positions_of(origins: Any, step: int, index: pd.Index[Any], horizon: int) ->
             )
             raise refusal("y", must, f"{n}", "Take fewer origins, or a smaller step.")
         return list(range(first, last + 1, step))
-    labels = scores.check_several("origins", origins, "times of y", "[time] for one")
+    labels = check_several("origins", origins, "times of y", "[time] for one")
     positions = [int(i) for i in index.get_indexer(pd.Index(list(labels)))] if labels else []
     for label, position in zip(labels, positions, strict=True):
         if position < 0:

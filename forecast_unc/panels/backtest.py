@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from forecast_unc._checks import refusal
-from forecast_unc.distributions import scores
+from forecast_unc._checks import check_coverages, check_several, refusal
 from forecast_unc.evaluation.backtest import Backtest, backtest, check_arguments
 from forecast_unc.evaluation.folds import Model, contenders, percent
 from forecast_unc.panels.forecast import warn_of_failures
@@ -88,10 +87,10 @@ def backtest_panel(
     >>> result.scores(by="unique_id")["n"].to_dict()
     {'a': 6, 'b': 6}
     """
-    coverage = scores.check_coverages(coverage)
+    coverage = check_coverages(coverage)
     origins = n_origins if origins is None else origins
     if not isinstance(origins, int | np.integer):
-        origins = scores.check_several("origins", origins, "times of y", "[time] for one")
+        origins = check_several("origins", origins, "times of y", "[time] for one")
     options: dict[str, Any] = {
         "origins": origins,
         "step": step,

@@ -40,10 +40,6 @@ _CHOICES = {
 }
 # Choices: rounds of length-scale adaptation at most, and nats that one has to gain.
 _MOST_ROUNDS, _LEAST_GAIN = 50, 0.05
-# Log-std of the factor on all length-scales that a restart begins with: a choice, about two.
-_RESTART_LOG_STD = 0.7
-# (n, n) arrays held at once by "sequential": the design and its norms (1.4 to 2.0 measured).
-_MATRICES = 2
 
 
 class RVMRegressor(KernelRegressor):
@@ -228,7 +224,8 @@ class RVMRegressor(KernelRegressor):
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
         self._check_parameters(X.shape[1])
-        check_rows_in_memory(len(X), _MATRICES)
+        # arrays (n, n) of "sequential": the design and its norms, 1.4 to 2.0 measured
+        check_rows_in_memory(len(X), 2)
         self._input_offset, self._output_offset = X.mean(axis=0), float(y.mean())
         self._input_scale = column_scale(X)
         self._output_scale = float(column_scale(y[:, None])[0])
@@ -347,8 +344,9 @@ class _Training(NamedTuple):
             if found is None or found.objective < best.objective + _LEAST_GAIN:
                 break
             best, factor = found, 0.5 * factor
-        for _ in range(rvm.n_restarts):  # where they start decides where they end
-            moved = center * np.exp(_RESTART_LOG_STD * self.rng.standard_normal())
+        # where they start decides where they end; within a factor of about two, a choice
+        for _ in range(rvm.n_restarts):
+            moved = center * np.exp(0.7 * self.rng.standard_normal())
             found = self._adapted(least, moved, None, 0)
             if found is not None and found.objective > best.objective:
                 best = found

@@ -31,16 +31,11 @@ _SELECTION_ROWS = 10_000
 # Times that centers are chosen and hyper-parameters learned, at most; and the gain in nats that
 # keeps it going.
 _ROUNDS, _LEAST_GAIN = 2, 1.0
-_MOST_ITERATIONS = 200
 # Noise stds that a search may start from, in those of the start before.
 _NOISE_FACTORS = 2.0 ** np.arange(-2.0, 8.0)
 # Of 59 random rows the best is among the best 5 % of all with a probability of .95 (Smola &
 # Bartlett, NIPS 13, 2001).
 CANDIDATES = 59
-# Candidates that are new in each round; the others keep their columns.
-_FRESH = 15
-# Rounds of k-means: the means are a start and no end, and move little after ten.
-_MEANS_ROUNDS = 15
 
 
 class Learner:
@@ -110,7 +105,7 @@ class Learner:
     def _maximum(self, evidence: ReducedRankEvidence, theta: Array) -> Optimum:
         """The maximum by the search from these hyper-parameters."""
         objective, tol = Objective(evidence, self.space), self.tol * len(evidence.y) / 1e3
-        found = maximize(objective, [theta[self.space.free]], tol, _MOST_ITERATIONS)
+        found = maximize(objective, [theta[self.space.free]], tol, most=200)
         if not np.isfinite(found.value):
             raise refusal(
                 "noise_std and lengthscales",
@@ -228,9 +223,10 @@ class GreedySupport:
             best = int(gains.argmax())
             chosen.append(int(self._rows[best]))
             self._take(best)
-            # the worst make room for others, as long as there are others; then they come again
+            # The 14 worst make room for others, as long as there are others; then they come again.
+            # Those that stay keep their columns.
             used = np.setdiff1d(np.arange(len(gains)), self._free)
-            leave = used[np.argsort(gains[used])[: min(_FRESH - 1, len(waiting))]]
+            leave = used[np.argsort(gains[used])[: min(14, len(waiting))]]
             waiting = np.concatenate([waiting, self._rows[leave]])
             self._free = np.concatenate([self._free, leave])
         return np.array(chosen, dtype=np.intp)
@@ -312,7 +308,7 @@ def cluster_means(Z: Array, n_support: int, rng: np.random.Generator) -> Array:
     if len(different) <= n_support:
         return different
     means, _ = kmeans_plusplus(different, n_support, random_state=int(rng.integers(2**31)))
-    for _ in range(_MEANS_ROUNDS):
+    for _ in range(15):  # the means are a start and no end, and move little after ten
         nearest = np.empty(len(Z), dtype=np.intp)
         half_norm = 0.5 * np.einsum("md,md->m", means, means)
         for rows in row_blocks(len(Z)):

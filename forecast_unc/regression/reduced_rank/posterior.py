@@ -12,9 +12,6 @@ from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.process import GaussianProcess
 from forecast_unc.regression.reduced_rank.evidence import JITTER, center_root, row_blocks
 
-# Columns reduced at once: 16 and 32 ran at the same rate with 200 and 500 centers.
-_PANEL = 32
-
 Variance = Literal["corrected", "standard", "augmented"]
 
 
@@ -61,8 +58,8 @@ class Support(NamedTuple):
                 block[:, -2] = std[-1]
             block[:, -1] = y[rows] - process.output_offset - inputs @ self._mean_weights
             block /= self._row_std(block[:, :m])[:, None]
-            panel = min(_PANEL, len(out))
-            out, *_ = dtpqrt(0, panel, out, block, overwrite_a=1, overwrite_b=1)
+            # columns at once: 16 and 32 ran at the same rate with 200 and 500 centers
+            out, *_ = dtpqrt(0, min(32, len(out)), out, block, overwrite_a=1, overwrite_b=1)
         # Signs as of one block: sample paths depend on the rows alone, and not on how they came.
         out[np.diagonal(out) > 0.0] *= -1.0
         return self._replace(triangle=np.asarray(out))

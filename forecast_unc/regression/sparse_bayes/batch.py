@@ -26,9 +26,7 @@ from forecast_unc.regression.sparse_bayes.model import (
 # then grows without bound. EM approaches infinity like the number of iterations, so it needs a
 # generous one, and the sign of q^2 - s to confirm it. These shares are choices, which guard
 # against columns that leave too early and never come back.
-_PRUNED = 1e-6
-_PRUNED_EM = 1e-2
-_PRUNED_DIRECT = 1e-5
+_PRUNED, _PRUNED_EM, _PRUNED_DIRECT = 1e-6, 1e-2, 1e-5
 # Nats that an iteration has to gain; a choice, small beside the 0.01 to 1 between local optima.
 _TOLERANCE = 1e-6
 

@@ -12,7 +12,13 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.special import expit
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.sparse_bayes.model import Evidence, Indices, NoisePrior, maximize
+from forecast_unc.regression.sparse_bayes.model import (
+    SPAN_TOLERANCE,
+    Evidence,
+    Indices,
+    NoisePrior,
+    maximize,
+)
 
 # Largest gain, in nats, that a single change of one alpha may still offer at the end; in terms of
 # the conditions, q^2 < (1 + 2.1e-3) s outside the model.
@@ -23,11 +29,7 @@ _MODE_TOLERANCE = 1e-10
 # MacKay's iteration: a column leaves when the data determine its weight to less than this share,
 # and the iteration ends when no log alpha moves by more than the tolerance. Choices: a hundred
 # times those of regression, since each iteration costs a mode.
-_PRUNED = 1e-4
-_MACKAY_TOLERANCE = 1e-4
-# A candidate with less than this share of its weighted squared norm outside the model is none: its
-# s and q are roundoff.
-_SPAN_TOLERANCE = 1e-9
+_PRUNED = _MACKAY_TOLERANCE = 1e-4
 # Actions without a higher Laplace evidence after which the search ends: the mode moves with each,
 # so that two rules may undo each other for ever. A choice.
 _PATIENCE = 50
@@ -174,7 +176,7 @@ def best_action(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> Action
     s, q = sparsity_and_quality(Phi, active, alpha[active], posterior)
     # in the span of the model s and q are roundoff
     size = posterior.curvature.max() * np.einsum("ij,ij->j", Phi, Phi)
-    candidate = np.isfinite(alpha) | (s > _SPAN_TOLERANCE * size)
+    candidate = np.isfinite(alpha) | (s > SPAN_TOLERANCE * size)
     target = np.where(candidate, _best_alpha(s, q), np.inf)
     gains = _contribution(s, q, target) - _contribution(s, q, alpha)
     best = int(np.argmax(gains))

@@ -16,6 +16,9 @@ from forecast_unc._typing import Array
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
+# A candidate this close to the span of the model (share of its squared norm that is left, weighted
+# for classes) is not a candidate: its s and q are roundoff.
+SPAN_TOLERANCE = 1e-9
 # Below this share of its weight determined by the data a column is as good as gone: several of
 # them leave Newton's method at once. A choice, for speed: those still of use are added again.
 _NEARLY_OUT = 1e-3

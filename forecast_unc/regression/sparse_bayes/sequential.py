@@ -8,6 +8,7 @@ from scipy.linalg.blas import dgemm, dgemv, dtrsm
 from forecast_unc._typing import Array
 from forecast_unc.regression.sparse_bayes.batch import em_step, iterate, mackay_step
 from forecast_unc.regression.sparse_bayes.model import (
+    SPAN_TOLERANCE,
     Evidence,
     Indices,
     NoisePrior,
@@ -18,32 +19,14 @@ from forecast_unc.regression.sparse_bayes.model import (
 
 # Gain in nats below which no action is taken; q^2 / s < 1 + 6.4e-3 outside the model follows.
 GAIN_TOLERANCE = 1e-5
-# A candidate this close to the span of the model (share of its squared norm that is left) is not
-# a candidate: its s and q are roundoff.
-SPAN_TOLERANCE = 1e-9
-# Largest element of the gradient where a joint re-estimation ends: between actions, and before
-# the search says that no action gains.
-_ROUGH, _FINE = 1e-2, 1e-8
 # The following are choices without a measurement on record. They guard the cost of a search: what
 # they leave out for now is priced again after the next refit.
 # An exchange must gain this many nats, and half of what the formula promises, to be worth a refit.
 _LEAST_EXCHANGE = 1e-2
 # Additions of a batch must gain this share of the first: the rest is better judged after a refit.
 _BATCH_SHARE = 0.3
-# Candidates whose gains are followed through a batch by rank-1 updates: the best eighth of them,
-# and a sample of all ranks.
-_SHORT_LIST = 64
-# Exchanges tried at once, before the best one alone.
-_EXCHANGES = 8
 # Columns of the pool at the start: its Gram matrix has to stay small beside the design.
 _POOL = 320
-# Candidates from outside that enter the pool at a time.
-_ENTRANTS = 48
-# Kicks at most, those without a gain of 0.01 nats that end the search, fewer from 6e6 entries of
-# the design on, by which the kicks cost about as much as the search before them; but those of a
-# model of more than 100 columns cost no more than its growth, whatever the rows. A kick costs the
-# cube of the model's size: fewer from 150 columns on.
-_KICKS, _FRUITLESS, _ENTRIES, _LARGE, _VERY_LARGE = 20, 12, 6_000_000, 100, 150
 
 
 class _State(NamedTuple):
@@ -108,15 +91,12 @@ class SequentialTrainer:
         self._enter(np.unique(np.concatenate([first, strongest, given, [M - 1]])))
         best = self._complete(self._search(self._start(start)))
         fruitless = 0
-        size, most = len(best.active), self.n_kicks
-        if most is None:
-            most = _KICKS if size > _LARGE else min(_KICKS, 1 + _ENTRIES // self.Phi.size)
-        for kick in range(min(most, int(_KICKS * (_VERY_LARGE / max(_VERY_LARGE, size)) ** 2))):
+        for kick in range(self._most_kicks(len(best.active))):
             tried = self._search(self._kicked(best, kick))
             fruitless += 1
             if tried.objective > best.objective + 0.01:
                 best, fruitless = self._complete(tried), 0
-            if fruitless == _FRUITLESS:
+            if fruitless == 12:
                 break
         columns = self.pool[best.active]
         order = np.argsort(columns)
@@ -127,6 +107,14 @@ class SequentialTrainer:
             self.n_iter < self.max_iter,
             self.n_iter,
         )
+
+    def _most_kicks(self, size: int) -> int:
+        """Kicks that cost about as much as the search before them: choices, as all numbers here."""
+        most = self.n_kicks
+        if most is None:  # that of a large model costs no more than its growth, whatever n is
+            most = 20 if size > 100 else min(20, 1 + 6_000_000 // self.Phi.size)
+        # a kick costs the cube of the model's size
+        return min(most, int(20 * (150 / max(150, size)) ** 2))
 
     def _enter(self, new: Indices) -> None:
         """Let columns enter the pool."""
@@ -152,7 +140,7 @@ class SequentialTrainer:
         return Evidence(gram, self.projection[self.pool[active]], self.y_squared, len(self.y))
 
     def _joint(
-        self, active: Indices, alpha: Array, log_var: float, tolerance: float = _ROUGH
+        self, active: Indices, alpha: Array, log_var: float, tolerance: float = 1e-2
     ) -> _State | None:
         """Joint maximum from a start."""
         self.n_iter += 1
@@ -161,7 +149,7 @@ class SequentialTrainer:
 
     def _refined(self, state: _State) -> _State:
         """The joint maximum itself."""
-        return self._joint(state.active, state.at.alpha, state.at.log_var, _FINE) or state
+        return self._joint(state.active, state.at.alpha, state.at.log_var, 1e-8) or state
 
     def _start(self, start: SparseModel | None) -> _State:
         """The model to begin with; without one, noise and the strongest column."""
@@ -200,7 +188,8 @@ class SequentialTrainer:
         at, (whitened, S, Q) = state.at, self._in_pool(state)
         gain = _gain_of_adding(S, Q, at.log_var)
         gain[state.active] = 0.0
-        ranked = _ranked(gain, _SHORT_LIST, _SHORT_LIST // 8)  # neighbors are alike
+        # whose gains are followed through the batch by rank-1 updates; neighbors are alike
+        ranked = _ranked(gain, 64, 8)
         if not len(ranked):
             return None
         beta = np.exp(-at.log_var)
@@ -224,7 +213,7 @@ class SequentialTrainer:
         worth, entering, alphas = _exchanges(at, *self._in_pool(state), active)
         order = np.argsort(-worth)
         order = order[worth[order] > _LEAST_EXCHANGE]
-        for count in (_EXCHANGES, 1):
+        for count in (8, 1):  # at once, before the best one alone
             if not len(order):
                 return None
             _, unique = np.unique(entering[order[:count]], return_index=True)
@@ -281,7 +270,7 @@ class SequentialTrainer:
             swaps = entering[worth > _LEAST_EXCHANGE]
             gain[swaps] = np.maximum(gain[swaps], worth[worth > _LEAST_EXCHANGE])
         gain[self.pool] = 0.0
-        return _ranked(gain, _ENTRANTS, _ENTRANTS // 2)
+        return _ranked(gain, 48, 24)
 
     def _cached_products(self, columns: Indices) -> Array:
         """Phi' Phi_active of unit-norm columns, (M, m); one product for those not yet seen."""

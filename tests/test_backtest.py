@@ -670,6 +670,11 @@ def test_results_refuse_what_they_do_not_hold(y, call, message):
         call(compared(y, 4, step=1, origins=4))
 
 
+def test_a_number_of_origins_goes_by_its_former_name_too(y):
+    result = backtest(LastValue(), y, 2, n_origins=3)
+    pd.testing.assert_frame_equal(result.frame, backtest(LastValue(), y, 2, origins=3).frame)
+
+
 def test_one_model_has_nothing_to_be_compared_with(y):
     with pytest.raises(ValueError, match="significance must have models to .*; got 'forecast_unc'"):
         backtest(LastValue(), y, 2).significance()

@@ -410,8 +410,9 @@ def overlaps(ax, title):
     return box.overlaps(legend_box) or box.y1 > ax.figure.bbox.y1 + 0.5 or box.y0 < legend_box.y1
 
 
-@pytest.mark.parametrize("layout", [None, "constrained", "tight"])
-@pytest.mark.parametrize("n_names", [1, 3, 9])
+@pytest.mark.parametrize(
+    ("layout", "n_names"), [(None, 1), (None, 9), ("constrained", 3), ("tight", 9)]
+)
 def test_titles_stand_above_the_legend(layout, n_names):
     forecasts = {f"a model of some name {i}": ahead(INDEXES["dates"]) for i in range(n_names)}
     for rows in (1, 2):
@@ -436,8 +437,10 @@ def test_axes_with_a_title_can_be_pickled():
     assert not overlaps(copy, "Load")
 
 
-@pytest.mark.parametrize("later", [None, "constrained", "tight"])
-@pytest.mark.parametrize("layout", [None, "constrained", "tight"])
+@pytest.mark.parametrize(
+    ("layout", "later"),
+    [(None, None), ("constrained", None), ("tight", None), (None, "constrained"), (None, "tight")],
+)
 @pytest.mark.parametrize(("rows", "n_names"), [(1, 9), (2, 5)])
 def test_a_legend_of_many_rows_is_not_cut_off(layout, later, rows, n_names):
     names = [f"Gaussian process of the family number {i}" for i in range(n_names)]
@@ -725,7 +728,7 @@ def test_gray_areas_hold_a_calibrated_model(rng):
 
 
 @pytest.mark.parametrize("draw", [plot.calibration, plot.pit])
-@pytest.mark.parametrize(("origins", "apart"), [(4, 1), (17, 5), (21, 6), (40, 10)])
+@pytest.mark.parametrize(("origins", "apart"), [(4, 1), (17, 5), (21, 6)])
 def test_pictures_of_few_origins_say_that_nothing_can_be_judged(draw, origins, apart):
     backtest = Backtest()
     backtest.frame = backtest.frame[backtest.frame["origin"] < origins]
@@ -745,7 +748,7 @@ def test_one_step_has_one_gray_area():
     assert len(plot.pit(backtest, ax=plt.figure().subplots()).collections) == 1
 
 
-@pytest.mark.parametrize("n_models", [1, 2, 5])
+@pytest.mark.parametrize("n_models", [1, 5])
 def test_pictures_of_a_backtest_keep_clear_of_each_other(n_models):
     backtest = Backtest("MW")
     single = backtest.frame[backtest.frame["model"] == "right"]

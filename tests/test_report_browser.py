@@ -18,9 +18,12 @@ BROWSER, DRIVER = (
     shutil.which("chromium") or shutil.which("google-chrome"),
     shutil.which("chromedriver"),
 )
-pytestmark = pytest.mark.skipif(
-    not (BROWSER and DRIVER), reason="needs Chromium and its driver (chromium, chromium-driver)"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (BROWSER and DRIVER), reason="needs Chromium and its driver (chromium, chromium-driver)"
+    ),
+]
 SCRIPT = "</title></script><script>window.pwned = 1</script>"
 IMAGE = '"><img src="http://127.0.0.1:9/x" onerror="window.pwned = 2">'
 WIDE, NARROW = 1280, 390  # pixels: a desktop, a phone

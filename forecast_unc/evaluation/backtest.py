@@ -213,11 +213,12 @@ class Backtest:
             raise refusal("significance", "have models to compare", f"{names[0]!r} alone", remedy)
         series = self.id_col is not None if unit is None else self._checked_unit(unit) == "series"
         table = self._scored_losses(score)
-        steps = [None] if by == "model" else list(table["step"].unique())
+        parts: dict[Any, pd.DataFrame] = {None: table}
+        if by == "step":
+            parts = dict(iter(table.groupby("step", sort=False)))
         others = [name for name in names if name != reference]
         rows = {}
-        for step in steps:
-            part = table if step is None else table[table["step"] == step]
+        for step, part in parts.items():
             losses = self._units(part, score, series)
             n, lags = len(losses), 0 if series else self._overlaps(losses.index, step)
             if series and n < 2:
@@ -234,8 +235,8 @@ class Backtest:
         if by == "model":
             index: pd.Index[Any] = pd.Index(others, name="model")
         else:
-            index = pd.MultiIndex.from_product([others, steps], names=["model", "step"])
-        ordered = [rows[name, step] for name in others for step in steps]
+            index = pd.MultiIndex.from_product([others, list(parts)], names=["model", "step"])
+        ordered = [rows[name, step] for name in others for step in parts]
         return pd.DataFrame(ordered, index=index, columns=columns)
 
     def plot_errors(
@@ -474,16 +475,7 @@ def backtest(
     4
     """
     step = steps if step is None else step
-    check_arguments(
-        steps=steps,
-        origins=origins,
-        step=step,
-        refit=refit,
-        window=window,
-        gap=gap,
-        compare=compare,
-        n_jobs=n_jobs,
-    )
+    check_arguments(steps, origins, step, refit, window, gap, compare, n_jobs)
     coverage = check_coverages(coverage)
     models = contenders(forecaster, compare)
     y = check_is_series(y)
@@ -519,15 +511,14 @@ def backtest(
 
 
 def check_arguments(
-    *,
     steps: int,
+    origins: object,
     step: int | None,
     refit: bool | int,
-    window: Literal["expanding", "rolling"],
+    window: str,
     gap: int,
-    compare: Mapping[str, Model | str] | None,
+    compare: object,
     n_jobs: int | None,
-    origins: object = 1,
 ) -> None:
     """Raise unless the arguments of `backtest` that do not depend on the series are valid."""
     check_steps(steps)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.integrate import solve_ivp
+from scipy.interpolate import make_interp_spline
 
 from forecast_unc._checks import RandomState, check_whole, generator, refusal
 from forecast_unc._typing import Array
@@ -36,11 +38,6 @@ def load_co2() -> pd.Series[float]:
     Series
         452 monthly means in ppmv (parts per million by volume), May 1964 to December 2001.
 
-    Notes
-    -----
-    A month is the plain mean of its weeks that were observed; nothing is interpolated. Public
-    domain: ``statsmodels.datasets.co2``, from Keeling and Whorf (2004).
-
     Examples
     --------
     >>> from forecast_unc.datasets import load_co2
@@ -64,10 +61,6 @@ def load_elnino() -> pd.Series[float]:
         732 monthly means in degrees Celsius over 0-10 degrees South and 80-90 degrees West
         (Nino 1+2), January 1950 to December 2010.
 
-    Notes
-    -----
-    Public domain: ``statsmodels.datasets.elnino``, from ERSST.V3B of NOAA.
-
     Examples
     --------
     >>> from forecast_unc.datasets import load_elnino
@@ -89,10 +82,6 @@ def load_nile() -> pd.Series[float]:
     -------
     Series
         100 yearly discharges in 1e8 cubic meters, 1871 to 1970.
-
-    Notes
-    -----
-    Public domain: ``statsmodels.datasets.nile``, first analyzed in Cobb (1978).
 
     Examples
     --------
@@ -117,10 +106,6 @@ def load_sunspots() -> pd.Series[float]:
         309 yearly sunspot numbers (a weighted count, without a unit), 1700 to 2008, on the scale
         in use before the revision of 2015.
 
-    Notes
-    -----
-    Public domain: ``statsmodels.datasets.sunspots``, from the National Geophysical Data Center.
-
     Examples
     --------
     >>> from forecast_unc.datasets import load_sunspots
@@ -143,11 +128,6 @@ def load_us_gdp() -> pd.Series[float]:
     Series
         203 quarters in 1e9 US dollars of 2005 (chained), as yearly rates, first quarter of 1959
         to third quarter of 2009, dated by the first day of the quarter.
-
-    Notes
-    -----
-    Public domain: ``statsmodels.datasets.macrodata``, column ``realgdp``, from the Federal Reserve
-    Bank of St. Louis.
 
     Examples
     --------
@@ -209,8 +189,6 @@ def make_mackey_glass(
     2    0.8578
     Name: mackey_glass, dtype: float64
     """
-    from scipy.interpolate import make_interp_spline  # kept out of the import
-
     _check_size_and_noise(n, noise_std)
     if not (math.isfinite(tau) and tau >= 1):
         raise refusal("tau", "be finite and at least 1", f"{tau}", "17 is usual.")
@@ -316,7 +294,6 @@ def _mackey_glass(
 
 def _lorenz(state: tuple[float, float, float], times: Array) -> Array:  # (n, 3)
     """States of the Lorenz system at `times`, from `state` at time zero."""
-    from scipy.integrate import solve_ivp  # kept out of the import
 
     def slope(_: float, s: Array) -> list[float]:
         x, y, z = s.tolist()

@@ -20,6 +20,7 @@ Positions = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
 
 # With fewer the variance is that of values that no quadrature over 12 normal stds sees.
 LEAST_DOF = 3.0
+_FARTHEST = 36.0  # SciPy's quantiles of Student's t are inf for probabilities below 1e-300
 _FIXED = 0.9  # the quantile of Student's t that is left where it was
 _HALVINGS, _TOLERANCE = 128, 1e-14  # of a search; the second in units of 1 + |x|
 _DOUBLINGS = 10  # of the bracket -4 to 4
@@ -125,8 +126,8 @@ class Student:
 
     def __call__(self, x: Array) -> Array:
         """T(x), from the lower tail, where small probabilities keep their digits."""
-        p = ndtr(-np.abs(x))
-        t = np.where(p == 0.0, -np.inf, stdtrit(self.dof, p))  # which is inf at 0
+        p = ndtr(-np.minimum(np.abs(x), _FARTHEST))
+        t = np.where(np.isinf(x), -np.inf, stdtrit(self.dof, p))
         return np.asarray(-np.sign(x) * self.scale * t)
 
     def slope(self, x: Array) -> Array:

@@ -258,10 +258,9 @@ class Forecast:
     def members(self) -> tuple[Share, ...]:
         """Of an average, its members' forecasts with the weights that they were averaged with.
 
-        Before calibration and bound, of which there is one for the average. Members that were
-        dropped at all steps are not among them: an empty tuple says that this is no average,
-        or that of several members one alone was used. Their average is the forecast, before
-        calibration and bound:
+        Before calibration and bound, of which there is one for the average. Members dropped at all
+        steps are not among them; an empty tuple says that this is no average, or that one member
+        alone was used.
 
         >>> from forecast_unc import Forecast, Forecaster, datasets
         >>> ahead = Forecaster(calibrate=False).fit(datasets.load_us_gdp()).forecast(8)
@@ -287,16 +286,11 @@ class Forecast:
         Parameters
         ----------
         n : int
-            Number of steps; more than there are leaves them as they are.
+            Number of steps, from 1; more than there are leaves them as they are.
 
         Returns
         -------
         Forecast
-
-        Raises
-        ------
-        ValueError
-            If ``n`` is not a whole number from 1.
         """
         check_whole("n", n, 1, "It is the number of steps to keep.")
         return self if n >= len(self) else self._each(slice(0, n))
@@ -359,10 +353,8 @@ class Forecast:
 
         The average of normal forecasts is normal, with the average mean and the average std; unlike
         a mixture of their distributions, it is no wider where they disagree. The mean is the
-        average of the means in any case.
-
-        Of :meth:`censored` forecasts what lies before the bounds is averaged, and the average is
-        censored at the average of the bounds, without a bound where one has none.
+        average of the means in any case. Of :meth:`censored` forecasts what lies before the bounds
+        is averaged, and censored at the average of the bounds, without a bound where one has none.
 
         Parameters
         ----------
@@ -370,26 +362,22 @@ class Forecast:
             Forecasts from the same origin. Those shorter than the longest have its first times, and
             count for their own steps only.
         weights : array_like of shape (k,) or (k, h), optional
-            Weight of each forecast, or of each at each of the h steps of the longest; not
-            negative, not all 0 at a step. Only the ratios at each step count; by default all are
-            the same. Where a weight is 0, nothing of that forecast is used.
+            Weight of each forecast, or of each at each of the h steps of the longest; not negative,
+            not all 0 at a step. Only the ratios at each step count; by default all are the same.
+            Where a weight is 0, nothing of that forecast is used.
 
         Returns
         -------
         Forecast
-            As many steps as the longest; the first k steps of an average are the average of the
-            first k steps. The correlations of its normal scores are those of the weighted sum of
-            the covariances std R std of its members, with the std in units of y and the
-            correlations R of the normal scores. :meth:`decompose` averages the members' parts. Of
-            several members no :attr:`paths` are kept.
+            As many steps as the longest; its first k steps are the average of the first k steps.
+            The correlations of its normal scores are those of the weighted sum of the members'
+            covariances std R std, std in units of y and R of the normal scores. :meth:`decompose`
+            averages the members' parts. Of several members no :attr:`paths` are kept.
 
         Raises
         ------
-        TypeError
-            If ``forecasts`` are not Forecasts.
-        ValueError
-            If there are none, their times differ, or the weights are negative, all 0 at a step, or
-            not 0 beyond the end of a forecast.
+        TypeError, ValueError
+            If ``forecasts`` are not Forecasts of the same times, or the weights are not such.
 
         Examples
         --------
@@ -442,7 +430,8 @@ class Forecast:
         Parameters
         ----------
         factor : array_like of shape (h,)
-            What to multiply the widths of the bands by, c, on the scale of a ``transform``.
+            What to multiply the widths of the bands by, c, on the scale of a ``transform``;
+            positive.
         dof : float, optional
             Degrees of freedom, from 3, of Student's t in the place of the normal distribution or of
             another t, wherever there is no transform; the 80 % interval stays where it is. Bands of
@@ -454,12 +443,12 @@ class Forecast:
         -------
         Forecast
             :meth:`decompose` shows what changed as its part ``calibration``. :attr:`paths` are not
-            kept: they are those of the bands before.
+            kept.
 
         Raises
         ------
         TypeError, ValueError
-            If a factor is not positive, or an argument outside its range.
+            If an argument is outside its range.
 
         Examples
         --------
@@ -471,8 +460,6 @@ class Forecast:
         ([2.0, 2.0], 2.828427)
         >>> two.recalibrated([1.0, 1.0], dof=4).interval(0.99).iloc[0].round(2).tolist()
         [1.15, 8.85]
-        >>> two.interval(0.99).iloc[0].round(2).tolist()
-        [2.42, 7.58]
         """
         factors = frozen("factor", factor, (len(self),))
         if not (factors > 0).all():
@@ -490,10 +477,9 @@ class Forecast:
         return self._changed(self._joint.recalibrated(factors, dof, correlation))
 
     def censored(self, lower: float, *, keep_moments: bool = False) -> Self:
-        """Return the forecast of a series that is never below a bound.
+        """Return the forecast of a series that is never below a bound, max(y, lower).
 
-        What probability lies below the bound is put at it: max(y, lower) in the place of y. Where
-        the series is never below, no quantile is farther from what happens than before.
+        Where the series is never below, no quantile is farther from what happens than before.
 
         Parameters
         ----------
@@ -509,8 +495,8 @@ class Forecast:
         Returns
         -------
         Forecast
-            Mean, covariance and parts are those of the censored values, the parts with their
-            shares of the variance before; :meth:`check` is that of the forecast before.
+            Mean, covariance and parts are those of the censored values, the parts with their shares
+            of the variance before; :meth:`check` is that of the forecast before.
 
         Raises
         ------
@@ -524,11 +510,8 @@ class Forecast:
         >>> import pandas as pd
         >>> from forecast_unc import Forecast
         >>> sales = Forecast(pd.RangeIndex(1), [1.0], [[4.0]]).censored(0.0)
-        >>> sales.interval(0.9).round(2)
-           lower  upper
-        0    0.0   4.29
-        >>> round(sales.mean.item(), 3), sales.median.item()
-        (1.396, 1.0)
+        >>> round(sales.mean.item(), 3), sales.median.item(), sales.interval(0.9)["lower"].item()
+        (1.396, 1.0, 0.0)
         >>> rare = Forecast(pd.RangeIndex(1), [1.0], [[4.0]]).censored(0.0, keep_moments=True)
         >>> round(rare.mean.item(), 3), round(rare.std.item(), 3), rare.median.item()
         (1.0, 2.0, 0.0)
@@ -548,8 +531,8 @@ class Forecast:
         Half the central interval of coverage i / (k + 1) is the i-th smallest of the k sizes of a
         step, in between by straight lines in the normal score, and beyond the largest as for a
         normal distribution that has that quantile. If the next error is exchangeable with those,
-        the interval of a step holds it with that probability, whatever the distribution. That
-        says nothing of steps together: the correlations are those of the model.
+        the interval of a step holds it with that probability, whatever the distribution. That says
+        nothing of steps together: the correlations are those of the model.
 
         Parameters
         ----------
@@ -571,12 +554,9 @@ class Forecast:
         --------
         >>> import pandas as pd
         >>> from forecast_unc import Forecast
-        >>> one = Forecast(pd.RangeIndex(1), [5.0], [[4.0]])
-        >>> bands = one.conformal([[0.5, 3.0, 1.0]])
-        >>> bands.interval(0.25), bands.interval(0.75)
-        (   lower  upper
-        0    4.0    6.0,    lower  upper
-        0   -1.0   11.0)
+        >>> bands = Forecast(pd.RangeIndex(1), [5.0], [[4.0]]).conformal([[0.5, 3.0, 1.0]])
+        >>> bands.interval(0.25).iloc[0].tolist(), bands.interval(0.75).iloc[0].tolist()
+        ([4.0, 6.0], [-1.0, 11.0])
         """
         given = numbers("sizes", sizes)
         k = given.shape[-1] if given.ndim == 2 else 1
@@ -589,24 +569,19 @@ class Forecast:
         return self._changed(self._joint.conformal(checked))
 
     def aggregate(self, how: str | ArrayLike = "sum", freq: str | None = None) -> Self:
-        """Return the forecast of a sum, mean or weighted sum of the steps.
+        """Return the forecast of a sum, mean or weighted sum of the steps, or of an extreme.
 
-        The joint covariance is used. Adding up the variances instead would take the steps for
-        independent, and adding up the ends of intervals would take them for one and the same.
-        :attr:`paths` are added up one by one, but :meth:`prob` and the like of the sum are those of
-        its mean and variance: the share of paths is ``(ahead.paths.sum() > x).mean()``.
+        The joint covariance is used: the steps are neither independent nor one and the same. Of
+        normal steps the aggregate is normal. Otherwise mean and variance are exact and the shape is
+        an approximation: that of steps that move as one, with their scores drawn together and moved
+        until the moments are right, hence within all bounds; a normal distribution if a weight is
+        negative. The covariance of the groups is exact, too, as far as such shapes can have it.
+        :attr:`paths` are added up one by one: their share is ``(ahead.paths.sum() > x).mean()``.
 
-        The largest or smallest value has no closed form. It is that of paths: the forecast's own,
-        if it has :attr:`paths`, or 65,536 that are spread evenly over its joint distribution (fewer
-        beyond 128 steps), the same every time. The probability that some step exceeds x is
-        ``aggregate("max").prob(lower=x)``, right to about .002; of a conformal forecast, or with
+        The largest or smallest value is that of paths: the forecast's own, if it has :attr:`paths`,
+        or 65,536 that are spread evenly over its joint distribution (fewer beyond 128 steps), the
+        same every time. Probabilities are right to about .002; of a conformal forecast, or with
         1000 paths of its own, to .02.
-
-        Of normal steps the aggregate is normal. Otherwise its mean and variance are exact and its
-        shape is an approximation: that of steps that move as one, with their scores drawn together
-        and moved until the moments are right, hence within all bounds; a normal distribution if a
-        weight is negative. The covariance of the groups is exact, too, as far as such shapes can
-        have it.
 
         Parameters
         ----------
@@ -620,24 +595,22 @@ class Forecast:
         Returns
         -------
         Forecast
-            One step a group, at the label that pandas gives it; without ``freq``, at the last
-            time. A group at either end has only the steps that were forecast: a year that began
-            before the forecast is not whole.
+            One step a group, at the label that pandas gives it; without ``freq``, at the last time.
+            A group at either end has only the steps that were forecast.
 
         Raises
         ------
         TypeError, ValueError
             If the weights are not h finite numbers, all zero within a group, ``freq`` does not suit
-            the index, an extreme is the same in all
-            paths, or a variance of the result is too large for a float.
+            the index, an extreme is the same in all paths, or a variance is too large for a float.
 
         Examples
         --------
         >>> import pandas as pd
         >>> from forecast_unc import Forecast
         >>> two = Forecast(pd.RangeIndex(2), [1.0, 1.0], [[1.0, 0.5], [0.5, 1.0]])
-        >>> two.prob(lower=2.0).round(2).tolist()
-        [0.16, 0.16]
+        >>> two.aggregate("sum").std.round(3).item()
+        1.732
         >>> two.aggregate("max").prob(lower=2.0).round(2).item()
         0.25
         """
@@ -666,14 +639,11 @@ class Forecast:
 
         .. math:: B z_o, \quad R_{rr} - B R_{or}, \quad B = R_{ro} R_{oo}^{-1}
 
-        are the mean and covariance of the remaining normal scores z, given those observed; of
-        normal steps z is (y - mean) / std. Of a value at the bound (:meth:`censored`) it is known
-        that z is at most that of the bound: mean and covariance are those of the truncated normal
-        distribution, of several such values by expectation propagation.
-
-        The model is not refitted: this is what the forecast itself implies. How much of the
-        variance that is left comes from noise, function or inputs is not defined, so the result has
-        no :meth:`decompose`; nor has it :attr:`paths`, since none goes through the values.
+        are mean and covariance of the remaining normal scores z, given those observed; of normal
+        steps z is (y - mean) / std. Of a value at the bound (:meth:`censored`) it is known that z
+        is at most that of the bound: then they are those of the truncated normal distribution, of
+        several such values by expectation propagation. The model is not refitted: this is what the
+        forecast itself implies.
 
         Parameters
         ----------
@@ -683,17 +653,14 @@ class Forecast:
         Returns
         -------
         Forecast
-            The steps that were not observed.
+            The steps that were not observed, without :attr:`paths` and parts.
 
         Raises
         ------
-        TypeError
-            If ``observed`` is not a Series.
-        ValueError
-            If a time is not one of the forecast's or occurs twice, a value is not finite, no step
-            is left, the forecast gives a value no density (a negative one after a log, and of a
-            mixture one at the bound), or the observed steps determine each other under the joint
-            distribution.
+        TypeError, ValueError
+            If ``observed`` is not a Series of finite values at times of the forecast, leaves no
+            step, holds a value without density (a negative one after a log, and of a mixture one at
+            the bound), or steps that determine each other.
         """
         observed = check_is_series(observed, "observed")
         values = numeric_values(observed, "observed")
@@ -721,15 +688,15 @@ class Forecast:
         Parameters
         ----------
         coverage : float, default=0.9
-            Probability that the interval holds the value, in (0, 1).
+            Probability that the interval holds the value, in (0, 1); as much lies below as above.
 
         Returns
         -------
         DataFrame
             Columns ``lower`` and ``upper``, in units of y. The coverage is that of each step by
             itself: a whole path lies within all of them with a smaller probability, over 24 steps
-            within those of 95 % with some 60 % (35 to 79 % on the bundled series);
-            :meth:`simultaneous_interval` holds the path. As much probability lies below as above.
+            within those of 95 % with some 60 % (35 to 79 % on the bundled series); see
+            :meth:`simultaneous_interval`.
 
         Raises
         ------
@@ -767,8 +734,7 @@ class Forecast:
         Notes
         -----
         Quasi-Monte Carlo over 8192 fixed points: no seed, and over 24 steps right to .001 in the
-        probability. That is the probability under the joint distribution of :meth:`sample` without
-        :attr:`paths`; with a bound within reach it is larger, as no path is below.
+        probability, that of the joint distribution; with a bound within reach it is larger.
 
         Examples
         --------
@@ -777,10 +743,9 @@ class Forecast:
         >>> from forecast_unc import Forecast
         >>> walk = np.minimum.outer(np.arange(1.0, 25.0), np.arange(1.0, 25.0))
         >>> ahead = Forecast(pd.RangeIndex(24), np.zeros(24), walk)
-        >>> ahead.simultaneous_interval(0.95).iloc[-1].round(1).tolist()
-        [-13.2, 13.2]
-        >>> ahead.interval(0.95).iloc[-1].round(1).tolist()
-        [-9.6, 9.6]
+        >>> bands = ahead.simultaneous_interval(0.95), ahead.interval(0.95)
+        >>> [band.iloc[-1].round(1).tolist() for band in bands]
+        [[-13.2, 13.2], [-9.6, 9.6]]
         """
         check_coverage(coverage)
         self._joint.eigen()
@@ -842,9 +807,9 @@ class Forecast:
         ----------
         lower, upper : float or Series, optional
             Ends of the interval, in units of y; a Series has one for each of the forecast's times.
-            At least one is needed. The lower end does not belong to it, the upper one does, so that
-            ``prob(lower=x)`` and ``prob(upper=x)`` add up to 1: ``prob(lower=0)`` is that of any
-            sale at all where 0 has a probability.
+            At least one is needed. The lower end does not belong to it, the upper one does:
+            ``prob(lower=x)`` and ``prob(upper=x)`` add up to 1, and ``prob(lower=0)`` is that of
+            any sale at all where 0 has a probability.
 
         Returns
         -------
@@ -864,8 +829,6 @@ class Forecast:
         >>> ahead = Forecast(pd.RangeIndex(2), [0.0, 1.0], [[1.0, 0.5], [0.5, 1.0]])
         >>> ahead.prob(lower=1.0).round(2).tolist()
         [0.16, 0.5]
-        >>> ahead.aggregate("sum").prob(lower=1.0, upper=2.0).round(2).item()
-        0.22
         """
         if lower is None and upper is None:
             raise ValueError(
@@ -941,13 +904,8 @@ class Forecast:
         ------
         ValueError
             If ``n`` is not a whole number from 1, or more than there are :attr:`paths`, or the
-            covariance has an eigenvalue that is negative beyond roundoff.
-
-        Notes
-        -----
-        The factor is the symmetric square root of the correlation matrix, which exists for a
-        singular matrix too. An eigenvalue that is negative by at most 1e-10 of the largest is
-        roundoff and counts as zero, which is what numerical rank means; beyond that it raises.
+            correlations have an eigenvalue that is negative by more than 1e-10 of the largest,
+            which is roundoff.
         """
         check_whole("n", n, 1, "It is the number of paths to draw.")
         paths = self._joint.paths
@@ -977,20 +935,17 @@ class Forecast:
           brought into it;
         - ``inputs_missing``: of missing or noisy values before the first step, through all steps;
         - ``inputs_regressors``: of uncertain regressors, through all steps;
-        - ``inputs_nonlinear``: the rest, by which the step's variance differs from that of this
-          linear recursion, as the function and its variance change over the uncertain inputs; may
-          be negative;
+        - ``inputs_nonlinear``: the rest, by which the variance differs from that of this linear
+          recursion; may be negative;
         - ``hyperparameters``: of a mixture over hyper-parameters that are not known, the variance
           of its means; the other parts are averaged over it;
         - ``members``: of an average, what its variance is less than the average variance of its
-          members. Averaging quantiles averages stds: never positive, and 0 if the members are
-          equally wide, wherever they lie;
+          members: never positive, and 0 if the members are equally wide, wherever they lie;
         - ``calibration``: what rescaling added.
 
         After a transform the parts have the shares that they have of the variance on its scale; in
-        a sum over such steps the curvature of the transform is in ``inputs_nonlinear``. Parts of
-        a sum contain the covariances between its steps: of ``function_shared`` that of the error at
-        a step with the earlier values, of ``inputs_propagated`` that of the inputs with these.
+        a sum over such steps the curvature of the transform is in ``inputs_nonlinear``. Parts of a
+        sum contain the covariances between its steps.
 
         Parameters
         ----------
@@ -1001,14 +956,13 @@ class Forecast:
         Returns
         -------
         DataFrame
-            One column a part, in squared units of y, those that do not apply zero. They add up
-            to the variance.
+            One column a part, in squared units of y, those that do not apply zero. They add up to
+            the variance.
 
         Raises
         ------
         ValueError
-            If the forecast was made without its parts, by :meth:`condition`, or is a maximum or
-            minimum.
+            If the forecast was made without its parts, by :meth:`condition`, or is an extreme.
         """
         if self._joint.parts is None:
             raise ValueError(
@@ -1044,8 +998,8 @@ class Forecast:
         ------
         ValueError
             If ``n_samples`` is not a whole number from 100, the forecast does not know its model
-            (one built by hand, after :meth:`condition`, a maximum or minimum, or an aggregate of an
-            average), or a path diverges.
+            (one built by hand, after :meth:`condition`, an extreme, or an aggregate of an average),
+            or a path diverges.
         """
         check_whole("n_samples", n_samples, 100, "500 is a good start.")
         return self._checked(n_samples, one_seed(random_state))[0]
@@ -1056,8 +1010,8 @@ class Forecast:
         Parameters
         ----------
         actual : Series
-            What happened, in units of y, at the forecast's times and perhaps others. NaN is
-            taken as not observed.
+            What happened, in units of y, at the forecast's times and perhaps others; NaN where it
+            was not observed.
         coverage : float, default=0.95
             Coverage of the interval that is scored, in (0, 1).
 
@@ -1066,15 +1020,13 @@ class Forecast:
         DataFrame
             One row a step: ``error`` (actual - mean), ``crps``, ``nlpd``, ``interval_score`` and
             ``pit``, as in the module ``scores``; NaN where ``actual`` is. Where the forecast
-            excludes a value, as a log does zero, ``nlpd`` is inf; at a zero of positive
-            probability it is minus the log of that.
+            excludes a value, ``nlpd`` is inf; at a value of positive probability it is minus the
+            log of that.
 
         Raises
         ------
-        TypeError
-            If ``actual`` is not a Series.
-        ValueError
-            If ``actual`` lacks one of the forecast's times or has one twice.
+        TypeError, ValueError
+            If ``actual`` is not a Series, lacks one of the forecast's times or has one twice.
         """
         y, joint = self._at_steps("actual", actual), self._joint
         if joint.q.normal:
@@ -1114,16 +1066,13 @@ class Forecast:
         Returns
         -------
         float
-            :func:`scores.energy_score` of the paths, in units of y; NaN if ``actual`` is NaN
-            at a step.
+            :func:`scores.energy_score` of the paths, in units of y; NaN if ``actual`` is NaN at a
+            step.
 
         Raises
         ------
-        TypeError
-            If ``actual`` is not a Series.
-        ValueError
-            If ``actual`` lacks one of the forecast's times or has one twice, or no paths can be
-            drawn.
+        TypeError, ValueError
+            As :meth:`score` and :meth:`sample`.
         """
         check_whole("n_samples", n_samples, 2, "1000 is a good start.")
         if self._joint.paths is not None:
@@ -1251,8 +1200,7 @@ class Forecast:
         Returns
         -------
         Axes
-            The axes drawn on. The legend stands above them, where it hides nothing, and a title
-            above it.
+            The axes drawn on. The legend stands above them, where it hides nothing.
         """
         return fan(self, coverage, history=history, actual=actual, ax=ax)
 

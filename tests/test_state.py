@@ -188,6 +188,29 @@ def test_one_missing_value_is_conditioned_on_the_next_by_quadrature():
     np.testing.assert_allclose(state.cov, expected, rtol=1e-8)
 
 
+def test_particles_weigh_a_missing_value_by_the_density_of_the_next():
+    """Against a grid over the missing value, where the variance of the next depends on it."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-0.6, 0.6, size=(12, 2))
+    gp = GPRegressor(linear=False, lengthscales=0.5, noise_std=0.1)
+    gp.fit(X, np.sin(3 * X[:, 0]) + X[:, 1])
+    y, z = np.array([0.8, -0.4, np.nan, 0.1]), np.linspace(-7, 7, 4001)
+    (center,), (width,) = gp.predict([[y[1], y[0]]], return_std=True)
+    missing = center + width * z
+    mean, std = gp.predict(np.column_stack([missing, np.full(4001, y[1])]), return_std=True)
+    density = np.exp(-0.5 * z**2 - 0.5 * ((y[3] - mean) / std) ** 2) / std
+    density /= density.sum()
+    mean, std = gp.predict(np.column_stack([np.full(4001, y[3]), missing]), return_std=True)
+    n, expected = 40_000, density @ mean
+    spread = np.sqrt(density @ (std**2 + (mean - expected) ** 2))
+    model = OneStepModel(gp.posterior_, (1, 2), IDENTITY)
+    method = Method("monte_carlo", False, n, 0)
+    paths = particles(model, past_of(y), Future(no_exog(1)), method)
+    effective = n / 10
+    assert abs(paths.mean() - expected) < 5 * spread / np.sqrt(effective)
+    assert abs(paths.std() / spread - 1) < 5 / np.sqrt(2 * effective)
+
+
 def test_a_noisy_lag_is_an_uncertain_input():
     """By importance sampling: all levels drawn from the start, weighted by the observations."""
     rng = np.random.default_rng(3)
@@ -353,6 +376,8 @@ def test_short_and_empty_windows_start_from_the_series():
     state = state_of(linear_posterior(AR), (1, 4), y)
     np.testing.assert_allclose(state.mean, [1.0, 2.0, 3.0, 2.0])
     np.testing.assert_allclose(state.cov, np.diag([0.0, 1.0, 0.0, 1.0]))
+    scaled = state_of(linear_posterior(AR), (1, 4), y, transform=Differencing((), 0.0, 0.5))
+    np.testing.assert_allclose(scaled.cov, state.cov)  # the series' variance, in its own units
     noisy = state_of(linear_posterior(AR), (1, 4), y, np.array([0.5, 0.0, 0.0, 0.0]))
     assert noisy.mean[0] == pytest.approx((4 * 1.0 + 2.0) / 5)
     assert noisy.cov[0, 0] == pytest.approx(1 / 5)

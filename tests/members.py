@@ -23,3 +23,9 @@ def in_turn(first: Sequence[Any], *others: Sequence[Any], times: int = 1) -> lis
         for i, one in enumerate(first)
         for j in range(times)
     ]
+
+
+def rows_of(model: LaggedModel) -> tuple[Any, Any, Any]:
+    """Times, inputs and targets that a model has learned from."""
+    rows = model.noisy_rows()
+    return rows.times, rows.X, rows.y

@@ -16,6 +16,7 @@ from forecast_unc.forecasting.rows import Differencing, interpolated
 from forecast_unc.regression.errors_in_variables import ErrorsInVariablesGP, SharedErrors
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 from tests import oracles
+from tests.members import rows_of
 
 GP = GPRegressor()
 
@@ -202,7 +203,7 @@ def test_smoothed_inputs_are_nearer_to_the_true_ones():
 def test_the_search_ends_where_the_evidence_is_stationary(fitted):
     """Moving a noise, with the rest as it is, loses evidence and prior."""
     model = fitted.models_[0]
-    gp, (_, X, y) = model.regressor, model.training_rows()
+    gp, (_, X, y) = model.regressor, rows_of(model)
     rows = _noisy_rows(model.specification, model.differencing, model.past)
     B = rows.errors.in_rows(gp._slopes_of.gradient(X)).toarray()
     inputs, y = X - X.mean(axis=0), y - y.mean()
@@ -266,7 +267,7 @@ def test_the_state_is_that_of_the_errors_given_all_rows(rng):
     y = pd.Series(oracles.autoregression([0.5, 0.3], n, rng) + rng.standard_normal(n))
     gp = GPRegressor(lengthscales=1e3)
     one = Forecaster(gp, lags=2, noise="both").fit(y).models_[0]
-    gp, (_, X, target) = one.regressor, one.training_rows()
+    gp, (_, X, target) = one.regressor, rows_of(one)
     rows = _noisy_rows(one.specification, one.differencing, one.past)
     B = rows.errors.in_rows(gp._slopes_of.gradient(X)).toarray()
     K = dense(gp, X - X.mean(axis=0), B, np.zeros(n))

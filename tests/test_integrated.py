@@ -20,6 +20,7 @@ from forecast_unc.regression.integrated import (
     weighted_points,
 )
 from tests import oracles
+from tests.members import rows_of
 
 FAR = np.tile([-50.0, 50.0], (3, 1))
 UNIT = np.ones(3)
@@ -391,7 +392,7 @@ def test_forecasts_are_those_of_a_long_markov_chain(name):
     y, steps = short_series(name), 10
     model = Forecaster(GPRegressor(hyperparameters="integrated"), lags=2, differences=()).fit(y)
     fitted = model.models_[0]
-    _, X, target = fitted.training_rows()
+    _, X, target = rows_of(fitted)
     scale, unit = X.std(axis=0), target.std()
     energy = log_posterior((X - X.mean(axis=0)) / scale, (target - target.mean()) / unit)
     gp = fitted.regressor

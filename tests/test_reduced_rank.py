@@ -15,6 +15,7 @@ from forecast_unc.regression.reduced_rank import learn
 from forecast_unc.regression.reduced_rank.evidence import JITTER
 from forecast_unc.regression.reduced_rank.learn import CANDIDATES, GreedySupport, cluster_means
 from tests import oracles
+from tests.members import rows_of
 
 VARIANCES = ["corrected", "standard", "augmented"]
 FIXED = {"lengthscales": [0.8, 9.0], "noise_std": 0.3}
@@ -449,7 +450,7 @@ def test_an_update_is_a_fit_with_the_same_hyper_parameters(series):
     held = model.models_[0].regressor
     model.update(series[120:])
     (updated,) = model.models_
-    _, X, y = updated.training_rows()
+    _, X, y = rows_of(updated)
     fresh = held.condition(X[::-1], y[::-1])
     assert_allclose(
         updated.regressor.posterior_.mean(X[-5:]), fresh.posterior_.mean(X[-5:]), rtol=1e-7

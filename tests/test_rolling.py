@@ -18,6 +18,7 @@ from forecast_unc.forecasting.rolling import (
 from forecast_unc.forecasting.rows import interpolated
 from forecast_unc.regression.predictor import ScikitLearnRegressor
 from forecast_unc.series.history import History
+from tests.members import rows_of
 
 N, STEPS = 72, 5
 GP = GPRegressor(lengthscales=3.0)
@@ -94,7 +95,7 @@ def test_origins_are_in_the_last_part_of_the_rows(forecaster, n, first):
     gaps = np.diff(origins)
     assert (gaps > 0).all()
     assert gaps.max() - gaps.min() <= 1
-    times, _, _ = models[0].training_rows()
+    times, _, _ = rows_of(models[0])
     assert np.searchsorted(times, origins[0]) >= 0.4 * len(times)
 
 
@@ -124,7 +125,7 @@ def test_a_series_too_short_has_none():
 
 def by_hand(model, origin, steps):
     """Plain iteration of the means of the rows before an origin, level by level."""
-    times, X, target = model.training_rows()
+    times, X, target = rows_of(model)
     m = int((times < origin).sum())
     regressor = model.regressor.condition(X[:m], target[:m])
     levels = interpolated(model.past.levels[:origin])
@@ -186,7 +187,7 @@ def test_they_are_naive_forecasts_of_the_same_model():
     y = series()
     for forecaster in (FORECASTERS["changes"], FORECASTERS["boxcox"]):
         (model,) = forecaster.fit(y).models_
-        times, X, target = model.training_rows()
+        times, X, target = rows_of(model)
         m = int((times < 60).sum())
         regressor = model.regressor.condition(X[:m], target[:m])
         one_step = _one_step(model.specification, model.differencing, regressor)
@@ -233,9 +234,9 @@ def test_values_after_an_origin_change_nothing_but_the_scale():
     spoiled = model.past.levels.copy()
     spoiled[origin:] = 1e3
     other = replace(model, past=model.past._replace(levels=spoiled))
-    times, X, _ = model.training_rows()
+    times, X, _ = rows_of(model)
     late = times >= origin
-    _, X_other, _ = other.training_rows()
+    _, X_other, _ = rows_of(other)
     np.testing.assert_array_equal(X_other[~late], X[~late])
     one, two = (
         rolling_forecasts(m, np.array([origin - 1, origin]), 2).value for m in (model, other)
@@ -254,22 +255,19 @@ def test_an_origin_with_too_few_rows_is_nan():
 # What models say of their own
 
 
-def test_starts_known_and_from_known():
+def test_models_that_start_from_what_is_known():
     y = series()
     (model,) = Forecaster(GP, lags=3).fit(y).models_
-    assert model.starts_known
+    assert model.from_known() is model
     (early,) = Forecaster(GP, lags=3).fit(series(gaps=(20, 68))).models_
-    assert early.starts_known  # three values back is 69
+    assert early.from_known() is early  # three values back is 69
     (late,) = Forecaster(GP, lags=3).fit(series(gaps=(20, 69))).models_
-    assert not late.starts_known
     levels = late.from_known().past.levels
     expected = 0.5 * (y.iloc[68] + y.iloc[70])
     assert levels[69] == pytest.approx(expected)
-    assert late.from_known().starts_known
     assert np.isnan(late.past.levels[69])
     stds = pd.Series(np.where(np.arange(N) == 71, 0.5, 0.0), y.index)
     (noisy,) = Forecaster(GP, lags=3).fit(y, y_std=stds).models_
-    assert not noisy.starts_known
     exact = noisy.from_known().forecast(noisy.history.future(4))
     pd.testing.assert_frame_equal(exact.cov, model.forecast(model.history.future(4)).cov)
 
@@ -277,7 +275,7 @@ def test_starts_known_and_from_known():
 def test_training_rows_are_times_inputs_and_targets():
     y = series(gaps=(30,))
     (model,) = Forecaster(GP, lags=(1, 3), prior_mean="last", max_train=50).fit(y).models_
-    times, X, target = model.training_rows()
+    times, X, target = rows_of(model)
     assert len(times) == model.n_rows == 50
     z = model.differencing.forward(y.to_numpy())
     np.testing.assert_allclose(X, np.column_stack([z[times - 1], z[times - 3]]), rtol=1e-12)

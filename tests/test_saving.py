@@ -256,7 +256,7 @@ def test_a_file_is_an_npz_without_pickles_of_the_size_of_the_series(tmp_path):
         model.save(tmp_path / name)
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b").read_bytes()
     with np.load(tmp_path / "a.npz", allow_pickle=False) as archive:
-        assert json.loads(archive["content.json"])["version"] == 2
+        assert json.loads(bytes(archive["content"]))["version"] == 2
         arrays = [archive[name] for name in archive.files[1:]]
     assert all(array.dtype != object for array in arrays)
     assert sum(array.size for array in arrays) < 10 * 400
@@ -381,10 +381,7 @@ def test_a_file_has_the_usual_mode_and_links_stay(tmp_path):
 
 
 def sealed(data):
-    """A zip with the checksum that makes it ours."""
-    comment = len(data) - 2
-    assert data[comment:] == b"\0\0"
-    data = data[:comment] + struct.pack("<H", 71)
+    """Bytes with the checksum that makes them ours."""
     return data + b"sha256:" + hashlib.sha256(data).hexdigest().encode()
 
 
@@ -444,11 +441,7 @@ def foreign(members):
     """Files of others, and zips with our checksum that numpy or zip would open: 40."""
     yield from (b"PK\x03\x04", b"\x89PNG\r\n", b"y\n1\n2\n", b"\0" * 500, b"sha256:" + b"0" * 64)
     yield pickle.dumps(Bomb())
-    yield (
-        pickle.dumps(Bomb())
-        + b"sha256:"
-        + hashlib.sha256(pickle.dumps(Bomb())).hexdigest().encode()
-    )
+    yield sealed(pickle.dumps(Bomb()))
     buffer = io.BytesIO()
     np.savez(buffer, a=np.ones(3), b=np.array([Bomb()]))
     yield buffer.getvalue()
@@ -458,11 +451,7 @@ def foreign(members):
     yield zipped(arrays)
     yield zipped([content])
     yield zipped([content, *arrays[:-1]])
-    yield zipped([content, *arrays, ("more.npy", arrays[0][1])])
-    yield zipped([content, *arrays, arrays[0]])
-    yield zipped([content, *reversed(arrays)])
-    yield zipped([content, ("../0.npy", arrays[0][1]), *arrays[1:]])
-    yield zipped([("content.json", b"{}"), content, *arrays])
+    yield zipped([("content.npy", npy(np.frombuffer(b"{}", np.uint8))), content, *arrays])
     yield zipped(members, zipfile.ZIP_DEFLATED)
     yield zipped([content, ("0.npy", npy(np.zeros(10**6))), *arrays[1:]], zipfile.ZIP_DEFLATED)
     for text in (
@@ -474,7 +463,7 @@ def foreign(members):
         b"[" * 10**5,
         b'{"a":' * 10**5,
     ):
-        yield zipped([("content.json", text), *arrays])
+        yield zipped([("content.npy", npy(np.frombuffer(text, np.uint8))), *arrays])
     shape = "{'descr': %s, 'fortran_order': False, 'shape': %s, }"
     for first in (
         npy(np.array([Bomb()])),
@@ -573,7 +562,7 @@ def test_each_of_200_damaged_files_is_one_clear_error_and_runs_no_code(
         yield from damaged(whole.read_bytes())
         yield from foreign(members)
         for one in crafted(content, arrays):
-            files._write(path, *one)
+            files._write(path, files._sealed(*one))
             yield path.read_bytes()
 
     load_model(whole)  # what is imported only once
@@ -607,10 +596,10 @@ def test_no_flipped_bit_is_read(whole, data):
 def test_a_later_format_says_so_and_fields_with_defaults_may_be_missing(whole, tmp_path):
     content, arrays = files._parsed(files._read(whole))
     later = content | {"version": 3, "written_by": "9.1"}
-    files._write(tmp_path / "m.npz", later, arrays)
+    files._write(tmp_path / "m.npz", files._sealed(later, arrays))
     with pytest.raises(ValueError, match=r"of format 3, by forecast_unc 9.1, .* reads format 2"):
         load_model(tmp_path / "m.npz")
     del content["model"]["Forecaster"]["outliers"]
     del ensemble(content)["averaging"]["Averaging"]["look_ahead"]
-    files._write(tmp_path / "m.npz", content, arrays)
+    files._write(tmp_path / "m.npz", files._sealed(content, arrays))
     assert_same(load_model(tmp_path / "m.npz"), load_model(whole))

@@ -14,6 +14,7 @@ from forecast_unc.forecasting.propagation import sample_paths as particles
 from forecast_unc.forecasting.recursion import Future, Method, OneStepModel
 from forecast_unc.forecasting.rows import Differencing, lag_embedding
 from tests import oracles
+from tests.members import rows_of
 from tests.recursions import IDENTITY, past_of, propagate, sample_paths, state_at_origin
 from tests.test_propagation import (
     AR,
@@ -305,7 +306,7 @@ def test_known_rows_that_were_not_learned_from_tell_of_the_function(propagation)
     one = moved.models_[0]
     gp = one.regressor
     z = (one.past.levels - one.differencing.shift) / one.differencing.scale
-    _, X, target = model.models_[0].training_rows()
+    _, X, target = rows_of(model.models_[0])
     at = np.arange(len(z) - 10, len(z))
     at = at[~np.isnan(z[at - 1]) & ~np.isnan(z[at - 12])]
     assert len(at) == 9

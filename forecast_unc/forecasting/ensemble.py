@@ -237,10 +237,11 @@ class Ensemble:
         values and uncertain regressors, or because it is that of another series: that says nothing
         of the errors before.
         """
-        same = all(one is other for one, other in zip(self.models, self.trained, strict=True))
-        if same and ahead.exog_cov is None and all(m.starts_known for m in self.trained):
+        known = [model.from_known() for model in self.trained]
+        same = all(one is other for one, other in zip(self.models, known, strict=True))
+        if same and ahead.exog_cov is None:
             return averaged
-        asks = [partial(_first, m.from_known(), ahead.known(), None) for m in self.trained]
+        asks = [partial(_first, model, ahead.known(), None) for model in known]
         members, _ = until_diverged(asks, averaged.shares.shape[1])
         first = [member is not None for member in members] @ averaged.shares[:, 0]
         return replace(averaged, members=members, own=False) if first > 0.0 else averaged

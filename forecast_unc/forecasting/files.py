@@ -1,6 +1,6 @@
 """Fitted models in files of data: what was given and learned, from which all else is made again.
 
-A file is a zip of arrays and JSON as numpy writes it, nothing compressed, that ends with the
+A file is a zip of arrays as numpy writes it, the first of them the bytes of JSON, followed by the
 SHA-256 digest of all before. It holds numbers, text and the classes of `_CLASSES`, and no code.
 """
 
@@ -15,12 +15,11 @@ import math
 import os
 import re
 import secrets
-import zipfile
 import zoneinfo
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -54,11 +53,9 @@ from forecast_unc.series.history import History
 
 FORMAT = 2
 _KIND = "forecast_unc"
-_CONTENT = "content.json"
-# The comment of the zip is its last bytes: the digest of all before them.
+# The last bytes of a file: the digest of all before them.
 _LABEL = b"sha256:"
 _TAIL = len(_LABEL) + 2 * hashlib.sha256().digest_size
-_LONGEST_HEADER = 10_000  # of numpy, which is parsed as a literal
 
 _CLASSES: tuple[type, ...] = (
     History,
@@ -130,7 +127,7 @@ def save(model: BaseEstimator, path: str | PathLike[str], kinds: tuple[type, ...
         "written_by": __version__,
         "model": table.plain("model", model),
     }
-    _write(path, content, table.arrays)
+    _write(path, _sealed(content, table.arrays))
 
 
 def load(path: str | PathLike[str], kinds: tuple[type, ...]) -> Any:
@@ -493,12 +490,10 @@ def _clock(value: Any) -> Any:
     return [one[:5] for one in value] if hours else value
 
 
-# The zip
+# The file
 
 
-def _write(
-    path: str | PathLike[str], content: dict[str, Any], arrays: Sequence[NDArray[Any]]
-) -> None:
+def _write(path: str | PathLike[str], data: bytes) -> None:
     """Write a file, whole or not at all: what is there stays until the new file is complete."""
     check_path(path)
     target = Path(path).resolve()  # a link stays, and what it leads to is replaced
@@ -507,8 +502,8 @@ def _write(
         raise refusal("path", "name a file", f"{path}, which is none", remedy)
     unfinished = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        with open(unfinished, "x+b") as file:
-            _write_zip(file, content, arrays)
+        with open(unfinished, "xb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(unfinished, target)
@@ -518,20 +513,13 @@ def _write(
         unfinished.unlink(missing_ok=True)
 
 
-def _write_zip(file: IO[bytes], content: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> None:
-    """The members, each without a time of its own, so that a model gives the same file again."""
-    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.comment = bytes(_TAIL)
-        archive.writestr(zipfile.ZipInfo(_CONTENT), text)
-        for number, array in enumerate(arrays):
-            with archive.open(zipfile.ZipInfo(f"{number}.npy"), "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
-    file.seek(-_TAIL, os.SEEK_END)
-    file.truncate()
-    file.seek(0)
-    digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
-    file.write(_LABEL + digest.encode())
+def _sealed(content: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> bytes:
+    """A zip as numpy writes it, and its digest."""
+    text = json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+    file, numbered = io.BytesIO(), {str(number): one for number, one in enumerate(arrays)}
+    np.savez(file, content=np.frombuffer(text, np.uint8), **numbered)  # type: ignore[arg-type]
+    data = file.getvalue()
+    return data + _LABEL + hashlib.sha256(data).hexdigest().encode()
 
 
 def _read(path: str | PathLike[str]) -> bytes:
@@ -549,33 +537,18 @@ def _read(path: str | PathLike[str]) -> bytes:
 
 def _parsed(data: bytes) -> tuple[Any, list[NDArray[Any]]]:
     """The JSON and the arrays of a file, if its bytes are those that were written."""
-    body, tail = memoryview(data)[:-_TAIL], data[-_TAIL:]
+    body, tail = data[:-_TAIL], data[-_TAIL:]
     if len(tail) < _TAIL or not tail.startswith(_LABEL):
         raise Unreadable("which is incomplete or of another kind")
     if hashlib.sha256(body).hexdigest().encode() != tail[len(_LABEL) :]:
         raise Unreadable("which was damaged or changed after it was written")
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        members = archive.infolist()
-        numbered = [_CONTENT, *(f"{number}.npy" for number in range(len(members) - 1))]
-        stored = all(one.compress_type == zipfile.ZIP_STORED for one in members)
+    with np.load(io.BytesIO(body), allow_pickle=False) as file:
         # stored as they are, so that no file grows when it is read
-        if [one.filename for one in members] != numbered or not stored:
+        if any(one.compress_type for one in file.zip.infolist()):
             raise Unreadable("whose parts are not those of a model")
-        content = json.loads(archive.read(members[0]))
-        return content, [_array(archive.read(one)) for one in members[1:]]
-
-
-def _array(data: bytes) -> NDArray[Any]:
-    """An array from the bytes that numpy writes, of a size that has been checked against them."""
-    file = io.BytesIO(data)
-    if np.lib.format.read_magic(file) != (1, 0):
-        raise Unreadable("which holds an array of another format")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(
-        file, max_header_size=_LONGEST_HEADER
-    )
-    start = file.tell()
-    if not _is_plain(dtype) or len(data) - start != math.prod(shape) * dtype.itemsize:
-        raise Unreadable("which holds an array of another type or size than it says")
-    flat = np.frombuffer(data, dtype, offset=start)
-    own: NDArray[Any] = flat.astype(dtype.newbyteorder("="))  # aligned, and of this machine
-    return own.reshape(shape, order="F" if fortran else "C")
+        first, *numbers = file.files  # of format 1 a text, not the bytes of one
+        content = json.loads(bytes(file[first]).decode())
+        arrays = [file[number] for number in numbers]
+    if not all(map(_is_plain, (one.dtype for one in arrays))):
+        raise Unreadable("which holds an array of another type")
+    return content, [one.astype(one.dtype.newbyteorder("=")) for one in arrays]

@@ -92,12 +92,8 @@ class FittedModel(Protocol):
     def unit(self) -> float:
         """Units of y in one of what was learned, at the median of the series."""
 
-    @property
-    def starts_known(self) -> bool:
-        """Whether the values that the next step looks back at were observed without error."""
-
     def from_known(self) -> Self:
-        """The same model with missing values interpolated, and all taken for exact."""
+        """The model with the values that it starts from known: itself, if they are."""
 
     def extend(self, history: History) -> Self:
         """The same hyper-parameters with the posterior of a longer history."""
@@ -308,26 +304,16 @@ class LaggedModel:
         """Values that a step looks back."""
         return self.one_step.depth
 
-    @property
-    def starts_known(self) -> bool:
-        """Whether the values that the next step looks back at were observed without error."""
-        last = slice(len(self.past.levels) - self.one_step.depth, None)
-        return not (np.isnan(self.past.levels[last]).any() or self.past.stds[last].any())
-
     def from_known(self) -> Self:
-        """The same model with missing values interpolated, and all taken for exact."""
+        """The model with missing values interpolated, and all taken for exact, if need be."""
+        last = slice(len(self.past.levels) - self.one_step.depth, None)
+        if not (np.isnan(self.past.levels[last]).any() or self.past.stds[last].any()):
+            return self
         levels, stds = interpolated(self.past.levels), np.zeros_like(self.past.stds)
         return replace(self, past=self.past._replace(levels=levels, stds=stds))
 
-    def training_rows(self) -> tuple[NDArray[np.intp], Array, Array]:
-        """Times (n,) of the targets, inputs (n, d) and targets (n,) of its own history.
-
-        After :meth:`at` they are not what it has learned from.
-        """
-        return _rows(self.specification, self.differencing, self.past)
-
     def noisy_rows(self) -> NoisyRows:
-        """The rows of its own history, with the errors that they share."""
+        """The rows of its own history: after :meth:`at` not those that it has learned from."""
         return _noisy_rows(self.specification, self.differencing, self.past)
 
     def learned(self) -> dict[str, Any]:
@@ -472,25 +458,19 @@ def _standardizing(specification: Specification, past: Past) -> Differencing:
 
 
 def _noisy_rows(specification: Specification, differencing: Differencing, past: Past) -> NoisyRows:
-    """Training rows with the errors that they share."""
-    times, X, target = _rows(specification, differencing, past)
-    maps, stds = LevelMap(specification.lags, differencing), past.stds / differencing.scale
-    return NoisyRows(X, target, times, maps, specification.anchor, stds)
-
-
-def _rows(
-    specification: Specification, differencing: Differencing, past: Past
-) -> tuple[NDArray[np.intp], Array, Array]:
-    """Times of the targets, training rows and targets: the last complete ones."""
+    """The last complete training rows, with the errors that they share."""
+    lags, anchor = specification.lags, specification.anchor
     z = differencing.forward(past.levels)
-    X, target = lag_embedding(z, specification.lags, past.exog[len(past.levels) - len(z) :])
+    X, target = lag_embedding(z, lags, past.exog[len(past.levels) - len(z) :])
     rows = np.flatnonzero(~(np.isnan(X).any(axis=1) | np.isnan(target)))
     if specification.max_train:
         rows = rows[-specification.max_train :]
     X, target = X[rows], target[rows]
-    anchor = specification.anchor
-    times = len(past.levels) - len(z) + max(specification.lags) + rows
-    return times, X, target if anchor is None else target - X[:, anchor]
+    if anchor is not None:
+        target = target - X[:, anchor]
+    times = len(past.levels) - len(z) + max(lags) + rows
+    maps, stds = LevelMap(lags, differencing), past.stds / differencing.scale
+    return NoisyRows(X, target, times, maps, anchor, stds)
 
 
 def _training(

@@ -165,14 +165,10 @@ class SmoothingModel:
         """Values that are needed before a forecast."""
         return self.specification.period + _LEAST_VALUES
 
-    @property
-    def starts_known(self) -> bool:
-        """Whether the last value was observed."""
-        return not np.isnan(self.levels[-1])
-
     def from_known(self) -> Self:
         """The same model with missing values interpolated."""
-        return self if self.starts_known else replace(self, levels=interpolated(self.levels))
+        known = np.isfinite(self.levels[-1])
+        return self if known else replace(self, levels=interpolated(self.levels))
 
     def learned(self) -> dict[str, Any]:
         """The innovations' std, and how many nodes count."""

@@ -67,9 +67,9 @@ def joint_maximum(X, y):
     bounds = [*zip(lowest, np.log([20.0, 10.0, 1.0]), strict=True), *[(None, None)] * len(y)]
     z = minimize(objective, start, jac=True, bounds=bounds, options={"maxiter": 2000}).x
     l, a, s = np.exp(z[:3])
-    hyper = GaussianProcess(np.array([l]), a, np.zeros(2), s, np.zeros(1), mean)
+    process = GaussianProcess(np.array([l]), a, np.zeros(2), s, np.zeros(1), mean)
     inputs = X + INPUT_STD * z[3:, None]
-    return hyper.posterior(inputs, y, np.full(len(y), s**2)), inputs
+    return process.posterior(inputs, y), inputs
 
 
 def density(y, mean, var):

@@ -182,6 +182,14 @@ def test_what_was_learned_is_a_gaussian_process_with_dense_covariance(kind, seri
         assert share != 0.03
 
 
+def test_variances_of_both_noises_are_those_of_a_t_process(series):
+    model = Forecaster(GPRegressor(prior="shrunk"), lags=2, noise="both").fit(series[:30])
+    gp, n = model.models_[0].regressor, model.models_[0].n_rows
+    wider = (n - 1) / (n - 3)
+    assert gp.posterior_.noise_var == pytest.approx(wider * gp.noise_std_**2, rel=1e-12)
+    assert gp.posterior_.observation_var == pytest.approx(wider * gp.observation_std_**2, rel=1e-12)
+
+
 def test_smoothed_inputs_are_nearer_to_the_true_ones():
     clean, y = noisy_mackey_glass(216, 0.01)
     found = {}
@@ -291,7 +299,8 @@ def test_the_state_is_that_of_the_errors_given_all_rows(rng):
 def two_noise_model(kind, **options):
     y = 10.0 + noisy_mackey_glass(90, 0.01)[1]
     y.iloc[options.pop("missing", [])] = np.nan
-    return Forecaster(GP, lags=4, noise=kind, **options).fit(y).models_[0]
+    stds = pd.Series(np.linspace(0.0, options.pop("y_std", 0.0), 90), y.index)
+    return Forecaster(GP, lags=4, noise=kind, **options).fit(y, y_std=stds).models_[0]
 
 
 @pytest.mark.parametrize(
@@ -301,7 +310,7 @@ def two_noise_model(kind, **options):
         ("both", {"missing": [30, 59]}),
         ("both", {"prior_mean": "last"}),
         ("observation", {}),
-        ("observation", {"missing": [30, 59]}),
+        ("observation", {"y_std": 0.2}),
     ],
     ids=str,
 )

@@ -12,7 +12,7 @@ from forecast_unc import Forecaster, GPRegressor, RVMRegressor
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.forecasting import model as model_module
 from forecast_unc.forecasting import sampling
-from forecast_unc.forecasting.propagation import Joint
+from forecast_unc.forecasting.propagation import LevelJoint
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.regression.kernels import inverse, lower_root
 from tests.test_first_steps import assert_first_steps
@@ -79,7 +79,7 @@ def test_a_path_beyond_a_float_has_diverged(monkeypatch, fitted):
     (model,) = fitted("log").models_
     drawn = model.forecast(model.history.future(4), Method("monte_carlo", True, 20, 0))
     levels = np.log(drawn.paths.to_numpy())
-    joint = Joint(levels.mean(axis=1), np.cov(levels), None, levels)
+    joint = LevelJoint(levels.mean(axis=1), np.cov(levels), None, levels)
     levels[2, 7] = 800.0
     monkeypatch.setattr(model_module, "propagate", lambda *_: joint)
     with pytest.raises(Diverged, match="paths must be finite in units of y; got inf at step 3"):

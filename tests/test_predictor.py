@@ -98,7 +98,7 @@ def test_propagation_is_the_classic_one_of_the_same_kernel_model(alike, kind):
 
 
 def linear_recursion(ridge, lags, history, steps):
-    """Joint moments of a Bayesian linear model, its weights drawn afresh at every step.
+    """Joint moments of a Bayesian linear model, its weights independent at every step.
 
     With u = w . x: Var[u] = w' S w + tr(Sigma (S + m m')) and Cov[z, u] = Cov[z, x] w.
     """

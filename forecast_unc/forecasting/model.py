@@ -17,7 +17,7 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.forecasting.propagation import Joint, propagate, sample_paths
+from forecast_unc.forecasting.propagation import LevelJoint, propagate, sample_paths
 from forecast_unc.forecasting.recursion import (
     Future,
     Method,
@@ -342,7 +342,7 @@ class LaggedModel:
         return same if self.past.learned is None else same & self.past.learned[places]
 
 
-def forecast_of(model: FittedModel, ahead: Ahead, joint: Joint, propagation: str) -> Forecast:
+def forecast_of(model: FittedModel, ahead: Ahead, joint: LevelJoint, propagation: str) -> Forecast:
     """The forecast of a model whose levels have this joint distribution.
 
     `Diverged` if it is beyond a float in units of the series.

@@ -46,8 +46,8 @@ _LEAST_PATHS = 3
 _MOST_LOST = 0.1
 
 
-class Joint(NamedTuple):
-    """Mean and covariance of the next h observations, and what the covariance is made of."""
+class LevelJoint(NamedTuple):
+    """Mean and covariance of the next h levels as observed, and what the covariance is made of."""
 
     mean: Array  # (h,)
     cov: Array  # (h, h)
@@ -66,7 +66,7 @@ class _Alternative(NamedTuple):
     method: Method  # for it
 
 
-def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -> Joint:
+def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -> LevelJoint:
     """Joint of the next h values, after the n >= p levels up to the origin; `method` is not "auto".
 
     "naive" knows no uncertain inputs. Without `path_consistent` the errors of the function at the
@@ -107,7 +107,7 @@ def _alternatives(model: OneStepModel, method: Method) -> list[_Alternative]:
     ]
 
 
-def _through_each(found: Sequence[_Alternative], past: Past, future: Future) -> list[Joint]:
+def _through_each(found: Sequence[_Alternative], past: Past, future: Future) -> list[LevelJoint]:
     """The joint of each alternative.
 
     Where some diverge, with no more than a tenth of the probability, their steps from there on are
@@ -139,7 +139,7 @@ def _through_each(found: Sequence[_Alternative], past: Past, future: Future) -> 
 
 def _as_far_as_it_goes(
     one: _Alternative, past: Past, future: Future
-) -> tuple[Joint | None, int, Diverged | None]:
+) -> tuple[LevelJoint | None, int, Diverged | None]:
     """Its joint of the steps before it diverges, their number, and the error if it does."""
     reach, error = len(future.exog), None
     while reach > 0:
@@ -152,8 +152,8 @@ def _as_far_as_it_goes(
 
 
 def _continued(
-    one: _Alternative, own: Joint | None, others: Sequence[tuple[float, Joint]]
-) -> Joint:
+    one: _Alternative, own: LevelJoint | None, others: Sequence[tuple[float, LevelJoint]]
+) -> LevelJoint:
     """A joint whose later steps are those of the mixture of others, by its moments."""
     total = sum(p for p, _ in others)
     rest = _mixed([p / total for p, _ in others], [joint for _, joint in others])
@@ -169,10 +169,10 @@ def _continued(
     if own.parts is not None and rest.parts is not None:
         parts = Deferred(partial(_block_parts, own.parts, rest.parts))
     mean = np.append(own.mean, rest.mean[end:])
-    return Joint(mean, block_diag(own.cov, rest.cov[end:, end:]), parts, paths)
+    return LevelJoint(mean, block_diag(own.cov, rest.cov[end:, end:]), parts, paths)
 
 
-def _mixed(shares: Sequence[float], joints: Sequence[Joint]) -> Joint:
+def _mixed(shares: Sequence[float], joints: Sequence[LevelJoint]) -> LevelJoint:
     """The joint of several posteriors of which one is right, by the rule of total covariance."""
     p = np.array(shares)
     mixture = NormalMixture(
@@ -185,8 +185,8 @@ def _mixed(shares: Sequence[float], joints: Sequence[Joint]) -> Joint:
     sampled = [joint.paths for joint in joints if joint.paths is not None]
     if sampled:
         paths = np.hstack(sampled)
-        return Joint(paths.mean(axis=1), np.atleast_2d(np.cov(paths)), merged, paths)
-    return Joint(mixture.mean, mixture.cov, merged, None, mixture)
+        return LevelJoint(paths.mean(axis=1), np.atleast_2d(np.cov(paths)), merged, paths)
+    return LevelJoint(mixture.mean, mixture.cov, merged, None, mixture)
 
 
 def _block_parts(first: Mapping[str, Array], rest: Mapping[str, Array]) -> dict[str, Array]:
@@ -199,7 +199,7 @@ def _block_parts(first: Mapping[str, Array], rest: Mapping[str, Array]) -> dict[
     return blocks
 
 
-def _of_one(one: _Alternative, past: Past, future: Future) -> Joint:
+def _of_one(one: _Alternative, past: Past, future: Future) -> LevelJoint:
     """The joint of a single posterior."""
     model, method = one.model, one.method
     if method.propagation not in ("mixture", "monte_carlo"):
@@ -213,16 +213,16 @@ def _of_one(one: _Alternative, past: Past, future: Future) -> Joint:
     parts = None
     if model.posterior.joint:
         parts = Deferred(partial(_parts_of_paths, model, past, future, method, paths))
-    return Joint(mean, cov, parts, kept)
+    return LevelJoint(mean, cov, parts, kept)
 
 
-def propagate_from(model: OneStepModel, state: State, future: Future, method: Method) -> Joint:
+def propagate_from(model: OneStepModel, state: State, future: Future, method: Method) -> LevelJoint:
     """Joint of the next values from the distribution of the last levels: in closed form."""
     plain = _naive if method.propagation == "naive" else _gaussian
     return plain(model, state, future, method)
 
 
-def _gaussian(model: OneStepModel, state: State, future: Future, method: Method) -> Joint:
+def _gaussian(model: OneStepModel, state: State, future: Future, method: Method) -> LevelJoint:
     """Moment matching: z = (last levels, regressors, y_1, y_2, ...) is kept jointly Gaussian.
 
     Regressors that are known are no coordinates.
@@ -259,10 +259,10 @@ def _gaussian(model: OneStepModel, state: State, future: Future, method: Method)
         parts = Deferred(partial(parts_of_matching, maps, scales, steps, own, start))
     of_levels = scales.scale**2 * cov[first:, first:]
     of_levels[np.diag_indices(h)] += scales.scale**2 * scales.observation_var
-    return Joint(trajectory.levels[p:].copy(), of_levels, parts)
+    return LevelJoint(trajectory.levels[p:].copy(), of_levels, parts)
 
 
-def _naive(model: OneStepModel, state: State, future: Future, method: Method) -> Joint:
+def _naive(model: OneStepModel, state: State, future: Future, method: Method) -> LevelJoint:
     """Plug each mean in as if it had been observed."""
     maps, posterior, h, scales = model.maps, model.posterior, len(future.exog), model.scales
     trajectory, inputs = Trajectory(model, state.mean, h), []
@@ -286,7 +286,7 @@ def _naive(model: OneStepModel, state: State, future: Future, method: Method) ->
     known = np.zeros((maps.depth, maps.depth))
     recursion = LinearRecursion.along(carried, maps, scales, function_cov, known)
     parts = Deferred(recursion.parts) if posterior.joint else None
-    return Joint(trajectory.levels[maps.depth :].copy(), recursion.covariance(), parts)
+    return LevelJoint(trajectory.levels[maps.depth :].copy(), recursion.covariance(), parts)
 
 
 def _parts_of_paths(

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from forecast_unc._checks import RandomState, generator
 from forecast_unc._typing import Array
 from forecast_unc.distributions.parts import Deferred
-from forecast_unc.forecasting.propagation import Joint
+from forecast_unc.forecasting.propagation import LevelJoint
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Smoothing:
         weights, variance = weights[kept] / weights[kept].sum(), squares[kept] / max(n - 3, 1)
         return cls(period, nodes.take(kept), drift[kept], season[kept], weights, variance)
 
-    def forecast(self, y: Array, steps: int) -> Joint:
+    def forecast(self, y: Array, steps: int) -> LevelJoint:
         """Joint mean and covariance of the next values after a series.
 
         Parts: the innovation of the step itself (noise), those before it (inputs_propagated), the
@@ -145,7 +145,7 @@ class Smoothing:
         means, factor, psi = self._ahead(y, steps)
         mean = self.weights @ means
         parts = _parts(self.weights, self.variance, means - mean, factor, psi)
-        return Joint(mean, np.asarray(sum(parts.values())), Deferred(partial(dict, parts)))
+        return LevelJoint(mean, np.asarray(sum(parts.values())), Deferred(partial(dict, parts)))
 
     def rolling(self, y: Array, origins: Sequence[int], steps: int) -> Array:
         """Means (k, h) from origins inside a series, each from the values before it."""

@@ -20,7 +20,7 @@ from forecast_unc.forecasting.model import (
     forecast_of,
     slope_at_median,
 )
-from forecast_unc.forecasting.propagation import Joint
+from forecast_unc.forecasting.propagation import LevelJoint
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.rows import interpolated
 from forecast_unc.forecasting.smoothing import Smoothing
@@ -176,10 +176,10 @@ class SmoothingModel:
         return {"noise_std_": std, "nodes_": self.smoothing.weights.tolist()}
 
     @cached_property
-    def _joints(self) -> dict[int, Joint]:
+    def _joints(self) -> dict[int, LevelJoint]:
         return {}
 
-    def _joint(self, steps: int) -> Joint:
+    def _joint(self, steps: int) -> LevelJoint:
         """The joint of so many steps, made once."""
         if steps not in self._joints:
             with blas_threads(0):

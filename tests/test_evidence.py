@@ -18,38 +18,6 @@ def data(request, rng):
     return X, np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.2 * rng.standard_normal(len(X))
 
 
-def covariance(X, linear, lengthscales, amplitude, linear_scale, noise_std):
-    """K by the definition."""
-    scales = (np.full(3, linear_scale), 1.0) if linear else (np.zeros(3), 0.0)
-    K = oracles.gp_kernel(X, X, lengthscales, amplitude, *scales)
-    return K + noise_std**2 * np.eye(len(X))
-
-
-@pytest.mark.parametrize("linear", [True, False], ids=["linear", "no linear"])
-def test_evidence_is_its_definition(data, linear):
-    X, y = data
-    value, _ = GaussianProcessEvidence(X, y, linear)(LENGTHSCALES, *SCALES)
-    K = covariance(X, linear, LENGTHSCALES, *SCALES)
-    np.testing.assert_allclose(-value, oracles.gp_log_evidence(y, K), rtol=1e-11)
-
-
-@pytest.mark.parametrize("linear", [True, False], ids=["linear", "no linear"])
-def test_gradient_agrees_with_finite_differences_of_the_definition(data, linear):
-    X, y = data
-
-    def definition(log_theta):
-        theta = np.exp(log_theta)
-        return -oracles.gp_log_evidence(y, covariance(X, linear, theta[:3], *theta[3:]))
-
-    _, gradient = GaussianProcessEvidence(X, y, linear)(LENGTHSCALES, *SCALES)
-    at = np.log(np.concatenate([LENGTHSCALES, SCALES]))
-    np.testing.assert_allclose(
-        gradient, oracles.finite_difference(definition, at), rtol=1e-6, atol=1e-5
-    )
-    if not linear:
-        assert gradient[4] == 0.0  # the linear scale is no part of the model
-
-
 @pytest.mark.parametrize(
     ("groups", "bias_scale"),
     [((1, -1, 0), 0.6), ((0, 0, 1), 0.0), ((-1, -1, -1), 0.6), ((0, 2, 2), 0.6)],

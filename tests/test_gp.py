@@ -96,13 +96,6 @@ def test_fit_finds_what_made_the_data(rng):
     np.testing.assert_allclose(gp.amplitude_, 2.0, rtol=0.5)
 
 
-def test_irrelevant_input_gets_a_long_lengthscale(rng):
-    X = rng.normal(size=(80, 2))
-    y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(80)
-    gp = GPRegressor().fit(X, y)
-    assert gp.lengthscales_[1] > 5 * gp.lengthscales_[0]
-
-
 def test_restarts_are_never_worse():
     X, y = data(25)
     evidences = [
@@ -138,7 +131,7 @@ def test_prior_keeps_an_irrelevant_input_off_the_bound(rng):
     weak = GPRegressor().fit(X, y)
     # without a prior a single search may end in noise taken for signal, at roundoff's whim
     none = GPRegressor(prior=None, n_restarts=4, random_state=0).fit(X, y)
-    assert weak.lengthscales_[1] < 1e3 < none.lengthscales_[1]
+    assert 5 * weak.lengthscales_[0] < weak.lengthscales_[1] < 1e3 < none.lengthscales_[1]
 
 
 @pytest.mark.parametrize("lengthscales", [1.7, (0.9, 2.2)], ids=str)
@@ -148,13 +141,6 @@ def test_given_hyperparameters_stay(lengthscales):
     np.testing.assert_allclose(gp.lengthscales_, np.broadcast_to(lengthscales, 2), rtol=1e-12)
     np.testing.assert_allclose(gp.noise_std_, 0.33, rtol=1e-12)
     assert gp.posterior_.noise_var == gp.noise_std_**2
-
-
-def test_learned_noise_is_not_that_given():
-    X, y = data()
-    gp = GPRegressor(lengthscales=1.7).fit(X, y)
-    np.testing.assert_allclose(gp.lengthscales_, 1.7, rtol=1e-12)
-    np.testing.assert_allclose(gp.noise_std_, 0.2, rtol=0.6)
 
 
 # Predictions
@@ -179,20 +165,6 @@ def test_prediction_and_evidence_agree_with_scikit_learn(linear):
     np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-8)
 
 
-def test_prediction_is_bayes_rule(linear):
-    X, y = data()
-    gp = GPRegressor(linear=linear).fit(X, y)
-    X_new = X[:7] + 0.3
-    bias = y.std() * linear
-    mean, cov = oracles.fitted_gp_joint(gp, X, y, X_new, bias)
-    ours, std = gp.predict(X_new, return_std=True)
-    np.testing.assert_allclose(ours, mean, rtol=1e-9)
-    np.testing.assert_allclose(std, np.sqrt(np.diagonal(cov)), rtol=1e-9)
-    np.testing.assert_array_equal(gp.predict(X_new), ours)
-    latent = cov - gp.noise_std_**2 * np.eye(7)
-    np.testing.assert_allclose(gp.posterior_.covariance(X_new), latent, rtol=1e-7, atol=1e-10)
-
-
 def test_far_from_the_data_a_linear_model_goes_on_and_the_other_returns(rng):
     X = np.linspace(0, 10, 40)[:, None]
     y = 2 * X[:, 0] + 0.1 * rng.standard_normal(40)
@@ -200,35 +172,6 @@ def test_far_from_the_data_a_linear_model_goes_on_and_the_other_returns(rng):
     far = [[1000.0]]
     np.testing.assert_allclose(goes_on.predict(far), 2000.0, rtol=0.01)
     np.testing.assert_allclose(returns.predict(far), y.mean(), rtol=1e-9)
-
-
-def test_condition_equals_a_fit_with_the_same_hyperparameters(linear):
-    X, y = data(60)
-    gp = GPRegressor(linear=linear).fit(X[:40], y[:40])
-    before = gp.predict(X, return_std=True)
-    conditioned = gp.condition(X, y)
-    np.testing.assert_array_equal(gp.predict(X, return_std=True), before)
-    for name in ("lengthscales_", "amplitude_", "linear_scale_", "noise_std_", "log_evidence_"):
-        np.testing.assert_array_equal(getattr(conditioned, name), getattr(gp, name))
-    # Bayes' rule on all rows, centered as at the fit
-    X_new = X[:5] + 0.2
-    bias = y[:40].std() * linear
-    scales = gp.lengthscales_, gp.amplitude_, gp.linear_scale_, bias
-    A, B = X - X[:40].mean(axis=0), X_new - X[:40].mean(axis=0)
-    K = oracles.gp_kernel(A, A, *scales) + gp.noise_std_**2 * np.eye(60)
-    cross = oracles.gp_kernel(B, A, *scales)
-    mean = y[:40].mean() + cross @ np.linalg.solve(K, y - y[:40].mean())
-    cov = oracles.gp_kernel(B, B, *scales) - cross @ np.linalg.solve(K, cross.T)
-    ours, std = conditioned.predict(X_new, return_std=True)
-    np.testing.assert_allclose(ours, mean, rtol=1e-8)
-    np.testing.assert_allclose(std, np.sqrt(np.diagonal(cov) + gp.noise_std_**2), rtol=1e-8)
-
-
-def test_condition_on_the_same_rows_changes_nothing():
-    X, y = data()
-    gp = GPRegressor().fit(X, y)
-    before = gp.predict(X, return_std=True)
-    np.testing.assert_allclose(gp.condition(X, y).predict(X, return_std=True), before, rtol=1e-12)
 
 
 def moved_and_fresh(gp, windows, X, y):
@@ -338,6 +281,8 @@ def bayes(gp, fitted_to, data, X_new):
 
 
 OPTIONS = [
+    {},
+    {"linear": False},
     {"prior": "shrunk"},
     {"prior": "shrunk", "groups": (0, -1, 1), "bias": "shrunk"},
     {"prior": "weak", "groups": (-1, -1, -1), "bias": None},
@@ -368,12 +313,13 @@ def test_posterior_with_options_is_bayes_rule(options):
     np.testing.assert_allclose(input_cov @ moments.slope, cross, rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.parametrize("options", OPTIONS[1:4], ids=str)
+@pytest.mark.parametrize("options", OPTIONS[1:5], ids=str)
 def test_condition_with_options_is_bayes_rule(options):
     X, y = data(25, d=3)
     y = y + 1.5
     gp = GPRegressor(**options).fit(X[:12], y[:12])
-    kept = gp.linear_scale_.copy()
+    kept, before = gp.linear_scale_.copy(), gp.predict(X)
+    fitted = gp
     for n in (14, 25):  # by an update of the factor, which other rows then cannot have
         gp = gp.condition(X[:n], y[:n])
     mean, cov = bayes(gp, (X[:12], y[:12]), (X, y), X[:6] + 0.3)
@@ -381,6 +327,7 @@ def test_condition_with_options_is_bayes_rule(options):
     np.testing.assert_allclose(ours, mean, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(std, np.sqrt(np.diagonal(cov)), rtol=1e-7)
     np.testing.assert_array_equal(gp.linear_scale_, kept)
+    np.testing.assert_array_equal(fitted.predict(X), before)
 
 
 @pytest.mark.parametrize("bias", ["free", "shrunk", None])
@@ -516,19 +463,6 @@ def test_change_of_units_changes_the_units_of_the_answer(scale, shift, y_scale, 
     np.testing.assert_allclose((theirs.mean - y_shift) / y_scale, ours.mean, atol=tolerance)
     np.testing.assert_allclose(theirs.var / y_scale**2, ours.var, rtol=1e-3)
     np.testing.assert_allclose(theirs.slope * scale / y_scale, ours.slope, atol=tolerance)
-
-
-def test_change_of_units_with_given_hyperparameters_is_exact():
-    X, y = data(20)
-    plain = GPRegressor(lengthscales=[1.0, 2.0], noise_std=0.3).fit(X, y)
-    other = GPRegressor(lengthscales=[10.0, 20.0], noise_std=0.6).fit(X * 10 + 3, y * -2 + 5)
-    mean, std = plain.predict(X, return_std=True)
-    mean_other, std_other = other.predict(X * 10 + 3, return_std=True)
-    np.testing.assert_allclose((mean_other - 5) / -2, mean, atol=1e-6)
-    np.testing.assert_allclose(std_other / 2, std, rtol=1e-6)
-    np.testing.assert_allclose(
-        other.log_evidence_, plain.log_evidence_ - len(y) * np.log(2), rtol=1e-9
-    )
 
 
 def test_permuted_inputs_permute_the_lengthscales():

@@ -345,14 +345,12 @@ class _Training(NamedTuple):
                 break
             best, factor = found, 0.5 * factor
         # where they start decides where they end; within a factor of about two, a choice
-        for _ in range(rvm.n_restarts):
-            moved = center * np.exp(0.7 * self.rng.standard_normal())
-            found = self._adapted(least, moved, None, 0)
-            if found is not None and found.objective > best.objective:
-                best = found
-        found = self._adapted(least, best.lengthscales, best.model, None)
-        if found is not None and found.objective > best.objective:
-            best = found
+        others = [
+            self._adapted(least, center * np.exp(0.7 * self.rng.standard_normal()), None, 0)
+            for _ in range(rvm.n_restarts)
+        ]
+        best = _better(best, *others)
+        best = _better(best, self._adapted(least, best.lengthscales, best.model, None))
         return best.model, best.lengthscales
 
     def _design(self, lengthscales: Array) -> Array:
@@ -415,3 +413,8 @@ class _Training(NamedTuple):
                 return batch.subspace_em(*data, start, rvm.budget, order, rvm.max_iter)
         step = batch.em_step if rvm.algorithm == "em" else batch.mackay_step
         return batch.fixed_point(*data, start, step, rvm.max_iter)
+
+
+def _better(best: _Fit, *others: _Fit | None) -> _Fit:
+    """The fit of the highest objective, the first of equal ones."""
+    return max([best, *(fit for fit in others if fit is not None)], key=lambda fit: fit.objective)

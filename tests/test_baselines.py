@@ -198,7 +198,12 @@ def test_theta_is_that_of_statsmodels(seasonal, positive):
     model = baselines.Theta().fit(y)
     theirs = ThetaModel(y.to_numpy(), period=12).fit()
     assert model.multiplicative_ is positive
-    np.testing.assert_allclose(model.forecast(30).mean, theirs.forecast(30), rtol=1e-8)
+    ahead = model.forecast(30)
+    np.testing.assert_allclose(ahead.mean, theirs.forecast(30), rtol=1e-8)
+    # an integrated moving average, times the factors of the season
+    var = model.noise_std_**2 * (1 + np.arange(30) * model.alpha_**2)
+    factors = model.season_[np.arange(108, 138) % 12] if positive else 1.0
+    np.testing.assert_allclose(ahead.var, var * factors**2, rtol=1e-10)
 
 
 def test_theta_without_a_season(walk):

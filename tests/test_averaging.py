@@ -158,7 +158,7 @@ def test_shares_depend_on_the_steps_so_far(rows, by_width, widest, ahead):
     np.testing.assert_allclose(longer[:, :9], shorter, rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=100)
+@settings(max_examples=20)
 @given(st.lists(st.floats(-2, 2), min_size=2, max_size=5), st.integers(0, 4), st.floats(1.1, 20))
 def test_guards_are_continuous_in_the_widths(logs, which, widest):
     """A change of a width by a share e changes a factor by at most e / (2 log 1.25), chained."""
@@ -202,7 +202,7 @@ def y():
     return pd.Series(values, pd.date_range("2024-01-01", periods=60, freq="D"), name="y")
 
 
-@settings(max_examples=100)
+@settings(max_examples=20)
 @given(
     st.lists(
         st.tuples(st.floats(0.8, 1.6), st.floats(0.05, 20.0), st.integers(1, 12)),

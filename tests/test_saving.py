@@ -505,17 +505,13 @@ def crafted(content, arrays):
     for array in (-1 - len(arrays), len(arrays), "0", 0.0, None):
         yield changed(lambda new, array=array: history(new).update(y={"array": array}))
     for fields in (ensemble, history, regressor):
+        yield changed(lambda new, at=fields: at(new).update(__class__="os.system"))
+        yield changed(lambda new, at=fields: at(new).update(fit="os.system"))
         for field in fields(content):
-            if field in ("_start", "_end", "posterior_") or (
-                fields is regressor and field in REGRESSOR
-            ):
-                continue  # of a search or a summary, or with a default
-            yield changed(lambda new, at=fields, field=field: at(new).update({field: {"set": []}}))
-            yield changed(lambda new, at=fields: at(new).update(__class__="os.system"))
-            yield changed(lambda new, at=fields: at(new).update(fit="os.system"))
-
-
-REGRESSOR = set()
+            for wrong in ({"set": []}, {"array": len(arrays)}, {"Popen": {"args": "touch RAN"}}):
+                yield changed(
+                    lambda new, at=fields, field=field, wrong=wrong: at(new).update({field: wrong})
+                )
 
 
 def ensemble(content):

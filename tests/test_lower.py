@@ -102,15 +102,6 @@ def test_moments_of_a_censored_normal_are_the_closed_forms():
     np.testing.assert_allclose(at_bound(ahead)["pit"], stats.norm.cdf(a), rtol=1e-12)
 
 
-def test_moments_are_their_integrals(free, censored):
-    for t in range(3):
-        mean = integral(free, t, lambda y: y)
-        var = integral(free, t, lambda y, mean=mean: (y - mean) ** 2)
-        assert censored.mean.iloc[t] == pytest.approx(mean, rel=1e-5)
-        # the shape of the tail beyond 8 stds, and its corners on the grid
-        assert censored.var.iloc[t] == pytest.approx(var, rel=1e-3)
-
-
 def test_covariance_is_that_of_censored_normals():
     ahead = normal().censored(LOWER)
     # the second step given the first is a censored normal; the first on a fine grid
@@ -123,39 +114,6 @@ def test_covariance_is_that_of_censored_normals():
     expected = p @ (first * (LOWER + second)) - (p @ first) * (LOWER + p @ second)
     # what the terms of Mehler's series leave at a kink: 1e-4 of the product of the stds
     assert ahead.cov.iloc[0, 1] == pytest.approx(expected, abs=2e-4)
-
-
-def test_paths_have_the_moments_and_nothing_is_below(censored):
-    n = 40_000
-    paths = censored.sample(n, random_state=3).to_numpy()
-    assert paths.min() >= LOWER
-    error = censored.std.to_numpy() / np.sqrt(n)
-    np.testing.assert_array_less(abs(paths.mean(axis=1) - censored.mean) / error, 4.5)
-    share = (paths == LOWER).mean(axis=1)
-    p = at_bound(censored)["pit"].to_numpy()
-    np.testing.assert_array_less(abs(share - p), 4.5 * np.sqrt(p * (1 - p) / n) + 1e-9)
-
-
-def test_quantiles_are_those_before_raised_to_the_bound(free, censored):
-    levels = [0.001, 0.05, 0.3, 0.5, 0.9, 0.999]
-    np.testing.assert_array_equal(censored.quantile(levels), free.quantile(levels).clip(LOWER))
-    np.testing.assert_array_equal(censored.median, free.median.clip(LOWER))
-    assert (censored.interval(0.99)["lower"] >= LOWER).all()
-
-
-@pytest.mark.parametrize("y", [LOWER, 0.6, 4.0])
-def test_scores_are_their_integrals(free, censored, y):
-    score = censored.score(pd.Series(y, index=INDEX))
-    p = np.linspace(0, 1, 20_001)[1:] - 0.5 / 20_000
-    q = censored.quantile(p).to_numpy()
-    pinball = ((y <= q) - p) * (q - y)  # the CRPS is twice the mean pinball loss
-    np.testing.assert_allclose(score["crps"], 2 * pinball.mean(axis=1), rtol=2e-3)
-    np.testing.assert_allclose(score["pit"], (q <= y).mean(axis=1), atol=1e-4)
-    if y == LOWER:
-        np.testing.assert_allclose(score["nlpd"], -np.log(score["pit"]), rtol=1e-9)
-    else:
-        before = free.score(pd.Series(y, index=INDEX))
-        np.testing.assert_allclose(score["nlpd"], before["nlpd"], rtol=1e-12)
 
 
 def test_values_below_the_bound_are_impossible(censored):

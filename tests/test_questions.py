@@ -92,15 +92,6 @@ def test_cdf_of_a_mixture_is_the_average_of_its_parts():
     np.testing.assert_allclose(KINDS["mixture"].cdf(1.7), MIXTURE.p @ parts, rtol=1e-9)
 
 
-def test_cdf_inverts_the_quantiles(kind, forecast):
-    for q in (0.02, 0.3, 0.5, 0.97):
-        found = forecast.cdf(forecast.quantile(q))
-        if kind in ATOMS:
-            assert (found >= q - 1e-9).all()
-        else:
-            np.testing.assert_allclose(found, q, rtol=1e-9)
-
-
 def test_cdf_takes_a_level_for_each_step(forecast):
     levels = pd.Series(np.linspace(0.9, 3.0, len(forecast)), forecast.index)
     table = forecast.cdf(levels.to_list())
@@ -121,13 +112,6 @@ def test_probabilities_are_shares_of_paths(forecast):
         )
         found = forecast.prob(lower, upper)
         assert (abs(found - inside.mean(axis=1)) <= error(found, n) + 1e-12).all()
-
-
-def test_what_is_above_and_what_is_not_add_up_to_one(forecast):
-    for x in (-np.inf, -1.0, 0.0, 1.0, 2.5, np.inf):
-        both = forecast.prob(lower=x) + forecast.prob(upper=x)
-        np.testing.assert_allclose(both, 1.0, rtol=1e-12)
-        np.testing.assert_array_equal(forecast.cdf(x), forecast.prob(upper=x))
 
 
 def test_small_probabilities_keep_their_digits():

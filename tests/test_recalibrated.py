@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import pickle
 
 import numpy as np
 import pandas as pd
@@ -153,18 +152,6 @@ def test_the_sum_is_as_wide_as_the_correlations_say():
     assert as_one.std.item() == pytest.approx(std.sum())
 
 
-def test_samples_have_its_moments(plain, change):
-    """With 100,000 paths a mean has an error of .003 stds, a std of t4 one of a few percent."""
-    changed = change(plain)
-    paths = changed.sample(100_000, 0).to_numpy()
-    std = changed.std.to_numpy()
-    np.testing.assert_allclose(paths.mean(axis=1), changed.mean, atol=0.03 * std.max())
-    np.testing.assert_allclose(paths.std(axis=1) / std, 1.0, atol=0.15)
-    for q in (0.05, 0.3, 0.9):
-        held = (paths <= changed.quantile(q).to_numpy()[:, None]).mean(axis=1)
-        np.testing.assert_allclose(held, q, atol=0.008)
-
-
 def test_conformal_intervals_end_at_the_errors():
     plain, k = make(), SIZES.shape[1]
     bands = plain.conformal(SIZES)
@@ -223,17 +210,6 @@ def test_decompose_adds_up(plain, change):
         np.testing.assert_allclose(total.decompose().sum(axis=1), total.var, rtol=1e-10)
 
 
-def test_aggregates_have_exact_moments(plain, change):
-    changed = change(plain)
-    cov, mean = changed.cov.to_numpy(), changed.mean.to_numpy()
-    for weights in (np.ones(H), np.array([0.0, 2.0, 1.0, 0.5]), np.array([-1.0, 0.0, 0.0, 1.0])):
-        total = changed.aggregate(weights)
-        assert total.mean.item() == pytest.approx(weights @ mean, rel=1e-6)
-        assert total.var.item() == pytest.approx(weights @ cov @ weights, rel=1e-6)
-        q = total.quantile(np.linspace(0.001, 0.999, 41)).to_numpy()[0]
-        assert (np.diff(q) >= 0).all()
-
-
 def test_conditional_quantiles_are_those_of_a_sample(change):
     """Of paths near the value that is observed, by their ranks."""
     changed = change(make())
@@ -272,14 +248,6 @@ def test_averages_keep_the_tails_of_their_members():
     np.testing.assert_allclose(both.mean[2:], (a.mean[2:] + 2.0 * b.mean[2:]) / 3.0, rtol=1e-9)
     np.testing.assert_allclose(both.decompose().sum(axis=1), both.var, rtol=1e-10)
     assert_first_steps(both, Forecast.average([a.first(3), b.first(3), c], [1.0, 2.0, 1.0]), 1e-9)
-
-
-def test_a_pickle_and_a_copy_are_the_same(plain, change):
-    changed = change(plain)
-    for again in (pickle.loads(pickle.dumps(changed)), copy.deepcopy(changed)):
-        pd.testing.assert_frame_equal(again.cov, changed.cov)
-        pd.testing.assert_frame_equal(again.interval(0.9), changed.interval(0.9))
-        pd.testing.assert_frame_equal(again.decompose(), changed.decompose())
 
 
 def test_nothing_given_is_changed():

@@ -266,7 +266,7 @@ def onto_moments(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
     ratio = np.log1p((np.sqrt(var) / unit) ** 2)
 
     def excess(start: Array) -> tuple[Array, Array]:
-        nodes, weights = free.nodes(start[:, None])
+        nodes, weights = free.nodes(start[:, None], start)
         above = np.maximum(free.latent(nodes) - free.latent(start[:, None]), 0.0) / unit[:, None]
         first = (weights * above).sum(axis=1)
         return first, (weights * above**2).sum(axis=1)

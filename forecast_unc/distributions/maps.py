@@ -39,7 +39,6 @@ N_NODES = 200  # Gauss-Legendre, on each panel between kinks
 # of 200 nodes variances were 1 % wrong.
 FEW_NODES, N_PANELS, MANY_KINKS = 12, 40, 8
 REACH = 12.0  # z beyond this from where the integrand peaks does not count: exp(-72) = 5e-32
-_NO_WEIGHT = 1e-60  # of a node, z = 16
 N_TERMS = 100  # of Mehler's series: 200 nodes a panel resolve Hermite functions up to there
 
 
@@ -236,26 +235,21 @@ class Map:
         z = self.score(y[:, None])
         nodes, weights = self.nodes(np.where(np.isnan(z), -np.inf, z))
         values = self(nodes)
-        # For a y far out the nodes go to where Student's t is inf, as 1 - Phi is 0 there.
-        there = np.isfinite(values) | (weights > _NO_WEIGHT)
-        values, weights = np.where(there, values, 0.0), np.where(there, weights, 0.0)
         spread = (values - self(np.zeros((1, 1)))) * (2 * ndtr(nodes) - 1)
         return np.asarray((weights * (np.abs(values - y[:, None]) - spread)).sum(axis=1))
 
-    def nodes(self, corner: Array | None = None) -> tuple[Array, Array]:
+    def nodes(self, kink: Array | None = None, beyond: Array | float = 0.0) -> tuple[Array, Array]:
         """Nodes and weights (h, n) of the integral over N(0, 1), between the kinks of each q.
 
-        One more is at `corner`, (h, 1).
+        One more is at `kink`, (h, 1). They go on to REACH from where q counts most, and `beyond`.
         """
         h, breaks = len(self), [self.start[:, None]]
         for chain, weight in zip(self.chains, self.weights, strict=True):
             used = (weight > 0)[:, None]
             breaks += [np.where(used, at, -np.inf) for at in kinks(chain)]
-        if corner is not None:
-            breaks.append(corner)
-        end = np.maximum(self._peak, self.start) + REACH
-        if corner is not None:
-            end = np.maximum(end, np.where(np.isfinite(corner), corner, 0.0)[:, 0] + REACH)
+        if kink is not None:
+            breaks.append(kink)
+        end = np.maximum(np.maximum(self._peak, self.start), beyond) + REACH
         low, inner = np.full(h, -REACH), np.column_stack(breaks)
         n_nodes = N_NODES
         if inner.shape[1] > MANY_KINKS:

@@ -115,7 +115,8 @@ class MixtureShape:
         """Derivative at x."""
         stds = self.stds[:, :, None]
         u = (self(x) - self.means[:, :, None]) / stds
-        return np.asarray(1.0 / _steepness(self.log_p[:, None, None], u, stds, x))
+        with np.errstate(divide="ignore"):  # beyond what the density of a float is
+            return np.asarray(1.0 / _steepness(self.log_p[:, None, None], u, stds, x))
 
     def inverse(self, y: Array) -> Array:
         """The z with Phi(z) = F(y), from the nearer tail for its digits."""

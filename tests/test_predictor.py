@@ -78,6 +78,18 @@ def test_numerical_moments_are_those_of_the_same_kernel_model(alike):
     np.testing.assert_allclose(gradient, ours.posterior_.gradient(X), atol=1e-5)
 
 
+def test_numerical_moments_go_by_the_units_of_the_inputs(alike):
+    X, cov, units = alike[2], alike[3], np.array([1e-4, 1e3])
+    y = np.sin(X[:, 0]) + 0.2 * X[:, 1]
+    kernel = RBF(1.0) + WhiteKernel(0.1)
+    gp = make_pipeline(StandardScaler(), GaussianProcessRegressor(kernel, optimizer=None))
+    a = ScikitLearnRegressor(gp).fit(X, y).predict_uncertain(X[0], cov, "taylor")
+    scaled = units[:, None] * cov * units
+    b = ScikitLearnRegressor(gp).fit(X * units, y).predict_uncertain(X[0] * units, scaled, "taylor")
+    np.testing.assert_allclose(b.var, a.var, rtol=1e-6)
+    np.testing.assert_allclose(b.slope * units, a.slope, rtol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["taylor", "monte_carlo", "naive"])
 def test_propagation_is_the_classic_one_of_the_same_kernel_model(alike, kind):
     ours, theirs, *_ = alike

@@ -27,21 +27,11 @@ _PRECISION = 4.0 * np.finfo(np.float64).eps
 
 @dataclass(frozen=True, eq=False)
 class NormalMixture:
-    """Joint normal distributions of h steps, of which one is right.
+    """Joint normal distributions of h steps, of which one is right."""
 
-    Parameters
-    ----------
-    p : ndarray of shape (k,)
-        Probability of each; they add up to 1.
-    means : ndarray of shape (k, h)
-        Their means.
-    covs : ndarray of shape (k, h, h)
-        Their covariances.
-    """
-
-    p: Array
-    means: Array
-    covs: Array
+    p: Array  # (k,), probability of each; they add up to 1
+    means: Array  # (k, h)
+    covs: Array  # (k, h, h)
 
     @cached_property
     def mean(self) -> Array:

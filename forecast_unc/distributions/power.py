@@ -73,35 +73,13 @@ class PowerTransform:
 
     @classmethod
     def fit(cls, y: Array, lower: float = 0.0) -> Self:
-        r"""Box-Cox transform of maximum likelihood, its power in [0, 1].
+        r"""Box-Cox transform of maximum likelihood of y (n,), NaN left out; its power in [0, 1].
 
         Values at the bound are censored: each has the probability of all x from
-        :math:`-1/\lambda` down, and the more of them there are, the farther the power is from 0.
+        :math:`-1/\lambda` down, and the more of them there are, the farther the power is from 0
+        (D. J. Poirier, JASA 73 (1978) 284-287, https://doi.org/10.1080/01621459.1978.10481569).
+        An error says if a value is below the bound, or those above it are all the same.
 
-        Parameters
-        ----------
-        y : ndarray of shape (n,)
-            Values, none below ``lower``; NaN is left out.
-        lower : float, default=0.0
-            The bound.
-
-        Returns
-        -------
-        PowerTransform
-            With ``power=0`` or ``power=1`` where an end of the interval is the most likely.
-
-        Raises
-        ------
-        ValueError
-            If a value is below the bound, or those above it are all the same.
-
-        References
-        ----------
-        D. J. Poirier, "The use of the Box-Cox transformation in limited dependent variable models",
-        JASA 73 (1978) 284-287, https://doi.org/10.1080/01621459.1978.10481569
-
-        Examples
-        --------
         >>> PowerTransform.fit(np.exp(np.linspace(0, 5, 50)))
         PowerTransform(power=0.0...)
         """
@@ -127,20 +105,7 @@ class PowerTransform:
         return cls(min((low, inner, 1.0), key=loss), lower)  # the search never reaches an end
 
     def check(self, y: Array, time: Callable[[int], str] | None = None) -> None:
-        """Raise unless all values can be transformed.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n,)
-            Values; NaN passes, as not observed.
-        time : callable, optional
-            What to call a position in the message; by default a position.
-
-        Raises
-        ------
-        ValueError
-            If a logarithm would be taken of zero, or any other power of a negative value.
-        """
+        """Raise unless all values (n,) can be transformed, or are NaN; `time` names a position."""
         if self.power is None:
             return
         name = {0.0: "log", 0.5: "sqrt"}.get(self.power, "Box-Cox")
@@ -157,17 +122,7 @@ class PowerTransform:
             )
 
     def forward(self, y: ArrayLike) -> Array:
-        """Transformed values; -inf below the bound, and of a logarithm at it.
-
-        Parameters
-        ----------
-        y : array_like
-            Values. Call :meth:`check` first where they come from a user.
-
-        Returns
-        -------
-        ndarray
-        """
+        """Transformed values; -inf below the bound, and of a logarithm at it."""
         values = np.asarray(y, dtype=np.float64)
         if self.power is None:
             return values.copy()
@@ -175,35 +130,14 @@ class PowerTransform:
         return np.where(above < 0, -np.inf, boxcox(np.maximum(above, 0.0), self.power))
 
     def inverse(self, x: ArrayLike) -> Array:
-        """Values of transformed ones; never below the bound, unless this is the identity.
-
-        Parameters
-        ----------
-        x : array_like
-            Transformed values.
-
-        Returns
-        -------
-        ndarray
-            inf where they are too large for a float.
-        """
+        """Values of transformed ones, never below the bound; inf if too large for a float."""
         values = np.asarray(x, dtype=np.float64)
         if self.power is None:
             return values.copy()
         return np.asarray(self.lower + self._above(values))
 
     def slope(self, x: ArrayLike) -> Array:
-        """Derivative of :meth:`inverse`: (y - L)^(1 - power), and 0 where y stays at L.
-
-        Parameters
-        ----------
-        x : array_like
-            Transformed values.
-
-        Returns
-        -------
-        ndarray
-        """
+        """Derivative of :meth:`inverse`: (y - L)^(1 - power), and 0 where y stays at L."""
         values = np.asarray(x, dtype=np.float64)
         if self.power is None:
             return np.ones_like(values)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +35,8 @@ WORSE, _FADING, _LEAST = 2.0, 4.0, 1e-4
 # -6.5 %, standard error .9; from 20 to 40 % it would be -.7, 1.0, and below 10 % +.4, .1.
 _MANY = 0.4
 
-# What models have in common of which the one's search starts from the other's hyper-parameters.
-_ALIKE = ("lags", "differences", "transform", "prior_mean", "max_train", "noise")
+MODELS: dict[type, Any] = {Specification: LaggedModel, SmoothingSpecification: SmoothingModel}
+"""What fits each kind of specification, and makes its model again by a recipe: a `FittedModel`."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -74,7 +74,9 @@ class Ensemble:
         """
         known = () if earlier is None else earlier.models
         specifications = resolution.specifications
-        made, errors = those_that_can(specifications, lambda one: _fit(one, history, known))
+        made, errors = those_that_can(
+            specifications, lambda one: MODELS[type(one)].fit(one, history, known)
+        )
         refused = tuple(Refusal(specifications[i], str(e)) for i, e in errors.items())
         models = tuple(made.values())
         return cls(
@@ -279,26 +281,6 @@ class Ensemble:
             if noise and isinstance(model, LaggedModel):
                 lines.append(f"noise {model.noise}")
         return lines
-
-
-def _fit(
-    specification: MemberSpecification, history: History, earlier: tuple[FittedModel, ...]
-) -> FittedModel:
-    """Fit a specification, from the hyper-parameters of the first earlier model like it."""
-    if isinstance(specification, SmoothingSpecification):
-        return SmoothingModel.fit(specification, history)
-    alike = (
-        one
-        for one in earlier
-        if isinstance(one, LaggedModel) and _alike(one.specification, specification)
-    )
-    return LaggedModel.fit(specification, history, next(alike, None))
-
-
-def _alike(one: Specification, other: Specification) -> bool:
-    """Whether two specifications have the same inputs and target."""
-    same = all(getattr(one, name) == getattr(other, name) for name in _ALIKE)
-    return same and len(one.calendar) == len(other.calendar)
 
 
 def _first(model: FittedModel, ahead: Ahead, method: Method | None, steps: int) -> Forecast:

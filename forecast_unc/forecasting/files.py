@@ -33,12 +33,11 @@ from forecast_unc._checks import check_path, refusal
 from forecast_unc._version import __version__
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.averaging import Averaging
-from forecast_unc.forecasting.ensemble import Ensemble, Refusal
-from forecast_unc.forecasting.model import LaggedModel
+from forecast_unc.forecasting.ensemble import MODELS, Ensemble, Refusal
 from forecast_unc.forecasting.rolling import Rolling
 from forecast_unc.forecasting.rows import Differencing, NoiseChoice
 from forecast_unc.forecasting.smoothing import Nodes, Smoothing
-from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
+from forecast_unc.forecasting.smoothing_model import SmoothingSpecification
 from forecast_unc.forecasting.specification import Specification
 from forecast_unc.regression.errors_in_variables import ErrorsInVariablesGP
 from forecast_unc.regression.gp import GPRegressor
@@ -197,10 +196,7 @@ def _ensemble(
     learned: History, origin: History | None, models: Sequence[dict[str, Any]], **rest: Any
 ) -> Ensemble:
     """An ensemble by its recipe: each model as `extend` makes it, and moved as by `at`."""
-    trained = tuple(
-        (SmoothingModel if "smoothing" in one else LaggedModel).made(learned, **one)
-        for one in models
-    )
+    trained = tuple(MODELS[type(one["specification"])].made(learned, **one) for one in models)
     now = trained if origin is None else tuple(model.at(origin) for model in trained)
     return Ensemble(origin or learned, now, rolling=Rolling(trained), **rest)
 

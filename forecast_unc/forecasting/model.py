@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, Self
@@ -46,6 +47,8 @@ _ROUNDOFF = 1e-12
 # Least paths of the check that "auto" goes by.
 _CHECK_SAMPLES = 500
 _LEAST_ROWS = 2  # that the posterior of an origin inside rests on
+# What models have in common of which the one's search starts from the other's hyper-parameters.
+_ALIKE = ("lags", "differences", "transform", "prior_mean", "max_train", "noise")
 _RECIPE = ("specification", "transform", "differencing", "regressor", "noise")
 _LEARNED = (
     "noise_std_",
@@ -140,9 +143,12 @@ class LaggedModel:
 
     @classmethod
     def fit(
-        cls, specification: Specification, history: History, earlier: Self | None = None
+        cls,
+        specification: Specification,
+        history: History,
+        earlier: Sequence[FittedModel] = (),
     ) -> Self:
-        """Learn the one-step model, with a search from the hyper-parameters of an earlier one.
+        """Learn the one-step model, with a search from where that of an earlier one like it ended.
 
         The specification then has another linear part, and says so, if its own would run away.
         """
@@ -152,8 +158,10 @@ class LaggedModel:
         differencing = _standardizing(specification, past)
         rows = _noisy_rows(specification, differencing, past)
         regressor = clone(specification.regressor)
-        if earlier is not None:
-            regressor = regressor.starting_from(earlier.regressor)
+        for one in earlier:
+            if isinstance(one, cls) and one.is_like(specification):
+                regressor = regressor.starting_from(one.regressor)
+                break
         regressor, noise = rows.learn(regressor, specification.noise)
         if specification.noise == "process":
             regressor, why = bounded(regressor, _training(specification, differencing, past, rows))
@@ -164,6 +172,12 @@ class LaggedModel:
         one_step = _one_step(specification, differencing, regressor)
         n_rows = len(rows.y)
         return cls(specification, history, transform, regressor, n_rows, past, one_step, noise)
+
+    def is_like(self, other: Specification) -> bool:
+        """Whether it has the inputs and the target of a specification."""
+        own = self.specification
+        same = all(getattr(own, name) == getattr(other, name) for name in _ALIKE)
+        return same and len(own.calendar) == len(other.calendar)
 
     def extend(self, history: History) -> Self:
         """The same hyper-parameters with the posterior of a longer history."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -15,6 +16,7 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.model import (
+    FittedModel,
     NextLevels,
     fitted_transform,
     forecast_of,
@@ -62,8 +64,13 @@ class SmoothingModel:
     levels: Array  # (n_rows,), the last values, transformed; the first is observed
 
     @classmethod
-    def fit(cls, specification: SmoothingSpecification, history: History) -> Self:
-        """Learn the parameters from a history."""
+    def fit(
+        cls,
+        specification: SmoothingSpecification,
+        history: History,
+        earlier: Sequence[FittedModel] = (),
+    ) -> Self:
+        """Learn the parameters from a history; nothing of an earlier fit is used."""
         transform = fitted_transform(specification.transform, specification.origin, history)
         levels = _levels(specification, transform, history)
         with blas_threads(0):

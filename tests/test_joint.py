@@ -273,6 +273,36 @@ def test_condition_is_that_of_the_scores(kind, ahead):
         assert rest.quantile(0.35).iloc[i] == pytest.approx(expected, rel=1e-9)
 
 
+def test_values_at_a_bound_have_the_probability_of_all_below(ahead):
+    sign = -1.0 if ahead._joint.q.turned else 1.0
+    bound = (sign * ahead).quantile(1e-9)  # the least value, if it has a probability
+    p = (sign * ahead).cdf(bound).to_numpy()
+    at = p > 1e-6
+    found = ahead.score(sign * bound)["nlpd"].to_numpy()
+    np.testing.assert_allclose(found[at], -np.log(p[at]), rtol=1e-9)
+    assert ((sign * ahead).cdf(bound - 1e-9)[at] == 0.0).all()
+
+
+def test_scores_moved_before_are_those_of_the_functions(ahead):
+    q, z = ahead._joint.q, np.linspace(-3.0, 3.0, 13)
+    mean, std = np.array([0.3, -0.2, 0.0]), np.array([0.5, 1.2, 0.8])
+    moved = q.before(mean, std)(z[None])
+    expected = q(mean[:, None] + std[:, None] * z)
+    np.testing.assert_allclose(moved, expected, rtol=1e-12, atol=1e-13)
+
+
+def test_scores_of_an_average_are_correlated_by_the_shares_of_the_stds():
+    other = Forecast(pd.RangeIndex(H), M, np.outer(S, S) * (0.5 * COR + 0.5 * np.eye(H)))
+    weights = np.array([[0.2, 0.5, 0.9], [0.8, 0.5, 0.1]])
+    both = Forecast.average([forecast(0.0), other], weights)
+    total = np.zeros((H, H))
+    for one, w in zip((forecast(0.0), other), weights, strict=True):
+        share = np.sqrt(w) * one.std.to_numpy()
+        total += np.outer(share, share) * one._joint.cor
+    scale = np.sqrt(np.diagonal(total))
+    np.testing.assert_allclose(both._joint.cor, total / np.outer(scale, scale), rtol=1e-12)
+
+
 def test_units_move_everything(ahead):
     other, y = 2.0 + 5.0 * ahead, ahead.quantile(0.6)
     np.testing.assert_allclose(other.quantile(0.1), 2.0 + 5.0 * ahead.quantile(0.1), rtol=1e-12)

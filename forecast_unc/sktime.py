@@ -8,6 +8,7 @@ one-step forecasts of `Forecaster.fitted`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -75,8 +76,9 @@ class _Horizon(NamedTuple):
         return self.ahead.sample(n, random_state).iloc[self.steps - 1].set_axis(self.times)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)  # equality and text are sktime's own
 class _SktimeForecaster(BaseForecaster):
-    """What the forecasters share: all but their parameters."""
+    """What the forecasters share; the parameters are those of the automatic choice."""
 
     _tags: ClassVar[dict[str, Any]] = {
         "authors": "forecast_unc developers",
@@ -103,12 +105,20 @@ class _SktimeForecaster(BaseForecaster):
     _regressor: ClassVar[type[GPRegressor | RVMRegressor] | None] = None
     _test_params: ClassVar[list[dict[str, Any]]]
 
-    forecaster_: Forecaster
-    random_state: RandomState
+    seasonal_period: Literal["auto"] | int | Sequence[int] | None = "auto"
+    transform: Literal["auto", "log", "sqrt", "boxcox"] | None = "auto"
+    lower: float | None = None
+    calendar: Calendar = "auto"
+    max_train: int | None = None
+    calibrate: Literal["auto", "conformal"] | bool = "auto"
+    outliers: Literal["mask", "keep"] = "mask"
+    random_state: RandomState = None
 
     def __post_init__(self) -> None:
-        """Set what sktime asks for where it is told to keep the data after all."""
-        self._y = self._X = None
+        """Construct sktime's part, which calls this once more at its end."""
+        if "_state" not in vars(self):
+            super().__init__()
+        self._y = self._X = None  # which sktime asks for where it is told to keep the data
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
@@ -218,6 +228,7 @@ class _SktimeForecaster(BaseForecaster):
         return {"choices": model.choices_, "weights": model.weights_, "models": model.models_}
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GPForecaster(_SktimeForecaster):
     """Gaussian processes on lagged values, iterated with their uncertainty.
 
@@ -250,39 +261,14 @@ class GPForecaster(_SktimeForecaster):
         {"lags": 1, "prior_mean": "last", "regressor": _TEST_GP, "calibrate": True},
     ]
 
-    def __init__(
-        self,
-        lags: Literal["auto"] | int | Sequence[int] = "auto",
-        *,
-        differences: Literal["auto"] | int | Sequence[int] = "auto",
-        seasonal_period: Literal["auto"] | int | Sequence[int] | None = "auto",
-        transform: Literal["auto", "log", "sqrt", "boxcox"] | None = "auto",
-        lower: float | None = None,
-        prior_mean: Literal["auto", "zero", "last", "seasonal"] = "auto",
-        calendar: Calendar = "auto",
-        max_train: int | None = None,
-        noise: Literal["process", "observation", "both", "auto"] = "process",
-        calibrate: Literal["auto", "conformal"] | bool = "auto",
-        outliers: Literal["mask", "keep"] = "mask",
-        regressor: GPRegressor | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.lags = lags
-        self.differences = differences
-        self.seasonal_period = seasonal_period
-        self.transform = transform
-        self.lower = lower
-        self.prior_mean = prior_mean
-        self.calendar = calendar
-        self.max_train = max_train
-        self.noise = noise
-        self.calibrate = calibrate
-        self.outliers = outliers
-        self.regressor = regressor
-        self.random_state = random_state
-        super().__init__()
+    lags: Literal["auto"] | int | Sequence[int] = field(default="auto", kw_only=False)
+    differences: Literal["auto"] | int | Sequence[int] = "auto"
+    prior_mean: Literal["auto", "zero", "last", "seasonal"] = "auto"
+    noise: Literal["process", "observation", "both", "auto"] = "process"
+    regressor: GPRegressor | None = None
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RVMForecaster(_SktimeForecaster):
     """Relevance vector machines on lagged values, iterated with their uncertainty.
 
@@ -315,35 +301,10 @@ class RVMForecaster(_SktimeForecaster):
         {"lags": 1, "prior_mean": "last", "regressor": _TEST_RVM},
     ]
 
-    def __init__(
-        self,
-        lags: Literal["auto"] | int | Sequence[int] = "auto",
-        *,
-        differences: Literal["auto"] | int | Sequence[int] = "auto",
-        seasonal_period: Literal["auto"] | int | Sequence[int] | None = "auto",
-        transform: Literal["auto", "log", "sqrt", "boxcox"] | None = "auto",
-        lower: float | None = None,
-        prior_mean: Literal["auto", "zero", "last", "seasonal"] = "auto",
-        calendar: Calendar = "auto",
-        max_train: int | None = None,
-        calibrate: Literal["auto", "conformal"] | bool = "auto",
-        outliers: Literal["mask", "keep"] = "mask",
-        regressor: RVMRegressor | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.lags = lags
-        self.differences = differences
-        self.seasonal_period = seasonal_period
-        self.transform = transform
-        self.lower = lower
-        self.prior_mean = prior_mean
-        self.calendar = calendar
-        self.max_train = max_train
-        self.calibrate = calibrate
-        self.outliers = outliers
-        self.regressor = regressor
-        self.random_state = random_state
-        super().__init__()
+    lags: Literal["auto"] | int | Sequence[int] = field(default="auto", kw_only=False)
+    differences: Literal["auto"] | int | Sequence[int] = "auto"
+    prior_mean: Literal["auto", "zero", "last", "seasonal"] = "auto"
+    regressor: RVMRegressor | None = None
 
 
 class AutoForecaster(_SktimeForecaster):
@@ -372,28 +333,6 @@ class AutoForecaster(_SktimeForecaster):
         {"seasonal_period": None, "transform": None, "max_train": 20, "calibrate": False},
         {"seasonal_period": None, "transform": None, "max_train": 20},
     ]
-
-    def __init__(
-        self,
-        *,
-        seasonal_period: Literal["auto"] | int | Sequence[int] | None = "auto",
-        transform: Literal["auto", "log", "sqrt", "boxcox"] | None = "auto",
-        lower: float | None = None,
-        calendar: Calendar = "auto",
-        max_train: int | None = None,
-        calibrate: Literal["auto", "conformal"] | bool = "auto",
-        outliers: Literal["mask", "keep"] = "mask",
-        random_state: RandomState = None,
-    ) -> None:
-        self.seasonal_period = seasonal_period
-        self.transform = transform
-        self.lower = lower
-        self.calendar = calendar
-        self.max_train = max_train
-        self.calibrate = calibrate
-        self.outliers = outliers
-        self.random_state = random_state
-        super().__init__()
 
 
 def _rows(X: pd.DataFrame | None, times: pd.Index[Any]) -> pd.DataFrame | None:

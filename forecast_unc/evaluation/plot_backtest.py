@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,8 @@ from forecast_unc.evaluation.plot import Style, styles
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from forecast_unc.evaluation.backtest import Backtest
+
 _BINS = 10  # of the histogram of pit
 # Of 5 independent values none may lie in a right interval of 50 %, or all: with 2 * 0.5**5 > 5 %
 # no share is too far off.
@@ -24,25 +26,7 @@ _FEWEST = 6
 _IN_UNITS_OF_Y = {"MAE", "RMSE", "CRPS", "energy"}
 
 
-class Scored(Protocol):
-    """What is drawn of a Backtest."""
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """Columns ``model``, ``origin``, ``step``, ``time``, ``pit``; unit of y in ``attrs``."""
-        ...
-
-    @property
-    def id_col(self) -> str | None:
-        """Of a panel the column that names the series."""
-        ...
-
-    def scores(self, by: Any = ...) -> pd.DataFrame:
-        """Return a column a score, indexed by the names in ``by``."""
-        ...
-
-
-def scores_by_step(backtest: Scored, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
+def scores_by_step(backtest: Backtest, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
     """Draw how a score grows with the number of steps ahead, one line a model.
 
     Parameters
@@ -72,7 +56,7 @@ def scores_by_step(backtest: Scored, score: str = "CRPS", *, ax: Axes | None = N
     return finish(ax)
 
 
-def scores_by_origin(backtest: Scored, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
+def scores_by_origin(backtest: Backtest, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
     """Draw a score of each origin's forecast against its time, one line a model.
 
     Parameters
@@ -99,7 +83,7 @@ def scores_by_origin(backtest: Scored, score: str = "CRPS", *, ax: Axes | None =
     return finish(ax, pd.Index(backtest.frame["origin"].unique()))
 
 
-def calibration(backtest: Scored, *, ax: Axes | None = None) -> Axes:
+def calibration(backtest: Backtest, *, ax: Axes | None = None) -> Axes:
     """Draw how often central intervals held the value against how often they claim to.
 
     On the diagonal the bands are right, below it they are too narrow, above it too wide. The steps
@@ -137,7 +121,7 @@ def calibration(backtest: Scored, *, ax: Axes | None = None) -> Axes:
     return _finish_judged(ax, backtest)
 
 
-def pit(backtest: Scored, *, ax: Axes | None = None) -> Axes:
+def pit(backtest: Backtest, *, ax: Axes | None = None) -> Axes:
     """Draw the histogram of the probability integral transforms, one outline a model.
 
     Flat is calibrated; heaped at both ends the bands are too narrow, in the middle too wide; a
@@ -170,7 +154,7 @@ def pit(backtest: Scored, *, ax: Axes | None = None) -> Axes:
     return _finish_judged(ax, backtest)
 
 
-def _score_lines(backtest: Scored, score: str, by: str, ax: Axes | None) -> Axes:
+def _score_lines(backtest: Backtest, score: str, by: str, ax: Axes | None) -> Axes:
     """Draw a score against a column of the frame, one line a model."""
     table = backtest.scores(by=["model", by])
     if score not in table.columns:
@@ -197,7 +181,7 @@ def _line(style: Style, model: object) -> dict[str, Any]:
     return {"color": style.color, "linestyle": style.dashes, "label": plain(model)}
 
 
-def _finish_judged(ax: Axes, backtest: Scored) -> Axes:
+def _finish_judged(ax: Axes, backtest: Backtest) -> Axes:
     """Finish the axes, with a note where the origins are too few to judge by."""
     apart = _horizons_apart(backtest)
     if apart < _FEWEST:
@@ -216,7 +200,7 @@ def _finish_judged(ax: Axes, backtest: Scored) -> Axes:
     return finish(ax)
 
 
-def _sizes(backtest: Scored) -> Iterator[tuple[str, int, str]]:
+def _sizes(backtest: Backtest) -> Iterator[tuple[str, int, str]]:
     """Label, number and gray: of horizons that do not overlap, and of all values."""
     frame = backtest.frame
     n = int(frame.loc[frame["model"] == frame["model"].iloc[0], "pit"].count())
@@ -227,7 +211,7 @@ def _sizes(backtest: Scored) -> Iterator[tuple[str, int, str]]:
         yield "95 %, by value", n, "0.85"
 
 
-def _horizons_apart(backtest: Scored) -> int:
+def _horizons_apart(backtest: Backtest) -> int:
     """Horizons with a value that do not overlap, over all series of a panel."""
     frame, id_col = backtest.frame, backtest.id_col
     one = frame[frame["model"] == frame["model"].iloc[0]]
@@ -246,6 +230,6 @@ def _chance(n: int, probability: Array) -> tuple[Array, Array]:
     return lower, upper
 
 
-def _pits(backtest: Scored) -> Iterator[tuple[str, Any]]:
+def _pits(backtest: Backtest) -> Iterator[tuple[str, Any]]:
     for model, values in backtest.frame.groupby("model", sort=False)["pit"]:
         yield str(model), values.dropna().to_numpy()

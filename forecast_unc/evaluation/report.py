@@ -8,12 +8,11 @@ import io
 import numbers
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -29,6 +28,8 @@ from forecast_unc.series.times import format_time
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from forecast_unc.evaluation.backtest import Backtest
+
 _LEVEL = 0.05  # of the tests
 _HISTORY = (2, 24)  # of the past beside a forecast: horizons, and values at least
 _COMPARED = 3  # models on one picture
@@ -37,37 +38,7 @@ _INCHES = (5.6, 4.0)  # with letters of 11 points, which on a phone are still 10
 _MOST_POINTS = 5000  # of a line in vectors: 100,000 take 3 MB
 
 
-class Reported(plot_backtest.Scored, Protocol):
-    """What is read of a Backtest."""
-
-    @property
-    def coverage(self) -> tuple[float, ...]:
-        """Of the intervals."""
-        ...
-
-    @property
-    def seasonal_period(self) -> int | None:
-        """Of MASE."""
-        ...
-
-    @property
-    def failures(self) -> pd.DataFrame:
-        """Series of a panel that could not be backtested, and why."""
-        ...
-
-    @property
-    def request(self) -> Request | None:
-        """What was asked of one series."""
-        ...
-
-    def significance(
-        self, score: str = ..., reference: str | None = ..., by: Literal["model", "step"] = ...
-    ) -> pd.DataFrame:
-        """Tests of the models against one of them."""
-        ...
-
-
-def write_report(backtest: Reported, path: str | PathLike[str]) -> None:
+def write_report(backtest: Backtest, path: str | PathLike[str]) -> None:
     """Write the report of a backtest to a file."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # kept out of the import
 
@@ -102,7 +73,7 @@ def write_report(backtest: Reported, path: str | PathLike[str]) -> None:
     Path(path).write_bytes(page.strip().encode("utf-8", "xmlcharrefreplace"))
 
 
-def _asked(backtest: Reported) -> dict[str, Any]:
+def _asked(backtest: Backtest) -> dict[str, Any]:
     """What was asked, of which models."""
     frame, request = backtest.frame, backtest.request
     origins = pd.Index(frame["origin"].drop_duplicates().sort_values())
@@ -128,7 +99,7 @@ def _asked(backtest: Reported) -> dict[str, Any]:
     return {"asked": asked, "models": own | request.compared, "last_origin": last}
 
 
-def _judged(backtest: Reported) -> dict[str, Any]:
+def _judged(backtest: Backtest) -> dict[str, Any]:
     """Scores, their significance, calibration, and the result in two sentences."""
     own, widest = backtest.frame["model"].iloc[0], max(backtest.coverage)
     table, by_step = backtest.scores(), backtest.scores(["model", "step"])
@@ -149,15 +120,15 @@ def _judged(backtest: Reported) -> dict[str, Any]:
             )
             for model, row in table.iterrows()
         ),
-        "calibration": _picture(lambda ax: plot_backtest.calibration(backtest, ax=ax)),
-        "pit": _picture(lambda ax: plot_backtest.pit(backtest, ax=ax)),
+        "calibration": _picture(partial(plot_backtest.calibration, backtest)),
+        "pit": _picture(partial(plot_backtest.pit, backtest)),
     }
     if not isinstance(test, str):
         clear, better = test["p_value"] < _LEVEL, test["difference"] < 0
         verdict = np.where(clear, np.where(better, "better", "worse"), "no clear difference")
         context["tests"] = _table(test.assign(verdict=verdict).reset_index())
     for key, score in (("crps", "CRPS"), ("coverage", f"coverage_{percent(widest)}")):
-        data = _picture(partial(_draw_score, backtest, score))
+        data = _picture(partial(plot_backtest.scores_by_step, backtest, score))
         shown = {"name": score, "data": data, "ends": _ends(by_step[score])}
         context[f"{key}_by_step"] = shown
     if not isinstance(tested_by_step, str):
@@ -165,7 +136,7 @@ def _judged(backtest: Reported) -> dict[str, Any]:
     return context | {"by_step": _table(by_step.reset_index())}
 
 
-def _significance(backtest: Reported, by: Literal["model", "step"] = "model") -> pd.DataFrame | str:
+def _significance(backtest: Backtest, by: Literal["model", "step"] = "model") -> pd.DataFrame | str:
     """Tests of the models against the first one, or why there are none."""
     try:
         return backtest.significance("CRPS", backtest.frame["model"].iloc[0], by)
@@ -192,10 +163,6 @@ def _verdict(table: pd.DataFrame, test: pd.DataFrame | str, widest: float) -> st
     )
 
 
-def _draw_score(backtest: Reported, score: str, ax: Axes) -> None:
-    plot_backtest.scores_by_step(backtest, score, ax=ax)
-
-
 def _ends(score: pd.Series[float]) -> str:
     """Of each model the score of the first and of the last step, in words."""
     groups = score.groupby(level="model", sort=False)
@@ -205,7 +172,7 @@ def _ends(score: pd.Series[float]) -> str:
     )
 
 
-def _latest(backtest: Reported, request: Request) -> dict[str, Any]:
+def _latest(backtest: Backtest, request: Request) -> dict[str, Any]:
     """The data, the model fitted as late as can be, and its forecast."""
     model, ahead = request.latest()
     y, coverage, frame = request.plan.y, request.plan.coverage, backtest.frame
@@ -236,7 +203,7 @@ def _latest(backtest: Reported, request: Request) -> dict[str, Any]:
     beside: dict[str, Any] = {
         "coverage": max(coverage),
         "history": _past(request, first.index),
-        "actual": first.rows.set_index("time")["actual"],
+        "actual": first.rows["actual"],
     }
     return {
         "data": data,
@@ -245,9 +212,9 @@ def _latest(backtest: Reported, request: Request) -> dict[str, Any]:
         "steps": len(ahead),
         "origin": format_time(past.index, -1),
         "forecast": _table(pd.DataFrame(columns)),
-        "fan": _picture(lambda ax: fan(ahead, coverage, history=past, ax=ax)),
+        "fan": _picture(partial(fan, ahead, coverage, history=past)),
         "shown": ", ".join(compared),
-        "compared": _picture(lambda ax: plot.compare(compared, **beside, ax=ax)),
+        "compared": _picture(partial(plot.compare, compared, **beside)),
         "members": _table(pd.DataFrame(members, columns=heads)) if members else None,
         "parts": _parts(ahead),
     }
@@ -265,47 +232,32 @@ def _parts(ahead: Forecast) -> dict[str, Any] | None:
     shares = parts.sum() / total.sum()
     return {
         "shares": ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items()),
-        "picture": _picture(lambda ax: plot.decomposition(ahead, ax=ax)),
+        "picture": _picture(partial(plot.decomposition, ahead)),
         "table": _table(parts.assign(variance=total).rename_axis("time").reset_index()),
     }
 
 
-def _panel(backtest: Reported, id_col: str) -> dict[str, Any]:
+def _panel(backtest: Backtest, id_col: str) -> dict[str, Any]:
     scores = backtest.scores([id_col, "model"]).reset_index()
     crps = scores.pivot_table("CRPS", id_col, "model", sort=False, observed=True).reset_index()
     failures = _table(backtest.failures) if len(backtest.failures) else None
     return {"crps": _table(crps), "failures": failures}
 
 
-@dataclass(frozen=True)
 class _Rows:
     """The forecast of one model from one origin, as the frame of a backtest has it."""
 
-    rows: pd.DataFrame
-    name: Any
+    def __init__(self, rows: pd.DataFrame, name: Any) -> None:
+        self.rows, self.name = rows.set_index("time"), name
+        self.index, self.mean, self.std = self.rows.index, self.rows["mean"], self.rows["std"]
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    @property
-    def index(self) -> pd.Index[Any]:
-        """Times of the steps."""
-        return self.mean.index
-
-    @property
-    def mean(self) -> pd.Series[float]:
-        """Mean of each step."""
-        return self.rows.set_index("time")["mean"]
-
-    @property
-    def std(self) -> pd.Series[float]:
-        """Standard deviation of each step."""
-        return self.rows.set_index("time")["std"]
-
     def interval(self, coverage: float = 0.9) -> pd.DataFrame:
         """Interval of each step, of a coverage that the backtest has."""
         names = {f"{end}_{percent(coverage)}": end for end in ("lower", "upper")}
-        return self.rows.set_index("time")[list(names)].rename(columns=names)
+        return self.rows[list(names)].rename(columns=names)
 
 
 def _past(request: Request, index: pd.Index[Any]) -> pd.Series[float]:
@@ -328,7 +280,7 @@ def _draw_series(
     finish(ax, index)
 
 
-def _picture(draw: Callable[[Axes], Any]) -> str:
+def _picture(draw: Callable[..., Any]) -> str:
     """What is drawn on the axes given, in matplotlib's own style, as SVG in base 64."""
     from matplotlib import style
     from matplotlib.figure import Figure
@@ -339,7 +291,7 @@ def _picture(draw: Callable[[Axes], Any]) -> str:
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         figure = Figure(figsize=_INCHES, layout="constrained")
         ax = figure.subplots()
-        draw(ax)
+        draw(ax=ax)
         for line in ax.lines:
             line.set_rasterized(np.size(line.get_xdata()) > _MOST_POINTS)
         file = io.BytesIO()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from inspect import cleandoc
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -55,9 +57,9 @@ class _Several(click.ParamType):  # type: ignore[type-arg]  # generic from click
 class _Option(click.Option):
     """An option under a heading of the help."""
 
-    def __init__(self, name: str, metavar: str, text: str, kind: Any = str, **how: Any):
-        super().__init__([name], metavar=metavar, help=text, type=kind, **how)
-        self.heading = ""
+    def __init__(self, name: str, metavar: str, text: str, heading: str, **how: Any) -> None:
+        super().__init__([name], metavar=metavar, help=text, **how)
+        self.heading = heading
 
 
 class Command(click.Command):
@@ -112,201 +114,153 @@ def _is_value(word: str) -> bool:
     return not word.startswith("--") and word != "-h"
 
 
-def _under(heading: str, *options: _Option) -> list[click.Parameter]:
-    for option in options:
-        option.heading = heading
-    return list(options)
+def _options(heading: str, text: str, **how: dict[str, Any]) -> list[click.Parameter]:
+    """Options under a heading of the help, from its text; `how` has defaults and choices by name.
+
+    One a line, "--name METAVAR: what it is", which goes on in lines that begin with a blank.
+    """
+    found: list[click.Parameter] = []
+    for name, metavar, said in re.findall(r"^--(\S+) (.+?): (.+(?:\n .+)*)", cleandoc(text), re.M):
+        more = {"type": _TYPES.get(metavar, str)} | how.get(name.replace("-", "_"), {})
+        found.append(_Option(f"--{name}", metavar, " ".join(said.split()), heading, **more))
+    return found
+
+
+# By what the help calls a value.
+_TYPES: dict[str, Any] = {
+    **dict.fromkeys(("FILE", "FOLDER"), _FILE),
+    **dict.fromkeys(("N", "K", "ROWS"), int),
+    **dict.fromkeys(("N ...", "LAG ..."), _Several(int)),
+    **dict.fromkeys(("P ...", "X ..."), _Several(float)),
+    **dict.fromkeys(("COLUMN ...", "VALUE ..."), _Several()),
+    "BOUND": float,
+}
+
+
+def _one_of(*names: str, **how: Any) -> dict[str, Any]:
+    return {"type": click.Choice(names), **how}
 
 
 DATA = [
     click.Argument(["data"], type=_FILE, required=False),
-    *_under(
+    *_options(
         "data",
-        _Option(
-            "--time",
-            "COLUMN",
-            "column of times (default: ds); several as year,month or year,month,day,hour, "
-            "year,quarter or date,time",
-            default="ds",
-        ),
-        _Option("--target", "COLUMN", "column of values (default: y)", default="y"),
-        _Option("--id", "COLUMN", "column that names series: forecast each"),
-        _Option("--exog", "COLUMN ...", "columns of regressors", _Several()),
-        _Option(
-            "--freq",
-            "FREQ",
-            "frequency of the times, such as D, MS or h, of whole numbers their distance: rows "
-            "that are missing are then missing values, which are uncertain, not filled",
-        ),
+        """
+        --time COLUMN: column of times (default: ds); several as year,month or
+          year,month,day,hour, year,quarter or date,time
+        --target COLUMN: column of values (default: y)
+        --id COLUMN: column that names series: forecast each
+        --exog COLUMN ...: columns of regressors
+        --freq FREQ: frequency of the times, such as D, MS or h, of whole numbers their distance:
+          rows that are missing are then missing values, which are uncertain, not filled
+        """,
+        time={"default": "ds"},
+        target={"default": "y"},
     ),
-    *_under(
+    *_options(
         "values and CSV",
-        _Option(
-            "--missing",
-            "VALUE ...",
-            "what stands for a missing value, such as -99.99 (an empty field always does)",
-            _Several(),
-        ),
-        _Option("--comment", "CHARACTER", "skip the rest of a line from it on, such as '#'"),
-        _Option(
-            "--sep",
-            "CHARACTER",
-            "what separates columns (default: ,); \\t tabs, \\s+ spaces",
-            default=",",
-        ),
-        _Option("--decimal", "CHARACTER", "what is before decimals (default: .)", default="."),
+        r"""
+        --missing VALUE ...: what stands for a missing value, such as -99.99 (an empty field always
+          does)
+        --comment CHARACTER: skip the rest of a line from it on, such as '#'
+        --sep CHARACTER: what separates columns (default: ,); \t tabs, \s+ spaces
+        --decimal CHARACTER: what is before decimals (default: .)
+        """,
+        sep={"default": ","},
+        decimal={"default": "."},
     ),
 ]
 
 # None is not given, and left to the forecaster's own default.
-MODEL = _under(
+MODEL = _options(
     "model, chosen from the series where not given (with --lags the plain choice)",
-    _Option(
-        "--model",
-        "KIND",
-        "gp (Gaussian process), rvm (relevance vector machine), reduced-rank or auto, the default",
-        click.Choice(["auto", *_REGRESSORS]),
-    ),
-    _Option("--lags", "LAG ...", "one number p for lags 1 to p, or the lags", _Several(int)),
-    _Option(
-        "--differences", "LAG ...", "lags of differences, such as 1 12; 0 for none", _Several(int)
-    ),
-    _Option(
-        "--transform",
-        "KIND",
-        "of y: auto, none, log, sqrt or boxcox",
-        click.Choice(["auto", "none", "log", "sqrt", "boxcox"]),
-    ),
-    _Option(
-        "--lower",
-        "BOUND",
-        "what y is never below (default: 0 for zeros and none below; -inf for none)",
-        float,
-    ),
-    _Option(
-        "--outliers",
-        "KIND",
-        "mask gross outliers, which are then taken for missing, and named, or keep them",
-        click.Choice(["mask", "keep"]),
-    ),
-    _Option("--period", "N ...", "seasonal periods (default: from the times)", _Several(int)),
-    _Option(
-        "--calendar",
-        "PART ...",
-        f"inputs from the calendar: none, {', '.join(NAMES)}",
-        _Several(click.Choice(["none", *NAMES])),
-    ),
-    _Option(
-        "--holidays",
-        "FILE",
-        "file with one date a line, beside --calendar (of which the default is then fourier "
-        "without --lags)",
-        _FILE,
-    ),
-    _Option("--max-train", "ROWS", "learn from the last rows only", int),
-    _Option("--seed", "N", "seed of monte_carlo, auto and restarts (default: 0)", int),
+    f"""
+    --model KIND: gp (Gaussian process), rvm (relevance vector machine), reduced-rank or auto, the
+      default
+    --lags LAG ...: one number p for lags 1 to p, or the lags
+    --differences LAG ...: lags of differences, such as 1 12; 0 for none
+    --transform KIND: of y: auto, none, log, sqrt or boxcox
+    --lower BOUND: what y is never below (default: 0 for zeros and none below; -inf for none)
+    --outliers KIND: mask gross outliers, which are then taken for missing, and named, or keep them
+    --period N ...: seasonal periods (default: from the times)
+    --calendar PART ...: inputs from the calendar: none, {", ".join(NAMES)}
+    --holidays FILE: file with one date a line, beside --calendar (of which the default is then
+      fourier without --lags)
+    --max-train ROWS: learn from the last rows only
+    --seed N: seed of monte_carlo, auto and restarts (default: 0)
+    """,
+    model=_one_of("auto", *_REGRESSORS),
+    transform=_one_of("auto", "none", "log", "sqrt", "boxcox"),
+    outliers=_one_of("mask", "keep"),
+    calendar={"type": _Several(click.Choice(["none", *NAMES]))},
 )
 
-
-def _common() -> list[_Option]:
-    """What a forecast and a backtest are both asked for."""
-    return [
-        _Option("--steps", "N", "steps ahead", int, required=True),
-        _Option(
-            "--coverage",
-            "P ...",
-            "coverages of the intervals, in (0, 1) (default: 0.8 0.95)",
-            _Several(float),
-            default=[0.8, 0.95],
-        ),
-        _Option(
-            "--jobs",
-            "N",
-            "parallel jobs, of a forecast over the series of --id, -1 for all processors "
-            "(default: 1)",
-            int,
-            default=1,
-        ),
-    ]
-
+# What a forecast and a backtest are both asked for.
+_COMMON = """
+    --steps N: steps ahead
+    --coverage P ...: coverages of the intervals, in (0, 1) (default: 0.8 0.95)
+    --jobs N: parallel jobs, of a forecast over the series of --id, -1 for all processors
+      (default: 1)
+"""
+_COMMON_HOW: dict[str, dict[str, Any]] = {
+    "steps": {"required": True},
+    "coverage": {"default": [0.8, 0.95]},
+    "jobs": {"default": 1},
+}
 
 FORECAST = [
-    *_under(
+    *_options(
         "forecast",
-        *_common(),
-        _Option(
-            "--propagation",
-            "KIND",
-            f"how the uncertainty of one step enters the next: {', '.join(PROPAGATIONS)} "
-            "(default: exact)",
-            click.Choice(PROPAGATIONS),
-            default="exact",
-        ),
-        _Option(
-            "--exog-future",
-            "FILE",
-            "regressors at the steps ahead: their times, and the columns of --exog",
-            _FILE,
-        ),
-        _Option(
-            "--sum",
-            "FREQ",
-            "forecast sums of steps instead: by year (YS), by month (MS), ..., or all",
-        ),
-        _Option(
-            "--prob-above",
-            "X ...",
-            "columns with the probability of a value, or a sum, above X",
-            _Several(float),
-        ),
+        f"""{_COMMON}
+    --propagation KIND: how the uncertainty of one step enters the next:
+      {", ".join(PROPAGATIONS)} (default: exact)
+    --exog-future FILE: regressors at the steps ahead: their times, and the columns of --exog
+    --sum FREQ: forecast sums of steps instead: by year (YS), by month (MS), ..., or all
+    --prob-above X ...: columns with the probability of a value, or a sum, above X
+        """,
+        **_COMMON_HOW,
+        propagation=_one_of(*PROPAGATIONS, default="exact"),
     ),
-    *_under(
+    *_options(
         "files",
-        _Option(
-            "--output",
-            "FILE",
-            "CSV or Parquet to write, - for standard output (default: print, rounded)",
-            _FILE,
-        ),
-        _Option("--plot", "FILE", "picture to write, of the steps with --sum too", _FILE),
-        _Option("--save", "FILE", "write the fitted model", _FILE),
-        _Option(
-            "--load",
-            "FILE",
-            "forecast with such a model, at the end of the data or, without, of its own",
-            _FILE,
-        ),
+        """
+        --output FILE: CSV or Parquet to write, - for standard output (default: print, rounded)
+        --plot FILE: picture to write, of the steps with --sum too
+        --save FILE: write the fitted model
+        --load FILE: forecast with such a model, at the end of the data or, without, of its own
+        """,
     ),
 ]
 
 BACKTEST = [
-    *_under(
+    *_options(
         "backtest",
-        *_common(),
-        _Option("--origins", "N", "number of origins (default: 10)", int, default=10),
-        _Option("--step", "N", "values between origins (default: as many as --steps)", int),
-        _Option("--refit", "K", "refit at every k-th origin (default: 1)", int, default=1),
-        _Option(
-            "--compare",
-            "MODEL ...",
-            f"propagations and other models to compare with: {', '.join(_COMPARED)} (default: "
-            "naive, and for --report seasonal_naive and ets too)",
-            _Several(click.Choice(_COMPARED), least=0),
-        ),
+        f"""{_COMMON}
+    --origins N: number of origins (default: 10)
+    --step N: values between origins (default: as many as --steps)
+    --refit K: refit at every k-th origin (default: 1)
+    --compare MODEL ...: propagations and other models to compare with: {", ".join(_COMPARED)}
+      (default: naive, and for --report seasonal_naive and ets too)
+        """,
+        **_COMMON_HOW,
+        origins={"default": 10},
+        refit={"default": 1},
+        compare={"type": _Several(click.Choice(_COMPARED), least=0)},
     ),
-    *_under(
+    *_options(
         "files",
-        _Option(
-            "--output", "FILE", "CSV or Parquet of all forecasts, - for standard output", _FILE
-        ),
-        _Option("--plot", "FILE", "picture to write: CRPS by step, calibration", _FILE),
-        _Option("--report", "FILE", "page of HTML to write, for a browser", _FILE),
+        """
+        --output FILE: CSV or Parquet of all forecasts, - for standard output
+        --plot FILE: picture to write: CRPS by step, calibration
+        --report FILE: page of HTML to write, for a browser
+        """,
     ),
 ]
 
-DEMO = _under(
+DEMO = _options(
     "files",
-    _Option("--output", "FOLDER", "to write to (default: demo)", _FILE, default=Path("demo")),
+    "--output FOLDER: to write to (default: demo)",
+    output={"default": Path("demo")},
 )
 
 

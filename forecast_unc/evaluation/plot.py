@@ -98,13 +98,8 @@ def compare(
         The forecasts by the name they get in the legend.
     coverage : float, default=0.95
         Coverage of the intervals, in (0, 1).
-    history : Series, optional
-        Past values, drawn before the forecasts; its ``attrs["unit"]`` goes to the axis label. If it
-        goes on to the forecasts at the same frequency, lines and bands begin at its last value.
-    actual : Series, optional
-        What happened, drawn as points at the forecasts' times; others are left out.
-    ax : Axes, optional
-        Where to draw; by default the current axes.
+    history, actual, ax
+        As in `fan`.
 
     Returns
     -------
@@ -245,12 +240,8 @@ def members(
     ----------
     forecast : Forecast
         Its :attr:`Forecast.members` are drawn.
-    coverage : float, default=0.95
-        Coverage of the intervals, in (0, 1).
-    history : Series, optional
-        Past values, drawn before the forecast; its ``attrs["unit"]`` goes to the axis label.
-    ax : Axes, optional
-        Where to draw; by default the current axes.
+    coverage, history, ax
+        As in `compare`.
 
     Returns
     -------

@@ -39,7 +39,6 @@ OTHER = [
     "dask",
     "datasets",
     "docs",
-    "embedding",
     "exog",
     "export",
     "gift_eval",

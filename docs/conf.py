@@ -65,8 +65,12 @@ html_theme_options = {
 }
 
 # Files outside docs/ that are pages here, too, with their one text.
-OUTSIDE = {"changelog": ROOT / "CHANGELOG.md", "contributing": ROOT / "CONTRIBUTING.md"}
-PLACES = {source.name: f"/{page}.md" for page, source in OUTSIDE.items()}
+OUTSIDE = {
+    "changelog": ROOT / "CHANGELOG.md",
+    "contributing": ROOT / "CONTRIBUTING.md",
+    "datasets": ROOT / "datasets" / "README.md",
+}
+PLACES = {str(source.relative_to(ROOT)): f"/{page}.md" for page, source in OUTSIDE.items()}
 PLACES |= {"README.md": "/index.md", "examples/README.rst": "/gallery/index.rst"}
 LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(?=(?:#[^)\s]*)?\))")
 

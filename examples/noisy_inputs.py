@@ -20,7 +20,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from forecast_unc import GPRegressor, plot
-from forecast_unc.regression.noisy_inputs.evidence import RowEvidence
+from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.process import GaussianProcess
 
 ROWS, TEST, INPUT_STD, NOISE_STD = 60, 1000, 0.5, 0.05
@@ -53,11 +53,12 @@ def draw_rows(n, rng):
 def joint_maximum(X, y):
     """Posterior and inputs of the highest joint density, all hyper-parameters learned."""
     mean = y.mean()
-    evidence = RowEvidence(y - mean, False, np.zeros(1, dtype=int), 0.0)
+    evidence = GaussianProcessEvidence(X, y - mean, linear=False)
 
     def objective(z):
         (l, a, s), shift = np.exp(z[:3]), z[3:, None]
-        terms = evidence(X + INPUT_STD * shift, np.array([l]), a, np.ones(1), np.full(len(y), s**2))
+        inputs, row_var = X + INPUT_STD * shift, np.full(len(y), s**2)
+        terms = evidence.of_rows(inputs, np.array([l]), a, np.ones(1), row_var)
         noise = 2.0 * s**2 * terms.row_var.sum()
         inputs = INPUT_STD * terms.inputs[:, 0] + z[3:]
         return terms.value + 0.5 * z[3:] @ z[3:], np.concatenate([terms.hyper[:2], [noise], inputs])

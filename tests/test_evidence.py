@@ -82,7 +82,7 @@ def test_covariance_matrix_writes_both_triangles_asked_for(rng):
     X = rng.normal(size=(40, 3))
     U = rng.normal(size=(2, 40))
     out, kernel = np.full((40, 40), np.nan, order="F"), np.full((40, 40), np.nan, order="F")
-    covariance_matrix(np.asfortranarray((X / LENGTHSCALES).T), 1.5, 0.1, U, out, kernel)
+    covariance_matrix(np.asfortranarray((X / LENGTHSCALES).T), 1.5, 0.1**2, U, out, kernel)
     nonlinear = 1.5**2 * oracles.squared_exponential(X, X, LENGTHSCALES)
     np.testing.assert_allclose(np.tril(kernel), np.tril(nonlinear), rtol=1e-12)
     full = nonlinear + U.T @ U + 0.01 * np.eye(40)

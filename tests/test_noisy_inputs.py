@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.noisy_inputs.evidence import BlurredEvidence, Problem, RowEvidence
+from forecast_unc.regression.noisy_inputs.evidence import BlurredEvidence, Problem
 from forecast_unc.regression.noisy_inputs.rows import smoothed_inputs
 from forecast_unc.regression.noisy_inputs.train import nigp_terms
 from forecast_unc.regression.noisy_inputs.true_inputs import InputChain, joint_maximum
@@ -31,8 +31,8 @@ def rows(rng):
     return X, y, rng.uniform(0.02, 0.3, 12)
 
 
-def row_evidence(y, linear=True, groups=(0, 0)):
-    return RowEvidence(y, linear, np.array(groups), BIAS)
+def row_evidence(X, y, linear=True, groups=(0, 0)):
+    return GaussianProcessEvidence(X, y, linear, groups, BIAS)
 
 
 # Evidence
@@ -48,7 +48,8 @@ def test_row_evidence_and_its_gradients(rows, linear):
         return -oracles.gp_log_evidence(y, K + np.diag(row_var))
 
     at = np.log([*LENGTHSCALES, AMPLITUDE, TAU])
-    terms = row_evidence(y, linear)(X, LENGTHSCALES, AMPLITUDE, np.array([TAU]), row_var)
+    evidence = row_evidence(np.zeros_like(X), y, linear)
+    terms = evidence.of_rows(X, LENGTHSCALES, AMPLITUDE, np.array([TAU]), row_var)
     scales = LENGTHSCALES, AMPLITUDE, TAU
     np.testing.assert_allclose(terms.value, definition(*scales, row_var, X), rtol=1e-10)
     for gradient, function, point in (
@@ -70,16 +71,17 @@ def test_row_evidence_of_groups(rows):
         )
         return -oracles.gp_log_evidence(y, K + np.diag(row_var))
 
-    terms = row_evidence(y, groups=(-1, 1))(X, LENGTHSCALES, AMPLITUDE, tau, row_var)
+    evidence = row_evidence(X, y, groups=(-1, 1))
+    terms = evidence.of_rows(X, LENGTHSCALES, AMPLITUDE, tau, row_var)
     expected = oracles.finite_difference(definition, np.log(tau))
     np.testing.assert_allclose(terms.hyper[3:], expected, rtol=1e-5, atol=1e-6)
 
 
 def test_slopes_are_those_of_the_posterior_mean(rows):
     X, y, row_var = rows
-    evidence = row_evidence(y)
+    evidence = row_evidence(X, y)
     tau = np.array([TAU])
-    weights = evidence(X, LENGTHSCALES, AMPLITUDE, tau, row_var).weights
+    weights = evidence.of_rows(X, LENGTHSCALES, AMPLITUDE, tau, row_var).weights
     slopes = evidence.slopes(X, LENGTHSCALES, AMPLITUDE, tau, weights)
     b = np.linalg.solve(oracles.gp_kernel(X, X, *SCALES) + np.diag(row_var), y)
     for x, slope in zip(X, slopes, strict=True):
@@ -119,7 +121,7 @@ def problem(X, y, input_cov=None, free=5):
     bounds = np.tile([-9.0, 4.0], (5, 1))
     log_std, learned = np.full(5, 1.5), np.arange(5) < free
     space = SearchSpace(2, start, learned, np.zeros(5), log_std, bounds, least_ratio=1e-2)
-    return Problem(X, row_evidence(y), space, start, input_cov)
+    return Problem(row_evidence(X, y), space, start, input_cov)
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["known", "learned"])
@@ -318,7 +320,7 @@ def test_log_evidence_of_nigp_is_that_of_its_rows():
     X, y = sinc()
     gp = fitted("nigp")
     K = gp.amplitude_**2 * oracles.squared_exponential(X, X, gp.lengthscales_)
-    slopes = gp._rows.curve.gradient(X)
+    slopes = gp._curve.gradient(X)
     K += np.diag(gp.noise_std_**2 + slopes[:, 0] ** 2 * gp.input_cov_.item())
     expected = oracles.gp_log_evidence(y - y.mean(), K)
     np.testing.assert_allclose(gp.log_evidence_, expected, rtol=1e-8)

@@ -45,7 +45,7 @@ class Floor:
         n = len(y)
         self.covariance, self.work = np.empty((n, n), order="F"), np.empty((n, n), order="F")
         l, a, s = np.split(np.exp(start()), [D, D + 1])
-        covariance_matrix((X / l).T, a[0], s[0], np.empty((0, n)), self.covariance)
+        covariance_matrix((X / l).T, a[0], s[0] ** 2, np.empty((0, n)), self.covariance)
 
     def prepare(self, theta):
         np.copyto(self.work, self.covariance)  # not timed: LAPACK overwrites it

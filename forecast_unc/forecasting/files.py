@@ -43,8 +43,6 @@ from forecast_unc.regression.errors_in_variables import ErrorsInVariablesGP
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.noisy_inputs.evidence import Round
-from forecast_unc.regression.noisy_inputs.rows import BlurredRows, LinearizedRows
-from forecast_unc.regression.process import GaussianProcess
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.regression.rvm import RVMRegressor
 from forecast_unc.regression.search import SearchEnd
@@ -71,9 +69,6 @@ _CLASSES: tuple[type, ...] = (
     ErrorsInVariablesGP,
     RVMRegressor,
     ReducedRankGPRegressor,
-    GaussianProcess,
-    BlurredRows,
-    LinearizedRows,
     KernelPosterior,  # of which rows are linearized: a mean alone
     Round,
     SearchEnd,

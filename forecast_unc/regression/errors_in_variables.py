@@ -11,15 +11,15 @@ from typing import Literal, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrf
 from scipy.sparse import csr_array, find, tril
 
 from forecast_unc._checks import refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
-from forecast_unc.regression.estimator import LeadingMeans, column_scale, means_of
+from forecast_unc.regression.estimator import LeadingMeans, means_of
 from forecast_unc.regression.evidence import CorrelatedErrors, GaussianProcessEvidence
-from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.gp import GPRegressor, Units
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.search import LEAST_NOISE_RATIO, Objective, SearchSpace, maximize
 
@@ -155,12 +155,10 @@ class ErrorsInVariablesGP(GPRegressor):
         Smoothed inputs know what comes after: with them at O(n^3) a count.
         """
         if not self.n_smoothings_:
-            chol, weights = self._kernel_posterior.factors[0].chol, np.zeros((len(y), len(counts)))
-            for column, m in zip(weights.T, counts, strict=True):
-                block = np.asfortranarray(chol[:m, :m])
-                column[:m], _ = dpotrs(block, y[:m] - self._output_offset, lower=1)
+            process, chol = self._process(len(y)), self._kernel_posterior.factors[0].chol
+            weights = process.leading_weights(X, y, chol, counts)
             slopes = self._slopes_of.gradient(X)
-            return self.leading_means(X, y, counts), self._errors_given(slopes, errors, weights).T
+            return process.means(X, weights), self._errors_given(slopes, errors, weights).T
         each = [self.condition_errors(X[:m], y[:m], errors.first(m)) for m in counts]
         means = means_of([one.posterior_ for one in each])
         return means, np.array([one._error_means for one in each])
@@ -199,19 +197,17 @@ class ErrorsInVariablesGP(GPRegressor):
         lengthscales_alone: bool = False,
     ) -> None:
         """Set the hyper-parameters by the evidence of an expansion."""
-        input_scale = column_scale(at.inputs)
-        scale = float(column_scale(at.targets[:, None])[0])
-        d = len(input_scale)
-        groups = np.zeros(d, dtype=np.intp) if self.groups is None else np.asarray(self.groups)
+        units = Units.of(at.inputs, at.targets)
         evidence = GaussianProcessEvidence(
-            (at.inputs - self._input_offset) / input_scale,
-            (at.targets - self._output_offset) / scale,
+            (at.inputs - self._input_offset) / units.inputs,
+            (at.targets - self._output_offset) / units.output,
             self._learns_linear,
-            groups,
-            self._bias_scale / scale if self._learns_linear else 1.0,
-            errors.covariance(at.slopes, scale),
+            self.groups,
+            self._bias_scale / units.output,
+            errors.covariance(at.slopes, units.output),
         )
-        space, starts = self._error_space(evidence, input_scale, scale, kind)
+        space, starts = self._error_space(evidence, units, kind)
+        d = len(units.inputs)
         if lengthscales_alone:
             space.free[d:] = False
         if not space.free.any():
@@ -221,32 +217,28 @@ class ErrorsInVariablesGP(GPRegressor):
         if not np.isfinite(best.value):
             got = f"a covariance that is not positive definite with {kind!r}"
             raise refusal("noise", "be 'process' for these rows", got, "Leave noise out.")
-        self._set_hyperparameters(best.theta[:-1], groups, input_scale, scale)
-        self.observation_std_ = float(np.exp(best.theta[-1])) * scale
-        self.log_evidence_ = best.log_evidence - len(at.targets) * float(np.log(scale))
+        self._set_hyperparameters(best.theta[:-1], evidence, units)
+        self.observation_std_ = float(np.exp(best.theta[-1])) * units.output
+        self.log_evidence_ = best.log_evidence - len(at.targets) * float(np.log(units.output))
         self.converged_, self.n_iter_ = best.converged, best.n_iter
 
     def _error_space(
-        self,
-        evidence: GaussianProcessEvidence,
-        input_scale: Array,
-        scale: float,
-        kind: ErrorKind,
+        self, evidence: GaussianProcessEvidence, units: Units, kind: ErrorKind
     ) -> tuple[SearchSpace, list[Array]]:
         """The plain search with the errors' std beside that of the noise, and its starts."""
-        space, d = self._search_space(evidence, input_scale, scale), len(input_scale)
+        space, d = self._search_space(evidence, *units), len(units.inputs)
         again = np.append(np.arange(len(space.start)), len(space.start) - 1)  # s_e as s_w
         found = space.start.copy()
-        found[:d] = np.log(self.lengthscales_ / input_scale)
-        found[d] = np.log(self.amplitude_ / scale)
-        scales = self.linear_scale_ * input_scale / scale
+        found[:d] = np.log(self.lengthscales_ / units.inputs)
+        found[d] = np.log(self.amplitude_ / units.output)
+        scales = self.linear_scale_ * units.inputs / units.output
         for group, column in zip(*np.unique(evidence.groups, return_index=True), strict=True):
             if group >= 0 and scales[column] > 0.0:
                 found[d + 1 + group] = np.log(scales[column])
-        found[-1] = np.log(self.noise_std_ / scale)
+        found[-1] = np.log(self.noise_std_ / units.output)
         starts = []
         if "observation_std_" in vars(self):
-            starts.append(np.append(found, np.log(self.observation_std_ / scale)))
+            starts.append(np.append(found, np.log(self.observation_std_ / units.output)))
         else:
             for small in (-2, -1) if kind == "both" else (-2,):
                 starts.append(found[again])

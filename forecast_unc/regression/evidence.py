@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.blas import dgemm, dgemv, dsymm, dsyr
 from scipy.linalg.lapack import dpotrf, dpotrs
 
@@ -14,21 +14,22 @@ from forecast_unc.regression.kernels import (
     inverse,
     lower_tiles,
     reshaped,
+    squared_exponential,
 )
 
 
 def covariance_matrix(
     Z: Array,
     amplitude: float,
-    noise_std: float,
+    row_var: Array | float,
     linear: Array,
     out: Array,
     kernel_out: Array | None = None,
 ) -> None:
-    """Write the lower triangle of a^2 K_se + U U' + s^2 I into `out` (n, n), Fortran order.
+    """Write the lower triangle of a^2 K_se + U U' + diag(v) into `out` (n, n), Fortran order.
 
-    `Z` (d, n) are the inputs in length-scales, `linear` (k, n) is U', and `kernel_out` gets the
-    lower triangle of a^2 K_se. What lies above the diagonals is of no meaning.
+    `Z` (d, n) are the inputs in length-scales, `linear` (k, n) is U', v the `row_var`, and
+    `kernel_out` gets a^2 K_se. What lies above the diagonals is of no meaning.
     """
     n = Z.shape[1]
     left, right = exponent_factors(Z)
@@ -41,17 +42,10 @@ def covariance_matrix(
         if kernel_out is not None:
             kernel_out[rows, columns] = tile
         if len(linear):
-            dgemm(
-                1.0,
-                linear[:, rows],
-                linear[:, columns],
-                trans_a=1,
-                beta=1.0,
-                c=tile,
-                overwrite_c=1,
-            )
+            left_part, right_part = linear[:, rows], linear[:, columns]
+            dgemm(1.0, left_part, right_part, trans_a=1, beta=1.0, c=tile, overwrite_c=1)
         out[rows, columns] = tile
-    out.ravel(order="K")[:: n + 1] += noise_std**2
+    out.ravel(order="K")[:: n + 1] += row_var
 
 
 class CorrelatedErrors(NamedTuple):
@@ -67,17 +61,30 @@ class CorrelatedErrors(NamedTuple):
         out[self.rows, self.columns] += error_std**2 * self.shape + self.known
 
 
+class RowTerms(NamedTuple):
+    """-log N(y | 0, K + diag(v)) and its gradients."""
+
+    value: float  # inf where the covariance is not numerically positive definite
+    hyper: Array  # (d + 1 + g,), in log l, log a, log tau
+    row_var: Array  # (n,), in v
+    inputs: Array  # (n, d), in X
+    weights: Array  # (n,), b = (K + diag(v))^-1 y
+
+
 class GaussianProcessEvidence:
-    r"""-log N(y | 0, K) and its gradient as a function of the log hyper-parameters.
+    r"""-log N(y | 0, K + diag(v)) and its gradient in the log hyper-parameters.
 
-    .. math:: K = a^2 K_{se}(l) + \textstyle\sum_j \tau_j^2 x_j x_j' + \tau_0^2 1 1' + s^2 I
+    .. math:: K = a^2 K_{se}(l) + \textstyle\sum_j \tau_j^2 x_j x_j' + \tau_0^2 1 1'
 
-    with one tau for all columns x_j of X, or one for each group of them.
+    with one tau for all columns x_j of X, or one for each group of them, and v = s^2 or `of_rows`.
 
-    With b = K^-1 y and M = (K^-1 - b b') o a^2 K_se, r = M 1, Z = X / l,
+    With b = (K + diag(v))^-1 y, W = (K + diag(v))^-1 - b b', M = W o a^2 K_se, r = M 1, Z = X / l,
 
-    .. math:: \frac{\partial(-\log p)}{\partial \log l_d}
-        = \textstyle\sum_i r_i Z_{id}^2 - \sum_i Z_{id} (M Z)_{id}:
+    .. math::
+        \frac{\partial(-\log p)}{\partial \log l_d}
+            = \textstyle\sum_i r_i Z_{id}^2 - \sum_i Z_{id} (M Z)_{id}, \quad
+        \frac{\partial}{\partial v_i} = \tfrac12 W_{ii}, \quad
+        \frac{\partial}{\partial X} = \bigl(M Z - \mathrm{diag}(r) Z\bigr) / l + W X A:
 
     all length-scales come from one thin matrix product, with no (n, n, d) array. One
     factorization, one inverse from it; all else is O(n^2 d) in cache-sized tiles.
@@ -92,21 +99,25 @@ class GaussianProcessEvidence:
         X: Array,
         y: Array,
         linear: bool,
-        groups: NDArray[np.intp] | None = None,
+        groups: ArrayLike | None = None,
         bias_scale: float = 1.0,
         errors: CorrelatedErrors | None = None,
     ) -> None:
-        n = len(y)
+        n, d = X.shape
         self.errors = errors
-        self.groups = np.zeros(X.shape[1], dtype=np.intp) if groups is None else groups
+        self.groups = np.zeros(d, dtype=np.intp) if groups is None else np.asarray(groups)
         self.bias_scale = bias_scale
         self.X = np.asfortranarray(X.T)  # (d, n)
         self.y = y
         self.linear = linear
-        self.basis = np.vstack([self.X, np.ones((1, n))]) if linear else np.empty((0, n))
         # Kept between calls: fresh pages for two (n, n) arrays cost as much as the kernel.
         self._covariance = np.empty((n, n), order="F")
         self._kernel = np.empty((n, n), order="F")
+
+    def linear_std(self, tau: Array) -> Array:
+        """Prior stds of the linear weights and the bias, (d + 1,)."""
+        std = np.append(np.where(self.groups < 0, 0.0, tau[self.groups]), self.bias_scale)
+        return np.asarray(std * self.linear)
 
     def __call__(
         self,
@@ -121,29 +132,18 @@ class GaussianProcessEvidence:
         Those of log l, log a, log tau by group, log s and, with `errors`, log s_e; the value is
         infinite where the covariance is not numerically positive definite.
         """
-        d, tau = len(lengthscales), np.atleast_1d(linear_scale)
-        Z = self.X / lengthscales[:, None]
-        gradient = np.zeros(d + 2 + len(tau) + (self.errors is not None))
-        last = d + 1 + len(tau)  # of log s
-        value, chol, b = self._factored(Z, amplitude, tau, noise_std, error_std)
+        tau, Z = np.atleast_1d(linear_scale), self.X / lengthscales[:, None]
+        value, chol, b = self._factored(self.X, Z, amplitude, tau, noise_std**2, error_std)
         if not np.isfinite(value):
-            return np.inf, gradient
-
+            return np.inf, np.zeros(len(Z) + 2 + len(tau) + (self.errors is not None))
         precision = inverse(chol, overwrite=True)
-        if self.linear:  # x_j' K^-1 x_j - (x_j' b)^2, summed over the group of column j
-            solved: Array = dsymm(1.0, precision, self.X.T, lower=1)  # (n, d)
-            change = np.einsum("ij,ji->j", solved, self.X) - dgemv(1.0, self.X, b) ** 2
-            gradient[d + 1 : last] = tau**2 * np.bincount(self.groups + 1, change, len(tau) + 1)[1:]
-        trace = np.diagonal(precision).sum()
-        gradient[last] = noise_std**2 * (trace - b @ b)
+        noises = [noise_std**2 * (np.diagonal(precision).sum() - b @ b)]
         if self.errors is not None:  # s_e^2 (tr[K^-1 C] - b' C b), from lower triangles
             i, j, shape, _ = self.errors
             twice = np.where(i == j, 1.0, 2.0) * shape
-            gradient[-1] = error_std**2 * twice @ (precision[i, j] - b[i] * b[j])
-        row_sums, MZ = self._products(precision, b, Z)
-        gradient[:d] = (Z**2) @ row_sums - np.einsum("ij,ij->i", Z, MZ)
-        gradient[d] = row_sums.sum()
-        return float(value), gradient
+            noises.append(error_std**2 * twice @ (precision[i, j] - b[i] * b[j]))
+        hyper, _, _ = self._gradients(self.X, Z, tau, precision, b)
+        return value, np.concatenate([hyper, noises])
 
     def value(
         self,
@@ -155,15 +155,53 @@ class GaussianProcessEvidence:
     ) -> float:
         """Negative log evidence alone, at a third of the cost; see :meth:`__call__`."""
         Z, tau = self.X / lengthscales[:, None], np.atleast_1d(linear_scale)
-        return self._factored(Z, amplitude, tau, noise_std, error_std)[0]
+        return self._factored(self.X, Z, amplitude, tau, noise_std**2, error_std)[0]
+
+    def of_rows(
+        self, X: Array, lengthscales: Array, amplitude: float, tau: Array, row_var: Array
+    ) -> RowTerms:
+        """That of the targets at other inputs X (n, d), with noise of variances (n,)."""
+        rows = np.asfortranarray(X.T)
+        Z = rows / lengthscales[:, None]
+        value, chol, b = self._factored(rows, Z, amplitude, tau, row_var)
+        if not np.isfinite(value):
+            empty = np.zeros(len(Z) + 1 + len(tau))
+            return RowTerms(value, empty, np.zeros(len(X)), np.zeros(X.shape), b)
+        precision = inverse(chol, overwrite=True)
+        in_row_var = 0.5 * (np.diagonal(precision) - b**2)
+        hyper, in_Z, solved = self._gradients(rows, Z, tau, precision, b)
+        inputs = (in_Z / lengthscales[:, None]).T
+        if self.linear:
+            inputs += (solved - np.outer(b, rows @ b)) * self.linear_std(tau)[:-1] ** 2
+        return RowTerms(value, hyper, in_row_var, inputs, b)
+
+    def slopes(
+        self, X: Array, lengthscales: Array, amplitude: float, tau: Array, weights: Array
+    ) -> Array:
+        """Gradient of the posterior mean at its own rows, (n, d), from the weights b."""
+        kernel = amplitude**2 * squared_exponential(X, X, lengthscales)
+        weighted = np.asfortranarray(kernel * weights)
+        pull = dgemm(1.0, weighted, np.asfortranarray(X)) - weighted.sum(axis=1)[:, None] * X
+        linear = self.linear_std(tau)[:-1] ** 2 * dgemv(1.0, np.asfortranarray(X), weights, trans=1)
+        return np.asarray(pull / lengthscales**2 + linear)
 
     def _factored(
-        self, Z: Array, amplitude: float, tau: Array, noise_std: float, error_std: float
+        self,
+        X: Array,
+        Z: Array,
+        amplitude: float,
+        tau: Array,
+        row_var: Array | float,
+        error_std: float = 0.0,
     ) -> tuple[float, Array, Array]:
         """Negative log evidence, Cholesky factor of K, and b; infinite if there is none."""
-        scales = np.append(np.where(self.groups < 0, 0.0, tau[self.groups]), self.bias_scale)
-        U = np.asfortranarray(scales[: len(self.basis), None] * self.basis)
-        covariance_matrix(Z, amplitude, noise_std, U, self._covariance, self._kernel)
+        d, n = X.shape
+        U = np.empty((d + 1 if self.linear else 0, n), order="F")
+        if self.linear:
+            std = self.linear_std(tau)
+            np.multiply(std[:-1, None], X, out=U[:-1])
+            U[-1] = std[-1]
+        covariance_matrix(Z, amplitude, row_var, U, self._covariance, self._kernel)
         if self.errors is not None:
             self.errors.add_to(self._covariance, error_std)
         chol, info = dpotrf(self._covariance, lower=1, clean=0, overwrite_a=1)
@@ -172,6 +210,20 @@ class GaussianProcessEvidence:
         b, _ = dpotrs(chol, self.y, lower=1)
         value = 0.5 * self.y @ b + np.log(np.diagonal(chol)).sum()
         return float(value + 0.5 * len(self.y) * np.log(2.0 * np.pi)), chol, b
+
+    def _gradients(
+        self, X: Array, Z: Array, tau: Array, precision: Array, b: Array
+    ) -> tuple[Array, Array, Array]:
+        """In log l, log a, log tau (d + 1 + g,); M Z - r Z (d, n); K^-1 X. Overwrites K^-1."""
+        solved, in_tau = X.T, np.zeros(len(tau))
+        if self.linear:  # x_j' K^-1 x_j - (x_j' b)^2, summed over the group of column j
+            solved = dsymm(1.0, precision, X.T, lower=1)  # (n, d)
+            change = np.einsum("ij,ji->j", solved, X) - dgemv(1.0, X, b) ** 2
+            in_tau = tau**2 * np.bincount(self.groups + 1, change, len(tau) + 1)[1:]
+        row_sums, MZ = self._products(precision, b, Z)
+        in_lengthscales = (Z**2) @ row_sums - np.einsum("ij,ij->i", Z, MZ)
+        hyper = np.concatenate([in_lengthscales, [row_sums.sum()], in_tau])
+        return hyper, MZ - row_sums * Z, solved
 
     def _products(self, precision: Array, b: Array, Z: Array) -> tuple[Array, Array]:
         """Row sums r of M = (K^-1 - b b') o a^2 K_se and M Z, from lower triangles."""

@@ -2,10 +2,11 @@
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._checks import RandomState, check_whole, refusal
@@ -26,9 +27,10 @@ from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.mixture import PosteriorMixture
 from forecast_unc.regression.noisy_inputs.evidence import BlurredEvidence, Round
 from forecast_unc.regression.noisy_inputs.rows import (
-    BlurredRows,
-    LinearizedRows,
     check_input_cov,
+    linearized,
+    log_evidence,
+    smoothed_inputs,
 )
 from forecast_unc.regression.noisy_inputs.train import train
 from forecast_unc.regression.posterior import Posterior
@@ -50,11 +52,16 @@ _EFFECT_ROWS = 12
 _MATRICES = 3
 
 
-class _Units(NamedTuple):
-    """Stds of the rows."""
+class Units(NamedTuple):
+    """Stds of rows, by which they are standardized."""
 
     inputs: Array  # (d,)
     output: float
+
+    @classmethod
+    def of(cls, X: Array, y: Array) -> Self:
+        """Those of the columns of X (n, d), and of y."""
+        return cls(column_scale(X), float(column_scale(y[:, None])[0]))
 
 
 class GPRegressor(KernelRegressor):
@@ -195,12 +202,15 @@ class GPRegressor(KernelRegressor):
     n_iter_: int
     n_features_in_: int
 
-    # Where inputs and targets are measured from, the prior of the linear part, and noisy rows.
+    # Where inputs and targets are measured from, and the prior of the linear part.
     _input_offset: Array
     _output_offset: float
     _mean_weights: Array
     _bias_scale: float
-    _rows: BlurredRows | LinearizedRows | None
+    # Whether inputs have noise, and the curve by whose slopes rows are linearized, if they are: no
+    # more than its mean, which stays as it was at the fit, so that a row always means the same.
+    _noisy: bool
+    _curve: KernelPosterior | None
 
     def __init__(
         self,
@@ -260,9 +270,10 @@ class GPRegressor(KernelRegressor):
         S = self._known_noise(input_cov, X.shape)
         check_rows_in_memory(n, _MATRICES)
         evidence, units = self._standardized(X, y)
-        self._rows, self.nodes_, self.node_weights_ = None, (), np.zeros(0)
-        self.input_cov_, self.rounds_ = np.zeros((d, d)) if S is None else S.copy(), []
-        space = self._search_space(evidence, units.inputs, units.output)
+        self.nodes_, self.node_weights_, self._curve, self.rounds_ = (), np.zeros(0), None, []
+        self._noisy = S is not None or self.noisy_inputs is not None
+        self.input_cov_ = np.zeros((d, d)) if S is None else S.copy()
+        space = self._search_space(evidence, *units)
         objective = Objective(evidence, space)
         if S is not None and self.noisy_inputs is None:
             blurred = BlurredEvidence(evidence, np.diagonal(S) / units.inputs**2)
@@ -281,16 +292,14 @@ class GPRegressor(KernelRegressor):
             self._end = SearchEnd(space.free, best.theta)
             self.converged_, self.n_iter_ = best.converged, best.n_iter
             self.log_evidence_ = best.log_evidence - n * float(np.log(units.output))
-            self._set_hyperparameters(best.theta, evidence.groups, units.inputs, units.output)
+            self._set_hyperparameters(best.theta, evidence, units)
             if self.noisy_inputs is not None:
                 self._learn_noisy(X, y, S, evidence, space, best.theta, units)
-            elif S is not None:
-                self._rows = BlurredRows(self._process(n), np.diagonal(S).copy())
             elif self.hyperparameters == "integrated":
                 self._integrate(objective, evidence, best.x, units, X, y)
             self._set_posterior(X, y)
-            if isinstance(self._rows, LinearizedRows):
-                self.log_evidence_ = self._rows.log_evidence(X, y, self._kernel_posterior)
+            if self._curve is not None:
+                self.log_evidence_ = log_evidence(self._kernel_posterior, self.amplitude_)
         self._start = None  # of this fit alone
         return self
 
@@ -307,7 +316,7 @@ class GPRegressor(KernelRegressor):
             raise refusal("input_cov", must, "one", "Use 'mode' for inputs with noise.")
         return S
 
-    def _standardized(self, X: Array, y: Array) -> tuple[GaussianProcessEvidence, _Units]:
+    def _standardized(self, X: Array, y: Array) -> tuple[GaussianProcessEvidence, Units]:
         """Rows in units of their own; sets where they are measured from, and the bias's prior."""
         d, learned = X.shape[1], self._learns_linear
         center = self.bias == "free" or not learned
@@ -316,20 +325,19 @@ class GPRegressor(KernelRegressor):
         self._mean_weights = np.array(given, dtype=np.float64)
         inputs: Array = X - self._input_offset
         rest = y - self._output_offset - inputs @ self._mean_weights
-        units = _Units(column_scale(X), float(column_scale(rest[:, None])[0]))
+        units = Units.of(X, rest)
         standardized = rest / units.output
         bias_scale = bias_std(self.bias, standardized)
         self._bias_scale = bias_scale * units.output * learned
-        groups = np.zeros(d, dtype=np.intp) if self.groups is None else np.asarray(self.groups)
         Z = inputs / units.inputs
-        return GaussianProcessEvidence(Z, standardized, learned, groups, bias_scale), units
+        return GaussianProcessEvidence(Z, standardized, learned, self.groups, bias_scale), units
 
     def _integrate(
         self,
         objective: Objective,
         evidence: GaussianProcessEvidence,
         mode: Array,
-        units: _Units,
+        units: Units,
         X: Array,
         y: Array,
     ) -> None:
@@ -340,7 +348,7 @@ class GPRegressor(KernelRegressor):
         def at(x: Array) -> GPRegressor:
             node, theta = copy.copy(self), objective.theta(x)
             node.hyperparameters = "mode"
-            node._set_hyperparameters(theta, evidence.groups, units.inputs, units.output)
+            node._set_hyperparameters(theta, evidence, units)
             node._set_posterior(X, y)
             return node
 
@@ -362,28 +370,23 @@ class GPRegressor(KernelRegressor):
         evidence: GaussianProcessEvidence,
         space: SearchSpace,
         start: Array,
-        units: _Units,
+        units: Units,
     ) -> None:
-        """Set hyper-parameters and rows by the trainer for noisy inputs."""
+        """Set hyper-parameters and the curve through the rows by the trainer for noisy inputs."""
         assert self.noisy_inputs is not None
         S = None if S is None else S / np.outer(units.inputs, units.inputs)
         found = train(self.noisy_inputs, evidence, space, start, S, self.random_state, self.tol)
-        self._set_hyperparameters(found.theta, evidence.groups, units.inputs, units.output)
+        self._set_hyperparameters(found.theta, evidence, units)
         self.rounds_ = [
             Round(r.noise_std * units.output, r.input_std * units.inputs, r.score)
             for r in found.rounds
         ]
         self.converged_, self.n_iter_ = found.converged, self.n_iter_ + found.n_iter
-        self._rows = LinearizedRows.of(
-            self._process(len(y)),
-            X,
-            y,
-            found.inputs * units.inputs + self._input_offset,
-            found.slopes * units.output / units.inputs,
-            found.input_cov * np.outer(units.inputs, units.inputs),
-            self.noisy_inputs != "nigp",
-        )
-        self.input_cov_ = self._rows.input_cov
+        self.input_cov_ = found.input_cov * np.outer(units.inputs, units.inputs)
+        at = found.inputs * units.inputs + self._input_offset
+        slopes = found.slopes * units.output / units.inputs
+        curve = linearized(self._process(len(y)), X, y, at, slopes, self.input_cov_)
+        self._curve = replace(curve, factors=())
 
     def condition(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> Self:
         """A new regressor with the same hyper-parameters and other data; this one is unchanged.
@@ -410,7 +413,7 @@ class GPRegressor(KernelRegressor):
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
         S = None
-        if self._rows is not None:
+        if self._noisy:
             S = check_input_cov(input_cov, X.shape, self.noisy_inputs is None)
         elif input_cov is not None:
             raise refusal(
@@ -431,13 +434,13 @@ class GPRegressor(KernelRegressor):
         r = L^-1 y, the weights of the first m rows are those of L_m' b = r_m. O(n^2) a count, and
         O(n d) a mean; with noisy inputs O(n^3) a count.
         """
-        if self._rows is not None:
+        if self._noisy:
             return super().leading_means(X, y, counts)
         if self.nodes_:
             each = [node.leading_means(X, y, counts) for node in self.nodes_]
             return lambda inputs: np.asarray(self.node_weights_ @ [one(inputs) for one in each])
-        chol = self._kernel_posterior.factors[0].chol
-        return self._process(len(y)).leading_means(X, y, chol, counts)
+        process, chol = self._process(len(y)), self._kernel_posterior.factors[0].chol
+        return process.means(X, process.leading_weights(X, y, chol, counts))
 
     @property
     def _learns_linear(self) -> bool:
@@ -450,25 +453,27 @@ class GPRegressor(KernelRegressor):
         return cast(KernelPosterior, self.posterior_)
 
     def _set_hyperparameters(
-        self, theta: Array, groups: NDArray[np.intp], input_scale: Array, output_scale: float
+        self, theta: Array, evidence: GaussianProcessEvidence, units: Units
     ) -> None:
         """Take exp(theta), of standardized data, in the units of the data."""
-        d, scales = len(input_scale), np.exp(theta)
-        self.lengthscales_ = scales[:d] * input_scale
-        self.amplitude_ = float(scales[d]) * output_scale
-        self.noise_std_ = float(scales[-1]) * output_scale
-        stds = np.where(groups < 0, 0.0, np.append(scales[d + 1 : -1], 0.0)[groups])
-        self.linear_scale_ = stds * output_scale * self._learns_linear / input_scale
+        d, scales = len(units.inputs), np.exp(theta)
+        self.lengthscales_ = scales[:d] * units.inputs
+        self.amplitude_ = float(scales[d]) * units.output
+        self.noise_std_ = float(scales[-1]) * units.output
+        linear_std = evidence.linear_std(scales[d + 1 : -1])[:-1]
+        self.linear_scale_ = linear_std * units.output / units.inputs
 
     def _set_posterior(
         self, X: Array, y: Array, S: Array | None = None, held: Posterior | None = None
     ) -> None:
         """Make the posterior of rows from what was learned: in `fit`, `condition` and from files.
 
-        `held` is one of the same hyper-parameters, whose rows these may continue.
+        `S` is the noise of these inputs if it is not that of the fit; `held` a posterior of the
+        same hyper-parameters, whose rows these may continue.
         """
-        if self._rows is not None:
-            self.posterior_ = self._rows.posterior(X, y, S)
+        process = self._process(len(y))
+        if self._noisy:
+            self.posterior_ = self._noisy_posterior(process, X, y, S)
         elif self.nodes_:
             self.nodes_ = tuple(map(copy.copy, self.nodes_))
             each = (
@@ -479,10 +484,28 @@ class GPRegressor(KernelRegressor):
             posteriors = tuple(node.posterior_ for node in self.nodes_)
             self.posterior_ = PosteriorMixture(posteriors, self.node_weights_)
         else:
-            process, chol = self._process(len(y)), None
-            if isinstance(held, KernelPosterior):
-                chol = process.moved_factor(held, X)
+            held = held if isinstance(held, KernelPosterior) else None
+            chol = None if held is None else process.moved_factor(held, X)
             self.posterior_ = process.posterior(X, y, chol=chol)
+
+    def _noisy_posterior(
+        self, process: GaussianProcess, X: Array, y: Array, given: Array | None
+    ) -> KernelPosterior:
+        """Of rows with noisy inputs: by the kernel's expectation, or linearized on the curve."""
+        S = self.input_cov_ if given is None else given
+        if self._curve is None:
+            return process.posterior(X, y, blur=np.diagonal(S))
+        if S.ndim == 3 and len(S) != len(X):
+            raise refusal(
+                "input_cov",
+                f"be given for these {len(X)} rows, of shape ({len(X)}, d, d)",
+                f"none, and each of the {len(S)} rows of the fit had its own",
+                "Pass condition(X, y, input_cov=...).",
+            )
+        at = X
+        if self.noisy_inputs != "nigp":
+            at = smoothed_inputs(self._curve, X, y, S, self.noise_std_**2)
+        return linearized(process, X, y, at, self._curve.gradient(at), S)
 
     def _search_space(
         self, evidence: GaussianProcessEvidence, input_scale: Array, output_scale: float

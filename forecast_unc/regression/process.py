@@ -44,8 +44,8 @@ class GaussianProcess:
         K = np.empty((len(X), len(X)), order="F")
         basis = np.column_stack([inputs, np.ones(len(X))]) * self.linear_std
         linear = np.asfortranarray(basis.T if self.linear_std.any() else basis.T[:0])
-        covariance_matrix((inputs / lengthscales).T, amplitude, 0.0, linear, K)
-        K.ravel(order="K")[:: len(X) + 1] += var if row_var is None else row_var
+        noise_var = var if row_var is None else row_var
+        covariance_matrix((inputs / lengthscales).T, amplitude, noise_var, linear, K)
         return K
 
     def posterior(
@@ -116,14 +116,19 @@ class GaussianProcess:
                     return None
         return None
 
-    def leading_means(self, X: Array, y: Array, chol: Array, counts: Sequence[int]) -> LeadingMeans:
-        """Means given the first rows alone; see `GPRegressor.leading_means`."""
-        inputs, rest = self._centered(X, y)
+    def leading_weights(self, X: Array, y: Array, chol: Array, counts: Sequence[int]) -> Array:
+        """K_m^-1 y_m of the first m rows, a column (n,) for each m: with r = L^-1 y, L_m' b = r_m."""
+        _, rest = self._centered(X, y)
         residual = dtrsv(chol, rest, lower=1)
         weights = np.zeros((len(y), len(counts)), order="F")
         for column, m in zip(weights.T, counts, strict=True):
             column[:m] = dtrsv(np.asfortranarray(chol[:m, :m]), residual[:m], lower=1, trans=1)
-        basis = np.column_stack([inputs, np.ones(len(y))])
+        return weights
+
+    def means(self, X: Array, weights: Array) -> LeadingMeans:
+        """Mean at an input of its own for each column of weights (n, k) of rows X (n, d)."""
+        inputs = X - self.input_offset
+        basis = np.column_stack([inputs, np.ones(len(X))])
         slopes = dgemm(1.0, np.asfortranarray(basis * self.linear_std**2), weights, trans_a=1)
         if self.mean_weights is not None:
             slopes[:-1] += self.mean_weights[:, None]

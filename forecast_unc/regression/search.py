@@ -277,7 +277,8 @@ def _share_left(evidence: GaussianProcessEvidence) -> float:
     """Std that least squares on the linear part leaves, in `_LEFT_BY_LINEAR`; 1 at most."""
     if not evidence.linear:
         return 1.0
-    basis = evidence.basis[np.append(evidence.groups >= 0, evidence.bias_scale > 0.0)].T
+    columns = np.append(evidence.groups >= 0, evidence.bias_scale > 0.0)
+    basis = np.vstack([evidence.X, np.ones((1, len(evidence.y)))])[columns].T
     n, k = basis.shape
     if not 0 < k < n:
         return 1.0

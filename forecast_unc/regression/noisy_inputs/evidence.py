@@ -1,16 +1,14 @@
-"""Evidence of rows with noise of their own, or with noisy inputs; and what trainers make of it."""
+"""Evidence of rows with noisy inputs, and what trainers make of it."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.linalg.blas import dgemm, dgemv, dsymm
-from scipy.linalg.lapack import dpotrf, dpotrs
+from numpy.typing import ArrayLike
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.kernels import blurred, inverse, squared_exponential
+from forecast_unc.regression.evidence import GaussianProcessEvidence, RowTerms
+from forecast_unc.regression.kernels import blurred
 from forecast_unc.regression.search import PRIORS, SearchSpace, descend
 
 INPUT_STD_BOUNDS = (1e-4, 1.0)
@@ -37,87 +35,6 @@ class Learned(NamedTuple):
     rounds: list[Round]
     converged: bool
     n_iter: int
-
-
-class RowTerms(NamedTuple):
-    """-log N(y | 0, K + diag(v)) and its gradients."""
-
-    value: float  # inf where the covariance is not numerically positive definite
-    hyper: Array  # (d + 1 + g,), in log l, log a, log tau
-    row_var: Array  # (n,), in v
-    inputs: Array  # (n, d), in X
-    weights: Array  # (n,), b = (K + diag(v))^-1 y
-
-
-class RowEvidence:
-    r"""-log N(y | 0, K(X) + diag(v)) as a function of hyper-parameters, row variances and inputs.
-
-    .. math:: K = a^2 K_{se}(l) + \textstyle\sum_j \tau_j^2 x_j x_j' + \tau_0^2 1 1'
-
-    With W = (K + diag(v))^-1 - b b', M = W o a^2 K_se, r = M 1 and Z = X / l,
-
-    .. math::
-        \frac{\partial}{\partial v_i} &= \tfrac12 W_{ii}, \qquad
-        \frac{\partial}{\partial X} = \bigl(M Z - \mathrm{diag}(r) Z\bigr) / l + W X A, \\
-        \frac{\partial}{\partial \log l_j}
-            &= \textstyle\sum_i r_i Z_{ij}^2 - \sum_i Z_{ij} (M Z)_{ij} .
-
-    All from one factorization and one inverse. The targets are about centered and scaled, `groups`
-    (d,) numbers that of each input's linear weight, -1 for none.
-    """
-
-    def __init__(self, y: Array, linear: bool, groups: NDArray[np.intp], bias_scale: float) -> None:
-        self.y, self.linear, self.groups, self.bias_scale = y, linear, groups, bias_scale
-
-    def linear_std(self, tau: Array) -> Array:
-        """Prior stds of the linear weights and the bias, (d + 1,)."""
-        std = np.append(np.where(self.groups < 0, 0.0, tau[self.groups]), self.bias_scale)
-        return np.asarray(std * self.linear)
-
-    def __call__(
-        self, X: Array, lengthscales: Array, amplitude: float, tau: Array, row_var: Array
-    ) -> RowTerms:
-        """The negative log evidence at inputs X (n, d) and variances (n,), and its gradients."""
-        n, d = X.shape
-        Z = np.asfortranarray(X / lengthscales)
-        kernel = amplitude**2 * squared_exponential(X, X, lengthscales)
-        U = np.column_stack([X, np.ones(n)]) * self.linear_std(tau)
-        K: Array = dgemm(1.0, U, U, trans_b=1, beta=1.0, c=kernel)
-        K.ravel(order="K")[:: n + 1] += row_var
-        chol, info = dpotrf(K, lower=1, clean=0, overwrite_a=1)
-        if info:
-            empty = np.zeros(d + 1 + len(tau))
-            return RowTerms(np.inf, empty, np.zeros(n), np.zeros((n, d)), np.zeros(n))
-        b, _ = dpotrs(chol, self.y, lower=1)
-        value = 0.5 * self.y @ b + np.log(np.diagonal(chol)).sum() + 0.5 * n * np.log(2.0 * np.pi)
-        W = np.tril(inverse(chol, overwrite=True))
-        W += np.tril(W, -1).T
-        W -= np.multiply.outer(b, b)
-        M = np.asfortranarray(W * kernel)
-        row_sums = M.sum(axis=1)
-        MZ: Array = dsymm(1.0, M, Z, lower=1)
-        WX: Array = dsymm(1.0, np.asfortranarray(W), np.asfortranarray(X), lower=1)
-        change = self.linear * np.einsum("ij,ij->j", X, WX)
-        hyper = np.concatenate(
-            [
-                row_sums @ Z**2 - np.einsum("ij,ij->j", Z, MZ),
-                [row_sums.sum()],
-                tau**2 * np.bincount(self.groups + 1, change, len(tau) + 1)[1:],
-            ]
-        )
-        inputs = (MZ - row_sums[:, None] * Z) / lengthscales
-        inputs += WX * self.linear_std(tau)[:-1] ** 2
-        return RowTerms(float(value), hyper, 0.5 * np.diagonal(W).copy(), inputs, b)
-
-    def slopes(
-        self, X: Array, lengthscales: Array, amplitude: float, tau: Array, weights: Array
-    ) -> Array:
-        """Gradient of the posterior mean at its own rows, (n, d), from the weights b."""
-        kernel = amplitude**2 * squared_exponential(X, X, lengthscales)
-        weighted = np.asfortranarray(kernel * weights)
-        pull = dgemm(1.0, weighted, np.asfortranarray(X)) - weighted.sum(axis=1)[:, None] * X
-        linear = self.linear_std(tau)[:-1] ** 2 * dgemv(1.0, np.asfortranarray(X), weights, trans=1)
-        return np.asarray(pull / lengthscales**2 + linear)
 
 
 class BlurredEvidence:
@@ -165,14 +82,13 @@ class Problem:
 
     def __init__(
         self,
-        X: Array,  # (n, d), inputs as observed
-        evidence: RowEvidence,
+        evidence: GaussianProcessEvidence,  # of the inputs as observed
         space: SearchSpace,
         start: Array,  # (d + 2 + g,), theta of the fit that ignores input noise
         input_cov: Array | None,  # (d, d) or (n, d, d), where it is known
     ) -> None:
-        self.X, self.evidence, self.space, self.start = X, evidence, space, start
-        self.input_cov = input_cov
+        self.X, self.evidence = np.ascontiguousarray(evidence.X.T), evidence  # (n, d)
+        self.space, self.start, self.input_cov = space, start, input_cov
         self._precision = np.where(space.free, space.log_std**-2.0, 0.0)
         weak = np.isfinite(space.log_std).any()
         self._input_precision = _LOG_STD**-2.0 if weak else 0.0
@@ -192,7 +108,8 @@ class Problem:
         """
         d, away = self.space.d, theta - self.space.median
         l, a, tau, noise_var = self.scales(theta)
-        terms = self.evidence(X, l, a, tau, np.broadcast_to(noise_var + added_var, len(X)))
+        row_var = np.broadcast_to(noise_var + added_var, len(X))
+        terms = self.evidence.of_rows(X, l, a, tau, row_var)
         total, least = float(terms.row_var.sum()), (self.space.least_ratio * a) ** 2
         gradient = np.append(terms.hyper, 2.0 * total * (noise_var - least))
         gradient[d] += 2.0 * total * least

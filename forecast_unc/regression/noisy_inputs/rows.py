@@ -1,11 +1,7 @@
-"""Rows whose inputs are noisy: what a posterior is given in their place."""
-
-from dataclasses import dataclass, replace
-from typing import Self
+"""Rows whose inputs are noisy, linearized: what a posterior is given in their place."""
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg.blas import dtrsv
 
 from forecast_unc._checks import check_covariance, refusal
 from forecast_unc._typing import Array
@@ -17,84 +13,29 @@ _STEPS = 100
 _LEAST_GAIN = 1e-9
 
 
-@dataclass(frozen=True)
-class BlurredRows:
-    """Rows whose inputs have known noise, by the kernel's expectation; see `GaussianProcess`."""
+def linearized(
+    process: GaussianProcess, X: Array, y: Array, at: Array, slopes: Array, input_cov: Array
+) -> KernelPosterior:
+    r"""Posterior of rows whose input noise is referred to the output, by slopes g (n, d).
 
-    process: GaussianProcess
-    blur: Array  # (d,), variances
+    With the true input x = u + delta, u observed and delta ~ N(0, S), and an input x-bar,
 
-    def posterior(self, X: Array, y: Array, input_cov: Array | None = None) -> KernelPosterior:
-        """Given inputs as observed and targets."""
-        blur = self.blur if input_cov is None else np.diagonal(input_cov)
-        return self.process.posterior(X, y, blur=blur)
+    .. math:: y = f(\bar x) + g \cdot (u - \bar x) + g \cdot \delta + \varepsilon :
 
-
-@dataclass(frozen=True)
-class LinearizedRows:
-    r"""Rows whose input noise is referred to the output, by the slope g of a mean function m.
-
-    With the true input x = u + delta, u observed and delta ~ N(0, S),
-
-    .. math:: y = f(\bar x) + g \cdot (u - \bar x) + g \cdot \delta + \varepsilon, \quad
-        g = \nabla m(\bar x) :
-
-    a row at the input x-bar, with the target y - g.(u - x-bar) and the variance s^2 + g' S g. The
-    input x-bar is u itself or, smoothed, the one that is most probable given y on the curve m. m is
-    part of what was learned: it stays as it was at the fit, so that a row always means the same.
+    a row `at` x-bar, with the target y - g.(u - x-bar) and the variance s^2 + g' S g.
     """
+    targets = y - np.einsum("nd,nd->n", slopes, X - at)
+    row_var = process.noise_std**2 + referred(slopes, input_cov)
+    return process.posterior(at, targets, row_var=row_var)
 
-    process: GaussianProcess
-    curve: KernelPosterior  # whose mean is m; it has no more than its mean
-    input_cov: Array  # (d, d), S of every row, or (n, d, d), of each of those of the fit
-    smoothed: bool  # whether x-bar is smoothed
 
-    @classmethod
-    def of(
-        cls,
-        process: GaussianProcess,
-        X: Array,
-        y: Array,
-        inputs: Array,
-        slopes: Array,
-        input_cov: Array,
-        smoothed: bool,
-    ) -> Self:
-        """Rows by the curve through them as they are linearized at inputs with slopes (n, d)."""
-        targets = y - np.einsum("nd,nd->n", slopes, X - inputs)
-        row_var = process.noise_std**2 + referred(slopes, input_cov)
-        curve = replace(process.posterior(inputs, targets, row_var=row_var), factors=())
-        return cls(process, curve, input_cov, smoothed)
-
-    def posterior(self, X: Array, y: Array, input_cov: Array | None = None) -> KernelPosterior:
-        """Given inputs as observed and targets, and S where it is not that of every row."""
-        S = self.input_cov if input_cov is None else input_cov
-        if S.ndim == 3 and len(S) != len(X):
-            raise refusal(
-                "input_cov",
-                f"be given for these {len(X)} rows, of shape ({len(X)}, d, d)",
-                f"{'none' if input_cov is None else S.shape}, and each of the {len(S)} rows of the "
-                "fit had its own",
-                "Pass condition(X, y, input_cov=...).",
-            )
-        at, targets, row_var = self._rows(X, y, S)
-        return self.process.posterior(at, targets, row_var=row_var)
-
-    def log_evidence(self, X: Array, y: Array, posterior: KernelPosterior) -> float:
-        """log N of the targets of the rows of the fit as linearized, given their posterior."""
-        chol = posterior.factors[0].chol
-        targets = self._rows(X, y, self.input_cov)[1] - self.process.output_offset
-        whitened = dtrsv(chol, targets, lower=1)
-        log_det = 2.0 * np.log(np.diagonal(chol)).sum()
-        return -0.5 * float(whitened @ whitened + log_det + len(y) * np.log(2.0 * np.pi))
-
-    def _rows(self, X: Array, y: Array, S: Array) -> tuple[Array, Array, Array]:
-        """Inputs x-bar, targets there, and their variances."""
-        noise_var = self.process.noise_std**2
-        at = smoothed_inputs(self.curve, X, y, S, noise_var) if self.smoothed else X
-        slope = self.curve.gradient(at)
-        targets = y - np.einsum("nd,nd->n", slope, X - at)
-        return at, targets, noise_var + referred(slope, S)
+def log_evidence(posterior: KernelPosterior, amplitude: float) -> float:
+    """log N(r | 0, K) of the centered targets of a posterior: |L' b|^2 = r' K^-1 r, b = K^-1 r."""
+    chol = posterior.factors[0].chol
+    n = len(chol)
+    whitened = chol.T @ (posterior.weights[:n] / amplitude**2)
+    log_det = 2.0 * np.log(np.diagonal(chol)).sum()
+    return -0.5 * float(whitened @ whitened + log_det + n * np.log(2.0 * np.pi))
 
 
 def referred(slope: Array, input_cov: Array) -> Array:

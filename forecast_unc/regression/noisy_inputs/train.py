@@ -13,7 +13,6 @@ from forecast_unc.regression.noisy_inputs.evidence import (
     Learned,
     Problem,
     Round,
-    RowEvidence,
     input_std,
 )
 from forecast_unc.regression.noisy_inputs.rows import referred
@@ -42,8 +41,7 @@ def train(
     `evidence` is that of the rows without input noise, `start` (d + 2 + g,) the theta of their fit,
     and `input_cov` (d, d) or (n, d, d) the noise where it is known.
     """
-    rows = RowEvidence(evidence.y, evidence.linear, evidence.groups, evidence.bias_scale)
-    problem = Problem(np.ascontiguousarray(evidence.X.T), rows, space, start, input_cov)
+    problem = Problem(evidence, space, start, input_cov)
     found = learn_nigp(problem, tol)
     if kind == "annealed":
         found = learn_annealed(problem, found, tol)

@@ -7,15 +7,15 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dgemv, dger
 
 from forecast_unc._typing import Array
+from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.kernels import factor, inverse, squared_exponential
 from forecast_unc.regression.noisy_inputs.evidence import (
     Learned,
     Problem,
     Round,
-    RowEvidence,
     input_std,
 )
-from forecast_unc.regression.noisy_inputs.rows import referred
+from forecast_unc.regression.noisy_inputs.rows import linearized
 from forecast_unc.regression.process import GaussianProcess
 
 # Annealed: the output noise falls from that of the plain fit by this factor a level, to the last.
@@ -77,9 +77,10 @@ class Descent:
 
     def __init__(self, problem: Problem, rows: NDArray[np.intp], S: Array) -> None:
         whole = problem.evidence
-        own = RowEvidence(whole.y[rows], whole.linear, whole.groups, whole.bias_scale)
         X = problem.X[rows]
-        self.problem = Problem(X, own, problem.space, problem.start, S[rows])
+        given = whole.linear, whole.groups, whole.bias_scale
+        own = GaussianProcessEvidence(X, whole.y[rows], *given)
+        self.problem = Problem(own, problem.space, problem.start, S[rows])
         self.S, self.roots = S[rows], symmetric_roots(S[rows])
         self.theta, self.shift, self.n_iter = problem.start, np.zeros_like(X), 0
 
@@ -98,13 +99,12 @@ class Descent:
 
     def density(self, X: Array, y: Array, S: Array) -> float:
         """Sum of the log densities of targets given their inputs as observed."""
-        problem, (inputs, slope) = self.problem, self.linearized()
+        problem = self.problem
         l, a, tau, noise_var = problem.scales(self.theta)
         linear_std = problem.evidence.linear_std(tau)
         process = GaussianProcess(l, a, linear_std, noise_var**0.5, np.zeros(len(l)), 0.0)
-        targets = problem.evidence.y - np.einsum("nd,nd->n", slope, problem.X - inputs)
-        row_var = noise_var + referred(slope, self.S)
-        posterior = process.posterior(inputs, targets, row_var=row_var)
+        rows = problem.X, problem.evidence.y
+        posterior = linearized(process, *rows, *self.linearized(), self.S)
         moments = [posterior.moments(x, s) for x, s in zip(X, S, strict=True)]
         mean, var = (np.array([m[k] for m in moments]) for k in (0, 1))
         return float(-0.5 * np.sum(np.log(2.0 * np.pi * var) + (y - mean) ** 2 / var))

@@ -142,8 +142,7 @@ class GaussianProcessEvidence:
             i, j, shape, _ = self.errors
             twice = np.where(i == j, 1.0, 2.0) * shape
             noises.append(error_std**2 * twice @ (precision[i, j] - b[i] * b[j]))
-        hyper, _, _ = self._gradients(self.X, Z, tau, precision, b)
-        return value, np.concatenate([hyper, noises])
+        return value, self._gradients(self.X, Z, tau, precision, b, noises)[0]
 
     def value(
         self,
@@ -169,8 +168,8 @@ class GaussianProcessEvidence:
             return RowTerms(value, empty, np.zeros(len(X)), np.zeros(X.shape), b)
         precision = inverse(chol, overwrite=True)
         in_row_var = 0.5 * (np.diagonal(precision) - b**2)
-        hyper, in_Z, solved = self._gradients(rows, Z, tau, precision, b)
-        inputs = (in_Z / lengthscales[:, None]).T
+        hyper, solved, row_sums, MZ = self._gradients(rows, Z, tau, precision, b, [])
+        inputs = ((MZ - row_sums * Z) / lengthscales[:, None]).T
         if self.linear:
             inputs += (solved - np.outer(b, rows @ b)) * self.linear_std(tau)[:-1] ** 2
         return RowTerms(value, hyper, in_row_var, inputs, b)
@@ -195,8 +194,7 @@ class GaussianProcessEvidence:
         error_std: float = 0.0,
     ) -> tuple[float, Array, Array]:
         """Negative log evidence, Cholesky factor of K, and b; infinite if there is none."""
-        d, n = X.shape
-        U = np.empty((d + 1 if self.linear else 0, n), order="F")
+        U = np.empty((len(X) + 1 if self.linear else 0, X.shape[1]), order="F")
         if self.linear:
             std = self.linear_std(tau)
             np.multiply(std[:-1, None], X, out=U[:-1])
@@ -212,18 +210,20 @@ class GaussianProcessEvidence:
         return float(value + 0.5 * len(self.y) * np.log(2.0 * np.pi)), chol, b
 
     def _gradients(
-        self, X: Array, Z: Array, tau: Array, precision: Array, b: Array
-    ) -> tuple[Array, Array, Array]:
-        """In log l, log a, log tau (d + 1 + g,); M Z - r Z (d, n); K^-1 X. Overwrites K^-1."""
-        solved, in_tau = X.T, np.zeros(len(tau))
+        self, X: Array, Z: Array, tau: Array, precision: Array, b: Array, noises: list[float]
+    ) -> tuple[Array, Array, Array, Array]:
+        """In log l, log a, log tau and `noises`; K^-1 X (n, d), r (n,), M Z. Overwrites K^-1."""
+        d, last = len(Z), len(Z) + 1 + len(tau)
+        hyper, solved = np.zeros(last + len(noises)), X.T
+        hyper[last:] = noises
         if self.linear:  # x_j' K^-1 x_j - (x_j' b)^2, summed over the group of column j
-            solved = dsymm(1.0, precision, X.T, lower=1)  # (n, d)
+            solved = dsymm(1.0, precision, X.T, lower=1)
             change = np.einsum("ij,ji->j", solved, X) - dgemv(1.0, X, b) ** 2
-            in_tau = tau**2 * np.bincount(self.groups + 1, change, len(tau) + 1)[1:]
+            hyper[d + 1 : last] = tau**2 * np.bincount(self.groups + 1, change, len(tau) + 1)[1:]
         row_sums, MZ = self._products(precision, b, Z)
-        in_lengthscales = (Z**2) @ row_sums - np.einsum("ij,ij->i", Z, MZ)
-        hyper = np.concatenate([in_lengthscales, [row_sums.sum()], in_tau])
-        return hyper, MZ - row_sums * Z, solved
+        hyper[:d] = (Z**2) @ row_sums - np.einsum("ij,ij->i", Z, MZ)
+        hyper[d] = row_sums.sum()
+        return hyper, solved, row_sums, MZ
 
     def _products(self, precision: Array, b: Array, Z: Array) -> tuple[Array, Array]:
         """Row sums r of M = (K^-1 - b b') o a^2 K_se and M Z, from lower triangles."""

@@ -117,7 +117,7 @@ class GaussianProcess:
         return None
 
     def leading_weights(self, X: Array, y: Array, chol: Array, counts: Sequence[int]) -> Array:
-        """K_m^-1 y_m of the first m rows, a column (n,) for each m: with r = L^-1 y, L_m' b = r_m."""
+        """K_m^-1 y_m of the first m rows, a column for each m: with r = L^-1 y, L_m' b = r_m."""
         _, rest = self._centered(X, y)
         residual = dtrsv(chol, rest, lower=1)
         weights = np.zeros((len(y), len(counts)), order="F")

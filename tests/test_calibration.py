@@ -413,7 +413,8 @@ def kind(request):
 
 def uncalibrated(model):
     plain = copy.copy(model)
-    plain.ensemble_ = replace(model.ensemble_, calibrate=False)
+    rules = replace(model.ensemble_.rules, calibrate=False)
+    plain.ensemble_ = replace(model.ensemble_, rules=rules)
     return plain
 
 
@@ -443,8 +444,8 @@ def test_the_forecast_is_recalibrated_by_hand(name):
     model = fitted(name)
     plain, ahead = uncalibrated(model), model.forecast(6)
     before = plain.forecast(6)
-    horizon = max(6, model.ensemble_.averaging.look_ahead)
-    rule = model.ensemble_.averaging
+    horizon = max(6, model.ensemble_.rules.averaging.look_ahead)
+    rule = model.ensemble_.rules.averaging
     asks = [lambda h, m=m: m.forecast(m.history.future(h)) for m in model.models_]
     averaged = rule.average(asks, model.weights_, horizon)
     found = rolling_errors(Rolling(model.models_), averaged.members, averaged.shares)

@@ -11,7 +11,6 @@ import pytest
 from forecast_unc import Forecaster
 from forecast_unc.forecasting.ensemble import Ensemble
 from forecast_unc.forecasting.recursion import Method
-from forecast_unc.forecasting.resolve import Resolution
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "benchmarks"))
 import choose
@@ -166,8 +165,7 @@ def test_a_run_scores_what_one_would_fit_by_hand(data, monkeypatch, capsys):
         whole = forecaster.ensemble_
         lagged = tuple(m.specification for m in whole.models if "smoothing" not in str(m))
         assert 0 < len(lagged) < len(whole.models)
-        rest = whole.averaging, whole.periods, whole.calibrate, whole.lower
-        part = Ensemble.fit(Resolution(lagged, *rest), whole.history)
+        part = Ensemble.fit(lagged, whole.rules, whole.history)
         ahead = {
             "default": forecaster.forecast(HORIZON),
             "without smoothing": part.forecast(part.history.future(HORIZON), Method()),

@@ -45,7 +45,7 @@ def fitted(name, calibrate="auto"):
 @pytest.mark.parametrize(("kind", "name"), in_turn(NAMED, ["gdp", "short", "months"]))
 def test_weights_are_those_of_the_exact_forecasts(name, kind):
     model, steps = fitted(name, calibrate=False), 6
-    rule = model.ensemble_.averaging
+    rule = model.ensemble_.rules.averaging
     horizon = max(steps, rule.look_ahead)
     exact = [one.forecast(one.history.future(horizon)) for one in model.models_]
     shares = rule.shares(exact, horizon, rule.look_ahead)[:, :steps] * model.weights_[:, None]

@@ -364,7 +364,7 @@ def test_bands_are_calibrated_on_request():
     assert "bands: conformal" in conformal.summary()
     assert (conformal.forecast(6).std > 0.0).all()
     automatic = Forecaster(GP, lags=4, noise="both").fit(y)
-    assert not automatic.ensemble_.calibrate
+    assert not automatic.ensemble_.rules.calibrate
 
 
 def test_at_smoothed_inputs_the_length_scales_alone_are_learned_anew(monkeypatch):

@@ -407,7 +407,7 @@ def test_roots_are_among_the_choices_where_their_likelihood_says_so(rng):
     ):
         model = Forecaster(**kwargs, outliers="keep").fit(y)  # zeros are, of the straight one
         assert {one.specification.transform for one in model.models_} == expected
-        assert model.forecast(6).quantile(1e-4).min() >= model.ensemble_.lower
+        assert model.forecast(6).quantile(1e-4).min() >= model.ensemble_.rules.lower
 
 
 @pytest.mark.parametrize(

@@ -378,7 +378,8 @@ def test_first_steps_are_a_number_from_one():
 @pytest.mark.parametrize("name", ["calibrated", "conformal", "automatic"])
 def test_a_calibrated_forecast_is_checked_as_it_was_before(models, name):
     ahead = models[name].forecast(4)
-    plain = dataclasses.replace(models[name].ensemble_, calibrate=False)
+    rules = dataclasses.replace(models[name].ensemble_.rules, calibrate=False)
+    plain = dataclasses.replace(models[name].ensemble_, rules=rules)
     method_forecast = copy.copy(models[name])
     method_forecast.ensemble_ = plain
     before = method_forecast.forecast(4)

@@ -596,6 +596,6 @@ def test_a_later_format_says_so_and_fields_with_defaults_may_be_missing(whole, t
     with pytest.raises(ValueError, match=r"of format 3, by forecast_unc 9.1, .* reads format 2"):
         load_model(tmp_path / "m.npz")
     del content["model"]["Forecaster"]["outliers"]
-    del ensemble(content)["averaging"]["Averaging"]["look_ahead"]
+    del ensemble(content)["rules"]["Rules"]["averaging"]["Averaging"]["look_ahead"]
     files._write(tmp_path / "m.npz", files._sealed(content, arrays))
     assert_same(load_model(tmp_path / "m.npz"), load_model(whole))

@@ -29,7 +29,7 @@ HOLIDAYS = pd.DatetimeIndex(["2015-12-25", "2016-12-25"])
 def test_lags_are_a_number_or_several(lags):
     assert tuple(as_lags("lags", lags, upto=True)) == (1, 2)
     arguments(lags=lags).check()
-    (one,) = resolve(arguments(lags=lags), history()).specifications
+    ((one,), _) = resolve(arguments(lags=lags), history())
     assert one.lags == (1, 2)
 
 
@@ -42,19 +42,18 @@ def test_other_lags_are_an_error(lags):
 
 
 def test_lags_of_ones_own_are_one_plain_specification():
-    found = resolve(arguments(lags=3), history())
-    (one,) = found.specifications
+    (one,), rules = resolve(arguments(lags=3), history())
     plain = ((1, 2, 3), (), (12,), None, "zero", (), None, "process", "as given", 0.0, 1.0)
     names = (field.name for field in dataclasses.fields(one) if field.name != "regressor")
     assert tuple(getattr(one, name) for name in names) == plain
-    assert (found.averaging.by_width, found.averaging.widest) == (False, None)
+    assert (rules.averaging.by_width, rules.averaging.widest) == (False, None)
     assert one.depth == 3
     assert one.anchor is None
 
 
 def test_what_is_given_is_in_every_specification():
     given = {"differences": 12, "transform": None, "calendar": "month", "max_train": 50}
-    found = resolve(arguments(**given), history()).specifications
+    found, _ = resolve(arguments(**given), history())
     assert {one.differences for one in found} == {(12,)}
     assert {one.transform for one in found} == {None}
     assert {one.calendar for one in found} == {("month",)}
@@ -65,7 +64,7 @@ def test_specifications_differ():
     """What is given may make two candidates the same: then there is one."""
     regressor = GPRegressor(lengthscales=3.0)
     given = arguments(regressor=regressor, differences=1, transform=None)
-    found = resolve(given, history()).specifications
+    found, _ = resolve(given, history())
     assert [len(one.lags) for one in found] == [1, 13]
     assert len({(one.described(), one.max_train) for one in found}) == len(found)
 
@@ -85,7 +84,7 @@ def test_specifications_differ():
 )
 def test_the_reason_says_that_fourier_terms_are_left_out(calendar, left_out):
     chosen, found = (
-        [one for one in resolve(given, history()).specifications if isinstance(one, Specification)]
+        [one for one in resolve(given, history())[0] if isinstance(one, Specification)]
         for given in (arguments(), arguments(calendar=calendar))
     )
     assert len(chosen) == 4
@@ -98,7 +97,7 @@ def test_the_reason_says_that_fourier_terms_are_left_out(calendar, left_out):
 
 def test_without_a_season_no_terms_are_left_out():
     values = pd.Series(np.random.default_rng(0).standard_normal(30).cumsum())
-    found = resolve(arguments(calendar=None), History.checked(values)).specifications
+    found, _ = resolve(arguments(calendar=None), History.checked(values))
     assert not any("given" in one.why for one in found)
 
 
@@ -106,14 +105,14 @@ def test_without_a_season_no_terms_are_left_out():
     ("period", "n", "freq", "ahead"), [(4, 40, "QS", 6), (12, 72, "MS", 18), (52, 160, "W", 18)]
 )
 def test_a_season_and_a_half_is_looked_ahead_for_up_to_18_steps(period, n, freq, ahead):
-    found = resolve(arguments(), history(n, period, freq))
-    assert found.periods == (period,)
-    assert found.averaging.look_ahead == ahead
+    _, rules = resolve(arguments(), history(n, period, freq))
+    assert rules.periods == (period,)
+    assert rules.averaging.look_ahead == ahead
 
 
 def test_a_specification_names_the_lag_that_is_its_prior_mean():
-    (last,) = resolve(arguments(lags=(3, 1), prior_mean="last"), history()).specifications
-    (season,) = resolve(arguments(lags=(3, 12), prior_mean="seasonal"), history()).specifications
+    ((last,), _) = resolve(arguments(lags=(3, 1), prior_mean="last"), history())
+    ((season,), _) = resolve(arguments(lags=(3, 12), prior_mean="seasonal"), history())
     assert (last.anchor, season.anchor) == (1, 1)
 
 

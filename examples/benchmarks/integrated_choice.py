@@ -37,10 +37,10 @@ def fitted(y: pd.Series, kind: str) -> Forecaster:
     """The default forecaster with the hyper-parameters of all its kinds as said."""
     model = Forecaster()
     history = History.checked(y, None, None)
-    resolution = resolve(Arguments(**model.get_params(deep=False)), history)
-    for one in resolution.specifications:
+    specifications, rules = resolve(Arguments(**model.get_params(deep=False)), history)
+    for one in specifications:
         one.regressor.set_params(hyperparameters=kind)
-    model.ensemble_ = Ensemble.fit(resolution, history)
+    model.ensemble_ = Ensemble.fit(specifications, rules, history)
     return model
 
 
@@ -66,7 +66,8 @@ def both(y: pd.Series, actual: np.ndarray, scale: float) -> list[dict[str, objec
         model = fitted(y, kind)
         ahead = model.forecast(len(actual))
         seconds = time.process_time() - started
-        model.ensemble_ = replace(model.ensemble_, calibrate=False)
+        rules = replace(model.ensemble_.rules, calibrate=False)
+        model.ensemble_ = replace(model.ensemble_, rules=rules)
         plain = model.forecast(len(actual))
         for calibrated, one in ((True, ahead), (False, plain)):
             found = judged(one, actual, scale)

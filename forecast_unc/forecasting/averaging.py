@@ -99,7 +99,7 @@ class Averaging:
         used = np.where(used.any(axis=0), used, given[:, :steps] * _within(forecasts, steps))
         forecast, own = _pooled(forecasts, used), horizon == steps and not references
         shares = shares[:, : int(shares.any(axis=0).sum())]
-        return Averaged(forecast, judged, shares, numbers, own)
+        return Averaged(forecast, judged, shares, own)
 
     def average_past(self, found: Sequence[PastSteps | None], weights: Array) -> PastSteps | None:
         """The average at each time of the members that forecast it, by their widths there alone."""
@@ -142,7 +142,6 @@ class Averaged:
     forecast: Forecast  # of the steps asked for
     members: list[Forecast | None]  # the exact ones, with the steps looked ahead, to where they end
     shares: Array  # (k, h), their weights
-    numbers: list[int]  # places of the members with weight
     own: bool  # the forecast is the average of these members
 
     @cached_property

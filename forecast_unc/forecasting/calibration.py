@@ -54,6 +54,10 @@ class Errors(NamedTuple):
     z: Array  # (k, h), in units of half its 68 % band there; NaN where nothing was observed
     level: Array  # (h,), log of the variance of the series over the square of that unit
 
+    def first(self, steps: int | None) -> "Errors":
+        """Those of the first steps; None for all."""
+        return Errors(self.z[:, :steps], self.level[:steps])
+
 
 class Calibration(NamedTuple):
     """How bands and correlations change; see `Forecast.recalibrated`."""

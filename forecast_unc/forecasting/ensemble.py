@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -15,14 +15,14 @@ from forecast_unc._checks import one_seed
 from forecast_unc._typing import Array
 from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.forecasting.averaging import POWER, Averaged, Averaging, until_diverged
-from forecast_unc.forecasting.calibration import Errors, calibration, conformal, rolling_errors
+from forecast_unc.forecasting.averaging import POWER, Ask, Averaged, until_diverged
+from forecast_unc.forecasting.calibration import calibration, conformal, rolling_errors
 from forecast_unc.forecasting.model import FittedModel, LaggedModel
 from forecast_unc.forecasting.recursion import Method
-from forecast_unc.forecasting.resolve import MemberSpecification, Resolution, check_above
+from forecast_unc.forecasting.resolve import MemberSpecification, Rules, check_above
 from forecast_unc.forecasting.rolling import AskPast, Rolling, past_steps
 from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
-from forecast_unc.forecasting.specification import Calibrate, Specification
+from forecast_unc.forecasting.specification import Specification
 from forecast_unc.series.history import Ahead, History
 
 # A model whose errors inside the training part are more than so many times the least loses weight,
@@ -56,40 +56,30 @@ class Ensemble:
 
     history: History  # the series up to the origin
     models: tuple[FittedModel, ...]
-    averaging: Averaging
+    rules: Rules
     refused: tuple[Refusal, ...]
-    periods: tuple[int, ...]  # seasonal
-    calibrate: Calibrate  # whether bands are as wide as errors inside the training part say
     rolling: Rolling
-    """The same models at the end of what they have learned from: those errors' source."""
-    lower: float = -np.inf  # the bound at which forecasts are censored
-    lower_given: bool = False  # one that was chosen is dropped where a value is below it
+    """The same models at the end of what they have learned from: where errors are taken from."""
 
     @classmethod
-    def fit(cls, resolution: Resolution, history: History, earlier: Self | None = None) -> Self:
+    def fit(
+        cls,
+        specifications: Sequence[MemberSpecification],
+        rules: Rules,
+        history: History,
+        earlier: Self | None = None,
+    ) -> Self:
         """Fit every specification, and drop those that do not suit the series unless none does.
 
-        Searches start from the hyper-parameters of an earlier ensemble, of the first of its models
-        with the same inputs and target.
+        Searches start from the hyper-parameters of the first earlier model with the same inputs.
         """
         known = () if earlier is None else earlier.models
-        specifications = resolution.specifications
         made, errors = those_that_can(
             specifications, lambda one: MODELS[type(one)].fit(one, history, known)
         )
         refused = tuple(Refusal(specifications[i], str(e)) for i, e in errors.items())
         models = tuple(made.values())
-        return cls(
-            history,
-            models,
-            resolution.averaging,
-            refused,
-            resolution.periods,
-            resolution.calibrate,
-            Rolling(models),
-            resolution.lower,
-            resolution.lower_given,
-        )
+        return cls(history, models, rules, refused, Rolling(models))
 
     def extend(self, history: History) -> Self:
         """The models with the posteriors of a longer history."""
@@ -106,11 +96,11 @@ class Ensemble:
         move: Callable[[FittedModel], FittedModel],
         learns: bool,
     ) -> Self:
-        lower = self.lower
-        if self.lower_given:
-            check_above(history, lower)
-        elif (history.y < lower).any():
-            lower = -np.inf
+        rules = self.rules
+        if rules.lower_given:
+            check_above(history, rules.lower)
+        elif (history.y < rules.lower).any():
+            rules = replace(rules, lower=-np.inf)
         made, errors = those_that_can(models, move)
         refused = tuple(Refusal(models[i].specification, str(e)) for i, e in errors.items())
         moved, rolling = tuple(made.values()), self.rolling
@@ -118,10 +108,7 @@ class Ensemble:
             rolling = Rolling(moved)
         elif errors:
             rolling = Rolling(tuple(self.trained[i] for i in made))
-        refused = self.refused + refused
-        return replace(
-            self, history=history, models=moved, refused=refused, rolling=rolling, lower=lower
-        )
+        return type(self)(history, moved, rules, self.refused + refused, rolling)
 
     @property
     def trained(self) -> tuple[FittedModel, ...]:
@@ -145,42 +132,35 @@ class Ensemble:
         """The models' errors inside the training part over the least of them, (k,)."""
         if len(self.models) == 1:
             return np.ones(1)
-        return self.rolling.error_ratios(self.averaging.look_ahead)
+        return self.rolling.error_ratios(self.rules.averaging.look_ahead)
 
     def forecast(self, ahead: Ahead, method: Method) -> Forecast:
         """The averaged forecast, censored at the bound if there is one.
 
-        Its models have learned from values that were never below, so that their mean is that of
-        such values, and the bound would raise it: where many values are at the bound it is kept.
-
-        The weights and the calibration are those of the exact forecasts whatever the method, so
-        that methods can be compared.
+        Models learn the mean of values that were never below, which the bound would raise: it is
+        kept where many values are at it. Weights and calibration are those of the exact forecasts
+        whatever the method.
         """
         average, ahead, correlated = self._averaged(ahead, method)
         free = average.forecast
-        if self.calibrate:
-            errors, known = self._errors(average, ahead)
-            if self.calibrate == "conformal":
-                free = conformal(free, errors)
-            else:
-                free = calibration(errors, known.reference, correlated).of(free)
-        return free.censored(self.lower, keep_moments=self.keeps_moments)
+        if self.rules.calibrate:
+            free = self._bands(average, ahead, correlated)(free)
+        return free.censored(self.rules.lower, keep_moments=self.keeps_moments)
 
     def past_steps(self) -> AskPast:
         """One-step forecasts of the history, each from the values before it.
 
-        They are averaged with the widths of the time itself alone, and calibrated as the forecast
-        of the last value is.
+        Averaged with the widths of the time itself, and calibrated as that of the last value.
         """
-        bands = self._bands_of_next() if self.calibrate else None
+        rules, bands = self.rules, self._bands_of_next() if self.rules.calibrate else None
 
         def ask(at: NDArray[np.intp]) -> PastSteps | None:
             found = [past_steps(model, at) for model in self.models]
-            steps = self.averaging.average_past(found, self.weights)
+            steps = rules.averaging.average_past(found, self.weights)
             if steps is None:
                 return None
             forecast = steps.forecast if bands is None else bands(steps.forecast)
-            return steps._replace(forecast=forecast.censored(self.lower))
+            return steps._replace(forecast=forecast.censored(rules.lower))
 
         return ask
 
@@ -191,60 +171,59 @@ class Ensemble:
         before = self.at(self.history.before(last))
         # cheap, and of any regressor: widths and errors are those of the default forecasts
         average, seen, _ = before._averaged(ahead, Method("naive"))
-        errors, known = before._errors(average, seen)
-        first = Errors(errors.z[:, :1], errors.level[:1])
-        if self.calibrate == "conformal":
-            return partial(conformal, errors=first)
-        return calibration(first, known.reference, 1).of
+        return before._bands(average, seen, 1, most=1)
+
+    def _bands(
+        self, average: Averaged, ahead: Ahead, correlated: int, most: int | None = None
+    ) -> Callable[[Forecast], Forecast]:
+        """What calibration does to forecasts, by errors of so many steps inside the series."""
+        known = self._from_known(average, ahead)
+        errors = rolling_errors(self.rolling, known.members, known.shares).first(most)
+        if self.rules.calibrate == "conformal":
+            return partial(conformal, errors=errors)
+        return calibration(errors, known.reference, correlated).of
 
     def _averaged(self, ahead: Ahead, method: Method) -> tuple[Averaged, Ahead, int]:
         """The average, the steps known ahead, and how many of them tell of correlations."""
         steps, given = len(ahead.index), ahead.exog.shape[1] > 0
         ahead, horizon = self.horizon(ahead)
-        if self.calibrate:
+        averaging = self.rules.averaging
+        if self.rules.calibrate:
             self.rolling.prepare(len(ahead.index))
         # one generator for all would have its numbers depend on the horizon
         method = method._replace(random_state=one_seed(method.random_state))
         plain = method.propagation == "exact" and method.path_consistent
-        looks_ahead = not given and len(ahead.index) >= self.averaging.look_ahead
-        average = self.averaging.average(
-            [partial(_first, model, ahead, method) for model in self.models],
+        looks_ahead = not given and len(ahead.index) >= averaging.look_ahead
+        average = averaging.average(
+            _asks(self.models, ahead, method),
             self.weights,
             steps,
-            references=[] if plain else [partial(_first, m, ahead, None) for m in self.models],
-            can_look_ahead=looks_ahead and horizon >= self.averaging.look_ahead,
+            references=[] if plain else _asks(self.models, ahead),
+            can_look_ahead=looks_ahead and horizon >= averaging.look_ahead,
         )
         # Two steps have a correlation; more of a forecast of two are not known everywhere.
-        return average, ahead, self.averaging.look_ahead if looks_ahead else 2
+        return average, ahead, averaging.look_ahead if looks_ahead else 2
 
     def horizon(self, ahead: Ahead) -> tuple[Ahead, int]:
         """The steps known ahead, with those looked at for weights, and how many are forecast."""
-        steps, look_ahead = len(ahead.index), self.averaging.look_ahead
+        steps, look_ahead = len(ahead.index), self.rules.averaging.look_ahead
         if ahead.exog.shape[1] > 0:
             return ahead, steps
         with suppress(ValueError):  # where the index cannot go on so far
             ahead = self.history.future(max(steps, look_ahead))
-        needed = len(self.models) > 1 or bool(self.calibrate)
+        needed = len(self.models) > 1 or bool(self.rules.calibrate)
         return ahead, len(ahead.index) if needed and len(ahead.index) >= look_ahead else steps
-
-    def _errors(self, average: Averaged, ahead: Ahead) -> tuple[Errors, Averaged]:
-        """Errors of the average inside the training part, and what their unit is taken from."""
-        known = self._from_known(average, ahead)
-        return rolling_errors(self.rolling, known.members, known.shares), known
 
     def _from_known(self, averaged: Averaged, ahead: Ahead) -> Averaged:
         """What the models forecast from what is known: the unit of errors in the training part.
 
-        At the origin the bands may be wider, and steps go together more, for missing or noisy
-        values and uncertain regressors, or because it is that of another series: that says nothing
-        of the errors before.
+        Missing or noisy values, uncertain regressors and another series say nothing of them.
         """
         known = [model.from_known() for model in self.trained]
         same = all(one is other for one, other in zip(self.models, known, strict=True))
         if same and ahead.exog_cov is None:
             return averaged
-        asks = [partial(_first, model, ahead.known(), None) for model in known]
-        members, _ = until_diverged(asks, averaged.shares.shape[1])
+        members, _ = until_diverged(_asks(known, ahead.known()), averaged.shares.shape[1])
         first = [member is not None for member in members] @ averaged.shares[:, 0]
         return replace(averaged, members=members, own=False) if first > 0.0 else averaged
 
@@ -252,7 +231,7 @@ class Ensemble:
     def at_bound(self) -> float:
         """Share of the observed values that are at the bound."""
         observed = self.history.y[~np.isnan(self.history.y)]
-        return float(np.mean(observed == self.lower))
+        return float(np.mean(observed == self.rules.lower))
 
     @property
     def keeps_moments(self) -> bool:
@@ -261,16 +240,16 @@ class Ensemble:
 
     def bands_named(self) -> list[str]:
         """How bands are calibrated, a line if they are."""
-        if not self.calibrate:
+        if not self.rules.calibrate:
             return []
-        kind = "conformal" if self.calibrate == "conformal" else "calibrated"
+        kind = "conformal" if self.rules.calibrate == "conformal" else "calibrated"
         origins = len(self.rolling.origins)
         by = f"by errors from up to {origins} origins"
         return [f"bands: {kind}, {by if origins else 'as usual for series as short as this'}"]
 
     def models_named(self, noise: bool) -> list[str]:
         """The weight of each model, what it is and why, and its noise if that was asked for."""
-        lines, by_width = [], self.averaging.by_width and len(self.models) > 1
+        lines, by_width = [], self.rules.averaging.by_width and len(self.models) > 1
         for number, model in enumerate(self.models):
             vote = f"{self.votes[number]:.2g} / width^{POWER:g}"
             label = vote if by_width else f"{self.weights[number]:.2f}"
@@ -283,9 +262,13 @@ class Ensemble:
         return lines
 
 
-def _first(model: FittedModel, ahead: Ahead, method: Method | None, steps: int) -> Forecast:
-    """A model's forecast of the first steps."""
-    return model.forecast(ahead.first(steps), method)
+def _asks(models: Iterable[FittedModel], ahead: Ahead, method: Method | None = None) -> list[Ask]:
+    """Each model's forecast of the first so many steps."""
+
+    def ask(model: FittedModel, steps: int) -> Forecast:
+        return model.forecast(ahead.first(steps), method)
+
+    return [partial(ask, model) for model in models]
 
 
 def those_that_can(

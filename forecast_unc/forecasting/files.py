@@ -6,7 +6,7 @@ SHA-256 digest of all before. It holds numbers, text and the classes of `_CLASSE
 
 from __future__ import annotations
 
-import dataclasses
+import datetime
 import hashlib
 import inspect
 import io
@@ -34,6 +34,7 @@ from forecast_unc._version import __version__
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.averaging import Averaging
 from forecast_unc.forecasting.ensemble import MODELS, Ensemble, Refusal
+from forecast_unc.forecasting.resolve import Rules
 from forecast_unc.forecasting.rolling import Rolling
 from forecast_unc.forecasting.rows import Differencing, NoiseChoice
 from forecast_unc.forecasting.smoothing import Nodes, Smoothing
@@ -56,6 +57,7 @@ _TAIL = len(_LABEL) + 2 * hashlib.sha256().digest_size
 
 _CLASSES: tuple[type, ...] = (
     History,
+    Rules,
     Averaging,
     Refusal,
     Specification,
@@ -77,31 +79,30 @@ _CLASSES: tuple[type, ...] = (
 # Attributes of estimators that `condition` makes again, or that scikit-learn sets for a frame.
 _MADE = {"posterior_", "_held", "_n_rows", "_digest", "feature_names_in_"}
 
-_UNITS = ("s", "ms", "us", "ns")
 _LABELS = re.compile(r"object|str|string|bool|u?int\d+|float\d+")
 _FROM_UTC = re.compile(r"UTC([+-]\d\d:\d\d(:\d\d)?)?")
+
+
+def _by_name(*kinds: Any) -> dict[str, Any]:
+    return {one.__name__: one for one in kinds}
+
+
 # Frequencies whose name does not say all of them.
-_OFFSETS: dict[str, Any] = {
-    one.__name__: one
-    for one in (
-        offsets.BusinessDay,
-        offsets.BusinessHour,
-        offsets.CustomBusinessDay,
-        offsets.CustomBusinessHour,
-        offsets.CustomBusinessMonthBegin,
-        offsets.CustomBusinessMonthEnd,
-    )
-}
-_BIT_GENERATORS: dict[str, Any] = {
-    one.__name__: one
-    for one in (
-        np.random.MT19937,
-        np.random.PCG64,
-        np.random.PCG64DXSM,
-        np.random.Philox,
-        np.random.SFC64,
-    )
-}
+_OFFSETS = _by_name(
+    offsets.BusinessDay,
+    offsets.BusinessHour,
+    offsets.CustomBusinessDay,
+    offsets.CustomBusinessHour,
+    offsets.CustomBusinessMonthBegin,
+    offsets.CustomBusinessMonthEnd,
+)
+_BIT_GENERATORS = _by_name(
+    np.random.MT19937,
+    np.random.PCG64,
+    np.random.PCG64DXSM,
+    np.random.Philox,
+    np.random.SFC64,
+)
 
 
 class Unreadable(ValueError):
@@ -114,14 +115,14 @@ class Outdated(ValueError):
 
 def save(model: BaseEstimator, path: str | PathLike[str], kinds: tuple[type, ...]) -> None:
     """Write a fitted forecaster, which is of one of the kinds, whole or not at all."""
-    table = _Writer(kinds)
+    arrays: list[NDArray[Any]] = []
     content = {
         "format": _KIND,
         "version": FORMAT,
         "written_by": __version__,
-        "model": table.plain("model", model),
+        "model": _Coder(kinds, arrays).plain("model", model),
     }
-    _write(path, _sealed(content, table.arrays))
+    _write(path, _sealed(content, arrays))
 
 
 def load(path: str | PathLike[str], kinds: tuple[type, ...]) -> Any:
@@ -161,7 +162,7 @@ def _made(data: bytes, kinds: tuple[type, ...]) -> Any:
         )
     if version < FORMAT:
         raise Outdated(version)
-    model = _Reader(kinds, arrays).made(content["model"])
+    model = _Coder(kinds, arrays).made(content["model"])
     if type(model) not in kinds:
         raise Unreadable(f"which holds a {type(model).__name__}")
     check_is_fitted(model)
@@ -171,31 +172,6 @@ def _made(data: bytes, kinds: tuple[type, ...]) -> Any:
 # Models and what they are made of
 
 
-def _recipe(ensemble: Ensemble) -> dict[str, Any]:
-    """What an ensemble is made of again: two series, the posteriors' and the origin's, and more."""
-    learned = ensemble.trained[0].history
-    return {
-        "learned": learned,
-        "origin": None if ensemble.history is learned else ensemble.history,
-        "models": [model.recipe() for model in ensemble.trained],
-        "averaging": ensemble.averaging,
-        "refused": ensemble.refused,
-        "periods": ensemble.periods,
-        "calibrate": ensemble.calibrate,
-        "lower": ensemble.lower,
-        "lower_given": ensemble.lower_given,
-    }
-
-
-def _ensemble(
-    learned: History, origin: History | None, models: Sequence[dict[str, Any]], **rest: Any
-) -> Ensemble:
-    """An ensemble by its recipe: each model as `extend` makes it, and moved as by `at`."""
-    trained = tuple(MODELS[type(one["specification"])].made(learned, **one) for one in models)
-    now = trained if origin is None else tuple(model.at(origin) for model in trained)
-    return Ensemble(origin or learned, now, rolling=Rolling(trained), **rest)
-
-
 def _learned_names(cls: type) -> set[str]:
     """Attributes that a fit sets, by their annotations; those that are made again left out."""
     hints = [pair for base in cls.__mro__ for pair in inspect.get_annotations(base).items()]
@@ -203,20 +179,18 @@ def _learned_names(cls: type) -> set[str]:
     return named - set(inspect.signature(cls).parameters) - _MADE
 
 
-class _Writer:
-    """A model as JSON's values, or ``{kind: what it is made of}``, and the arrays in it."""
+class _Coder:
+    """A model as JSON's values or ``{kind: what it is made of}``, with its arrays; and back."""
 
-    def __init__(self, kinds: tuple[type, ...]) -> None:
-        self._classes = {*_CLASSES, *kinds}
-        self.arrays: list[NDArray[Any]] = []
+    def __init__(self, kinds: tuple[type, ...], arrays: list[NDArray[Any]]) -> None:
+        self._classes = _by_name(*_CLASSES, *kinds)
+        self._arrays = arrays
 
     def plain(self, name: str, value: Any) -> Any:
         """What stands for a value that messages call by this name."""
         kind = type(value)
-        if value is None or kind in (bool, int, str):
+        if value is None or kind in (bool, int, str, np.str_):
             return value
-        if kind is np.str_:
-            return str(value)
         if kind is float:
             return value if math.isfinite(value) else {"float": str(value)}
         if kind is list:
@@ -228,24 +202,16 @@ class _Writer:
             return {"dict": pairs}
         if kind is range:
             return {"range": [value.start, value.stop, value.step]}
-        if isinstance(value, np.generic) and _is_plain(value.dtype):
-            return {"number": [value.dtype.name, self.plain(name, value.item())]}
-        if kind is np.ndarray and _is_plain(value.dtype):
-            self.arrays.append(value)
-            return {"array": len(self.arrays) - 1}
-        fields = self._fields(name, value)
+        if (kind is np.ndarray or isinstance(value, np.generic)) and _is_plain(value.dtype):
+            self._arrays.append(np.asarray(value))
+            return {"array": len(self._arrays) - 1}
+        fields = _PARTS[kind][0](name, value) if kind in _PARTS else self._fields(name, value)
         return {kind.__name__: {key: self.plain(key, one) for key, one in fields.items()}}
 
     def _fields(self, name: str, value: Any) -> dict[str, Any]:
         """The fields of an object, or an error if only other code could read it back."""
         cls: type = type(value)
-        own = cls.__module__.partition(".")[0] in ("pandas", "numpy")
-        if own and cls.__name__ in _PARTS:
-            parts: dict[str, Any] = _PARTS[cls.__name__][0](name, value)
-            return parts
-        if cls is Ensemble:
-            return _recipe(value)
-        if cls not in self._classes:
+        if self._classes.get(cls.__name__) is not cls:
             raise refusal(
                 name,
                 "be of this package, or plain data, in a model that is saved",
@@ -254,23 +220,16 @@ class _Writer:
                 "the package's in its place, or pickle the model for yourself alone.",
                 TypeError,
             )
+        parameters = inspect.signature(cls).parameters
         if not isinstance(value, BaseEstimator):
-            return {one: getattr(value, one) for one in _field_names(cls)}
+            return {one: getattr(value, one) for one in parameters}
         state = {key: one for key, one in vars(value).items() if key not in _MADE}
-        more = sorted(set(state) - _learned_names(cls) - set(inspect.signature(cls).parameters))
+        more = sorted(set(state) - _learned_names(cls) - set(parameters))
         if more:
             must = f"have the attributes of {cls.__name__} alone to be saved"
             remedy = "Delete it, and keep it beside the file."
             raise refusal("model", must, repr(more[0]), remedy, TypeError)
         return state
-
-
-class _Reader:
-    """A model made again of what `_Writer` writes."""
-
-    def __init__(self, kinds: tuple[type, ...], arrays: list[NDArray[Any]]) -> None:
-        self._named = {cls.__name__: cls for cls in (*_CLASSES, *kinds)}
-        self._arrays = arrays
 
     def made(self, plain: Any) -> Any:
         """The value that something stands for."""
@@ -279,51 +238,19 @@ class _Reader:
         if not isinstance(plain, dict):
             return plain
         ((kind, value),) = plain.items()
-        match kind:
-            case "float":
-                return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[value]
-            case "tuple":
-                return tuple(map(self.made, value))
-            case "dict":
-                return {self.made(key): self.made(one) for key, one in value}
-            case "range":
-                return range(*value)
-            case "number":
-                return _number(value[0], self.made(value[1]))
-            case "array":
-                return self._arrays[range(len(self._arrays))[value]]
+        if kind in _BUILT_IN:
+            return _BUILT_IN[kind](self.made(value))
+        if kind == "array":
+            return self._arrays[range(len(self._arrays))[value]][()]  # of no dimension: a number
         fields = {name: self.made(one) for name, one in value.items()}
-        if kind == "Ensemble":
-            return _ensemble(**fields)
-        if kind in _PARTS:
-            return _PARTS[kind][1](**fields)
-        return self._object(self._named[kind], fields)
-
-    def _object(self, cls: type, fields: dict[str, Any]) -> Any:
-        """An object of one of the classes."""
-        if not issubclass(cls, BaseEstimator):
-            return cls(**fields)
-        learned = _learned_names(cls) & set(fields)
+        if kind in _MAKE:
+            return _MAKE[kind](**fields)
+        cls = self._classes[kind]
+        learned = _learned_names(cls) & set(fields) if issubclass(cls, BaseEstimator) else set()
         made = cls(**{name: one for name, one in fields.items() if name not in learned})
         for name in learned:
             setattr(made, name, fields[name])
         return made
-
-
-def _field_names(cls: Any) -> tuple[str, ...]:
-    """Of a dataclass or a named tuple."""
-    if dataclasses.is_dataclass(cls):
-        return tuple(one.name for one in dataclasses.fields(cls))
-    return tuple(cls._fields)
-
-
-def _number(dtype: str, value: Any) -> np.generic:
-    """A number of one of numpy's types."""
-    kind = np.dtype(dtype)
-    if not _is_plain(kind) or type(value) not in (bool, int, float):
-        raise ValueError(dtype)
-    number: np.generic = kind.type(value)
-    return number
 
 
 def _is_plain(dtype: np.dtype[Any]) -> bool:
@@ -331,7 +258,25 @@ def _is_plain(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "biuf" and dtype.itemsize <= 8
 
 
-# What a model holds of pandas and numpy: indices, times, generators
+def _recipe_of(_: str, ensemble: Ensemble) -> dict[str, Any]:
+    """What it is made of again: two series, the posteriors' and the origin's, and more."""
+    learned = ensemble.trained[0].history
+    return {
+        "learned": learned,
+        "origin": None if ensemble.history is learned else ensemble.history,
+        "models": [model.recipe() for model in ensemble.trained],
+        "rules": ensemble.rules,
+        "refused": ensemble.refused,
+    }
+
+
+def _ensemble(
+    learned: History, origin: History | None, models: Sequence[dict[str, Any]], **rest: Any
+) -> Ensemble:
+    """An ensemble by its recipe: each model as `extend` makes it, and moved as by `at`."""
+    trained = tuple(MODELS[type(one["specification"])].made(learned, **one) for one in models)
+    now = trained if origin is None else tuple(model.at(origin) for model in trained)
+    return Ensemble(origin or learned, now, rolling=Rolling(trained), **rest)
 
 
 def _dates_of(name: str, index: pd.DatetimeIndex) -> dict[str, Any]:
@@ -345,8 +290,6 @@ def _dates_of(name: str, index: pd.DatetimeIndex) -> dict[str, Any]:
 
 
 def _dates(values: Any, unit: str, zone: str | None, frequency: Any, name: Any) -> Any:
-    if unit not in _UNITS:
-        raise ValueError(unit)
     index = pd.DatetimeIndex(_ordinals(values).view(f"M8[{unit}]"))
     if zone is not None:
         index = index.tz_localize("UTC").tz_convert(_zone(zone))
@@ -394,26 +337,34 @@ def _generator(state: dict[str, Any]) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-_PARTS: dict[str, tuple[Any, Any]] = {
-    "RangeIndex": (
+_BUILT_IN: dict[str, Any] = {
+    "float": float,
+    "tuple": tuple,
+    "dict": dict,
+    "range": lambda ends: range(*ends),
+}
+_PARTS: dict[type, tuple[Any, Any]] = {
+    Ensemble: (_recipe_of, _ensemble),
+    pd.RangeIndex: (
         lambda _, i: {"start": i.start, "stop": i.stop, "step": i.step, "name": i.name},
         pd.RangeIndex,
     ),
-    "DatetimeIndex": (_dates_of, _dates),
-    "PeriodIndex": (
+    pd.DatetimeIndex: (_dates_of, _dates),
+    pd.PeriodIndex: (
         lambda _, i: {"values": i.asi8, "frequency": i.freqstr, "name": i.name},
         _periods,
     ),
-    "Index": (_labels_of, _labels),
-    "MultiIndex": (
+    pd.Index: (_labels_of, _labels),
+    pd.MultiIndex: (
         lambda _, i: {"tuples": i.tolist(), "names": list(i.names)},
         pd.MultiIndex.from_tuples,
     ),
-    "Timestamp": (lambda _, time: {"index": pd.Index([time])}, lambda index: index[0]),
-    "Period": (lambda _, time: {"index": pd.Index([time])}, lambda index: index[0]),
-    "Generator": (_generator_of, _generator),
+    pd.Timestamp: (lambda _, time: {"index": pd.Index([time])}, lambda index: index[0]),
+    pd.Period: (lambda _, time: {"index": pd.Index([time])}, lambda index: index[0]),
+    np.random.Generator: (_generator_of, _generator),
 }
-"""By the name of a class: from its name in messages and itself to its parts, and back."""
+"""From the name of a value in messages and the value itself to its parts, and back."""
+_MAKE = {kind.__name__: make for kind, (_, make) in _PARTS.items()}
 
 
 def _zone_of(name: str, index: pd.DatetimeIndex) -> str:
@@ -451,7 +402,7 @@ def _frequency_of(name: str, freq: Any) -> str | tuple[str, int, bool, dict[str,
     if named and not shifted:
         return str(freq.freqstr)
     words = {
-        word: value if isinstance(value, str) else [str(one) for one in value]
+        word: value if isinstance(value, str) else [_word(one) for one in value]
         for word, value in freq.kwds.items()
         if isinstance(value, (str, tuple))
     }
@@ -467,18 +418,17 @@ def _frequency_of(name: str, freq: Any) -> str | tuple[str, int, bool, dict[str,
     return parts
 
 
+def _word(value: Any) -> str:
+    """A holiday or a time of the day as pandas takes it."""
+    return f"{value:%H:%M}" if isinstance(value, datetime.time) else str(value)
+
+
 def _frequency(parts: Any) -> Any:
     """The frequency of a name, or of a class, multiple and keywords."""
     if isinstance(parts, str):
         return to_offset(parts)
     kind, n, normalize, words = parts
-    return _OFFSETS[kind](n, normalize, **{word: _clock(value) for word, value in words.items()})
-
-
-def _clock(value: Any) -> Any:
-    """Keywords as pandas takes them: hours as HH:MM."""
-    hours = isinstance(value, list) and all(re.fullmatch(r"\d\d:\d\d:\d\d", one) for one in value)
-    return [one[:5] for one in value] if hours else value
+    return _OFFSETS[kind](n, normalize, **words)
 
 
 # The file

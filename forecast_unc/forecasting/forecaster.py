@@ -468,7 +468,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     @property
     def seasonal_period_(self) -> tuple[int, ...]:
         """Seasonal periods, shortest first."""
-        return self._ensemble().periods
+        return self._ensemble().rules.periods
 
     @property
     def choices_(self) -> list[str]:
@@ -478,20 +478,21 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         if is_auto(self.seasonal_period):
             suggested = seasonal_periods(ensemble.history.index)
             origin = f"of {', '.join(map(str, suggested)) or 'none'} that the index suggests"
-        seen = ", ".join(map(str, ensemble.periods)) or "none"
+        periods, lower = ensemble.rules.periods, ensemble.rules.lower
+        seen = ", ".join(map(str, periods)) or "none"
         lines = [
             f"seasonal period {seen}: {origin}",
             *outliers_named(ensemble.history),
             *ensemble.bands_named(),
         ]
-        if np.isfinite(ensemble.lower):
+        if np.isfinite(lower):
             why = "some values are 0 and none is below; lower=-inf for no bound"
             why = why if self.lower is None else "as given"
             if ensemble.keeps_moments:
                 why += f"; {ensemble.at_bound:.0%} are at it, so that forecasts keep their mean"
-            lines.append(f"lower {ensemble.lower:g}: {why}")
+            lines.append(f"lower {lower:g}: {why}")
         lines += ensemble.models_named(noise=self.noise != "process")
-        without = unsmoothed(self._arguments(), ensemble.history, ensemble.periods)
+        without = unsmoothed(self._arguments(), ensemble.history, periods)
         if is_auto(self.lags) and without:
             lines.append(f"no exponential smoothing: {', '.join(without)}")
         refused = (f"{one.specification.described()}; {one.reason}" for one in ensemble.refused)
@@ -557,7 +558,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         history = History.checked(y, exog, y_std)
         check_varies(history.y)
         history = without_outliers(arguments, history)
-        return Ensemble.fit(resolve(arguments, history), history, earlier)
+        return Ensemble.fit(*resolve(arguments, history), history, earlier)
 
     @property
     def _history(self) -> History:

@@ -55,18 +55,19 @@ MemberSpecification = Specification | SmoothingSpecification
 
 
 @dataclass(frozen=True, eq=False)
-class Resolution:
-    """The specifications of a series, and how their forecasts are averaged."""
+class Rules:
+    """How the forecasts of a series' specifications are averaged, calibrated and censored."""
 
-    specifications: tuple[MemberSpecification, ...]
     averaging: Averaging
     periods: tuple[int, ...]  # seasonal, shortest first
-    calibrate: Calibrate
+    calibrate: Calibrate  # whether bands are as wide as errors inside the training part say
     lower: float = -np.inf  # the bound at which forecasts are censored
     lower_given: bool = False  # one that was chosen is dropped where a value is below it
 
 
-def resolve(arguments: Arguments, history: History) -> Resolution:
+def resolve(
+    arguments: Arguments, history: History
+) -> tuple[tuple[MemberSpecification, ...], Rules]:
     """Specifications with nothing left open: one for lags of one's own, else a few to average."""
     periods, lower = _periods(arguments, history), _bound(arguments, history)
     check_above(history, lower)
@@ -74,7 +75,7 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
     if not is_auto(arguments.lags):
         one = replace(_as_given(arguments, history, periods), origin=origin)
         calibrate = plain(arguments.calibrate, False)
-        return Resolution((one,), Averaging(), periods, calibrate, lower, given)
+        return (one,), Rules(Averaging(), periods, calibrate, lower, given)
     by_width, widest = averaging(int((~np.isnan(history.y)).sum()), bool(periods))
     smoothing = _SMOOTHING if by_width else 1.0
     found: list[MemberSpecification] = []
@@ -95,7 +96,7 @@ def resolve(arguments: Arguments, history: History) -> Resolution:
     look_ahead = int(np.clip(3 * season // 2, LOOK_AHEAD, MOST_AHEAD))
     rule = Averaging(by_width, widest, look_ahead)
     calibrate = plain(arguments.calibrate, arguments.noise == "process")
-    return Resolution(_merged(found, history.y), rule, periods, calibrate, lower, given)
+    return _merged(found, history.y), Rules(rule, periods, calibrate, lower, given)
 
 
 def without_outliers(arguments: Arguments, history: History) -> History:

@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 
 from forecast_unc._checks import check_whole, refusal
 from forecast_unc.cli.tables import read_holidays
+from forecast_unc.distributions.power import POWERS
 from forecast_unc.evaluation import baselines
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.recursion import PROPAGATIONS
@@ -190,7 +191,7 @@ MODEL = _options(
     --seed N: seed of monte_carlo, auto and restarts (default: 0)
     """,
     model=_one_of("auto", *_REGRESSORS),
-    transform=_one_of("auto", "none", "log", "sqrt", "boxcox"),
+    transform=_one_of("auto", "none", *filter(None, POWERS)),
     outliers=_one_of("mask", "keep"),
     calendar={"type": _Several(click.Choice(["none", *NAMES]))},
 )

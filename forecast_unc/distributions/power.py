@@ -13,6 +13,8 @@ from scipy.stats import boxcox_llf
 
 from forecast_unc._typing import Array
 
+# By the names of transforms. That of Box-Cox is fitted; what it cannot take is that of any above 0.
+POWERS: dict[str | None, float | None] = {None: None, "log": 0.0, "sqrt": 0.5, "boxcox": 1.0}
 _LEAST_CENSORED = 0.01  # below, levels of values at the bound are 100 or more away from all others
 
 

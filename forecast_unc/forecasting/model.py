@@ -17,7 +17,7 @@ from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.joint import Diverged
-from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.distributions.power import POWERS, PowerTransform
 from forecast_unc.forecasting.propagation import LevelJoint, propagate, sample_paths
 from forecast_unc.forecasting.recursion import (
     Future,
@@ -376,8 +376,7 @@ def forecast_of(model: FittedModel, ahead: Ahead, joint: LevelJoint, propagation
 
 def fitted_transform(kind: str | None, origin: float, history: History) -> PowerTransform:
     """The nonlinear transform of a history, measured from an origin; checked."""
-    powers = {None: None, "log": 0.0, "sqrt": 0.5, "boxcox": 1.0}
-    transform = PowerTransform(powers[kind], origin)
+    transform = PowerTransform(POWERS[kind], origin)
     transform.check(history.y, history.time)
     if kind == "boxcox":
         transform = PowerTransform.fit(history.y, origin)

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from forecast_unc._checks import RandomState, check_lower, check_whole, refusal
+from forecast_unc.distributions.power import POWERS
 from forecast_unc.forecasting.rows import NOISES, Noise
 from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.gp import GPRegressor
@@ -24,7 +25,7 @@ PriorMean = Literal["zero", "last", "seasonal"]
 # Fewer rows than this leave nothing to learn from.
 MIN_ROWS = 3
 _ALLOWED: dict[str, tuple[Any, ...]] = {
-    "transform": ("auto", None, "log", "sqrt", "boxcox"),
+    "transform": ("auto", *POWERS),
     "prior_mean": ("auto", "zero", "last", "seasonal"),
     "noise": NOISES,
     "calibrate": ("auto", False, True, "conformal"),

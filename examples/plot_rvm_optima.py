@@ -19,7 +19,7 @@ from forecast_unc import datasets, plot
 from forecast_unc.regression.estimator import typical_lengthscale
 from forecast_unc.regression.sparse_bayes import batch
 from forecast_unc.regression.sparse_bayes.lengthscales import design
-from forecast_unc.regression.sparse_bayes.model import NoisePrior, weight_posterior
+from forecast_unc.regression.sparse_bayes.model import Evidence, NoisePrior, weight_posterior
 from forecast_unc.regression.sparse_bayes.sequential import SequentialTrainer
 
 LAGS, ROWS, BUDGET, STARTS = 9, 200, 50, 20
@@ -74,11 +74,11 @@ def end(model):
 
 
 def em(start, rng):
-    return batch.fixed_point(Phi, t[:ROWS], NOISE, start, batch.em_step, 2000)
+    return batch.fixed_point(Evidence.of(Phi, t[:ROWS]), NOISE, start, batch.em_step, 2000)
 
 
 def mackay(start, rng):
-    return batch.fixed_point(Phi, t[:ROWS], NOISE, start, batch.mackay_step, 2000)
+    return batch.fixed_point(Evidence.of(Phi, t[:ROWS]), NOISE, start, batch.mackay_step, 2000)
 
 
 def subspace_em(start, rng):

@@ -57,7 +57,7 @@ def train(algorithm, Phi, y, noise=NOISE, seed=0):
     if algorithm == "shared":
         return batch.shared(Phi, y, noise)
     step = batch.em_step if algorithm == "em" else batch.mackay_step
-    return batch.fixed_point(Phi, y, noise, start, step, 3000)
+    return batch.fixed_point(Evidence.of(Phi, y), noise, start, step, 3000)
 
 
 TRAINERS = ("sequential", "em", "mackay", "gradient", "subspace_em", "shared")
@@ -178,7 +178,7 @@ def test_the_objective_never_falls(algorithm):
     values = []
     for most in (1, 3, 10, 30, 100, 300):
         if algorithm == "em":
-            model = batch.fixed_point(Phi, y, NOISE, start, batch.em_step, most)
+            model = batch.fixed_point(Evidence.of(Phi, y), NOISE, start, batch.em_step, most)
         elif algorithm == "gradient":
             model = batch.direct(Phi, y, NOISE, start, most)
         else:
@@ -238,7 +238,7 @@ def test_joint_maximum_deletes_what_does_not_help(rng):
     y = 3.0 * Phi[:, 1]
     y += 0.01 * rng.standard_normal(50)
     found = maximize(Evidence.of(Phi, y), np.ones(4), -3.0, NOISE, 1e-8)
-    assert 1 in found.kept
+    assert 1 in found.active
     alone = maximize(Evidence.of(Phi[:, [1]], y), np.ones(1), -3.0, NOISE, 1e-8)
     # two searches, each to 1e-8: equal bases reached on two ways differ in the last digits
     assert found.objective >= alone.objective - 1e-8 * abs(alone.objective)

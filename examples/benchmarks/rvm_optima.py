@@ -15,7 +15,7 @@ import numpy as np
 from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.sparse_bayes import batch
 from forecast_unc.regression.sparse_bayes.lengthscales import design
-from forecast_unc.regression.sparse_bayes.model import NoisePrior, weight_posterior
+from forecast_unc.regression.sparse_bayes.model import Evidence, NoisePrior, weight_posterior
 from forecast_unc.regression.sparse_bayes.sequential import SequentialTrainer
 
 NOISE = NoisePrior(median=0.1, log_std=1.5, floor=1e-4, ceiling=10.0)
@@ -75,7 +75,7 @@ def train(algorithm, Phi, y):
     if algorithm == "gradient":
         return batch.direct(Phi, y, NOISE, start, 2000)
     step = batch.em_step if algorithm == "em" else batch.mackay_step
-    return batch.fixed_point(Phi, y, NOISE, start, step, 1000)
+    return batch.fixed_point(Evidence.of(Phi, y), NOISE, start, step, 1000)
 
 
 def main():

@@ -77,7 +77,7 @@ _CLASSES: tuple[type, ...] = (
 )
 """What a file may hold beside the forecasters that save it, each by its fields."""
 # Attributes of estimators that `condition` makes again, or that scikit-learn sets for a frame.
-_MADE = {"posterior_", "_held", "_n_rows", "_digest", "feature_names_in_"}
+_MADE = {"posterior_", "_held", "feature_names_in_"}
 
 _LABELS = re.compile(r"object|str|string|bool|u?int\d+|float\d+")
 _FROM_UTC = re.compile(r"UTC([+-]\d\d:\d\d(:\d\d)?)?")

@@ -1,7 +1,7 @@
 """RVM* and RRGP*: one more basis at every test input, so that uncertainty grows off the data."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, NoReturn, Self
+from typing import ClassVar, NoReturn, Self
 
 import numpy as np
 from scipy.linalg.blas import dgemm, dtrsm
@@ -15,29 +15,17 @@ from forecast_unc.regression.reduced_rank.evidence import JITTER, row_blocks
 from forecast_unc.regression.reduced_rank.posterior import Support
 
 
-class Augmentation(NamedTuple):
-    r"""What the basis added at each of k inputs does to mean and variance.
+@dataclass(frozen=True, kw_only=True)
+class AugmentedPosterior:
+    r"""Posterior of weights whose design gains a basis at each test input.
 
-    With g the values of the basis at the training inputs, g_* at the test input x_*, precision a_*,
-    and C the covariance of y,
+    With g its values at the training inputs, g_* at the test input, a_* its precision,
 
     .. math::
         e = g_* - \phi(x_*)' \Sigma \Phi' g / s^2, \quad s_* = g' C^{-1} g, \quad
         q_* = g' C^{-1} y,
 
-    the mean grows by e q_* / (a_* + s_*) and the variance by e^2 / (a_* + s_*): what conditioning
-    on the data in the enlarged model gives.
-    """
-
-    e: Array  # (k,)
-    room: Array  # (k,), a_* + s_*
-    q: Array  # (k,)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AugmentedPosterior:
-    """Posterior of weights whose design gains a basis at each test input.
-
+    conditioning adds e q_* / (a_* + s_*) to the mean and e^2 / (a_* + s_*) to the variance.
     Rasmussen & Quinonero-Candela, ICML 2005.
     """
 
@@ -74,27 +62,22 @@ class AugmentedPosterior:
 
     def mean(self, X: Array) -> Array:
         """Predictive mean at the rows of X, of shape (n,)."""
-        e, room, q = self.added(X)
-        return self.plain.mean(X) + e * q / room
+        return self.plain.mean(X) + self.added(X)[0]
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Predictive mean and variance of an observation at the rows of X, each (n,)."""
         mean, var = self.plain.predict(X)
-        e, room, q = self.added(X)
-        return mean + e * q / room, var + e**2 / room
+        added_mean, added_var = self.added(X)
+        return mean + added_mean, var + added_var
 
     def covariance(self, X: Array) -> Array:
-        """Posterior covariance of the function (no noise) between the rows of X, (n, n).
-
-        Each row has its own added basis; between rows what they add is correlated like the
-        kernel, so that the diagonal is the variance of `predict`.
-        """
+        """Posterior covariance of the function (n, n), added bases correlated like the kernel."""
         std, inputs = self._added_std(X), X - self.plain.input_offset
         kernel = squared_exponential(inputs, inputs, self.plain.lengthscales)
         return np.asarray(self.plain.covariance(X) + np.multiply.outer(std, std) * kernel)
 
     def function_path(self, n_steps: int, n_paths: int = 1) -> KernelFunctionPath:
-        """An empty path with room for so many inputs, or several abreast."""
+        """Empty paths with room for so many inputs each."""
         return KernelFunctionPath(self.plain, self._added_std, n_steps, n_paths)
 
     def function_sample(self, n_paths: int, rng: np.random.Generator) -> None:
@@ -123,50 +106,39 @@ class AugmentedPosterior:
 
     def _added_std(self, X: Array) -> Array:
         """Std that the added basis gives at the rows of X, (n,)."""
-        e, room, _ = self.added(X)
-        return np.abs(e) / np.sqrt(room)
+        return np.sqrt(self.added(X)[1])
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelAtInput:
-    """RVM*: the basis k(., x*) with a weight of its own, independent of all others.
-
-    Its value at x* is 1. Far from the data e = 1 and s_* = 0, and the variance returns to 1 / a_*
-    plus noise.
-    """
+    """RVM*: the basis k(., x*), of value 1 at x*; far from the data the variance is 1 / a_*."""
 
     plain: KernelPosterior  # without it
     inputs: Array  # (n, d), training inputs from the `input_offset` on
     whitened: Array  # (r, n), L^-1 P times the features of the training inputs
     scaled_residual: Array  # (n,), C^-1 y, which is the residual over the noise variance
-    precision: float  # a_*, inverse prior variance of the added weight
+    prior_var: float  # 1 / a_*, of the added weight
 
     @classmethod
-    def of(cls, plain: KernelPosterior, X: Array, y: Array, precision: float) -> Self:
+    def of(cls, plain: KernelPosterior, X: Array, y: Array, prior_var: float) -> Self:
         """The basis, given the rows of the plain posterior."""
-        whitened = plain.whiten(*plain.features(X))
         return cls(
             plain=plain,
             inputs=X - plain.input_offset,
-            whitened=whitened[0] if whitened else np.zeros((0, len(X))),
+            whitened=_whitened(plain, X),
             scaled_residual=(y - plain.mean(X)) / plain.noise_var,
-            precision=precision,
+            prior_var=prior_var,
         )
 
-    @property
-    def prior_var(self) -> float:
-        """Prior variance of the added weight."""
-        return 1.0 / self.precision
-
-    def __call__(self, X: Array) -> Augmentation:
-        """What it does at the rows of X."""
-        return self._with_parts(X)[-1]
+    def __call__(self, X: Array) -> tuple[Array, Array]:
+        """What it adds to mean and variance at the rows of X, each (n,)."""
+        *_, e, room, q = self._parts(X)
+        return e * q / room, e**2 / room
 
     def gradient(self, X: Array) -> Array:
         """Gradient of what it adds to the mean, at the rows of X, (n, d)."""
-        features, own, (e, room, q) = self._with_parts(X)
+        features, own, pushed, e, room, q = self._parts(X)
         plain, beta = self.plain, 1.0 / self.plain.noise_var
-        pushed = self.whitened @ own  # (r, k)
         # d(e q / room) = by_own . d phi_* + by_features . d phi
         by_own = np.multiply.outer(self.scaled_residual, e / room)
         by_own -= beta * (self.whitened.T @ (features * (q / room)))
@@ -186,30 +158,30 @@ class KernelAtInput:
             out += pull / plain.lengthscales**2 + (factor.linear.T @ weights)[:-1].T
         return np.asarray(out)
 
-    def _with_parts(self, X: Array) -> tuple[Array, Array, Augmentation]:
-        """Whitened features (r, k), phi_* (n, k), and what they make."""
-        plain = self.plain
-        whitened = plain.whiten(*plain.features(X))
+    def _parts(self, X: Array) -> tuple[Array, Array, Array, Array, Array, Array]:
+        """Whitened features (r, k), phi_* (n, k), its projection (r, k), e, a_* + s_* and q_*."""
+        plain, features = self.plain, _whitened(self.plain, X)
         own = squared_exponential(self.inputs, X - plain.input_offset, plain.lengthscales)
-        beta = 1.0 / plain.noise_var
-        features = whitened[0] if whitened else np.zeros((0, len(X)))
-        pushed = self.whitened @ own
+        beta, pushed = 1.0 / plain.noise_var, self.whitened @ own
         e = 1.0 - beta * np.einsum("rk,rk->k", features, pushed)
         s = beta * (np.einsum("nk,nk->k", own, own) - beta * np.einsum("rk,rk->k", pushed, pushed))
-        return features, own, Augmentation(e, self.precision + s, self.scaled_residual @ own)
+        return features, own, pushed, e, 1.0 / self.prior_var + s, self.scaled_residual @ own
+
+
+def _whitened(plain: KernelPosterior, X: Array) -> Array:
+    """Whitened features at the rows of X, (r, n)."""
+    whitened = plain.whiten(*plain.features(X))
+    return whitened[0] if whitened else np.zeros((0, len(X)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class CenterAtInput:
     r"""RRGP*: a center at the test input, less its projection on the other centers.
 
-    With the centers U and x* the prior covariance is that of U alone plus g g' / delta, where
+    It is a basis g, of precision delta, at O(n m) an input in blocks of rows:
 
     .. math:: g(x) = a^2 \bigl[k(x, x_*) - k_u(x)' (K_{uu} + j I)^{-1} k_u(x_*)\bigr], \quad
         \delta = g(x_*) + j a^2 .
-
-    So g is a basis of its own, with a weight of precision delta. At x* the prior variance is then
-    that of the exact process. Rows are streamed in blocks: O(n m) an input.
     """
 
     plain: KernelPosterior  # without it, of one factor
@@ -228,8 +200,8 @@ class CenterAtInput:
         """Prior variance of the nonlinear part."""
         return self.model.process.amplitude**2
 
-    def __call__(self, X: Array) -> Augmentation:
-        """What it does at the rows of X."""
+    def __call__(self, X: Array) -> tuple[Array, Array]:
+        """What it adds to mean and variance at the rows of X, each (n,)."""
         plain, model, a2 = self.plain, self.model, self.prior_var
         (factor,), beta = plain.factors, 1.0 / plain.noise_var
         kernel, linear = plain.features(X)
@@ -249,13 +221,9 @@ class CenterAtInput:
         features = factor.whiten(kernel, linear)
         e = left - beta * np.einsum("rk,rk->k", features, whitened)
         s = beta * (squares - beta * np.einsum("rk,rk->k", whitened, whitened))
-        return Augmentation(e, left + JITTER * a2 + s, q)
+        room = left + JITTER * a2 + s
+        return e * q / room, e**2 / room
 
     def gradient(self, X: Array) -> Array:
         """Gradient of what it adds to the mean, by differences of fourth order, (n, d)."""
-
-        def added(rows: Array) -> Array:
-            e, room, q = self(rows)
-            return e * q / room
-
-        return slope_by_differences(added, X, self.plain.lengthscales)
+        return slope_by_differences(lambda rows: self(rows)[0], X, self.plain.lengthscales)

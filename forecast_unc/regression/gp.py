@@ -266,7 +266,8 @@ class GPRegressor(KernelRegressor):
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
         n, d = X.shape
-        check_parameters(vars(self), d)
+        check_process(vars(self), d)
+        _check_parameters(vars(self), d)
         S = self._known_noise(input_cov, X.shape)
         check_rows_in_memory(n, _MATRICES)
         evidence, units = self._standardized(X, y)
@@ -511,11 +512,8 @@ class GPRegressor(KernelRegressor):
         self, evidence: GaussianProcessEvidence, input_scale: Array, output_scale: float
     ) -> SearchSpace:
         """Priors and bounds of the log hyper-parameters, and which of them are free."""
-        given, noise_std = self.lengthscales, self.noise_std
-        lengthscales = None if given is None else np.asarray(given) / input_scale
-        noise_std = None if noise_std is None else noise_std / output_scale
-        space = search_space(evidence, self.prior, lengthscales, noise_std)
-        return space.starting_at(self._start)
+        given = self.prior, self.lengthscales, self.noise_std
+        return search_space(evidence, *given, input_scale, output_scale).starting_at(self._start)
 
     def _process(self, n: int) -> GaussianProcess:
         """The process of these hyper-parameters, for n rows."""
@@ -562,25 +560,32 @@ _CHOICES: dict[str, tuple[tuple[str | None, ...], str]] = {
 }
 
 
-def check_parameters(given: Mapping[str, Any], d: int) -> None:
-    """Raise unless the parameters of a `GPRegressor`, by name, go together and with d inputs."""
+def check_process(given: Mapping[str, Any], d: int) -> None:
+    """Raise unless what a process with d inputs is given is one of its choices, by name."""
     for name, (allowed, remedy) in _CHOICES.items():
-        if given[name] not in allowed:
+        if name in given and given[name] not in allowed:
             *first, last = map(repr, allowed)
             raise refusal(name, f"be {', '.join(first)} or {last}", f"{given[name]!r}", remedy)
-    linear, groups, tol = given["linear"], given["groups"], given["tol"]
+    linear, tol = given["linear"], given["tol"]
+    if not learns_or_not(linear) and not _are_weights(linear, d):
+        must = f"be True, False or {d} finite weights of a linear prior mean"
+        raise refusal("linear", must, f"{linear!r}", "True learns them.")
+    if not isinstance(tol, (int, float, np.number)) or not 0.0 < tol < 1.0:
+        raise refusal("tol", "lie strictly between 0 and 1 nat", f"{tol!r}", "Leave it out.")
+    check_lengthscales(given["lengthscales"], d, "learn them")
+    check_noise_std(given["noise_std"])
+
+
+def _check_parameters(given: Mapping[str, Any], d: int) -> None:
+    """Raise unless what a `GPRegressor` alone is given goes together, and with d inputs."""
+    groups, weights = given["groups"], not learns_or_not(given["linear"])
+    noisy = given["noisy_inputs"] is not None
     if groups is not None and not _are_groups(groups, d):
         must = f"number the group of each of the {d} inputs, from 0, or -1 for no linear weight"
         raise refusal("groups", must, f"{groups!r}", "Use None for one group.")
-    weights, noisy = not learns_or_not(linear), given["noisy_inputs"] is not None
-    if weights and not _are_weights(linear, d):
-        must = f"be True, False or {d} finite weights of a linear prior mean"
-        raise refusal("linear", must, f"{linear!r}", "True learns them.")
     if weights and noisy:
         remedy = "Their slopes would be noise of the output: take the linear part off y beforehand."
         raise refusal("linear", "be True or False with noisy_inputs", "weights", remedy)
-    if not isinstance(tol, (int, float, np.number)) or not 0.0 < tol < 1.0:
-        raise refusal("tol", "lie strictly between 0 and 1 nat", f"{tol!r}", "Leave it out.")
     if given["hyperparameters"] == "integrated":
         if given["prior"] is None:
             must = "be 'weak' or 'shrunk' for hyperparameters='integrated'"
@@ -593,6 +598,4 @@ def check_parameters(given: Mapping[str, Any], d: int) -> None:
         if weights:
             must = "be True or False with hyperparameters='integrated'"
             raise refusal("linear", must, "weights", "Use 'mode' for a linear prior mean.")
-    check_lengthscales(given["lengthscales"], d, "learn them")
-    check_noise_std(given["noise_std"])
     check_whole("n_restarts", given["n_restarts"], 0, "0 is one search from the standard start.")

@@ -24,6 +24,7 @@ from forecast_unc.regression.search import LOG_STD, NOISE_BOUNDS, PRIORS
 from forecast_unc.regression.sparse_bayes import batch
 from forecast_unc.regression.sparse_bayes.lengthscales import Bases, adapt, design
 from forecast_unc.regression.sparse_bayes.model import (
+    Evidence,
     NoisePrior,
     SparseModel,
     left_out_log_density,
@@ -163,8 +164,7 @@ class RVMRegressor(KernelRegressor):
     n_iter_: int
     n_features_in_: int
 
-    # With alpha_, lengthscales_ and noise_std_ all that rows need to make the posterior: where
-    # inputs and targets are measured from, in which units, and the bases.
+    # The bases, and where inputs and targets are measured from, in which units.
     _input_offset: Array
     _output_offset: float
     _input_scale: Array
@@ -223,7 +223,12 @@ class RVMRegressor(KernelRegressor):
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
-        self._check_parameters(X.shape[1])
+        for name, allowed in _CHOICES.items():
+            check_choice(name, getattr(self, name), allowed)
+        check_lengthscales(self.lengthscales, X.shape[1], "take them from the data")
+        check_noise_std(self.noise_std)
+        for name, least in (("budget", 2), ("n_restarts", 0), ("max_iter", 1)):
+            check_whole(name, getattr(self, name), least, "Leave it out for the default.")
         # arrays (n, n) of "sequential": the design and its norms, 1.4 to 2.0 measured
         check_rows_in_memory(len(X), 2)
         self._input_offset, self._output_offset = X.mean(axis=0), float(y.mean())
@@ -254,20 +259,8 @@ class RVMRegressor(KernelRegressor):
             self.posterior_, self.log_evidence_ = self._posterior(X, y)
         return self
 
-    def _check_parameters(self, d: int) -> None:
-        for name, allowed in _CHOICES.items():
-            check_choice(name, getattr(self, name), allowed)
-        check_lengthscales(self.lengthscales, d, "take them from the data")
-        check_noise_std(self.noise_std)
-        for name, least in (("budget", 2), ("n_restarts", 0), ("max_iter", 1)):
-            check_whole(name, getattr(self, name), least, "Leave it out for the default.")
-
     def _set_posterior(self, X: Array, y: Array) -> None:
-        """Make the posterior of rows at O(n m (m + d)) for m bases.
-
-        With m below the root of n no more than a rank-one update of an n x n factor, and without
-        the squared condition number of kept sums of products.
-        """
+        """Make the posterior of rows at O(n m (m + d)) for m bases, as fast as an update of one."""
         self.posterior_, _ = self._posterior(X, y)
 
     def _posterior(self, X: Array, y: Array) -> tuple[KernelPosterior | AugmentedPosterior, float]:
@@ -301,7 +294,7 @@ class RVMRegressor(KernelRegressor):
         if self.variance == "standard":
             return plain, log_evidence
         signal_var = max(float(t @ t) / n - noise_var, noise_var) * scale**2
-        added = KernelAtInput.of(plain, X, y, 1.0 / signal_var)
+        added = KernelAtInput.of(plain, X, y, signal_var)
         return AugmentedPosterior(plain=plain, added=added), log_evidence
 
 
@@ -340,35 +333,35 @@ class _Training(NamedTuple):
         least, factor = best.left_out, 1.0
         # with the bases as they are the gradient does not see what narrower ones would bring
         while True:
-            found = self._adapted(least, factor * center, None, 0)
-            if found is None or found.objective < best.objective + _LEAST_GAIN:
+            found = self._adapted(best, least, factor * center, None, 0)
+            if found.objective < best.objective + _LEAST_GAIN:
                 break
             best, factor = found, 0.5 * factor
         # where they start decides where they end; within a factor of about two, a choice
-        others = [
-            self._adapted(least, center * np.exp(0.7 * self.rng.standard_normal()), None, 0)
-            for _ in range(rvm.n_restarts)
-        ]
-        best = _better(best, *others)
-        best = _better(best, self._adapted(least, best.lengthscales, best.model, None))
+        for _ in range(rvm.n_restarts):
+            start = center * np.exp(0.7 * self.rng.standard_normal())
+            best = self._adapted(best, least, start, None, 0)
+        best = self._adapted(best, least, best.lengthscales, best.model, None)
         return best.model, best.lengthscales
 
     def _design(self, lengthscales: Array) -> Array:
         return design(self.Z, self.Z, lengthscales, self.rvm.linear, self.rvm.bias)
 
     def _adapted(
-        self, least: float, lengthscales: Array, model: SparseModel | None, n_kicks: int | None
-    ) -> _Fit | None:
-        """Highest objective on the way of bases and length-scales in turns, or None.
-
-        Only fits count whose density of rows left out is at least `least`.
-        """
-        best, value, n = None, -np.inf, len(self.t)
+        self,
+        best: _Fit,
+        least: float,
+        lengthscales: Array,
+        model: SparseModel | None,
+        n_kicks: int | None,
+    ) -> _Fit:
+        """The best so far and on the way of bases and length-scales in turns, rows left out too."""
+        value, n = -np.inf, len(self.t)
         for _ in range(_MOST_ROUNDS):
             Phi = self._design(lengthscales)
             model = self.optimize(Phi, 0, model, n_kicks)
             fit = self._measured(lengthscales, Phi, model)
-            if fit.left_out >= least and (best is None or fit.objective > best.objective):
+            if fit.left_out >= least and fit.objective > best.objective:
                 best = fit
             # a nat a row: that way lies one basis a row
             lost = fit.left_out < least - n or not (model.active < n).any()
@@ -412,9 +405,5 @@ class _Training(NamedTuple):
                 order = self.rng.permutation(Phi.shape[1])
                 return batch.subspace_em(*data, start, rvm.budget, order, rvm.max_iter)
         step = batch.em_step if rvm.algorithm == "em" else batch.mackay_step
-        return batch.fixed_point(*data, start, step, rvm.max_iter)
-
-
-def _better(best: _Fit, *others: _Fit | None) -> _Fit:
-    """The fit of the highest objective, the first of equal ones."""
-    return max([best, *(fit for fit in others if fit is not None)], key=lambda fit: fit.objective)
+        evidence = Evidence.of(Phi, self.t)
+        return batch.fixed_point(evidence, self.noise, start, step, rvm.max_iter)

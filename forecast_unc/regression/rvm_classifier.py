@@ -29,7 +29,6 @@ from forecast_unc.regression.sparse_bayes.laplace import (
 from forecast_unc.regression.sparse_bayes.lengthscales import design
 from forecast_unc.regression.sparse_bayes.model import Indices
 
-_ALGORITHMS = ("sequential", "mackay")
 # Choices without a measurement on record; they trade the cost of a fit against its variance.
 # Length-scales that are compared, in multiples of the typical one, on how many folds and rows.
 _MULTIPLES = (0.5, 1.0, 2.0, 4.0)
@@ -51,18 +50,13 @@ class Machine(NamedTuple):
     converged: bool
     n_iter: int
 
-    def latent(self, features: Array) -> tuple[Array, Array]:
-        """Mean and variance of f, each (k,), from the features (k, m) of the columns kept."""
-        if not len(self.active):
-            return np.zeros(len(features)), np.zeros(len(features))
-        whitened = dtrsm(1.0, self.chol, (features / np.sqrt(self.alpha)).T, lower=1)
-        return features @ self.mean, np.einsum("mk,mk->k", whitened, whitened)
-
     def log_odds(self, features: Array) -> Array:
-        """Log-odds of the class, moderated by the variance of f (MacKay 1992), (k,)."""
-        mean, var = self.latent(features)
-        odds: Array = mean / np.sqrt(1.0 + np.pi / 8.0 * var)
-        return odds
+        """Log-odds (k,) from features (k, m), moderated by the variance of f (MacKay 1992)."""
+        if not len(self.active):
+            return np.zeros(len(features))
+        whitened = dtrsm(1.0, self.chol, (features / np.sqrt(self.alpha)).T, lower=1)
+        var = np.einsum("mk,mk->k", whitened, whitened)
+        return np.asarray(features @ self.mean / np.sqrt(1.0 + np.pi / 8.0 * var))
 
 
 class RVMClassifier(ClassifierMixin, BaseEstimator):
@@ -190,7 +184,10 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=np.float64)
         X = np.asarray(X)
         check_classification_targets(y)
-        self._check_parameters(X.shape[1])
+        check_choice("algorithm", self.algorithm, ("sequential", "mackay"))
+        check_lengthscales(self.lengthscales, X.shape[1], "take them from the data")
+        for name, least in (("n_restarts", 0), ("max_iter", 1)):
+            check_whole(name, getattr(self, name), least, "Leave it out for the default.")
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -290,12 +287,6 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         labels: NDArray[np.generic] = self.classes_[best]
         return labels
 
-    def _check_parameters(self, d: int) -> None:
-        check_choice("algorithm", self.algorithm, _ALGORITHMS)
-        check_lengthscales(self.lengthscales, d, "take them from the data")
-        for name, least in (("n_restarts", 0), ("max_iter", 1)):
-            check_whole(name, getattr(self, name), least, "Leave it out for the default.")
-
 
 def _one_against_rest(labels: Indices) -> list[Array]:
     """Labels -1 and 1 of each binary problem; a single one, for class 1, if there are two."""
@@ -340,17 +331,12 @@ def _some_columns(M: int, most: int, rng: np.random.Generator) -> Indices:
 def _best_multiple(
     Z: Array, labels: Indices, lengthscales: Array, max_iter: int, rng: np.random.Generator
 ) -> float:
-    """Multiple of the length-scales by the cross-validated log score.
-
-    It is 1 unless the best score is higher by more than a standard error of the difference: the
-    scores of one data set differ by some nats from one choice of folds to the next, so that three
-    are averaged. One start of "sequential" a fold, whatever the algorithm. A class of a single row
-    has nothing to be tested on, and the multiple is then 1.
-    """
+    """Multiple of the length-scales by the cross-validated log score, 1 unless clearly better."""
     n_folds = min(_FOLDS, int(np.bincount(labels).min()))
-    if n_folds < 2:
+    if n_folds < 2:  # a class of a single row has nothing to be tested on
         return 1.0
     seed = int(rng.integers(2**31))
+    # scores differ by some nats from one choice of folds to the next: of three the mean
     folds = RepeatedStratifiedKFold(n_splits=n_folds, n_repeats=_REPEATS, random_state=seed)
     thinning = -(-len(Z) // _MOST_ROWS)
     scores, tested = np.zeros((len(_MULTIPLES), len(Z))), np.zeros(len(Z))

@@ -226,8 +226,10 @@ def search_space(
     prior: Prior,
     lengthscales: ArrayLike | None,
     noise_std: float | None,
+    input_scale: Array,
+    output_scale: float,
 ) -> SearchSpace:
-    """Priors and bounds for standardized data, with what is given in their units."""
+    """Priors and bounds for standardized data; what is given is in the units of the data."""
     d, n_groups = len(evidence.X), max(1, int(evidence.groups.max()) + 1)
     amplitude, linear_scale, noise = PRIORS[prior]
     others = [PRIORS["weak" if prior else None][1]] * (n_groups - 1)
@@ -243,9 +245,9 @@ def search_space(
         median[[d, -1]] += np.log(share)
         log_std[d] = share * LOG_STD + (1.0 - share) * PRIORS["shrunk"][0][1]
     if lengthscales is not None:
-        start[:d], free[:d] = np.log(np.asarray(lengthscales)), False
+        start[:d], free[:d] = np.log(np.asarray(lengthscales) / input_scale), False
     if noise_std is not None:
-        start[-1], free[-1] = np.log(noise_std), False
+        start[-1], free[-1] = np.log(noise_std / output_scale), False
         # the amplitude gives way to the noise here; where both are learned, the noise does
         least = np.log(LEAST_NOISE_RATIO)
         bounds[d, 1] = np.clip(start[-1] - least, bounds[d, 0] + 1.0, bounds[d, 1])

@@ -1,5 +1,6 @@
 """Centers and hyper-parameters of a reduced-rank process, in turns."""
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -11,7 +12,6 @@ from sklearn.cluster import kmeans_plusplus
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
 from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.reduced_rank.evidence import (
     JITTER,
@@ -39,44 +39,33 @@ CANDIDATES = 59
 
 
 class Learner:
-    """Centers and hyper-parameters in turns, each given the other, on standardized data.
-
-    `exact`, not fitted, is the process with its prior, what of it is given, and where a search
-    starts; `scale` (d + 1,) are the units of inputs and targets; so many rows are searched on.
-    """
+    """Centers and hyper-parameters in turns, each given the other, on standardized data."""
 
     def __init__(
         self,
         Z: Array,
         t: Array,
-        exact: GPRegressor,
-        scale: Array,
+        linear: bool,
+        space_of: Callable[[GaussianProcessEvidence], SearchSpace],
         objective: Criterion,
-        n_searched: int,
+        tol: float,
         rng: np.random.Generator,
     ) -> None:
-        some = _some_rows(len(t), n_searched, rng)
-        Z, t = Z[some], t[some]
         self.Z, self.t, self.rng = Z, t, rng
-        self.kind, self.linear, self.tol = objective, exact._learns_linear, exact.tol
-        some = _some_rows(len(t), _START_ROWS, rng)
-        evidence = GaussianProcessEvidence(Z[some], t[some], self.linear)
-        self.space: SearchSpace = exact._search_space(evidence, scale[:-1], float(scale[-1]))
-        if self.space.warm:
-            self.start = self.space.start
-            return
-        starts = self.space.starts(0, None)
-        found = maximize(Objective(evidence, self.space), starts, self.tol * len(some) / 1e3)
-        self.start = found.theta
+        self.kind, self.linear, self.tol = objective, linear, tol
+        some = some_rows(len(t), _START_ROWS, rng)
+        evidence = GaussianProcessEvidence(Z[some], t[some], linear)
+        self.space = space_of(evidence)
+        self.start = self.space.start
+        if not self.space.warm:
+            starts, most = self.space.starts(0, None), tol * len(some) / 1e3
+            self.start = maximize(Objective(evidence, self.space), starts, most).theta
 
     def learn(
         self, n_support: int, support: SupportKind, independent_rest: bool
     ) -> tuple[Array, Optimum]:
-        """Centers (m, d) and hyper-parameters of the best of the rounds.
-
-        The last search is by FITC if the rest is independent.
-        """
-        some = _some_rows(len(self.t), max(_SELECTION_ROWS, n_support), self.rng)
+        """Centers (m, d) and hyper-parameters, at last by FITC if the rest is independent."""
+        some = some_rows(len(self.t), max(_SELECTION_ROWS, n_support), self.rng)
         Z, t = self.Z[some], self.t[some]
         centers = self._centers(Z, t, n_support, support, self.start)
         best = self._search(Z, t, centers, self.start)
@@ -116,12 +105,9 @@ class Learner:
         return found
 
     def _with_noise(self, evidence: ReducedRankEvidence, theta: Array) -> Array:
-        """These hyper-parameters with the noise that suits these centers best.
-
-        What the centers leave of the function is noise to them. From the noise of the exact
-        process the bound's search may end at an amplitude of 0: its first steps see nothing but
-        the penalty on that rest (KIN40K, 200 means of clusters).
-        """
+        """These hyper-parameters with the noise that suits these centers best."""
+        # From the noise of the exact process the bound's search may end at an amplitude of 0: its
+        # first steps see nothing but the penalty on the rest (KIN40K, 200 means of clusters).
         d, scales = self.Z.shape[1], np.exp(theta)
         stds = np.clip(scales[-1] * _NOISE_FACTORS, *np.exp(self.space.bounds[-1]))
         values = evidence.noise_profile(scales[:d], float(scales[d]), float(scales[d + 1]), stds)
@@ -148,7 +134,7 @@ class Learner:
         return np.asarray(Z[greedy.choose(n_support, self.rng)])
 
 
-def _some_rows(n: int, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def some_rows(n: int, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """All rows, or so many of them drawn at random, in order."""
     if n <= most:
         return np.arange(n)
@@ -156,9 +142,9 @@ def _some_rows(n: int, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
 
 
 class GreedySupport:
-    r"""Rows chosen one by one by the gain in evidence, with a cache of candidates.
+    r"""Rows chosen one by one by the gain in evidence, with a cache of candidates; O(n m) a row.
 
-    With C = Q + s^2 I the covariance of the targets so far, a row x_c adds h h' to it, where
+    A row x_c adds h h' to the covariance C = Q + s^2 I of the targets, where
 
     .. math:: h = g / \sqrt{\delta}, \quad g = a^2 k(X, x_c) - q(X, x_c), \quad
         \delta = a^2 (1 + j) - q(x_c, x_c),
@@ -168,26 +154,19 @@ class GreedySupport:
     .. math:: \Delta = \tfrac12 \Bigl[\frac{Q^2}{1 + S} - \log(1 + S)\Bigr], \quad
         S = h' C^{-1} h, \quad Q = h' C^{-1} y .
 
-    The bound gains |h|^2 / (2 s^2) more. Where no candidate raises the evidence, the one with the
-    most |h|^2 is taken, which reaches furthest: near doubles of a center raise it by nothing, too.
-
-    A candidate's g, g'C^-1 g and g'C^-1 y are kept, and follow each choice of another row i at
-    O(n), by
+    The bound gains |h|^2 / (2 s^2) more. Candidates follow the choice of another row i at O(n), by
 
     .. math:: g \leftarrow g - h_i h_{ic}, \quad
         C^{-1} \leftarrow C^{-1} - u u' / (1 + S_i), \quad u = C^{-1} h_i .
 
-    A new candidate costs O(n m) for its column g; a choice O(n m) for u.
-
-    Z (n, d) are in length-scales; `linear` (n, p) are further features times their prior stds.
     Smola & Bartlett, NIPS 13 (2001); Keerthi & Chu, NIPS 18 (2006).
     """
 
     def __init__(
         self,
-        Z: Array,
+        Z: Array,  # (n, d), in length-scales
         y: Array,
-        linear: Array,
+        linear: Array,  # (n, p), further features times their prior stds
         amplitude: float,
         noise_std: float,
         n_support: int,
@@ -271,6 +250,7 @@ class GreedySupport:
         Q = self._gy / np.sqrt(self._delta)
         gains = 0.5 * (Q**2 / (1.0 + S) - np.log1p(S))
         gains[self._free] = -np.inf
+        # where none raises the evidence, as near doubles of a center, the one that reaches furthest
         if self._bound or gains.max() <= 0.0:
             reach = np.einsum("nc,nc->c", self._g, self._g) / self._delta
             gains = reach / (2.0 * self._noise_var) + (gains if self._bound else 0.0)
@@ -300,10 +280,7 @@ class GreedySupport:
 
 
 def cluster_means(Z: Array, n_support: int, rng: np.random.Generator) -> Array:
-    """Means (m, d) of k-means clusters, by Lloyd's rounds from a k-means++ start.
-
-    Fewer than asked for where fewer rows differ.
-    """
+    """Means (m, d) of k-means clusters, from k-means++; fewer where fewer rows differ."""
     different = np.unique(Z, axis=0)
     if len(different) <= n_support:
         return different

@@ -38,13 +38,9 @@ class Support(NamedTuple):
         return cls(centers, process, independent_rest, root, triangle)
 
     def with_rows(self, X: Array, y: Array) -> Self:
-        """The same with more rows.
+        """The same with more rows: the triangle is R of a QR factorization of [phi(X), y] / std.
 
-        The triangle is R of a QR factorization of [phi(X), y], each row divided by the std of its
-        noise, stacked on what it was before: with M weights, R' R has the precision of the weights
-        as its first block, and R_MM^2 is the least sum of squares. Orthogonal transformations
-        alone: nothing drifts, however many rows come one by one, at O(M^2) each, and no condition
-        number is squared.
+        The first block of R' R is the precision of the weights. O(M^2) a row; nothing drifts.
         """
         process, m = self.process, len(self.centers)
         out = self.triangle.copy(order="F")
@@ -90,12 +86,7 @@ class Support(NamedTuple):
         return np.concatenate([mean[:m], linear])
 
     def posterior(self, corrected: bool) -> KernelPosterior:
-        """The posterior given the rows.
-
-        Corrected by what the centers leave of the prior variance, a^2 (k - k_u' (K_uu + jI)^-1
-        k_u), with the prior's correlations. Otherwise the prior has rank M, and the function no
-        variance away from the centers but that of its linear part.
-        """
+        """The posterior; corrected by what the centers leave, a^2 (k - k_u' (K_uu + jI)^-1 k_u)."""
         (m, d), process, std = self.centers.shape, self.process, _linear_std(self.process)
         unit = float(np.sqrt(process.widening))
         linear = np.zeros((len(self.triangle) - 1, d + 1), order="F")

@@ -18,12 +18,13 @@ from forecast_unc.regression.estimator import (
     Lengthscales,
     column_scale,
 )
-from forecast_unc.regression.gp import GPRegressor, check_parameters, learns_or_not
+from forecast_unc.regression.evidence import GaussianProcessEvidence
+from forecast_unc.regression.gp import check_process, learns_or_not
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.process import GaussianProcess
-from forecast_unc.regression.reduced_rank.learn import Learner, SupportKind
+from forecast_unc.regression.reduced_rank.learn import Learner, SupportKind, some_rows
 from forecast_unc.regression.reduced_rank.posterior import Support, Variance
-from forecast_unc.regression.search import SearchEnd, widening
+from forecast_unc.regression.search import SearchEnd, SearchSpace, search_space, widening
 
 _CHOICES = {
     "support": ("greedy", "random", "kmeans"),
@@ -149,9 +150,7 @@ class ReducedRankGPRegressor(KernelRegressor):
     _output_offset: float
 
     # What is known with the rows so far, how many, and which.
-    _held: Support | None = None
-    _n_rows: int
-    _digest: str
+    _held: tuple[Support, int, str] | None = None
 
     def __init__(
         self,
@@ -203,16 +202,15 @@ class ReducedRankGPRegressor(KernelRegressor):
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
         n, d = X.shape
-        exact = GPRegressor(
-            linear=self.linear,
-            prior=self.prior,
-            lengthscales=self.lengthscales,
-            noise_std=self.noise_std,
-            tol=self.tol,
-        )
-        check_parameters(vars(exact), d)
-        self._check_parameters(n)
-        learns = exact._learns_linear
+        check_process(vars(self), d)
+        for name, allowed in _CHOICES.items():
+            check_choice(name, getattr(self, name), allowed)
+        check_whole("n_support", self.n_support, 1, "200 is a good start.")
+        if self.search_rows is not None:
+            least = max(2, min(n, self.n_support))
+            remedy = "The n_support centers are among them: None takes all rows."
+            check_whole("search_rows", self.search_rows, least, remedy)
+        learns = learns_or_not(self.linear) and bool(self.linear)
         self._input_offset, self._output_offset = X.mean(axis=0), float(y.mean())
         self._mean_weights = np.zeros(d)
         if not learns_or_not(self.linear):
@@ -220,12 +218,17 @@ class ReducedRankGPRegressor(KernelRegressor):
         inputs = X - self._input_offset
         rest = y - self._output_offset - inputs @ self._mean_weights
         input_scale, output_scale = column_scale(X), float(column_scale(rest[:, None])[0])
-        exact._start, self._start = self._start, None
+        before, self._start = self._start, None
+
+        def space_of(evidence: GaussianProcessEvidence) -> SearchSpace:
+            given = self.prior, self.lengthscales, self.noise_std
+            return search_space(evidence, *given, input_scale, output_scale).starting_at(before)
+
         with blas_threads(n):
-            scale = np.append(input_scale, output_scale)
             rng = generator(0 if self.random_state is None else self.random_state)
-            rows = inputs / input_scale, rest / output_scale
-            learner = Learner(*rows, exact, scale, self.objective, self.n_searched(n), rng)
+            some = some_rows(n, self.n_searched(n), rng)
+            rows = (inputs / input_scale)[some], (rest / output_scale)[some]
+            learner = Learner(*rows, learns, space_of, self.objective, self.tol, rng)
             centers, found = learner.learn(self.n_support, self.support, self._independent_rest)
             self._end, scales = SearchEnd(learner.space.free, found.theta), np.exp(found.theta)
             self.lengthscales_ = scales[:d] * input_scale
@@ -239,44 +242,16 @@ class ReducedRankGPRegressor(KernelRegressor):
             self._held = None
             self._set_posterior(X, y)
         self.support_ = self._centers + self._input_offset
-        searched = self.n_searched(n)
-        self.log_evidence_ = found.log_evidence - searched * float(np.log(output_scale))
+        self.log_evidence_ = found.log_evidence - len(some) * float(np.log(output_scale))
         self.converged_, self.n_iter_ = found.converged, found.n_iter
         return self
 
     def n_searched(self, n: int) -> int:
-        """How many rows centers and hyper-parameters are learned from.
-
-        Parameters
-        ----------
-        n : int
-            Rows of the fit.
-
-        Returns
-        -------
-        int
-        """
+        """How many of n rows centers and hyper-parameters are learned from."""
         return n if self.search_rows is None else min(n, self.search_rows)
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
-        """Means given the first rows alone, with the hyper-parameters of all.
-
-        Rows are taken in one after the other: O(n m^2), and O(m^2) a count.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            The rows that this was fitted or conditioned on.
-        y : ndarray of shape (n,)
-            Their targets.
-        counts : sequence of int
-            How many of the first rows each mean rests on.
-
-        Returns
-        -------
-        callable
-            From one input for each of the counts, (k, d), to the k means, (k,).
-        """
+        """As of `KernelRegressor`; rows come one after the other: O(n m^2), and O(m^2) a count."""
         posterior = self.posterior_
         if isinstance(posterior, AugmentedPosterior):
             return super().leading_means(X, y, counts)
@@ -312,31 +287,18 @@ class ReducedRankGPRegressor(KernelRegressor):
         return Support.of(self._centers, process, self._independent_rest)
 
     def _set_posterior(self, X: Array, y: Array) -> None:
-        """Make the posterior of rows: those that follow the rows held cost O(m^2) each.
-
-        They give what all of them together would give to roundoff, at O(n m^2).
-        """
-        model, held = self._held, 0 if self._held is None else self._n_rows
+        """Make the posterior of rows: those that follow the rows held cost O(m^2) each."""
+        model, held, digest = self._held or (self._without_rows(), 0, _digest(X[:0], y[:0]))
         with blas_threads(len(y)):
-            if model is None or held > len(y) or self._digest != _digest(X[:held], y[:held]):
+            if held > len(y) or digest != _digest(X[:held], y[:held]):
                 model, held = self._without_rows(), 0
             model = model.with_rows(X[held:], y[held:])
-            self._held, self._n_rows, self._digest = model, len(y), _digest(X, y)
+            self._held = model, len(y), _digest(X, y)
             plain = model.posterior(self.variance == "corrected")
             self.posterior_ = plain
             if self.variance == "augmented":
                 added = CenterAtInput.of(plain, model, X, y)
                 self.posterior_ = AugmentedPosterior(plain=plain, added=added)
-
-    def _check_parameters(self, n: int) -> None:
-        """Raise unless what the exact process does not have is one of its choices."""
-        for name, allowed in _CHOICES.items():
-            check_choice(name, getattr(self, name), allowed)
-        check_whole("n_support", self.n_support, 1, "200 is a good start.")
-        if self.search_rows is not None:
-            least = max(2, min(n, self.n_support))
-            remedy = "The n_support centers are among them: None takes all rows."
-            check_whole("search_rows", self.search_rows, least, remedy)
 
 
 def _digest(X: Array, y: Array) -> str:

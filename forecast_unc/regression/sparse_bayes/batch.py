@@ -1,15 +1,10 @@
-"""Batch trainers of sparse Bayesian learning: all alphas at once, from the full design down.
-
-Columns leave for good when their alpha runs away; what is left is a local optimum of the evidence,
-which depends on the start.
-"""
+"""Batch trainers of sparse Bayesian learning: all alphas at once, from the full design down."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.linalg.blas import dgemm, dgemv
+from scipy.linalg.blas import dgemm
 from scipy.optimize import minimize
 
 from forecast_unc._typing import Array
@@ -35,10 +30,7 @@ Step = Callable[[Statistics, NoisePrior, int], Start]
 
 
 def em_step(at: Statistics, noise: NoisePrior, n: int) -> Start:
-    """alpha = 1 / (mu^2 + Sigma_ii), s^2 = (|e|^2 + s^2 sum gamma) / n; raises the evidence.
-
-    It takes hundreds of iterations to send a column out.
-    """
+    """alpha = 1 / (mu^2 + Sigma_ii), s^2 = (|e|^2 + s^2 sum gamma) / n; raises the evidence."""
     squares = at.squares + np.exp(at.log_var) * at.gamma.sum()
     return 1.0 / (at.mean**2 + at.variances), noise.update(squares, n, at.log_var)
 
@@ -51,25 +43,10 @@ def mackay_step(at: Statistics, noise: NoisePrior, n: int) -> Start:
     return updated, noise.update(at.squares, n - gamma.sum(), at.log_var)
 
 
-class Iterated(NamedTuple):
-    """Where an iteration ended; `kept` are the positions that were not pruned."""
-
-    kept: Indices
-    alpha: Array
-    log_var: float
-    converged: bool
-    n_iter: int
-
-    def model(self) -> SparseModel:
-        """The model, if the iteration began with all columns."""
-        noise_var = float(np.exp(self.log_var))
-        return SparseModel(self.kept, self.alpha, noise_var, self.converged, self.n_iter)
-
-
-def iterate(
-    evidence: Evidence, start: Start, noise: NoisePrior, step: Step, max_iter: int
-) -> Iterated:
-    """Repeat `em_step` or `mackay_step`, pruning, until the evidence stands still."""
+def fixed_point(
+    evidence: Evidence, noise: NoisePrior, start: Start, step: Step, max_iter: int
+) -> SparseModel:
+    """Repeat `em_step` or `mackay_step`, pruning, until the evidence rests (Tipping 2001)."""
     alpha, log_var = start[0], noise.within(start[1])
     kept, value, converged, n_iter = np.arange(len(alpha)), -np.inf, False, 0
     pruned = _PRUNED_EM if step is em_step else _PRUNED
@@ -90,7 +67,7 @@ def iterate(
             break
         value = objective
         alpha, log_var = step(at, noise, evidence.n)
-    return Iterated(kept, alpha, log_var, converged, n_iter)
+    return SparseModel(kept, alpha, float(np.exp(log_var)), converged, n_iter)
 
 
 def _stays(at: Statistics, pruned: float) -> Mask:
@@ -107,13 +84,6 @@ def random_start(Phi: Array, y: Array, spread: float, rng: np.random.Generator) 
     return alpha, float(np.log(0.1 * var) + spread * rng.standard_normal())
 
 
-def fixed_point(
-    Phi: Array, y: Array, noise: NoisePrior, start: Start, step: Step, max_iter: int
-) -> SparseModel:
-    """EM or MacKay's fixed point (Tipping 2001) from the full design (n, M) down."""
-    return iterate(Evidence.of(Phi, y), start, noise, step, max_iter).model()
-
-
 def subspace_em(
     Phi: Array,
     y: Array,
@@ -123,15 +93,18 @@ def subspace_em(
     order: Indices,
     max_iter: int,
 ) -> SparseModel:
-    """EM on an active set that grows block by block and never exceeds a budget.
+    """EM on columns that come in blocks of a tenth of the budget, ten steps each, and then on.
 
-    Each cycle adds the next block of columns (a tenth of the budget) in their order, takes ten EM
-    steps on the active set and drops what should leave; over the budget, the columns that the data
-    determine least go. One pass over the columns, then EM on what is left; an iteration costs
-    O(budget^3). Quinonero-Candela & Winther, NIPS 15 (2003).
+    Over the budget the least determined leave. Quinonero-Candela & Winther, NIPS 15 (2003).
     """
     initial, log_var = start
     block = max(1, budget // 10)
+
+    def iterated(active: Indices, alpha: Array, log_var: float, most: int) -> SparseModel:
+        evidence = Evidence.of(Phi[:, active], y)
+        end = fixed_point(evidence, noise, (alpha, log_var), em_step, most)
+        return end._replace(active=active[end.active])
+
     active, alpha, n_iter = np.empty(0, dtype=np.intp), np.empty(0), 0
     for first in range(0, len(order), block):
         if n_iter >= max_iter:
@@ -144,16 +117,13 @@ def subspace_em(
             active, alpha = active[kept], alpha[kept]
         new = order[first : first + block]
         active, alpha = np.concatenate([active, new]), np.concatenate([alpha, initial[new]])
-        evidence = Evidence.of(Phi[:, active], y)
-        end = iterate(evidence, (alpha, log_var), noise, em_step, min(10, max_iter - n_iter))
-        active, alpha, log_var = active[end.kept], end.alpha, end.log_var
-        n_iter += end.n_iter
-    evidence = Evidence.of(Phi[:, active], y)
-    end = iterate(evidence, (alpha, log_var), noise, em_step, max(max_iter - n_iter, 1))
-    active = active[end.kept]
-    sorting = np.argsort(active)
-    total = n_iter + end.n_iter
-    return end.model()._replace(active=active[sorting], alpha=end.alpha[sorting], n_iter=total)
+        model = iterated(active, alpha, log_var, min(10, max_iter - n_iter))
+        active, alpha, log_var = model.active, model.alpha, float(np.log(model.noise_var))
+        n_iter += model.n_iter
+    model = iterated(active, alpha, log_var, max(max_iter - n_iter, 1))
+    order = np.argsort(model.active)
+    active, alpha = model.active[order], model.alpha[order]
+    return model._replace(active=active, alpha=alpha, n_iter=n_iter + model.n_iter)
 
 
 def direct(Phi: Array, y: Array, noise: NoisePrior, start: Start, max_iter: int) -> SparseModel:
@@ -194,34 +164,24 @@ def direct(Phi: Array, y: Array, noise: NoisePrior, start: Start, max_iter: int)
 
 
 def shared(Phi: Array, y: Array, noise: NoisePrior) -> SparseModel:
-    """One precision for all columns: the evidence maximized over (log alpha, log s^2).
+    """One precision for all columns: C has the eigenvalues s^2 + e_k / alpha, e_k of Phi Phi'.
 
-    With the eigenvalues e_k of Phi Phi' and y in their basis, C has the eigenvalues
-    s^2 + e_k / alpha, so that a value costs O(n); the best of a grid is refined.
+    The evidence is maximized over (log alpha, log s^2), from the best of a grid.
     """
     n, M = Phi.shape
-    y_squared = float(y @ y)
-    if n <= M:
-        values, vectors = eigh(dgemm(1.0, Phi, Phi, trans_b=1))
-        rotated = (vectors.T @ y) ** 2
-        rest, rest_n = 0.0, 0
-    else:
-        values, vectors = eigh(dgemm(1.0, Phi, Phi, trans_a=1))
-        values = np.maximum(values, values[-1] * 1e-15)
-        rotated = (vectors.T @ dgemv(1.0, Phi, y, trans=1)) ** 2 / values
-        rest, rest_n = max(y_squared - rotated.sum(), 0.0), n - M
-    values = np.maximum(values, 0.0)
+    values, vectors = eigh(dgemm(1.0, Phi, Phi, trans_b=1))
+    values, rotated = np.maximum(values, 0.0), (vectors.T @ y) ** 2
 
     def objective(x: Array) -> tuple[float, Array]:
         signal, noise_var = values * np.exp(-x[0]), np.exp(x[1])
         var = signal + noise_var
         prior = noise.terms(x[1])
-        value = np.log(var).sum() + (rotated / var).sum() + rest_n * x[1] + rest / noise_var
+        value = np.log(var).sum() + (rotated / var).sum()
         pull = (1.0 - rotated / var) / var
-        by_noise = noise_var * pull.sum() + rest_n - rest / noise_var
-        return 0.5 * value - prior[0], np.array([-0.5 * signal @ pull, 0.5 * by_noise - prior[1]])
+        by_noise = 0.5 * noise_var * pull.sum() - prior[1]
+        return 0.5 * value - prior[0], np.array([-0.5 * signal @ pull, by_noise])
 
-    var = max(y_squared / n, 1e-300)
+    var = max(float(y @ y) / n, 1e-300)
     center = np.log(max(values.sum(), 1e-300) / (n * var))
     grid = [
         np.array([center + a, noise.within(np.log(var) + t)])

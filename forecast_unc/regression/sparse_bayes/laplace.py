@@ -17,6 +17,7 @@ from forecast_unc.regression.sparse_bayes.model import (
     Evidence,
     Indices,
     NoisePrior,
+    SparseModel,
     maximize,
 )
 
@@ -53,15 +54,6 @@ class LaplacePosterior(NamedTuple):
         return np.diagonal(dpotri(self.chol, lower=1)[0]).copy() if len(self.chol) else np.zeros(0)
 
 
-class SparseClassifier(NamedTuple):
-    """A trained model: active columns, their precisions, and how the training ended."""
-
-    active: Indices  # (m,), columns of the design, ascending
-    alpha: Array  # (m,)
-    converged: bool
-    n_iter: int
-
-
 def laplace(Phi: Array, signs: Array, alpha: Array, start: Array | None = None) -> LaplacePosterior:
     r"""Mode of the weights of Phi (n, m) for labels -1 and 1, and Laplace's approximation there.
 
@@ -70,12 +62,11 @@ def laplace(Phi: Array, signs: Array, alpha: Array, start: Array | None = None) 
         \log p(t) \approx \log p(t | w_*) - \tfrac12 w_*' A w_* + \tfrac12 \log|A|
         + \tfrac12 \log|\Sigma| .
 
-    In v = A^{1/2} w the objective is sum log sigma(s_n f_n) - |v|^2 / 2, strictly concave, and its
-    Hessian -(I + D Phi' B Phi D), D = A^{-1/2}, has no eigenvalue above -1: no alpha is too small
-    or too large. A Newton step is halved until the objective rises by a share of what its slope
-    promises. Tipping, JMLR 1 (2001), section 3; MacKay, Neural Computation 4 (1992), 720-736.
+    Tipping, JMLR 1 (2001), section 3; MacKay, Neural Computation 4 (1992), 720-736.
     """
     m = Phi.shape[1]
+    # In v = A^(1/2) w the objective sum log sigma(s_n f_n) - |v|^2 / 2 has no eigenvalue of its
+    # Hessian -(I + D Phi' B Phi D), D = A^(-1/2), above -1: no alpha is too small or too large.
     scaled = np.asfortranarray(Phi / np.sqrt(alpha))
     v = np.zeros(m) if start is None else start * np.sqrt(alpha)
     f = scaled @ v
@@ -128,8 +119,8 @@ def sparsity_and_quality(
 ) -> tuple[Array, Array]:
     r"""Sparsity s and quality q, each (M,), of every column in the regression at the mode.
 
-    With S = phi'B phi - phi'B Phi Sigma Phi'B phi and Q = phi'(t - y) (Bishop 7.2.3), s = S and
-    q = Q outside the model; inside, s = alpha S / (alpha - S) and q = alpha Q / (alpha - S).
+    S = phi'B phi - phi'B Phi Sigma Phi'B phi, Q = phi'(t - y) (Bishop 7.2.3); inside the model
+    s = alpha S / (alpha - S) and q = alpha Q / (alpha - S).
     """
     s = posterior.curvature @ Phi**2
     q = Phi.T @ posterior.residual
@@ -159,18 +150,10 @@ def _contribution(s: Array, q: Array, alpha: Array) -> Array:
     return np.where(finite, 0.5 * (np.log(a) - np.log(a + s) + q * q / (a + s)), 0.0)
 
 
-class Action(NamedTuple):
-    """The best single change at a mode."""
+def best_action(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> tuple[Array, float]:
+    """Alphas (M,) after the best change, a column in, out or all re-estimated, and its nats.
 
-    alpha: Array  # (M,), infinite for columns out of the model
-    gain: float  # nats, in the regression at the mode; a lower bound for a joint re-estimation
-
-
-def best_action(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> Action:
-    """Column of Phi (n, M) in, out or re-estimated, whichever gains most (Tipping & Faul 2003).
-
-    A re-estimation takes all alphas of the model together, to the maximum Newton's method finds;
-    columns with q^2 <= s are deleted on the way. Infinite alphas (M,) are out of the model.
+    In the regression at the mode: of a re-estimation a lower bound. Tipping & Faul 2003.
     """
     active = np.flatnonzero(np.isfinite(alpha))
     s, q = sparsity_and_quality(Phi, active, alpha[active], posterior)
@@ -181,14 +164,12 @@ def best_action(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> Action
     gains = _contribution(s, q, target) - _contribution(s, q, alpha)
     best = int(np.argmax(gains))
     changed = alpha.copy()
-    joint = None
+    changed[best] = target[best]
     if np.isfinite(alpha[best]) and np.isfinite(target[best]):
         joint = _reestimated(Phi[:, active], alpha[active], posterior)
-    if joint is None:
-        changed[best] = target[best]
-    else:
-        changed[active] = joint
-    return Action(changed, float(gains[best]))
+        if joint is not None:
+            changed[active] = joint
+    return changed, float(gains[best])
 
 
 def _reestimated(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> Array | None:
@@ -205,45 +186,40 @@ def _reestimated(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> Array
     if found is None:
         return None
     out = np.full(len(alpha), np.inf)
-    out[found.kept] = found.at.alpha
+    out[found.active] = found.at.alpha
     return out
 
 
-def train_sequential(Phi: Array, signs: Array, start: Start, max_iter: int) -> SparseClassifier:
+def train_sequential(Phi: Array, signs: Array, start: Start, max_iter: int) -> SparseModel:
     """The best action, and the mode anew, until no action gains more than `GAIN_TOLERANCE`.
 
-    The rules hold B fixed, while the mode, and B with it, moves when an alpha does: they may chase
-    each other. Training then stops, with the model of highest Laplace evidence it has seen, which
-    where the rules come to rest is close to a maximum and not at it. The start is not empty: the
-    first column would have to gain alone, which none does where the bases are very wide.
+    Or until the rules, which hold B fixed, chase each other; then with the best evidence seen.
     """
+    # The start is not empty: of very wide bases no first column gains alone.
     M = Phi.shape[1]
     alpha, mean = np.full(M, np.inf), np.zeros(M)
     alpha[start[0]] = start[1]
-    best, highest, since = SparseClassifier(*start, False, 0), -np.inf, 0
+    best, highest, since = SparseModel(*start, 1.0, False, 0), -np.inf, 0
     for n_iter in range(1, max_iter + 1):
         active = np.flatnonzero(np.isfinite(alpha))
         posterior = laplace(Phi[:, active], signs, alpha[active], mean[active])
-        action = best_action(Phi, alpha, posterior)
-        if action.gain <= GAIN_TOLERANCE:
-            return SparseClassifier(active, alpha[active], True, n_iter)
+        changed, gain = best_action(Phi, alpha, posterior)
+        if gain <= GAIN_TOLERANCE:
+            return SparseModel(active, alpha[active], 1.0, True, n_iter)
         since += 1
         if posterior.log_evidence > highest + GAIN_TOLERANCE:
-            best = SparseClassifier(active, alpha[active], False, n_iter)
+            best = SparseModel(active, alpha[active], 1.0, False, n_iter)
             highest, since = posterior.log_evidence, 0
         if since == _PATIENCE:
             break
         mean[:] = 0.0
         mean[active] = posterior.mean
-        alpha = action.alpha
+        alpha = changed
     return best._replace(n_iter=n_iter)
 
 
-def train_mackay(Phi: Array, signs: Array, start: Start, max_iter: int) -> SparseClassifier:
-    """All alphas at once, alpha = gamma / mu^2 (MacKay 1992, Tipping 2001), until they rest.
-
-    Columns leave for good where their alpha runs away.
-    """
+def train_mackay(Phi: Array, signs: Array, start: Start, max_iter: int) -> SparseModel:
+    """All alphas at once, alpha = gamma / mu^2 (MacKay 1992, Tipping 2001), until they rest."""
     active, alpha = start
     mean = np.zeros(len(active))
     for n_iter in range(1, max_iter + 1):
@@ -253,9 +229,9 @@ def train_mackay(Phi: Array, signs: Array, start: Start, max_iter: int) -> Spars
         ratio = np.minimum(gamma / np.maximum(alpha * posterior.mean**2, 1e-300), 1e4)
         kept = (gamma > _PRUNED) | (ratio < 1.0)
         if kept.all() and np.abs(np.log(ratio)).max(initial=0.0) < _MACKAY_TOLERANCE:
-            return SparseClassifier(active, alpha, True, n_iter)
+            return SparseModel(active, alpha, 1.0, True, n_iter)
         active, alpha, mean = active[kept], (alpha * ratio)[kept], posterior.mean[kept]
-    return SparseClassifier(active, alpha, False, max_iter)
+    return SparseModel(active, alpha, 1.0, False, max_iter)
 
 
 def equal_shares(Phi: Array, columns: Indices) -> Start:

@@ -60,11 +60,8 @@ def lengthscale_evidence(
 ) -> tuple[float, Array]:
     r"""Log evidence and its gradient in (log l, log alpha, log s^2), (d + m + 1,).
 
-    With e the residual and D = beta (e mu' - Phi Sigma) the derivative in Phi, and
-    M = D o Phi on the kernel columns,
-
-    .. math:: \partial L / \partial \log l_d
-        = \textstyle\sum_{ni} M_{ni} (z_{nd} - c_{id})^2 / l_d^2 .
+    .. math:: \partial_{\log l_d} = \textstyle\sum_{ni} M_{ni} (z_{nd} - c_{id})^2 / l_d^2, \quad
+        M = \beta (e \mu' - \Phi \Sigma) \circ \Phi
     """
     centers, m = bases.centers, len(bases.centers)
     Phi = bases.at(Z, lengthscales)
@@ -92,13 +89,9 @@ def adapt(
     lengthscales: Array,
     center: Array,
     noise: NoisePrior,
-    max_iter: int = 60,
 ) -> tuple[SparseModel, Array]:
-    """Model and length-scales (d,) of higher evidence and prior, of median `center`; same bases.
-
-    Without the prior, that of GPRegressor, an input that hardly matters sends its length-scale to
-    infinity.
-    """
+    """Model and length-scales (d,) of higher evidence and prior, of median `center`; same bases."""
+    # without the prior an input that hardly matters sends its length-scale to infinity
     d, m = Z.shape[1], len(model.active)
 
     def objective(x: Array) -> tuple[float, Array]:
@@ -119,7 +112,7 @@ def adapt(
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
-        options={"maxiter": max_iter, "ftol": 1e-11},
+        options={"maxiter": 60, "ftol": 1e-11},
     )
     x = search.x
     adapted = model._replace(alpha=np.exp(x[d : d + m]), noise_var=float(np.exp(x[-1])))

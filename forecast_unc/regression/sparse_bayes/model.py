@@ -1,7 +1,6 @@
-"""Sparse Bayesian learning on a design: the model, its evidence, and the maximum of that.
+"""Sparse Bayesian learning on a design: y = Phi w + noise, w_i ~ N(0, 1 / alpha_i), noise s^2.
 
-y = Phi w + noise with w_i ~ N(0, 1 / alpha_i) and noise variance s^2. A column whose alpha is
-infinite is out of the model; only the others, the active ones, are ever in a matrix.
+Columns whose alpha is infinite are out of the model, and in no matrix.
 """
 
 from typing import NamedTuple, Self
@@ -25,15 +24,11 @@ _NEARLY_OUT = 1e-3
 
 
 class NoisePrior(NamedTuple):
-    """Weak log-normal prior on the noise's standard deviation, and its floor.
-
-    The evidence has degenerate optima with a noise of zero: a model that passes through every
-    row. The prior makes them unattractive, the floor keeps the factorizations possible.
-    """
+    """Weak log-normal prior on the noise's std, against optima of the evidence without noise."""
 
     median: float  # of the standard deviation, in units of y
     log_std: float
-    floor: float  # lowest standard deviation, in units of y
+    floor: float  # lowest standard deviation, which keeps factorizations possible
     ceiling: float  # equal to the floor: the noise is fixed
 
     def terms(self, log_var: float) -> tuple[float, float, float]:
@@ -51,10 +46,7 @@ class NoisePrior(NamedTuple):
         return min(max(log_var, low), high)
 
     def update(self, squares: float, dof: float, log_var: float) -> float:
-        """Log s^2 that maximizes -dof/2 log s^2 - squares / (2 s^2) + the log prior.
-
-        A concave function: Newton's method from log(squares / dof), or from the present value.
-        """
+        """Log s^2 that maximizes -dof/2 log s^2 - squares / (2 s^2) + the log prior (Newton)."""
         low, high = self.bounds()
         if low == high:
             return low
@@ -74,7 +66,7 @@ class SparseModel(NamedTuple):
 
     active: Indices  # (m,), columns of the design, ascending
     alpha: Array  # (m,)
-    noise_var: float
+    noise_var: float  # 1 for classes
     converged: bool
     n_iter: int
 
@@ -111,19 +103,12 @@ def weight_posterior(Phi: Array, y: Array, alpha: Array, noise_var: float) -> We
 
 
 def left_out_log_density(Phi: Array, y: Array, model: SparseModel) -> float:
-    r"""Log density in nats of the rows, each predicted without itself and the basis at it.
-
-    Phi (n, m) are the active columns; one below n is the basis at that row. The evidence of a
-    model of one narrow basis a row is high, and so is the density of a row left out whose basis
-    stays: that basis has the variance that suits the row. Without it the row tells what the model
-    knows of a new input. With C_i = C - phi_i phi_i' / alpha_i, C for a row without a basis,
+    r"""Log density of the rows (nats), each without itself and the basis at it, which suits it.
 
     .. math::
         C_i^{-1} = C^{-1} + C^{-1} \phi_i \phi_i' C^{-1} / (\alpha_i^2 \Sigma_{ii}), \quad
         y_i \mid y_{\setminus i} \sim \mathcal N\bigl(y_i - [C_i^{-1} y]_i / k_i,\, 1 / k_i\bigr),
-        \quad k_i = [C_i^{-1}]_{ii},
-
-    precisions and noise as they are. Minus infinity where a k_i is lost to roundoff.
+        \quad k_i = [C_i^{-1}]_{ii}
     """
     beta = 1.0 / model.noise_var
     posterior = weight_posterior(Phi, y, model.alpha, model.noise_var)
@@ -137,7 +122,7 @@ def left_out_log_density(Phi: Array, y: Array, model: SparseModel) -> float:
     var = np.einsum("mr,mr->r", inverse[:, at], inverse[:, at])
     pull[rows] += beta * inside * posterior.mean[at] / var
     k[rows] += (beta * inside) ** 2 / var
-    if k.min() <= 0.0:
+    if k.min() <= 0.0:  # lost to roundoff
         return -np.inf
     return float(0.5 * np.sum(np.log(k / (2.0 * np.pi)) - pull**2 / k))
 
@@ -248,9 +233,9 @@ class Evidence(NamedTuple):
 
 
 class Maximum(NamedTuple):
-    """Where the joint re-estimation ended."""
+    """A model at a local maximum of the evidence."""
 
-    kept: Indices  # positions that were not deleted
+    active: Indices  # (m,), the columns that were not deleted
     at: Statistics
     objective: float  # log evidence plus the log prior of the noise
 
@@ -258,12 +243,9 @@ class Maximum(NamedTuple):
 def maximize(
     evidence: Evidence, alpha: Array, log_var: float, noise: NoisePrior, tolerance: float
 ) -> Maximum | None:
-    """Local maximum of evidence and noise prior by Newton's method in (log alpha, log s^2).
+    """Maximum by Newton's method in (log alpha, log s^2), damped as by Marquardt.
 
-    It ends where no element of the gradient exceeds the tolerance; None if the start is not
-    positive definite. Marquardt's damping keeps the steps uphill where the Hessian is not negative
-    definite. A column with q^2 <= s has its own maximum at infinity: it is deleted, and the
-    evidence rises. Unit norms of the columns condition it best.
+    A column with q^2 <= s is deleted; None if the start is not positive definite.
     """
     low, high = noise.bounds()
     at = evidence.at(alpha, noise.within(log_var))

@@ -1,16 +1,15 @@
 """Sequential sparse Bayesian learning: columns in, out and exchanged by gain."""
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.linalg.blas import dgemm, dgemv, dtrsm
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.sparse_bayes.batch import em_step, iterate, mackay_step
+from forecast_unc.regression.sparse_bayes.batch import em_step, fixed_point, mackay_step
 from forecast_unc.regression.sparse_bayes.model import (
     SPAN_TOLERANCE,
     Evidence,
     Indices,
+    Maximum,
     NoisePrior,
     SparseModel,
     Statistics,
@@ -29,32 +28,19 @@ _BATCH_SHARE = 0.3
 _POOL = 320
 
 
-class _State(NamedTuple):
-    """A model; positions in the pool, columns of unit norm."""
-
-    active: Indices
-    at: Statistics
-    objective: float  # log evidence plus the log prior of the noise
-
-
 class SequentialTrainer:
     """Sequential maximization of the evidence on one design Phi (n, M) in Fortran order.
 
-    Tipping & Faul (2003) change one alpha at a time. That stops short: on lagged data the best
-    single change gains nothing where moving a basis to a neighboring row does, and thousands of
-    re-estimates creep along ridges that one joint step crosses. Here alphas and noise are
-    re-estimated together; additions come in batches; where none gains, every exchange of an active
-    column for another is priced in closed form; where none gains, the search is kicked. Greedy
-    growth from nothing explains the signal by noise at first, and its early choices stay: kicks
-    come from the side of a full model.
-
-    All of this happens on a pool of a few hundred columns, whose Gram matrix is all it needs: no
-    pass over the rows. Around it, the candidates outside are priced (one thin product) and the
-    best of them enter the pool, until none gains.
-
-    `n_kicks` are the most kicks, by default 20 and fewer for large problems; `max_iter` the most
-    joint re-estimations.
+    Models have positions in a pool of some hundred columns, of unit norm, whose Gram matrix is all
+    a search needs; around it, the best candidates outside enter the pool, until none gains.
     """
+
+    # Tipping & Faul (2003) change one alpha at a time. That stops short: on lagged data the best
+    # single change gains nothing where moving a basis to a neighboring row does, and thousands of
+    # re-estimates creep along ridges that one joint step crosses. Here alphas and noise are
+    # re-estimated together, additions come in batches, and columns are exchanged. Greedy growth
+    # explains the signal by noise at first, and its early choices stay: kicks come from the side
+    # of a full model.
 
     def __init__(
         self,
@@ -141,17 +127,17 @@ class SequentialTrainer:
 
     def _joint(
         self, active: Indices, alpha: Array, log_var: float, tolerance: float = 1e-2
-    ) -> _State | None:
+    ) -> Maximum | None:
         """Joint maximum from a start."""
         self.n_iter += 1
         end = maximize(self._evidence(active), alpha, log_var, self.noise, tolerance)
-        return None if end is None else _State(active[end.kept], end.at, end.objective)
+        return None if end is None else end._replace(active=active[end.active])
 
-    def _refined(self, state: _State) -> _State:
+    def _refined(self, state: Maximum) -> Maximum:
         """The joint maximum itself."""
         return self._joint(state.active, state.at.alpha, state.at.log_var, 1e-8) or state
 
-    def _start(self, start: SparseModel | None) -> _State:
+    def _start(self, start: SparseModel | None) -> Maximum:
         """The model to begin with; without one, noise and the strongest column."""
         if start is not None and len(start.active):
             at = {int(column): i for i, column in enumerate(self.pool)}
@@ -166,7 +152,7 @@ class SequentialTrainer:
         log_var = min(max(log_var, self.noise.bounds()[0]), empty.at.log_var)
         return empty._replace(at=empty.at._replace(log_var=log_var))
 
-    def _search(self, state: _State) -> _State:
+    def _search(self, state: Maximum) -> Maximum:
         """Add and exchange within the pool until nothing gains."""
         while self.n_iter < self.max_iter:
             grown = self._add(state)
@@ -178,12 +164,12 @@ class SequentialTrainer:
             state = grown
         return state
 
-    def _in_pool(self, state: _State) -> tuple[Array, Array, Array]:
+    def _in_pool(self, state: Maximum) -> tuple[Array, Array, Array]:
         """Statistics of the columns of the pool."""
         P = self._gram[:, state.active]
         return _statistics(state.at, P, self.projection[self.pool], self.norm_squared[self.pool])
 
-    def _add(self, state: _State) -> _State | None:
+    def _add(self, state: Maximum) -> Maximum | None:
         """Add a batch of columns of the pool, or None where no addition gains."""
         at, (whitened, S, Q) = state.at, self._in_pool(state)
         gain = _gain_of_adding(S, Q, at.log_var)
@@ -205,7 +191,7 @@ class SequentialTrainer:
             return None
         return grown
 
-    def _exchange(self, state: _State) -> _State | None:
+    def _exchange(self, state: Maximum) -> Maximum | None:
         """Exchange active columns for others of the pool where that gains, or None."""
         active, at = state.active, state.at
         if not len(active):
@@ -228,11 +214,8 @@ class SequentialTrainer:
                 return tried
         return None
 
-    def _kicked(self, state: _State, kick: int) -> _State:
-        """The model and random columns beside it, thinned from about equal shares.
-
-        MacKay's steps thin boldly, EM's gently; they take turns.
-        """
+    def _kicked(self, state: Maximum, kick: int) -> Maximum:
+        """The model and random columns beside it, thinned by MacKay's or EM's steps in turns."""
         size = max(100, 3 * len(state.active))
         # from the pool alone the last nats of large models stay out of reach
         chosen = self.rng.permutation(len(self.scale))[:size]
@@ -245,10 +228,10 @@ class SequentialTrainer:
         alpha = len(active) / max(self.y_squared, 1e-300) * np.exp(spread[:-1])
         log_var = state.at.log_var + spread[-1]
         step = (mackay_step, em_step)[kick % 2]
-        end = iterate(self._evidence(active), (alpha, log_var), self.noise, step, 30)
-        return self._joint(active[end.kept], end.alpha, end.log_var) or state
+        end = fixed_point(self._evidence(active), self.noise, (alpha, log_var), step, 30)
+        return self._joint(active[end.active], end.alpha, float(np.log(end.noise_var))) or state
 
-    def _complete(self, state: _State) -> _State:
+    def _complete(self, state: Maximum) -> Maximum:
         """Search on with candidates from outside the pool until none gains."""
         while self.n_iter < self.max_iter:
             refined = self._refined(state)
@@ -259,7 +242,7 @@ class SequentialTrainer:
             state = self._search(refined)
         return state
 
-    def _entrants(self, state: _State) -> Indices:
+    def _entrants(self, state: Maximum) -> Indices:
         """Candidates outside the pool that would gain most."""
         columns = self.pool[state.active]
         P = self._cached_products(columns)
@@ -300,10 +283,7 @@ def _ranked(gain: Array, most: int, top: int) -> Indices:
 
 
 def _gain_of_adding(s: Array, q: Array, log_var: float) -> Array:
-    """1/2 (q^2/s - 1 - log(q^2/s)): nats that a column of unit norm gains; 0 where q^2 <= s.
-
-    The noise log s^2 tells s from its roundoff.
-    """
+    """1/2 (q^2/s - 1 - log(q^2/s)): nats that a column of unit norm gains; 0 where q^2 <= s."""
     ratio = np.ones_like(s)
     np.divide(q * q, s, out=ratio, where=s > SPAN_TOLERANCE * np.exp(-log_var))
     np.maximum(ratio, 1.0, out=ratio)
@@ -313,10 +293,7 @@ def _gain_of_adding(s: Array, q: Array, log_var: float) -> Array:
 def _statistics(
     at: Statistics, P: Array, projection: Array, norm_squared: Array
 ) -> tuple[Array, Array, Array]:
-    """W = sqrt(beta) P L^-T of shape (k, m), and S, Q of k columns, from P = Phi' Phi_active.
-
-    S = phi' C^-1 phi and Q = phi' C^-1 y, with C the covariance of y (Tipping & Faul 2003).
-    """
+    """W = sqrt(beta) P L^-T (k, m), S = phi' C^-1 phi, Q = phi' C^-1 y; P = Phi' Phi_active."""
     beta = np.exp(-at.log_var)
     if not len(at.alpha):
         return P, beta * norm_squared, beta * projection

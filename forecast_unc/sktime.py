@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -34,6 +35,7 @@ except ImportError as error:
 _N_QUANTILES = 1000
 # Where quantiles are compared with those of the normal distribution, and how many stds may differ.
 _LEVELS, _ROUNDOFF = np.array([0.001, 0.1, 0.3, 0.8, 0.99]), 1e-9
+_MEAN, _STD = attrgetter("mean"), attrgetter("std")
 
 _TEST_GP = GPRegressor(lengthscales=2.0, noise_std=0.5)
 _TEST_RVM = RVMRegressor(lengthscales=2.0)
@@ -57,14 +59,6 @@ class _Horizon(NamedTuple):
         if self.ahead is not None:
             parts.append(pd.DataFrame(ask(self.ahead)).to_numpy()[self.steps[self.steps > 0] - 1])
         return pd.DataFrame(np.vstack(parts), self.times)
-
-    def mean(self) -> pd.DataFrame:
-        """Means of a column, a row a time."""
-        return self.table(lambda one: one.mean)
-
-    def std(self) -> pd.DataFrame:
-        """Standard deviations of a column, a row a time."""
-        return self.table(lambda one: one.std)
 
     def paths(self, n: int, random_state: RandomState) -> pd.DataFrame:
         """Sample paths, a row a time, or an error if some are of the past."""
@@ -163,7 +157,7 @@ class _SktimeForecaster(BaseForecaster):
         return self
 
     def _predict(self, fh: ForecastingHorizon, X: pd.DataFrame | None) -> pd.Series:
-        mean: pd.Series = self._horizon(fh, X).mean().iloc[:, 0]
+        mean: pd.Series = self._horizon(fh, X).table(_MEAN).iloc[:, 0]
         mean.name = self._cur_y.name
         return mean
 
@@ -180,7 +174,7 @@ class _SktimeForecaster(BaseForecaster):
     ) -> pd.DataFrame:
         """Variances, or the joint covariance: of times up to the cutoff their variances alone."""
         horizon, names = self._horizon(fh, X), self._get_varnames()
-        table = horizon.std() ** 2
+        table = horizon.table(_STD) ** 2
         if not cov:
             return table.set_axis(names, axis=1)
         matrix, after = np.diag(table.iloc[:, 0]), horizon.steps > 0
@@ -201,7 +195,7 @@ class _SktimeForecaster(BaseForecaster):
         if not marginal:
             paths = horizon.paths(_N_QUANTILES, self.random_state)
             return Empirical(_samples(paths, names), time_indep=False, **labels)
-        mean, std = horizon.mean().to_numpy(), horizon.std().to_numpy()
+        mean, std = (horizon.table(ask).to_numpy() for ask in (_MEAN, _STD))
         some = horizon.table(lambda one: one.quantile(_LEVELS)).to_numpy()
         if not (np.abs(some - mean - std * ndtri(_LEVELS)) > _ROUNDOFF * std).any():
             return Normal(mean, std, **labels)

@@ -115,10 +115,10 @@ def fitted_ets(values: tuple[float, ...]) -> baselines.ETS:
 
 def kept(form: _Form, y: pd.Series) -> tuple[baselines.ETS, ETSModel]:
     """The baseline in a form given, and statsmodels' of the same parameters in units of y."""
-    model, fitted = copy.copy(fitted_ets(tuple(y))), _fit_ets(y.to_numpy(), form, 12, "estimated")
+    model = copy.copy(fitted_ets(tuple(y)))
+    _, fit, shift, unit = _fit_ets(y.to_numpy(), form, 12, "estimated")
     model.form_ = form
-    model.noise_std_ = model._keep(fitted)
-    fit, shift, unit, _ = fitted
+    model.noise_std_ = model._keep(fit, shift, unit)
     names = fit.model.param_names
     scaled = [
         n.startswith("initial") and not (n.startswith("initial_s") and form.season == "M")

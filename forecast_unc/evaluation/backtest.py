@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import copy
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import wraps
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OWN_NAME", "Backtest", "backtest"]
 
-P = ParamSpec("P")
-R = TypeVar("R")
 # Scores that are averages of a loss; that of RMSE is the squared error, MSE.
 _LOSSES = ("MAE", "MSE", "MASE", "sMAPE", "CRPS", "NLPD", "MSIS", "energy")
 
@@ -258,9 +255,8 @@ class Backtest:
         Axes
             The axes drawn on.
         """
-        if by not in ("step", "origin"):
-            remedy = "'step' shows how errors grow, 'origin' when they were made."
-            raise refusal("by", "be 'step' or 'origin'", f"{by!r}", remedy)
+        remedy = "'step' shows how errors grow, 'origin' when they were made."
+        _check_choice("by", by, ("step", "origin"), remedy)
         draw = plot_backtest.scores_by_step if by == "step" else plot_backtest.scores_by_origin
         return draw(self, score, ax=ax)
 
@@ -371,20 +367,6 @@ class Backtest:
         return int((origins.searchsorted(ends) - np.arange(len(origins)) - 1).max())
 
 
-def _with_former_name(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, which takes a number of origins as `n_origins`, too."""
-
-    @wraps(function)
-    def renamed(*args: P.args, **kwargs: P.kwargs) -> R:
-        n_origins = kwargs.pop("n_origins", None)
-        if n_origins is not None and kwargs.get("origins") is None:
-            kwargs["origins"] = n_origins
-        return function(*args, **kwargs)
-
-    return renamed
-
-
-@_with_former_name
 def backtest(
     forecaster: Model,
     y: pd.Series[float],
@@ -392,7 +374,8 @@ def backtest(
     *,
     exog: pd.DataFrame | None = None,
     exog_future: ExogFuture | None = None,
-    origins: int | Sequence[Any] | pd.Index[Any] = 10,
+    n_origins: int = 10,
+    origins: int | Sequence[Any] | pd.Index[Any] | None = None,
     step: int | None = None,
     refit: bool | int = True,
     window: Literal["expanding", "rolling"] = "expanding",
@@ -423,10 +406,10 @@ def backtest(
         uncertainty, a DataFrame of stds or a covariance, which is passed to
         ``forecast(steps, exog, exog_cov=...)`` of models that take it. Called once an origin;
         `exog` is then not read beyond it.
-    origins : int or sequence of index labels, default=10
-        How many, the last of which is the latest that leaves `steps` values to score; or the
-        origins themselves (last observed times). The former name of a number of origins,
-        ``n_origins``, is taken, too.
+    n_origins : int, default=10
+        How many origins, the last of which is the latest that leaves `steps` values to score.
+    origins : int or sequence of index labels, optional
+        The origins themselves (last observed times); or how many, in place of `n_origins`.
     step : int, optional
         Observations between so many origins; by default `steps`, so that horizons do not overlap.
     refit : bool or int, default=True
@@ -474,6 +457,7 @@ def backtest(
     >>> result.significance("CRPS").loc["naive", "n"].item()
     4
     """
+    origins = n_origins if origins is None else origins
     step = steps if step is None else step
     check_arguments(steps, origins, step, refit, window, gap, compare, n_jobs)
     coverage = check_coverages(coverage)

@@ -107,10 +107,7 @@ def calibration(backtest: Backtest, *, ax: Axes | None = None) -> Axes:
     """
     ax = current_axes(ax)
     nominal = np.linspace(0.0, 1.0, 101)
-    ax.plot([0, 1], [0, 1], color="0.4", lw=1, label="calibrated")
-    for label, n, shade in _sizes(backtest):
-        lower, upper = _chance(n, nominal)
-        ax.fill_between(nominal, lower, upper, color=shade, lw=0, label=label)
+    _draw_chance(ax, backtest, nominal, nominal)
     for style, (model, values) in zip(styles(), _pits(backtest), strict=False):
         # A value lies in the central interval of coverage p if and only if |2 pit - 1| <= p.
         observed = (np.abs(2 * values - 1)[:, None] <= nominal).mean(axis=0)
@@ -142,10 +139,7 @@ def pit(backtest: Backtest, *, ax: Axes | None = None) -> Axes:
         The axes drawn on.
     """
     ax = current_axes(ax)
-    ax.plot([0, 1], [1, 1], color="0.4", lw=1, label="calibrated")
-    for label, n, shade in _sizes(backtest):
-        lower, upper = _chance(n, np.full(2, 1 / _BINS))
-        ax.fill_between([0, 1], _BINS * lower, _BINS * upper, color=shade, lw=0, label=label)
+    _draw_chance(ax, backtest, np.array([0.0, 1.0]), np.full(2, 1 / _BINS), _BINS)
     for style, (model, values) in zip(styles(), _pits(backtest), strict=False):
         density, edges = np.histogram(values, bins=_BINS, range=(0.0, 1.0), density=True)
         ax.stairs(density, edges, baseline=None, lw=1.8, **_line(style, model))
@@ -200,15 +194,24 @@ def _finish_judged(ax: Axes, backtest: Backtest) -> Axes:
     return finish(ax)
 
 
-def _sizes(backtest: Backtest) -> Iterator[tuple[str, int, str]]:
-    """Label, number and gray: of horizons that do not overlap, and of all values."""
+def _draw_chance(
+    ax: Axes, backtest: Backtest, x: Array, probability: Array, scale: float = 1.0
+) -> None:
+    """Draw calibrated shares, times `scale`, and the central 95 % of them by chance.
+
+    Among as many values as there are horizons that do not overlap, and among all values.
+    """
+    ax.plot(x[[0, -1]], scale * probability[[0, -1]], color="0.4", lw=1, label="calibrated")
     frame = backtest.frame
     n = int(frame.loc[frame["model"] == frame["model"].iloc[0], "pit"].count())
     apart = _horizons_apart(backtest)
-    if apart < n:
-        yield "95 %, by horizon", apart, "0.93"
-    if apart:
-        yield "95 %, by value", n, "0.85"
+    for size, shade, by, drawn in (
+        (apart, "0.93", "horizon", apart < n),
+        (n, "0.85", "value", apart),
+    ):
+        if drawn:
+            low, high = (scale * (binom.ppf(q, size, probability) / size) for q in (0.025, 0.975))
+            ax.fill_between(x, low, high, color=shade, lw=0, label=f"95 %, by {by}")
 
 
 def _horizons_apart(backtest: Backtest) -> int:
@@ -222,12 +225,6 @@ def _horizons_apart(backtest: Backtest) -> int:
             if free is None or origin >= free:
                 apart, free = apart + 1, end
     return apart
-
-
-def _chance(n: int, probability: Array) -> tuple[Array, Array]:
-    """Central 95 % range of a share among n independent values."""
-    lower, upper = (np.asarray(binom.ppf(q, n, probability)) / n for q in (0.025, 0.975))
-    return lower, upper
 
 
 def _pits(backtest: Backtest) -> Iterator[tuple[str, Any]]:

@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from joblib import Parallel, delayed, parallel_config
@@ -21,6 +21,7 @@ from forecast_unc._threads import blas_threads
 Task = TypeVar("Task")
 TaskOut = TypeVar("TaskOut", covariant=True)
 Result = TypeVar("Result")
+Warned = tuple[type[Warning], str, str, int]  # category, text, file and line
 
 # So many tasks are run again one by one, more in halves: to start new workers takes 2 to 7 s.
 _FEW = 4
@@ -42,15 +43,6 @@ class Tasks(Protocol[TaskOut]):
 
     def __len__(self) -> int: ...
     def __getitem__(self, position: int, /) -> TaskOut: ...
-
-
-class Warned(NamedTuple):
-    """A warning of a worker, to be given again by the caller."""
-
-    category: type[Warning]
-    text: str
-    filename: str
-    line: int
 
 
 class Outcome(NamedTuple, Generic[Result]):
@@ -134,13 +126,15 @@ def _outcome(
     work: Callable[[Task], Result], i: int, task: Task, caller: tuple[str, int], again: bool
 ) -> tuple[int, Outcome[Result]]:
     """One task, in the worker; after one died, not in the caller's own process."""
-    if again and _process() == caller:
+    own = _process() == caller
+    if again and own:
         return i, Outcome(None, _NO_WORKER, ())
     value, error = None, None
     with (
         blas_threads(0),
         parallel_config(backend="sequential"),  # Dask would spread jobs of the job
-        _recorded(caller) as warned,
+        # In the caller's own warnings go their way: `catch_warnings` is one for all threads.
+        nullcontext([]) if own else warnings.catch_warnings(record=True) as warned,
     ):
         try:
             value = work(task)
@@ -150,26 +144,13 @@ def _outcome(
     return i, Outcome(value, error, tuple(map(_sendable, warned)))
 
 
-@contextmanager
-def _recorded(caller: tuple[str, int]) -> Iterator[list[warnings.WarningMessage]]:
-    """Warnings of another process than the caller's; in the caller's own they go their way.
-
-    There, recording them would be wrong too: `catch_warnings` is one for all threads.
-    """
-    if _process() == caller:
-        yield []
-        return
-    with warnings.catch_warnings(record=True) as warned:
-        yield warned
-
-
 def _sendable(warned: warnings.WarningMessage) -> Warned:
     category = warned.category
     try:
         category("")
     except TypeError:  # made of other arguments than a text
         category = UserWarning
-    return Warned(category, str(warned.message), warned.filename, warned.lineno)
+    return category, str(warned.message), warned.filename, warned.lineno
 
 
 def warn_again(outcomes: Sequence[Outcome[Any]], names: Sequence[object]) -> None:
@@ -178,10 +159,9 @@ def warn_again(outcomes: Sequence[Outcome[Any]], names: Sequence[object]) -> Non
     for outcome, name in zip(outcomes, names, strict=True):
         for warned in dict.fromkeys(outcome.warned):
             by.setdefault(warned, []).append(name)
-    for warned, those in by.items():
+    for (category, text, file, line), those in by.items():
         several = f"{len(those)} series, the first " if len(those) > 1 else "series "
-        text = f"{warned.text} ({several}{those[0]!r})"
-        warnings.warn_explicit(text, warned.category, warned.filename, warned.line)
+        warnings.warn_explicit(f"{text} ({several}{those[0]!r})", category, file, line)
 
 
 def _process() -> tuple[str, int]:

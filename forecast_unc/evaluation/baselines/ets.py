@@ -89,16 +89,15 @@ class ETS(Baseline):
             pairs += [("M", "N"), *([("M", "M")] if m > 1 else [])]
         forms = [_Form(e, trend, s) for (e, s), trend in product(pairs, ("N", "A", "Ad"))]
         start = "heuristic" if len(values) >= 10 + 2 * (m // 2) else "estimated"
-        rough = {form: _fit_ets(values, form, m, start).aicc for form in forms}
+        rough = {form: _fit_ets(values, form, m, start)[0] for form in forms}
         best = sorted(forms, key=rough.__getitem__)[:3]
         full = {form: _fit_ets(values, form, m, "estimated") for form in best}
-        self.aicc_ = {form: fit.aicc for form, fit in full.items()}
+        self.aicc_ = {form: criterion for form, (criterion, *_) in full.items()}
         self.form_ = min(self.aicc_, key=self.aicc_.__getitem__)
-        return self._keep(full[self.form_])
+        return self._keep(*full[self.form_][1:])
 
-    def _keep(self, fitted: _Fitted) -> float:
+    def _keep(self, fit: Any, shift: float, unit: float) -> float:
         """Parameters and initial state of a fit in full, in units of y."""
-        fit, shift, unit, _ = fitted
         m, season = self.seasonal_period_, np.zeros(self.seasonal_period_)
         found = dict(zip(fit.model.param_names, np.asarray(fit.params, dtype=float), strict=True))
         self.params_ = {
@@ -173,16 +172,8 @@ class ETS(Baseline):
         return np.atleast_2d(np.cov(paths))
 
 
-class _Fitted(NamedTuple):
-    """A fit by statsmodels to (y - shift) / unit, and its criterion in units of y."""
-
-    fit: Any
-    shift: float
-    unit: float
-    aicc: float
-
-
-def _fit_ets(y: Array, form: _Form, m: int, initialization: str) -> _Fitted:
+def _fit_ets(y: Array, form: _Form, m: int, initialization: str) -> tuple[float, Any, float, float]:
+    """Criterion in units of y, and a fit by statsmodels to (y - shift) / unit, with these two."""
     from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
     seasonal, relative = form.season != "N", form.error == "M"
@@ -202,4 +193,4 @@ def _fit_ets(y: Array, form: _Form, m: int, initialization: str) -> _Fitted:
     # initial states are counted, whether they were estimated or not
     k = 3 + 2 * (form.trend != "N") + (form.trend == "Ad") + (m + 1) * seasonal
     criterion = aicc(float(fit.llf) - len(y) * np.log(unit), k, len(y))
-    return _Fitted(fit, float(shift), float(unit), criterion)
+    return criterion, fit, float(shift), float(unit)

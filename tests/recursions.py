@@ -73,7 +73,8 @@ def propagate(
         if method.path_consistent and posterior.joint:
             function = FunctionError(posterior, model.depth, 0)
         mean = past.levels[-model.depth :]
-        state = State(mean, history_cov, function, model.limit(past.levels))
+        cov = history_cov / transform.scale**2
+        state = State(mean, cov, function, model.limit(past.levels))
     return MeanAndCov(*propagate_from(model, state, future, method)[:2])
 
 
@@ -98,8 +99,9 @@ def sample_paths(
     p, n = model.depth, len(history)
     everything, nothing = np.ones(n, dtype=bool), np.zeros(n)
     cov = history_cov / transform.scale**2
-    start = RunIn(n, past.levels[-p:], cov, everything, everything, nothing, everything)
-    return sample_paths_from(model, start, past, future, method)
+    mean = past.levels[-p:]
+    start = RunIn(past, n, mean, cov, everything, nothing, everything, everything)
+    return sample_paths_from(model, start, future, method)
 
 
 def step_inputs(lags, history, mean, exog, transform=IDENTITY):

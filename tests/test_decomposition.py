@@ -137,7 +137,7 @@ def test_parts_of_a_linear_model_are_those_of_nested_draws(differences, rng):
     start_cov, exog_cov = root @ root.T, exog_root @ exog_root.T
     start, exog = rng.normal(size=p), rng.normal(size=STEPS)
     fresh = state_at_origin(model, past_of(start, exog=np.zeros((p, 1))), Method())
-    state = State(start, start_cov, fresh.function, fresh.limit)
+    state = State(start, start_cov / 1.5**2, fresh.function, fresh.limit)
     joint = propagate_from(model, state, Future(exog[:, None], exog_cov), Method())
 
     def draw():

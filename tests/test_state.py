@@ -68,10 +68,7 @@ def test_gaps_of_an_autoregression_are_those_of_a_kalman_filter(missing):
     expected = result.filtered_state[:, -1] / unit
     np.testing.assert_allclose(state.mean[::-1], expected, rtol=1e-9)
     cov = result.filtered_state_cov[:, :, -1] / np.outer(unit, unit)
-    if state.cov is None:
-        np.testing.assert_allclose(cov, 0.0, atol=1e-12)
-    else:
-        np.testing.assert_allclose(state.cov[::-1, ::-1], cov, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(state.cov[::-1, ::-1], cov, rtol=1e-9, atol=1e-12)
     ahead = result.get_forecast(6)
     joint = forecast_from(state, posterior, (1, 2), 6, path_consistent=False)
     np.testing.assert_allclose(joint.mean, ahead.predicted_mean, rtol=1e-9)
@@ -151,7 +148,9 @@ def test_linear_models_against_brute_force_conditioning(case, bias_var):
     for propagation in ("exact", "taylor", "naive", "monte_carlo"):
         state = state_of(posterior, lags, y, y_std, transform, exog, propagation=propagation)
         np.testing.assert_allclose(state.mean, mean[n : n + p], rtol=1e-8, atol=1e-9)
-        np.testing.assert_allclose(state.cov, cov[n : n + p, n : n + p], atol=1e-9)
+        np.testing.assert_allclose(
+            transform.scale**2 * state.cov, cov[n : n + p, n : n + p], atol=1e-9
+        )
     joint = forecast_from(state, posterior, lags, h, exog[-h:], transform=transform)
     np.testing.assert_allclose(joint.mean, mean[p + n :], rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(joint.cov, cov[p + n :, p + n :], rtol=1e-8, atol=1e-9)
@@ -170,7 +169,7 @@ def test_a_random_walk_with_a_gap_is_a_brownian_bridge():
     i, m = np.arange(gap + 2), gap + 1
     np.testing.assert_allclose(state.mean, known[-1] + (end - known[-1]) * i / m, rtol=1e-12)
     bridge = np.minimum.outer(i, i) - np.multiply.outer(i, i) / m
-    np.testing.assert_allclose(state.cov, scale**2 * NOISE_VAR * bridge, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(state.cov, NOISE_VAR * bridge, rtol=1e-10, atol=1e-12)
 
 
 # Nonlinear models
@@ -341,7 +340,7 @@ def test_complete_windows_are_their_values():
     for y_std in (None, noisy):
         state = state_of(gp.posterior_, (1, 3), y, y_std)
         np.testing.assert_array_equal(state.mean, y[-3:])
-        assert state.cov is None
+        assert not state.cov.any()
 
 
 def test_nothing_before_the_last_complete_window_is_read():
@@ -378,7 +377,9 @@ def test_short_and_empty_windows_start_from_the_series():
     np.testing.assert_allclose(state.mean, [1.0, 2.0, 3.0, 2.0])
     np.testing.assert_allclose(state.cov, np.diag([0.0, 1.0, 0.0, 1.0]))
     scaled = state_of(linear_posterior(AR), (1, 4), y, transform=Differencing((), 0.0, 0.5))
-    np.testing.assert_allclose(scaled.cov, state.cov)  # the series' variance, in its own units
+    np.testing.assert_allclose(
+        0.25 * scaled.cov, state.cov
+    )  # the series' variance, in its own units
     noisy = state_of(linear_posterior(AR), (1, 4), y, np.array([0.5, 0.0, 0.0, 0.0]))
     assert noisy.mean[0] == pytest.approx((4 * 1.0 + 2.0) / 5)
     assert noisy.cov[0, 0] == pytest.approx(1 / 5)
@@ -407,7 +408,7 @@ def test_states_of_a_nearly_noiseless_model_are_covariances(differences):
         state.mean,
         no_exog(10),
         transform=transform,
-        history_cov=state.cov,
+        history_cov=transform.scale**2 * state.cov,
     )
     std = np.sqrt(np.diagonal(joint.cov))
     assert np.linalg.eigvalsh(joint.cov / np.outer(std, std))[0] > -1e-9

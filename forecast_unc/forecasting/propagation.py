@@ -7,7 +7,7 @@ several posteriors is right, it is so at all steps: the horizon is a mixture of 
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -27,7 +27,7 @@ from forecast_unc.forecasting.recursion import (
     at_step,
     check_stable,
 )
-from forecast_unc.forecasting.sampling import pieces, sample_paths_from
+from forecast_unc.forecasting.sampling import sample_paths_from
 from forecast_unc.forecasting.sources import (
     LinearRecursion,
     Step,
@@ -57,6 +57,11 @@ class LevelJoint(NamedTuple):
     paths: Array | None = None  # (h, n), whose moments these are, if they were sampled
     mixture: NormalMixture | None = None  # whose moments these are, of several posteriors
 
+    @classmethod
+    def of_paths(cls, paths: Array, parts: Mapping[str, Array] | None, ddof: int = 1) -> Self:
+        """The moments of sample paths (h, n)."""
+        return cls(paths.mean(axis=1), np.atleast_2d(np.cov(paths, ddof=ddof)), parts, paths)
+
 
 class _Alternative(NamedTuple):
     """A model that may be the right one."""
@@ -75,14 +80,16 @@ def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -
     Diverged, with its step, where a variance is not positive or the forecast runs away.
     """
     found = _alternatives(model, method)
-    joints = _through_each(found, past, future)
-    return joints[0] if len(found) == 1 else _mixed([one.p for one in found], joints)
+    if len(found) == 1:
+        return _of_one(found[0], past, future)
+    return _mixed([one.p for one in found], _through_each(found, past, future))
 
 
 def sample_paths(model: OneStepModel, past: Past, future: Future, method: Method) -> Array:
     """Sample paths (n_samples, h) of the next values; `method` is "monte_carlo"."""
-    joints = _through_each(_alternatives(model, method), past, future)
-    return np.hstack([joint.paths for joint in joints if joint.paths is not None]).T
+    paths = propagate(model, past, future, method).paths
+    assert paths is not None
+    return paths.T
 
 
 def _alternatives(model: OneStepModel, method: Method) -> list[_Alternative]:
@@ -115,84 +122,70 @@ def _through_each(found: Sequence[_Alternative], past: Past, future: Future) -> 
     these steps are those without them, the first steps do not depend on the horizon, and a band
     covers too little by the probability that was lost, at most. With more the forecast diverges.
     """
-    if len(found) == 1:
-        return [_of_one(found[0], past, future)]
     reached = [_as_far_as_it_goes(one, past, future) for one in found]
-    lost = 0.0
-    pairs = zip(found, reached, strict=True)
-    for one, (_, _, error) in sorted(pairs, key=lambda pair: pair[1][1]):
-        lost += 0.0 if error is None else one.p
+    joints, errors = [joint for joint, _ in reached], [error for _, error in reached]
+    reach, lost = [len(joint.mean) for joint in joints], 0.0
+    shortest_first = sorted(range(len(found)), key=reach.__getitem__)
+    for i in shortest_first:
+        error = errors[i]
+        lost += 0.0 if error is None else found[i].p
         if error is not None and lost > _MOST_LOST:
             raise error
-    joints = [joint for joint, _, _ in reached]
-    for reach in sorted({reach for _, reach, error in reached if error is not None}, reverse=True):
-        further = [
-            (one.p, joint)
-            for one, joint, (_, other, _) in zip(found, joints, reached, strict=True)
-            if other > reach and joint is not None
-        ]
-        for i, (joint, own, _) in enumerate(reached):
-            if own == reach:
-                joints[i] = _continued(found[i], joint, further)
-    return [joint for joint in joints if joint is not None]
+    for i in reversed(shortest_first):
+        if errors[i] is not None:
+            further = [j for j in range(len(found)) if reach[j] > reach[i]]
+            rest = _mixed([found[j].p for j in further], [joints[j] for j in further])
+            joints[i] = _continued(joints[i], rest)
+    return joints
 
 
 def _as_far_as_it_goes(
     one: _Alternative, past: Past, future: Future
-) -> tuple[LevelJoint | None, int, Diverged | None]:
-    """Its joint of the steps before it diverges, their number, and the error if it does."""
+) -> tuple[LevelJoint, Diverged | None]:
+    """Its joint of the steps before it diverges, and the error if it does."""
     reach, error = len(future.exog), None
     while reach > 0:
         try:
-            return _of_one(one, past, future.first(reach)), reach, error
+            return _of_one(one, past, future.first(reach)), error
         except Diverged as diverged:
             # a shorter one may fail at an earlier step, for another reason
             error, reach = diverged, min(reach, diverged.step) - 1
-    return None, 0, error
+    nothing = np.empty((0, one.method.n_samples))
+    return LevelJoint(np.empty(0), np.empty((0, 0)), {}, nothing), error
 
 
-def _continued(
-    one: _Alternative, own: LevelJoint | None, others: Sequence[tuple[float, LevelJoint]]
-) -> LevelJoint:
-    """A joint whose later steps are those of the mixture of others, by its moments."""
-    total = sum(p for p, _ in others)
-    rest = _mixed([p / total for p, _ in others], [joint for _, joint in others])
-    paths = rest.paths
-    if paths is not None:  # evenly taken, as numbers are in proportion to the probabilities
-        n = one.method.n_samples
-        paths = paths[:, (np.arange(n) * paths.shape[1]) // n]
-        if own is not None and own.paths is not None:
-            paths = np.vstack([own.paths, paths[len(own.paths) :]])
-    if own is None:
-        return rest._replace(paths=paths)
-    end, parts = len(own.mean), None
+def _continued(own: LevelJoint, rest: LevelJoint) -> LevelJoint:
+    """A joint whose later steps are those of another, of all steps, by its moments."""
+    end, parts, paths = len(own.mean), None, None
+    if own.paths is not None and rest.paths is not None:
+        # evenly taken, as numbers are in proportion to the probabilities
+        n, of = own.paths.shape[1], rest.paths.shape[1]
+        paths = np.vstack([own.paths, rest.paths[end:, (np.arange(n) * of) // n]])
     if own.parts is not None and rest.parts is not None:
-        parts = Deferred(partial(_block_parts, own.parts, rest.parts))
-    mean = np.append(own.mean, rest.mean[end:])
-    return LevelJoint(mean, block_diag(own.cov, rest.cov[end:, end:]), parts, paths)
+        parts = Deferred(partial(_block_parts, own.parts, rest.parts, end))
+    mean, cov = np.append(own.mean, rest.mean[end:]), block_diag(own.cov, rest.cov[end:, end:])
+    return LevelJoint(mean, cov, parts, paths)
 
 
 def _mixed(shares: Sequence[float], joints: Sequence[LevelJoint]) -> LevelJoint:
     """The joint of several posteriors of which one is right, by the rule of total covariance."""
-    p = np.array(shares)
-    mixture = NormalMixture(
-        p, np.array([j.mean for j in joints]), np.array([j.cov for j in joints])
-    )
+    p = np.array(shares) / np.sum(shares)
+    means, covs = np.array([one.mean for one in joints]), np.array([one.cov for one in joints])
+    mixture, merged = NormalMixture(p, means, covs), None
     parts = [joint.parts for joint in joints if joint.parts is not None]
-    merged = None
     if len(parts) == len(joints):
         merged = Deferred(partial(mixed_parts, parts, p, mixture.between))
     sampled = [joint.paths for joint in joints if joint.paths is not None]
     if sampled:
-        paths = np.hstack(sampled)
-        return LevelJoint(paths.mean(axis=1), np.atleast_2d(np.cov(paths)), merged, paths)
+        return LevelJoint.of_paths(np.hstack(sampled), merged)
     return LevelJoint(mixture.mean, mixture.cov, merged, None, mixture)
 
 
-def _block_parts(first: Mapping[str, Array], rest: Mapping[str, Array]) -> dict[str, Array]:
+def _block_parts(
+    first: Mapping[str, Array], rest: Mapping[str, Array], end: int
+) -> dict[str, Array]:
     """Parts of steps that are independent of the first ones; the rest's are of all steps."""
-    end = len(next(iter(first.values())))
-    blocks = {name: np.zeros_like(next(iter(rest.values()))) for name in {*first, *rest}}
+    blocks = {name: np.zeros_like(next(iter(rest.values()))) for name in {**first, **rest}}
     for name, block in blocks.items():
         block[:end, :end] = first.get(name, 0.0)
         block[end:, end:] = rest[name][end:, end:] if name in rest else 0.0
@@ -204,35 +197,28 @@ def _of_one(one: _Alternative, past: Past, future: Future) -> LevelJoint:
     model, method = one.model, one.method
     if method.propagation not in ("mixture", "monte_carlo"):
         return propagate_from(model, state_at_origin(model, past, method), future, method)
-    if method.propagation == "mixture":
-        paths, ddof = pieces(model, past, future, method), 0
-    else:
-        paths, ddof = sample_paths_from(model, run_in(model, past), past, future, method), 1
-    mean, cov = paths.mean(axis=0), np.atleast_2d(np.cov(paths, rowvar=False, ddof=ddof))
-    kept = paths.T if method.propagation == "monte_carlo" else None
-    parts = None
+    paths, parts = sample_paths_from(model, run_in(model, past), future, method), None
     if model.posterior.joint:
         parts = Deferred(partial(_parts_of_paths, model, past, future, method, paths))
-    return LevelJoint(mean, cov, parts, kept)
+    if method.propagation == "monte_carlo":
+        return LevelJoint.of_paths(paths.T, parts)
+    return LevelJoint.of_paths(paths.T, parts, ddof=0)._replace(paths=None)
 
 
 def propagate_from(model: OneStepModel, state: State, future: Future, method: Method) -> LevelJoint:
-    """Joint of the next values from the distribution of the last levels: in closed form."""
-    plain = _naive if method.propagation == "naive" else _gaussian
-    return plain(model, state, future, method)
+    """Joint of the next values from the distribution of the last levels, in closed form.
 
-
-def _gaussian(model: OneStepModel, state: State, future: Future, method: Method) -> LevelJoint:
-    """Moment matching: z = (last levels, regressors, y_1, y_2, ...) is kept jointly Gaussian.
-
+    Moment matching: z = (last levels, regressors, y_1, y_2, ...) is kept jointly Gaussian.
     Regressors that are known are no coordinates.
     """
+    if method.propagation == "naive":
+        return _naive(model, state, future, method)
     maps, scales, h, u = model.maps, model.scales, len(future.exog), future.uncertain
     p, first = maps.depth, maps.depth + h * u  # coordinate of y_1
     regressors = p + np.arange(h * u).reshape(h, u)  # their coordinates
     coordinate = np.concatenate([np.arange(p), first + np.arange(h)])  # of each level
     cov = np.zeros((first + h, first + h))
-    cov[:first, :first] = _start_cov(state, future, scales.scale)
+    cov[:first, :first] = _start_cov(state, future)
     function, before = None, 0
     if state.function is not None:
         function, before = state.function.with_room(h), state.function.step
@@ -300,16 +286,14 @@ def _parts_of_paths(
     slopes = np.array([model.posterior.gradient(some[:, t]).mean(axis=0) for t in range(h)])
     combine = block_diag(maps.combine, np.eye(future.uncertain))
     function_cov = _function_cov(model, method, mean_inputs)
-    start_cov = _start_cov(state, future, scales.scale)
+    start_cov = _start_cov(state, future)
     weights, var = slopes[:, : len(combine)] @ combine, paths.var(axis=0, ddof=1)
     return parts_of_paths(maps, scales, function_cov, start_cov, weights, var)
 
 
-def _start_cov(state: State, future: Future, scale: float) -> Array:
+def _start_cov(state: State, future: Future) -> Array:
     """Covariance of the last levels, over scale^2, and of the regressors, (p + h u, p + h u)."""
-    p = len(state.mean)
-    levels = np.zeros((p, p)) if state.cov is None else state.cov / scale**2
-    return levels if future.exog_cov is None else block_diag(levels, future.exog_cov)
+    return state.cov if future.exog_cov is None else block_diag(state.cov, future.exog_cov)
 
 
 def _inputs(model: OneStepModel, start: Array, exog: Array, paths: Array) -> Array:

@@ -76,6 +76,7 @@ class LevelMap:
         self.lagged = np.add.outer(np.array(lags), back).ravel()  # (l q,), steps back
         self.combine: Array = block_diag(*[coefficients] * len(lags))  # (l, l q)
         self.own, self.carried = back[1:], coefficients[1:]  # (q - 1,)
+        self.touched = np.concatenate([[0], self.own, self.lagged])  # steps back, of a whole row
 
 
 def difference(y: Array, lags: tuple[int, ...]) -> Array:
@@ -139,8 +140,7 @@ class NoisyRows:
     @cached_property
     def _touched(self) -> NDArray[np.intp]:
         """Times of the observations that the rows are made of, (N,)."""
-        back = np.concatenate([[0], self.maps.own, self.maps.lagged])
-        return np.unique(self.times[:, None] - back)
+        return np.unique(self.times[:, None] - self.maps.touched)
 
     @cached_property
     def errors(self) -> SharedErrors:

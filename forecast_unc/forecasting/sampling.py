@@ -6,8 +6,7 @@ from the last complete window are weighted by what was observed, and resampled. 
 always conditioned: of whole ones, drawn before the observations, few would be left.
 """
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -20,12 +19,11 @@ from forecast_unc.forecasting.recursion import (
     Future,
     Method,
     OneStepModel,
-    Past,
     Trajectory,
     at_step,
     check_stable,
 )
-from forecast_unc.forecasting.state import RunIn, run_in
+from forecast_unc.forecasting.state import RunIn
 from forecast_unc.regression.kernels import lower_root
 from forecast_unc.regression.posterior import FunctionSample, Posterior, check_positive_variance
 
@@ -72,7 +70,7 @@ class Points:
     those before it alone: the first steps do not depend on the horizon. There is no seed.
     """
 
-    def __init__(self, pieces: slice) -> None:
+    def __init__(self, pieces: slice | NDArray[np.intp]) -> None:
         half = PIECES // 2
         self._pieces = pieces  # of a block, m of all 256
         self._quantiles = ndtri((np.arange(half) + 0.5) / half)
@@ -99,41 +97,32 @@ class Points:
         return np.concatenate([column, -column])[self._pieces]
 
 
-def sample_paths_from(
-    model: OneStepModel, start: RunIn, past: Past, future: Future, method: Method
-) -> Array:
-    """Sample paths (n_samples, h) of one posterior, from a run-in."""
-    rng, sizes = generator(method.random_state), _block_sizes(model.posterior, method.n_samples)
-    rngs = [rng]  # each block its own: the next one's draws must not depend on the horizon
-    if len(sizes) > 1:
-        rngs = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(sizes))]
-    blocks = zip(sizes, rngs, strict=True)
-    return np.vstack(
-        [_Paths(model, start, past, future, n, method, own).draw() for n, own in blocks]
-    )
+def sample_paths_from(model: OneStepModel, start: RunIn, future: Future, method: Method) -> Array:
+    """Sample paths (n_samples, h) of one posterior from a run-in, or the 256 pieces of "mixture".
 
-
-def pieces(model: OneStepModel, past: Past, future: Future, method: Method) -> Array:
-    """Where 256 pieces of equal weight go on at each of the next observations, (256, h).
-
-    Missing and noisy levels are split, too, from the last complete window on (pieces that disagree
-    with what was observed later give way to those that agree), and so are uncertain regressors.
+    Pieces have equal weight, and a value is where one goes on. Missing and noisy levels are split,
+    too, from the last complete window on (pieces that disagree with what was observed later give
+    way to those that agree), and so are uncertain regressors.
     """
-    start = run_in(model, past)
-    ends = np.cumsum([0, *_block_sizes(model.posterior, PIECES)]).tolist()
+    mixture = method.propagation == "mixture"
+    n, numbers = PIECES if mixture else method.n_samples, model.posterior.path_size + _PATH_STEPS
+    most = max(_LEAST_PARTICLES, _PATH_MEMORY // (8 * numbers * _PATH_STEPS))
+    blocks = np.array_split(np.arange(n), -(-n // most))
+    rngs: Sequence[Normals]
+    if mixture:
+        rngs = [Points(block) for block in blocks]
+    else:  # each block its own: the next one's draws must not depend on the horizon
+        rngs = [generator(method.random_state)]
+        if len(blocks) > 1:
+            seeds = rngs[0].integers(2**63, size=len(blocks))
+            rngs = [np.random.default_rng(seed) for seed in seeds]
+    consistent = method.path_consistent
     return np.vstack(
         [
-            _Paths(model, start, past, future, b - a, method, Points(slice(a, b))).draw()
-            for a, b in pairwise(ends)
+            _Paths(model, start, future, len(block), consistent, rng).draw()
+            for block, rng in zip(blocks, rngs, strict=True)
         ]
     )
-
-
-def _block_sizes(posterior: Posterior, n: int) -> list[int]:
-    """Sizes of the blocks in which n paths are sampled."""
-    numbers = posterior.path_size + _PATH_STEPS  # of a path and step
-    most = max(_LEAST_PARTICLES, _PATH_MEMORY // (8 * numbers * _PATH_STEPS))
-    return [len(part) for part in np.array_split(np.arange(n), -(-n // most))]
 
 
 class _Paths:
@@ -143,19 +132,24 @@ class _Paths:
         self,
         model: OneStepModel,
         start: RunIn,
-        past: Past,
         future: Future,
         n: int,
-        method: Method,
+        path_consistent: bool,
         rng: Normals,
     ) -> None:
-        self.model, self.start, self.past, self.future = model, start, past, future
-        self.n, self.rng, self.limit = n, rng, model.limit(past.levels)
-        self.one_function = method.path_consistent and model.posterior.joint
-        steps = len(past.levels) - start.now + len(future.exog)
+        self.model, self.start, self.future, self.n, self.rng = model, start, future, n, rng
+        self.limit = model.limit(start.past.levels)
+        steps = len(start.past.levels) - start.now + len(future.exog)
+        self.one_function = path_consistent and model.posterior.joint
         # points in the place of draws are those of innovations, given what a path has seen
-        conditioned = bool(start.observed[start.now :].any())
-        self.function = _function(model.posterior, n, steps, self.one_function, conditioned, rng)
+        conditioned = not isinstance(rng, np.random.Generator) or start.observed[start.now :].any()
+        self.function = _Function(model.posterior)
+        if self.one_function:
+            sample = None if conditioned else model.posterior.function_sample(n, rng)
+            if sample is None:
+                self.function = _OneFunction(model.posterior, n, steps)
+            else:
+                self.function = _DrawnFunction(model.posterior, sample)
         begin = np.tile(start.mean, (n, 1))
         if start.cov.any():
             normals = rng.standard_normal((n, len(start.mean)))
@@ -165,9 +159,9 @@ class _Paths:
 
     def draw(self) -> Array:
         """The paths of the horizon, (n, h)."""
-        for t in range(self.start.now, len(self.past.levels)):
-            where = f"on its way to the origin, {len(self.past.levels) - t} steps before it"
-            with at_step(0, where):
+        n_past = len(self.start.past.levels)
+        for t in range(self.start.now, n_past):
+            with at_step(0, f"on its way to the origin, {n_past - t} steps before it"):
                 self._pass(t)
         if self.log_weights.any():
             self._resample()
@@ -190,17 +184,14 @@ class _Paths:
 
     def _pass(self, t: int) -> None:
         """One step on the way to the origin, given what was observed at its end."""
-        start, y, maps = self.start, self.past.levels[t], self.model.maps
-        learned_from = start.learned_from(self.model, t)
-        inputs_known = start.known[t - np.append(maps.lagged, maps.own)].all()
-        # of known inputs, and nothing new of the function: it tells nothing of the others
-        if (learned_from or not self.one_function) and start.known[t] and inputs_known:
+        start, y = self.start, self.start.past.levels[t]
+        if start.passed_over(t, self.one_function):
             self.trajectory.append(0.0)
             self.trajectory.revise(np.full((self.n, 1), y))
             return
-        X = self.trajectory.inputs(np.tile(self.past.exog[t], (self.n, 1)))
+        X = self.trajectory.inputs(np.tile(start.past.exog[t], (self.n, 1)))
         # A row that was learned from is in the posterior: it has no more to tell.
-        function = _Function(self.model.posterior) if learned_from else self.function
+        function = _Function(self.model.posterior) if start.learned[t] else self.function
         mean, std = function.predict(X)
         if not start.observed[t]:
             standard = self.rng.standard_normal(self.n)
@@ -218,7 +209,9 @@ class _Paths:
             change = change + left * self.rng.standard_normal(self.n)
         function.keep(change / std)
         level = self.trajectory.levels[:, -1] + self.model.differencing.scale * change
-        self.trajectory.revise(level[:, None] if not start.known[t] else np.full((self.n, 1), y))
+        self.trajectory.revise(
+            level[:, None] if start.noise_var[t] > 0.0 else np.full((self.n, 1), y)
+        )
         weights = self._weights()
         if weights.sum() ** 2 < _LEAST_EFFECTIVE * self.n * (weights**2).sum():
             self._resample()
@@ -325,21 +318,3 @@ class _OneFunction(_Function):
         self.path.take(paths)
         self.chol[: self.step] = self.chol[: self.step, :, paths]
         self.draws[: self.step] = self.draws[: self.step, paths]
-
-
-def _function(
-    posterior: Posterior,
-    n: int,
-    steps: int,
-    one_function: bool,
-    conditioned: bool,
-    rng: Normals,
-) -> _Function:
-    """The functions of n paths of so many steps; those to be conditioned are not drawn whole."""
-    if not one_function:
-        return _Function(posterior)
-    if not conditioned and isinstance(rng, np.random.Generator):
-        sample = posterior.function_sample(n, rng)
-        if sample is not None:
-            return _DrawnFunction(posterior, sample)
-    return _OneFunction(posterior, n, steps)

@@ -30,10 +30,10 @@ _ROUNDOFF = 1e-14
 
 
 class State(NamedTuple):
-    """Distribution of the last p levels; a covariance of None if all are known."""
+    """Distribution of the last p levels."""
 
     mean: Array  # (p,)
-    cov: Array | None  # (p, p)
+    cov: Array  # (p, p), in units of scale^2; zero if all are known
     function: FunctionError | None  # at the steps on the way, if it is shared
     limit: float  # of a change, see `OneStepModel.limit`
 
@@ -41,17 +41,18 @@ class State(NamedTuple):
 class RunIn(NamedTuple):
     """Where the way to the origin starts, and what is known there and on it."""
 
+    past: Past
     now: int  # the time of its first step; n if the last p levels are known
     mean: Array  # (p,), of the levels before
     cov: Array  # (p, p), in units of scale^2
-    known: NDArray[np.bool_]  # (n,), observed without error
     observed: NDArray[np.bool_]  # (n,)
     noise_var: Array  # (n,), of the observations, in units of scale^2
-    learned: NDArray[np.bool_]  # (n,), observed, and part of what the posterior has learned from
+    known: NDArray[np.bool_]  # (n,), from `now` on: the level and those it depends on are exact
+    learned: NDArray[np.bool_]  # (n,), from `now` on: the posterior has learned from that row
 
-    def learned_from(self, model: OneStepModel, t: int) -> bool:
-        """Whether the step of time t is a row that the posterior has learned from."""
-        return bool(self.learned[t - np.append([0], [*model.maps.lagged, *model.maps.own])].all())
+    def passed_over(self, t: int, one_function: bool) -> bool:
+        """Whether a value tells nothing of others: of known inputs, and of a function not new."""
+        return bool(self.known[t] and (self.learned[t] or not one_function))
 
 
 def run_in(model: OneStepModel, past: Past) -> RunIn:
@@ -62,13 +63,13 @@ def run_in(model: OneStepModel, past: Past) -> RunIn:
     independent levels of the mean and variance of the observed series, at least that of its
     changes, each conditioned on its observation: a wide prior, which is forgotten on the way.
     """
-    y, p, scale = past.levels, model.depth, model.differencing.scale
+    y, p, n, scale = past.levels, model.depth, len(past.levels), model.differencing.scale
     observed = ~np.isnan(y)
     noise_var = np.where(observed, past.stds, 0.0) / scale
     noise_var = noise_var**2 + model.posterior.observation_var
     known = observed & (noise_var == 0.0)
-    learned = observed if past.learned is None else observed & past.learned
-    now = len(y) if known[len(y) - p :].all() else _start(known, observed, p)
+    learned = observed & (True if past.learned is None else past.learned)
+    now = n if known[n - p :].all() else _start(known, observed, p)
     window = slice(now - p, now)
     prior = max(y[observed].var() / scale**2, 1.0)
     gain = np.where(observed[window], prior / (prior + noise_var[window]), 0.0)
@@ -76,7 +77,9 @@ def run_in(model: OneStepModel, past: Past) -> RunIn:
     mean = center + gain * (np.where(observed[window], y[window], center) - center)
     var = np.where(observed[window], gain * noise_var[window], prior)
     mean[known[window]] = y[window][known[window]]
-    return RunIn(now, mean, np.diag(var), known, observed, noise_var, learned)
+    rows = np.arange(now, n)[:, None] - model.maps.touched
+    learned[now:], known[now:] = learned[rows].all(axis=1), known[rows].all(axis=1)
+    return RunIn(past, now, mean, np.diag(var), observed, noise_var, known, learned)
 
 
 def state_at_origin(model: OneStepModel, past: Past, method: Method) -> State:
@@ -94,28 +97,23 @@ def state_at_origin(model: OneStepModel, past: Past, method: Method) -> State:
     if method.path_consistent and model.posterior.joint:
         function = FunctionError(model.posterior, p, n - start.now)
     if start.now == n:
-        cov = scale**2 * start.cov if start.cov.any() else None
-        return State(start.mean, cov, function, limit)
+        return State(start.mean, start.cov, function, limit)
     matching = MomentMatching(model, model.moment_method(method), limit, function)
     trajectory = Trajectory(model, start.mean, n - start.now)
-    lagged, own, levels = p - model.maps.lagged, p - model.maps.own, np.arange(p)
+    lagged, levels = p - model.maps.lagged, np.arange(p)
     cov = np.zeros((p + 1, p + 1))  # of the last p levels and the next
     cov[:p, :p] = start.cov
     for t in range(start.now, n):
-        known = start.known[t] and not (np.any(cov[lagged, lagged]) or np.any(cov[own, own]))
-        if known and (function is None or start.learned_from(model, t)):
-            # of known inputs, and nothing new of the function: it tells nothing of the others
+        if start.passed_over(t, function is not None):
             trajectory.append(0.0)
             trajectory.revise(past.levels[t : t + 1])
             cov[p] = cov[:, p] = 0.0
             if function is not None:
                 function.skip_step()
         else:
-            where = f"on its way to the origin, {n - t} steps before the first forecast"
             x = trajectory.inputs(past.exog[t])
-            with at_step(0, where):
-                learned_from = start.learned_from(model, t)
-                step = matching.step(cov, p, x, lagged, levels, learned_from)
+            with at_step(0, f"on its way to the origin, {n - t} steps before the first forecast"):
+                step = matching.step(cov, p, x, lagged, levels, bool(start.learned[t]))
                 trajectory.append(step.mean)
         if start.observed[t] and cov[p, p] > 0.0:
             mean = trajectory.levels[-p - 1 :].copy()
@@ -125,7 +123,7 @@ def state_at_origin(model: OneStepModel, past: Past, method: Method) -> State:
             _observe(mean, cov, innovation, start.noise_var[t])
             trajectory.revise(mean[1:])
         cov[:p, :p] = cov[1:, 1:].copy()
-    return State(trajectory.levels[-p:].copy(), scale**2 * cov[:p, :p], function, limit)
+    return State(trajectory.levels[-p:].copy(), cov[:p, :p].copy(), function, limit)
 
 
 def _start(known: NDArray[np.bool_], observed: NDArray[np.bool_], p: int) -> int:

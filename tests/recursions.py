@@ -48,7 +48,7 @@ def past_of(levels, stds=None, exog=None):
 
 def state_at_origin(posterior, lags, y, exog, *, y_std=None, transform=IDENTITY, **method):
     model = OneStepModel(posterior, lags, transform)
-    return _state_at_origin(model, past_of(y, y_std, exog), Method(**method))
+    return _state_at_origin(model, past_of(y, y_std, exog), Method(**method), steps=50)
 
 
 def propagate(
@@ -71,7 +71,7 @@ def propagate(
     if state is None:
         function = None
         if method.path_consistent and posterior.joint:
-            function = FunctionError(posterior, model.depth, 0)
+            function = FunctionError(posterior, model.depth, len(exog))
         mean = past.levels[-model.depth :]
         cov = history_cov / transform.scale**2
         state = State(mean, cov, function, model.limit(past.levels))

@@ -136,7 +136,7 @@ def test_parts_of_a_linear_model_are_those_of_nested_draws(differences, rng):
     root, exog_root = rng.normal(size=(p, p)), 0.5 * rng.normal(size=(STEPS, STEPS))
     start_cov, exog_cov = root @ root.T, exog_root @ exog_root.T
     start, exog = rng.normal(size=p), rng.normal(size=STEPS)
-    fresh = state_at_origin(model, past_of(start, exog=np.zeros((p, 1))), Method())
+    fresh = state_at_origin(model, past_of(start, exog=np.zeros((p, 1))), Method(), STEPS)
     state = State(start, start_cov / 1.5**2, fresh.function, fresh.limit)
     joint = propagate_from(model, state, Future(exog[:, None], exog_cov), Method())
 
@@ -168,7 +168,7 @@ def test_parts_of_a_curved_model_are_those_of_nested_draws(rng):
             np.arange(STEPS)[:, None], np.arange(STEPS)[:, None], np.array([2.0])
         ),
     )
-    fresh = state_at_origin(model, past_of(start, exog=np.zeros((1, 1))), Method())
+    fresh = state_at_origin(model, past_of(start, exog=np.zeros((1, 1))), Method(), STEPS)
     state = State(start, start_cov, fresh.function, 1e6)
     joint = propagate_from(model, state, Future(exog[:, None], exog_cov), Method())
 
@@ -267,7 +267,7 @@ def test_what_is_not_linear_at_a_step_is_what_quadrature_finds(path_consistent):
     posterior = posterior_of([0.5], [0.2, 0.3], bumps=[(0.5, 2.0), (-1.0, -1.5)])
     model = OneStepModel(posterior, (1,), IDENTITY)
     start, start_cov, method = np.array([0.3]), np.array([[0.8]]), Method("exact", path_consistent)
-    fresh = state_at_origin(model, past_of(start), method)
+    fresh = state_at_origin(model, past_of(start), method, 1)
     state = State(start, start_cov, fresh.function, 1e6)
     joint = propagate_from(model, state, Future(np.empty((1, 0))), method)
 

@@ -140,7 +140,7 @@ def test_path_is_the_covariance_of_its_inputs(rng, kind):
         "augmented": lambda: augmented(X),
     }[kind]()
     inputs = rng.uniform(-3, 3, size=(7, 3, 2))  # steps, paths, d
-    whole, single = posterior.function_path(7, 3), posterior.function_path(4)
+    whole, single = posterior.function_path(7, 3), posterior.function_path(7)
     for t in range(4):
         row = whole.append(inputs[t])
         assert row.shape == (t + 1, 3)
@@ -148,7 +148,6 @@ def test_path_is_the_covariance_of_its_inputs(rng, kind):
             cov = posterior.covariance(inputs[: t + 1, path])
             np.testing.assert_allclose(row[:, path], cov[t], rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(single.append(inputs[t, 1:2])[:, 0], row[:, 1], rtol=1e-11)
-    longer = single.with_room(3)
     whole.take(np.array([1, 0, 1, 1]))
     for t in range(4, 7):
         row = whole.append(inputs[t][[1, 0, 1, 2]])
@@ -158,8 +157,8 @@ def test_path_is_the_covariance_of_its_inputs(rng, kind):
         # the last path has the past of the second and an input of its own
         mixed = np.concatenate([inputs[:4, 1], inputs[4 : t + 1, 2]])
         np.testing.assert_allclose(row[:, 3], posterior.covariance(mixed)[t], rtol=1e-10)
-        np.testing.assert_allclose(longer.append(inputs[t, 1:2])[:, 0], row[:, 0], rtol=1e-11)
-    with pytest.raises(IndexError):  # the copy's steps are not the original's
+        np.testing.assert_allclose(single.append(inputs[t, 1:2])[:, 0], row[:, 0], rtol=1e-11)
+    with pytest.raises(IndexError):  # there is no more room
         single.append(inputs[4, 1:2])
 
 

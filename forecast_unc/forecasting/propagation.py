@@ -196,7 +196,8 @@ def _of_one(one: _Alternative, past: Past, future: Future) -> LevelJoint:
     """The joint of a single posterior."""
     model, method = one.model, one.method
     if method.propagation not in ("mixture", "monte_carlo"):
-        return propagate_from(model, state_at_origin(model, past, method), future, method)
+        state = state_at_origin(model, past, method, len(future.exog))
+        return propagate_from(model, state, future, method)
     paths, parts = sample_paths_from(model, run_in(model, past), future, method), None
     if model.posterior.joint:
         parts = Deferred(partial(_parts_of_paths, model, past, future, method, paths))
@@ -219,11 +220,9 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
     coordinate = np.concatenate([np.arange(p), first + np.arange(h)])  # of each level
     cov = np.zeros((first + h, first + h))
     cov[:first, :first] = _start_cov(state, future)
-    function, before = None, 0
-    if state.function is not None:
-        function, before = state.function.with_room(h), state.function.step
-    kind = model.moment_method(method)
-    matching = MomentMatching(model, kind, state.limit, function, u)
+    function = state.function
+    before = 0 if function is None else function.step
+    matching = MomentMatching(model, model.moment_method(method), state.limit, function, u)
     trajectory = Trajectory(model, state.mean, h)
     inputs: list[Array] = []
     steps: list[Step] = []
@@ -241,7 +240,7 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
             function_cov = model.posterior.covariance(np.array(inputs))
         else:
             function_cov = function.covariance[before:, before:]
-        own, start = np.diagonal(function_cov).copy(), cov[:first, :first].copy()
+        own, start = np.diagonal(function_cov)[:h].copy(), cov[:first, :first].copy()
         parts = Deferred(partial(parts_of_matching, maps, scales, steps, own, start))
     of_levels = scales.scale**2 * cov[first:, first:]
     of_levels[np.diag_indices(h)] += scales.scale**2 * scales.observation_var

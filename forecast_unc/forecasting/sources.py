@@ -1,6 +1,5 @@
 """Sources of the steps' covariance: the error of one function that they share, and the parts."""
 
-import copy
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
@@ -57,19 +56,6 @@ class FunctionError:
         self._chol = np.zeros((0, 0))  # L
         self._loadings = np.zeros((0, depth + n_steps))  # W
         self._innovations = np.zeros(0)  # e
-
-    def with_room(self, n_steps: int) -> Self:
-        """A copy with room for so many steps more."""
-        longer, now = copy.copy(self), self.step
-        longer.covariance = np.pad(self.covariance[:now, :now], ((0, n_steps), (0, n_steps)))
-        longer._path = self._path.with_room(n_steps)
-        longer._entered, longer._observed = list(self._entered), list(self._observed)
-        longer._carry = np.asfortranarray(np.pad(self._carry[:, :now], ((0, 0), (0, n_steps))))
-        longer._carry[0] = 1.0
-        longer._damping = np.append(self._damping[:now], np.ones(n_steps))
-        loadings = self._loadings[:, : self.depth + now]
-        longer._loadings = np.pad(loadings, ((0, 0), (0, n_steps)))
-        return longer
 
     def next_step(
         self,

@@ -34,7 +34,7 @@ class State(NamedTuple):
 
     mean: Array  # (p,)
     cov: Array  # (p, p), in units of scale^2; zero if all are known
-    function: FunctionError | None  # at the steps on the way, if it is shared
+    function: FunctionError | None  # at the steps on the way, if shared; a forecast goes on with it
     limit: float  # of a change, see `OneStepModel.limit`
 
 
@@ -82,20 +82,21 @@ def run_in(model: OneStepModel, past: Past) -> RunIn:
     return RunIn(past, now, mean, np.diag(var), observed, noise_var, known, learned)
 
 
-def state_at_origin(model: OneStepModel, past: Past, method: Method) -> State:
+def state_at_origin(model: OneStepModel, past: Past, method: Method, steps: int = 0) -> State:
     """Gaussian distribution of the last p = max(lags) + sum(differences) levels, given all of y.
 
     y_t = level_t + e_t, with the measurement's variance and the posterior's `observation_var`. From
     `run_in` on the next level joins the last p at each step, as in a forecast, and the joint is
     conditioned on its observation, if there is one: this sharpens what is missing before it, too,
     and with `path_consistent` what is known of the function. Rows that the posterior has learned
-    from have no function error in common with others; others, as after `FittedModel.at`, have.
+    from have no function error in common with others; others, as after `FittedModel.at`, have. The
+    state has room for a forecast of so many steps.
     """
     start, p, n = run_in(model, past), model.depth, len(past.levels)
     limit, scale = model.limit(past.levels), model.differencing.scale
     function = None
     if method.path_consistent and model.posterior.joint:
-        function = FunctionError(model.posterior, p, n - start.now)
+        function = FunctionError(model.posterior, p, n - start.now + steps)
     if start.now == n:
         return State(start.mean, start.cov, function, limit)
     matching = MomentMatching(model, model.moment_method(method), limit, function)

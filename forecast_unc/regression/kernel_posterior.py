@@ -1,6 +1,5 @@
 """One posterior for every kernel model: y | x ~ N(w.phi(x), c + phi(x)' G phi(x))."""
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -377,14 +376,6 @@ class KernelFunctionPath:
         for i, kept in enumerate(self._kept):
             self._kept[i] = np.empty((*kept.shape[:2], len(paths)))
             self._kept[i][: self._length] = kept[: self._length][..., paths]
-
-    def with_room(self, n_steps: int) -> Self:
-        """A copy, independent of this one, with room for so many more inputs."""
-        longer, t = copy.copy(self), self._length
-        longer._kept = [np.empty((t + n_steps, *kept.shape[1:])) for kept in self._kept]
-        for new, kept in zip(longer._kept, self._kept, strict=True):
-            new[:t] = kept[:t]
-        return longer
 
 
 def _products(past: Array, now: Array) -> Array:

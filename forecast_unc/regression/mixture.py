@@ -107,7 +107,7 @@ class PosteriorMixture:
     def function_path(self, n_steps: int, n_paths: int = 1) -> "MixturePath":
         """Empty paths with room for so many inputs each."""
         paths = [one.function_path(n_steps, n_paths) for one in self.posteriors]
-        return MixturePath(self, paths, [])
+        return MixturePath(self, paths)
 
     def function_sample(self, n_paths: int, rng: np.random.Generator) -> None:
         """None: whole functions are drawn from each of the `alternatives`."""
@@ -116,10 +116,9 @@ class PosteriorMixture:
 class MixturePath:
     """The paths of k posteriors, and how far their means lie from the mixture's, (k, n_paths)."""
 
-    def __init__(
-        self, mixture: PosteriorMixture, paths: Sequence[FunctionPath], away: list[Array]
-    ) -> None:
-        self._mixture, self._paths, self._away = mixture, paths, away
+    def __init__(self, mixture: PosteriorMixture, paths: Sequence[FunctionPath]) -> None:
+        self._mixture, self._paths = mixture, paths
+        self._away: list[Array] = []
 
     def append(self, X: Array) -> Array:
         """Covariances with the earlier inputs of each path and the variance, (t + 1, n_paths)."""
@@ -134,8 +133,3 @@ class MixturePath:
         self._away = [away[:, paths] for away in self._away]
         for path in self._paths:
             path.take(paths)
-
-    def with_room(self, n_steps: int) -> "MixturePath":
-        """A copy, independent of this one, with room for so many more inputs."""
-        longer = [path.with_room(n_steps) for path in self._paths]
-        return MixturePath(self._mixture, longer, list(self._away))

@@ -33,9 +33,6 @@ class FunctionPath(Protocol):
     def take(self, paths: NDArray[np.intp]) -> None:
         """Keep these paths, in this order, repeats allowed; for the resampling of particles."""
 
-    def with_room(self, n_steps: int) -> Self:
-        """A copy, independent of this one, with room for so many more inputs."""
-
 
 class FunctionSample(Protocol):
     """Functions drawn from a posterior, one a path."""

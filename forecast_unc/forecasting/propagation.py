@@ -32,7 +32,6 @@ from forecast_unc.forecasting.sources import (
     LinearRecursion,
     Step,
     parts_of_matching,
-    parts_of_paths,
     passed_on,
 )
 from forecast_unc.forecasting.state import State, run_in, state_at_origin
@@ -260,9 +259,9 @@ def _naive(model: OneStepModel, state: State, future: Future, method: Method) ->
         inputs.append(x)
     if posterior.joint:
         function_cov = _function_cov(model, method, np.array(inputs))
-    else:  # with the noise, from which it is not told
-        var = posterior.predict(np.array(inputs))[1] - scales.observation_var
-        function_cov, scales = np.diag(var), scales._replace(noise_var=0.0)
+    else:
+        var = posterior.predict(np.array(inputs))[1]
+        function_cov = np.diag(var - scales.observation_var - scales.noise_var)
     total = np.diagonal(function_cov) + scales.noise_var
     step = int((~(total > 0)).argmax())
     with at_step(step + 1):
@@ -277,17 +276,39 @@ def _naive(model: OneStepModel, state: State, future: Future, method: Method) ->
 def _parts_of_paths(
     model: OneStepModel, past: Past, future: Future, method: Method, paths: Array
 ) -> dict[str, Array]:
-    """Parts of the covariance of sample paths: of a linear recursion with their mean slopes."""
+    """Parts of the covariance of sample paths: of the recursion with the mean slopes along them.
+
+    Where a function bends, a product of slopes can grow without limit: the weights of a step on its
+    inputs are shortened to give no more than the variance of the paths.
+    """
     state = state_at_origin(model, past, method._replace(path_consistent=False))
     maps, scales, h = model.maps, model.scales, len(future.exog)
     mean_inputs = _inputs(model, state.mean, future.exog, paths.mean(axis=0)[None])[0]
     some = _inputs(model, state.mean, future.exog, paths[:_SLOPE_PATHS])
     slopes = np.array([model.posterior.gradient(some[:, t]).mean(axis=0) for t in range(h)])
     combine = block_diag(maps.combine, np.eye(future.uncertain))
-    function_cov = _function_cov(model, method, mean_inputs)
-    start_cov = _start_cov(state, future)
-    weights, var = slopes[:, : len(combine)] @ combine, paths.var(axis=0, ddof=1)
-    return parts_of_paths(maps, scales, function_cov, start_cov, weights, var)
+    function_cov, start_cov = _function_cov(model, method, mean_inputs), _start_cov(state, future)
+    through, carried = passed_on(maps, slopes[:, : len(combine)] @ combine)
+    largest = paths.var(axis=0, ddof=1) / scales.scale**2 - scales.observation_var
+    b = len(start_cov)
+    rows, joint, response = np.zeros((h, b + h)), np.zeros((b + h, b + h)), np.eye(h)
+    joint[:b, :b] = start_cov
+    for t in range(h):
+        n, error = b + t, np.zeros(b + t)
+        before, x, y = joint[:n, :n], through[t, :n], carried[t, :n]
+        error[b:] = response[:t, :t] @ function_cov[:t, t]
+        # Var y_t = square f^2 + 2 double f + rest, f the factor of the weights on the inputs
+        square, double = x @ before @ x, x @ (before @ y + error)
+        rest = y @ before @ y + 2.0 * (y @ error) + function_cov[t, t] + scales.noise_var
+        factor = 1.0
+        if square + 2.0 * double + rest > largest[t] and square > 0.0:
+            root = max(double**2 + square * (largest[t] - rest), 0.0)
+            factor = float(np.clip((np.sqrt(root) - double) / square, 0.0, 1.0))
+        row = rows[t, :n] = factor * x + y
+        joint[n, :n] = joint[:n, n] = row @ before + error
+        joint[n, n] = factor**2 * square + 2.0 * factor * double + rest
+        response[t, :t] = row[b:] @ response[:t, :t]
+    return LinearRecursion.along(rows, maps, scales, function_cov, start_cov).parts()
 
 
 def _start_cov(state: State, future: Future) -> Array:

@@ -6,7 +6,7 @@ from the last complete window are weighted by what was observed, and resampled. 
 always conditioned: of whole ones, drawn before the observations, few would be left.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -108,14 +108,14 @@ def sample_paths_from(model: OneStepModel, start: RunIn, future: Future, method:
     n, numbers = PIECES if mixture else method.n_samples, model.posterior.path_size + _PATH_STEPS
     most = max(_LEAST_PARTICLES, _PATH_MEMORY // (8 * numbers * _PATH_STEPS))
     blocks = np.array_split(np.arange(n), -(-n // most))
-    rngs: Sequence[Normals]
+    rng, rngs = generator(method.random_state), list[Normals]()
     if mixture:
-        rngs = [Points(block) for block in blocks]
+        rngs += [Points(block) for block in blocks]
+    elif len(blocks) == 1:
+        rngs += [rng]
     else:  # each block its own: the next one's draws must not depend on the horizon
-        rngs = [generator(method.random_state)]
-        if len(blocks) > 1:
-            seeds = rngs[0].integers(2**63, size=len(blocks))
-            rngs = [np.random.default_rng(seed) for seed in seeds]
+        seeds = rng.integers(2**63, size=len(blocks))
+        rngs += [np.random.default_rng(seed) for seed in seeds]
     consistent = method.path_consistent
     return np.vstack(
         [
@@ -141,15 +141,16 @@ class _Paths:
         self.limit = model.limit(start.past.levels)
         steps = len(start.past.levels) - start.now + len(future.exog)
         self.one_function = path_consistent and model.posterior.joint
+        posterior, sample = model.posterior, None
         # points in the place of draws are those of innovations, given what a path has seen
-        conditioned = not isinstance(rng, np.random.Generator) or start.observed[start.now :].any()
-        self.function = _Function(model.posterior)
-        if self.one_function:
-            sample = None if conditioned else model.posterior.function_sample(n, rng)
-            if sample is None:
-                self.function = _OneFunction(model.posterior, n, steps)
-            else:
-                self.function = _DrawnFunction(model.posterior, sample)
+        whole = self.one_function and not start.observed[start.now :].any()
+        if whole and isinstance(rng, np.random.Generator):
+            sample = posterior.function_sample(n, rng)
+        self.function = _Function(posterior)
+        if sample is not None:
+            self.function = _DrawnFunction(posterior, sample)
+        elif self.one_function:
+            self.function = _OneFunction(posterior, n, steps)
         begin = np.tile(start.mean, (n, 1))
         if start.cov.any():
             normals = rng.standard_normal((n, len(start.mean)))

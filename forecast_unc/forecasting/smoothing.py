@@ -20,9 +20,8 @@ Derivation, figures and references: docs/theory/smoothing.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -31,7 +30,6 @@ from numpy.typing import NDArray
 
 from forecast_unc._checks import RandomState, generator
 from forecast_unc._typing import Array
-from forecast_unc.distributions.parts import Deferred
 from forecast_unc.forecasting.propagation import LevelJoint
 
 
@@ -142,24 +140,28 @@ class Smoothing:
         Parts: the innovation of the step itself (noise), those before it (inputs_propagated), the
         unknown start (function_shared) and the nodes (hyperparameters).
         """
-        means, factor, psi = self._ahead(y, steps)
-        mean = self.weights @ means
-        parts = _parts(self.weights, self.variance, means - mean, factor, psi)
-        return LevelJoint(mean, np.asarray(sum(parts.values())), Deferred(partial(dict, parts)))
+        means, factor, psi = self._from_end(y, steps)
+        mean, scaled = self.weights @ means, self.weights * self.variance
+        apart, noise, earlier = means - mean, scaled.sum() * np.eye(steps), np.zeros((steps, steps))
+        for weight, row in zip(scaled, psi, strict=True):
+            impulses = _impulses(row)
+            earlier += weight * (impulses @ impulses.T)
+        parts = {
+            "noise": noise,
+            "inputs_propagated": earlier - noise,
+            "function_shared": np.einsum("k,khc,kgc->hg", scaled, factor, factor, optimize=True),
+            "hyperparameters": (apart * self.weights[:, None]).T @ apart,
+        }
+        return LevelJoint(mean, np.asarray(sum(parts.values())), parts)
 
     def rolling(self, y: Array, origins: Sequence[int], steps: int) -> Array:
         """Means (k, h) from origins inside a series, each from the values before it."""
-        out = np.empty((len(origins), steps))
-        states = _filtered(self.nodes, self.period, y, origins)
-        for row, state in zip(out, states, strict=True):
-            row[:] = self.weights @ self._means(y, state, steps)[0]
-        return out
+        return np.array([self.weights @ means for means, _, _ in self._ahead(y, origins, steps)])
 
     def next_values(self, y: Array, origins: Sequence[int]) -> tuple[Array, Array]:
         """Means and variances, (k,) each, of the next values after origins inside a series."""
         mean, var = np.empty(len(origins)), np.empty(len(origins))
-        for i, state in enumerate(_filtered(self.nodes, self.period, y, origins)):
-            means, loadings, cholesky = self._means(y, state, 1)
+        for i, (means, loadings, cholesky) in enumerate(self._ahead(y, origins, 1)):
             mean[i] = self.weights @ means[:, 0]
             known = self.variance * (1.0 + (_factor(loadings, cholesky) ** 2).sum(axis=(1, 2)))
             var[i] = self.weights @ (known + (means[:, 0] - mean[i]) ** 2)
@@ -168,7 +170,7 @@ class Smoothing:
     def sample(self, y: Array, steps: int, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) after a series, each of one node and one start."""
         rng = generator(random_state)
-        means, factor, psi = self._ahead(y, steps)
+        means, factor, psi = self._from_end(y, steps)
         node = rng.choice(len(self.weights), size=n_samples, p=self.weights)
         start = rng.standard_normal((n_samples, factor.shape[2]))
         noise = rng.standard_normal((steps, n_samples)).T  # step by step, whatever their number
@@ -179,20 +181,22 @@ class Smoothing:
             paths[at] = means[k] + np.sqrt(self.variance[k]) * error
         return paths
 
-    def _ahead(self, y: Array, steps: int) -> tuple[Array, Array, Array]:
+    def _from_end(self, y: Array, steps: int) -> tuple[Array, Array, Array]:
         """Means (K, h), factors (K, h, C - 1) of what the start adds over s^2, and psi (K, h)."""
-        state = next(_filtered(self.nodes, self.period, y, [len(y)]))
-        means, loadings, cholesky = self._means(y, state, steps)
+        means, loadings, cholesky = next(self._ahead(y, [len(y)], steps))
         return means, _factor(loadings, cholesky), _psi(self.nodes, self.period, steps)
 
-    def _means(self, y: Array, state: _State, steps: int) -> tuple[Array, Array, Array]:
+    def _ahead(
+        self, y: Array, origins: Sequence[int], steps: int
+    ) -> Iterator[tuple[Array, Array, Array]]:
         """Means (K, h), loadings (h, K, C) of the unknowns and factors of their precisions."""
-        size = state.gram.shape[1] - 1
-        precisions = _precisions(size, self.period, self.drift_var, self.season_var)
-        cholesky, start, _ = _solved(state.gram, precisions)
-        loadings = _loadings(self.nodes, self.period, state, steps)
-        start = np.hstack([np.ones((len(start), 1)), start])
-        return y[0] + np.einsum("hkc,kc->kh", loadings, start), loadings, cholesky
+        for state in _filtered(self.nodes, self.period, y, origins):
+            size = state.gram.shape[1] - 1
+            precisions = _precisions(size, self.period, self.drift_var, self.season_var)
+            cholesky, start, _ = _solved(state.gram, precisions)
+            loadings = _loadings(self.nodes, self.period, state, steps)
+            start = np.hstack([np.ones((len(start), 1)), start])
+            yield y[0] + np.einsum("hkc,kc->kh", loadings, start), loadings, cholesky
 
 
 def _nodes(period: int) -> tuple[Nodes, list[tuple[float, ...]]]:
@@ -341,21 +345,3 @@ def _impulses(psi: Array) -> Array:
     h = len(psi)
     back = np.arange(h)[:, None] - np.arange(h)
     return np.where(back >= 0, psi[np.maximum(back, 0)], 0.0)
-
-
-def _parts(
-    weights: Array, variance: Array, apart: Array, factor: Array, psi: Array
-) -> Mapping[str, Array]:
-    """What the covariance (h, h) is made of."""
-    h, scaled = psi.shape[1], weights * variance
-    earlier = np.zeros((h, h))
-    for weight, row in zip(scaled, psi, strict=True):
-        impulses = _impulses(row)
-        earlier += weight * (impulses @ impulses.T)
-    noise = scaled.sum() * np.eye(h)
-    return {
-        "noise": noise,
-        "inputs_propagated": earlier - noise,
-        "function_shared": np.einsum("k,khc,kgc->hg", scaled, factor, factor, optimize=True),
-        "hyperparameters": (apart * weights[:, None]).T @ apart,
-    }

@@ -113,8 +113,7 @@ class SmoothingModel:
         joint = self._joint(steps)
         if propagation == "monte_carlo":
             paths = self._sample(steps, method.n_samples, method.random_state).T
-            mean, cov = paths.mean(axis=1), np.atleast_2d(np.cov(paths))
-            joint = joint._replace(mean=mean, cov=cov, paths=paths)
+            joint = LevelJoint.of_paths(paths, joint.parts)
         elif propagation == "naive" and joint.parts is not None:
             noise = joint.parts["noise"]
             cov = np.diag(np.minimum(joint.cov[0, 0], np.diag(joint.cov)))

@@ -1,6 +1,8 @@
 """Sources of the steps' covariance: the error of one function that they share, and the parts."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -124,7 +126,8 @@ class Scales(NamedTuple):
     observation_var: float  # of the observations alone
 
 
-class LinearRecursion(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class LinearRecursion:
     r"""Future levels as a linear map of the start, and of what every step adds.
 
     The coordinates z are b at the start, the last p levels and then the uncertain regressors, with
@@ -159,12 +162,12 @@ class LinearRecursion(NamedTuple):
         own, shared = np.diagonal(function_cov), np.zeros_like(rows)
         recursion = cls(rows, shared, own, scales, start_cov, maps.depth)
         # Cov(e_t, y_u) = K_t. M_u.
-        shared[:, len(start_cov) :] = np.tril(function_cov @ recursion.response().T, -1)
+        shared[:, len(start_cov) :] = np.tril(function_cov @ recursion.response.T, -1)
         return recursion
 
     def covariance(self) -> Array:
         """Covariance of the next observations from a known start, (h, h): without the last term."""
-        cov = self._covariance(self.response())
+        cov = self._from_known()
         cov.flat[:: len(cov) + 1] += self.scales.observation_var
         return self.scales.scale**2 * cov
 
@@ -183,10 +186,9 @@ class LinearRecursion(NamedTuple):
         """
         h, b, p = len(self.weights), len(self.start_cov), self.n_levels
         scale, noise_var, observation_var = self.scales
-        response, own = self.response(), np.diag(self.function_var)
-        propagated = self._covariance(response)
+        propagated = self._from_known()
         propagated.flat[:: h + 1] -= self.function_var + noise_var
-        parts = {"noise": noise_var * np.eye(h), "function_own": own}
+        parts = {"noise": noise_var * np.eye(h), "function_own": np.diag(self.function_var)}
         if observation_var > 0.0:
             parts["noise_observation"] = observation_var * np.eye(h)
         if self.shared.any():
@@ -198,25 +200,27 @@ class LinearRecursion(NamedTuple):
         parts["inputs_propagated"] = propagated
         for name, of in (("inputs_missing", slice(p)), ("inputs_regressors", slice(p, b))):
             if self.start_cov[of, of].any():
-                root = response @ self.weights[:, of]
+                root = self.response @ self.weights[:, of]
                 part = root @ self.start_cov[of, of] @ root.T
                 parts[name] = 0.5 * (part + part.T)
         return {name: scale**2 * part for name, part in parts.items()}
 
+    @cached_property
     def response(self) -> Array:
         """M, (h, h), of the levels to what the steps add."""
         h = len(self.weights)
         inverse, _ = dtrtri(np.eye(h) - self.weights[:, -h:], lower=1, unitdiag=1)
         return np.asarray(inverse)
 
-    def _covariance(self, response: Array) -> Array:
-        b, fresh = len(self.start_cov), np.diag(self.function_var + self.scales.noise_var)
+    def _from_known(self) -> Array:
+        """Covariance of the next levels from a known start."""
+        b, added = len(self.start_cov), np.diag(self.function_var + self.scales.noise_var)
         if self.shared.any():
             # Cov(e_t, e_u) = Cov(e_t, y_u) - a_u . Cov(e_t, z) for u < t
             lower = np.tril(self.shared[:, b:] - self.shared @ self.weights.T, -1)
             crossed = self.weights[:, :b] @ self.shared[:, :b].T
-            fresh += lower + lower.T + crossed + crossed.T
-        cov = response @ fresh @ response.T
+            added += lower + lower.T + crossed + crossed.T
+        cov = self.response @ added @ self.response.T
         return np.asarray(0.5 * (cov + cov.T))  # the product is symmetric but for roundoff
 
 
@@ -243,42 +247,6 @@ def parts_of_matching(
             row[: len(step.shared)] = step.shared
     own = function_var - np.array([step.learned for step in steps])
     return LinearRecursion(through + carried, shared, own, scales, start_cov, maps.depth).parts()
-
-
-def parts_of_paths(
-    maps: LevelMap,
-    scales: Scales,
-    function_cov: Array,
-    start_cov: Array,
-    weights: Array,
-    var: Array,
-) -> dict[str, Array]:
-    """Parts of the covariance of sample paths: of the recursion with the mean slopes along them.
-
-    Where a function bends, a product of slopes can grow without limit: the weights (h, q + u) of a
-    step on its inputs are shortened to give no more than the variance (h,) of the paths.
-    """
-    through, carried = passed_on(maps, weights)
-    largest = var / scales.scale**2 - scales.observation_var
-    h, b = len(through), len(start_cov)
-    rows, joint, response = np.zeros((h, b + h)), np.zeros((b + h, b + h)), np.eye(h)
-    joint[:b, :b] = start_cov
-    for t in range(h):
-        n, error = b + t, np.zeros(b + t)
-        before, x, y = joint[:n, :n], through[t, :n], carried[t, :n]
-        error[b:] = response[:t, :t] @ function_cov[:t, t]
-        # Var y_t = square f^2 + 2 double f + rest, f the factor of the weights on the inputs
-        square, double = x @ before @ x, x @ (before @ y + error)
-        rest = y @ before @ y + 2.0 * (y @ error) + function_cov[t, t] + scales.noise_var
-        factor = 1.0
-        if square + 2.0 * double + rest > largest[t] and square > 0.0:
-            root = max(double**2 + square * (largest[t] - rest), 0.0)
-            factor = float(np.clip((np.sqrt(root) - double) / square, 0.0, 1.0))
-        row = rows[t, :n] = factor * x + y
-        joint[n, :n] = joint[:n, n] = row @ before + error
-        joint[n, n] = factor**2 * square + 2.0 * factor * double + rest
-        response[t, :t] = row[b:] @ response[:t, :t]
-    return LinearRecursion.along(rows, maps, scales, function_cov, start_cov).parts()
 
 
 def passed_on(maps: LevelMap, weights: Array) -> tuple[Array, Array]:

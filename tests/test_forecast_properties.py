@@ -395,7 +395,7 @@ def test_nothing_is_read_where_there_is_no_weight(power, poison):
     broken = replace(
         clean[1],
         q=replace(
-            clean[1].q, chains=((normal, *rest),), lower=np.where(bad, poison, clean[1].q.lower)
+            clean[1].q, chains=((normal, *rest),), bound=np.where(bad, poison, clean[1].q.bound)
         ),
         cor=np.where(bad | bad[:, None], poison, clean[1].cor),
         cov=np.where(bad | bad[:, None], poison, clean[1].cov),

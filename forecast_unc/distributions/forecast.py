@@ -262,7 +262,7 @@ class Forecast:
         steps are not among them; an empty tuple says that this is no average, or that one member
         alone was used.
 
-        >>> from forecast_unc import Forecast, Forecaster, datasets
+        >>> from forecast_unc import Forecaster, datasets
         >>> ahead = Forecaster(calibrate=False).fit(datasets.load_us_gdp()).forecast(8)
         >>> forecasts, weights = zip(*[(m.forecast, m.weight) for m in ahead.members])
         >>> again = Forecast.average(forecasts, weights)
@@ -381,8 +381,6 @@ class Forecast:
 
         Examples
         --------
-        >>> import pandas as pd
-        >>> from forecast_unc import Forecast
         >>> index = pd.RangeIndex(1)
         >>> a, b = Forecast(index, [1.0], [[1.0]]), Forecast(index, [4.0], [[9.0]])
         >>> both = Forecast.average([a, b])
@@ -452,8 +450,6 @@ class Forecast:
 
         Examples
         --------
-        >>> import pandas as pd
-        >>> from forecast_unc import Forecast
         >>> two = Forecast(pd.RangeIndex(2), [5.0, 5.0], [[1.0, 0.5], [0.5, 1.0]])
         >>> wider = two.recalibrated([2.0, 2.0], correlation=-1.0)
         >>> wider.std.tolist(), round(wider.aggregate("sum").std.item(), 6)
@@ -507,8 +503,6 @@ class Forecast:
 
         Examples
         --------
-        >>> import pandas as pd
-        >>> from forecast_unc import Forecast
         >>> sales = Forecast(pd.RangeIndex(1), [1.0], [[4.0]]).censored(0.0)
         >>> round(sales.mean.item(), 3), sales.median.item(), sales.interval(0.9)["lower"].item()
         (1.396, 1.0, 0.0)
@@ -552,8 +546,6 @@ class Forecast:
 
         Examples
         --------
-        >>> import pandas as pd
-        >>> from forecast_unc import Forecast
         >>> bands = Forecast(pd.RangeIndex(1), [5.0], [[4.0]]).conformal([[0.5, 3.0, 1.0]])
         >>> bands.interval(0.25).iloc[0].tolist(), bands.interval(0.75).iloc[0].tolist()
         ([4.0, 6.0], [-1.0, 11.0])
@@ -606,8 +598,6 @@ class Forecast:
 
         Examples
         --------
-        >>> import pandas as pd
-        >>> from forecast_unc import Forecast
         >>> two = Forecast(pd.RangeIndex(2), [1.0, 1.0], [[1.0, 0.5], [0.5, 1.0]])
         >>> two.aggregate("sum").std.round(3).item()
         1.732
@@ -738,9 +728,6 @@ class Forecast:
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import pandas as pd
-        >>> from forecast_unc import Forecast
         >>> walk = np.minimum.outer(np.arange(1.0, 25.0), np.arange(1.0, 25.0))
         >>> ahead = Forecast(pd.RangeIndex(24), np.zeros(24), walk)
         >>> bands = ahead.simultaneous_interval(0.95), ahead.interval(0.95)
@@ -778,8 +765,6 @@ class Forecast:
 
         Examples
         --------
-        >>> import pandas as pd
-        >>> from forecast_unc import Forecast
         >>> ahead = Forecast(pd.RangeIndex(2), [0.0, 1.0], [[1.0, 0.5], [0.5, 1.0]])
         >>> ahead.cdf([0.0, 1.0]).round(2)
             0.0   1.0
@@ -824,8 +809,6 @@ class Forecast:
 
         Examples
         --------
-        >>> import pandas as pd
-        >>> from forecast_unc import Forecast
         >>> ahead = Forecast(pd.RangeIndex(2), [0.0, 1.0], [[1.0, 0.5], [0.5, 1.0]])
         >>> ahead.prob(lower=1.0).round(2).tolist()
         [0.16, 0.5]

@@ -201,7 +201,7 @@ class Joint:
             factor, shift = onto_moments(q, mean, self.cov.diagonal())
             factor = np.where(q.bitten, factor, 1.0)
             shift = np.where(q.bitten, shift, 0.0)
-            q = q.stretched(factor, shift, q.lower)
+            q = q.stretched(factor, shift, q.bound)
             paths = None if paths is None else factor[:, None] * paths + shift[:, None]
         result = Joint.of(q, self.cor)
         parts = self.parts
@@ -261,7 +261,7 @@ def onto_moments(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
     of all z_0 one gives the ratio of the variance to the square of the mean above L, and k the
     mean. Where the bound is out of reach they are those without one.
     """
-    free = replace(q, lower=q.natural)
+    free = replace(q, bound=np.full(len(q), -np.inf))
     unit = mean - q.lower  # else squares overflow
     ratio = np.log1p((np.sqrt(var) / unit) ** 2)
 

@@ -57,25 +57,25 @@ class Map:
 
     chains: tuple[Chain, ...]
     weights: Array  # (k, h), adding up to 1 at each step; nothing is read where one is 0
-    lower: Array  # (h,), -inf for no bound
+    bound: Array  # (h,), above the ends of the chains; -inf for none
     turned: bool = False
 
     @classmethod
     def of(cls, *links: Link, lower: Array | None = None) -> Self:
         """The functions of one chain, whose first link is affine or has a row a step."""
         chain = linked(*links)
-        own = _end(chain)
-        lower = own if lower is None else np.maximum(own, lower)
-        return cls((chain,), np.ones((1, len(own))), lower)
+        h = len(_end(chain))
+        bound = np.full(h, -np.inf) if lower is None else lower
+        return cls((chain,), np.ones((1, h)), bound)
 
     def __len__(self) -> int:
-        return len(self.lower)
+        return len(self.bound)
 
     @property
     def normal(self) -> bool:
         """Whether every step is normal."""
         plain = len(self.chains) == 1 and is_plain(self.chains[0])
-        return plain and bool(np.isneginf(self.lower).all())
+        return plain and bool(np.isneginf(self.bound).all())
 
     def __call__(self, z: Array) -> Array:
         """Values (h, n) at scores z, (h or 1, n); the same for all steps if of one row."""
@@ -119,15 +119,22 @@ class Map:
     @cached_property
     def natural(self) -> Array:
         """Where values without the bound end below, (h,): exact where all chains end there."""
+        if len(self.chains) == 1:
+            return _end(self.chains[0])
         return averaged(self.weights, [_end(chain) for chain in self.chains])
+
+    @cached_property
+    def lower(self) -> Array:
+        """What the values are never below, (h,); -inf where there is no end."""
+        return np.maximum(self.bound, self.natural)
 
     @cached_property
     def start(self) -> Array:
         """The z at which q_t leaves a bound that its chains do not have, (h,); else -inf."""
-        bounded = self.lower > self.natural
-        if not bounded.any():
-            return np.full(len(self), -np.inf)
-        scores = self.latent_score(np.where(bounded, self.lower, 0.0)[:, None])[:, 0]
+        if np.isneginf(self.bound).all():
+            return self.bound
+        bounded = self.bound > self.natural
+        scores = self.latent_score(np.where(bounded, self.bound, 0.0)[:, None])[:, 0]
         return np.where(bounded, scores, -np.inf)
 
     @property
@@ -269,27 +276,32 @@ class Map:
         if self.turned:
             return self.unturned().affine(-factor, shift)
         if factor[0] > 0:
-            lower = np.where(self.lower > self.natural, factor * self.lower + shift, -np.inf)
-            return self.stretched(factor, shift, lower)
+            return self.stretched(factor, shift, factor * self.bound + shift)
         if self.normal:
             (only,) = self.chains[0]
             assert isinstance(only, Affine)
             return Map.of(Affine(factor * only.shift + shift, -factor * only.scale))
         return self.affine(-factor, -shift).unturned()
 
-    def stretched(self, factor: Array, shift: Array, lower: Array) -> "Map":
+    def stretched(self, factor: Array, shift: Array, bound: Array) -> "Map":
         """The functions of ``factor * y + shift`` before another bound, (h,) each."""
         link = Affine(shift, factor)
-        return self._with([linked(*chain, link) for chain in self.chains], lower)
+        return replace(self, chains=tuple(linked(*c, link) for c in self.chains), bound=bound)
 
     def before(self, mean: Array, std: Array) -> "Map":
         """The functions of ``mean + std * z`` in the place of z, (h,) each."""
         link = Affine(-mean if self.turned else mean, std)
-        return self._with([linked(link, *chain) for chain in self.chains])
+        return self._each_chain(lambda chain: linked(link, *chain))
 
     def widened(self, factor: Array) -> "Map":
         """The functions with ``factor`` (h,) times the stds, and the same medians."""
-        return self._with([_widened(chain, factor) for chain in self.chains])
+
+        def changed(chain: Chain) -> Chain:
+            at = _shape_end(chain)
+            median = np.broadcast_to(value(chain[:at], np.zeros((1, 1)))[:, 0], len(self))
+            return linked(*chain[:at], Affine((1.0 - factor) * median, factor), *chain[at:])
+
+        return self._each_chain(changed)
 
     def with_dof(self, dof: float) -> "Map":
         """The functions with such tails of Student's t in the place of others, or of none.
@@ -302,7 +314,7 @@ class Map:
                 return tuple(Student(dof) if isinstance(link, Student) else link for link in chain)
             return (Student(dof), *chain) if is_plain(chain) else chain
 
-        return self._with([changed(chain) for chain in self.chains])
+        return self._each_chain(changed)
 
     def shaped(self, shape: Polyline) -> "Map":
         """The functions with another shape, of the same medians and in units of the 68 %."""
@@ -314,7 +326,7 @@ class Map:
             low, median, high = value(chain[:at], np.array([[-1.0, 0.0, 1.0]])).T
             return linked(shape, Affine(median, 0.5 * (high - low)), *chain[at:])
 
-        return self._with([changed(chain) for chain in self.chains])
+        return self._each_chain(changed)
 
     def plain(self) -> "Map":
         """The functions with normal distributions in the place of all shapes but Student's t.
@@ -330,18 +342,18 @@ class Map:
             var = shape.covariance(np.eye(len(self))).diagonal()
             return linked(Affine(shape.mean(), np.sqrt(var)), *chain[at:])
 
-        return self._with([changed(chain) for chain in self.chains])
+        return self._each_chain(changed)
 
     def censored(self, lower: Array) -> "Map":
         """The functions with what lies below a bound (h,) at it."""
-        return replace(self, lower=np.maximum(lower, self.lower))
+        return replace(self, bound=np.where(lower > self.lower, lower, self.bound))
 
     def picked(self, at: Positions) -> "Map":
         """The functions of the steps at the given positions."""
         weights = self.weights[:, at]
         used = np.flatnonzero(weights.any(axis=1))
         chains = tuple(tuple(link.picked(at) for link in self.chains[k]) for k in used)
-        return Map(chains, weights[used], self.lower[at], self.turned)
+        return Map(chains, weights[used], self.bound[at], self.turned)
 
     @property
     def scale(self) -> Array:
@@ -351,12 +363,9 @@ class Map:
             return np.asarray(0.5 * (high - low))
         return next(link.scale for link in self.chains[0] if isinstance(link, Affine))
 
-    def _with(self, chains: Sequence[Chain], lower: Array | None = None) -> "Map":
-        """The functions of other chains and the same weights, by default above the same bound."""
-        if lower is None:
-            lower = np.where(self.lower > self.natural, self.lower, -np.inf)
-        changed = Map(tuple(chains), self.weights, lower, self.turned)
-        return replace(changed, lower=np.maximum(lower, changed.natural))
+    def _each_chain(self, changed: Callable[[Chain], Chain]) -> "Map":
+        """The functions of changed chains, above the same bound."""
+        return replace(self, chains=tuple(changed(chain) for chain in self.chains))
 
     @cached_property
     def _base(self) -> Array:
@@ -474,12 +483,10 @@ def average(maps: Sequence[Map], weights: Array) -> Map:
         scale = sum((_times(w / some, one.scale) for w, one in normal), np.zeros(h))
         chains.insert(0, (Affine(shift, np.where(total > 0.0, scale, 1.0)),))
         shares.insert(0, total)
-    weighty = [w[: len(q)] > 0 for q, w in zip(maps, weights, strict=True)]
-    above = [w & (q.lower > q.natural) for q, w in zip(maps, weighty, strict=True)]
-    bounded = np.any([np.pad(each, (0, h - len(each))) for each in above], axis=0)
+    bounds = [np.pad(q.bound, (0, h - len(q)), constant_values=-np.inf) for q in maps]
+    bounded = ((weights > 0) & np.isfinite(bounds)).any(axis=0)
     lower = averaged(weights, [np.pad(q.lower, (0, h - len(q))) for q in maps])
-    result = Map(tuple(chains), np.array(shares), np.where(bounded, lower, -np.inf))
-    return replace(result, lower=np.maximum(result.natural, result.lower))
+    return Map(tuple(chains), np.array(shares), np.where(bounded, lower, -np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -581,13 +588,6 @@ def _shape_end(chain: Chain) -> int:
     last = max(shapes, default=0)
     bounded = last and isinstance(chain[last - 1], Sums) and np.isfinite(_end(chain)).any()
     return 0 if bounded else last
-
-
-def _widened(chain: Chain, factor: Array) -> Chain:
-    """A chain with `factor` times the std before its transform, and the same median."""
-    at = _shape_end(chain)
-    median = np.broadcast_to(value(chain[:at], np.zeros((1, 1))), (len(factor), 1))[:, 0]
-    return linked(*chain[:at], Affine((1.0 - factor) * median, factor), *chain[at:])
 
 
 def _closed_form(chain: Chain, used: Flags) -> ClosedForm | None:

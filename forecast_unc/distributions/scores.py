@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from forecast_unc._checks import check_coverage, numbers
+from forecast_unc._checks import check_coverage, numbers, refusal
 from forecast_unc._typing import Array
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 # Paths whose distances to all later ones are kept at once.
-_PATHS_ABREAST = 500
+_BLOCK = 500
 
 
 def __dir__() -> list[str]:
@@ -94,17 +94,7 @@ def nlpd(actual: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
     Parameters
     ----------
     actual, mean, std : array_like
-        What happened, and the forecast's mean and standard deviation, in units of y.
-
-    Returns
-    -------
-    ndarray
-        The score of each entry; NaN where ``actual`` is NaN.
-
-    Raises
-    ------
-    ValueError
-        If a ``std`` is not positive, or the forecast is NaN.
+        As of :func:`crps`, with the same errors and NaN.
 
     References
     ----------
@@ -130,17 +120,7 @@ def pit(actual: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
     Parameters
     ----------
     actual, mean, std : array_like
-        What happened, and the forecast's mean and standard deviation, in units of y.
-
-    Returns
-    -------
-    ndarray
-        A probability for each entry; NaN where ``actual`` is NaN.
-
-    Raises
-    ------
-    ValueError
-        If a ``std`` is not positive, or the forecast is NaN.
+        As of :func:`crps`, with the same errors and NaN.
 
     References
     ----------
@@ -199,24 +179,14 @@ def interval_score(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike, covera
 
 
 def coverage(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
-    """Tell whether each value fell into its interval: 1.0 if so, 0.0 if not; the ends belong to it.
+    """Tell whether each value fell into its interval, 1.0 or 0.0; the ends belong to it.
 
     Averaged, it is the empirical coverage. Not a score: it is right when near the claimed coverage.
 
     Parameters
     ----------
     actual, lower, upper : array_like
-        What happened, and the ends of the interval, in units of y.
-
-    Returns
-    -------
-    ndarray
-        1.0 or 0.0 for each entry; NaN (not a miss) where ``actual`` is NaN.
-
-    Raises
-    ------
-    ValueError
-        If an interval is NaN or upside down.
+        As of :func:`interval_score`, with the same errors; an ``actual`` of NaN is not a miss.
 
     References
     ----------
@@ -286,8 +256,8 @@ def energy_score(actual: ArrayLike, samples: ArrayLike) -> float:
 
     n, between = len(paths), 0.0
     to_actual = np.linalg.norm(paths - y, axis=1).mean()
-    for start in range(0, n, _PATHS_ABREAST):  # not all n^2 / 2 distances at once
-        block, later = np.split(paths[start:], [_PATHS_ABREAST])
+    for start in range(0, n, _BLOCK):  # not all n^2 / 2 distances at once
+        block, later = np.split(paths[start:], [_BLOCK])
         between += pdist(block).sum() + cdist(block, later).sum()
     return float(to_actual - between / n**2)
 
@@ -328,29 +298,25 @@ def naive_scale(history: ArrayLike, seasonal_period: int = 1) -> float:
     """
     past = numbers("history", history)
     if seasonal_period < 1 or seasonal_period != int(seasonal_period):
-        raise ValueError(
-            f"seasonal_period must be a positive whole number; got {seasonal_period}. "
-            "Pass 12 for monthly data with a yearly season, 1 for none."
-        )
+        remedy = "Pass 12 for monthly data with a yearly season, 1 for none."
+        must = "be a positive whole number"
+        raise refusal("seasonal_period", must, f"{seasonal_period}", remedy)
     m = int(seasonal_period)
     if past.ndim != 1:
-        raise ValueError(
-            f"history must be one series, of shape (n,); got shape {past.shape}. "
-            "Pass the values of one series."
-        )
+        got = f"shape {past.shape}"
+        remedy = "Pass the values of one series."
+        raise refusal("history", "be one series, of shape (n,)", got, remedy)
     change = np.abs(past[m:] - past[:-m])
     change = change[~np.isnan(change)]
     if change.size == 0:
-        raise ValueError(
-            f"history must hold two values {m} steps apart; got {np.isfinite(past).sum()} values. "
-            "Pass a longer history, or a smaller seasonal_period."
-        )
+        got = f"{np.isfinite(past).sum()} values"
+        remedy = "Pass a longer history, or a smaller seasonal_period."
+        raise refusal("history", f"hold two values {m} steps apart", got, remedy)
     scale = float(change.mean())
     if scale == 0:
-        raise ValueError(
-            f"history must change over {m} steps; got {change.size} differences of 0. "
-            "No error can be scaled by it: use crps or the absolute error."
-        )
+        got = f"{change.size} differences of 0"
+        remedy = "No error can be scaled by it: use crps or the absolute error."
+        raise refusal("history", f"change over {m} steps", got, remedy)
     return scale
 
 
@@ -365,26 +331,9 @@ def mase(actual: ArrayLike, mean: ArrayLike, history: ArrayLike, seasonal_period
     Parameters
     ----------
     actual, mean : array_like
-        What happened, and the forecast, in units of y.
-    history : array_like of shape (n,)
-        The values the forecaster was trained on, for :func:`naive_scale`.
-    seasonal_period : int, default=1
-        Steps in a season, m.
-
-    Returns
-    -------
-    ndarray
-        The score of each entry; NaN where ``actual`` is NaN.
-
-    Raises
-    ------
-    ValueError
-        As :func:`naive_scale`, or if the forecast is NaN.
-
-    References
-    ----------
-    R. J. Hyndman and A. B. Koehler, "Another look at measures of forecast accuracy", International
-    Journal of Forecasting 22 (2006) 679-688, https://doi.org/10.1016/j.ijforecast.2006.03.001
+        As of :func:`crps`, with the same NaN.
+    history, seasonal_period
+        As of :func:`naive_scale`, with the same errors and reference.
 
     Examples
     --------
@@ -406,18 +355,7 @@ def smape(actual: ArrayLike, mean: ArrayLike) -> Array:
     Parameters
     ----------
     actual, mean : array_like
-        What happened, and the forecast, in units of y.
-
-    Returns
-    -------
-    ndarray
-        The score of each entry; NaN where ``actual`` is NaN. Where both are zero the forecast was
-        perfect, and 0/0 counts as 0.
-
-    Raises
-    ------
-    ValueError
-        If the forecast is NaN.
+        As of :func:`crps`, with the same NaN. Where both are 0 the score is 0.
 
     References
     ----------
@@ -437,10 +375,8 @@ def smape(actual: ArrayLike, mean: ArrayLike) -> Array:
 def _known(name: str, value: ArrayLike) -> Array:
     array = numbers(name, value)
     if np.isnan(array).any():
-        raise ValueError(
-            f"{name} must not be NaN; got NaN at position {_first(np.isnan(array))}. "
-            "Only actual may be missing: score the entries that were forecast."
-        )
+        remedy = "Only actual may be missing: score the entries that were forecast."
+        raise refusal(name, "not be NaN", f"NaN at position {_first(np.isnan(array))}", remedy)
     return array
 
 
@@ -448,10 +384,8 @@ def _gaussian(actual: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array
     sigma = _known("std", std)
     if (sigma <= 0).any():
         at = _first(sigma <= 0)
-        raise ValueError(
-            f"std must be positive; got {sigma[at]} at position {at}. "
-            "Score a forecast without spread by its absolute error, mase or smape."
-        )
+        remedy = "Score a forecast without spread by its absolute error, mase or smape."
+        raise refusal("std", "be positive", f"{sigma[at]} at position {at}", remedy)
     return numbers("actual", actual), _known("mean", mean), sigma
 
 
@@ -459,10 +393,8 @@ def _interval(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> tuple[Ar
     low, high = np.broadcast_arrays(_known("lower", lower), _known("upper", upper))
     if (high < low).any():
         at = _first(high < low)
-        raise ValueError(
-            f"upper must not be below lower; got {high[at]} below {low[at]} at position {at}. "
-            "Pass the lower end first."
-        )
+        got = f"{high[at]} below {low[at]} at position {at}"
+        raise refusal("upper", "not be below lower", got, "Pass the lower end first.")
     return numbers("actual", actual), low, high
 
 

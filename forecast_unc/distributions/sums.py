@@ -49,7 +49,7 @@ def linear(joint: Joint, matrix: Array) -> Joint:
     if q.normal or negative or joint.mixture is not None:
         mixture = None if joint.mixture is None else joint.mixture.mapped(matrix)
         plain = Joint.normal(mean, cov, PowerTransform(), parts, mixture, paths)
-        if not (negative or q.turned):
+        if not (negative or q.turned or q.normal):
             plain = plain.censored(_bounds(matrix, q.lower))
         return replace(plain, draw=draw)
     if (np.count_nonzero(matrix, axis=1) == 1).all():

@@ -43,11 +43,7 @@ _TAIL = float(np.exp(2.0))
 
 @dataclass(frozen=True)
 class Averaging:
-    """How the quantiles of several forecasts are averaged.
-
-    Weights and guards depend on the step they are for, and not on how many are asked for: the
-    first steps of a longer forecast are the shorter forecast.
-    """
+    """How quantiles of forecasts are averaged: the first steps of a longer one are the shorter."""
 
     by_width: bool = False  # weight by 1 / width^1.5
     widest: float | None = None
@@ -69,10 +65,9 @@ class Averaging:
         references: Sequence[Ask] = (),
         can_look_ahead: bool = True,
     ) -> Averaged:
-        """The average of k members with these weights (k,) before the widths are known.
+        """The average of members with these weights (k,), and the widths of `references`, if any.
 
-        Widths are taken from `references`, by default from what is averaged. Members cannot look
-        ahead where no more regressors are known: then weights are taken from the steps so far.
+        Where members cannot look ahead weights are taken from the steps so far.
         """
         numbers = [int(i) for i in np.flatnonzero(weights > 0)]  # others are not asked
         ahead = self.look_ahead if can_look_ahead else 1
@@ -116,10 +111,7 @@ class Averaging:
         return PastSteps(at, Forecast.average(forecasts, shares), known)
 
     def shares(self, forecasts: Sequence[Forecast | None], horizon: int, ahead: int) -> Array:
-        """Factor of each member's weight at each of h steps, (k, h), from 0, dropped, to 1.
-
-        A member counts that reaches step `ahead`, the least that weights are taken from.
-        """
+        """Factors (k, h) of the weights of members that reach step `ahead`; 0: dropped."""
         widths, tails = _widths_and_tails(forecasts, horizon)
         reach = _lengths(forecasts)
         ahead = min(ahead, int(reach.max()))  # if none gets there, as far as one does

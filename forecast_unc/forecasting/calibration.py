@@ -74,10 +74,9 @@ class Calibration(NamedTuple):
 
 
 def rolling_errors(rolling: Rolling, members: list[Forecast | None], shares: Array) -> Errors:
-    """Errors of the average of some models, with weights (k, h), from origins inside their history.
+    """Errors of an average by shares (k, h), from origins inside the history of its models.
 
-    The widths of the models' forecasts are taken for those at all origins, but for the slope of the
-    transform.
+    Widths there are those of the members, but for the slope of the transform.
     """
     origins, y, h = rolling.origins, rolling.models[0].history.y, shares.shape[1]
     center, unit, weight = (np.zeros((len(origins), h)) for _ in range(3))
@@ -110,10 +109,9 @@ def rolling_errors(rolling: Rolling, members: list[Forecast | None], shares: Arr
 
 
 def calibration(errors: Errors, reference: Forecast, look_ahead: int) -> Calibration:
-    """Factors of the widths, degrees of freedom and change of the correlations.
+    """What errors in units of the bands of the reference say; see `Forecast.recalibrated`.
 
-    The errors are in units of the bands of the reference. The correlations are taken from the steps
-    looked ahead, so that they do not depend on the horizon.
+    The correlations are taken from the steps looked ahead: they do not depend on the horizon.
     """
     k = max(_FEWEST, int(np.isfinite(errors.z[:, 0]).sum()))  # whatever the horizon
     spread = 2.0 * np.log(_mean_sizes(errors.z) / _MEAN_ABS)
@@ -124,10 +122,7 @@ def calibration(errors: Errors, reference: Forecast, look_ahead: int) -> Calibra
 
 
 def conformal(forecast: Forecast, errors: Errors) -> Forecast:
-    """The forecast with the bands of the errors themselves, at least 8 of the first step.
-
-    A step with fewer takes those of the last step that has so many.
-    """
+    """The forecast with the bands of the errors of each step, or of the last step with 8."""
     sizes: list[NDArray[np.floating[Any]]] = []
     for z in errors.z.T[: len(forecast)]:
         own = np.abs(z[np.isfinite(z)])
@@ -187,10 +182,7 @@ def _correlation(z: Array, reference: Forecast) -> float:
 
 
 def _degrees_of_freedom(z: Array) -> float:
-    """Degrees of freedom of Student's t for the errors of one step, of unknown scale.
-
-    The posterior mean of log(dof - 2) on a grid, with the scale of maximum likelihood.
-    """
+    """Degrees of freedom of Student's t: E log(dof - 2) on a grid, at the likeliest scale."""
     z = z[np.isfinite(z)]
     log_p = _LOG_PRIOR.copy()
     if len(z) >= _FEWEST and z.any():

@@ -227,12 +227,11 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
 
             return [partial(ask, member) for member in self.forecasters_]
 
-        references = asks() if options else []
         return self._averaging.average(
             asks(**options),
             self.weights_,
             steps,
-            references=references,
+            references=asks() if options else [],
             can_look_ahead=not given,
         ).forecast
 
@@ -288,17 +287,13 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     def _known_members(self) -> list[Forecaster | Combination]:
         """The fitted members, which have to be the package's own."""
         check_is_fitted(self, "forecasters_")
-        own = [one for one in self.forecasters_ if isinstance(one, Forecaster | Combination)]
+        own = []
         for member in self.forecasters_:
-            if member not in own:
-                raise refusal(
-                    "forecasters",
-                    "be Forecasters, or Combinations of them, for one-step forecasts of the past "
-                    "and scores",
-                    type(member).__name__,
-                    "Leave it out, or use backtest.",
-                    TypeError,
-                )
+            if not isinstance(member, Forecaster | Combination):
+                must = "be Forecasters, or Combinations of them, for one-step forecasts of the past"
+                got, remedy = type(member).__name__, "Leave it out, or use backtest."
+                raise refusal("forecasters", f"{must} and scores", got, remedy, TypeError)
+            own.append(member)
         return own
 
     @property
@@ -318,12 +313,9 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         self.refused_ = self.refused_ | refused
 
     @property
-    def _inverse_width(self) -> bool:
-        return isinstance(self.weights, str) and self.weights == "inverse_width"
-
-    @property
     def _averaging(self) -> Averaging:
-        return Averaging(self._inverse_width, self.widest)
+        by_width = isinstance(self.weights, str) and self.weights == "inverse_width"
+        return Averaging(by_width, self.widest)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted combination to a file, for `load_model`.
@@ -359,7 +351,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         if self.widest is not None and not (number and self.widest > 1):
             remedy = "Use None to keep all members."
             raise refusal("widest", "be greater than 1", repr(self.widest), remedy)
-        if self.weights is None or self._inverse_width:
+        if self.weights is None or self._averaging.by_width:
             return np.ones(len(members))
         if isinstance(self.weights, str) and self.weights == "validation":
             return None

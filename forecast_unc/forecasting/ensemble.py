@@ -185,34 +185,27 @@ class Ensemble:
 
     def _averaged(self, ahead: Ahead, method: Method) -> tuple[Averaged, Ahead, int]:
         """The average, the steps known ahead, and how many of them tell of correlations."""
-        steps, given = len(ahead.index), ahead.exog.shape[1] > 0
-        ahead, horizon = self.horizon(ahead)
-        averaging = self.rules.averaging
+        averaging, steps, given = self.rules.averaging, len(ahead.index), ahead.exog.shape[1] > 0
+        look_ahead = averaging.look_ahead
+        if not given:
+            with suppress(ValueError):  # where the index cannot go on so far
+                ahead = self.history.future(max(steps, look_ahead))
+        looks_ahead = not given and len(ahead.index) >= look_ahead
+        needed = len(self.models) > 1 or bool(self.rules.calibrate) or steps >= look_ahead
         if self.rules.calibrate:
             self.rolling.prepare(len(ahead.index))
         # one generator for all would have its numbers depend on the horizon
         method = method._replace(random_state=one_seed(method.random_state))
         plain = method.propagation == "exact" and method.path_consistent
-        looks_ahead = not given and len(ahead.index) >= averaging.look_ahead
         average = averaging.average(
             _asks(self.models, ahead, method),
             self.weights,
             steps,
             references=[] if plain else _asks(self.models, ahead),
-            can_look_ahead=looks_ahead and horizon >= averaging.look_ahead,
+            can_look_ahead=looks_ahead and needed,
         )
         # Two steps have a correlation; more of a forecast of two are not known everywhere.
-        return average, ahead, averaging.look_ahead if looks_ahead else 2
-
-    def horizon(self, ahead: Ahead) -> tuple[Ahead, int]:
-        """The steps known ahead, with those looked at for weights, and how many are forecast."""
-        steps, look_ahead = len(ahead.index), self.rules.averaging.look_ahead
-        if ahead.exog.shape[1] > 0:
-            return ahead, steps
-        with suppress(ValueError):  # where the index cannot go on so far
-            ahead = self.history.future(max(steps, look_ahead))
-        needed = len(self.models) > 1 or bool(self.rules.calibrate)
-        return ahead, len(ahead.index) if needed and len(ahead.index) >= look_ahead else steps
+        return average, ahead, look_ahead if looks_ahead else 2
 
     def _from_known(self, averaged: Averaged, ahead: Ahead) -> Averaged:
         """What the models forecast from what is known: the unit of errors in the training part.

@@ -97,11 +97,7 @@ _OFFSETS = _by_name(
     offsets.CustomBusinessMonthEnd,
 )
 _BIT_GENERATORS = _by_name(
-    np.random.MT19937,
-    np.random.PCG64,
-    np.random.PCG64DXSM,
-    np.random.Philox,
-    np.random.SFC64,
+    np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64
 )
 
 

@@ -182,10 +182,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         self.random_state = random_state
 
     def fit(
-        self,
-        y: pd.Series,
-        exog: pd.DataFrame | None = None,
-        y_std: pd.Series | None = None,
+        self, y: pd.Series, exog: pd.DataFrame | None = None, y_std: pd.Series | None = None
     ) -> Self:
         """Learn the one-step model from a series.
 
@@ -223,10 +220,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         return self
 
     def refit(
-        self,
-        y: pd.Series,
-        exog: pd.DataFrame | None = None,
-        y_std: pd.Series | None = None,
+        self, y: pd.Series, exog: pd.DataFrame | None = None, y_std: pd.Series | None = None
     ) -> Self:
         """Fit anew to another series or window, from the hyper-parameters of this fit.
 
@@ -258,10 +252,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         return again
 
     def update(
-        self,
-        y_new: pd.Series,
-        exog: pd.DataFrame | None = None,
-        y_std: pd.Series | None = None,
+        self, y_new: pd.Series, exog: pd.DataFrame | None = None, y_std: pd.Series | None = None
     ) -> Self:
         """Take in the values that followed, with the same hyper-parameters.
 
@@ -294,10 +285,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         return self
 
     def apply(
-        self,
-        y: pd.Series,
-        exog: pd.DataFrame | None = None,
-        y_std: pd.Series | None = None,
+        self, y: pd.Series, exog: pd.DataFrame | None = None, y_std: pd.Series | None = None
     ) -> Self:
         """The fitted model at the end of another series, with nothing learned anew.
 

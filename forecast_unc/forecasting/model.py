@@ -50,14 +50,7 @@ _LEAST_ROWS = 2  # that the posterior of an origin inside rests on
 # What models have in common of which the one's search starts from the other's hyper-parameters.
 _ALIKE = ("lags", "differences", "transform", "prior_mean", "max_train", "noise")
 _RECIPE = ("specification", "transform", "differencing", "regressor", "noise")
-_LEARNED = (
-    "noise_std_",
-    "observation_std_",
-    "log_evidence_",
-    "n_iter_",
-    "converged_",
-    "nodes_",
-)
+_LEARNED = ("noise_std_", "observation_std_", "log_evidence_", "n_iter_", "converged_", "nodes_")
 
 
 class NextLevels(NamedTuple):
@@ -114,10 +107,7 @@ class FittedModel(Protocol):
         """Sample paths (n_samples, h) in units of y, each of one function."""
 
     def plug_in(self, origins: NDArray[np.intp], steps: int) -> Array:
-        """Levels (k, h) forecast from origins inside the history, by the values before each.
-
-        Origins are the numbers of values before them, increasing.
-        """
+        """Levels (k, h) forecast from increasing numbers of values, by the values before each."""
 
     def next_levels(self, at: NDArray[np.intp]) -> NextLevels:
         """One-step forecasts of times of the history, increasing places, by what was learned."""
@@ -143,14 +133,11 @@ class LaggedModel:
 
     @classmethod
     def fit(
-        cls,
-        specification: Specification,
-        history: History,
-        earlier: Sequence[FittedModel] = (),
+        cls, specification: Specification, history: History, earlier: Sequence[FittedModel] = ()
     ) -> Self:
-        """Learn the one-step model, with a search from where that of an earlier one like it ended.
+        """Learn the one-step model, from where the search of an earlier one like it ended.
 
-        The specification then has another linear part, and says so, if its own would run away.
+        With another linear part, of which the specification says so, if its own would run away.
         """
         _check_rows(specification, history)
         transform = fitted_transform(specification.transform, specification.origin, history)
@@ -241,9 +228,8 @@ class LaggedModel:
     def plug_in(self, origins: NDArray[np.intp], steps: int) -> Array:
         """Levels (k, h) of plug-in forecasts, by posteriors of the rows before each origin.
 
-        With a noise of the observations they start from the means of the levels given these rows.
-        Missing values are interpolated between those observed before an origin. What looks back at
-        a gap that lasts until the origin is NaN: to interpolate it would take what comes after.
+        They start from means of the levels given these rows, missing ones interpolated. What looks
+        back at a gap that lasts until the origin is NaN.
         """
         levels, exog, n = self.past.levels, self.past.exog, len(self.past.levels)
         one_step, anchor = self.one_step, self.specification.anchor
@@ -357,10 +343,7 @@ class LaggedModel:
 
 
 def forecast_of(model: FittedModel, ahead: Ahead, joint: LevelJoint, propagation: str) -> Forecast:
-    """The forecast of a model whose levels have this joint distribution.
-
-    `Diverged` if it is beyond a float in units of the series.
-    """
+    """The forecast of these levels; `Diverged` if it is beyond a float in units of the series."""
     forecast = Forecast(
         ahead.index,
         joint.mean,

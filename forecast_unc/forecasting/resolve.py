@@ -102,8 +102,7 @@ def resolve(
 def without_outliers(arguments: Arguments, history: History) -> History:
     """The history with gross outliers taken for missing, unless they are to be kept.
 
-    None is where a regressor has a rare value, or on a holiday that was given: they may explain
-    it; nor where lags of one's own would lose more than half of their rows with them.
+    None on a holiday or a rare value of a regressor, nor where half of the rows would go with them.
     """
     if arguments.outliers == "keep":
         return history

@@ -61,10 +61,7 @@ class Rolling:
 
     @cached_property
     def origins(self) -> NDArray[np.intp]:
-        """Numbers of values before the origins, (k,): evenly spaced, empty if there are too few.
-
-        Each model has learned from at least 0.4 of its rows at all of them.
-        """
+        """Numbers of values before the origins, (k,), with .4 of each model's rows; maybe none."""
         n = len(self.models[0].history.y)
         first = max(max(m.depth + 2, int(np.ceil(n - _PART * m.n_rows))) for m in self.models)
         if first >= n:
@@ -95,8 +92,7 @@ class Rolling:
     def error_ratios(self, steps: int) -> Array:
         """Mean absolute error of each model over the least of any, at the same times, (m,).
 
-        Errors below a tenth of the mean change of the series count as that. All are 1 where fewer
-        than 8 origins have errors of the first step of all models.
+        All are 1 where fewer than 8 origins have errors of the first step of all models.
         """
         models = range(len(self.models))
         if len(self.origins) < _LEAST_ORIGINS:

@@ -30,7 +30,6 @@ from forecast_unc.forecasting.rolling import Rolling
 # By maximum likelihood of what followed origins inside the training parts of some 1,600 real series
 # and of 1,200 simulated ones; docs/benchmarks/all.md has the figures in reserve.
 _BETA = (-0.58, 0.65, 0.33, 2.35)
-_HALF_WIDTH = 0.6826894921370859  # coverage of mean +- std
 _MEAN_ABS = float(np.sqrt(2.0 / np.pi))  # E|z| of a standard normal
 _MOST_Z = 6.0  # an error counts for no more stds: a single one would decide
 # Correlations of so many neighbouring steps, and the share of what they show that is believed.
@@ -88,15 +87,14 @@ def rolling_errors(rolling: Rolling, members: list[Forecast | None], shares: Arr
             continue
         n = min(len(member), h)
         share = np.where(np.arange(h) < n, share, 0.0)
-        band = member.first(n).interval(_HALF_WIDTH).to_numpy()
-        width = np.zeros(h)
-        width[:n] = 0.5 * (band[:, 1] - band[:, 0])
-        total, counted = total + share * width, counted + share
-        now = np.ones(h)
-        now[:n] = model.transform.slope(model.transform.forward(member.median.to_numpy()[:n]))
-        value, slope = rolling.forecasts(number, h)
+        median, width = member.first(n)._joint.spread
+        now = model.transform.slope(model.transform.forward(median))
         # No scale where Box-Cox ends, at y = 0.
-        scale = slope * np.divide(width, now, out=np.zeros(h), where=now > 0.0)
+        in_levels = np.divide(width, now, out=np.zeros(n), where=now > 0.0)
+        width, in_levels = (np.pad(one, (0, h - n)) for one in (width, in_levels))
+        total, counted = total + share * width, counted + share
+        value, slope = rolling.forecasts(number, h)
+        scale = slope * in_levels
         good = np.isfinite(value) & (share > 0) & (scale > 0.0) & np.isfinite(scale)
         center += np.where(good, share * value, 0.0)
         unit += np.where(good, share * scale, 0.0)
@@ -163,9 +161,8 @@ def _mean_sizes(z: Array) -> Array:
 
 def _correlation(z: Array, reference: Forecast) -> float:
     """Change of the correlations, -1 to 1, by a share of what neighbouring steps' errors show."""
-    h = len(reference)
-    std = reference.std.to_numpy()
-    own = reference.cov.to_numpy() / np.outer(std, std)
+    h, joint = len(reference), reference._joint
+    own = joint.cov / np.outer(joint.std, joint.std)
     z = np.clip(z[:, :h], -_MOST_Z, _MOST_Z)
     product, size, said = 0.0, 0.0, []
     for lag in range(1, min(_NEIGHBOURS, h - 1) + 1):

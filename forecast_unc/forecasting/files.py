@@ -125,7 +125,21 @@ def load(path: str | PathLike[str], kinds: tuple[type, ...]) -> Any:
     """Read a fitted forecaster of one of the kinds; any fault of the file is one ValueError."""
     data = _read(path)
     try:
-        return _made(data, kinds)
+        content, arrays = _parsed(data)
+        version = content["version"]
+        if content["format"] != _KIND:
+            raise Unreadable("which is incomplete or of another kind")
+        if version not in range(1, FORMAT + 1):
+            raise Unreadable(
+                f"of format {version!r}, by forecast_unc {content['written_by']}, where "
+                f"{__version__} reads format {FORMAT}"
+            )
+        if version < FORMAT:
+            raise Outdated(version)
+        model = _Coder(kinds, arrays).made(content["model"])
+        if type(model) not in kinds:
+            raise Unreadable(f"which holds a {type(model).__name__}")
+        check_is_fitted(model)
     except Outdated as error:
         raise refusal(
             "path",
@@ -143,25 +157,6 @@ def load(path: str | PathLike[str], kinds: tuple[type, ...]) -> Any:
             f"{path}, {why}",
             "Save it again.",
         ) from error
-
-
-def _made(data: bytes, kinds: tuple[type, ...]) -> Any:
-    """The forecaster of the bytes of a file."""
-    content, arrays = _parsed(data)
-    version = content["version"]
-    if content["format"] != _KIND:
-        raise Unreadable("which is incomplete or of another kind")
-    if version not in range(1, FORMAT + 1):
-        raise Unreadable(
-            f"of format {version!r}, by forecast_unc {content['written_by']}, where {__version__} "
-            f"reads format {FORMAT}"
-        )
-    if version < FORMAT:
-        raise Outdated(version)
-    model = _Coder(kinds, arrays).made(content["model"])
-    if type(model) not in kinds:
-        raise Unreadable(f"which holds a {type(model).__name__}")
-    check_is_fitted(model)
     return model
 
 

@@ -77,7 +77,7 @@ def resolve(
         calibrate = plain(arguments.calibrate, False)
         return (one,), Rules(Averaging(), periods, calibrate, lower, given)
     by_width, widest = averaging(int((~np.isnan(history.y)).sum()), bool(periods))
-    smoothing = _SMOOTHING if by_width else 1.0
+    smoothing, season = _SMOOTHING if by_width else 1.0, periods[0] if periods else 0
     found: list[MemberSpecification] = []
     for candidate in candidates(
         history.y - origin,
@@ -88,11 +88,13 @@ def resolve(
     ):
         if candidate.kind == "smoothing":
             if not unsmoothed(arguments, history, periods):
-                found.append(_smoothing(arguments, candidate, periods, origin, smoothing))
+                transform = plain(arguments.transform, candidate.transform)
+                most = min(n for n in (arguments.max_train, candidate.rows) if n is not None)
+                about = season or 1, transform, most, candidate.why, origin, smoothing
+                found.append(SmoothingSpecification(*about))
         elif candidate.rows is not None or _has_reduced_rank(arguments):
             one = _completed(arguments, candidate, history, periods)
             found.append(replace(one, origin=origin))
-    season = periods[0] if periods else 0
     look_ahead = int(np.clip(3 * season // 2, LOOK_AHEAD, MOST_AHEAD))
     rule = Averaging(by_width, widest, look_ahead)
     calibrate = plain(arguments.calibrate, arguments.noise == "process")
@@ -263,20 +265,6 @@ def _filled(
         noise=arguments.noise,
         why=candidate.why,
     )
-
-
-def _smoothing(
-    arguments: Arguments,
-    candidate: Candidate,
-    periods: tuple[int, ...],
-    origin: float,
-    weight: float,
-) -> SmoothingSpecification:
-    """Exponential smoothing of a series that can have one."""
-    transform = plain(arguments.transform, candidate.transform)
-    rows = [most for most in (arguments.max_train, candidate.rows) if most is not None]
-    period = periods[0] if periods else 1
-    return SmoothingSpecification(period, transform, min(rows), candidate.why, origin, weight)
 
 
 def _merged(found: Iterable[MemberSpecification], values: Array) -> tuple[MemberSpecification, ...]:

@@ -196,30 +196,34 @@ MODEL = _options(
     calendar={"type": _Several(click.Choice(["none", *NAMES]))},
 )
 
-# What a forecast and a backtest are both asked for.
-_COMMON = """
-    --steps N: steps ahead
-    --coverage P ...: coverages of the intervals, in (0, 1) (default: 0.8 0.95)
-    --jobs N: parallel jobs, of a forecast over the series of --id, -1 for all processors
-      (default: 1)
-"""
-_COMMON_HOW: dict[str, dict[str, Any]] = {
-    "steps": {"required": True},
-    "coverage": {"default": [0.8, 0.95]},
-    "jobs": {"default": 1},
-}
+
+def _common(heading: str) -> list[click.Parameter]:
+    """What a forecast and a backtest are both asked for."""
+    return _options(
+        heading,
+        """
+        --steps N: steps ahead
+        --coverage P ...: coverages of the intervals, in (0, 1) (default: 0.8 0.95)
+        --jobs N: parallel jobs, of a forecast over the series of --id, -1 for all processors
+          (default: 1)
+        """,
+        steps={"required": True},
+        coverage={"default": [0.8, 0.95]},
+        jobs={"default": 1},
+    )
+
 
 FORECAST = [
+    *_common("forecast"),
     *_options(
         "forecast",
-        f"""{_COMMON}
-    --propagation KIND: how the uncertainty of one step enters the next:
-      {", ".join(PROPAGATIONS)} (default: exact)
-    --exog-future FILE: regressors at the steps ahead: their times, and the columns of --exog
-    --sum FREQ: forecast sums of steps instead: by year (YS), by month (MS), ..., or all
-    --prob-above X ...: columns with the probability of a value, or a sum, above X
+        f"""
+        --propagation KIND: how the uncertainty of one step enters the next:
+          {", ".join(PROPAGATIONS)} (default: exact)
+        --exog-future FILE: regressors at the steps ahead: their times, and the columns of --exog
+        --sum FREQ: forecast sums of steps instead: by year (YS), by month (MS), ..., or all
+        --prob-above X ...: columns with the probability of a value, or a sum, above X
         """,
-        **_COMMON_HOW,
         propagation=_one_of(*PROPAGATIONS, default="exact"),
     ),
     *_options(
@@ -234,16 +238,16 @@ FORECAST = [
 ]
 
 BACKTEST = [
+    *_common("backtest"),
     *_options(
         "backtest",
-        f"""{_COMMON}
-    --origins N: number of origins (default: 10)
-    --step N: values between origins (default: as many as --steps)
-    --refit K: refit at every k-th origin (default: 1)
-    --compare MODEL ...: propagations and other models to compare with: {", ".join(_COMPARED)}
-      (default: naive, and for --report seasonal_naive and ets too)
+        f"""
+        --origins N: number of origins (default: 10)
+        --step N: values between origins (default: as many as --steps)
+        --refit K: refit at every k-th origin (default: 1)
+        --compare MODEL ...: propagations and other models to compare with:
+          {", ".join(_COMPARED)} (default: naive, and for --report seasonal_naive and ets too)
         """,
-        **_COMMON_HOW,
         origins={"default": 10},
         refit={"default": 1},
         compare={"type": _Several(click.Choice(_COMPARED), least=0)},

@@ -19,7 +19,7 @@ from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting import files
 from forecast_unc.forecasting.ensemble import Ensemble, Refusal
 from forecast_unc.forecasting.model import FittedModel, LaggedModel
-from forecast_unc.forecasting.recursion import PROPAGATIONS, Method, Propagation
+from forecast_unc.forecasting.recursion import Method, Propagation, check_propagation
 from forecast_unc.forecasting.resolve import resolve, unsmoothed, without_outliers
 from forecast_unc.forecasting.rolling import AskPast, fitted, score
 from forecast_unc.forecasting.rows import Noise
@@ -374,12 +374,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         if not isinstance(path_consistent, (bool, np.bool_)):
             remedy = "True shares the function uncertainty between the steps."
             raise refusal("path_consistent", "be True or False", repr(path_consistent), remedy)
-        if propagation not in PROPAGATIONS:
-            must, remedy = (
-                f"be one of {', '.join(PROPAGATIONS)}",
-                "Use 'exact' unless you compare methods.",
-            )
-            raise refusal("propagation", must, repr(propagation), remedy)
+        check_propagation(propagation)
         if propagation == "auto" and not path_consistent:
             raise refusal(
                 "path_consistent",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from forecast_unc._checks import RandomState
+from forecast_unc._checks import RandomState, refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.forecasting.rows import Differencing, LevelMap
@@ -29,6 +29,15 @@ PROPAGATIONS: tuple[str, ...] = get_args(Propagation)
 _DIVERGED = 1e6
 # A variance of an input below this share of those of the levels it is made of is roundoff.
 _ROUNDOFF = 1e-13
+
+
+def check_propagation(propagation: object) -> None:
+    """Raise unless a propagation is one of those there are."""
+    if propagation not in PROPAGATIONS:
+        remedy = "Use 'exact' unless you compare methods."
+        raise refusal(
+            "propagation", f"be one of {', '.join(PROPAGATIONS)}", repr(propagation), remedy
+        )
 
 
 class Method(NamedTuple):

@@ -20,7 +20,7 @@ from forecast_unc.distributions.tables import (
     nixtla_figures,
 )
 from forecast_unc.evaluation.folds import Contender, Model, contenders
-from forecast_unc.forecasting.recursion import PROPAGATIONS, Propagation
+from forecast_unc.forecasting.recursion import Propagation, check_propagation
 from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
 from forecast_unc.panels.panel import Columns, OneSeries, Panel
 from forecast_unc.series.values import narwhals
@@ -153,12 +153,7 @@ def forecast_panel(
 
 def _options(contender: Contender, propagation: Propagation) -> dict[str, Any]:
     """What `forecast` is given besides the steps: the propagation, where it is not the default."""
-    if propagation not in PROPAGATIONS:
-        must, remedy = (
-            f"be one of {', '.join(PROPAGATIONS)}",
-            "Use 'exact' unless you compare methods.",
-        )
-        raise refusal("propagation", must, repr(propagation), remedy)
+    check_propagation(propagation)
     if propagation == "exact":
         return {}
     if not contender.can.propagation:

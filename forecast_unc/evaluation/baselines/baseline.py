@@ -33,10 +33,11 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
     takes_exog: ClassVar[bool] = False
     _takes_missing: ClassVar[bool] = False
 
-    seasonal_period: int | None
-
     _offset: int  # steps from the start of the fit to that of the history
     _earlier: Array  # the first values of those steps, as far as they are known
+
+    def __init__(self, seasonal_period: int | None = None) -> None:
+        self.seasonal_period = seasonal_period
 
     def _learn(self, values: Array, exog: Array) -> float:
         """Estimate the parameters; the std of a one-step error, in units of y."""

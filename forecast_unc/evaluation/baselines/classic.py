@@ -41,9 +41,6 @@ class SeasonalNaive(Baseline):
     2.0
     """
 
-    def __init__(self, seasonal_period: int | None = None) -> None:
-        self.seasonal_period = seasonal_period
-
     def _least(self) -> int:
         return self.seasonal_period_
 
@@ -216,9 +213,6 @@ class Theta(Baseline):
     True
     """
 
-    def __init__(self, seasonal_period: int | None = None) -> None:
-        self.seasonal_period = seasonal_period
-
     def _learn(self, values: Array, exog: Array) -> float:
         from statsmodels.tsa.forecasting.theta import ThetaModel
 
@@ -240,12 +234,9 @@ class Theta(Baseline):
         level, errors = float(adjusted[0]), np.zeros(len(values))
         for t in range(1, len(values)):
             drift = 0.5 * self.slope_ * self._memory(t)
-            errors[t] = adjusted[t] - level - drift
-            if np.isnan(errors[t]):
-                errors[t] = 0.0
-                level += self.alpha_ * drift
-            else:
-                level += self.alpha_ * (errors[t] + drift)
+            error = adjusted[t] - level - drift
+            errors[t] = 0.0 if np.isnan(error) else error
+            level += self.alpha_ * (errors[t] + drift)
         return level, errors
 
     def _memory(self, n: int) -> float:

@@ -94,20 +94,14 @@ class ErrorsInVariablesGP(GPRegressor):
     """
 
     observation_std_: float  # s_e, of the errors; noise_std_ is s_w, part of the series
-    n_rounds_: int  # times that the slopes were renewed where the noises were learned
-    n_smoothings_: int  # times that the expansion was then renewed at smoothed inputs
+    n_smoothings_: int  # times that the expansion is renewed at smoothed inputs
 
     _slopes_of: KernelPosterior  # no more than its mean
     _error_means: Array
 
     @classmethod
     def learn(
-        cls,
-        plain: GPRegressor,
-        X: Array,
-        y: Array,
-        errors: SharedErrors,
-        kind: ErrorKind,
+        cls, plain: GPRegressor, X: Array, y: Array, errors: SharedErrors, kind: ErrorKind
     ) -> Self:
         """Hyper-parameters and both noises by the evidence, with the slopes of round after round.
 
@@ -117,13 +111,12 @@ class ErrorsInVariablesGP(GPRegressor):
         """
         with blas_threads(len(y)):
             kept = cls._round(plain, X, y, errors, kind)
-            most, kept.n_rounds_ = kept.log_evidence_, 1
-            for rounds in range(2, _MOST_ROUNDS + 1):
-                now, before = cls._round(kept, X, y, errors, kind), kept
+            most = kept.log_evidence_
+            for _ in range(_MOST_ROUNDS - 1):
+                before, now = kept, cls._round(kept, X, y, errors, kind)
                 if now.log_evidence_ < most - _MOST_LOSS:
                     break
-                most, now.n_rounds_ = max(most, now.log_evidence_), rounds
-                kept = now
+                most, kept = max(most, now.log_evidence_), now
                 if abs(now._process_share() - before._process_share()) < _STILL:
                     break
             return kept._smoothed(X, y, errors) if kind == "observation" else kept

@@ -65,20 +65,13 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
         raise NotImplementedError
 
     def starting_from(self, earlier: "KernelRegressor") -> Self:
-        """A clone, not fitted, whose search starts where that of the `earlier` one, fitted, ended.
-
-        One without such a search, or of another kind or number of inputs, starts as it always does.
-        """
+        """A clone whose search starts where that of a fitted one ended, if it had such a search."""
         new: Self = clone(self)
         new._start = earlier._end
         return new
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
-        """Predictive means given the first rows alone, with the hyper-parameters of all.
-
-        The function that is returned takes one input for each of the counts, (k, d) to (k,). `X`,
-        `y` are the rows that this was fitted or conditioned on, `counts` are from 2.
-        """
+        """Means given the first of its rows X, y alone, an input a count, (k, d) to (k,)."""
         return means_of([self.condition(X[:n], y[:n]).posterior_ for n in counts])
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
@@ -240,21 +233,17 @@ def check_noise_std(noise_std: float | None) -> None:
 def check_rows_in_memory(n: int, n_matrices: int) -> None:
     """Raise if so many (n, n) matrices, held at once, take more than the machine's memory."""
     needed = 8.0 * n_matrices * float(n) ** 2
-    if needed > physical_memory():
+    try:
+        memory = float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):  # not POSIX: the system does not tell
+        return
+    if needed > memory:
         raise refusal(
             "X",
             f"have rows whose {n_matrices} matrices of shape (rows, rows) fit into memory",
             f"{n} rows, which need {needed / 2**30:.3g} GiB",
             "Use fewer rows: the last ones, by Forecaster(max_train=...), or a sample.",
         )
-
-
-def physical_memory() -> float:
-    """Bytes of memory of this machine; infinity where the system does not tell."""
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, ValueError, OSError):  # not POSIX
-        return float("inf")
 
 
 def column_scale(X: Array) -> Array:

@@ -116,8 +116,11 @@ class GaussianProcessEvidence:
 
     def linear_std(self, tau: Array) -> Array:
         """Prior stds of the linear weights and the bias, (d + 1,)."""
-        std = np.append(np.where(self.groups < 0, 0.0, tau[self.groups]), self.bias_scale)
-        return np.asarray(std * self.linear)
+        std = np.zeros(len(self.groups) + 1)
+        if self.linear:
+            std[:-1] = np.where(self.groups < 0, 0.0, tau[self.groups])
+            std[-1] = self.bias_scale
+        return std
 
     def __call__(
         self,

@@ -1,8 +1,4 @@
-"""Draws of whole functions: pathwise conditioning, with a prior of random features.
-
-O(n + features) at an input, whatever was asked before, where conditioning on the values at t
-earlier inputs costs O(n^2 + t^2).
-"""
+"""Whole functions drawn by pathwise conditioning: O(n + features) an input, not O(n^2 + t^2)."""
 
 import numpy as np
 from scipy.linalg.blas import dgemm, sgemm
@@ -17,7 +13,7 @@ from forecast_unc.regression.kernels import exponent_factors
 _FREQUENCIES = 512
 # Draws that share their frequencies, and stay in the cache together. A common error of 6 % is small
 # beside the Monte Carlo error of the variance of so many draws, 25 %.
-_ABREAST = 32
+_SHARING = 32
 # Half of the frequencies are wider than the kernel's by 1 + 2 / sqrt(d), d inputs.
 _WIDENING = 2.0
 
@@ -54,7 +50,7 @@ class PriorDraws:
     """
 
     def __init__(self, n: int, d: int, rng: np.random.Generator) -> None:
-        self.groups = [slice(i, min(i + _ABREAST, n)) for i in range(0, n, _ABREAST)]
+        self.groups = [slice(i, min(i + _SHARING, n)) for i in range(0, n, _SHARING)]
         shape = (_FREQUENCIES, n)
         self.phases = np.asfortranarray(2.0 * np.pi * rng.random(shape, dtype=np.float32))
         self.sizes = np.asfortranarray(rng.standard_exponential(shape, dtype=np.float32))
@@ -114,7 +110,7 @@ class KernelFunctionSample:
         self.centers = exponent_factors((centers / lengthscales).T)[0]  # (d + 2, m)
         self.kernel_weights = np.asfortranarray(weights[:m])
         self.slopes, self.intercepts = weights[m:-1].T, weights[-1]
-        self.groups = [slice(i, min(i + _ABREAST, n)) for i in range(0, n, _ABREAST)]
+        self.groups = [slice(i, min(i + _SHARING, n)) for i in range(0, n, _SHARING)]
 
     def __call__(self, X: Array) -> Array:
         """Values, (n,), of the functions at the rows of X (n, d), one input each."""

@@ -429,12 +429,7 @@ class GPRegressor(KernelRegressor):
         return conditioned
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
-        """Means given the first `counts` of the rows X, y alone, with the hyper-parameters of all.
-
-        The factor of the first rows is the first block of that of all: with K = L L' and
-        r = L^-1 y, the weights of the first m rows are those of L_m' b = r_m. O(n^2) a count, and
-        O(n d) a mean; with noisy inputs O(n^3) a count.
-        """
+        """By blocks of one factor, at O(n^2) a count; at O(n^3) with noisy inputs."""
         if self._noisy:
             return super().leading_means(X, y, counts)
         if self.nodes_:

@@ -1,7 +1,7 @@
-"""What is known of log hyper-parameters: nodes and weights that stand for their posterior.
+"""Nodes and weights in the place of the posterior of log hyper-parameters.
 
-Weighted points by adaptive multiple importance sampling (Cornuet, Marin, Mira & Robert, Scand. J.
-Statist. 39 (2012) 798-812), of which cells of like effect become nodes: theory/hyperparameters.md.
+By adaptive multiple importance sampling (Cornuet, Marin, Mira & Robert, Scand. J. Statist. 39
+(2012) 798-812), of whose points cells of like effect become nodes: theory/hyperparameters.md.
 """
 
 from collections.abc import Callable
@@ -54,12 +54,19 @@ def design(
     means and variances (m,), whose effect is counted in units of those at the mode.
     """
     x, w = weighted_points(value, gradient, mode, log_std, bounds)
-    center, var = predict(mode)
-    effects = []
-    for one in x:
-        mean, other = predict(one)
-        effects.append(((mean - center) / np.sqrt(var), other / var))
-    return _reduced(x, w, effects)
+    (center, var), found = predict(mode), [predict(one) for one in x]
+    means = np.array([(mean - center) / np.sqrt(var) for mean, _ in found])
+    variances = np.array([other / var for _, other in found])
+    nodes, p = [], []
+    for cell in _cells(np.hstack([means, variances]), w):
+        own = w[cell] / w[cell].sum()
+        mean = own @ means[cell]
+        spread = own @ (variances[cell] + (means[cell] - mean) ** 2)
+        away = ((means[cell] - mean) ** 2).sum(axis=1)
+        away += ((variances[cell] - spread) ** 2).sum(axis=1)
+        nodes.append(x[cell[int(away.argmin())]])
+        p.append(w[cell].sum())
+    return Design(np.array(nodes), np.array(p))
 
 
 def weighted_points(
@@ -100,10 +107,7 @@ def curvature(gradient: Callable[[Array], Array], mode: Array, bounds: Array) ->
 
 
 class _Points:
-    """Points of several normal distributions, and their weights in the place of a posterior's.
-
-    `value` is its negative log density within the bounds (q, 2), up to a constant.
-    """
+    """Points of several normals, weighted for exp(-value) within the bounds (q, 2)."""
 
     def __init__(self, value: Callable[[Array], float], bounds: Array) -> None:
         self._value, self._bounds = value, bounds
@@ -135,32 +139,12 @@ class _Points:
 
 
 def kronecker_normals(start: int, n: int, q: int) -> Array:
-    """Normal quantiles of n points of a Kronecker sequence in q dimensions, (n, q).
-
-    Its steps are the powers of the root of x^(q + 1) = x + 1 (q = 1: of the golden ratio), by which
-    points are spread evenly for every n.
-    """
+    """Normal quantiles (n, q) of a Kronecker sequence: steps x^-1 ... x^-q, x^(q + 1) = x + 1."""
     ratio = 2.0
     for _ in range(60):
         ratio = (1.0 + ratio) ** (1.0 / (q + 1.0))
     steps = ratio ** -np.arange(1.0, q + 1.0)
     return np.asarray(ndtri((0.5 + np.outer(np.arange(start, start + n) + 1.0, steps)) % 1.0))
-
-
-def _reduced(x: Array, w: Array, effects: list[tuple[Array, Array]]) -> Design:
-    """A few of the points (n, q), each in the place of its cell."""
-    means, variances = (np.array(each) for each in zip(*effects, strict=True))
-    both = np.hstack([means, variances])
-    nodes, p = [], []
-    for cell in _cells(both, w):
-        own = w[cell] / w[cell].sum()
-        mean = own @ means[cell]
-        var = own @ (variances[cell] + (means[cell] - mean) ** 2)
-        target = np.concatenate([mean, var])
-        nearest = int(((both[cell] - target) ** 2).sum(axis=1).argmin())
-        nodes.append(x[cell[nearest]])
-        p.append(w[cell].sum())
-    return Design(np.array(nodes), np.array(p))
 
 
 def _cells(effects: Array, w: Array) -> list[NDArray[np.intp]]:

@@ -33,11 +33,7 @@ _LEAST_BLOCK = 1e-7
 
 @dataclass(frozen=True)
 class Factor:
-    r"""A term sign * P' (L L')^-1 P of the matrix G, kept as its Cholesky factor.
-
-    Variances come from a triangular solve with L, which keeps the digits that a product
-    with the explicit G loses when the noise is small.
-    """
+    """A term sign * P' (L L')^-1 P of G, solved by L: that keeps digits which explicit G loses."""
 
     sign: Literal[-1, 1]  # -1: what data took from a prior (GP); +1: weights (RVM, reduced rank)
     chol: Array  # (r, r), L in Fortran order; only the lower triangle is read
@@ -63,7 +59,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class KernelPosterior:
-    r"""Posterior of a kernel model; all a regressor has to return.
+    r"""Posterior of a kernel model.
 
     With phi(x) = [k_1(x) ... k_m(x); x; 1] and x measured from `input_offset`,
 
@@ -154,14 +150,11 @@ class KernelPosterior:
     def function_sample(
         self, n_paths: int, rng: np.random.Generator
     ) -> KernelFunctionSample | None:
-        r"""Functions drawn from the posterior; None if a factor does not say of what data it is.
-
-        Weights of the features are drawn once. With data on a prior outside their span,
+        r"""Functions drawn from the posterior; None if a factor does not state its data's errors e.
 
         .. math:: f(x) = f_0(x) + \phi(x)' w - \phi(x)' P' (L L')^{-1} (f_0(X) + e)
 
-        where f_0 is drawn from the prior by random features, unbiased, and its linear part and the
-        errors e, of `Factor.error_var`, exactly; see `frequencies`.
+        with f_0 from the prior, by random features and a linear part; see `frequencies`.
         """
         down = [factor for factor in self.factors if factor.sign < 0]
         if len(down) > 1 or not all(self._states_errors(factor) for factor in down):
@@ -228,10 +221,9 @@ class KernelPosterior:
         return Moments(float(plain[0] + delta), float(total), slope)
 
     def _added_variance(self, mean: Array, root: Array, scaled: Array) -> float:
-        """What an uncertain input adds to the variance, with all digits; see `feature_spread`.
+        """What an uncertain input adds to the variance, with all digits, by squares.
 
-        E[phi' G phi] is a sum of squares of L^-1 P times E[phi] and the columns of R, R R' =
-        Cov[phi], and Var[w.phi] = |w' R|^2.
+        Of L^-1 P times E[phi] and times R, and |w' R|^2, R R' = Cov[phi]; see `feature_spread`.
         """
         m, w = len(self.centers), self.weights
         spread = feature_spread(root, scaled, self.lengthscales)
@@ -256,16 +248,15 @@ class KernelPosterior:
         return float(var)
 
     def taylor_moments(self, mean: Array, cov: Array) -> Moments:
-        r"""Moments by Taylor expansion: first order for the mean, second for the variance.
+        r"""Moments by Taylor expansion, right to first order in S (Girard et al., NIPS 15, 2003).
 
         .. math::
             E[y] \approx \mu, \quad
             \mathrm{Var}[y] \approx v + \tfrac12 \mathrm{tr}(v'' S) + \mu'^{\top} S \mu'
 
-        Right to first order in S (Girard et al., NIPS 15, 2003). The second-order term of the mean,
-        tr(mu'' S) / 2, is left out: iterated it was worse than no correction (sunspots, 9 lags, 20
-        steps from 20 origins 5 years apart: RMSE 40.2 with it, 30.5 without, 32.8 exact). Far from
-        small S the variance may come out negative, which the caller has to refuse.
+        tr(mu'' S) / 2 is left out of the mean: iterated it was worse (sunspots, 9 lags, 20 steps
+        from 20 origins 5 years apart: RMSE 40.2 with it, 30.5 without, 32.8 exact). Far from small
+        S the variance may come out negative, which the caller has to refuse.
         """
         kernel, linear = self.features(mean[None])
         root = covariance_root(cov)
@@ -334,7 +325,7 @@ class KernelFunctionPath:
         + \sum_f \mathrm{sign}_f V_f \cdot V_f' ,
 
     one triangular solve for each factor and one product with what is kept a step. `kernel_std`
-    gives sigma at inputs (k, d), (k,), in the place of the posterior's `kernel_var`.
+    gives sigma (k,) at inputs (k, d).
     """
 
     def __init__(

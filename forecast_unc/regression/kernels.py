@@ -99,10 +99,8 @@ def factor(K: Array, noise_std: float) -> Array:
 def inverse(chol: Array, overwrite: bool = False) -> Array:
     """Lower triangle of (L L')^-1, Fortran; what lies above the diagonals has no meaning.
 
-    What LAPACK's dpotri does, on one thread in 0.7 of its time at 800 rows (on two as fast):
-    OpenBLAS inverts the triangular factor at a third of the speed of its products, of which it is
-    made here. The entries are nearly as good as dpotri's (6e-13 and 3e-13 of the largest at a
-    condition of 1e11); the product with the matrix is farther from the identity.
+    By products, in 0.7 of the time of LAPACK's dpotri on one thread at 800 rows; entries are nearly
+    as good (6e-13 and 3e-13 of the largest at a condition of 1e11).
     """
     out = chol if overwrite else chol.copy(order="F")
     _invert_triangle(out)
@@ -164,8 +162,7 @@ def move(chol: Array, dropped: int, cross: Array, block: Array) -> Array:
 def lower_root(cov: Array) -> Array:
     """Lower triangular root (m, m) of a covariance of any rank, for draws.
 
-    Without pivots: a seed gives the same draws on every machine, and the root of the first rows
-    and columns is the first block of the root.
+    Without pivots: draws are the same on every machine, and those of the first rows come first.
     """
     std = np.sqrt(np.diagonal(cov))
     unit = np.where(std > 0, std, 1.0)

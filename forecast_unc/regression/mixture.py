@@ -21,11 +21,7 @@ from forecast_unc.regression.posterior import FunctionPath, Moments, Posterior
 
 @dataclass(frozen=True)
 class PosteriorMixture:
-    """One of several posteriors, which one is unknown.
-
-    What it says of itself, at one input or at several, are the first two moments. Forecasts go
-    through each of the `alternatives` by itself, and are a mixture of theirs.
-    """
+    """One of several posteriors, which one is unknown: its first two moments."""
 
     posteriors: tuple[Posterior, ...]  # two or more, of the same inputs
     p: Array  # (k,), their probabilities, which add up to 1

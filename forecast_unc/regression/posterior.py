@@ -25,10 +25,7 @@ class FunctionPath(Protocol):
     """Posterior covariances of the function along several paths, each with inputs of its own."""
 
     def append(self, X: Array) -> Array:
-        """Enter an input a path, (n_paths, d); covariances without noise, (t + 1, n_paths).
-
-        With those at each of the path's t earlier inputs, oldest first, and the variance last.
-        """
+        """Covariances (t + 1, n_paths) of an input a path, (n_paths, d), with all, its own last."""
 
     def take(self, paths: NDArray[np.intp]) -> None:
         """Keep these paths, in this order, repeats allowed; for the resampling of particles."""
@@ -43,11 +40,7 @@ class FunctionSample(Protocol):
 
 @runtime_checkable
 class Posterior(Protocol):
-    """Predictions of a fitted model; a class has to have these members and inherits nothing.
-
-    An observation is y = f(x) + noise + observation error. The function f and both noises are
-    independent, and the noise is part of what is fed back as an input later.
-    """
+    """Predictions of y = f(x) + noise + observation error, independent; the noise is fed back."""
 
     @property
     def closed_form(self) -> bool:

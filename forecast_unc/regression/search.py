@@ -188,8 +188,7 @@ def descend(
 ) -> Minimum:
     """Minimum of an objective in nats and its gradient, by L-BFGS-B within bounds (q, 2).
 
-    It ends when its last ten steps together gained less than `tol`, or after `most`; the value is
-    infinite if that at the start is, which is taken into the bounds.
+    It ends when its last ten steps together gained less than `tol`, or after `most`.
     """
     limits = np.asarray(bounds, dtype=np.float64)
     values: list[float] = []
@@ -268,8 +267,7 @@ def bias_std(bias: Literal["free", "shrunk"] | None, y: Array) -> float:
 def widening(prior: Prior, noise_std: float | None, n: int) -> float:
     """Variance of Student's t with n - 1 degrees of freedom, for the shrunk prior; else 1.
 
-    A common scale of all variances, integrated out under 1 / scale, makes the prediction
-    a t process; it is replaced by the Gaussian of its mean and variance.
+    So predictions are distributed where a common scale is integrated out under 1 / scale.
     """
     widened = prior == "shrunk" and noise_std is None and n > 3
     return (n - 1.0) / (n - 3.0) if widened else 1.0

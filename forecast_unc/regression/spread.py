@@ -1,9 +1,8 @@
 """A factor R of the covariance of features under a Gaussian input, R R' = Cov[phi(x)].
 
-With it each term of a variance is a sum of squares, which loses the digits of the root of the
-condition of L L', where tr[(G + w w') Cov] loses those of the condition, and more where rows
-contradict a small noise. Of 36 such rows, conditions 5e11 to 7e11, that was wrong by a factor of up
-to 5000, this by 2.3e-4 at most, against 80 digits; at conditions up to 9e9 by 2e-7.
+With it a variance is a sum of squares, which loses the digits of the root of the condition of L L',
+where tr[(G + w w') Cov] loses those of the condition: of 36 rows that contradict a small noise,
+conditions 5e11 to 7e11, that was wrong by a factor of up to 5000, this by 2.3e-4 at most.
 """
 
 import heapq
@@ -37,9 +36,9 @@ class Spread(NamedTuple):
 def feature_spread(root: Array, scaled: Array, lengthscales: Array) -> Spread:
     r"""Columns of R of first order in the input, which are all of the linear part.
 
-    In directions in which F'F = diag(g), and with x = m + root xi, xi ~ N(0, I), each feature is a
-    series in products of normalized Hermite polynomials of xi. Their coefficients are the columns
-    of R: those of kernel i, with q_i = E[k_i] and mu = (I + F'F)^-1 p_i,
+    With F'F = diag(g) and x = m + root xi, xi ~ N(0, I), the columns of R are the coefficients of
+    each feature in products of normalized Hermite polynomials of xi: those of kernel i, with
+    q_i = E[k_i] and mu = (I + F'F)^-1 p_i,
 
     .. math::
         R_{i\alpha} = q_i \textstyle\prod_r h_{\alpha_r}(\mu_{ir}), \quad
@@ -58,16 +57,13 @@ def feature_spread(root: Array, scaled: Array, lengthscales: Array) -> Spread:
 def beyond_first_order(spread: Spread) -> Iterator[Array]:
     r"""Further columns of R, those of the kernels, blocks (m, k) at a time.
 
-    Hermite columns, largest decay last, each right to its last digits; and if those are not
-    enough, a pivoted Cholesky factorization of what is left of
+    Hermite columns, largest decay last; if they are not enough, pivoted Cholesky of what is left of
 
     .. math::
         \mathrm{Cov}[k_i, k_j] &= q_i q_j\, \mathrm{expm1}(\epsilon_{ij}), \\
         \epsilon_{ij} &= \textstyle\sum_r \bigl[p_{ir} p_{jr}
             - \tfrac12 (p_{ir}^2 + p_{jr}^2)\, g_r / (1+g_r)
-            \bigr] / (1+2g_r) - \tfrac12 \log[1 - g_r^2 / (1+g_r)^2],
-
-    whose columns gather roundoff as their pivots get small.
+            \bigr] / (1+2g_r) - \tfrac12 \log[1 - g_r^2 / (1+g_r)^2] .
     """
     given = [spread.kernel]
     for block in _hermite_columns(spread.features, spread.g):

@@ -40,17 +40,16 @@ class Learned(NamedTuple):
 class BlurredEvidence:
     r"""The evidence where each input is known up to independent noise of given variances v.
 
-    The covariance of two rows is the kernel's own expectation over their inputs; of one row
-    it is that at one input, so that what the expectation takes from the others is its noise:
+    The covariance of two rows is the kernel's expectation over their inputs; what that takes from
+    the variance of one row is its noise:
 
     .. math::
         \mathrm{Cov}[y_i, y_j] = \mathrm E[k(x_i, x_j)] = A^2 e^{-\frac12 |u_i - u_j|_L^2}
             + u_i' T u_j + \tau_0^2 + \delta_{ij} N^2, \qquad
         N^2 = s^2 + a^2 - A^2 + \textstyle\sum_j \tau_j^2 v_j ,
 
-    with L and A of `blurred` at 2 v and T the prior variances of the linear weights. It is a
-    Gaussian process of other hyper-parameters, and the gradient follows by the chain rule. `plain`
-    is the evidence of the inputs as observed, in whose units v (d,) is.
+    with L and A of `blurred` at 2 v and T the prior variances of the linear weights: the `plain`
+    evidence, in whose units v (d,) is, at other hyper-parameters, and the chain rule.
     """
 
     def __init__(self, plain: GaussianProcessEvidence, input_var: Array) -> None:

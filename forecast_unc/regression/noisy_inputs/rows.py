@@ -83,10 +83,7 @@ def smoothed_inputs(
 def check_input_cov(
     input_cov: ArrayLike | None, shape: tuple[int, ...], diagonal: bool
 ) -> Array | None:
-    """Covariance of the noise of inputs of a shape (n, d), (d, d) or (n, d, d); None stays None.
-
-    `diagonal` says that it has to be the same variances for all rows.
-    """
+    """Noise of inputs of a shape (n, d), (d, d) or (n, d, d); `diagonal` if it has to be (d,)."""
     if input_cov is None:
         return None
     n, d = shape

@@ -38,8 +38,7 @@ def train(
 ) -> Learned:
     """Run a trainer on standardized data; those other than "nigp" start from what that finds.
 
-    `evidence` is that of the rows without input noise, `start` (d + 2 + g,) the theta of their fit,
-    and `input_cov` (d, d) or (n, d, d) the noise where it is known.
+    `start` (d + 2 + g,) is the theta of the fit without input noise, `input_cov` that if known.
     """
     problem = Problem(evidence, space, start, input_cov)
     found = learn_nigp(problem, tol)
@@ -91,10 +90,7 @@ def learn_nigp(problem: Problem, tol: float) -> Learned:
 def nigp_terms(
     problem: Problem, slopes: Array, theta: Array, log_std: Array
 ) -> tuple[float, Array, Array]:
-    """-log(evidence prior) at given slopes, and its gradients in theta and log stds of the inputs.
-
-    The latter are none where the input noise is known.
-    """
+    """-log(evidence prior) at slopes, and its gradients in theta and log stds (q,) to learn."""
     if problem.input_cov is not None:
         value, gradient, _ = problem(theta, problem.X, referred(slopes, problem.input_cov))
         return value, gradient, np.empty(0)

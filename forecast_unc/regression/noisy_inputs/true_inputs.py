@@ -111,14 +111,12 @@ class Descent:
 
 
 def learn_annealed(problem: Problem, start: Learned, tol: float) -> Learned:
-    """The joint maximum at the output noise that predicts held-out rows best, reached from above.
+    """The joint maximum, followed as the output noise falls from that of the plain fit.
 
-    From that of the fit that ignores input noise the output noise falls, and the maximum is
-    followed. What is learned is where to stop: at the level of the highest density of held-out
-    targets given their inputs as observed, over five folds of every fifth row. A given noise std
-    is the only level, and nothing is held out, as with fewer than ten rows. The score of its
-    rounds, the levels, is the mean held-out log density of a target. It converged if a level below
-    the one kept was worse.
+    What is learned is where to stop: at the level of the highest mean log density of held-out
+    targets (the rounds' score) given their inputs as observed, over five folds of every fifth row;
+    converged if a lower level was worse. A given noise std, or that of fewer than ten rows, is the
+    only level.
     """
     n, free = len(problem.X), problem.space.free[-1]
     S = np.broadcast_to(start.input_cov, (n, *start.input_cov.shape[-2:]))
@@ -165,8 +163,8 @@ class InputChain:
     .. math:: p(x_i \mid X_{-i}, y) \propto \mathcal N(x_i \mid u_i, S_i)\,
         \mathcal N\bigl(y_i \mid m_{-i}(x_i), v_{-i}(x_i) + s^2\bigr) ,
 
-    with mean and variance given the other rows. They come from the inverse of the covariance, of
-    which a row is taken out and put back in O(n^2): a sweep costs O(n^3). There is nothing to tune.
+    with mean and variance given the other rows, from the inverse of the covariance, of which a row
+    is taken out and put back in O(n^2).
 
     References
     ----------
@@ -178,7 +176,7 @@ class InputChain:
         self.shift = np.zeros_like(problem.X)  # delta
 
     def sweep(self, theta: Array, roots: Array) -> Array:
-        """Draw every row's input anew; the noise of all, (n, d), is returned and gone on from."""
+        """Noise (n, d) of the inputs, each row's drawn anew from where the last sweep ended."""
         U = self.problem.X
         rows = _OtherRows(self.problem, theta, U + self.shift)
         draws = np.einsum("nde,ne->nd", roots, self.rng.standard_normal(U.shape))
@@ -279,14 +277,11 @@ class _OtherRows:
 def learn_stochastic_em(
     problem: Problem, start: Learned, rng: np.random.Generator, tol: float
 ) -> Learned:
-    """Sampled inputs and fitted hyper-parameters in turn; the average of the rounds that count.
+    """Sampled inputs and fitted hyper-parameters in turn, averaged over the rounds' second half.
 
-    A round draws the inputs eight times (`InputChain`), then searches some steps for the
-    hyper-parameters of the highest log evidence, averaged over the samples. Where the input noise
-    is not known, its variances become the mean squares of the sampled noise (with the prior of its
-    std). The first half of the rounds is the burn-in and dropped. There are more rounds until the
-    two quarters of the other half agree in both noises, which `converged` says. The score of its
-    rounds is the log evidence, averaged over the samples.
+    A round draws the inputs eight times, then searches some steps for the highest log evidence
+    averaged over them (its score). Input noise that is not known becomes the mean squares of what
+    was drawn (with the prior). Rounds are added until the last two quarters agree in both noises.
 
     References
     ----------

@@ -281,7 +281,7 @@ def test_the_joint_maximum_explains_the_targets_by_their_inputs_if_the_noise_is_
     roots = np.tile(np.diag([0.5 / X.std(), 0.0]), (60, 1, 1))
     theta, shift = p.start, np.zeros((60, 2))
     for _ in range(30):
-        theta, shift, _ = joint_maximum(p, theta, shift, roots, 1e-10, learn_noise=True)
+        theta, shift, _ = joint_maximum(p, theta, shift, roots, 1e-10)
     assert np.exp(theta[-1]) * y.std() < 0.25 * 0.05
 
 

@@ -65,13 +65,20 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
         raise NotImplementedError
 
     def starting_from(self, earlier: "KernelRegressor") -> Self:
-        """A clone whose search starts where that of a fitted one ended, if it had such a search."""
+        """A clone, not fitted, whose search starts where that of the `earlier` one, fitted, ended.
+
+        One without such a search, or of another kind or number of inputs, starts as it always does.
+        """
         new: Self = clone(self)
         new._start = earlier._end
         return new
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
-        """Means given the first of its rows X, y alone, an input a count, (k, d) to (k,)."""
+        """Predictive means given the first rows alone, with the hyper-parameters of all.
+
+        The function that is returned takes one input for each of the counts, (k, d) to (k,). `X`,
+        `y` are the rows that this was fitted or conditioned on, `counts` are from 2.
+        """
         return means_of([self.condition(X[:n], y[:n]).posterior_ for n in counts])
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:

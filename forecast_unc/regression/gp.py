@@ -429,7 +429,10 @@ class GPRegressor(KernelRegressor):
         return conditioned
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
-        """By blocks of one factor, at O(n^2) a count; at O(n^3) with noisy inputs."""
+        """Means given the first `counts` of the rows X, y alone, with the hyper-parameters of all.
+
+        By blocks of one factor, O(n^2) a count and O(n d) a mean; with noisy inputs O(n^3) a count.
+        """
         if self._noisy:
             return super().leading_means(X, y, counts)
         if self.nodes_:

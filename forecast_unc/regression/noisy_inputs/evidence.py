@@ -123,14 +123,12 @@ class Problem:
         bounds: ArrayLike,
         tol: float,
         most: int = 500,
-        learn_noise: bool = True,
     ) -> tuple[Array, Array, int]:
         """theta, where free, and further numbers at a minimum, and the steps to it.
 
         `evaluate` gives the value and its gradients in both; `bounds` (q, 2) are of the further.
         """
-        free = self.space.free.copy()
-        free[-1] &= learn_noise
+        free = self.space.free
         k = int(free.sum())
 
         def objective(x: Array) -> tuple[float, Array]:

@@ -42,20 +42,15 @@ _APART = 0.1
 
 
 def joint_maximum(
-    problem: Problem,
-    theta: Array,
-    shift: Array,
-    roots: Array,
-    tol: float,
-    learn_noise: bool = False,
+    problem: Problem, theta: Array, shift: Array, roots: Array, tol: float
 ) -> tuple[Array, Array, int]:
     r"""True inputs and hyper-parameters that maximize their joint density, from a start.
 
     .. math:: \log \mathcal N(y \mid 0, K(X) + s^2 I) + \log p(\theta)
         - \tfrac12 \textstyle\sum_i (x_i - u_i)' S_i^{-1} (x_i - u_i)
 
-    in c with x_i = u_i + S_i^(1/2) c_i, so that S may be singular. If s is learned, too, the inputs
-    move until they explain the targets, and s falls to its bound.
+    in c with x_i = u_i + S_i^(1/2) c_i, so that S may be singular. If s is free, the inputs move
+    until they explain the targets, and s falls to its bound.
     """
 
     def evaluate(at: Array, c: Array) -> tuple[float, Array, Array]:
@@ -67,7 +62,7 @@ def joint_maximum(
 
     anywhere = np.tile([-np.inf, np.inf], (shift.size, 1))
     theta, found, n_iter = problem.search(
-        evaluate, theta, shift.ravel(), anywhere, tol, _LEVEL_STEPS, learn_noise
+        evaluate, theta, shift.ravel(), anywhere, tol, _LEVEL_STEPS
     )
     return theta, found.reshape(shift.shape), n_iter
 
@@ -80,7 +75,8 @@ class Descent:
         X = problem.X[rows]
         given = whole.linear, whole.groups, whole.bias_scale
         own = GaussianProcessEvidence(X, whole.y[rows], *given)
-        self.problem = Problem(own, problem.space, problem.start, S[rows])
+        space = problem.space._replace(free=np.append(problem.space.free[:-1], False))
+        self.problem = Problem(own, space, problem.start, S[rows])
         self.S, self.roots = S[rows], symmetric_roots(S[rows])
         self.theta, self.shift, self.n_iter = problem.start, np.zeros_like(X), 0
 

@@ -15,10 +15,8 @@ Criterion = Literal["evidence", "bound", "fitc"]
 JITTER = 1e-8
 """Variance of an error of the function's value at each center, in squared amplitudes.
 
-Centers that nearly coincide would make the matrix of their kernels singular. The model with these
-errors is a model too: evidence, gradient and posterior are exactly its own. The centers leave the
-function no more than this variance there, that of the least noise of `GPRegressor`. With 1e-6 the
-error of a smooth function without noise was 7e-4 in the place of 1.5e-4 (2000 rows, 200 centers).
+Without it centers that nearly coincide make K_uu singular. With 1e-6 the error of a smooth function
+without noise was 7e-4 in the place of 1.5e-4 (2000 rows, 200 centers).
 """
 
 # Rows of a block: (500, 512) numbers take 2 MB. Products of 256 to 1024 columns ran at the same
@@ -72,32 +70,23 @@ class ReducedRankEvidence:
         + \tfrac12 \min_\mu \bigl(|y - \Phi\mu|^2 / s^2 + |\mu|^2\bigr), \quad
         B = I + \Phi'\Phi / s^2 .
 
-    "bound" adds tr(K - Q) / (2 s^2): the negative of a lower bound on the log evidence of the
-    exact Gaussian process. With "fitc" the rows have variances of their own,
-
-    .. math:: \lambda_i = s^2 + a^2 (1 - |v_i|^2)
-
-    with v_i the columns of V: what the centers leave of a row's prior variance is noise of it. Rows
-    are then divided by the roots of these variances. With the residuals r and B = I + Phi'
-    Lambda^-1 Phi,
+    "bound" adds tr(K - Q) / (2 s^2). With "fitc" the rows are divided by the roots of variances
+    of their own, v_i the columns of V and r the residuals:
 
     .. math::
+        \lambda_i = s^2 + a^2 (1 - |v_i|^2), \quad
         f_i = \frac{\partial(-\log p)}{\partial \lambda_i} = \tfrac12 \bigl(1/\lambda_i
         - \phi_i' B^{-1} \phi_i / \lambda_i^2 - r_i^2 / \lambda_i^2\bigr),
 
     and the gradients in K_uf and K_uu gain -2 a^2 (K_uu + j I)^-1 k_i f_i and
-    a^2 L^-T V diag(f) V' L^-1: twice the multiply-adds.
+    a^2 L^-T V diag(f) V' L^-1. Two passes over the rows in blocks, each O(n m^2).
 
-    Two passes over the rows in blocks. The first forms V V' (a triangular solve and a symmetric
-    product, n m^2 / 2 multiply-adds each), the second the gradient in the entries of K_uf (n m^2).
-    Memory is O(m^2) and a block. V and not K_uf, since sums of K_uf K_fu would be multiplied by
-    the inverse of K_uu afterwards, and lose its condition number. The sum of squares comes from
-    the residuals of the second pass: of second order in the error of mu.
-
-    X (n, d) and y (n,) are about centered and scaled; without `linear` there is no linear part.
     Quinonero-Candela & Rasmussen, JMLR 6 (2005); Snelson & Ghahramani, NIPS 18 (2006); Titsias,
     AISTATS 2009.
     """
+
+    # V and not K_uf in the sums: K_uf K_fu times the inverse of K_uu would lose its condition
+    # number. The squares of the second pass are of second order in the error of mu.
 
     def __init__(
         self, X: Array, y: Array, centers: Array, linear: bool, objective: Criterion = "evidence"
@@ -130,7 +119,7 @@ class ReducedRankEvidence:
         gradient = np.zeros(d + 3)
         chol = center_root(self.centers, lengthscales)
         sums, rest = self._accumulate(chol, lengthscales, a2, noise_var)
-        variances = noise_var + a2 * rest  # of the rows, with "fitc"
+        variances = noise_var + a2 * rest  # of the rows with "fitc", else none
         unit = 1.0 if fitc else noise_var
         solution = self._solve(sums, amplitude, scales, unit)
         if solution is None:
@@ -144,15 +133,15 @@ class ReducedRankEvidence:
         gradient[d] = share[:m].sum() - mean[:m] @ mean[:m]
         if self.linear:
             gradient[d + 1] = (share[m:] - mean[m:] ** 2)[:-1].sum()
+        fit = 0.5 * (squares / unit + mean @ mean)
         if fitc:
             gradient[d] += 2.0 * a2 * (pull @ rest)
             gradient[-1] = 2.0 * noise_var * pull.sum()
-            value = 0.5 * (n * np.log(2.0 * np.pi) + np.log(variances).sum())
-            value += half_log_det + 0.5 * (squares + mean @ mean)
+            log_det = n * np.log(2.0 * np.pi) + np.log(variances).sum()
+            value = 0.5 * log_det + (half_log_det + fit)
         else:
             gradient[-1] = n - share.sum() - squares / noise_var
-            value = 0.5 * n * np.log(2.0 * np.pi * noise_var) + half_log_det
-            value += 0.5 * (squares / noise_var + mean @ mean)
+            value = 0.5 * n * np.log(2.0 * np.pi * noise_var) + half_log_det + fit
         if self.objective == "bound":
             left = 0.5 * a2 / noise_var * (n - np.trace(sums.kernel))
             value += left
@@ -185,7 +174,7 @@ class ReducedRankEvidence:
         return scales[: len(self._linear_target)]
 
     def _psi(self, rows: slice) -> Array:
-        """[X, 1]' of some rows, (p, r); no rows at all without a linear part."""
+        """[X, 1]' of some rows, (p, r); without a linear part p is 0."""
         inputs = self.X[:, rows]
         if not self.linear:
             return np.empty((0, inputs.shape[1]), order="F")
@@ -203,10 +192,7 @@ class ReducedRankEvidence:
     def _accumulate(
         self, chol: Array, lengthscales: Array, a2: float, noise_var: float
     ) -> tuple[Sums, Array]:
-        """The first pass: sums over rows, and with "fitc" what the centers leave of each.
-
-        With "fitc" rows are in units of their stds; the rest 1 - |v|^2 is (n,), else empty.
-        """
+        """The first pass: sums over rows, with "fitc" in units of their stds, and 1 - |v|^2."""
         m, p, fitc = len(self.centers), len(self._linear_target), self.objective == "fitc"
         left, _ = exponent_factors((self.centers / lengthscales).T)
         gram, cross = np.zeros((m, m), order="F"), np.zeros((m, p), order="F")
@@ -265,13 +251,8 @@ class ReducedRankEvidence:
     ) -> tuple[float, Array, Array]:
         r"""Sum of squared residuals, the f of each row, and the gradient in log length-scales.
 
-        With w = a L^-T mu_m the weights of the kernels and r the residuals, the gradient in the
-        entries of K_uf is
-
-        .. math:: G = \tfrac{a^2}{s^2} L^{-\top} [B^{-1}]_{mm} L^{-1} K_{uf}
-            + \tfrac{a}{s^2} L^{-\top} [B^{-1}]_{mp} (\Psi \tau)' - w r' / s^2 ,
-
-        with "fitc" each column over its row's variance, and what f_i adds.
+        .. math:: \partial_{K_{uf}} = G = \tfrac{a^2}{s^2} L^{-\top} [B^{-1}]_{mm} L^{-1} K_{uf}
+            + \tfrac{a}{s^2} L^{-\top} [B^{-1}]_{mp} (\Psi \tau)' - a L^{-\top} \mu_m r' / s^2
         """
         m, a2, beta, fitc = len(self.centers), amplitude**2, 1.0 / unit, self.objective == "fitc"
         inner = solution.precision[:m, :m].copy(order="F")

@@ -18,8 +18,8 @@ Variance = Literal["corrected", "standard", "augmented"]
 class Support(NamedTuple):
     r"""A reduced-rank model, and what is known of it with the rows so far.
 
-    With phi(x) = [k(U, x); tau x; tau_0], x measured from the input offset, the targets are
-    y = phi(x) . w + noise with w ~ N(0, P^-1), P = diag((K_uu + jI) / a^2, I).
+    y = phi(x) . w + noise, phi(x) = [k(U, x); tau x; tau_0], w ~ N(0, P^-1), P = diag((K_uu + jI) /
+    a^2, I), with x measured from the input offset.
     """
 
     centers: Array  # (m, d), U, measured from the input offset

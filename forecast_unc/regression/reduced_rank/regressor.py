@@ -16,10 +16,9 @@ from forecast_unc.regression.estimator import (
     KernelRegressor,
     LeadingMeans,
     Lengthscales,
-    column_scale,
 )
 from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.gp import check_process, learns_or_not
+from forecast_unc.regression.gp import Units, check_process, learns_or_not
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.process import GaussianProcess
 from forecast_unc.regression.reduced_rank.learn import Learner, SupportKind, some_rows
@@ -217,12 +216,12 @@ class ReducedRankGPRegressor(KernelRegressor):
             self._mean_weights = np.array(self.linear, dtype=np.float64)
         inputs = X - self._input_offset
         rest = y - self._output_offset - inputs @ self._mean_weights
-        input_scale, output_scale = column_scale(X), float(column_scale(rest[:, None])[0])
+        input_scale, output_scale = units = Units.of(X, rest)
         before, self._start = self._start, None
 
         def space_of(evidence: GaussianProcessEvidence) -> SearchSpace:
             given = self.prior, self.lengthscales, self.noise_std
-            return search_space(evidence, *given, input_scale, output_scale).starting_at(before)
+            return search_space(evidence, *given, *units).starting_at(before)
 
         with blas_threads(n):
             rng = generator(0 if self.random_state is None else self.random_state)

@@ -189,12 +189,6 @@ class CenterAtInput:
     inputs: Array  # (n, d), training inputs
     scaled_residual: Array  # (n,), C^-1 y, which is the residual over the noise variance
 
-    @classmethod
-    def of(cls, plain: KernelPosterior, model: Support, X: Array, y: Array) -> Self:
-        """The basis, given the rows of the plain posterior."""
-        residual = (y - plain.mean(X)) / plain.noise_var
-        return cls(plain=plain, model=model, inputs=X.copy(), scaled_residual=residual)
-
     @property
     def prior_var(self) -> float:
         """Prior variance of the nonlinear part."""

@@ -259,6 +259,13 @@ def column_scale(X: Array) -> Array:
     return np.asarray(np.where(std > 1e-12 * np.abs(X).max(axis=0), std, 1.0))
 
 
+def standard_lengthscales(given: Lengthscales, Z: Array, scale: Array) -> Array:
+    """Those given, in units of rows Z (n, d) standardized by `scale`, or the typical one, (d,)."""
+    if given is None:
+        return np.full(Z.shape[1], typical_lengthscale(Z))
+    return np.asarray(given, dtype=np.float64) / scale
+
+
 def typical_lengthscale(Z: Array) -> float:
     """Half the median distance of at most 500 rows of Z (n, d), evenly spaced; 1 if most agree."""
     Z = Z[np.linspace(0, len(Z) - 1, min(len(Z), 500)).astype(np.intp)]

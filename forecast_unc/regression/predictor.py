@@ -32,11 +32,7 @@ _NO_STD = (
 
 @dataclass(frozen=True)
 class PredictorPosterior:
-    """What is known of a model that predicts a mean and a std, and nothing of two inputs together.
-
-    Its std is taken as that of an observation, and which part of it is noise is not known: both
-    noise variances are 0.
-    """
+    """A model that predicts mean and std of an observation; which part is noise is not known."""
 
     closed_form: ClassVar[bool] = False
     joint: ClassVar[bool] = False
@@ -146,10 +142,7 @@ class ScikitLearnRegressor(KernelRegressor):
 
 
 def check_takes_return_std(estimator: Any) -> None:
-    """Raise if the signature of `predict` tells that a regressor has no std, before any fit.
-
-    What a regressor of other regressors does with `return_std` is known once it is fitted.
-    """
+    """Raise if the signature of `predict` tells that a regressor has no std, before any fit."""
     last = estimator
     while isinstance(last, Pipeline):
         last = last.steps[-1][1]
@@ -207,10 +200,7 @@ def taylor_by_differences(
     cov: Array,
     scale: Array,
 ) -> Moments:
-    """Moments as in `KernelPosterior.taylor_moments`, with the slope (d,) of the mean given.
-
-    The second derivatives are numerical, along the columns of a root of the input's covariance.
-    """
+    """`KernelPosterior.taylor_moments` by differences along a root of cov, with the slope given."""
     root = covariance_root(cov)
     length = np.sqrt(np.einsum("dr,dr->r", root, root / scale[:, None] ** 2))
     step = _STEP / np.where(length > 0, length, 1.0)

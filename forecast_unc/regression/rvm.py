@@ -17,7 +17,7 @@ from forecast_unc.regression.estimator import (
     check_noise_std,
     check_rows_in_memory,
     column_scale,
-    typical_lengthscale,
+    standard_lengthscales,
 )
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.search import LOG_STD, NOISE_BOUNDS, PRIORS
@@ -240,11 +240,7 @@ class RVMRegressor(KernelRegressor):
         if self.noise_std is not None:
             fixed = self.noise_std / self._output_scale
             noise = noise._replace(floor=fixed, ceiling=fixed)
-        if self.lengthscales is None:
-            center = np.full(X.shape[1], typical_lengthscale(Z))
-        else:
-            given = np.asarray(self.lengthscales, dtype=np.float64)
-            center = given / self._input_scale * np.ones(X.shape[1])
+        center = standard_lengthscales(self.lengthscales, Z, self._input_scale)
         rng = generator(0 if self.random_state is None else self.random_state)
         with blas_threads(len(y)):
             model, lengthscales = _Training(self, Z, t, center, noise, rng).best()
@@ -275,9 +271,8 @@ class RVMRegressor(KernelRegressor):
         # the columns beyond the kernels, in terms of [x; 1]
         units = np.append(1.0 / self._input_scale, 1.0)
         linear = np.zeros((len(self._columns), d + 1), order="F")
-        for row, column in enumerate(self._columns[m:] - m, start=m):
-            at = column if self.linear else d
-            linear[row, at] = units[at]
+        at = self._columns[m:] - m + (0 if self.linear else d)
+        linear[np.arange(m, len(self._columns)), at] = units[at]
         factor = Factor(1, np.asfortranarray(weights.chol / scale), 1.0, linear)
         plain = KernelPosterior(
             centers=self._centers * self._input_scale,

@@ -18,7 +18,7 @@ from forecast_unc.regression.estimator import (
     Lengthscales,
     check_lengthscales,
     column_scale,
-    typical_lengthscale,
+    standard_lengthscales,
 )
 from forecast_unc.regression.sparse_bayes.laplace import (
     equal_shares,
@@ -197,25 +197,19 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         rng = generator(0 if self.random_state is None else self.random_state)
         self._input_offset, self._input_scale = X.mean(axis=0), column_scale(X)
         Z = (X - self._input_offset) / self._input_scale
-        if self.lengthscales is None:
-            lengthscales = np.full(X.shape[1], typical_lengthscale(Z))
-            with blas_threads(len(Z)):
-                lengthscales *= _best_multiple(Z, labels, lengthscales, self.max_iter, rng)
-        else:
-            lengthscales = np.asarray(self.lengthscales, dtype=np.float64) / self._input_scale
-        Phi = design(Z, Z, lengthscales, False, True)
+        lengthscales = standard_lengthscales(self.lengthscales, Z, self._input_scale)
         with blas_threads(len(Z)):
-            machines = [
+            if self.lengthscales is None:
+                lengthscales *= _best_multiple(Z, labels, lengthscales, self.max_iter, rng)
+            Phi = design(Z, Z, lengthscales, False, True)
+            machines = self.machines_ = tuple(
                 _train(Phi, signs, self.algorithm, self.n_restarts, self.max_iter, rng)
                 for signs in _one_against_rest(labels)
-            ]
-        self.machines_ = tuple(machines)
+            )
         columns = np.unique(np.concatenate([machine.active for machine in machines]))
         self.relevance_ = columns[columns < len(Z)]
         self.n_relevance_ = len(self.relevance_)
         self._centers = Z[self.relevance_]
-        # of each machine, among [kernels at the centers, 1]
-        self._columns = [np.searchsorted(self.relevance_, each.active) for each in machines]
         self.lengthscales_ = lengthscales * self._input_scale
         self.log_evidence_ = np.array([machine.log_evidence for machine in machines])
         self.converged_ = all(machine.converged for machine in machines)
@@ -243,9 +237,10 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         Z = (X - self._input_offset) / self._input_scale
         lengthscales = self.lengthscales_ / self._input_scale
         Phi = design(Z, self._centers, lengthscales, False, True)
+        # the bias, which follows all rows, follows the relevance vectors here
         odds = [
-            machine.log_odds(Phi[:, columns])
-            for machine, columns in zip(self.machines_, self._columns, strict=True)
+            machine.log_odds(Phi[:, np.searchsorted(self.relevance_, machine.active)])
+            for machine in self.machines_
         ]
         return odds[0] if len(self.classes_) == 2 else np.column_stack(odds)
 

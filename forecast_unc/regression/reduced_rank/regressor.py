@@ -299,7 +299,10 @@ class ReducedRankGPRegressor(KernelRegressor):
             plain = model.posterior(self.variance == "corrected")
             self.posterior_ = plain
             if self.variance == "augmented":
-                added = CenterAtInput.of(plain, model, X, y)
+                pull = (y - plain.mean(X)) / plain.noise_var
+                added = CenterAtInput(
+                    plain=plain, model=model, inputs=X.copy(), scaled_residual=pull
+                )
                 self.posterior_ = AugmentedPosterior(plain=plain, added=added)
 
 

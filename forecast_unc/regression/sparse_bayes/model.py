@@ -260,10 +260,8 @@ def maximize(
             continue
         log_prior, by_log_var, curvature = noise.terms(at.log_var)
         gradient = np.append(at.by_log_alpha, at.by_log_var + by_log_var)
-        outward = (at.log_var <= low and gradient[-1] < 0) or (
-            at.log_var >= high and gradient[-1] > 0
-        )
-        if outward or low == high:
+        outward = high if gradient[-1] > 0 else low
+        if at.log_var == outward:  # always where the noise is fixed
             gradient[-1] = 0.0
         if np.abs(gradient).max() < tolerance:
             break

@@ -7,7 +7,7 @@ without a logarithm, was better than each of them nearly everywhere: docs/benchm
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -69,31 +69,24 @@ PLAIN = Candidate("given", None, "as given", (), (), calendar=None)
 """What is left open beside lags of one's own, which need no table."""
 
 
-class Row(NamedTuple):
+class Row:
     """A kind of candidate for the series of a regime, learned from its last rows."""
 
-    regime: str
-    kind: str
-    rows: int | None
-    cycles: int | None  # of the first season instead of `rows`, if these are fewer
-    longer: bool  # only where the series has more values than these rows
-    season: int  # the shortest season that it is for
-    otherwise: str  # the kind where values with zeros have no relative changes
-    overrides: dict[str, Any]
-
-
-def _row(
-    regime: str,
-    kind: str,
-    rows: int | None = _MOST,
-    *,
-    cycles: int | None = None,
-    longer: bool = False,
-    season: int = 0,
-    otherwise: str = "",
-    **overrides: Any,
-) -> Row:
-    return Row(regime, kind, rows, cycles, longer, season, otherwise, overrides)
+    def __init__(
+        self,
+        regime: str,
+        kind: str,
+        rows: int | None = _MOST,
+        *,
+        cycles: int | None = None,  # of the first season instead of `rows`, if these are fewer
+        longer: bool = False,  # only where the series has more values than these rows
+        season: int = 0,  # the shortest season that it is for
+        otherwise: str = "",  # the kind where values with zeros have no relative changes
+        **overrides: Any,  # of the kind
+    ) -> None:
+        self.regime, self.kind, self.rows, self.cycles = regime, kind, rows, cycles
+        self.longer, self.season, self.otherwise = longer, season, otherwise
+        self.overrides = overrides
 
 
 def _near(lags: tuple[int, ...], n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
@@ -149,27 +142,27 @@ _MOVING = ("season walk", "changes", "relative", "levels")
 
 TABLE = (
     # regressors belong to the levels: of the changes they explain little
-    _row("regressors", "levels", transform=None, why="levels, which the regressors explain"),
-    _row("regressors", "levels"),
-    _row("several seasons", "seasonal"),
-    _row("several seasons", "levels", lags=_near),
-    _row("several seasons", "levels", prior="weak"),
-    _row("several seasons", "seasonal", 400, longer=True),
-    _row("few", "walk"),
-    _row("few", "relative", otherwise="last", lags=(1, 2)),
-    _row("no season", "walk"),
-    _row("no season", "relative", otherwise="changes"),
-    _row("no season", "levels"),
-    _row("no season", "last"),
-    _row("quarters", "walk", transform="log", bias=None, why="the season, moved up or down"),
-    _row("quarters", "changes", bias=None, why="changes, without a drift"),
-    _row("quarters", "relative"),
-    _row("quarters", "relative", cycles=6, longer=True),
-    _row("quarters", "seasonal"),
-    *(_row("few months", kind, 400) for kind in _MOVING),
-    _row("months", "season walk", 400),
-    _row("months", "levels", 400),
-    *(_row("months", kind, _RECENT) for kind in _MOVING),
+    Row("regressors", "levels", transform=None, why="levels, which the regressors explain"),
+    Row("regressors", "levels"),
+    Row("several seasons", "seasonal"),
+    Row("several seasons", "levels", lags=_near),
+    Row("several seasons", "levels", prior="weak"),
+    Row("several seasons", "seasonal", 400, longer=True),
+    Row("few", "walk"),
+    Row("few", "relative", otherwise="last", lags=(1, 2)),
+    Row("no season", "walk"),
+    Row("no season", "relative", otherwise="changes"),
+    Row("no season", "levels"),
+    Row("no season", "last"),
+    Row("quarters", "walk", transform="log", bias=None, why="the season, moved up or down"),
+    Row("quarters", "changes", bias=None, why="changes, without a drift"),
+    Row("quarters", "relative"),
+    Row("quarters", "relative", cycles=6, longer=True),
+    Row("quarters", "seasonal"),
+    *(Row("few months", kind, 400) for kind in _MOVING),
+    Row("months", "season walk", 400),
+    Row("months", "levels", 400),
+    *(Row("months", kind, _RECENT) for kind in _MOVING),
     # A long season, of which little is seen: weeks of a year. But for one its kinds take it from
     # the lags alone, and from 100 steps on (a choice: minutes) that of a season ago counts, too.
     # Long series change: on M4 weekly 400 rows beside 208 and 104 changed MASE by .4 %, error .6.
@@ -177,32 +170,32 @@ TABLE = (
         row
         for n, longer in ((4, False), (2, True))
         for row in (
-            _row("weeks", "plain", cycles=n, longer=longer, calendar=None),
-            _row("weeks", "changes", cycles=n, longer=longer),
-            _row("weeks", "relative", cycles=n, longer=longer, calendar=None),
-            _row("weeks", "levels", cycles=n, longer=longer, transform=None, calendar=None),
-            _row("weeks", "seasonal", cycles=n, longer=longer, season=100),
+            Row("weeks", "plain", cycles=n, longer=longer, calendar=None),
+            Row("weeks", "changes", cycles=n, longer=longer),
+            Row("weeks", "relative", cycles=n, longer=longer, calendar=None),
+            Row("weeks", "levels", cycles=n, longer=longer, transform=None, calendar=None),
+            Row("weeks", "seasonal", cycles=n, longer=longer, season=100),
         )
     ),
     # All rows of a long series. Beside the others they took the MASE of daily, hourly, half-hourly
     # and weekly series down by 14, 4 and 15, 16 and 3 %; what is learned in levels without a
     # logarithm can run away.
-    _row("long", "levels", None),
-    _row("long", "last", None),
-    _row("long, a season", "levels", None),
-    _row("long, a season", "changes", None, why="changes, with their mean for a drift"),
-    _row("long, several seasons", "levels", None),
-    _row(
+    Row("long", "levels", None),
+    Row("long", "last", None),
+    Row("long, a season", "levels", None),
+    Row("long, a season", "changes", None, why="changes, with their mean for a drift"),
+    Row("long, several seasons", "levels", None),
+    Row(
         "long, several seasons",
         "levels",
         None,
         lags=_twice,
         why="levels, from two of the longest season",
     ),
-    _row("long, several seasons", "seasonal", None),
+    Row("long, several seasons", "seasonal", None),
     # With several seasons, hours of a week, the average was the same within an error.
-    _row("any", "smoothing"),
-    _row("any", "smoothing", transform="log"),
+    Row("any", "smoothing"),
+    Row("any", "smoothing", transform="log"),
 )
 
 
@@ -300,11 +293,9 @@ def averaging(n: int, seasonal: bool) -> tuple[bool, float]:
 def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
     """Those of the periods that the data show, shortest first.
 
-    A period counts if the series holds it three times (twice, if it has a shorter one as well) and
-    its changes are not negatively correlated at it by more than a standard error: to miss a season
-    costs more than to look for one that is not there (M3 monthly, MASE .883 and .83). Or if the
-    series holds it twice and repeats plainly. Or if it holds it eight times, and its power there
-    stands out: a smooth year is hardly seen in the changes of noisy days.
+    Held three times (twice beside a shorter one), with changes not negatively correlated at it by
+    a standard error: to miss a season costs more (M3 monthly, MASE .883 and .83). Or twice, where
+    it repeats plainly, or eight times, where its power stands out: a smooth year of noisy days.
     """
     n = int((~np.isnan(y)).sum())
     changes = np.diff(y)
@@ -328,9 +319,8 @@ def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
 def _repeats(y: Array, period: int) -> bool:
     """Whether a season is plain when it has been seen but twice.
 
-    Without their straight line values are about as near to those a season ago as to their mean: the
-    mean square of the changes is below 1.5 variances, where that of white noise is two. And so with
-    a level for each cycle: a shift of the level between two of them is no season.
+    The mean square of the changes over it is below 1.5 variances, where that of white noise is two,
+    without a straight line, and with a level for each cycle, whose shift is no season.
     """
     n, t = len(y), np.flatnonzero(~np.isnan(y))
     cycle = (n - 1 - t) // period  # the last one is whole

@@ -423,10 +423,7 @@ def _check_rows(specification: Specification, history: History) -> None:
 
 
 def _past(specification: Specification, transform: PowerTransform, history: History) -> Past:
-    """A history on the scale of the levels, with the inputs from the calendar.
-
-    A std s becomes g(y + s) - g(y): s g'(y) while s is small, and finite where y is near 0.
-    """
+    """A history on the scale of the levels; a std s becomes g(y + s) - g(y), finite near y = 0."""
     values, stds = history.y, history.stds
     levels = transform.forward(values)
     if transform.power is not None and stds.any():

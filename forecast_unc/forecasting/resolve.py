@@ -197,7 +197,6 @@ def _as_given(arguments: Arguments, history: History, periods: tuple[int, ...]) 
     """The one specification of lags of one's own: what else is left open is plain."""
     lags, differences = _given_lags(arguments)
     check_length(len(history.y), _deepest(lags), differences)  # before a range becomes numbers
-    _check_prior_mean(arguments, plain(arguments.prior_mean, "zero"), lags, periods)
     one = _filled(arguments, PLAIN, tuple(lags), periods)
     n_rows = _n_rows(history.y, one.lags, differences, arguments.max_train)
     if arguments.regressor is None and n_rows > _MOST_EXACT and arguments.noise == "process":
@@ -216,7 +215,6 @@ def _completed(
     lags = _affordable(candidate.lags, history.y, differences)
     if prior_mean == "seasonal" and periods:
         lags = tuple(sorted({*lags, periods[0]}))
-    _check_prior_mean(arguments, prior_mean, lags, periods)
     one = _filled(arguments, candidate, lags, periods)
     regressor, why = one.regressor, candidate.why
     if arguments.regressor is None and candidate.rows is None:
@@ -250,6 +248,8 @@ def _filled(
     arguments: Arguments, candidate: Candidate, lags: tuple[int, ...], periods: tuple[int, ...]
 ) -> Specification:
     """A candidate with what was given in the place of its own, and a regressor of its own."""
+    prior_mean = plain(arguments.prior_mean, candidate.prior_mean)
+    _check_prior_mean(arguments, prior_mean, lags, periods)
     regressor: BaseEstimator = arguments.regressor
     if regressor is None:
         regressor = GPRegressor(random_state=arguments.random_state)
@@ -259,7 +259,7 @@ def _filled(
         differences=_differences(arguments, candidate.differences),
         periods=periods,
         transform=plain(arguments.transform, candidate.transform),
-        prior_mean=plain(arguments.prior_mean, candidate.prior_mean),
+        prior_mean=prior_mean,
         calendar=check_calendar(plain(arguments.calendar, candidate.calendar)),
         max_train=arguments.max_train,
         noise=arguments.noise,

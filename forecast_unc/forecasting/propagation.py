@@ -1,8 +1,6 @@
 """The joint distribution of the horizon: one-step predictions iterated, with their uncertainty.
 
-What is uncertain of a step's input (noisy or missing history, future regressors, earlier forecasts)
-is a coordinate of one joint Gaussian; the methods differ in what they keep of it. Where one of
-several posteriors is right, it is so at all steps: the horizon is a mixture of theirs.
+Uncertain inputs are coordinates of one joint Gaussian, several posteriors a mixture.
 """
 
 from collections.abc import Mapping, Sequence
@@ -73,9 +71,8 @@ class _Alternative(NamedTuple):
 def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -> LevelJoint:
     """Joint of the next h values, after the n >= p levels up to the origin; `method` is not "auto".
 
-    "naive" knows no uncertain inputs. Without `path_consistent` the errors of the function at the
-    steps are independent, as in the recursion of Girard et al. 2003, and so is which of several
-    posteriors is right; so they are with a posterior that says nothing of two inputs together.
+    Without `path_consistent`, or if the posterior is not `joint`, the errors of the function at the
+    steps are independent (Girard et al. 2003), and so is which of several posteriors is right.
     Diverged, with its step, where a variance is not positive or the forecast runs away.
     """
     found = _alternatives(model, method)
@@ -94,8 +91,7 @@ def sample_paths(model: OneStepModel, past: Past, future: Future, method: Method
 def _alternatives(model: OneStepModel, method: Method) -> list[_Alternative]:
     """Each model of which one is right; without `path_consistent` the whole, by two moments.
 
-    Of sample paths each gets its share, by rounding, and draws of its own. One that would get fewer
-    than three is left out: of so few a variance means nothing.
+    Of sample paths each gets its share and draws of its own; with fewer than three it is left out.
     """
     found = model.alternatives
     if len(found) == 1 or not method.path_consistent:
@@ -116,9 +112,8 @@ def _alternatives(model: OneStepModel, method: Method) -> list[_Alternative]:
 def _through_each(found: Sequence[_Alternative], past: Past, future: Future) -> list[LevelJoint]:
     """The joint of each alternative.
 
-    Where some diverge, with no more than a tenth of the probability, their steps from there on are
-    those of the mixture of the others that get further, by its moments. So mean and covariance of
-    these steps are those without them, the first steps do not depend on the horizon, and a band
+    Where some diverge, with at most a tenth of the probability, their later steps are those of the
+    mixture of the others that get further: the first steps do not depend on the horizon, and a band
     covers too little by the probability that was lost, at most. With more the forecast diverges.
     """
     reached = [_as_far_as_it_goes(one, past, future) for one in found]

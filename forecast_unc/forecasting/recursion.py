@@ -1,8 +1,4 @@
-"""The recursion: a one-step model iterated, one level after the other.
-
-The way to the origin (`state`), the horizon (`propagation`) and sample paths (`sampling`) are made
-of the same steps on a `Trajectory`; `MomentMatching` carries the joint covariance along.
-"""
+"""A one-step model iterated on a `Trajectory`; `MomentMatching` carries the joint covariance."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -116,10 +112,7 @@ class OneStepModel:
         return _DIVERGED * float(np.abs(changes[~np.isnan(changes)]).max(initial=1.0))
 
     def moment_method(self, method: Method) -> Literal["exact", "taylor"]:
-        """Moments under an uncertain input: exact, but for "taylor" and where none are known.
-
-        With "exact" and no closed form the posterior will say so.
-        """
+        """Moments under an uncertain input: "exact" as asked for, or where it has a closed form."""
         exact = method.propagation == "exact" or (
             method.propagation != "taylor" and self.posterior.closed_form
         )
@@ -265,9 +258,8 @@ def at_step(step: int, where: str = "") -> Iterator[None]:
 def _explainable(slope: Array, cov: Array, latent_var: float) -> tuple[Array, float]:
     """A slope that explains no more than the function's variance, and what it leaves of it.
 
-    Var[f] >= slope' S slope holds for the exact moments, and makes the joint a covariance. It may
-    fail by roundoff where there is next to no noise, and in earnest for Taylor's moments, which
-    need not belong to any distribution: there the slope is shortened.
+    Var[f] >= slope' S slope makes the joint a covariance. Exact moments fail it by roundoff alone,
+    Taylor's, which need not belong to any distribution, in earnest: there the slope is shortened.
     """
     explained = float(slope @ cov @ slope)
     room = max(latent_var, 0.0)

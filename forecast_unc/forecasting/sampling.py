@@ -1,9 +1,8 @@
 """Sample paths: the distribution that the closed forms approximate.
 
-With `path_consistent` a path has one function: drawn as a whole, or conditioned on the path's own
-earlier values. What is missing or noisy before the origin is sampled by a particle filter: paths
-from the last complete window are weighted by what was observed, and resampled. There functions are
-always conditioned: of whole ones, drawn before the observations, few would be left.
+With `path_consistent` a path has one function: drawn as a whole, or conditioned on its own earlier
+values. Missing and noisy values are sampled by a particle filter from the last complete window on;
+its functions are always conditioned: of whole ones, drawn before, few would be left.
 """
 
 from collections.abc import Iterator
@@ -56,18 +55,15 @@ class Normals(Protocol):
 class Points:
     r"""Points that stand for draws: columns of normal scores at which pieces of a mixture go on.
 
-    Given a piece's earlier values, its function and the noise, its next value is exactly normal,
-    and the step is a mixture of M such normals of equal weight. Piece j goes on from one point,
-    :math:`m_{jt} + s_{jt} \varepsilon_{jt}`. The points are a cubature of degree 3,
+    Given its earlier values a piece's next one is exactly normal; piece j of M goes on from one
+    point, :math:`m_{jt} + s_{jt} \varepsilon_{jt}`. The points are a cubature of degree 3,
 
     .. math:: \tfrac1M \sum_j \varepsilon_{jt} \varepsilon_{ju} = \delta_{tu}, \qquad
         \tfrac1M \sum_j \varepsilon_{jt} \varepsilon_{ju} \varepsilon_{jv} = 0 :
 
-    where y is linear in them its moments are exact, whatever M; where quadratic, the mean is.
-
-    A column is a permutation of the quantiles of one half of the pieces (a Latin hypercube), made
-    orthogonal to those before it, and the other half has the opposite signs. A column depends on
-    those before it alone: the first steps do not depend on the horizon. There is no seed.
+    where y is linear in them its moments are exact, whatever M; where quadratic, the mean is. A
+    column is a permutation of normal quantiles for one half of the pieces (a Latin hypercube), made
+    orthogonal to those before it; the other half has the opposite signs. There is no seed.
     """
 
     def __init__(self, pieces: slice | NDArray[np.intp]) -> None:
@@ -282,10 +278,8 @@ class _DrawnFunction(_Function):
 class _OneFunction(_Function):
     """One function a path, observed with noise at one input a step.
 
-    Row t of each path's Cholesky factor of the covariance of its own observations is appended by
-    forward substitution. The observations and not the function values are drawn: the distribution
-    is the same, and the noise keeps the factor well conditioned where a path's past leaves no
-    function uncertainty.
+    Each path's Cholesky factor of its own observations grows by a row a step. Observations are
+    drawn, not function values: the distribution is the same, and the noise conditions the factor.
     """
 
     def __init__(self, posterior: Posterior, n: int, steps: int) -> None:

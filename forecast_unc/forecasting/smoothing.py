@@ -80,9 +80,8 @@ class Nodes(NamedTuple):
 class _State(NamedTuple):
     """Where a filter is after some values: each figure linear in the C - 1 unknowns.
 
-    Of the C columns the first is what does not depend on the unknowns, measured from the first
-    value; then come level, drift, season (its values, or the cosines and sines of a long one) and
-    the innovations at missing times.
+    Columns: a constant, from the first value on; level, drift, season (its values, or cosines and
+    sines of a long one) at the start; the innovations at missing times.
     """
 
     level: Array  # (K, C)
@@ -97,9 +96,8 @@ class _State(NamedTuple):
 class Smoothing:
     """Nodes with their weights and variances, learned from a series.
 
-    A series y (n,) is NaN where missing, and its first value is observed. The variances of the
-    innovations are sums of squares over n - 3: the posterior mean where one of the n values is
-    spent on the level. Origins are numbers of values before them, increasing.
+    A series y (n,) is NaN where missing, its first value is observed. Variances are sums of squares
+    over n - 3, the posterior mean. Origins are numbers of values before them, increasing.
     """
 
     period: int  # of the season; 1 for none
@@ -137,8 +135,8 @@ class Smoothing:
     def forecast(self, y: Array, steps: int) -> LevelJoint:
         """Joint mean and covariance of the next values after a series.
 
-        Parts: the innovation of the step itself (noise), those before it (inputs_propagated), the
-        unknown start (function_shared) and the nodes (hyperparameters).
+        Parts: the step's own innovation (noise), earlier ones (inputs_propagated), the unknown
+        start (function_shared) and the nodes (hyperparameters).
         """
         means, factor, psi = self._from_end(y, steps)
         mean, scaled = self.weights @ means, self.weights * self.variance

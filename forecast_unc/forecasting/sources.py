@@ -26,21 +26,17 @@ class Shared(NamedTuple):
 class FunctionError:
     """Covariances of the function's posterior error at one step with all earlier levels.
 
-    The levels z are the p before the first step, which do not depend on the error, and that of each
-    step. C[t, u] = Cov(error of f at step t, z_u) = r_u . C[t, :] + k_post(x_t, x_u) for earlier
-    steps u, r_u the weights of z_u on the levels before it: a unit triangular system a step, of
-    bandwidth p.
+    C[t, u] = Cov(error of f at step t, z_u) = r_u . C[t, :] + k_post(x_t, x_u), z_u the level of
+    step u < t and r_u its weights on the levels before it, of which the p before the first step do
+    not depend on the error: a unit triangular system a step, of bandwidth p.
 
-    The covariance J so built satisfies (I - R) J (I - R)' = k_post + noise + rest, with rest the
-    diagonal that makes the steps' own variances exact, and what an uncertain start adds. Where a
-    mean input is a local maximum of the function's variance, rest is negative and J may not be a
-    covariance (11 % of 20,000 random one-dimensional GPs). So the function's std at a step is taken
-    to be no more than what the step adds to the part its inputs explain: with that J is positive
-    definite by construction, and not further from Monte Carlo.
+    The joint covariance J has (I - R) J (I - R)' = k_post + noise + rest, diagonal. Where a mean
+    input is a local maximum of the function's variance rest is negative, and J no covariance (11 %
+    of 20,000 random one-dimensional GPs). So the function's std at a step is no more than what the
+    step adds to the part its inputs explain: J is positive definite, and as near to Monte Carlo.
 
-    Levels may be observed, each when it is the last: then the distribution of the error is given
-    these. With v_o the variance of such an observation given the earlier ones, W[o, u] its
-    covariance with z_u over sqrt(v_o), e the standardized innovations,
+    Given observed levels O, each observed when it is the last, with v_o the variance of such an
+    observation given the earlier ones, W[o, u] = Cov(o, z_u) / sqrt(v_o), standard innovations e,
 
         c = L^-1 C[t, O],  L[o, o'] = W[o', o] for o' < o,  L[o, o] = sqrt(v_o),
         Cov(error, z | O) = C[t, :] - c W,  E[error | O] = c . e,  Var(error | O) = k_post - c . c.
@@ -69,8 +65,8 @@ class FunctionError:
     ) -> Shared:
         """Enter a step of mean input x, whose level has weights (q,) on the levels `at` (q,).
 
-        `added` is the function's variance that its inputs do not explain linearly. What a step that
-        was learned from has in common with others is in the posterior already.
+        `added` is the function's variance that its inputs do not explain linearly. A step that was
+        learned from shares no error with others: it is in the posterior already.
         """
         n, p = self.step, self.depth
         row = self._path.append(x[None])[:, 0]
@@ -128,20 +124,14 @@ class Scales(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LinearRecursion:
-    r"""Future levels as a linear map of the start, and of what every step adds.
+    r"""Future levels :math:`y = A_0 z_0 + A_y y + e + \varepsilon`, :math:`a_t` the rows of A.
 
-    The coordinates z are b at the start, the last p levels and then the uncertain regressors, with
-    covariance S, and the h future levels, each
-
-    .. math:: y_t = a_t \cdot z_{<t} + e_t + \varepsilon_t + \text{const},
-
-    with e the error of the function at the mean inputs and independent noise :math:`\varepsilon`.
-    With :math:`y = A_0 z_0 + A_y y + e + \varepsilon`, the rows of :math:`[A_0, A_y]` being
-    :math:`a_t`, and :math:`M = (I - A_y)^{-1}`, the covariance of y is
+    The b coordinates of the start, :math:`z_0` of covariance S, are the last p levels and then the
+    uncertain regressors; e is the error of the function. With :math:`M = (I - A_y)^{-1}`,
 
     .. math::
 
-        M (s^2 I + K) M' + M (A_0 C_0' + C_0 A_0') M' + M A_0 S A_0' M', \quad
+        \mathrm{Cov}[y] = M (s^2 I + K) M' + M (A_0 C_0' + C_0 A_0') M' + M A_0 S A_0' M', \quad
         K = \mathrm{Cov}(e), \; C_0 = \mathrm{Cov}(e, z_0).
 
     Everything is in units of scale^2, but for what the methods return.
@@ -174,15 +164,9 @@ class LinearRecursion:
     def parts(self) -> dict[str, Array]:
         r"""Parts of the covariance of the next observations, (h, h) each; those left out are zero.
 
-        - `noise`: :math:`s^2 I`, of what is part of the series;
-        - `noise_observation`: of the errors of the observations, which are added once;
-        - `function_own`: the diagonal of :math:`\mathrm{Var}\,e_t`;
-        - `function_shared`: :math:`2 a_t \cdot C_t` at a step, :math:`C_{tu}` between it and an
-          earlier one;
-        - `inputs_missing`, `inputs_regressors`: :math:`M A_0 S A_0' M'`, of the levels before the
-          first step and of the regressors;
-        - `inputs_propagated`: what is left of the covariance from a known start, at a step the
-          variance of :math:`a_t \cdot z` that is due to noise and function of earlier steps.
+        Of docs/theory/decomposition.md: `function_shared` is :math:`2 a_t \cdot C_t` at a step and
+        :math:`C_{tu}` between two, `inputs_missing` and `inputs_regressors` are
+        :math:`M A_0 S A_0' M'`, `inputs_propagated` the rest of the covariance from a known start.
         """
         h, b, p = len(self.weights), len(self.start_cov), self.n_levels
         scale, noise_var, observation_var = self.scales

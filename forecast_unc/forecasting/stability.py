@@ -1,9 +1,7 @@
 """The linear part of a Gaussian process that explodes where the nonlinear part no longer undoes it.
 
-A linear recursion is bounded if no root of its polynomial lies outside the unit circle, and the
-kernel part is bounded anywhere. The evidence looks one step ahead at the data alone: with next to
-no noise it can prefer weights with such a root. Then forecasts run away from a series that never
-does. Figures: docs/theory/posterior.md.
+With next to no noise the evidence, one step ahead, can prefer linear weights with a root outside
+the unit circle: forecasts run away from a series that never does. See docs/theory/posterior.md.
 """
 
 import copy

@@ -58,10 +58,9 @@ class RunIn(NamedTuple):
 def run_in(model: OneStepModel, past: Past) -> RunIn:
     """Where the recursion starts, so that what is missing or noisy is known from what was observed.
 
-    At the last window of p values that are neither. Without such a window among the last 1000
-    steps, two windows and 100 observed values before the origin (or where the series begins), with
-    independent levels of the mean and variance of the observed series, at least that of its
-    changes, each conditioned on its observation: a wide prior, which is forgotten on the way.
+    At the last window of p values that are neither, among the last 1000 steps; else two windows and
+    100 observed values before the origin, with a wide prior that is forgotten on the way: levels of
+    the series' mean and variance, at least that of its changes, each given its observation.
     """
     y, p, n, scale = past.levels, model.depth, len(past.levels), model.differencing.scale
     observed = ~np.isnan(y)
@@ -83,14 +82,11 @@ def run_in(model: OneStepModel, past: Past) -> RunIn:
 
 
 def state_at_origin(model: OneStepModel, past: Past, method: Method, steps: int = 0) -> State:
-    """Gaussian distribution of the last p = max(lags) + sum(differences) levels, given all of y.
+    """Gaussian distribution of the last p levels given all y_t = level_t + e_t; room for `steps`.
 
-    y_t = level_t + e_t, with the measurement's variance and the posterior's `observation_var`. From
-    `run_in` on the next level joins the last p at each step, as in a forecast, and the joint is
-    conditioned on its observation, if there is one: this sharpens what is missing before it, too,
-    and with `path_consistent` what is known of the function. Rows that the posterior has learned
-    from have no function error in common with others; others, as after `FittedModel.at`, have. The
-    state has room for a forecast of so many steps.
+    From `run_in` on the next level joins the last p at each step, as in a forecast, and the joint
+    is conditioned on its observation, if there is one: so are values missing before it, and with
+    `path_consistent` the function's error, in which rows that were learned from have no share.
     """
     start, p, n = run_in(model, past), model.depth, len(past.levels)
     limit, scale = model.limit(past.levels), model.differencing.scale

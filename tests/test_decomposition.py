@@ -53,7 +53,7 @@ class Draws(NamedTuple):
 def simulate(model, draws):
     """Levels (N, h), their linear predictors (N, h): what the inputs bring, by the definitions."""
     shift, scale = model.differencing.shift, model.differencing.scale
-    back, coefficients = model.differencing.terms()
+    back, coefficients = [0, *model.maps.own], [1.0, *model.maps.carried]
     levels = np.hstack([draws.start, np.zeros_like(draws.noise)])
     brought = np.zeros_like(draws.noise)
     p = draws.start.shape[1]

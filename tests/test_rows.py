@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc.forecasting.rows import Differencing, interpolated, lag_embedding
+from forecast_unc.forecasting.rows import Differencing, LevelMap, interpolated, lag_embedding
 
 DIFFERENCES = [(), (1,), (1, 12), (2, 3, 1)]
 
@@ -36,8 +36,8 @@ def test_order_of_differences_does_not_matter(y):
 
 
 def test_terms_are_the_difference_written_out(y, differences):
-    back, coefficients = Differencing(differences, 0.0, 1.0).terms()
-    assert (back[0], coefficients[0]) == (0, 1.0)
+    maps = LevelMap((1,), Differencing(differences, 0.0, 1.0))
+    back, coefficients = np.append(0, maps.own), np.append(1.0, maps.carried)
     assert back[-1] == sum(differences)
     assert (coefficients != 0).all()
     times = np.arange(sum(differences), len(y))

@@ -231,7 +231,7 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
     parts = None
     if model.posterior.joint:
         if function is None:
-            function_cov = model.posterior.covariance(np.array(inputs))
+            function_cov = _function_cov(model, method, np.array(inputs))
         else:
             function_cov = function.covariance[before:, before:]
         own, start = np.diagonal(function_cov)[:h].copy(), cov[:first, :first].copy()

@@ -47,22 +47,12 @@ class Differencing:
         """Standardized differences of (..., n) levels, fewer by the sum of the lags."""
         return (difference(y, self.differences) - self.shift) / self.scale
 
-    def terms(self) -> tuple[NDArray[np.intp], Array]:
-        """Powers of the backshift B in prod(1 - B^lag), from 0, and their coefficients."""
-        polynomial = np.ones(1)
-        for lag in self.differences:
-            factor = np.zeros(lag + 1)
-            factor[0], factor[lag] = 1.0, -1.0
-            polynomial = np.convolve(polynomial, factor)
-        back = np.flatnonzero(polynomial)
-        return back, polynomial[back]
-
 
 class LevelMap:
     """The sparse linear maps between levels, inputs and changes.
 
-    With c the coefficients of the difference polynomial, c_0 = 1, the lagged inputs and the next
-    level are
+    With c the coefficients of prod(1 - B^lag), B the backshift and c_0 = 1, the lagged inputs and
+    the next level are
 
         x_tj = (sum_i c_i y_(t - lag_j - i) - shift) / scale,
         y_t = scale f(x_t) + shift - sum_(i > 0) c_i y_(t - i).
@@ -71,7 +61,11 @@ class LevelMap:
     """
 
     def __init__(self, lags: tuple[int, ...], differencing: Differencing) -> None:
-        back, coefficients = differencing.terms()
+        polynomial = np.ones(1)
+        for lag in differencing.differences:
+            polynomial = np.convolve(polynomial, [1.0, *np.zeros(lag - 1), -1.0])
+        back = np.flatnonzero(polynomial)
+        coefficients = polynomial[back]
         self.depth = int(max(lags) + back[-1])  # levels that one step looks back
         self.lagged = np.add.outer(np.array(lags), back).ravel()  # (l q,), steps back
         self.combine: Array = block_diag(*[coefficients] * len(lags))  # (l, l q)

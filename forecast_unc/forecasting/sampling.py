@@ -6,7 +6,6 @@ its functions are always conditioned: of whole ones, drawn before, few would be 
 """
 
 from collections.abc import Iterator
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,18 +37,6 @@ _LEAST_EFFECTIVE = 0.5
 PIECES = 256
 # A column of points is orthogonal to so many before it; fewer than PIECES / 2, which leave none.
 _REACH = 100
-
-
-class Normals(Protocol):
-    """What paths draw: a numpy Generator, or points that stand for draws."""
-
-    def standard_normal(self, size: int | tuple[int, int], /) -> Array:
-        """Standard normals, (n,) or (n, k), one row a path."""
-        ...
-
-    def random(self) -> float:
-        """A number from 0 to 1."""
-        ...
 
 
 class Points:
@@ -91,6 +78,9 @@ class Points:
         column /= np.sqrt(column @ column / len(column))
         self._columns = np.vstack([before, column])
         return np.concatenate([column, -column])[self._pieces]
+
+
+Normals = np.random.Generator | Points  # what paths draw, a row of standard normals a path
 
 
 def sample_paths_from(model: OneStepModel, start: RunIn, future: Future, method: Method) -> Array:
@@ -137,16 +127,14 @@ class _Paths:
         self.limit = model.limit(start.past.levels)
         steps = len(start.past.levels) - start.now + len(future.exog)
         self.one_function = path_consistent and model.posterior.joint
-        posterior, sample = model.posterior, None
+        posterior, whole = model.posterior, None
         # points in the place of draws are those of innovations, given what a path has seen
-        whole = self.one_function and not start.observed[start.now :].any()
-        if whole and isinstance(rng, np.random.Generator):
-            sample = posterior.function_sample(n, rng)
-        self.function = _Function(posterior)
-        if sample is not None:
-            self.function = _DrawnFunction(posterior, sample)
-        elif self.one_function:
-            self.function = _OneFunction(posterior, n, steps)
+        if isinstance(rng, np.random.Generator) and not start.observed[start.now :].any():
+            whole = posterior.function_sample(n, rng) if self.one_function else None
+        conditioned = self.one_function and whole is None
+        self.function = (
+            _OneFunction(posterior, n, steps) if conditioned else _Function(posterior, whole)
+        )
         begin = np.tile(start.mean, (n, 1))
         if start.cov.any():
             normals = rng.standard_normal((n, len(start.mean)))
@@ -244,13 +232,15 @@ class _Paths:
 
 
 class _Function:
-    """Values of the function drawn independently at every step."""
+    """Values of the function drawn independently at every step, or of one drawn whole a path."""
 
-    def __init__(self, posterior: Posterior) -> None:
-        self.posterior = posterior
+    def __init__(self, posterior: Posterior, whole: FunctionSample | None = None) -> None:
+        self.posterior, self.whole = posterior, whole
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Mean and std, (n,) each, of the next level's change at the inputs X (n, d)."""
+        if self.whole is not None:
+            return self.whole(X), np.full(len(X), np.sqrt(self.posterior.noise_var))
         mean, var = self.posterior.predict(X)
         var = var - self.posterior.observation_var
         check_positive_variance(var, self.posterior)
@@ -260,19 +250,7 @@ class _Function:
         """Take in what it came out as, in stds from its mean."""
 
     def take(self, paths: NDArray[np.intp]) -> None:
-        """Keep these paths."""
-
-
-class _DrawnFunction(_Function):
-    """One function a path, drawn as a whole before its first step; paths are not resampled."""
-
-    def __init__(self, posterior: Posterior, sample: FunctionSample) -> None:
-        super().__init__(posterior)
-        self.sample = sample
-
-    def predict(self, X: Array) -> tuple[Array, Array]:
-        """Values of the functions at the inputs X (n, d), one a path, and the std of the noise."""
-        return self.sample(X), np.full(len(X), np.sqrt(self.posterior.noise_var))
+        """Keep these paths; functions drawn whole are never resampled."""
 
 
 class _OneFunction(_Function):

@@ -14,9 +14,9 @@ from forecast_unc.forecasting.rows import interpolated
 class _Rule:
     """What counts as an outlier.
 
-    Choices, made on pictures of what is found in the training parts of 3,827 series, most of M3,
-    M4, tourism and hospital data, of which 44 are touched; and on 52,507 values that were the last
-    ones of a part of a series: of the 10 found there, 4 were followed by the old level.
+    Choices, made on pictures of the training parts of 3,827 series, most of M3, M4, tourism and
+    hospital data, of which 44 are touched; of 10 found among 52,507 last values of a part of a
+    series, 4 were followed by the old level.
     """
 
     least: int = 12  # observed values, of which fewer say too little of what is usual
@@ -135,10 +135,7 @@ def _seen(y: Array, t: NDArray[np.intp], periods: tuple[int, ...]) -> _Seen:
 
 
 def _limit(steps: Array, most: int) -> tuple[float, float]:
-    """How far the tail of all but the largest steps reaches, and its heaviness.
-
-    Both are infinite where fewer than six of these steps differ from 0.
-    """
+    """Reach of the tail of all but the largest steps, and heaviness; inf if under six are not 0."""
     rest = np.sort(steps)[::-1][most:]
     others = int((rest > 0.0).sum()) - 1
     if others < _RULE.least_tail:

@@ -201,14 +201,8 @@ class MomentMatching:
         cross = weights @ before[at]
         shared, learned = None, 0.0
         if self.function is not None:
-            now = self.function.depth + self.function.step
-            error = self.function.next_step(
-                x,
-                now - np.append(maps.lagged, maps.own),
-                np.append(weights[: len(maps.lagged)], -maps.carried),
-                added,
-                learned_from,
-            )
+            through = np.append(-maps.carried, weights[: len(maps.lagged)])
+            error = self.function.next_step(x, maps.touched[1:], through, added, learned_from)
             shared = np.zeros(n)
             shared[levels] = error.cross[-len(levels) :]
             shared[np.diagonal(before) == 0.0] = 0.0

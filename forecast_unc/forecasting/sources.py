@@ -58,12 +58,12 @@ class FunctionError:
     def next_step(
         self,
         x: Array,
-        at: NDArray[np.intp],
+        back: NDArray[np.intp],
         weights: Array,
         added: float,
         learned_from: bool = False,
     ) -> Shared:
-        """Enter a step of mean input x, whose level has weights (q,) on the levels `at` (q,).
+        """Enter a step of mean input x, its level with weights (q,) on those `back` (q,) steps ago.
 
         `added` is the function's variance that its inputs do not explain linearly. A step that was
         learned from shares no error with others: it is in the posterior already.
@@ -86,9 +86,9 @@ class FunctionError:
         if len(known):
             known = solve_triangular(self._chol, cross[self._observed], lower=True)
             cross -= known @ self._loadings[:, : p + n]
-        steps = at[at >= p] - p
-        np.subtract.at(self._carry, (n - steps, steps), weights[at >= p])
-        self._loadings[:, p + n] = self._loadings[:, at] @ weights + known
+        steps = back <= n
+        np.subtract.at(self._carry, (back[steps], n - back[steps]), weights[steps])
+        self._loadings[:, p + n] = self._loadings[:, p + n - back] @ weights + known
         self.step += 1
         return Shared(float(known @ self._innovations), float(known @ known), cross)
 

@@ -56,8 +56,7 @@ class Training(NamedTuple):
 def bounded(regressor: KernelRegressor, training: Training) -> tuple[KernelRegressor, str]:
     """The fitted regressor, or one whose linear part does not explode, and in words why.
 
-    With `prior=None` the evidence alone decides, and nothing is done. Of integrated parameters the
-    nodes that run away are dropped, unless they have more than half of the weight.
+    With `prior=None` the evidence alone decides. Nodes that run away are dropped, up to half.
     """
     if not isinstance(regressor, Process) or regressor.prior is None:
         return regressor, ""
@@ -90,10 +89,9 @@ def _with_nodes(regressor: GPRegressor, kept: Array, p: float) -> GPRegressor:
 def _replaced(regressor: Process, training: Training) -> tuple[Process, str]:
     """The process learned anew with another linear part, and what that is.
 
-    None, or the weights of least squares as a prior mean, their roots drawn into the unit circle:
-    of those that stay near what has the greater evidence, else the nearer. Each alone loses: CRPS
-    of Mackey-Glass .50 -> 1.15 by none, of Lorenz .69 -> 2.20 by least squares. Integrated
-    hyper-parameters know no weights that are given.
+    None, or the weights of least squares, their roots drawn into the unit circle: by evidence if
+    near, else the nearer. Each alone loses: CRPS of Mackey-Glass .50 -> 1.15 by none, of Lorenz
+    .69 -> 2.20 by least squares. Integrated hyper-parameters know no weights that are given.
     """
     weights, _ = least_squares(training)
     integrated = isinstance(regressor, GPRegressor) and len(regressor.nodes_) > 0
@@ -121,10 +119,10 @@ def _replaced(regressor: Process, training: Training) -> tuple[Process, str]:
 def _exploding_root(regressor: Process, training: Training) -> float | None:
     """The largest root of a process at one set of hyper-parameters that runs away, or None.
 
-    It is looked at where its kernel part undoes some of the linear part: where least squares leave
-    less than the std of the kernel part, or than half of the noise. It runs away if its root is .05
-    above one and that of least squares, or if its mean, iterated from training values, leaves their
-    range by half of it and half as much again as least squares: where a series grows, both grow.
+    It is looked at where the kernel part undoes some of the linear part: where least squares leave
+    less than its std, or than half of the noise. It runs away if its root is .05 above one and that
+    of least squares, or if its mean, iterated, leaves the training range by half of it and half as
+    much again as least squares: where a series grows, both grow.
     """
     if not isinstance(regressor.posterior_, KernelPosterior):
         return None

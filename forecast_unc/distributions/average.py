@@ -55,12 +55,12 @@ def average(members: Sequence[Joint], weights: Array) -> Joint:
     Schur product of positive semidefinite matrices, hence so is R.
     """
     if any(member.q.turned for member in members):
-        turned = [member.each(np.arange(len(member)), -1.0) for member in members]
+        turned = [member.negative() for member in members]
         if any(member.q.turned for member in turned):
             remedy = "Average before the minus sign."
             got = "some of y and some of -y"
             raise refusal("forecasts", "be skewed, or bounded, on the same side", got, remedy)
-        return average(turned, weights).each(np.arange(weights.shape[1]), -1.0)
+        return average(turned, weights).negative()
     h = weights.shape[1]
     stds = np.array([np.pad(member.std, (0, h - len(member))) for member in members])
     stds = np.where(weights > 0, stds, 0.0)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from scipy.stats import kurtosis, skew
 
 from forecast_unc._typing import Array
 from forecast_unc.distributions.joint import Joint
+from forecast_unc.distributions.links import Flags
 from forecast_unc.distributions.picture import current_axes
 
 if TYPE_CHECKING:
@@ -24,20 +25,6 @@ _STD_OFF, _MEAN_OFF, _ERRORS = 0.10, 0.15, 2.0
 # and 1 is two points. Monte Carlo is advised if more than this share of the steps, or the sum, has
 # such a shape.
 _SKEWED, _BIMODAL, _ODD_STEPS = 2.0, 5.0 / 9.0, 0.1
-
-
-class Shape(NamedTuple):
-    """Skewness and excess kurtosis of the sampled steps and of their sum, (h + 1,) each."""
-
-    skewness: Array
-    kurtosis: Array
-
-    @classmethod
-    def of(cls, columns: Array) -> Shape:
-        """That of sampled columns, (n, h + 1); none of those that do not vary."""
-        varies = columns.std(axis=0) > 0
-        safe = np.where(varies, columns, np.arange(len(columns))[:, None])
-        return cls(np.where(varies, skew(safe), 0.0), np.where(varies, kurtosis(safe), 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +133,10 @@ def check_model(
     weights = std / np.sqrt(std @ joint.cor @ std)
     columns = np.column_stack([scores, scores @ weights])
     center, spread = columns.mean(axis=0), columns.std(axis=0)
-    frame = _frame(labels, -center / spread, 1.0 / spread, Shape.of(columns), len(scores))
+    # those that do not vary have no shape
+    safe = np.where(spread > 0, columns, np.arange(len(columns))[:, None])
+    shape = (np.where(spread > 0, each(safe), 0.0) for each in (skew, kurtosis))
+    frame = _frame(labels, -center / spread, 1.0 / spread, *shape, n=len(scores))
     cor = np.cov(scores, rowvar=False, bias=True) / np.outer(spread[:-1], spread[:-1])
     sampled = Joint.of(joint.q.before(center[:-1], spread[:-1]), np.atleast_2d(cor))
     return _judged(frame, propagation, len(scores)), sampled
@@ -172,36 +162,36 @@ def check_average(
         moments.append((np.append(center, center.sum()), np.append(spread, total)))
     (center, spread), (center_mc, spread_mc) = moments
     n, h = checks[0].n_samples, len(labels)
-    shares = np.zeros_like(weights)
-    for row, member, weight in zip(shares, members, weights, strict=True):
-        row[: len(member)] = weight[: len(member)] * member.spread[1]
+    own = [w[: len(m)] * m.spread[1] for m, w in zip(members, weights, strict=True)]
+    shares = np.array([np.pad(each, (0, h - len(each))) for each in own])
     shares /= shares.sum(axis=0)
     shares = np.column_stack([shares, shares.mean(axis=1)])
-    shape = []
-    for column in ("skewness", "excess_kurtosis"):
-        values = np.zeros_like(shares)
-        for row, check in zip(values, checks, strict=True):
-            of_member = check.frame[column].to_numpy()
-            row[: len(of_member) - 1], row[h] = of_member[:-1], of_member[-1]
-        shape.append((shares * values).sum(axis=0))
+
+    def averaged(column: str) -> Array:
+        values = [check.frame[column].to_numpy() for check in checks]
+        ahead = [np.pad(each[:-1], (0, h + 1 - len(each))) for each in values]
+        table = np.column_stack([ahead, [each[-1] for each in values]])
+        return np.asarray((shares * table).sum(axis=0))
+
     shift, ratio = (center - center_mc) / spread_mc, spread / spread_mc
-    frame = _frame(labels, shift, ratio, Shape(*shape), n)
-    verdict = _judged(frame, propagation, n)
-    return Check(frame, verdict.verdict, verdict.reasons, n, tuple(checks))
+    frame = _frame(labels, shift, ratio, averaged("skewness"), averaged("excess_kurtosis"), n=n)
+    return replace(_judged(frame, propagation, n), members=tuple(checks))
 
 
-def _frame(labels: Sequence[str], shift: Array, ratio: Array, shape: Shape, n: int) -> pd.DataFrame:
-    """The table: shifts of the mean in stds of the paths, and ratios of the stds, (h + 1,)."""
+def _frame(
+    labels: Sequence[str], shift: Array, ratio: Array, skewness: Array, excess: Array, *, n: int
+) -> pd.DataFrame:
+    """The table, of shifts of the mean in stds of the paths and ratios of the stds, (h + 1,)."""
     # Sarle's coefficient, with the kurtosis of n normal values
     normal = 3.0 * (n - 1) ** 2 / ((n - 2) * (n - 3))
-    sarle = (shape.skewness**2 + 1.0) / (shape.kurtosis + normal)
+    sarle = (skewness**2 + 1.0) / (excess + normal)
     return pd.DataFrame(
         {
             "mean_error": shift * np.sqrt(n),
-            "std_error": np.log(ratio) / _log_error(shape.kurtosis, n),
+            "std_error": np.log(ratio) / _log_error(excess, n),
             "std_ratio": ratio,
-            "skewness": shape.skewness,
-            "excess_kurtosis": shape.kurtosis,
+            "skewness": skewness,
+            "excess_kurtosis": excess,
             "bimodal": sarle > _BIMODAL,
             "kl": 0.5 * ((1.0 + shift**2) / ratio**2 - 1.0) + np.log(ratio),
         },
@@ -221,7 +211,7 @@ def _errors(frame: pd.DataFrame, n: int) -> tuple[Array, Array, Array]:
     return shift, np.log(frame["std_ratio"].to_numpy()), error
 
 
-def _odd(frame: pd.DataFrame, n: int) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _odd(frame: pd.DataFrame, n: int) -> Flags:
     """Which rows are far from normal; sqrt(6 / n) is the error of a normal skewness."""
     skewed = frame["skewness"].abs().to_numpy() - _ERRORS * np.sqrt(6.0 / n) > _SKEWED
     return np.asarray(skewed | frame["bimodal"].to_numpy())
@@ -233,25 +223,29 @@ def _judged(frame: pd.DataFrame, propagation: str, n: int) -> Check:
     wide = np.abs(log_ratio) - _ERRORS * error > np.log1p(_STD_OFF)
     moved = np.abs(shift) - _ERRORS / np.sqrt(n) > _MEAN_OFF
     odd = _odd(frame, n)
+    found: tuple[tuple[Flags, Array | Flags, Callable[[int], str]], ...] = (
+        (
+            wide,
+            np.abs(log_ratio),
+            lambda at: (
+                "the std is off by more than 10 %; at worst "
+                f"{np.exp(log_ratio[at]):.2f} of the paths', "
+            ),
+        ),
+        (
+            moved,
+            np.abs(shift),
+            lambda at: (
+                f"the mean is off by more than {_MEAN_OFF} stds; at worst {shift[at]:+.2f}, "
+            ),
+        ),
+        (odd, odd, lambda _: "skewed or bimodal, as no normal distribution is; first "),
+    )
     reasons = []
-    if wide.any():
-        at = int(np.where(wide, np.abs(log_ratio), 0.0).argmax())
-        reasons.append(
-            f"{_rows(wide)}: the std is off by more than 10 %; at worst {np.exp(log_ratio[at]):.2f}"
-            f" of the paths', {_place(frame, at)}"
-        )
-    if moved.any():
-        at = int(np.where(moved, np.abs(shift), 0.0).argmax())
-        reasons.append(
-            f"{_rows(moved)}: the mean is off by more than {_MEAN_OFF} stds; at worst "
-            f"{shift[at]:+.2f}, {_place(frame, at)}"
-        )
-    if odd.any():
-        at = int(odd.argmax())
-        reasons.append(
-            f"{_rows(odd)}: skewed or bimodal, as no normal distribution is; first "
-            f"{_place(frame, at)}"
-        )
+    for which, size, text in found:
+        if which.any():
+            at = int(np.where(which, size, 0.0).argmax())
+            reasons.append(f"{_rows(which)}: {text(at)}{_place(frame, at)}")
     verdict, off = propagation, bool(wide.any() or moved.any())
     odd_enough = odd[-1] or odd[:-1].mean() > _ODD_STEPS
     if odd_enough or (off and propagation in ("mixture", "monte_carlo")):
@@ -261,7 +255,7 @@ def _judged(frame: pd.DataFrame, propagation: str, n: int) -> Check:
     return Check(frame, verdict, tuple(reasons), n)
 
 
-def _rows(which: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> str:
+def _rows(which: Flags) -> str:
     """How many steps, and whether the sum."""
     steps = int(which[:-1].sum())
     words = [f"{steps} of {len(which) - 1} steps"] if steps else []

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from forecast_unc._checks import check_positive
+from forecast_unc._checks import check_positive, refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.links import Flags, Positions
@@ -32,19 +32,15 @@ def condition(joint: Joint, at: Positions, y: Array, label: Callable[[int], str]
     .. math:: B z_o, \quad R_{rr} - B R_{or}, \quad B = R_{ro} R_{oo}^{-1}
     """
     if joint.q.turned:
-        everywhere = np.arange(len(joint))
-        own = condition(joint.each(everywhere, -1.0), at, -y, label)
-        return own.each(np.arange(len(own)), -1.0)
+        return condition(joint.negative(), at, -y, label).negative()
     rest = np.setdiff1d(np.arange(len(joint)), at)
     cor = joint.cor[np.ix_(at, at)]
     eigenvalues = np.linalg.eigvalsh(cor)
     # Beyond 1e12 the coefficients would keep fewer than four digits.
     if eigenvalues[0] < 1e-12 * eigenvalues[-1]:
-        raise ValueError(
-            "observed must hold steps that do not determine each other; got correlations "
-            f"with eigenvalues from {eigenvalues[0]:.3g} to {eigenvalues[-1]:.3g}. "
-            "Leave some of them out."
-        )
+        got = f"correlations with eigenvalues from {eigenvalues[0]:.3g} to {eigenvalues[-1]:.3g}"
+        must = "hold steps that do not determine each other"
+        raise refusal("observed", must, got, "Leave some of them out.")
     known = joint.q.picked(at)
     z, at_bound = known.score(y[:, None])[:, 0], known.atom(y)
     wrong = ~np.isfinite(known.nlpd(y))
@@ -52,11 +48,9 @@ def condition(joint: Joint, at: Positions, y: Array, label: Callable[[int], str]
         wrong |= at_bound
     if wrong.any():
         first = int(wrong.argmax())
-        raise ValueError(
-            f"observed must hold values of positive density; got {y[first]:g} at "
-            f"{label(at[first])}, which the forecast excludes or lumps together. "
-            "Leave it out."
-        )
+        place = f"{label(at[first])}, which the forecast excludes or lumps together"
+        must = "hold values of positive density"
+        raise refusal("observed", must, f"{y[first]:g} at {place}", "Leave it out.")
     if joint.mixture is not None:
         left = joint.mixture.conditioned(at, y, rest)
         check_positive(left.cov, lambda i: label(rest[i]))

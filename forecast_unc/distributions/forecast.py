@@ -718,8 +718,7 @@ class Forecast:
         Raises
         ------
         TypeError, ValueError
-            If ``coverage`` is not a fraction, or the covariance has an eigenvalue that is negative
-            beyond roundoff.
+            As :meth:`interval` and :meth:`sample`.
 
         Notes
         -----
@@ -1137,10 +1136,8 @@ class Forecast:
 
         Parameters
         ----------
-        n_samples : int, default=500
-            Number of paths.
-        random_state : int, Generator or None
-            Seed of :meth:`sample`.
+        n_samples, random_state
+            As of :meth:`to_darts`.
 
         Returns
         -------

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from forecast_unc._checks import frozen
+from forecast_unc._checks import frozen, refusal
 from forecast_unc._typing import Array
 
 
@@ -25,10 +25,9 @@ def group_weights(
     member = (group == np.arange(len(labels))[:, None]).astype(np.float64)  # (groups, h)
     if isinstance(how, str):
         if how not in ("sum", "mean"):
-            raise ValueError(
-                f'how must be "sum", "mean", "max", "min" or {h} weights; got {how!r}. '
-                "Pass the weight of each step for any other linear combination."
-            )
+            remedy = "Pass the weight of each step for any other linear combination."
+            must = f'be "sum", "mean", "max", "min" or {h} weights'
+            raise refusal("how", must, repr(how), remedy)
         matrix = member / member.sum(axis=1, keepdims=True) if how == "mean" else member
     else:
         matrix = member * frozen("how", how, (h,))

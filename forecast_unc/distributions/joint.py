@@ -164,17 +164,21 @@ class Joint:
             cov,
             self.mapped_parts(matrix),
             None if self.paths is None else factor * self.paths[at] + shift,
-            None if self.draw is None else partial(_mapped, self.draw, matrix, shift),
+            self.mapped_draw(matrix, shift),
             None if self.mixture is None else self.mixture.mapped(matrix, shift),
         )
+
+    def negative(self) -> Joint:
+        """The joint of -y."""
+        return self.each(np.arange(len(self)), -1.0)
 
     def mapped_parts(self, matrix: Array) -> Parts | None:
         """Parts of the covariance of ``matrix @ y``, if those of y are known."""
         return None if self.parts is None else Deferred(partial(mapped_parts, self.parts, matrix))
 
-    def mapped_draw(self, matrix: Array) -> Draw | None:
-        """Sample paths of ``matrix @ y``, if the model is known."""
-        return None if self.draw is None else partial(_mapped, self.draw, matrix, 0.0)
+    def mapped_draw(self, matrix: Array, shift: float = 0.0) -> Draw | None:
+        """Sample paths of ``matrix @ y + shift``, if the model is known."""
+        return None if self.draw is None else partial(_mapped, self.draw, matrix, shift)
 
     def recalibrated(self, factor: Array, dof: float | None, correlation: float) -> Joint:
         """Other widths, tails and correlations; see `Forecast.recalibrated`."""

@@ -43,18 +43,18 @@ class Link(Protocol):
 
     def kinks(self) -> Array | None:
         """The x at which the slope jumps, (h or 1, p); None if it is smooth."""
-        ...
+        return None
 
     def picked(self, at: Positions) -> Self:
-        """The link of the steps at the given positions."""
-        ...
+        """The link of the steps at the given positions: itself if it is the same for all."""
+        return self
 
 
 Chain = tuple[Link, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Affine:
+class Affine(Link):
     """shift + scale x, with shift (h,) and a positive scale (h,)."""
 
     shift: Array
@@ -72,16 +72,13 @@ class Affine:
         """The x of y."""
         return (y - self.shift[:, None]) / self.scale[:, None]
 
-    def kinks(self) -> None:
-        """None."""
-
     def picked(self, at: Positions) -> Self:
         """The link of the steps at the given positions."""
         return type(self)(self.shift[at], self.scale[at])
 
 
 @dataclass(frozen=True)
-class Power:
+class Power(Link):
     """From the scale of a logarithm or Box-Cox transform back to values."""
 
     transform: PowerTransform
@@ -103,13 +100,9 @@ class Power:
         power = self.transform.power
         return np.array([[-1.0 / power]]) if power else None
 
-    def picked(self, at: Positions) -> Self:
-        """Itself."""
-        return self
-
 
 @dataclass(frozen=True)
-class Student:
+class Student(Link):
     r"""Student's t with `dof` degrees of freedom, a normal whose variance is unknown.
 
     .. math:: T(z) = \frac{z_{.9}}{t_{\nu,.9}}\; F_\nu^{-1}(\Phi(z))
@@ -126,10 +119,8 @@ class Student:
 
     def __call__(self, x: Array) -> Array:
         """T(x), from the lower tail, where small probabilities keep their digits."""
-        if (x == x[:1]).all():
-            x = x[
-                :1
-            ]  # quantiles are most of a calibration's time, and nodes often those of all steps
+        # Quantiles are most of what a calibration takes; nodes are often those of all steps.
+        x = x[:1] if (x == x[:1]).all() else x
         p = ndtr(-np.minimum(np.abs(x), _FARTHEST))
         t = np.where(np.isinf(x), -np.inf, stdtrit(self.dof, p))
         return np.asarray(-np.sign(x) * self.scale * t)
@@ -145,16 +136,9 @@ class Student:
             y == 0.0, 0.0, -np.sign(y) * ndtri(stdtr(self.dof, -np.abs(y) / self.scale))
         )
 
-    def kinks(self) -> None:
-        """None."""
-
-    def picked(self, at: Positions) -> Self:
-        """Itself."""
-        return self
-
 
 @dataclass(frozen=True, eq=False)
-class Polyline:
+class Polyline(Link):
     """Straight lines through values (h, k) at nodes (k,), and from 0 through the outermost.
 
     Nodes increase, the one in the middle is 0. Values do not decrease and are 0 in the middle.

@@ -145,7 +145,7 @@ class Map:
     @property
     def closed(self) -> Flags:
         """Whether the moments of each step need no quadrature, (h,)."""
-        open_ = [w > 0 for w, form in zip(self.weights, self._forms, strict=True) if form is None]
+        open_ = [w > 0 for w, form in self._forms if form is None]
         return ~(np.any(open_, axis=0) | self.bitten) if open_ else ~self.bitten
 
     def mean(self) -> Array:
@@ -153,8 +153,7 @@ class Map:
         closed, parts = self.closed, []
         with np.errstate(over="ignore"):
             if closed.any():
-                forms = [(w, f) for w, f in zip(self.weights, self._forms, strict=True) if f]
-                terms = (_times(w, f.offset + f.mean - self._base) for w, f in forms)
+                terms = (_times(w, f.offset + f.mean - self._base) for w, f in self._forms if f)
                 parts.append(self._base + sum(terms, np.zeros(len(self))))
             if not closed.all():
                 parts.append(self._quadrature[2])
@@ -389,12 +388,13 @@ class Map:
         return peak(self._average, len(self))
 
     @cached_property
-    def _forms(self) -> list[ClosedForm | None]:
-        return [_closed_form(c, w > 0) for c, w in zip(self.chains, self.weights, strict=True)]
+    def _forms(self) -> list[tuple[Array, ClosedForm | None]]:
+        """Weight and closed form of each chain."""
+        return [(w, _closed_form(c, w > 0)) for c, w in zip(self.chains, self.weights, strict=True)]
 
     def _pairs(self) -> list[Callable[[Array], Array]]:
         """Covariances of each pair of normals and lognormals, in the correlations."""
-        closed = [(w, f) for w, f in zip(self.weights, self._forms, strict=True) if f]
+        closed = [(w, f) for w, f in self._forms if f]
 
         def pair(a: tuple[Array, ClosedForm], b: tuple[Array, ClosedForm], cor: Array) -> Array:
             (w, one), (v, other) = a, b
@@ -490,7 +490,7 @@ def average(maps: Sequence[Map], weights: Array) -> Map:
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class Sums(Link):
     """Weighted sums over groups of steps, all at the same score: a link of one row a group."""
 
     q: Map  # of h steps

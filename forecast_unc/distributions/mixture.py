@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 from forecast_unc._typing import Array
-from forecast_unc.distributions.links import Affine, Chain, Positions
+from forecast_unc.distributions.links import Affine, Chain, Link, Positions
 
 # Steps for a root, at most: bisection alone takes so many to the last digit.
 _MOST_ITERATIONS = 60
@@ -82,7 +82,7 @@ class NormalMixture:
 
 
 @dataclass(frozen=True, eq=False)
-class MixtureShape:
+class MixtureShape(Link):
     r"""The link T with :math:`\sum_k p_k \Phi((T(z) - m_k) / s_k) = \Phi(z)` at each step."""
 
     log_p: Array  # (k,)

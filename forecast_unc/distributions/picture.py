@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from forecast_unc._checks import check_coverages
+from forecast_unc._checks import check_coverages, refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.links import Flags
 from forecast_unc.distributions.tables import Bands
@@ -42,15 +42,8 @@ def fan(
     ----------
     forecast : Forecast
         The forecast; of a single step, the intervals are drawn as bars.
-    coverage : sequence of float, default=(0.5, 0.8, 0.95)
-        Coverages of the intervals, in (0, 1).
-    history : Series, optional
-        Past values, drawn before the forecast; its ``attrs["unit"]`` goes to the axis label. If it
-        goes on to the forecast at the same frequency, line and bands begin at its last value.
-    actual : Series, optional
-        What happened, drawn as points at the forecast's times; others are left out.
-    ax : Axes, optional
-        Where to draw; by default the current axes.
+    coverage, history, actual, ax
+        As of :meth:`Forecast.plot`; ``history.attrs["unit"]`` goes to the axis label.
     color : str, optional
         Color of the line and, paler, of the intervals; by default the next one of the axes.
     label : str, optional
@@ -70,9 +63,8 @@ def fan(
     check_forecast("forecast", forecast)
     history, actual = check_history(history, forecast), check_actual(actual, forecast)
     if isinstance(coverage, pd.Series):
-        raise TypeError(
-            "coverage must be a sequence of fractions; got a Series. Pass past values as history=."
-        )
+        remedy = "Pass past values as history=."
+        raise refusal("coverage", "be a sequence of fractions", "a Series", remedy, TypeError)
     levels = sorted(check_coverages(coverage), reverse=True)
     bands = [forecast.interval(level) for level in levels]
     names = [f"{100 * level:g} %" for level in levels]
@@ -155,10 +147,9 @@ def check_actual(actual: pd.Series[float] | None, *forecasts: Bands) -> pd.Serie
     there: Flags = np.logical_or.reduce([actual.index.isin(each.index) for each in forecasts])
     if not there.any():
         first, last = forecasts[0].index[[0, -1]].astype(str)
-        raise ValueError(
-            f"actual must hold one of the forecast's times, {first} to {last}; got none of them. "
-            "Pass what happened at these; past values are history."
-        )
+        must = f"hold one of the forecast's times, {first} to {last}"
+        remedy = "Pass what happened at these; past values are history."
+        raise refusal("actual", must, "none of them", remedy)
     return actual.loc[there]
 
 
@@ -191,10 +182,8 @@ def check_forecast(name: str, forecast: object) -> None:
     """Raise unless something has the times and intervals of a Forecast."""
     # Not isinstance: the Forecast draws itself with this module.
     if not (hasattr(forecast, "index") and hasattr(forecast, "interval")):
-        raise TypeError(
-            f"{name} must be a Forecast; got {type(forecast).__name__}. "
-            "Pass what Forecaster.forecast returns."
-        )
+        remedy = "Pass what Forecaster.forecast returns."
+        raise refusal(name, "be a Forecast", type(forecast).__name__, remedy, TypeError)
 
 
 def current_axes(ax: Axes | None) -> Axes:
@@ -220,10 +209,9 @@ def axis_numbers(ax: Axes, index: pd.Index[Any]) -> Array:
 def check_times(name: str, index: pd.Index[Any], expected: pd.Index[Any]) -> None:
     """Raise if matplotlib would put the times of two indexes at unrelated places."""
     if index_kind(index) != index_kind(expected):
-        raise ValueError(
-            f"{name} must have the forecast's kind of index, {index_kind(expected)}; got "
-            f"{index_kind(index)}. Pass the series that was forecast, or convert its index."
-        )
+        must = f"have the forecast's kind of index, {index_kind(expected)}"
+        remedy = "Pass the series that was forecast, or convert its index."
+        raise refusal(name, must, index_kind(index), remedy)
 
 
 def with_unit(name: Any, unit: Any) -> str:

@@ -42,32 +42,27 @@ def linear(joint: Joint, matrix: Array) -> Joint:
     mean, cov = matrix @ joint.mean, mapped(matrix, joint.cov)
     paths = None if joint.paths is None else matrix @ joint.paths
     parts, draw = joint.mapped_parts(matrix), joint.mapped_draw(matrix)
-    if q.turned and joint.mixture is None and not negative:
-        own = linear(joint.each(np.arange(len(joint)), -1.0), matrix)
-        turned = own.each(np.arange(len(own)), -1.0)
-        return replace(turned, parts=parts, paths=paths, draw=draw)
     if q.normal or negative or joint.mixture is not None:
         mixture = None if joint.mixture is None else joint.mixture.mapped(matrix)
         plain = Joint.normal(mean, cov, PowerTransform(), parts, mixture, paths)
         if not (negative or q.turned or q.normal):
             plain = plain.censored(_bounds(matrix, q.lower))
         return replace(plain, draw=draw)
-    if (np.count_nonzero(matrix, axis=1) == 1).all():
+    if q.turned:
+        own = linear(joint.negative(), matrix).negative()
+    elif (np.count_nonzero(matrix, axis=1) == 1).all():
         at = matrix.argmax(axis=1)
         own = Joint.of(q.picked(at).affine(matrix.max(axis=1), 0.0), joint.cor[np.ix_(at, at)])
-        return replace(own, parts=parts, paths=paths, draw=draw)
-    summed = q.plain()
-    if summed.normal:
-        plain = Joint.normal(mean, cov, PowerTransform(), parts, paths=paths)
-        return replace(plain, draw=draw)
-    at = np.flatnonzero(matrix.any(axis=0))
-    group = matrix[:, at].argmax(axis=0)
-    sums = Sums(summed.picked(at), group, matrix[group, at])
-    summed = Map.of(_onto_moments(sums, mean, cov.diagonal()), sums)
-    if len(matrix) > 1:
-        own = Joint.of(summed, score_correlations(summed, cov))
+    elif (summed := q.plain()).normal:
+        own = Joint.normal(mean, cov, PowerTransform())
     else:
-        own = Joint(summed, np.ones((1, 1)), mean, cov)
+        at = np.flatnonzero(matrix.any(axis=0))
+        group = matrix[:, at].argmax(axis=0)
+        sums = Sums(summed.picked(at), group, matrix[group, at])
+        shape = Map.of(_onto_moments(sums, mean, cov.diagonal()), sums)
+        own = Joint(shape, np.ones((1, 1)), mean, cov)
+        if len(matrix) > 1:
+            own = Joint.of(shape, score_correlations(shape, cov))
     return replace(own, parts=parts, paths=paths, draw=draw)
 
 
@@ -157,9 +152,7 @@ def extreme(joint: Joint, groups: Flags, largest: bool) -> Joint:
     them and from the median through the outermost beyond; the scores are those of the ranks.
     """
     if joint.q.turned:
-        h = np.arange(len(joint))
-        own = extreme(joint.each(h, -1.0), groups, not largest)
-        return own.each(np.arange(len(own)), -1.0)
+        return extreme(joint.negative(), groups, not largest).negative()
     paths = joint.paths
     if paths is None:
         joint.eigen()

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from forecast_unc._checks import RandomState, check_several
+from forecast_unc._checks import RandomState, check_several, refusal
 from forecast_unc._typing import Array
 
 
@@ -56,9 +56,8 @@ def summary_frame(forecast: Bands, alpha: float) -> pd.DataFrame:
     """Mean, standard error and interval, as :meth:`Forecast.summary_frame` returns them."""
     _check_number("alpha must be a number", alpha, "0.05")
     if not 0 < alpha < 1:
-        raise ValueError(
-            f"alpha must lie strictly between 0 and 1; got {alpha}. For a 95 % interval pass 0.05."
-        )
+        remedy = "For a 95 % interval pass 0.05."
+        raise refusal("alpha", "lie strictly between 0 and 1", f"{alpha}", remedy)
     band = forecast.interval(1 - alpha)
     return pd.DataFrame(
         {
@@ -96,10 +95,8 @@ def gluonts_forecast(forecast: Sampled, n_samples: int, random_state: RandomStat
     """Sample paths as a SampleForecast, as :meth:`Forecast.to_gluonts` returns them."""
     times = forecast.index
     if not isinstance(times, (pd.DatetimeIndex, pd.PeriodIndex)):
-        raise TypeError(
-            f"index must hold dates or periods for GluonTS; got a {type(times).__name__}. Give the "
-            "series its times."
-        )
+        got, remedy = f"a {type(times).__name__}", "Give the series its times."
+        raise refusal("index", "hold dates or periods for GluonTS", got, remedy, TypeError)
     gluonts = _library("gluonts.model.forecast", "SampleForecast")
     periods = times if isinstance(times, pd.PeriodIndex) else times.tz_localize(None).to_period()
     paths = forecast.sample(n_samples, random_state).to_numpy().T
@@ -145,10 +142,8 @@ def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
         _check_number("levels must be percentages", level, "95")
     wrong = [level for level in levels if not 1 <= level < 100]
     if wrong:
-        raise ValueError(
-            f"levels must be percentages from 1 to below 100; got {wrong[0]}. "
-            "For a 95 % interval pass 95."
-        )
+        remedy = "For a 95 % interval pass 95."
+        raise refusal("levels", "be percentages from 1 to below 100", f"{wrong[0]}", remedy)
     return tuple(sorted(set(levels)))
 
 

@@ -180,7 +180,7 @@ MODEL = _options(
       default
     --lags LAG ...: one number p for lags 1 to p, or the lags
     --differences LAG ...: lags of differences, such as 1 12; 0 for none
-    --transform KIND: of y: auto, none, log, sqrt or boxcox
+    --transform KIND: of y: auto, none, {", ".join(filter(None, POWERS))}
     --lower BOUND: what y is never below (default: 0 for zeros and none below; -inf for none)
     --outliers KIND: mask gross outliers, which are then taken for missing, and named, or keep them
     --period N ...: seasonal periods (default: from the times)

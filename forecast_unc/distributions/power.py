@@ -13,7 +13,8 @@ from scipy.stats import boxcox_llf
 
 from forecast_unc._typing import Array
 
-# By the names of transforms. That of Box-Cox is fitted; what it cannot take is that of any above 0.
+# Powers by the names of transforms. That of Box-Cox is estimated; 1 stands for it where values are
+# checked, which is the same for all powers above 0.
 POWERS: dict[str | None, float | None] = {None: None, "log": 0.0, "sqrt": 0.5, "boxcox": 1.0}
 _LEAST_CENSORED = 0.01  # below, levels of values at the bound are 100 or more away from all others
 
@@ -110,7 +111,8 @@ class PowerTransform:
         """Raise unless all values (n,) can be transformed, or are NaN; `time` names a position."""
         if self.power is None:
             return
-        name = {0.0: "log", 0.5: "sqrt"}.get(self.power, "Box-Cox")
+        names = {power: name for name, power in POWERS.items() if name != "boxcox"}
+        name = names.get(self.power, "Box-Cox")
         rule = "positive" if self.power == 0 else "nonnegative"
         if self.lower != 0.0:
             rule = f"{'above' if self.power == 0 else 'not below'} {self.lower:g}"

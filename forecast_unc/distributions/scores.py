@@ -1,5 +1,7 @@
 r"""Scores of a forecast against what happened: pure functions of arrays, one value an entry.
 
+Those of steps that are not normal are methods of `distributions.maps.Map`.
+
 Nothing is averaged here, and the arguments broadcast like numpy arrays. All but :func:`pit` and
 :func:`coverage` are lower-is-better. An ``actual`` that is NaN was not observed, so its score is
 NaN; a NaN in the *forecast* is a failure of the model and raises. CRPS, negative log density,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ class SmoothingSpecification:
     """Exponential smoothing with nothing left open."""
 
     period: int  # of the season; 1 for none
-    transform: Literal["log", "sqrt", "boxcox"] | None
+    transform: str | None  # a name of `POWERS`
     max_train: int  # the most values, the last ones; fewer where more than 60 are missing
     why: str
     origin: float = 0.0  # what the transform measures values from

@@ -19,7 +19,7 @@ from forecast_unc.series.calendar import Calendar, check_calendar
 
 Auto = Literal["auto"]
 Calibrate = bool | Literal["conformal"]
-Transform = Literal["log", "sqrt", "boxcox"]
+Transform = str  # a name of `POWERS`
 PriorMean = Literal["zero", "last", "seasonal"]
 
 # Fewer rows than this leave nothing to learn from.

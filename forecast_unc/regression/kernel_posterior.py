@@ -36,9 +36,12 @@ class Factor:
     """A term sign * P' (L L')^-1 P of G, solved by L: that keeps digits which explicit G loses."""
 
     sign: Literal[-1, 1]  # -1: what data took from a prior (GP); +1: weights (RVM, reduced rank)
-    chol: Array  # (r, r), L in Fortran order; only the lower triangle is read
-    scale: float  # P = [scale * I, linear]: the kernel part, padded with zero rows where r > m
-    linear: Array  # (r, d + 1), the part of P on [x; 1]
+    # (r, r), L in Fortran order, of the covariance of the data or the precision of the weights; the
+    # upper triangle is not read.
+    chol: Array
+    # P = [scale * I, linear], r rows: m of the kernels, which may be none, and those of [x; 1].
+    scale: float
+    linear: Array  # (r, d + 1)
     # Of sign -1, whose L L' is the covariance of data on the function: variance of the independent
     # errors in it, of all rows or of each. Without it no functions are drawn.
     error_var: float | Array | None = None

@@ -229,12 +229,10 @@ class Backtest:
                 test = diebold_mariano(losses[name], losses[reference], lags)
                 rows[name, step] = {**test._asdict(), "n": n, "lags": lags}
         columns = ["difference", "statistic", "p_value", "n", "lags", "kernel"]
-        if by == "model":
-            index: pd.Index[Any] = pd.Index(others, name="model")
-        else:
-            index = pd.MultiIndex.from_product([others, list(parts)], names=["model", "step"])
+        index = pd.MultiIndex.from_product([others, list(parts)], names=["model", "step"])
         ordered = [rows[name, step] for name in others for step in parts]
-        return pd.DataFrame(ordered, index=index, columns=columns)
+        tests = pd.DataFrame(ordered, index, columns)
+        return tests.droplevel("step") if by == "model" else tests
 
     def plot_errors(
         self, score: str = "CRPS", by: Literal["step", "origin"] = "step", ax: Axes | None = None
@@ -571,10 +569,9 @@ def _run(
 
 def _joined(tables: Sequence[pd.DataFrame], names: list[str]) -> pd.DataFrame:
     """One table, the models in the order of their names."""
-    order = {name: i for i, name in enumerate(names)}
     rows = pd.concat(tables, ignore_index=True)
-    rows = rows.sort_values("model", key=lambda column: column.map(order), kind="stable")
-    return rows.reset_index(drop=True)
+    order = rows["model"].map(names.index)
+    return rows.iloc[np.argsort(order, kind="stable")].reset_index(drop=True)
 
 
 def _means(rows: pd.DataFrame, keys: list[pd.Series[Any]], scored: pd.Series[bool]) -> pd.DataFrame:

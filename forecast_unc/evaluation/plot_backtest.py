@@ -115,7 +115,7 @@ def calibration(backtest: Backtest, *, ax: Axes | None = None) -> Axes:
     limits = (-0.02, 1.02)
     ax.set(xlabel="nominal coverage", ylabel="observed coverage", xlim=limits, ylim=limits)
     ax.set_aspect("equal")
-    return _finish_judged(ax, backtest)
+    return finish(ax)
 
 
 def pit(backtest: Backtest, *, ax: Axes | None = None) -> Axes:
@@ -145,7 +145,7 @@ def pit(backtest: Backtest, *, ax: Axes | None = None) -> Axes:
         ax.stairs(density, edges, baseline=None, lw=1.8, **_line(style, model))
     ax.set(xlabel="probability integral transform", ylabel="density")
     ax.set_ylim(bottom=0)
-    return _finish_judged(ax, backtest)
+    return finish(ax)
 
 
 def _score_lines(backtest: Backtest, score: str, by: str, ax: Axes | None) -> Axes:
@@ -175,9 +175,25 @@ def _line(style: Style, model: object) -> dict[str, Any]:
     return {"color": style.color, "linestyle": style.dashes, "label": plain(model)}
 
 
-def _finish_judged(ax: Axes, backtest: Backtest) -> Axes:
-    """Finish the axes, with a note where the origins are too few to judge by."""
+def _draw_chance(
+    ax: Axes, backtest: Backtest, x: Array, probability: Array, scale: float = 1.0
+) -> None:
+    """Draw calibrated shares, times `scale`, and the central 95 % of them by chance.
+
+    Among as many values as there are horizons that do not overlap, and among all values; with a
+    note where these horizons are too few to judge by.
+    """
+    ax.plot(x[[0, -1]], scale * probability[[0, -1]], color="0.4", lw=1, label="calibrated")
+    frame = backtest.frame
+    n = int(frame.loc[frame["model"] == frame["model"].iloc[0], "pit"].count())
     apart = _horizons_apart(backtest)
+    for size, shade, by, drawn in (
+        (apart, "0.93", "horizon", apart < n),
+        (n, "0.85", "value", apart),
+    ):
+        if drawn:
+            low, high = (scale * (binom.ppf(q, size, probability) / size) for q in (0.025, 0.975))
+            ax.fill_between(x, low, high, color=shade, lw=0, label=f"95 %, by {by}")
     if apart < _FEWEST:
         ax.text(
             0.5,
@@ -191,27 +207,6 @@ def _finish_judged(ax: Axes, backtest: Backtest) -> Axes:
             bbox={"facecolor": "white", "edgecolor": "0.3", "alpha": 0.9},
             zorder=5,
         )
-    return finish(ax)
-
-
-def _draw_chance(
-    ax: Axes, backtest: Backtest, x: Array, probability: Array, scale: float = 1.0
-) -> None:
-    """Draw calibrated shares, times `scale`, and the central 95 % of them by chance.
-
-    Among as many values as there are horizons that do not overlap, and among all values.
-    """
-    ax.plot(x[[0, -1]], scale * probability[[0, -1]], color="0.4", lw=1, label="calibrated")
-    frame = backtest.frame
-    n = int(frame.loc[frame["model"] == frame["model"].iloc[0], "pit"].count())
-    apart = _horizons_apart(backtest)
-    for size, shade, by, drawn in (
-        (apart, "0.93", "horizon", apart < n),
-        (n, "0.85", "value", apart),
-    ):
-        if drawn:
-            low, high = (scale * (binom.ppf(q, size, probability) / size) for q in (0.025, 0.975))
-            ax.fill_between(x, low, high, color=shade, lw=0, label=f"95 %, by {by}")
 
 
 def _horizons_apart(backtest: Backtest) -> int:

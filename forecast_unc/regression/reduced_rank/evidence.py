@@ -92,13 +92,15 @@ class ReducedRankEvidence:
         self, X: Array, y: Array, centers: Array, linear: bool, objective: Criterion = "evidence"
     ) -> None:
         n, d = X.shape
-        self.X = np.asfortranarray(X.T)  # (d, n)
+        basis = np.ones((d + 1, n), order="F")  # [X, 1]'
+        basis[:d] = X.T
+        self.X, self.psi = basis[:d], basis if linear else basis[:0]
         self.y, self.centers, self.linear, self.objective = y, centers, linear, objective
-        p = d + 1 if linear else 0
+        p = len(self.psi)
         self._linear_gram = np.zeros((p, p))  # Psi' Psi
         self._linear_target = np.zeros(p)  # Psi' y
         for rows in row_blocks(n):
-            psi = self._psi(rows)
+            psi = self.psi[:, rows]
             self._linear_gram += dgemm(1.0, psi, psi, trans_b=1)
             self._linear_target += psi @ y[rows]
         # Kept between calls, as fresh pages cost as much as the kernel.
@@ -173,15 +175,6 @@ class ReducedRankEvidence:
         scales = np.append(np.full(len(self.X), tau), 1.0)
         return scales[: len(self._linear_target)]
 
-    def _psi(self, rows: slice) -> Array:
-        """[X, 1]' of some rows, (p, r); without a linear part p is 0."""
-        inputs = self.X[:, rows]
-        if not self.linear:
-            return np.empty((0, inputs.shape[1]), order="F")
-        psi = np.ones((len(inputs) + 1, inputs.shape[1]), order="F")
-        psi[:-1] = inputs
-        return psi
-
     def _kernel(self, left: Array, Z: Array) -> Array:
         """Kernels between the centers and the columns of Z, (m, r), in the kept block."""
         out = self._block[:, : Z.shape[1]]
@@ -203,7 +196,7 @@ class ReducedRankEvidence:
         for rows in row_blocks(len(self.y)):
             V = self._kernel(left, self.X[:, rows] / lengthscales[:, None])
             V = dtrsm(1.0, chol, V, lower=1, overwrite_b=1)
-            t, psi = self.y[rows], self._psi(rows)
+            t, psi = self.y[rows], self.psi[:, rows]
             if fitc:
                 rest[rows] = 1.0 - np.einsum("mr,mr->r", V, V)
                 weight = 1.0 / np.sqrt(noise_var + a2 * rest[rows])
@@ -272,7 +265,7 @@ class ReducedRankEvidence:
         gram = np.zeros((m, m), order="F")  # V diag(f) V'
         for rows in row_blocks(len(self.y)):
             Z = self.X[:, rows] / lengthscales[:, None]
-            K, psi = self._kernel(left, Z), self._psi(rows)
+            K, psi = self._kernel(left, Z), self.psi[:, rows]
             residual = self.y[rows] - dgemv(1.0, K, weights, trans=1)
             if len(psi):
                 residual -= dgemv(1.0, psi, slopes, trans=1)

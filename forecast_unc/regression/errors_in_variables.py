@@ -105,9 +105,8 @@ class ErrorsInVariablesGP(GPRegressor):
     ) -> Self:
         """Hyper-parameters and both noises by the evidence, with the slopes of round after round.
 
-        `plain` is fitted on the same rows as if inputs had no errors: the slopes and the start of
-        the first round. Rows are in the order of time. "observation" keeps the noise of the series
-        at a share of the errors', and smooths; "both" learns both.
+        Those of `plain`, fitted as if inputs had no errors, begin. "observation" keeps the noise of
+        the series at a share of the errors', and smooths; "both" learns both.
         """
         with blas_threads(len(y)):
             kept = cls._round(plain, X, y, errors, kind)
@@ -144,7 +143,6 @@ class ErrorsInVariablesGP(GPRegressor):
     ) -> tuple[LeadingMeans, Array]:
         """Means as of `leading_means`, and E[e | the first rows] (k, N), 0 where none has them.
 
-        At the observed inputs by the first blocks of the factor of all, as `leading_means`.
         Smoothed inputs know what comes after: with them at O(n^3) a count.
         """
         if not self.n_smoothings_:
@@ -167,8 +165,7 @@ class ErrorsInVariablesGP(GPRegressor):
         """Maximize the evidence with the slopes of an earlier fit."""
         self = cls(**before.get_params(deep=False))
         self.__dict__.update(before.__dict__)
-        self._slopes_of = replace(before._kernel_posterior, factors=())
-        self.n_smoothings_ = 0
+        self._slopes_of, self.n_smoothings_ = replace(before._kernel_posterior, factors=()), 0
         self._search_errors(_Expansion(X, y, self._slopes_of.gradient(X)), errors, kind)
         self.set_posterior(X, y, errors)
         return self

@@ -127,9 +127,8 @@ def move(chol: Array, dropped: int, cross: Array, block: Array) -> Array:
 
     `cross` (n - dropped, k) is between rows kept and new, `block` (k, k) among the new. With L =
     [[A, 0], [B, C]], B B' + C C' is left, and orthogonal matrices make [C, B] triangular, at O(n^2)
-    a row. Nothing drifts: after 1000 moves of a window of 300 rows (noise std 1e-4 of the
-    amplitude, condition 1e12) L L' is within 8e-15 of the largest entry of its matrix, a fresh
-    factor within 2e-15. LinAlgError if the matrix is not positive definite.
+    a row. After 1000 moves of a window of 300 rows (condition 1e12) L L' is within 8e-15 of the
+    largest entry of its matrix, a fresh factor within 2e-15. LinAlgError if it has none.
     """
     kept, k = cross.shape
     # Zeros and only the lower half written: fresh memory costs more than the arithmetic.

@@ -90,18 +90,7 @@ class Fitted:
         return pd.Series(self._actual, self._index, name=self._name) - self.mean
 
     def interval(self, coverage: float = 0.9) -> pd.DataFrame:
-        """Central interval at each time, as `Forecast.interval`.
-
-        Parameters
-        ----------
-        coverage : float, default=0.9
-            Probability inside, strictly between 0 and 1.
-
-        Returns
-        -------
-        DataFrame
-            Columns ``lower`` and ``upper``.
-        """
+        """Central interval of a coverage at each time, as :meth:`Forecast.interval`."""
         return self._frame(["lower", "upper"], lambda forecast: forecast.interval(coverage))
 
     @overload
@@ -109,18 +98,7 @@ class Fitted:
     @overload
     def quantile(self, q: Sequence[float] | Array) -> pd.DataFrame: ...
     def quantile(self, q: float | Sequence[float] | Array) -> pd.Series[float] | pd.DataFrame:
-        """Quantiles at each time, as `Forecast.quantile`.
-
-        Parameters
-        ----------
-        q : float or sequence of float
-            Probabilities strictly between 0 and 1.
-
-        Returns
-        -------
-        Series or DataFrame
-            A Series for one number, for several a DataFrame with one column each.
-        """
+        """Quantiles at each time for one q or several, as :meth:`Forecast.quantile`."""
         if isinstance(q, (Sequence, np.ndarray)):
             return self._frame(list(q), lambda forecast: forecast.quantile(q))
         return self._series(lambda forecast: forecast.quantile(q))

@@ -1363,17 +1363,14 @@ def time_label(index: pd.Index[Any], position: int) -> str:
 def _number(value: object) -> float:
     """A finite number, or an error."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise refusal(
-            "a forecast",
-            "be combined with a number",
-            type(value).__name__,
+        remedy = (
             "For sums of its steps call `aggregate`; forecasts of different series have no joint "
-            "distribution.",
-            TypeError,
+            "distribution."
         )
+        got = type(value).__name__
+        raise refusal("a forecast", "be combined with a number", got, remedy, TypeError)
     number = float(value)
     if not np.isfinite(number):
-        raise refusal(
-            "a forecast", "be combined with a finite number", f"{number}", "Leave it out."
-        )
+        must = "be combined with a finite number"
+        raise refusal("a forecast", must, f"{number}", "Leave it out.")
     return number

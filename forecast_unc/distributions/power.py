@@ -11,6 +11,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import boxcox, log_ndtr, xlog1py
 from scipy.stats import boxcox_llf
 
+from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
 
 # Powers by the names of transforms. That of Box-Cox is estimated; 1 stands for it where values are
@@ -62,17 +63,14 @@ class PowerTransform:
 
     def __post_init__(self) -> None:
         if not np.isfinite(self.lower):
-            raise ValueError(
-                f"lower must be finite; got {self.lower!r}. Transforms are measured from it."
-            )
+            remedy = "Transforms are measured from it."
+            raise refusal("lower", "be finite", repr(self.lower), remedy)
         if self.power is None:
             return
         # Smaller powers are the logarithm to a float's digits, but for overflowing 1 / power.
         if not isinstance(self.power, Real) or not (self.power == 0 or 1e-9 <= self.power <= 1):
-            raise ValueError(
-                f"power must be None, 0 or from 1e-9 to 1; got {self.power!r}. "
-                "0 is the logarithm, None changes nothing."
-            )
+            remedy = "0 is the logarithm, None changes nothing."
+            raise refusal("power", "be None, 0 or from 1e-9 to 1", repr(self.power), remedy)
 
     @classmethod
     def fit(cls, y: Array, lower: float = 0.0) -> Self:
@@ -93,10 +91,8 @@ class PowerTransform:
         if known.size == 0 or known.min() == known.max():
             got = "none" if known.size == 0 else f"{lower + known[0]:g} throughout"
             got = f"{got} above {lower:g}" if n_at else got
-            raise ValueError(
-                f"y must hold different values to fit a Box-Cox transform; got {got}. "
-                "Use no transform."
-            )
+            must = "hold different values to fit a Box-Cox transform"
+            raise refusal("y", must, got, "Use no transform.")
 
         def loss(power: float) -> float:
             if n_at:
@@ -120,10 +116,8 @@ class PowerTransform:
         if wrong.any():
             at = int(wrong.argmax())
             place = f"position {at}" if time is None else time(at)
-            raise ValueError(
-                f"y must be {rule} for a {name} transform; got {y[at]:g} at {place}. "
-                "Use no transform, or add a constant to y."
-            )
+            remedy = "Use no transform, or add a constant to y."
+            raise refusal("y", f"be {rule} for a {name} transform", f"{y[at]:g} at {place}", remedy)
 
     def forward(self, y: ArrayLike) -> Array:
         """Transformed values; -inf below the bound, and of a logarithm at it."""

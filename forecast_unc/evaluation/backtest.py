@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OWN_NAME", "Backtest", "backtest"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
 # Scores that are averages of a loss; that of RMSE is the squared error, MSE.
 _LOSSES = ("MAE", "MSE", "MASE", "sMAPE", "CRPS", "NLPD", "MSIS", "energy")
 
@@ -365,6 +368,19 @@ class Backtest:
         return int((origins.searchsorted(ends) - np.arange(len(origins)) - 1).max())
 
 
+def _with_n_origins(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, which takes the number of origins by its former name, `n_origins`, too."""
+
+    @wraps(function)
+    def renamed(*args: P.args, **kwargs: P.kwargs) -> R:
+        if "n_origins" in kwargs:
+            kwargs.setdefault("origins", kwargs.pop("n_origins"))
+        return function(*args, **kwargs)
+
+    return renamed
+
+
+@_with_n_origins
 def backtest(
     forecaster: Model,
     y: pd.Series[float],
@@ -372,8 +388,7 @@ def backtest(
     *,
     exog: pd.DataFrame | None = None,
     exog_future: ExogFuture | None = None,
-    n_origins: int = 10,
-    origins: int | Sequence[Any] | pd.Index[Any] | None = None,
+    origins: int | Sequence[Any] | pd.Index[Any] = 10,
     step: int | None = None,
     refit: bool | int = True,
     window: Literal["expanding", "rolling"] = "expanding",
@@ -404,10 +419,9 @@ def backtest(
         uncertainty, a DataFrame of stds or a covariance, which is passed to
         ``forecast(steps, exog, exog_cov=...)`` of models that take it. Called once an origin;
         `exog` is then not read beyond it.
-    n_origins : int, default=10
-        How many origins, the last of which is the latest that leaves `steps` values to score.
-    origins : int or sequence of index labels, optional
-        The origins themselves (last observed times); or how many, in place of `n_origins`.
+    origins : int or sequence of index labels, default=10
+        How many, the last of which is the latest that leaves `steps` values to score; or the
+        origins themselves (last observed times). Their number is taken as ``n_origins``, too.
     step : int, optional
         Observations between so many origins; by default `steps`, so that horizons do not overlap.
     refit : bool or int, default=True
@@ -455,7 +469,6 @@ def backtest(
     >>> result.significance("CRPS").loc["naive", "n"].item()
     4
     """
-    origins = n_origins if origins is None else origins
     step = steps if step is None else step
     check_arguments(steps, origins, step, refit, window, gap, compare, n_jobs)
     coverage = check_coverages(coverage)

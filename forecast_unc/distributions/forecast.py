@@ -333,10 +333,8 @@ class Forecast:
     def __mul__(self, other: float) -> Self:
         factor = _number(other)
         if factor == 0:
-            raise ValueError(
-                "a forecast must be multiplied by a number other than 0; got 0. The product would "
-                "be certain."
-            )
+            must = "be multiplied by a number other than 0"
+            raise refusal("a forecast", must, "0", "The product would be certain.")
         return self._each(slice(0, len(self)), factor)
 
     def __truediv__(self, other: float) -> Self:
@@ -813,9 +811,8 @@ class Forecast:
         [0.16, 0.5]
         """
         if lower is None and upper is None:
-            raise ValueError(
-                "lower or upper must be given; got neither. Any value has probability 1."
-            )
+            remedy = "Any value has probability 1."
+            raise refusal("lower or upper", "be given", "neither", remedy)
         ends = self._levels("lower", lower, -np.inf), self._levels("upper", upper, np.inf)
         wrong = ends[0] > ends[1]
         if wrong.any():

@@ -72,14 +72,11 @@ def _groups(
 ) -> tuple[pd.Index[Any], np.ndarray[Any, np.dtype[np.intp]]]:
     """Label of each group and, for each step, the number of its group."""
     if not isinstance(freq, str | pd.DateOffset):
-        raise TypeError(
-            f'freq must be a frequency of pandas, a str; got {freq!r}. Pass one such as "YE".'
-        )
+        must, remedy = "be a frequency of pandas, a str", 'Pass one such as "YE".'
+        raise refusal("freq", must, repr(freq), remedy, TypeError)
     if not isinstance(index, pd.DatetimeIndex | pd.PeriodIndex):
-        raise ValueError(
-            f"freq must be None for a {type(index).__name__}; got {freq!r}. "
-            "Give the series a DatetimeIndex or a PeriodIndex, or pass weights."
-        )
+        remedy = "Give the series a DatetimeIndex or a PeriodIndex, or pass weights."
+        raise refusal("freq", f"be None for a {type(index).__name__}", repr(freq), remedy)
     try:
         if isinstance(index, pd.PeriodIndex):
             labels = index.asfreq(freq)
@@ -90,14 +87,11 @@ def _groups(
             whole = True
             counts = pd.Series(1, index=index).resample(freq).count()
     except ValueError as error:
-        raise ValueError(
-            f"freq must be a frequency of pandas that suits a {type(index).__name__}; "
-            f"got {freq!r}. {error}"
-        ) from None
+        must = f"be a frequency of pandas that suits a {type(index).__name__}"
+        raise refusal("freq", must, repr(freq), str(error)) from None
     if not whole:
-        raise ValueError(
-            f"freq must be a plain, coarser frequency than {index.freqstr}; got {freq!r}. "
-            'Groups hold whole periods and do not overlap: pass one such as "Y", or weights.'
-        )
+        must = f"be a plain, coarser frequency than {index.freqstr}"
+        remedy = 'Groups hold whole periods and do not overlap: pass one such as "Y", or weights.'
+        raise refusal("freq", must, repr(freq), remedy)
     counts = counts[counts > 0]
     return counts.index, np.repeat(np.arange(len(counts)), counts.to_numpy())

@@ -5,9 +5,7 @@ r"""Steps of which one of several joint normal distributions is right: a mixture
     p(y) = \sum_k p_k\, \mathcal N(y \mid \mu_k, \Sigma_k), \qquad
     \mathrm{Cov}[y] = \sum_k p_k \bigl[\Sigma_k + (\mu_k - \mu)(\mu_k - \mu)'\bigr].
 
-A step by itself is a mixture of normals, too, and its quantiles have no closed form: they are the
-roots of its distribution function, found to the last digits. So is every linear combination of
-steps, and what is left once some of them are known.
+Steps, linear combinations of them, and the rest once some are known, are mixtures themselves.
 """
 
 from dataclasses import dataclass

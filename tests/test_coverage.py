@@ -143,7 +143,12 @@ def test_bands_of_the_right_differences(name, n, n_series, widest):
 
 
 @pytest.mark.parametrize(
-    ("name", "n_series", "widest"), [("walk", 30, 1.25), ("drift", 25, 1.25), ("airline", 15, 1.3)]
+    ("name", "n_series", "widest"),
+    [
+        ("walk", 30, 1.25),
+        pytest.param("drift", 25, 1.25, marks=pytest.mark.slow),
+        pytest.param("airline", 15, 1.3, marks=pytest.mark.slow),
+    ],
 )
 def test_bands_of_the_automatic_choice(name, n_series, widest):
     outcome = simulate(PROCESSES[name], Forecaster(), 100, n_series, seed=2, level=200.0)

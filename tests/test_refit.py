@@ -104,6 +104,7 @@ def test_restarts_stay_where_the_earlier_fit_has_other_hyper_parameters(rng, mon
     assert len(starts) == 3
 
 
+@pytest.mark.slow  # starts workers
 def test_a_refit_draws_the_same_whatever_the_number_of_jobs():
     y = datasets.load_nile()
     model = Forecaster(

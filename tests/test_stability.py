@@ -56,6 +56,7 @@ def test_the_mean_stays_in_the_range_of_the_series(series, lags, origin):
     assert any(REMARK in line for line in model.choices_)
 
 
+@pytest.mark.slow
 def test_integrated_hyperparameters_that_mostly_run_away_have_another_linear_part():
     series = datasets.make_lorenz(1200)
     known, future = section(series, 570, 206)

@@ -13,9 +13,9 @@ import pandas as pd
 from forecast_unc._checks import refusal
 from forecast_unc.cli.tables import STANDARD, is_parquet
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.distributions.grouping import group_weights
 from forecast_unc.evaluation.backtest import Backtest
 from forecast_unc.evaluation.folds import percent
+from forecast_unc.series.times import group_weights
 
 # What messages of the package say in Python, and what it is in a shell.
 _PHRASES = {

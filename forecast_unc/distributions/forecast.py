@@ -33,7 +33,6 @@ from forecast_unc.distributions import scores
 from forecast_unc.distributions.average import average, check_weights
 from forecast_unc.distributions.check import Check, check_average, check_model
 from forecast_unc.distributions.condition import condition, reach_of_all
-from forecast_unc.distributions.grouping import group_weights, positions
 from forecast_unc.distributions.joint import Diverged, Draw, Joint
 from forecast_unc.distributions.links import LEAST_DOF
 from forecast_unc.distributions.mixture import NormalMixture
@@ -47,6 +46,7 @@ from forecast_unc.distributions.tables import (
     nixtla_frame,
     summary_frame,
 )
+from forecast_unc.series.times import group_weights, positions
 from forecast_unc.series.values import check_is_series, numeric_values
 
 if TYPE_CHECKING:

@@ -121,7 +121,10 @@ def _options(heading: str, text: str, **how: dict[str, Any]) -> list[click.Param
     One a line, "--name METAVAR: what it is", which goes on in lines that begin with a blank.
     """
     found: list[click.Parameter] = []
-    for name, metavar, said in re.findall(r"^--(\S+) (.+?): (.+(?:\n .+)*)", cleandoc(text), re.M):
+    for entry in re.split(r"\n(?! )", cleandoc(text)):
+        read = re.fullmatch(r"--(\S+) (.+?): (.+)", entry, re.DOTALL)
+        assert read is not None, entry
+        name, metavar, said = read.groups()
         more = {"type": _TYPES.get(metavar, str)} | how.get(name.replace("-", "_"), {})
         found.append(_Option(f"--{name}", metavar, " ".join(said.split()), heading, **more))
     return found

@@ -1,4 +1,4 @@
-"""What is left of a joint distribution once some steps are known, and bands for whole paths."""
+"""The joint distribution of the other steps once some are known, and bands for whole paths."""
 
 from collections.abc import Callable
 from functools import cache

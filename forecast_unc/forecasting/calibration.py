@@ -115,7 +115,8 @@ def calibration(errors: Errors, reference: Forecast, look_ahead: int) -> Calibra
     spread = 2.0 * np.log(_mean_sizes(errors.z) / _MEAN_ABS)
     log_var = _BETA[0] + _BETA[1] * np.clip(spread, -1.0, 1.0)
     log_var += _BETA[2] * np.clip(errors.level, -1.0, 1.0) + _BETA[3] / np.sqrt(1.0 + k)
-    correlation = _correlation(errors.z[:, :look_ahead], reference.first(look_ahead))
+    cov = reference._joint.cov[:look_ahead, :look_ahead]
+    correlation = _correlation(errors.z[:, :look_ahead], cov)
     return Calibration(np.exp(0.5 * log_var), _degrees_of_freedom(errors.z[:, 0]), correlation)
 
 
@@ -159,10 +160,10 @@ def _mean_sizes(z: Array) -> Array:
     return means
 
 
-def _correlation(z: Array, reference: Forecast) -> float:
+def _correlation(z: Array, cov: Array) -> float:
     """Change of the correlations, -1 to 1, by a share of what neighbouring steps' errors show."""
-    h, joint = len(reference), reference._joint
-    own = joint.cov / np.outer(joint.std, joint.std)
+    h, std = len(cov), np.sqrt(cov.diagonal())
+    own = cov / np.outer(std, std)
     z = np.clip(z[:, :h], -_MOST_Z, _MOST_Z)
     product, size, said = 0.0, 0.0, []
     for lag in range(1, min(_NEIGHBOURS, h - 1) + 1):

@@ -27,7 +27,7 @@ _PATIENCE = 4
 _FOLDS = 5
 _LEAST_ROWS = 10
 # Sampled: least noise variance in the largest prior variance, and the roundoff of a row's
-# prediction beyond which the inverse is computed afresh.
+# prediction beyond which the inverse is computed anew.
 _LEAST_NOISE = 1e-8
 _MOST_ROUNDOFF = 1e-3
 # Samples of the inputs in a round. With one or two the noise of the M-step made the output noise

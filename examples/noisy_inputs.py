@@ -68,7 +68,7 @@ def joint_maximum(X, y):
     bounds = [*zip(lowest, np.log([20.0, 10.0, 1.0]), strict=True), *[(None, None)] * len(y)]
     z = minimize(objective, start, jac=True, bounds=bounds, options={"maxiter": 2000}).x
     l, a, s = np.exp(z[:3])
-    process = GaussianProcess(np.array([l]), a, np.zeros(2), s, np.zeros(1), mean)
+    process = GaussianProcess(np.array([l]), a, np.zeros(2), s, np.zeros(1), mean, np.zeros(1))
     inputs = X + INPUT_STD * z[3:, None]
     return process.posterior(inputs, y), inputs
 

@@ -18,8 +18,12 @@ import pandas as pd
 from forecast_unc import datasets, plot
 from forecast_unc.regression.estimator import typical_lengthscale
 from forecast_unc.regression.sparse_bayes import batch
-from forecast_unc.regression.sparse_bayes.lengthscales import design
-from forecast_unc.regression.sparse_bayes.model import Evidence, NoisePrior, weight_posterior
+from forecast_unc.regression.sparse_bayes.model import (
+    Evidence,
+    NoisePrior,
+    design,
+    weight_posterior,
+)
 from forecast_unc.regression.sparse_bayes.sequential import SequentialTrainer
 
 LAGS, ROWS, BUDGET, STARTS = 9, 200, 50, 20

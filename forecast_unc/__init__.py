@@ -11,6 +11,7 @@ from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.panels.backtest import backtest_panel
 from forecast_unc.panels.forecast import forecast_panel
 from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.regression.rvm import RVMRegressor
 from forecast_unc.regression.rvm_classifier import RVMClassifier
@@ -20,6 +21,7 @@ __all__ = [
     "Forecast",
     "Forecaster",
     "GPRegressor",
+    "LinearRegressor",
     "RVMClassifier",
     "RVMRegressor",
     "ReducedRankGPRegressor",

@@ -1,9 +1,10 @@
 """Checks of arguments that any module may need, and seeds of random numbers."""
 
 import reprlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from os import PathLike
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -41,11 +42,11 @@ def check_whole(name: str, value: object, lowest: int, remedy: str) -> None:
         raise refusal(name, f"be a whole number, at least {lowest}", f"{value!r}", remedy)
 
 
-def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
+def check_choice(name: str, value: object, allowed: Sequence[str | None], remedy: str = "") -> None:
     """Raise unless a value is one of some names, of which the first is the usual one."""
     if value not in allowed:
         listed = ", ".join(map(repr, allowed))
-        remedy = f"Use {allowed[0]!r} unless you compare."
+        remedy = remedy or f"Use {allowed[0]!r} unless you compare."
         raise refusal(name, f"be one of {listed}", f"{value!r}", remedy)
 
 
@@ -66,11 +67,15 @@ def check_lower(lower: object) -> None:
         raise refusal("lower", "be a number below inf", f"{lower!r}", "Use -np.inf for no bound.")
 
 
-def check_path(path: object) -> None:
-    """Raise unless something names a file."""
+def check_path(path: object, example: str = "model.npz", writes: bool = False) -> None:
+    """Raise unless something names a file, and one to write in a folder that is there."""
     if not isinstance(path, (str, PathLike)):
-        remedy = "Name the file, such as 'model.npz'."
+        remedy = f"Name the file, such as '{example}'."
         raise refusal("path", "be a str or a path", f"{path!r}", remedy, TypeError)
+    folder = Path(path).resolve().parent
+    if writes and not folder.exists():
+        got, remedy = f"{path}; there is no {folder}", "Name one in a folder that is there."
+        raise refusal("path", "name a file that can be written", got, remedy, FileNotFoundError)
 
 
 def check_jobs(n_jobs: object) -> None:
@@ -86,16 +91,22 @@ def check_covariance(name: str, cov: Array) -> None:
     # leaves its covariances as they are, which then have to be zero too.
     var = np.diagonal(cov)
     unit = np.sqrt(np.where(var > 0, var, 1.0))
-    correlation = cov / np.outer(unit, unit)
-    apart = float(np.abs(correlation - correlation.T).max(initial=0.0))
-    if apart > _TOLERANCE:
-        remedy = f"Pass ({name} + {name}.T) / 2 if the difference is roundoff."
-        raise refusal(name, "be symmetric", f"correlations that differ by {apart:.3g}", remedy)
-    lowest = float(eigvalsh(correlation)[0]) if len(cov) else 0.0
+    scale = np.outer(unit, unit)
+    check_symmetric(name, cov, scale)
+    lowest = float(eigvalsh(cov / scale)[0]) if len(cov) else 0.0
     if lowest < -_TOLERANCE:
         got = f"correlations with an eigenvalue of {lowest:.3g}"
         remedy = "Estimate it from data, or give variances alone."
         raise refusal(name, "be positive semi-definite", got, remedy)
+
+
+def check_symmetric(name: str, cov: Array, scale: Array) -> None:
+    """Raise if a covariance differs from its transpose by more than 1e-8 of ``scale`` (h, h)."""
+    apart = float((np.abs(cov - cov.T) / scale).max(initial=0.0))
+    if apart > _TOLERANCE:
+        got = f"entries that differ by {apart:.3g} standard deviations squared"
+        remedy = f"Pass 0.5 * ({name} + {name}.T) if only roundoff is to blame."
+        raise refusal(name, "be symmetric", got, remedy)
 
 
 def generator(random_state: RandomState) -> np.random.Generator:
@@ -135,13 +146,12 @@ def frozen(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
         raise refusal(name, f"have shape {shape}", f"{array.shape}", remedy)
     wrong = ~np.isfinite(array)
     if wrong.any():
-        raise refusal(
-            name,
-            "be finite",
-            f"{array[wrong][0]} at step {np.argwhere(wrong)[0][0] + 1}",
+        got = f"{array[wrong][0]} at step {np.argwhere(wrong)[0][0] + 1}"
+        remedy = (
             "If a forecast has diverged, ask for fewer steps or difference the series; if its "
-            "values are this large, divide the series by a constant.",
+            "values are this large, divide the series by a constant."
         )
+        raise refusal(name, "be finite", got, remedy)
     array.setflags(write=False)
     return array
 
@@ -151,32 +161,22 @@ def check_positive(cov: Array, label: Callable[[int], str]) -> None:
     var = cov.diagonal()
     if (var <= 0).any():
         at = int((var <= 0).argmax())
-        raise refusal(
-            "cov",
-            "have a positive diagonal",
-            f"{var[at]:.6g} at {label(at)}, from a matrix of condition number "
-            f"{np.linalg.cond(cov):.3g}",
+        condition = f"from a matrix of condition number {np.linalg.cond(cov):.3g}"
+        got = f"{var[at]:.6g} at {label(at)}, {condition}"
+        remedy = (
             "A variance that is not positive is a numerical failure, or a value that is known "
-            "already.",
+            "already."
         )
+        raise refusal("cov", "have a positive diagonal", got, remedy)
 
 
-def check_symmetric(name: str, cov: Array, scale: Array) -> None:
-    """Raise if a covariance differs from its transpose by more than 1e-8 of ``scale`` (h, h)."""
-    apart = float((np.abs(cov - cov.T) / scale).max())
-    if apart > _TOLERANCE:
-        got = f"entries that differ by {apart:.3g} standard deviations squared"
-        remedy = "Pass 0.5 * (cov + cov.T) if only roundoff is to blame."
-        raise refusal(name, "be symmetric", got, remedy)
-
-
-def check_coverage(coverage: float) -> None:
+def check_coverage(coverage: float, name: str = "coverage", of_95: str = "0.95") -> None:
     """Raise unless a coverage is a fraction, in (0, 1); 95 is never read as 0.95."""
-    remedy = "For a 95 % interval pass 0.95."
+    remedy = f"For a 95 % interval pass {of_95}."
     if not isinstance(coverage, Real):
-        raise refusal("coverage", "be a number", repr(coverage), remedy, TypeError)
+        raise refusal(name, "be a number", repr(coverage), remedy, TypeError)
     if not 0 < coverage < 1:
-        raise refusal("coverage", "lie strictly between 0 and 1", f"{coverage}", remedy)
+        raise refusal(name, "lie strictly between 0 and 1", f"{coverage}", remedy)
 
 
 def check_coverages(coverage: Iterable[float]) -> tuple[float, ...]:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.integrate import solve_ivp
 from scipy.interpolate import make_interp_spline
 
 from forecast_unc._checks import RandomState, check_whole, generator, refusal
@@ -31,12 +30,8 @@ __all__ = [
 def load_co2() -> pd.Series[float]:
     """Load the monthly carbon dioxide concentration of the air at Mauna Loa, Hawaii.
 
-    A trend that steepens and a yearly cycle of about 6 ppmv: long horizons are forecast well.
-
-    Returns
-    -------
-    Series
-        452 monthly means in ppmv (parts per million by volume), May 1964 to December 2001.
+    452 monthly means in ppmv (parts per million by volume), May 1964 to December 2001. A trend that
+    steepens and a yearly cycle of about 6 ppmv: long horizons are forecast well.
 
     Examples
     --------
@@ -53,22 +48,9 @@ def load_co2() -> pd.Series[float]:
 def load_elnino() -> pd.Series[float]:
     """Load the monthly sea surface temperature off Peru and Ecuador, where El Nino is felt first.
 
-    A strong yearly cycle, and warm episodes every two to seven years that are hard to foresee.
-
-    Returns
-    -------
-    Series
-        732 monthly means in degrees Celsius over 0-10 degrees South and 80-90 degrees West
-        (Nino 1+2), January 1950 to December 2010.
-
-    Examples
-    --------
-    >>> from forecast_unc.datasets import load_elnino
-    >>> load_elnino().head(3)
-    1950-01-01    23.11
-    1950-02-01    24.20
-    1950-03-01    25.37
-    Freq: MS, Name: elnino, dtype: float64
+    732 monthly means in degrees Celsius over 0-10 degrees South and 80-90 degrees West (Nino 1+2),
+    January 1950 to December 2010. A strong yearly cycle, and warm episodes every two to seven years
+    that are hard to foresee.
     """
     return _load("elnino", freq="MS", unit="degrees Celsius")
 
@@ -76,44 +58,17 @@ def load_elnino() -> pd.Series[float]:
 def load_nile() -> pd.Series[float]:
     """Load the yearly flow of the Nile at Aswan.
 
-    Short and noisy, with a drop of the level near 1898.
-
-    Returns
-    -------
-    Series
-        100 yearly discharges in 1e8 cubic meters, 1871 to 1970.
-
-    Examples
-    --------
-    >>> from forecast_unc.datasets import load_nile
-    >>> load_nile().head(3)
-    1871-01-01    1120.0
-    1872-01-01    1160.0
-    1873-01-01     963.0
-    Freq: YS-JAN, Name: nile, dtype: float64
+    100 yearly discharges in 1e8 cubic meters, 1871 to 1970: short and noisy, with a drop of the
+    level near 1898.
     """
     return _load("nile", freq="YS", unit="1e8 m^3")
 
 
 def load_sunspots() -> pd.Series[float]:
-    """Load the yearly sunspot number.
+    """Load the yearly sunspot number, 1700 to 2008.
 
+    309 weighted counts, without a unit, on the scale in use before the revision of 2015.
     Non-negative, with steep rises, slow falls and a cycle of about 11 years whose height varies.
-
-    Returns
-    -------
-    Series
-        309 yearly sunspot numbers (a weighted count, without a unit), 1700 to 2008, on the scale
-        in use before the revision of 2015.
-
-    Examples
-    --------
-    >>> from forecast_unc.datasets import load_sunspots
-    >>> load_sunspots().head(3)
-    1700-01-01     5.0
-    1701-01-01    11.0
-    1702-01-01    16.0
-    Freq: YS-JAN, Name: sunspots, dtype: float64
     """
     return _load("sunspots", freq="YS", unit="sunspot number")
 
@@ -121,22 +76,9 @@ def load_sunspots() -> pd.Series[float]:
 def load_us_gdp() -> pd.Series[float]:
     """Load the quarterly real gross domestic product of the United States.
 
-    Growth in proportion to the level, seasonally adjusted, ending in the recession of 2008-2009.
-
-    Returns
-    -------
-    Series
-        203 quarters in 1e9 US dollars of 2005 (chained), as yearly rates, first quarter of 1959
-        to third quarter of 2009, dated by the first day of the quarter.
-
-    Examples
-    --------
-    >>> from forecast_unc.datasets import load_us_gdp
-    >>> load_us_gdp().head(3)
-    1959-01-01    2710.349
-    1959-04-01    2778.801
-    1959-07-01    2775.488
-    Freq: QS-JAN, Name: us_gdp, dtype: float64
+    203 quarters in 1e9 US dollars of 2005 (chained), as yearly rates, first quarter of 1959 to
+    third quarter of 2009, dated by the first day of the quarter and seasonally adjusted. Growth is
+    in proportion to the level; the series ends in the recession of 2008-2009.
     """
     return _load("us_gdp", freq="QS", unit="1e9 US dollars of 2005 per year")
 
@@ -148,51 +90,27 @@ def make_mackey_glass(
 
     .. math:: \dot x(t) = \frac{0.2\, x(t - \tau)}{1 + x(t - \tau)^{10}} - 0.1\, x(t)
 
+    The state is 1.2 before time zero, and the first 1000 units of time are discarded, with an error
+    of 2.5e-9 at tau = 17. Beyond a few thousand values the last bit of the arithmetic decides which
+    path of the chaotic system it is (M. C. Mackey and L. Glass, Science 197 (1977) 287-289,
+    https://doi.org/10.1126/science.267326).
+
     Parameters
     ----------
     n : int
         Number of values.
-    tau : float, default 17
+    tau : float, default=17
         Delay, at least 1. From about 17 the series is chaotic; 30 is harder to forecast.
-    noise_std : float, default 0
+    noise_std : float, default=0
         Standard deviation of white noise added to what is observed, not to the state. The clean
         series has a standard deviation of about 0.23.
-    random_state : int, Generator or None, default None
+    random_state : int, Generator or None, optional
         Seed of the noise; without noise nothing is random.
-
-    Returns
-    -------
-    Series
-        The values, with a RangeIndex.
-
-    Raises
-    ------
-    ValueError
-        If `n`, `tau` or `noise_std` is out of range.
-
-    Notes
-    -----
-    The state is held at 1.2 before time zero, and the first 1000 units of time are discarded, with
-    an error of 2.5e-9 at tau = 17. The system is chaotic: beyond a few thousand values the path is
-    one of the system, but which one depends on the last bit of the arithmetic.
-
-    References
-    ----------
-    M. C. Mackey and L. Glass, Science 197 (1977), 287-289, doi:10.1126/science.267326.
-
-    Examples
-    --------
-    >>> from forecast_unc.datasets import make_mackey_glass
-    >>> make_mackey_glass(3).round(4)
-    0    0.9472
-    1    0.9009
-    2    0.8578
-    Name: mackey_glass, dtype: float64
     """
     _check_size_and_noise(n, noise_std)
     if not (math.isfinite(tau) and tau >= 1):
         raise refusal("tau", "be finite and at least 1", f"{tau}", "17 is usual.")
-    per_delay = math.ceil(tau / _MAX_STEP)
+    per_delay = math.ceil(tau / 0.05)  # steps of the integrator
     step = tau / per_delay
     start = 1000
     n_steps, history = math.ceil((start + n) / step), np.full(2 * per_delay + 1, 1.2)
@@ -209,57 +127,26 @@ def make_lorenz(
 
     .. math:: \dot x = 10 (y - x), \quad \dot y = x (28 - z) - y, \quad \dot z = x y - 8 z / 3
 
+    The system starts from (-8, 8, 27), and the first 10 units of time are discarded. The error is
+    3e-7 at the first value and 0.02 after 15 units of time; then the last bit of the arithmetic
+    decides which path it is (E. N. Lorenz, Journal of the Atmospheric Sciences 20 (1963) 130-141,
+    https://doi.org/10.1175/1520-0469(1963)020<0130:DNF>2.0.CO;2).
+
     Parameters
     ----------
     n : int
         Number of values.
-    step : float, default 0.05
+    step : float, default=0.05
         Time between two values, positive. The system orbits in about 0.75; the longer the step, the
         harder the forecast.
-    noise_std : float, default 0
-        Standard deviation of white noise added to what is observed, not to the state. The clean
-        series has a standard deviation of about 7.9.
-    random_state : int, Generator or None, default None
-        Seed of the noise; without noise nothing is random.
-
-    Returns
-    -------
-    Series
-        The values of x, with a RangeIndex.
-
-    Raises
-    ------
-    ValueError
-        If `n`, `step` or `noise_std` is out of range.
-
-    Notes
-    -----
-    The system starts from (-8, 8, 27), and the first 10 units of time are discarded. The error is
-    3e-7 at the first value and 0.02 after 15 units of time. What follows is a path of the system,
-    but which one depends on the last bit of the arithmetic, as the system is chaotic.
-
-    References
-    ----------
-    E. N. Lorenz, Journal of the Atmospheric Sciences 20 (1963), 130-141,
-    doi:10.1175/1520-0469(1963)020<0130:DNF>2.0.CO;2.
-
-    Examples
-    --------
-    >>> from forecast_unc.datasets import make_lorenz
-    >>> make_lorenz(3).round(3)
-    0     8.176
-    1    10.284
-    2    12.149
-    Name: lorenz, dtype: float64
+    noise_std, random_state
+        As of :func:`make_mackey_glass`; the clean series has a standard deviation of about 7.9.
     """
     _check_size_and_noise(n, noise_std)
     if not (math.isfinite(step) and step > 0):
         raise refusal("step", "be finite and positive", f"{step}", "0.05 is usual.")
     states = _lorenz((-8.0, 8.0, 27.0), 10 + step * np.arange(n, dtype=np.float64))
     return _observe(states[:, 0], "lorenz", noise_std, random_state)
-
-
-_MAX_STEP = 0.05  # of the Mackey-Glass integrator, in units of time
 
 
 def _mackey_glass(
@@ -299,10 +186,11 @@ def _lorenz(state: tuple[float, float, float], times: Array) -> Array:  # (n, 3)
         x, y, z = s.tolist()
         return [10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z]
 
-    solution = solve_ivp(
-        slope, (0.0, times[-1]), state, "DOP853", t_eval=times, rtol=1e-12, atol=1e-12
-    )
-    return np.asarray(solution.y.T)
+    span = 0.0, times[-1]
+    from scipy.integrate import solve_ivp  # kept out of the import
+
+    path = solve_ivp(slope, span, state, "DOP853", t_eval=times, rtol=1e-12, atol=1e-12)
+    return np.asarray(path.y.T)
 
 
 def _observe(

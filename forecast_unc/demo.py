@@ -9,7 +9,8 @@ import pandas as pd
 
 from forecast_unc import datasets
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.evaluation.backtest import OWN_NAME, Backtest, backtest
+from forecast_unc.distributions.picture import finish
+from forecast_unc.evaluation.backtest import OWN_NAME, backtest
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.plot import COLORS, fan
 
@@ -29,14 +30,14 @@ def demo(output: Path, n_origins: int = 20) -> None:
     """
     output.mkdir(parents=True, exist_ok=True)
     (output / "scores.md").touch()  # what cannot be written fails now, not after the work
-    y = datasets.load_elnino()
+    y, model = datasets.load_elnino(), Forecaster(lags=_LAGS, random_state=0)
     past, future = y.iloc[:-_STEPS], y.iloc[-_STEPS:]
     past.attrs = y.attrs
-    model = Forecaster(lags=_LAGS, random_state=0).fit(past)
+    print(f"{y.name} ({y.attrs['unit']}), {len(past)} months, {_STEPS} held out.")
+    model.fit(past)
     forecasts = {
         kind: model.forecast(_STEPS, propagation=kind) for kind in ("naive", "exact", "monte_carlo")
     }
-    print(f"{y.name} ({y.attrs['unit']}), {len(past)} months, {_STEPS} held out.")
     print(f"Forecasting 24 months from {n_origins} origins, one a year, with each propagation ...")
     result = backtest(
         Forecaster(lags=_LAGS, random_state=0),
@@ -48,17 +49,13 @@ def demo(output: Path, n_origins: int = 20) -> None:
         compare={name: name for name in ("naive", "taylor", "monte_carlo")},
         progress=True,
     )
-    table = _table(result)
+    table = result.scores().loc[list(_NAMES), _COLUMNS].round(3)
+    table = table.set_axis(pd.Index(_NAMES.values(), name="propagation"))
     table.to_csv(output / "scores.csv")
     (output / "scores.md").write_text(_markdown(table) + "\n")
     _picture(forecasts, past, future).savefig(output / "demo.png", dpi=110)
     print(table.to_string())
     print(f"Wrote {output / 'demo.png'}, {output / 'scores.csv'} and {output / 'scores.md'}.")
-
-
-def _table(result: Backtest) -> pd.DataFrame:
-    table = result.scores().loc[list(_NAMES), _COLUMNS].round(3)
-    return table.set_axis(pd.Index(_NAMES.values(), name="propagation"))
 
 
 def _markdown(table: pd.DataFrame) -> str:
@@ -76,25 +73,22 @@ def _picture(
     figure = plt.figure(figsize=(11, 7.2), layout="constrained")
     axes = figure.subplot_mosaic([["naive", "exact"], ["std", "std"]], height_ratios=[1.4, 1])
     axes["exact"].sharey(axes["naive"])
-    recent = past.iloc[-48:]
-    recent.attrs = past.attrs
+    unit = past.attrs["unit"]
     for kind, title, color in (
         ("naive", "naive: each forecast is fed back as if it were known", COLORS[1]),
         ("exact", "exact: each forecast is fed back with its uncertainty", COLORS[0]),
     ):
-        ax = fan(forecasts[kind], history=recent, ax=axes[kind], color=color, label=kind)
-        ax.plot(future.index, future, "o", color="black", ms=3, label="observed")
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, fontsize="small", frameon=False)
+        ax = axes[kind]
+        fan(forecasts[kind], history=past.iloc[-48:], actual=future, ax=ax, color=color, label=kind)
         ax.set_title(title, loc="left", fontsize="medium")
-    axes["naive"].set_ylabel(f"sea surface ({past.attrs['unit']})")
+    axes["naive"].set_ylabel(f"sea surface ({unit})")
     axes["exact"].set_ylabel("")
     ax = axes["std"]
     styles = {"naive": ("--", COLORS[1]), "exact": ("-", COLORS[0]), "monte_carlo": ("o", "black")}
     for kind, (style, color) in styles.items():
         label = _NAMES.get(kind, kind)
         ax.plot(range(1, _STEPS + 1), forecasts[kind].std, style, color=color, ms=3.5, label=label)
-    ax.set(xlabel="months ahead", ylabel=f"std ({past.attrs['unit']})", ylim=(0, None))
-    ax.grid(visible=True, color="0.9", lw=0.8)
+    ax.set(xlabel="months ahead", ylabel=f"std ({unit})", ylim=(0, None))
     ax.set_title("Standard deviation of each step", loc="left", fontsize="medium")
-    ax.legend(frameon=False, fontsize="small")
+    finish(ax)
     return figure

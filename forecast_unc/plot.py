@@ -1,13 +1,13 @@
-"""Pictures of forecasts and of backtests: Axes in, Axes out.
-
-Models are told apart by color, line style, marker and hatching at once: the pictures also read in
-gray and for the color-blind. The legend stands above the axes, a title (``ax.set_title``) above it.
-"""
+"""Pictures of forecasts and of backtests: Axes in, Axes out; they also read in gray."""
 
 from forecast_unc.distributions.picture import fan
-from forecast_unc.evaluation.plot import COLORS, compare, decomposition, joint, members
-from forecast_unc.evaluation.plot_backtest import (
+from forecast_unc.evaluation.plot import (
+    COLORS,
     calibration,
+    compare,
+    decomposition,
+    joint,
+    members,
     pit,
     scores_by_origin,
     scores_by_step,

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from forecast_unc._checks import RandomState
+from forecast_unc._checks import RandomState, refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.fitted import Fitted
 from forecast_unc.distributions.forecast import Forecast
@@ -50,24 +50,11 @@ class _Horizon(NamedTuple):
     ahead: Forecast | None  # of all steps from 1 to the last
 
     def table(self, ask: Callable[[Forecast | Fitted], pd.Series | pd.DataFrame]) -> pd.DataFrame:
-        """What is asked of both, a row a time."""
-        parts: list[Array] = []
-        if self.past is not None:
-            past = pd.DataFrame(ask(self.past)).to_numpy()
-            places = len(past) - 1 + self.steps[self.steps <= 0]
-            parts.append(np.where(places[:, None] >= 0, past[places.clip(0)], np.nan))
-        if self.ahead is not None:
-            parts.append(pd.DataFrame(ask(self.ahead)).to_numpy()[self.steps[self.steps > 0] - 1])
-        return pd.DataFrame(np.vstack(parts), self.times)
-
-    def paths(self, n: int, random_state: RandomState) -> pd.DataFrame:
-        """Sample paths, a row a time, or an error if some are of the past."""
-        if self.ahead is None or self.past is not None:
-            raise NotImplementedError(
-                "marginal must be True for a horizon that begins before the cutoff; got False. "
-                "One-step forecasts of the past have no joint distribution."
-            )
-        return self.ahead.sample(n, random_state).iloc[self.steps - 1].set_axis(self.times)
+        """What is asked of both, a row a time; NaN before the series."""
+        both = [pd.DataFrame(ask(one)).to_numpy() for one in (self.past, self.ahead) if one]
+        rows = self.steps - 1 + (0 if self.past is None else len(self.past))
+        values = np.where(rows[:, None] >= 0, np.vstack(both)[rows.clip(0)], np.nan)
+        return pd.DataFrame(values, self.times)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)  # equality and text are sktime's own
@@ -109,28 +96,19 @@ class _SktimeForecaster(BaseForecaster):
     random_state: RandomState = None
 
     def __post_init__(self) -> None:
-        """Construct sktime's part, which calls this once more at its end."""
+        """Set up sktime's part, which calls this once more at its end."""
         if "_state" not in vars(self):
             super().__init__()
         self._y = self._X = None  # which sktime asks for where it is told to keep the data
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Parameters for sktime's checks: small and fast.
-
-        Parameters
-        ----------
-        parameter_set : str
-            There is one.
-        """
+        """Parameters for sktime's checks, small and fast; there is one `parameter_set`."""
         return cls._test_params
 
     def _fit(self, y: pd.Series, X: pd.DataFrame | None, fh: ForecastingHorizon | None) -> Self:
-        X = _rows(X, y.index)
-        given = self.get_params(deep=False)
-        regressor = given.pop("regressor", None)
-        if regressor is None and self._regressor is not None:
-            regressor = self._regressor()
+        X, given = _rows(X, y.index), self.get_params(deep=False)
+        regressor = given.pop("regressor", None) or (self._regressor and self._regressor())
         self.forecaster_ = self._learned = Forecaster(regressor, **given).fit(y, X)
         self._cur_y, self._cur_X, self._n_learned = y, X, len(y)
         return self
@@ -193,8 +171,13 @@ class _SktimeForecaster(BaseForecaster):
         horizon, names = self._horizon(fh, X), self._get_varnames()
         labels = {"index": horizon.times, "columns": names}
         if not marginal:
-            paths = horizon.paths(_N_QUANTILES, self.random_state)
-            return Empirical(_samples(paths, names), time_indep=False, **labels)
+            if horizon.ahead is None or horizon.past is not None:
+                must = "be True for a horizon that begins before the cutoff"
+                remedy = "One-step forecasts of the past have no joint distribution."
+                raise refusal("marginal", must, "False", remedy, NotImplementedError)
+            paths = horizon.ahead.sample(_N_QUANTILES, self.random_state).iloc[horizon.steps - 1]
+            samples = _samples(paths.set_axis(horizon.times), names)
+            return Empirical(samples, time_indep=False, **labels)
         mean, std = (horizon.table(ask).to_numpy() for ask in (_MEAN, _STD))
         some = horizon.table(lambda one: one.quantile(_LEVELS)).to_numpy()
         if not (np.abs(some - mean - std * ndtri(_LEVELS)) > _ROUNDOFF * std).any():
@@ -210,10 +193,8 @@ class _SktimeForecaster(BaseForecaster):
         if steps.min() <= 0:
             past = self.forecaster_.fitted()
         if last > 0:
-            until = ForecastingHorizon(np.arange(1, last + 1), is_relative=True)
-            future = None
-            if self._cur_X is not None:
-                future = _rows(X, until.to_absolute_index(self.cutoff))
+            until = ForecastingHorizon(np.arange(1, last + 1)).to_absolute_index(self.cutoff)
+            future = None if self._cur_X is None else _rows(X, until)
             ahead = self.forecaster_.forecast(last, future)
         return _Horizon(steps, fh.to_absolute_index(self.cutoff), past, ahead)
 
@@ -226,19 +207,8 @@ class _SktimeForecaster(BaseForecaster):
 class GPForecaster(_SktimeForecaster):
     """Gaussian processes on lagged values, iterated with their uncertainty.
 
-    Parameters
-    ----------
-    lags, differences, seasonal_period, transform, lower, prior_mean, calendar, max_train, noise
-        As of `Forecaster`.
-    calibrate, outliers, random_state
-        As of `Forecaster`.
-    regressor : GPRegressor, optional
-        Model of the next value; ``GPRegressor()`` by default.
-
-    Attributes
-    ----------
-    forecaster_ : Forecaster
-        The fitted model.
+    Parameters are those of `Forecaster`, and the fitted one is ``forecaster_``; the regressor is
+    ``GPRegressor()`` by default.
 
     Examples
     --------
@@ -266,19 +236,8 @@ class GPForecaster(_SktimeForecaster):
 class RVMForecaster(_SktimeForecaster):
     """Relevance vector machines on lagged values, iterated with their uncertainty.
 
-    Parameters
-    ----------
-    lags, differences, seasonal_period, transform, lower, prior_mean, calendar, max_train
-        As of `Forecaster`.
-    calibrate, outliers, random_state
-        As of `Forecaster`.
-    regressor : RVMRegressor, optional
-        Model of the next value; ``RVMRegressor()`` by default.
-
-    Attributes
-    ----------
-    forecaster_ : Forecaster
-        The fitted model.
+    Parameters are those of `Forecaster`, and the fitted one is ``forecaster_``; the regressor is
+    ``RVMRegressor()`` by default.
 
     Examples
     --------
@@ -304,15 +263,8 @@ class RVMForecaster(_SktimeForecaster):
 class AutoForecaster(_SktimeForecaster):
     """The automatic choice: a few specifications that suit the series, their quantiles averaged.
 
-    Parameters
-    ----------
-    seasonal_period, transform, lower, calendar, max_train, calibrate, outliers, random_state
-        As of `Forecaster`.
-
-    Attributes
-    ----------
-    forecaster_ : Forecaster
-        The fitted model; its ``choices_`` say what was chosen and why.
+    Parameters are those of `Forecaster`; ``choices_`` of the fitted one, ``forecaster_``, say what
+    was chosen and why.
 
     Examples
     --------

@@ -19,7 +19,7 @@ settings.register_profile(
     "forecast_unc",
     deadline=None,
     derandomize=True,
-    max_examples=25,
+    max_examples=16,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("forecast_unc")

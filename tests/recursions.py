@@ -7,7 +7,6 @@ import numpy as np
 
 from forecast_unc.forecasting.propagation import propagate as _propagate
 from forecast_unc.forecasting.propagation import propagate_from
-from forecast_unc.forecasting.propagation import sample_paths as _sample_paths
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Future, Method, OneStepModel, Past
 from forecast_unc.forecasting.rows import Differencing
 from forecast_unc.forecasting.sampling import sample_paths_from
@@ -43,6 +42,7 @@ def past_of(levels, stds=None, exog=None):
         np.asarray(levels, dtype=float),
         np.zeros(n) if stds is None else stds,
         np.empty((n, 0)) if exog is None else exog,
+        np.ones(n, dtype=bool),
     )
 
 
@@ -71,11 +71,16 @@ def propagate(
     if state is None:
         function = None
         if method.path_consistent and posterior.joint:
-            function = FunctionError(posterior, model.depth, len(exog))
-        mean = past.levels[-model.depth :]
+            function = FunctionError(posterior, model.maps.depth, len(exog))
+        mean = past.levels[-model.maps.depth :]
         cov = history_cov / transform.scale**2
         state = State(mean, cov, function, model.limit(past.levels))
     return MeanAndCov(*propagate_from(model, state, future, method)[:2])
+
+
+def paths_of(model, past, future, method):
+    """Sample paths (n, h) of a model."""
+    return _propagate(model, past, future, method).paths.T
 
 
 def sample_paths(
@@ -95,8 +100,8 @@ def sample_paths(
     method = Method("monte_carlo", path_consistent, n_samples, random_state)
     past, future = past_of(history), Future(exog, exog_cov)
     if history_cov is None:
-        return _sample_paths(model, past, future, method)
-    p, n = model.depth, len(history)
+        return paths_of(model, past, future, method)
+    p, n = model.maps.depth, len(history)
     everything, nothing = np.ones(n, dtype=bool), np.zeros(n)
     cov = history_cov / transform.scale**2
     mean = past.levels[-p:]

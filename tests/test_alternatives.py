@@ -6,10 +6,10 @@ from scipy.linalg import block_diag
 
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.forecasting.propagation import propagate as propagate_joint
-from forecast_unc.forecasting.propagation import sample_paths
 from forecast_unc.forecasting.recursion import Future, Method, OneStepModel
 from forecast_unc.regression.mixture import PosteriorMixture
 from tests.recursions import IDENTITY, past_of
+from tests.recursions import paths_of as sample_paths
 from tests.test_propagation import linear_posterior
 
 HISTORY = np.array([0.4, -0.2, 0.3, 1.0])

@@ -1,6 +1,5 @@
 import copy
 import re
-from dataclasses import asdict
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor, backtest, baselines, scores
-from forecast_unc.evaluation.folds import OWN_NAME, Capabilities
+from forecast_unc.evaluation.folds import OWN_NAME, Contender
 from forecast_unc.evaluation.significance import diebold_mariano
 from forecast_unc.series.times import future_index
 
@@ -236,8 +235,7 @@ def test_a_model_moves_on_as_it_can(y, monkeypatch):
     ids=lambda value: type(value).__name__,
 )
 def test_what_a_model_can_do_follows_from_its_methods(model, expected):
-    can = asdict(Capabilities.of(model))
-    assert {name for name, able in can.items() if able} == expected
+    assert Contender(model).can == expected
 
 
 def test_rolling_window_drops_old_values(y, model):
@@ -315,7 +313,7 @@ def test_unit_goes_to_the_frame_and_pictures_are_drawn(y, model):
         ({"n_jobs": 1.5}, "n_jobs must be None or a whole number other than 0; got 1.5. "),
         ({"coverage": []}, "coverage must hold a fraction; got none. "),
         ({"compare": {"a": 3}}, "compare must hold forecasters or one of exact, .*; got 3 for 'a'"),
-        ({"window": "sliding"}, "window must be 'expanding' or 'rolling'; got 'sliding'"),
+        ({"window": "sliding"}, "window must be one of 'expanding', 'rolling'; got 'sliding'"),
         ({"coverage": (95,)}, "coverage must lie strictly between 0 and 1; got 95"),
         ({"origins": 50}, "y must have more than 100 values for 50 origins, 2 apart"),
         ({"origins": ["2019-01-01"]}, "origins must be times of y; got 2019-01-01"),
@@ -341,7 +339,7 @@ def test_bad_arguments(y, model, arguments, message):
         ({"compare": "naive"}, r"compare must be a mapping of names to forecasters; got str. "),
         (
             {"origins": pd.Timestamp("2020-02-01")},
-            "origins must be a sequence of times of y; got Timestamp('2020-02-01 00:00:00'). ",
+            "of times of y; got Timestamp('2020-02-01 00:00:00'). Pass how many, such as 10, or [",
         ),
         ({"origins": "2020-02-01"}, "origins must be a sequence of times of y; got '2020-02-01'. "),
     ],
@@ -646,23 +644,32 @@ def test_significance_and_pictures_take_every_kind_of_index(y, kind):
     [
         (
             lambda r: r.significance("RMSE"),
-            "score must be one of MAE, MSE, .*; got 'RMSE'. Squared",
+            "score must be one of 'MAE', 'MSE', .*; got 'RMSE'. Squared",
         ),
         (
             lambda r: r.significance("energy", by="step"),
-            "score must be one of MAE.* got 'energy'. ",
+            "score must be one of 'MAE'.* got 'energy'. ",
         ),
         (
             lambda r: r.significance(reference="x"),
-            "reference must be one of forecast_unc, .* 'x'. It is",
+            "reference must be one of 'forecast_unc', .* 'x'. It is",
         ),
-        (lambda r: r.significance(by="origin"), "by must be one of model, step; got 'origin'. "),
+        (
+            lambda r: r.significance(by="origin"),
+            "by must be one of 'model', 'step'; got 'o",
+        ),
         (
             lambda r: r.significance(),
             "significance must have 5 origins or more where the horizons of 4 overlap; got 4. Take",
         ),
-        (lambda r: r.plot_errors(by="model"), "by must be 'step' or 'origin'; got 'model'. 'step'"),
-        (lambda r: r.plot_errors("crps"), "score must be one of MAE, RMSE, .*; got 'crps'. Scores"),
+        (
+            lambda r: r.plot_errors(by="model"),
+            "by must be one of 'step', 'origin'; got 'mod",
+        ),
+        (
+            lambda r: r.plot_errors("crps"),
+            "score must be one of 'MAE', 'RMSE', .*; got 'crps'",
+        ),
     ],
 )
 def test_results_refuse_what_they_do_not_hold(y, call, message):

@@ -1,6 +1,7 @@
 import io
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,8 @@ import pytest
 
 from forecast_unc import Forecaster, __version__, backtest, datasets
 from forecast_unc.cli import main
-from forecast_unc.cli.tables import Layout, read_series
+from forecast_unc.cli.commands import forecast
+from forecast_unc.cli.tables import read_series
 from forecast_unc.demo import demo
 
 
@@ -17,6 +19,12 @@ def nile(tmp_path):
     path = tmp_path / "nile.csv"
     datasets.load_nile().rename("flow").rename_axis("year").to_csv(path)
     return path
+
+
+def read(path, *options: str) -> pd.Series:
+    """The series that a command line names."""
+    given = forecast.make_context("forecast", [str(path), "--steps", "1", *options]).params
+    return read_series(SimpleNamespace(**given))[0]
 
 
 def test_forecast_writes_what_the_forecaster_says(nile, tmp_path):
@@ -90,7 +98,7 @@ def test_whole_numbers_of_the_length_of_dates_are_no_dates(tmp_path):
         [100099, 100100],
     ):
         pd.DataFrame({"ds": times, "y": 1.0}).to_csv(path, index=False)
-        assert read_series(path, Layout())[0].index.tolist() == times
+        assert read(path).index.tolist() == times
 
 
 @pytest.mark.parametrize("label", ["{}Q{}", "{}-Q{}"])
@@ -100,7 +108,7 @@ def test_quarters_are_periods(tmp_path, capsys, label):
     labels = [label.format(t.year, t.quarter) for t in gdp.index]
     pd.DataFrame({"ds": labels, "y": gdp.to_numpy()}).to_csv(path, index=False)
     expected = pd.PeriodIndex(gdp.index, freq="Q", name="ds")
-    pd.testing.assert_index_equal(read_series(path, Layout())[0].index, expected)
+    pd.testing.assert_index_equal(read(path).index, expected)
     assert main(["forecast", str(path), "--steps", "2", "--lags", "2"]) == 0
     assert capsys.readouterr().out.splitlines()[1].startswith(f"{expected[-1] + 1},")
 
@@ -259,7 +267,7 @@ def test_a_relative_name_of_the_data_is_no_other_file(nile, tmp_path, capsys, mo
     assert main(["forecast", str(nile), *arguments]) == 2
     assert "--output must be another file than data; got nile.csv" in capsys.readouterr().err
     pd.testing.assert_series_equal(
-        read_series(nile, Layout("year", "flow"))[0],
+        read(nile, "--time", "year", "--target", "flow"),
         datasets.load_nile(),
         check_names=False,
         check_freq=False,

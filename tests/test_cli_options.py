@@ -449,7 +449,7 @@ def test_warnings_and_interrupts_are_one_line(folder, capsys, monkeypatch):
         warnings.warn("not\nconverged", stacklevel=1)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(forecast_unc.cli.commands, "check_forecast", run)
+    monkeypatch.setattr(forecast_unc.cli.options, "check_forecast", run)
     assert main(["forecast", "sales.csv", "--steps", "2"]) == 130
     assert capsys.readouterr().err == "forecast-unc: not converged\nforecast-unc: interrupted\n"
 

@@ -5,18 +5,26 @@ import os
 import sys
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from forecast_unc.cli import main
-from forecast_unc.cli.tables import Layout, read_holidays, read_panel, read_series
+from forecast_unc.cli.commands import forecast
+from forecast_unc.cli.tables import read_holidays, read_panel, read_series
 
 NOAA = Path(__file__).parent / "reference" / "co2_mm_mlo.csv"
 OF_NOAA = ["--comment", "#", "--time", "year,month", "--target", "average", "--missing", "-99.99"]
 DAYS = pd.date_range("2024-01-01", periods=6, freq="D")
 FRAME = pd.DataFrame({"ds": DAYS, "y": [1.5, 2.0, 4.0, 3.5, 5.0, 4.5]})
+
+
+def asked(path: Path, *options: str) -> SimpleNamespace:
+    """What a command line says of a file."""
+    given = forecast.make_context("forecast", [str(path), "--steps", "1", *options]).params
+    return SimpleNamespace(**given)
 
 
 def error_of(capsys, arguments: list[str]) -> str:
@@ -34,8 +42,7 @@ def piped(monkeypatch, content: bytes) -> None:
 
 
 def test_a_file_of_noaa_is_read_as_it_comes(capsys):
-    layout = Layout("year,month", "average", comment="#", missing=("-99.99",))
-    y, exog = read_series(NOAA, layout)
+    y, exog = read_series(asked(NOAA, *OF_NOAA))
     assert exog is None
     lines = [line for line in NOAA.read_text().splitlines() if not line.startswith("#")]
     rows = [line.split(",") for line in lines[1:]]
@@ -88,7 +95,8 @@ def test_each_kind_of_file_holds_the_same_series(tmp_path, name, options):
         path.write_text("ds  y\n" + path.read_text())
     else:
         FRAME.to_csv(path, index=False, decimal=options.get("decimal", "."), **written)
-    y, _ = read_series(path, Layout(**options))
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    y, _ = read_series(asked(path, *words))
     assert y.index.freqstr == "D"
     pd.testing.assert_series_equal(
         y, FRAME.set_index("ds")["y"], check_freq=False, check_index_type=False
@@ -100,7 +108,7 @@ def test_standard_input_is_csv_or_parquet(monkeypatch):
     FRAME.to_parquet(parquet)
     for content in (FRAME.to_csv(index=False).encode(), parquet.getvalue()):
         piped(monkeypatch, content)
-        y, _ = read_series(Path("-"), Layout())
+        y, _ = read_series(asked(Path("-")))
         assert y.tolist() == FRAME["y"].tolist()
         assert y.index[0] == DAYS[0]
 
@@ -108,7 +116,7 @@ def test_standard_input_is_csv_or_parquet(monkeypatch):
 def test_parquet_keeps_the_zone_of_its_times(tmp_path):
     days = pd.date_range("2024-03-29", periods=5, freq="D", tz="Europe/Oslo")  # summer begins
     FRAME[:5].assign(ds=days).to_parquet(tmp_path / "d.parquet")
-    y, _ = read_series(tmp_path / "d.parquet", Layout())
+    y, _ = read_series(asked(tmp_path / "d.parquet"))
     assert y.index.tolist() == days.tolist()
     assert str(y.index.tz) == "Europe/Oslo"
     assert y.index.freqstr == "D"
@@ -119,7 +127,7 @@ def test_a_pipe_with_a_name_is_read_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     writer = Thread(target=FRAME.to_csv, args=(tmp_path / "pipe",), kwargs={"index": False})
     writer.start()
-    y, _ = read_series(tmp_path / "pipe", Layout())
+    y, _ = read_series(asked(tmp_path / "pipe"))
     writer.join()
     assert y.tolist() == FRAME["y"].tolist()
 
@@ -155,7 +163,7 @@ def test_an_error_of_standard_input_names_its_line(monkeypatch, capsys):
 )
 def test_several_columns_make_the_time(tmp_path, text, time, first):
     (tmp_path / "d.csv").write_text(text)
-    y, _ = read_series(tmp_path / "d.csv", Layout(time))
+    y, _ = read_series(asked(tmp_path / "d.csv", "--time", time))
     freq = {"Jahr,Monat": "MS", "a,b,c": "D", "a,b,c,h": "h", "date, time": "30min"}[time]
     assert y.index.tolist() == pd.date_range(first, periods=3, freq=freq).tolist()
     assert y.index.name == "ds"
@@ -163,7 +171,7 @@ def test_several_columns_make_the_time(tmp_path, text, time, first):
 
 def test_a_year_and_a_quarter_are_periods(tmp_path):
     (tmp_path / "d.csv").write_text("year,Quarter,y\n2023,4,1\n2024,1,2\n2024,2,2\n")
-    y, _ = read_series(tmp_path / "d.csv", Layout("year,Quarter"))
+    y, _ = read_series(asked(tmp_path / "d.csv", "--time", "year,Quarter"))
     assert y.index.equals(pd.PeriodIndex(["2023Q4", "2024Q1", "2024Q2"], freq="Q"))
 
 
@@ -217,7 +225,7 @@ def test_what_stands_for_a_missing_value(tmp_path, values, missing):
     path = tmp_path / "d.csv"
     rows = [f"2024-01-0{i},{value}" for i, value in enumerate(values, 1)]
     path.write_text("ds,y\n" + "\n".join(rows) + "\n")
-    y, _ = read_series(path, Layout(missing=missing))
+    y, _ = read_series(asked(path, "--missing", *missing))
     np.testing.assert_array_equal(y, [1.0, np.nan, 3.0, np.nan])
 
 
@@ -225,7 +233,7 @@ def test_what_stands_for_a_missing_value(tmp_path, values, missing):
 def test_rows_that_are_missing_become_missing_values(tmp_path, capsys, freq):
     path = tmp_path / "d.csv"
     FRAME.assign(x=range(6)).drop(2).to_csv(path, index=False)
-    y, exog = read_series(path, Layout(freq=freq, exog=("x",)))
+    y, exog = read_series(asked(path, "--freq", freq, "--exog", "x"))
     np.testing.assert_array_equal(y, [1.5, 2.0, np.nan, 3.5, 5.0, 4.5])
     np.testing.assert_array_equal(exog["x"], [0, 1, np.nan, 3, 4, 5])
     assert y.index.freqstr == "D"
@@ -258,7 +266,7 @@ def test_a_frequency_that_does_not_suit_is_refused(tmp_path, capsys, freq, messa
 def test_rows_of_panels_are_added_by_series(tmp_path):
     path = tmp_path / "d.csv"
     pd.concat([FRAME.assign(unit="a").drop(2), FRAME.assign(unit="b").iloc[2:]]).to_csv(path)
-    panel = read_panel(path, Layout(id="unit", freq="D"))
+    panel = read_panel(asked(path, "--id", "unit", "--freq", "D"))
     assert panel.columns.tolist() == ["unit", "ds", "y"]
     assert panel["unit"].tolist() == ["a"] * 6 + ["b"] * 4
     assert panel["ds"].tolist() == [*DAYS, *DAYS[2:]]

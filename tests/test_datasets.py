@@ -1,6 +1,7 @@
 """Data files and generators: what the README says of them, where they are found, and oracles."""
 
 import ast
+import functools
 import hashlib
 import importlib.util
 import os
@@ -144,7 +145,7 @@ def test_module_itself_imports_arrays_and_pandas_alone():
     }
     assert imported == {
         *("__future__", "math", "numpy", "pandas", "pathlib"),
-        *("scipy.integrate", "scipy.interpolate"),
+        "scipy.interpolate",
         *("forecast_unc._checks", "forecast_unc._typing"),
     }
 
@@ -257,6 +258,8 @@ def test_generated_series_are_labeled_and_a_longer_one_begins_alike(make, name):
 
 @pytest.mark.parametrize(("make", "name"), GENERATORS)
 def test_noise_is_additive_white_and_seeded(make, name):
+    if name == "lorenz":
+        make = functools.partial(make, step=0.005)  # less to integrate
     clean = make(1500)
     noisy = make(1500, noise_std=0.3, random_state=1)
     noise = noisy - clean
@@ -264,10 +267,11 @@ def test_noise_is_additive_white_and_seeded(make, name):
     assert abs(noise.mean()) < 0.039
     assert noise.std() == pytest.approx(0.3, abs=0.027)
     assert abs(noise.autocorr(1)) < 0.13
-    pd.testing.assert_series_equal(noisy, make(1500, noise_std=0.3, random_state=1))
+    noisy = make(90, noise_std=0.3, random_state=1)
+    pd.testing.assert_series_equal(noisy, make(90, noise_std=0.3, random_state=1))
     generator = np.random.default_rng(1)
-    pd.testing.assert_series_equal(noisy, make(1500, noise_std=0.3, random_state=generator))
-    again = make(1500, noise_std=0.3, random_state=generator)
+    pd.testing.assert_series_equal(noisy, make(90, noise_std=0.3, random_state=generator))
+    again = make(90, noise_std=0.3, random_state=generator)
     assert not np.allclose(noisy, again)
 
 

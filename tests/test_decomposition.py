@@ -132,7 +132,7 @@ def test_parts_of_a_linear_model_are_those_of_nested_draws(differences, rng):
     """An unknown intercept, noisy last values, uncertain regressors: nothing is approximate."""
     posterior = posterior_of([0.6, -0.3], [0.0, 0.0, 0.0, 0.1], columns=1)
     model = OneStepModel(posterior, (1, 2), Differencing(differences, 0.1, 1.5))
-    p, n = model.depth, 2000 * BATCHES
+    p, n = model.maps.depth, 2000 * BATCHES
     root, exog_root = rng.normal(size=(p, p)), 0.5 * rng.normal(size=(STEPS, STEPS))
     start_cov, exog_cov = root @ root.T, exog_root @ exog_root.T
     start, exog = rng.normal(size=p), rng.normal(size=STEPS)

@@ -86,23 +86,38 @@ def test_blocks_are_found_and_share_their_names(tmp_path):
         run_block(">>> x + 1\n4\n", 1, tmp_path / "page.md", namespace)
 
 
-# Ten seconds and more of one core each, a third of what all examples take: `make test-slow`, and
-# `make docs` runs those of the gallery.
+# Three seconds and more of one core each, nine tenths of what all pages and examples take: `make
+# test-slow`, and `make docs` runs those of the gallery.
 LONG = {
+    "docs/how_to/missing.md",
+    "docs/how_to/seasonal.md",
+    "docs/how_to/trend.md",
     "examples/mackey_glass.py",
     "examples/missing.py",
     "examples/noisy_inputs.py",
+    "examples/observation_noise.py",
+    "examples/plot_backtest.py",
     "examples/plot_co2.py",
     "examples/plot_direction.py",
+    "examples/plot_elnino.py",
+    "examples/plot_mackey_glass.py",
+    "examples/plot_noisy_inputs.py",
+    "examples/plot_reduced_rank.py",
+    "examples/plot_rvm_far.py",
     "examples/plot_rvm_optima.py",
+    "examples/plot_sinc.py",
+    "examples/electricity.py",
+    "examples/santa_fe.py",
 }
 
 
-def slow_if_long(script):
-    return pytest.param(script, marks=pytest.mark.slow) if script in LONG else script
+def slow_if_long(file):
+    return pytest.param(file, marks=pytest.mark.slow) if file in LONG else file
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(read(page))])
+@pytest.mark.parametrize(
+    "page", [slow_if_long(page) for page in PAGES if python_blocks(read(page))]
+)
 def test_python_on_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
@@ -130,13 +145,13 @@ def test_links_meet_a_file_and_its_heading():
     assert wrong == []
 
 
-@pytest.mark.parametrize("script", [slow_if_long(script) for script in GALLERY])
+@pytest.mark.parametrize("script", [slow_if_long(file) for file in GALLERY])
 def test_gallery_page_runs_without_warnings(script, tmp_path):
     run = run_script(script, cwd=tmp_path)
     assert run.returncode == 0, run.stderr
 
 
-@pytest.mark.parametrize("script", [slow_if_long(script) for script in EXAMPLES])
+@pytest.mark.parametrize("script", [slow_if_long(file) for file in EXAMPLES])
 def test_example_runs_without_warnings(script, tmp_path):
     run = run_script(script, "--quick", "--output", str(tmp_path / "out"), cwd=tmp_path)
     assert run.returncode == 0, run.stderr

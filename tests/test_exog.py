@@ -136,7 +136,7 @@ BAD_COVARIANCES = {
     "lopsided": (
         np.eye(6) + np.eye(6, k=1) / 2,
         ValueError,
-        "must be symmetric; got correlations that differ by",
+        "must be symmetric; got entries that differ by",
     ),
     "indefinite": (
         with_entry(0, 1, 1.5),

@@ -653,8 +653,8 @@ def test_levels_of_other_kinds_are_refused(monthly):
         (lambda f: f.interval("a"), r"coverage must be a number; got 'a'\. For a 95 % interval"),
         (lambda f: f.interval(None), r"coverage must be a number; got None\. "),
         (lambda f: f.plot(coverage=0.9), r"coverage must be a sequence of fractions; got 0\.9\. "),
-        (lambda f: f.quantile("a"), r"q must be a number or several; got 'a'\. For the 95 %"),
-        (lambda f: f.quantile([0.1, "a"]), r"q must be a number or several; got \[0\.1, 'a'\]\. "),
+        (lambda f: f.quantile("a"), r"q must be numbers; got 'a'\. "),
+        (lambda f: f.quantile([0.1, "a"]), r"q must be numbers; got \[0\.1, 'a'\]\. "),
         (lambda f: f.to_nixtla((None,)), r"levels must be percentages; got None\. For a 95 %"),
         (lambda f: f.to_nixtla(("80",)), r"levels must be percentages; got '80'\. For a 95 %"),
         (lambda f: f.summary_frame("a"), r"alpha must be a number; got 'a'\. For a 95 %"),
@@ -742,21 +742,22 @@ def test_aggregate_says_what_it_needs(monthly):
         ValueError, match=r"freq must be a frequency of pandas that suits a PeriodIndex; got 'foo'"
     ):
         make(INDEXES["monthly period"]).aggregate("sum", freq="foo")
+    with pytest.raises(ValueError, match=r"DatetimeIndex; got 'X'\. Pass one such as \"YE\"\.$"):
+        monthly.aggregate("sum", freq="X")
 
 
 def test_condition_says_what_it_needs(monthly):
     index = monthly.index
     with pytest.raises(
-        ValueError, match=r"observed must lie at the forecast's times; got 2030-01-01 00:00:00\. "
+        ValueError,
+        match=r"observed must lie at the forecast's times; got 2030-01-01\. They run from 2",
     ):
         monthly.condition(pd.Series([1.0, 2.0], index=[index[0], pd.Timestamp("2030-01-01")]))
     with pytest.raises(
-        ValueError, match=r"observed must hold each time once; got 2023-11-30 .*twice"
+        ValueError, match=r"observed must hold each time once; got 2023-11-30 twice"
     ):
         monthly.condition(pd.Series([1.0, 2.0], index=index[[0, 0]]))
-    with pytest.raises(
-        ValueError, match=r"observed must be finite; got 2023-12-31 .* not finite\. "
-    ):
+    with pytest.raises(ValueError, match=r"observed must be finite; got 2023-12-31 not finite\. "):
         monthly.condition(pd.Series([1.0, np.nan], index=index[:2]))
     with pytest.raises(ValueError, match=r"observed must leave a step to forecast; got all 6\. "):
         monthly.condition(monthly.mean)

@@ -14,7 +14,7 @@ from forecast_unc.distributions import scores
 from forecast_unc.distributions.average import average
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.joint import Diverged
-from forecast_unc.distributions.links import Affine
+from forecast_unc.distributions.maps import Affine
 from forecast_unc.distributions.power import PowerTransform
 
 H = 4
@@ -133,7 +133,7 @@ def test_transformed_quantiles_increase_from_zero_on_and_have_their_pit(
         assert (values.to_numpy() >= 0).all()
         assert (np.diff(values) >= 0).all()
         for p in levels:
-            pit = forecast.score(values[p])["pit"].to_numpy()
+            pit = forecast.cdf(values[p]).to_numpy()
             positive = values[p].to_numpy() > 0
             np.testing.assert_allclose(pit[positive], p, rtol=1e-6, atol=1e-8)
             assert (pit[~positive] >= p * (1 - 1e-9)).all()

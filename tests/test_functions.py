@@ -8,13 +8,13 @@ import pytest
 from sklearn.linear_model import BayesianRidge
 
 from forecast_unc import Forecaster, GPRegressor, ReducedRankGPRegressor, RVMRegressor
-from forecast_unc.forecasting.propagation import sample_paths
-from forecast_unc.forecasting.recursion import Future, Method, Past
+from forecast_unc.forecasting.recursion import Future, Method
 from forecast_unc.regression.functions import frequencies
 from forecast_unc.regression.kernel_posterior import Factor
 from forecast_unc.regression.predictor import ScikitLearnRegressor
 from tests import oracles
 from tests.recursions import conditioned
+from tests.recursions import paths_of as sample_paths
 from tests.test_moments import built_by_hand
 from tests.test_propagation import assert_close_in_errors, linear_posterior
 
@@ -175,7 +175,7 @@ def test_paths_after_a_gap(missing):
     model, past, future = one_step("gp")
     levels = past.levels.copy()
     levels[missing] = np.nan
-    past = Past(levels, past.stds, past.exog)
+    past = past._replace(levels=levels)
     exact = replace(model, posterior=conditioned(model.posterior))
     ours, theirs = paths_of(model, past, future, 4000, 0), paths_of(exact, past, future, 4000, 0)
     if missing == [29]:

@@ -378,6 +378,7 @@ def test_no_name_covers_another():
         assert max(box.x1 for box in boxes) <= frame.x1
 
 
+@pytest.mark.slow
 def test_the_picture_is_drawn_again_from_its_table(folder, monkeypatch):
     run(monkeypatch, folder, "--rivals-only", "--rivals", "last_value", "seasonal_naive",
         "--plot", str(folder / "first.png"))  # fmt: skip

@@ -503,11 +503,8 @@ def test_input_without_variation_is_harmless():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"prior": "strong"}, r"prior must be 'weak', 'shrunk' or None; got 'strong'\. Use"),
-        (
-            {"bias": "none"},
-            r"bias must be 'free', 'shrunk' or None; got 'none'\. Use None for none",
-        ),
+        ({"prior": "strong"}, r"prior must be one of 'weak', 'shrunk', None; got 'strong'\. Use"),
+        ({"bias": "none"}, r"bias must be one of 'free', 'shrunk', None; got 'none'\. Use"),
         ({"groups": [0]}, r"groups must number the group of each of the 2 inputs.*got \[0\]\. Use"),
         ({"groups": [0, -2]}, r"groups must .*from 0, or -1 for no linear weight; got \[0, -2\]"),
         ({"groups": [0.0, 1.0]}, r"groups must number .*; got \[0\.0, 1\.0\]"),

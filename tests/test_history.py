@@ -88,7 +88,7 @@ def test_another_series_has_the_same_spacing(y):
     assert other.index[0] == pd.Timestamp("2025-01-04")
     assert other.name == "more"
     hours = y.set_axis(pd.date_range("2024-01-01", periods=6, freq="h"))
-    with pytest.raises(ValueError, match="y must have the frequency of the fit, <Day>; got <Hour>"):
+    with pytest.raises(ValueError, match=r"y must have the frequency of the fit, D; got h\."):
         history.alike(hours)
     numbers = History.checked(y.reset_index(drop=True))
     with pytest.raises(ValueError, match="y must have the frequency of the fit, 1; got 5"):

@@ -19,6 +19,7 @@ from forecast_unc.regression.integrated import (
     kronecker_normals,
     weighted_points,
 )
+from forecast_unc.regression.process import Units
 from tests import oracles
 from tests.members import rows_of
 
@@ -86,23 +87,24 @@ def test_nodes_keep_the_moments_of_predictions():
         return np.array([0.2 * x[0], 0.1 * x[1] - x[0] ** 2 / 50]), np.exp(0.3 * x[:2] * x[2])
 
     x, w = weighted_points(normal, slope, UNIT, 10.0 * UNIT, FAR)
-    found = design(normal, slope, effect, UNIT, 10.0 * UNIT, FAR)
-    assert len(found.p) == 10
-    np.testing.assert_allclose(found.p.sum(), 1.0, rtol=1e-12)
+    nodes, p = design(*weighted_points(normal, slope, UNIT, 10.0 * UNIT, FAR), effect, UNIT)
+    assert len(p) == 10
+    np.testing.assert_allclose(p.sum(), 1.0, rtol=1e-12)
 
     def moments(points, weights):
         means, variances = (np.array(each) for each in zip(*map(effect, points), strict=True))
         mean = weights @ means
         return mean, weights @ (variances + (means - mean) ** 2)
 
-    (mean, var), (all_mean, all_var) = moments(found.nodes, found.p), moments(x, w)
+    (mean, var), (all_mean, all_var) = moments(nodes, p), moments(x, w)
     np.testing.assert_allclose((mean - all_mean) / np.sqrt(all_var), 0.0, atol=0.01)
     np.testing.assert_allclose(var, all_var, rtol=0.03)
 
 
 def test_without_an_effect_there_is_one_node():
-    found = design(normal, slope, lambda x: (np.zeros(2), UNIT[:2]), UNIT, 10.0 * UNIT, FAR)
-    np.testing.assert_allclose(found.p, [1.0], rtol=1e-12)
+    points = weighted_points(normal, slope, UNIT, 10.0 * UNIT, FAR)
+    _, p = design(*points, lambda x: (np.zeros(2), UNIT[:2]), UNIT)
+    np.testing.assert_allclose(p, [1.0], rtol=1e-12)
 
 
 def test_the_curvature_is_the_second_difference_of_the_value():
@@ -208,8 +210,8 @@ def test_a_change_of_units_changes_nothing(data):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"hyperparameters": "mcmc"}, "hyperparameters must be 'mode' or 'integrated'; got 'mcmc'"),
-        ({"hyperparameters": "integrated", "prior": None}, "prior must be 'weak' or 'shrunk' for"),
+        ({"hyperparameters": "mcmc"}, "hyperparameters must be one of 'mode', 'integrated'; got"),
+        ({"hyperparameters": "integrated", "prior": None}, "prior must be 'weak' or 'shrunk' with"),
         (
             {"hyperparameters": "integrated", "noisy_inputs": "nigp"},
             "noisy_inputs must be None with hyperparameters='integrated'; got 'nigp'. Use 'mode'",
@@ -405,9 +407,9 @@ def test_forecasts_are_those_of_a_long_markov_chain(name):
     for x in draws[::40]:
         theta = np.exp(x)
         node = copy.copy(gp.nodes_[0])
-        node._set_hyperparameters(x, np.zeros(2, dtype=int), scale, unit)
+        node._set_hyperparameters(x, Units(scale, unit))
         assert node.noise_std_ == pytest.approx(theta[-1] * unit)
-        posterior = node._process(len(X)).posterior(X, target)
+        posterior = node._process_of(len(X)).posterior(X, target)
         one = replace(fitted.one_step, posterior=posterior)
         joint = propagate(one, fitted.past, Future(np.empty((steps, 0))), Method())
         means.append(joint.mean)

@@ -48,6 +48,7 @@ PUBLIC = [
     "GPRegressor",
     "RVMClassifier",
     "RVMRegressor",
+    "LinearRegressor",
     "ReducedRankGPRegressor",
     "backtest",
     "backtest_panel",

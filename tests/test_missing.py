@@ -43,18 +43,18 @@ def test_nothing_is_filled(after):
     assert model.models_[0].differencing.shift == pytest.approx(y.mean(), rel=1e-12)
 
 
-@pytest.mark.parametrize("after", [0, 4])
+@pytest.mark.parametrize("after", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_bands_cover_after_a_gap_and_those_of_a_filled_one_do_not(after):
-    """80 and 95 % bands of 60 simulated series, against the binomial error."""
-    n, steps, series = 110, 6, 60
+    """80 and 95 % bands of 40 simulated series, against the binomial error."""
+    n, steps, series = 110, 6, 40
     model = Forecaster(GPRegressor(lengthscales=5.0), lags=2)
     inside = {(name, level): [] for name in ("missing", "filled") for level in (0.8, 0.95)}
     for seed in range(series):
         full = simulated(n + steps, seed)
         holed, future = with_gaps(full.iloc[:n], after, seed), full.iloc[n:]
-        histories = (
-            {"missing": holed} if after else {"missing": holed, "filled": holed.interpolate()}
-        )
+        histories = {"missing": holed}
+        if after == 0 and seed < 25:
+            histories["filled"] = holed.interpolate()
         for name, history in histories.items():
             ahead = model.fit(history).forecast(steps)
             for level in (0.8, 0.95):

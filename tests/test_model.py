@@ -184,3 +184,10 @@ def test_what_exact_moments_need_is_made_once(y, monkeypatch, prior_mean):
     pd.testing.assert_frame_equal(model.forecast(4).cov, first.cov)
     model.apply(y.iloc[:-3]).forecast(4)
     assert calls == [model.models_[0].n_rows]
+
+
+def test_a_model_is_shown_by_its_settings(fitted):
+    shown = repr(fitted("automatic").models_)
+    assert shown.startswith("(LaggedModel(specification=Specification(regressor=GPRegressor(")
+    assert "SmoothingModel(specification=SmoothingSpecification(" in shown
+    assert len(shown) < 10_000  # and not by its series and posterior

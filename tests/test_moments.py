@@ -493,7 +493,7 @@ def test_monte_carlo_takes_the_seed_of_the_estimator():
         ([0.0, 0.0], np.ones(2), r"cov must have shape \(2, 2\); got \(2,\)\. For independent"),
         ([0.0, np.nan], np.eye(2), r"mean and cov must be finite; got NaN or infinity\."),
         ([0.0, 0.0], np.full((2, 2), np.inf), r"mean and cov must be finite"),
-        ([0.0, 0.0], [[1.0, 0.5], [0.0, 1.0]], r"cov must be symmetric; .*differ by 0\.5\."),
+        ([0.0, 0.0], [[1.0, 0.5], [0.0, 1.0]], r"cov must be symmetric; .*differ by 0\.5 "),
         (
             [0.0, 0.0],
             [[1.0, 2.0], [2.0, 1.0]],
@@ -508,7 +508,8 @@ def test_bad_uncertain_input_is_refused(mean, cov, message):
 
 def test_unknown_method_is_refused():
     with pytest.raises(
-        ValueError, match=r"method must be 'exact', 'taylor' or 'monte_carlo'; got 'sampling'\."
+        ValueError,
+        match=r"method must be one of 'exact', 'taylor', 'monte_carlo'; got 'sampling'\.",
     ):
         fitted(2).predict_uncertain([0.0, 0.0], np.eye(2), "sampling")
 

@@ -17,10 +17,17 @@ from forecast_unc import (
     baselines,
 )
 
-N, STEPS, ORIGINS = 84, 4, (67, 71, 75)
+N, STEPS, ORIGINS = 80, 3, (67, 70, 73)
 GP = GPRegressor(lengthscales=3.0)
-FORECASTS = ["model", "origin", "step", "mean", "median", "std"] + [
-    f"{end}_{level}" for end in ("lower", "upper") for level in (50, 80, 95)
+FORECASTS = [
+    "model",
+    "origin",
+    "step",
+    "mean",
+    "median",
+    "std",
+    "lower_80",
+    "upper_80",
 ]
 
 
@@ -36,7 +43,7 @@ def series(freq: str = "MS") -> pd.Series:
 
 def gappy() -> pd.Series:
     y = series()
-    y.iloc[[20, 21, 50, 66, 70, 74]] = np.nan
+    y.iloc[[20, 21, 50, 66, 69, 72]] = np.nan
     return y
 
 
@@ -70,7 +77,12 @@ class WithErrors:
         return self.forecaster_.forecast(steps)
 
 
-def check(model, y, refit, *, exog=None, exog_future=None, stds=None, **options):
+SPOILED = tuple(zip(ORIGINS[1:], (1e30, np.nan), strict=True))  # from where, by what
+
+
+def check(
+    model, y, refit, *, exog=None, exog_future=None, stds=None, spoiled_by=SPOILED, **options
+):
     """Forecasts from all origins, as they are and with what follows an origin spoiled.
 
     With refit=2 the models are fitted at the first and the last origin and moved to the one
@@ -100,12 +112,13 @@ def check(model, y, refit, *, exog=None, exog_future=None, stds=None, **options)
             exog_future=exog_future,
             origins=origins,
             refit=refit,
+            coverage=(0.8,),
             **options,
         ).frame
 
-    clean = run()
+    clean = run(spoiled_by[-1][0])
     assert np.isfinite(clean[["mean", "std"]]).all(axis=None)
-    for last, poison in zip(ORIGINS[1:], (1e30, np.nan), strict=True):
+    for last, poison in spoiled_by:
         poisoned = run(last, poison)
         expected = clean[clean["origin"] <= y.index[last]].reset_index(drop=True)
         pd.testing.assert_frame_equal(expected[FORECASTS], poisoned[FORECASTS], check_exact=True)
@@ -166,9 +179,13 @@ def test_nor_with_a_fit_at_every_origin(name):
     check(MODELS[name], series(), True)
 
 
-@pytest.mark.parametrize(("freq", "refit"), [("MS", 2), ("h", True), ("YS", True)])
-def test_nor_by_the_automatic_choice(freq, refit):
-    check(Forecaster(), series(freq), refit)
+@pytest.mark.parametrize(("freq", "refit", "poison"), [("MS", 2, 1e30), ("h", True, np.nan)])
+def test_nor_by_the_automatic_choice(freq, refit, poison):
+    check(Forecaster(), series(freq), refit, spoiled_by=[(ORIGINS[1], poison)])
+
+
+def test_nor_by_the_automatic_choice_of_years():
+    check(Forecaster(), series("YS"), True)
 
 
 @pytest.mark.parametrize("calendar", ["hour_of_day", "hour_of_week", "day_of_week"])

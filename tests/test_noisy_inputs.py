@@ -10,10 +10,12 @@ from sklearn.base import clone
 
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.noisy_inputs.evidence import BlurredEvidence, Problem
-from forecast_unc.regression.noisy_inputs.rows import smoothed_inputs
-from forecast_unc.regression.noisy_inputs.train import nigp_terms
-from forecast_unc.regression.noisy_inputs.true_inputs import InputChain, joint_maximum
+from forecast_unc.regression.noisy_inputs.evidence import (
+    blurred_evidence,
+    log_evidence,
+    smoothed_inputs,
+)
+from forecast_unc.regression.noisy_inputs.train import Problem, joint_maximum, nigp_terms, sweep
 from forecast_unc.regression.process import GaussianProcess
 from forecast_unc.regression.search import SearchSpace
 from tests import oracles
@@ -36,6 +38,13 @@ def row_evidence(X, y, linear=True, groups=(0, 0)):
 
 
 # Evidence
+
+
+def test_log_evidence_from_a_posterior_is_that_of_the_search():
+    X = np.linspace(-2.0, 2.0, 25)[:, None]
+    gp = GPRegressor().fit(X, np.sin(2.0 * X[:, 0]) + 0.1 * np.cos(9.0 * X[:, 0]))
+    found = log_evidence(gp.posterior_, gp.amplitude_)
+    np.testing.assert_allclose(found, gp.log_evidence_, rtol=1e-7)
 
 
 @pytest.mark.parametrize("linear", [True, False], ids=["linear", "no linear"])
@@ -107,7 +116,7 @@ def test_blurred_evidence_is_that_of_the_expected_kernel(rows):
     X, y, _ = rows
     X, y = X[:6], y[:6]
     plain = GaussianProcessEvidence(X, y, True, np.zeros(2, dtype=int), BIAS)
-    evidence = BlurredEvidence(plain, BLUR)
+    evidence = blurred_evidence(plain, BLUR)
     value, gradient = evidence(LENGTHSCALES, AMPLITUDE, TAU, NOISE_STD)
     K = expected_kernel(X, BLUR) + NOISE_STD**2 * np.eye(6)
     np.testing.assert_allclose(-value, oracles.gp_log_evidence(y, K), rtol=1e-6)
@@ -145,7 +154,9 @@ def test_gradient_of_nigp(rows, rng, known):
 @pytest.fixture
 def process():
     linear_std = np.array([TAU, TAU, BIAS])
-    return GaussianProcess(LENGTHSCALES, AMPLITUDE, linear_std, NOISE_STD, np.zeros(2), 0.5)
+    return GaussianProcess(
+        LENGTHSCALES, AMPLITUDE, linear_std, NOISE_STD, np.zeros(2), 0.5, np.zeros(2)
+    )
 
 
 def dense(K, cross, own, y):
@@ -219,8 +230,10 @@ def test_smoothed_inputs_are_the_most_probable(rows, process, cov):
 def test_inputs_are_drawn_from_their_posterior(rng):
     U, y = np.array([[-0.4, 0.0], [0.5, 0.2]]), np.array([-0.9, 0.3])
     p, cov = problem(U, y), np.array([[0.3, 0.0], [0.0, 1e-12]])
-    chain, roots = InputChain(p, rng), np.tile(np.sqrt(cov), (2, 1, 1))
-    shifts = np.array([chain.sweep(p.start, roots)[:, 0] for _ in range(4000)])
+    shift, roots, shifts = np.zeros((2, 2)), np.tile(np.sqrt(cov), (2, 1, 1)), np.empty((4000, 2))
+    for row in shifts:
+        shift = sweep(p, p.start, shift, roots, rng)
+        row[:] = shift[:, 0]
     nodes, weight = oracles.quadrature(np.zeros(2), 0.3 * np.eye(2), 40)
     noise_var = NOISE_STD**2 + (1e-2 * AMPLITUDE) ** 2
 
@@ -440,7 +453,11 @@ def test_forecasts_update_and_keep_their_model(kind, tmp_path, rng):
         ("nigp", [np.nan], "input_cov must be finite"),
         ("nigp", [-0.1], "input_cov must be positive semi-definite"),
         (None, np.full((60, 1, 1), 0.1), "input_cov must be the same variances for all rows"),
-        ("slopes", None, "noisy_inputs must be 'nigp', 'annealed', 'stochastic_em' or None; got"),
+        (
+            "slopes",
+            None,
+            "noisy_inputs must be one of None, 'nigp', 'annealed', 'stochastic_em'; got",
+        ),
     ],
 )
 def test_what_cannot_be_learned_from_is_refused(kind, input_cov, message):

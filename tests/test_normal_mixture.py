@@ -75,7 +75,7 @@ def test_the_shape_is_increasing_and_inverted(mixture):
     np.testing.assert_allclose(shape.inverse(values), np.tile(z, (3, 1)), atol=1e-12)
     slope = (shape(z + 1e-5) - shape(z - 1e-5)) / 2e-5
     np.testing.assert_allclose(shape.slope(z), slope, rtol=1e-6)
-    np.testing.assert_allclose(shape.picked(np.array([2, 0]))(z), values[[2, 0]])
+    np.testing.assert_allclose(shape[np.array([2, 0])](z), values[[2, 0]])
     np.testing.assert_allclose(units.scale**2, np.diagonal(mixture.cov), rtol=1e-14)
     assert np.isnan(shape.inverse(np.full((3, 1), np.nan))).all()
     assert np.isneginf(shape.inverse(np.full((3, 1), -np.inf))).all()

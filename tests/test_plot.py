@@ -411,16 +411,16 @@ def overlaps(ax, title):
 
 
 @pytest.mark.parametrize(
-    ("layout", "n_names"), [(None, 1), (None, 9), ("constrained", 3), ("tight", 9)]
+    ("layout", "n_names", "rows"),
+    [(None, 1, 2), (None, 9, 1), (None, 9, 2), ("constrained", 3, 2), ("tight", 9, 1)],
 )
-def test_titles_stand_above_the_legend(layout, n_names):
+def test_titles_stand_above_the_legend(layout, n_names, rows):
     forecasts = {f"a model of some name {i}": ahead(INDEXES["dates"]) for i in range(n_names)}
-    for rows in (1, 2):
-        ax = np.ravel(plt.figure(layout=layout).subplots(rows))[-1]
-        plot.compare(forecasts, ax=ax)
-        assert not overlaps(ax, "Load")
-        plot.fan(ahead(INDEXES["dates"]), ax=ax)  # draws the legend anew
-        assert not overlaps(ax, "Load again")
+    ax = np.ravel(plt.figure(layout=layout).subplots(rows))[-1]
+    plot.compare(forecasts, ax=ax)
+    assert not overlaps(ax, "Load")
+    plot.fan(ahead(INDEXES["dates"]), ax=ax)  # draws the legend anew
+    assert not overlaps(ax, "Load again")
 
 
 def test_titles_of_all_pictures_stand_above_the_legend():
@@ -438,10 +438,16 @@ def test_axes_with_a_title_can_be_pickled():
 
 
 @pytest.mark.parametrize(
-    ("layout", "later"),
-    [(None, None), ("constrained", None), ("tight", None), (None, "constrained"), (None, "tight")],
+    ("layout", "later", "rows", "n_names"),
+    [
+        (None, None, 1, 9),
+        (None, None, 2, 5),
+        ("constrained", None, 1, 9),
+        ("tight", None, 2, 5),
+        (None, "constrained", 2, 5),
+        (None, "tight", 1, 9),
+    ],
 )
-@pytest.mark.parametrize(("rows", "n_names"), [(1, 9), (2, 5)])
 def test_a_legend_of_many_rows_is_not_cut_off(layout, later, rows, n_names):
     names = [f"Gaussian process of the family number {i}" for i in range(n_names)]
     figure = plt.figure(layout=layout)
@@ -502,7 +508,7 @@ def test_dollars_in_names_are_not_mathematics():
 
 def test_every_name_is_in_the_legend_long_ones_cut():
     for name, expected in (
-        ("x" * 5000, "x" * 79 + "…"),
+        ("x" * 5000 + "y", "x" * 60 + "…" + "x" * 18 + "y"),
         ("a\ud800b", "a?b"),
         ("x" * 80, "x" * 80),
         ("_a_", " _a_"),
@@ -609,6 +615,23 @@ def test_members_that_count_alike_throughout_have_one_weight():
     assert {"50 %: member 1", "50 %: member 2"} < set(legend(single))
 
 
+def test_members_that_differ_at_the_end_alone_read_apart(monkeypatch):
+    model = "lags 1-12, differences (1,), transform none, prior mean zero, calendar %s, %d rows"
+    for calendar, shown in (("none", "zero, 7 rows"), ("day of week and hour of day " * 3, "…")):
+        average = averaged(INDEXES["dates"])
+        members = [
+            member._replace(model=model % (calendar, rows))
+            for rows, member in zip((7, 8), average.members, strict=True)
+        ]
+        with monkeypatch.context() as patch:
+            patch.setattr(Forecast, "members", members)
+            labels = legend(plot.members(average, ax=plt.figure().gca()))
+        assert labels[-2].startswith("25 %: lags 1-12, differences (1,), prior mean zero, ")
+        assert shown in labels[-2]
+        assert labels[-2].endswith(", 7 rows")
+        assert labels[-1].endswith(", 8 rows")
+
+
 def test_only_averages_have_members_to_draw():
     with pytest.raises(ValueError, match=r"forecast must be the average of several; got Forecast"):
         plot.members(ahead(INDEXES["dates"]))
@@ -678,7 +701,11 @@ def test_coverage_by_step_is_drawn_against_its_nominal_value():
 
 
 def test_unknown_scores_are_refused():
-    with pytest.raises(ValueError, match=r"score must be one of CRPS, coverage_95; got 'crps'\. "):
+    backtest = Backtest()
+    backtest.scores = lambda by: Backtest().scores(by).assign(n=1)
+    with pytest.raises(ValueError, match=r"'CRPS', 'coverage_95'; got 'n'\. "):
+        plot.scores_by_step(backtest, "n")
+    with pytest.raises(ValueError, match=r"score must be one of 'CRPS', 'coverage_95'; got 'crps'"):
         plot.scores_by_step(Backtest(), "crps")
 
 
@@ -804,3 +831,11 @@ def test_pit_draws_a_histogram_for_each_model():
     assert ax.get_ylim()[0] == 0
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("probability integral transform", "density")
     assert_nothing_hidden(ax)
+
+
+def test_pictures_of_a_backtest_need_one():
+    for draw in (plot.calibration, plot.pit, plot.scores_by_step, plot.scores_by_origin):
+        with pytest.raises(
+            TypeError, match=r"backtest must be a Backtest; got int\. Pass what back"
+        ):
+            draw(3)

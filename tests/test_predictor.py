@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -283,9 +284,10 @@ def test_differences_are_exact_for_polynomials(rng):
     for row, at in zip(slope, (mean, 2 * mean), strict=True):
         np.testing.assert_allclose(row, 4 * u(at) ** 3 * weights / scale, rtol=1e-9)
     cov = A @ A.T
-    moments = taylor_by_differences(
-        lambda X: (u(X) ** 4, 1e4 + u(X) ** 5), slope[0], mean, cov, scale
+    posterior = SimpleNamespace(
+        predict=lambda X: (u(X) ** 4, 1e4 + u(X) ** 5), gradient=lambda X: slope[:1]
     )
+    moments = taylor_by_differences(posterior, mean, cov, scale)
     along = (weights / scale) @ cov @ (weights / scale)
     var = 1e4 + u(mean) ** 5 + 10 * u(mean) ** 3 * along + slope[0] @ cov @ slope[0]
     np.testing.assert_allclose(moments.var, var, rtol=1e-6)

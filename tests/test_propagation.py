@@ -251,7 +251,7 @@ def test_with_observed_inputs_the_joint_is_that_of_the_gp(columns, linear):
             np.testing.assert_allclose(joint.mean, mean, rtol=1e-8, atol=1e-9)
             np.testing.assert_allclose(joint.cov, expected, rtol=1e-8, atol=1e-9)
     for path_consistent, expected in ((True, cov), (False, np.diag(np.diagonal(cov)))):
-        paths = sample_paths(*args, 40_000, path_consistent, 0)
+        paths = sample_paths(*args, 10_000, path_consistent, 0)
         assert_close_in_errors(paths, mean, expected)
 
 
@@ -292,7 +292,7 @@ def uncertain_function():
     return gp.fit(*lag_embedding(y, (1,), np.empty((10, 0)))), np.append(y, 1.2 * y.max())
 
 
-@pytest.mark.parametrize(("kind", "n"), [(conditioned, 200_000), (dataclasses.replace, 40_000)])
+@pytest.mark.parametrize(("kind", "n"), [(conditioned, 200_000), (dataclasses.replace, 20_000)])
 def test_sampled_paths_keep_their_function(kind, n):
     gp, y = uncertain_function()
     mean, var, cross = oracles.second_step_of_one_function(

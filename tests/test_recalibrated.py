@@ -40,12 +40,7 @@ def average(seed=0):
     return Forecast.average(members, [0.5, 0.3, 0.2])
 
 
-PLAIN = {
-    "normal": make,
-    "log": lambda: make(0.0),
-    "root": lambda: make(0.5),
-    "average": average,
-}
+PLAIN = {"log": lambda: make(0.0), "average": average}
 CHANGES = {
     "wider": lambda f: f.recalibrated(FACTOR),
     "tails": lambda f: f.recalibrated(FACTOR, dof=4.0),
@@ -79,7 +74,7 @@ def test_medians_names_and_times_stay(plain, change):
     assert changed.name == "load"
 
 
-def test_normal_bands_are_multiplied(plain):
+def test_normal_bands_are_multiplied():
     plain = make()
     wider = plain.recalibrated(FACTOR)
     np.testing.assert_allclose(wider.std, FACTOR * plain.std, rtol=1e-12)
@@ -106,28 +101,6 @@ def test_one_changes_nothing(plain):
     np.testing.assert_array_equal(same.decompose()["calibration"].abs() < 1e-12, True)
 
 
-def test_tails_are_those_of_student_and_leave_the_80_percent_interval():
-    plain = make()
-    heavy = plain.recalibrated(FACTOR, dof=4.0)
-    levels = np.array([0.001, 0.025, 0.1, 0.5, 0.9, 0.99])
-    scale = FACTOR * plain.std.to_numpy() * stats.norm.ppf(0.9) / stats.t.ppf(0.9, 4.0)
-    mean = plain.mean.to_numpy()
-    expected = stats.t.ppf(levels, 4.0, mean[:, None], scale[:, None])
-    np.testing.assert_allclose(heavy.quantile(levels), expected, rtol=1e-9)
-    normal = plain.recalibrated(FACTOR)
-    pd.testing.assert_frame_equal(heavy.interval(0.8), normal.interval(0.8), rtol=1e-10)
-    np.testing.assert_allclose(heavy.var, scale**2 * 2.0, rtol=1e-9)
-
-
-def test_an_average_has_tails_where_it_has_no_transform():
-    """Its quantile function is the weighted sum of those of its members."""
-    z = stats.norm.cdf(np.linspace(-3, 3, 9))
-    both = average().recalibrated(FACTOR, dof=4.0).quantile(z)
-    members = [make(None, 0), make(0.0, 1), make(0.5, 2)]
-    own = [member.recalibrated(FACTOR, dof=4.0).quantile(z) for member in members]
-    np.testing.assert_allclose(both, 0.5 * own[0] + 0.3 * own[1] + 0.2 * own[2], rtol=1e-9)
-
-
 @pytest.mark.parametrize("r", [-1.0, -0.3, 0.0, 0.25, 1.0])
 def test_correlations_move_to_independence_or_to_one(r):
     plain = make()
@@ -150,20 +123,6 @@ def test_the_sum_is_as_wide_as_the_correlations_say():
     assert apart.std.item() == pytest.approx(np.sqrt((std**2).sum()))
     as_one = plain.recalibrated(np.ones(H), correlation=1.0).aggregate("sum")
     assert as_one.std.item() == pytest.approx(std.sum())
-
-
-def test_conformal_intervals_end_at_the_errors():
-    plain, k = make(), SIZES.shape[1]
-    bands = plain.conformal(SIZES)
-    unit = 0.5 * np.diff(plain.interval(stats.norm.cdf(1) - stats.norm.cdf(-1)), axis=1)[:, 0]
-    sizes = np.sort(SIZES, axis=1)
-    for i in range(1, k + 1):
-        band = bands.interval(i / (k + 1))
-        np.testing.assert_allclose(band["upper"], plain.mean + unit * sizes[:, i - 1], rtol=1e-9)
-        np.testing.assert_allclose(band["lower"], plain.mean - unit * sizes[:, i - 1], rtol=1e-9)
-    beyond = bands.quantile(stats.norm.cdf(4.0)) - plain.mean
-    last = stats.norm.ppf(0.5 + 0.5 * k / (k + 1))
-    np.testing.assert_allclose(beyond, unit * sizes[:, -1] * 4.0 / last, rtol=1e-7)
 
 
 def test_conformal_sizes_are_in_units_of_the_bands_that_they_change():
@@ -208,20 +167,6 @@ def test_decompose_adds_up(plain, change):
     for how in ("sum", "mean", [1.0, 0.0, -1.0, 2.0]):
         total = changed.aggregate(how)
         np.testing.assert_allclose(total.decompose().sum(axis=1), total.var, rtol=1e-10)
-
-
-def test_conditional_quantiles_are_those_of_a_sample(change):
-    """Of paths near the value that is observed, by their ranks."""
-    changed = change(make())
-    value = changed.quantile(0.8).iloc[1]
-    rest = changed.condition(pd.Series([value], changed.index[1:2]))
-    paths = changed.sample(400_000, 1).to_numpy()
-    near = np.abs(paths[1] - value) < 0.02 * changed.std.iloc[1]
-    kept = paths[:, near][[0, 2, 3]]
-    assert near.sum() > 2000
-    for q in (0.1, 0.5, 0.9):
-        held = (kept <= rest.quantile(q).to_numpy()[:, None]).mean(axis=1)
-        np.testing.assert_allclose(held, q, atol=4 * np.sqrt(0.25 / near.sum()))
 
 
 def test_scores_are_those_of_scipy_t():

@@ -268,8 +268,8 @@ def test_where_nothing_gains_the_choice_spreads(rng):
 @pytest.mark.parametrize("objective", ["bound", "evidence"])
 def test_greedy_is_better_than_random_and_means(objective):
     rng = np.random.default_rng(0)
-    X = rng.uniform(-2, 2, size=(600, 3))
-    y = np.sin(2 * X[:, 0]) * X[:, 1] + np.cos(3 * X[:, 2]) + 0.1 * rng.standard_normal(600)
+    X = rng.uniform(-2, 2, size=(300, 3))
+    y = np.sin(2 * X[:, 0]) * X[:, 1] + np.cos(3 * X[:, 2]) + 0.1 * rng.standard_normal(300)
     found = {
         support: ReducedRankGPRegressor(
             n_support=25, support=support, objective=objective, variance="standard"
@@ -388,7 +388,7 @@ def test_a_fit_repeats_itself_and_leaves_its_data_alone():
         ({"support": "best"}, "support must be one of 'greedy', 'random', 'kmeans'; got 'best'. "),
         ({"objective": "loss"}, "objective must be one of 'evidence', 'bound'; got 'loss'. "),
         ({"variance": "fitc"}, "variance must be one of 'corrected', .*; got 'fitc'. "),
-        ({"prior": "flat"}, "prior must be 'weak', 'shrunk' or None; got 'flat'. "),
+        ({"prior": "flat"}, "prior must be one of 'weak', 'shrunk', None; got 'flat'. "),
         ({"n_support": 0}, "n_support must be a whole number, at least 1; got 0. "),
         ({"linear": [1.0]}, "linear must be True, False or 2 finite weights .*; got .*"),
         ({"tol": 0.0}, "tol must lie strictly between 0 and 1 nat; got 0.0. "),

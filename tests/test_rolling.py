@@ -191,15 +191,8 @@ def test_they_are_naive_forecasts_of_the_same_model():
         m = int((times < 60).sum())
         regressor = model.regressor.condition(X[:m], target[:m])
         one_step = _one_step(model.specification, model.differencing, regressor)
-        levels, stds, exog = (part[:60] for part in model.past[:3])
-        history = replace(model.history, y=y.to_numpy()[:60], index=y.index[:60], exog=exog[:, :0])
-        then = replace(
-            model,
-            history=history,
-            past=model.past._replace(levels=levels, stds=stds, exog=exog),
-            regressor=regressor,
-            one_step=one_step,
-        )
+        history, past = model.history.before(60), model.past.before(60)
+        then = replace(model, history=history, past=past, regressor=regressor, one_step=one_step)
         ahead = then.forecast(history.future(STEPS), Method("naive"))
         found = rolling_forecasts(model, np.array([60]), STEPS)
         np.testing.assert_allclose(found.value[0], ahead.median, rtol=1e-8)

@@ -308,7 +308,10 @@ def test_wrong_parameters_are_named(settings, message):
         RVMRegressor(**settings).fit(*data(n=10))
 
 
-def test_it_is_a_scikit_learn_estimator():
+@pytest.mark.parametrize(
+    "algorithm", [pytest.param("sequential", marks=pytest.mark.slow), "mackay"]
+)
+def test_it_is_a_scikit_learn_estimator(algorithm):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SkipTestWarning)  # array API, not installed
-        check_estimator(RVMRegressor())
+        check_estimator(RVMRegressor(algorithm=algorithm))

@@ -117,10 +117,10 @@ def reloaded(model, folder):
     return load_model(folder / "model.npz")
 
 
-def assert_same(a, b, steps=4, exog=None):
+def assert_same(a, b, steps=4, exog=None, kinds=("taylor", "naive", "monte_carlo")):
     """Forecasts of two models agree, of means in stds."""
-    paths = {"propagation": "monte_carlo", "n_samples": 20, "random_state": 1}
-    for options in ({"propagation": "taylor"}, {"propagation": "naive"}, paths):
+    for kind in kinds:
+        options = {"propagation": kind, "n_samples": 20, "random_state": 1}
         one, other = (each.forecast(steps, exog=exog, **options) for each in (a, b))
         pd.testing.assert_index_equal(one.index, other.index)
         assert one.mean.name == other.mean.name
@@ -147,10 +147,10 @@ def test_a_saved_model_forecasts_updates_and_applies_as_before(model, tmp_path):
     assert_same(again, model, exog=at(40, 44))
     new = pd.Series([10.5, 9.0], EXOG.index[40:42], name="y")
     after = [copy.copy(one).update(new, exog=at(40, 42)) for one in (again, model)]
-    assert_same(*after, steps=2, exog=at(42, 44))
-    assert_same(reloaded(after[1], tmp_path), after[1], steps=2, exog=at(42, 44))
+    assert_same(*after, 2, at(42, 44), ["taylor"])
+    assert_same(reloaded(after[1], tmp_path), after[1], 2, at(42, 44), ["monte_carlo"])
     moved = [one.apply(Y[:39] + 0.1, exog=at(0, 39)) for one in (again, model)]
-    assert_same(*moved, exog=at(39, 43))
+    assert_same(*moved, 2, at(39, 41), ["taylor"])
 
 
 def test_a_model_at_another_origin_has_two_series(tmp_path):
@@ -299,17 +299,17 @@ LATE = pd.date_range(
     (lambda: Combination([Forecaster(lags=1), baselines.Theta()]).fit(Y),
      "forecasters must be of this package.* got Theta"),
     (lambda: Mine(lags=1).fit(Y), "model must be of this package.* got Mine"),
-    (with_note, "model must have the attributes of Forecaster alone to be saved; got 'note'"),
+    (with_note, "model must have the attributes of Forecaster alone in a model .* got 'note'"),
     (lambda: Forecaster(lags=1).fit(Y.tz_localize(MINE)),
-     "index must have a time zone with a name in a model that is saved; got datetime.timezone"),
+     "index must have .* a time zone and frequency with a name, .* got DatetimeIndex of .* mine"),
     (lambda: Forecaster(lags=1).fit(pd.Series(1.0 * np.arange(len(LATE)) % 5, LATE)),
-     "index must have a frequency that pandas can name in a model that is saved; got <B"),
+     "index must have .* frequency with a name, in a model that is saved; got .* and <B"),
     (lambda: Forecaster(lags=1).fit(Y.rename(frozenset("a"))), "name must be of this package"),
     (lambda: Forecaster(lags=1).fit(Y, exog=EXOG[:40].set_axis(
         pd.CategoricalIndex(["a", "b"]), axis=1)), "columns must be of this package"),
     (lambda: Forecaster(lags=1).fit(Y, exog=EXOG[:40].set_axis(
         pd.Index([1, 2], dtype="Int64"), axis=1)),
-     "columns must have text or numbers as labels in a model that is saved; got Int64"),
+     "columns must have text, numbers or times as labels.* got Index of Int64"),
 ])  # fmt: skip
 def test_what_only_other_code_could_read_is_refused(make, message, tmp_path):
     with pytest.raises(TypeError, match=message):
@@ -320,7 +320,7 @@ def test_what_only_other_code_could_read_is_refused(make, message, tmp_path):
 def test_a_frequency_without_a_name_is_refused(tmp_path):
     easter = pd.date_range("1990-01-01", periods=30, freq=pd.offsets.Easter())
     model = Forecaster(lags=1).fit(Y[:30].set_axis(easter))
-    with pytest.raises(TypeError, match="index must have a frequency that pandas can name.*<East"):
+    with pytest.raises(TypeError, match="index must have .* frequency with a name.*<East"):
         model.save(tmp_path / "model.npz")
 
 
@@ -328,6 +328,8 @@ def test_a_path_is_needed():
     model = Forecaster(lags=2).fit(forecast_unc.datasets.load_nile()[:30])
     with pytest.raises(TypeError, match=r"path must be a str or a path; got None\. Name the file"):
         model.save(None)
+    with pytest.raises(FileNotFoundError, match=r"got /no/x.npz; there is no /no\. Name one in a"):
+        model.save("/no/x.npz")
     with pytest.raises(TypeError, match=r"path must be a str or a path; got 3\. "):
         load_model(3)
 
@@ -354,7 +356,7 @@ def test_a_failed_save_leaves_what_was_there(tmp_path, monkeypatch):
         fitted("rvm").save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
-    with pytest.raises(FileNotFoundError, match=r"nowhere.model\.npz'$"):
+    with pytest.raises(FileNotFoundError, match=r"nowhere.model\.npz; there is no .*nowhere\. "):
         fitted("gp").save(tmp_path / "nowhere" / "model.npz")
     for other in (tmp_path, os.devnull):
         with pytest.raises(ValueError, match="path must name a file; got .*, which is none"):

@@ -18,6 +18,7 @@ from forecast_unc import (
     Combination,
     Forecaster,
     GPRegressor,
+    LinearRegressor,
     ReducedRankGPRegressor,
     RVMClassifier,
     RVMRegressor,
@@ -25,6 +26,7 @@ from forecast_unc import (
 
 ESTIMATORS = [
     GPRegressor(),
+    LinearRegressor(),
     ReducedRankGPRegressor(n_support=8, random_state=0),
     RVMRegressor(lengthscales=1.5),
     RVMClassifier(lengthscales=1.5),
@@ -146,7 +148,7 @@ def test_times_of_another_grid_are_named():
         ValueError, match=r"y must lie at the times that are forecast; got 2023-03-02\. Give it"
     ):
         model.score(days)
-    with pytest.raises(ValueError, match="y must have the frequency of the fit, <MonthBegin>; got"):
+    with pytest.raises(ValueError, match="y must have the frequency of the fit, MS; got"):
         model.score(series())
 
 
@@ -188,3 +190,10 @@ def test_a_search_takes_regressors_in_the_place_of_a_target():
         for n in (50, 55)
     ]
     np.testing.assert_allclose(got, wanted, rtol=1e-9)
+
+
+def test_a_series_too_short_to_score_says_how_it_was_divided():
+    y = series()
+    with pytest.raises(ValueError, match=r"y must have at least .*; got 1\.") as caught:
+        clone(MODEL).set_params(lags=3).fit(y).score(y[:2])
+    assert caught.value.__notes__ == ["of the 2 values of y, the last 1 would be scored"]

@@ -1,4 +1,5 @@
 import math
+import re
 
 import numpy as np
 import pytest
@@ -306,3 +307,26 @@ def test_strings_are_no_values(score):
     for y in ("a", ["1.0"], [[1.0], [1.0, 2.0]]):
         with pytest.raises(TypeError, match=r"actual must be numbers; got .* Pass an array of fl"):
             score(y)
+
+
+@pytest.mark.parametrize(
+    ("score", "arguments", "names", "got"),
+    [
+        (scores.crps, ([1, 2], [1], [1, 2, 3]), "actual, mean and std", "(2,), (1,), (3,)"),
+        (scores.nlpd, ([1, 2], 1, [1, 2, 3]), "actual, mean and std", "(2,), (), (3,)"),
+        (scores.pit, ([1, 2], 1, [1, 2, 3]), "actual, mean and std", "(2,), (), (3,)"),
+        (scores.coverage, (1, [1, 2], [1, 2, 3]), "actual, lower and upper", "(), (2,), (3,)"),
+        (
+            scores.interval_score,
+            ([1, 2, 3], [1, 2], [3, 4], 0.9),
+            "actual, lower and upper",
+            "(3,), (2,), (2,)",
+        ),
+        (scores.mase, ([1, 2], [1, 2, 3], [1, 2]), "actual and mean", "(2,), (3,)"),
+        (scores.smape, ([1, 2], [1, 2, 3]), "actual and mean", "(2,), (3,)"),
+    ],
+)
+def test_shapes_that_do_not_go_together(score, arguments, names, got):
+    message = f"{names} must have shapes that go together; got {got}. Pass as many entries of each"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        score(*arguments)

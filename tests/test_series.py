@@ -549,7 +549,7 @@ BAD_OF_FORECAST = {
     ),
     "propagation": (
         ("Exact", "mc", "", None, 3),
-        r"propagation must be one of exact, .*mixture.*, auto; got .*Use 'exact'",
+        r"propagation must be one of 'exact', .*mixture.*, 'auto'; got .*Use 'exact'",
     ),
 }
 BAD_OF_FORECASTER = {

@@ -61,7 +61,7 @@ def test_the_conformance_suite_passes_whole(kind):
 
 def test_the_examples_run():
     found = doctest.testmod(forecast_unc.sktime)
-    assert found.attempted > 8
+    assert found.attempted > 3
     assert found.failed == 0
 
 

@@ -29,7 +29,7 @@ def seasonal(n, period=4, seed=0, missing=()):
 
 def dense(smoothing, k, n):
     """Effects of the start (n, 2 + m) and of the innovations (n, n) on the values of node k."""
-    alpha, beta, phi, gamma = (float(each[k]) for each in smoothing.nodes)
+    alpha, beta, phi, gamma = (float(each[k]) for each in smoothing.nodes[:4])
     m = smoothing.period if 1 < smoothing.period <= 24 else 0
     columns = []
     for c in range(2 + m + n):
@@ -56,7 +56,9 @@ def oracle(smoothing, k, y, steps):
     """Mean, covariance, log evidence and variance of node k from one big normal distribution."""
     n = len(y)
     X, T = dense(smoothing, k, n + steps)
-    V = np.diag([1e4, smoothing.drift_var[k]] + [smoothing.season_var[k]] * (X.shape[1] - 2))
+    V = np.diag(
+        [1e4, smoothing.nodes.drift_var[k]] + [smoothing.nodes.season_var[k]] * (X.shape[1] - 2)
+    )
     C = X @ V @ X.T + T @ T.T
     seen, ahead = np.flatnonzero(~np.isnan(y)), np.arange(n, n + steps)
     z, K = y[seen] - y[0], C[np.ix_(seen, seen)]
@@ -108,10 +110,10 @@ def test_weights_of_a_season_are_half_those_of_errors_several_steps_ahead():
 
 def ahead_by_hand(smoothing, k, y):
     """Errors 1 to m steps ahead from each time, at the posterior mean of the start."""
-    alpha, beta, phi, gamma = (float(each[k]) for each in smoothing.nodes)
+    alpha, beta, phi, gamma = (float(each[k]) for each in smoothing.nodes[:4])
     m, z = smoothing.period, y - y[0]
     X, T = dense(smoothing, k, len(y))
-    V = np.diag([1e4, smoothing.drift_var[k]] + [smoothing.season_var[k]] * m)
+    V = np.diag([1e4, smoothing.nodes.drift_var[k]] + [smoothing.nodes.season_var[k]] * m)
     start = V @ X.T @ np.linalg.solve(X @ V @ X.T + T @ T.T, z)
     level, trend, season = start[0], start[1], list(start[2:])
     errors = [[] for _ in range(m)]

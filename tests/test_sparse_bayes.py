@@ -10,16 +10,12 @@ from scipy.optimize import approx_fprime, minimize_scalar
 from scipy.stats import norm
 
 from forecast_unc.regression.sparse_bayes import batch
-from forecast_unc.regression.sparse_bayes.lengthscales import (
-    Bases,
-    adapt,
-    design,
-    lengthscale_evidence,
-)
 from forecast_unc.regression.sparse_bayes.model import (
+    Bases,
     Evidence,
     NoisePrior,
     SparseModel,
+    design,
     left_out_log_density,
     maximize,
     weight_posterior,
@@ -115,7 +111,7 @@ def test_lengthscale_gradient_is_finite_differences(rng):
         return oracles.log_evidence(full[:, active], y, np.exp(x[2:-1]), np.exp(x[-1]))
 
     scales = np.exp(x[:2]), np.exp(x[2:-1]), np.exp(x[-1])
-    got, gradient = lengthscale_evidence(X, y, bases, *scales)
+    got, gradient = batch.lengthscale_evidence(X, y, bases, *scales)
     assert_allclose(got, value(x), rtol=1e-11)
     steps = 1e-5 * np.eye(len(x))
     expected = [(value(x + step) - value(x - step)) / 2e-5 for step in steps]
@@ -128,7 +124,7 @@ def test_adapted_lengthscales_raise_the_objective():
     model = train("sequential", Phi, y)
     center = np.full(2, 0.2 * np.sqrt(2))
     bases = Bases.of(X, model.active, False, True)
-    adapted, lengthscales = adapt(X, y, model, bases, center, center, NOISE)
+    adapted, lengthscales = batch.adapt(X, y, model, bases, center, center, NOISE)
     new = design(X, X, lengthscales, False, True)
     assert objective(new, y, adapted) > objective(Phi, y, model) + 5.0
     assert (lengthscales > center).all()
@@ -259,7 +255,7 @@ def test_noise_without_signal_leaves_noise_alone(rng):
 
 @given(st.floats(1e-3, 1e3), st.floats(5.0, 500.0))
 def test_noise_update_is_the_maximum(squares, dof):
-    t = NOISE.update(squares, dof, 0.0)
+    t = NOISE.update(squares, dof)
     low, high = NOISE.bounds()
 
     def value(t):

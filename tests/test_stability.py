@@ -51,7 +51,7 @@ def test_the_mean_stays_in_the_range_of_the_series(series, lags, origin):
     assert ahead.mean.between(series.min() - room, series.max() + room).all()
     assert np.sqrt(np.mean((ahead.mean - future) ** 2)) < 1.5 * series.std()
     assert (ahead.std < 3.0 * np.ptp(series)).all()
-    later = model.update(future[:3]).forecast(100)
+    later = model.update(future[:3]).forecast(40)
     assert later.mean.between(series.min() - room, series.max() + room).all()
     assert any(REMARK in line for line in model.choices_)
 

@@ -120,7 +120,8 @@ def main():
     with threadpool_limits(threads):
         posterior, history = problem(n)
         conditioned = Conditioned(**{f.name: getattr(posterior, f.name) for f in fields(posterior)})
-        past = Past(history, np.zeros(len(history)), np.empty((len(history), 0)))
+        n = len(history)
+        past = Past(history, np.zeros(n), np.empty((n, 0)), np.ones(n, dtype=bool))
 
         def run(propagation, path_consistent, posterior=posterior, seed=0):
             # a copy, without the inverse of K that an earlier one kept

@@ -207,7 +207,8 @@ def predict_ours(X, y, centers, theta, X_test):
     from forecast_unc.regression.reduced_rank.posterior import Support
 
     d = X.shape[1]
-    process = GaussianProcess(theta[:d], theta[d], np.zeros(d + 1), theta[-1], np.zeros(d), 0.0)
+    zero = np.zeros(d)
+    process = GaussianProcess(theta[:d], theta[d], np.zeros(d + 1), theta[-1], zero, 0.0, zero)
     model = Support.of(centers, process, independent_rest=False).with_rows(X, y)
     mean, var = model.posterior(corrected=True).predict(X_test)
     return mean, np.sqrt(var)

@@ -16,34 +16,17 @@ import pandas as pd
 from click.shell_completion import get_completion_class
 
 from forecast_unc import load_model
+from forecast_unc._checks import refusal
 from forecast_unc._version import __version__
-from forecast_unc.cli import output
-from forecast_unc.cli.checks import check_backtest, check_forecast
-from forecast_unc.cli.options import (
-    BACKTEST,
-    BASELINES,
-    DATA,
-    DEMO,
-    FORECAST,
-    MODEL,
-    Command,
-    make_forecaster,
-)
-from forecast_unc.cli.tables import (
-    STANDARD,
-    Layout,
-    read_ahead,
-    read_panel,
-    read_panel_ahead,
-    read_series,
-)
+from forecast_unc.cli import options as of
+from forecast_unc.cli import tables
 from forecast_unc.evaluation import backtest as backtests
 from forecast_unc.evaluation.folds import percent
 from forecast_unc.forecasting.combination import Combination
 from forecast_unc.forecasting.forecaster import Forecaster, outliers_named
 from forecast_unc.panels.backtest import backtest_panel
 from forecast_unc.panels.forecast import FailedSeriesWarning, forecast_panel
-from forecast_unc.series.times import MissingTimesError, future_index
+from forecast_unc.series.times import MissingTimesError, future_index, group_weights
 
 _DONE, _SOME_FAILED, _WRONG = 0, 1, 2  # exit codes
 _INTERRUPTED = 130  # 128 and the number of the signal, as of a shell
@@ -51,6 +34,21 @@ _PIPE_CLOSED = 141
 _NAME = "forecast-unc"
 # Arguments of the package that the options call by another name.
 _RENAMED = {"n_jobs": "jobs", "seasonal_period": "period", "path": "load"}
+# What messages of the package say in Python, and what it is in a shell.
+_PHRASES = {
+    "lower=-np.inf": "--lower=-inf",
+    "Use -np.inf": "Use --lower=-inf",
+    "Use None for a series without a season": "Leave it out for the season of the times",
+    "Use None to learn": "Leave it out to learn",
+    "True fits at every origin, False at the first alone": "1 fits at every origin, as "
+    "many as --origins at the first alone",
+    "must be None or a whole": "must be a whole",
+    "Use 0 or () for none": "Use 0 for none",
+    "Sort it with y.sort_index()": "Sort its rows by time",
+    'Pass freq, for example freq="D"': "Pass --freq, for example --freq D",
+    "outliers='keep'": "--outliers keep",
+    "Pass a DataFrame with their values": "Pass them with --exog and --exog-future",
+}
 
 _EXAMPLES = """\b
 examples:
@@ -92,6 +90,14 @@ examples:
 """
 
 
+def _say(message: object) -> None:
+    """Print one line on standard error, with the name of the program and in words of a shell."""
+    said = " ".join(str(message).split())
+    for python, shell in _PHRASES.items():
+        said = said.replace(python, shell)
+    print("forecast-unc:", said, file=sys.stderr)
+
+
 def _answering(run: Callable[[Any], int]) -> Callable[..., int]:
     """The callback of a command, given its options as one namespace; errors are exit codes."""
 
@@ -99,7 +105,7 @@ def _answering(run: Callable[[Any], int]) -> Callable[..., int]:
     def answer(**given: Any) -> int:
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = _in_one_line
+                warnings.showwarning = lambda message, *_, **__: _say(message)
                 code = run(SimpleNamespace(**given))
             sys.stdout.flush()
         except BrokenPipeError:
@@ -107,15 +113,13 @@ def _answering(run: Callable[[Any], int]) -> Callable[..., int]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return _PIPE_CLOSED
         except KeyboardInterrupt:
-            output.say("interrupted")
+            _say("interrupted")
             return _INTERRUPTED
         except (ValueError, TypeError, OSError) as error:
-            output.say(_in_options(str(error), given))
+            _say(_in_options(str(error), given))
             return _WRONG
         except MemoryError as error:
-            output.say(
-                f"data and --steps must fit in memory; got {error}. Take fewer rows or steps."
-            )
+            _say(f"data and --steps must fit in memory; got {error}. Take fewer rows or steps.")
             return _WRONG
         return code
 
@@ -125,15 +129,12 @@ def _answering(run: Callable[[Any], int]) -> Callable[..., int]:
 def _in_options(message: str, options: dict[str, Any]) -> str:
     """The message of an error, which begins with an argument, with the option in its place."""
     name, _, rest = message.partition(" ")
-    given = name if name in options else _RENAMED.get(name, "")
-    if given == "data" or given not in options or not rest.startswith("must "):
-        return message
-    return f"--{given.replace('_', '-')} {rest}"
-
-
-def _in_one_line(message: Warning | str, *_: Any, **__: Any) -> None:
-    """A warning without the line of code that it came from."""
-    output.say(str(message))
+    given = name if name in options else _RENAMED.get(name)
+    return (
+        f"{of.option_of(given)} {rest}"
+        if given in options and rest.startswith("must ")
+        else message
+    )
 
 
 @click.group(
@@ -147,19 +148,10 @@ def program() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command line on arguments, by default those of the process; return the exit code.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments; by default those of the process.
-
-    Returns
-    -------
-    int
-        Exit code: 0; 1 where some series of a panel have no result; 2 after wrong usage or bad
-        data, which is one line on standard error; 130 after an interrupt; 141 where nobody reads
-        what is printed any more.
+    0; 1 where some series of a panel have no result; 2 after wrong usage or bad data, which is one
+    line on standard error; 130 after an interrupt; 141 where nobody reads what is printed any more.
     """
     try:
         code: int = program.main(argv, _NAME, standalone_mode=False)
@@ -167,12 +159,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         path = _NAME if error.ctx is None else error.ctx.command_path
         message = error.format_message()
         message += "" if message[-1] in ".?" else "."
-        output.say(f"{message} See {path} --help.")
+        _say(f"{message} See {path} --help.")
         return _WRONG
     return code
 
 
-@program.command(cls=Command, params=DEMO)
+@program.command(cls=of.Command, params=of.DEMO)
 @_answering
 def demo(options: Any) -> int:
     """Forecast bundled real data: a picture and a table."""
@@ -183,97 +175,103 @@ def demo(options: Any) -> int:
 
 
 @program.command(
-    cls=Command,
-    params=[*DATA, *MODEL, *FORECAST],
+    cls=of.Command,
+    params=[*of.DATA, *of.MODEL, *of.FORECAST],
     options_metavar="--steps N [OPTIONS]",
     epilog=_OF_FORECAST,
 )
 @_answering
 def forecast(options: Any) -> int:
     """Forecast a series, or many, in a CSV or Parquet file. As DATA, - is standard input."""
-    check_forecast(options)
-    layout = Layout.of(options)
-    if layout.id is not None:
-        return _forecast_panel(options, layout)
-    model, y, exog = _read(options, layout)
-    asked: dict[str, Any] = {"propagation": options.propagation}
-    if options.exog_future is not None:
-        asked["exog"] = read_ahead(options.exog_future, layout, y.index, options.steps)
+    of.check_forecast(options)
+    if options.id is not None:
+        return _forecast_panel(options)
+    model, y, exog = _read(options)
+    future = None if options.exog_future is None else tables.read_ahead(options, y.index)
     freq, counts = None if options.sum == "all" else options.sum, None
     if options.sum is not None:
-        counts = output.counted(future_index(y.index, options.steps), freq)
-    if _watched():
-        output.say(f"forecasting {options.steps} steps after {len(y)} values ...")
+        counts = _counted(future_index(y.index, options.steps), freq)
+    if sys.stderr.isatty():
+        _say(f"forecasting {options.steps} steps after {len(y)} values ...")
     if options.load is None:
         model = model.fit(y, exog)
     elif options.data is not None:
         model = model.apply(y, exog)
     if isinstance(model, Forecaster):
         for line in outliers_named(model.ensemble_.history):
-            output.say(line)
-    ahead = model.forecast(options.steps, **asked)
+            _say(line)
+    ahead = model.forecast(options.steps, future, propagation=options.propagation)
     answer = ahead if counts is None else ahead.aggregate("sum", freq=freq)
-    table = output.forecast_table(answer, options.coverage, options.prob_above or ())
-    if counts is not None:
-        table.insert(0, "steps", counts)
+    columns: dict[str, Any] = {} if counts is None else {"steps": counts}
+    columns |= {"mean": answer.mean, "std": answer.std}
+    for level in options.coverage:
+        for end, values in answer.interval(level).items():
+            columns[f"{end}_{percent(level)}"] = values
+    for value in options.prob_above or ():
+        columns[f"above_{value:g}"] = answer.prob(lower=value)
+    table = pd.DataFrame(columns)
     if table.index.name is None:  # of a model that was fitted elsewhere
-        table.index.name = layout.time_column
+        table.index.name = tables.time_column(options)
     if options.output is None:
-        output.print_table(table, table, table["std"])
+        tables.print_table(table, table, table["std"])
     else:
-        output.write_table(table, options.output)
+        tables.write_table(table, options.output)
     if options.plot is not None:
-        output.draw_forecast(ahead, y, options.coverage, options.plot)
+        figure, ax = _subplots(1, 9)
+        before = y.iloc[-4 * len(ahead) :]
+        ahead.plot(history=before, coverage=options.coverage, ax=ax)
+        figure.savefig(options.plot)
     if options.save is not None:
         model.save(options.save)
     return _DONE
 
 
 @program.command(
-    cls=Command,
-    params=[*DATA, *MODEL, *BACKTEST],
+    cls=of.Command,
+    params=[*of.DATA, *of.MODEL, *of.BACKTEST],
     options_metavar="--steps N [OPTIONS]",
     epilog=_OF_BACKTEST,
 )
 @_answering
 def backtest(options: Any) -> int:
     """Forecast from many origins and score."""
-    check_backtest(options)
-    layout = Layout.of(options)
-    compared = options.compare
-    if compared is None:
-        compared = ["naive"] if options.report is None else ["naive", "seasonal_naive", "ets"]
+    of.check_backtest(options)
+    names = options.compare
+    if names is None:
+        names = ["naive"] if options.report is None else ["naive", "seasonal_naive", "ets"]
     asked = {
         "origins": options.origins,
         "step": options.step,
         "refit": options.refit,
-        "compare": {name: BASELINES[name]() if name in BASELINES else name for name in compared},
+        "compare": {name: of.BASELINES[name]() if name in of.BASELINES else name for name in names},
         "coverage": options.coverage,
         "n_jobs": options.jobs,
-        "progress": _watched(),
+        "progress": sys.stderr.isatty(),
     }
-    model, code = make_forecaster(options), _DONE
-    if layout.id is None:
-        y, exog = read_series(options.data, layout)
+    model, code = of.make_forecaster(options), _DONE
+    if options.id is None:
+        y, exog = tables.read_series(options)
         result = backtests.backtest(model, y, options.steps, exog=exog, **asked)
     else:
-        panel = read_panel(options.data, layout)
-        asked |= _columns(layout)
-        result = _quietly(backtest_panel, panel, model, options.steps, **asked)
-        code = _told(result.failures, panel[layout.id].nunique(), "backtested")
+        panel = tables.read_panel(options)
+        result = _of_panel(backtest_panel, options, panel, model, **asked)
+        code = _told(result.failures, panel[options.id].nunique(), "backtested")
     # Standard output may be for the forecasts.
     scores = result.scores().round(4).to_string()
-    print(scores, file=sys.stderr if options.output == STANDARD else sys.stdout)
+    print(scores, file=sys.stderr if options.output == tables.STANDARD else sys.stdout)
     if options.output is not None:
-        output.write_table(result.frame, options.output)
+        tables.write_table(result.frame, options.output)
     if options.plot is not None:
-        output.draw_backtest(result, options.plot)
+        figure, (left, right) = _subplots(2, 10)
+        result.plot_errors(ax=left)
+        result.plot_calibration(ax=right)
+        figure.savefig(options.plot)
     if options.report is not None:
         result.report(options.report)
     return code
 
 
-@program.command(cls=Command, epilog=_OF_COMPLETION)
+@program.command(cls=of.Command, epilog=_OF_COMPLETION)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @_answering
 def completion(options: Any) -> int:
@@ -285,73 +283,74 @@ def completion(options: Any) -> int:
 
 
 def _read(
-    options: Any, layout: Layout
+    options: Any,
 ) -> tuple[Forecaster | Combination, pd.Series[float], pd.DataFrame | None]:
     """The model, and the series at whose end it forecasts: that of the data, or its own."""
     if options.load is None:
-        return make_forecaster(options), *read_series(options.data, layout)
+        return of.make_forecaster(options), *tables.read_series(options)
     model = load_model(options.load)
-    if isinstance(model, Forecaster) and options.exog is None:
-        columns = list(map(str, model.ensemble_.history.columns))
-        if columns:
-            raise ValueError(
-                f"--exog must be given for a model with regressors, {', '.join(columns)}; got "
-                f"none. Pass --exog {' '.join(map(shlex.quote, columns))} --exog-future FILE, "
-                "which holds them at the steps ahead."
-            )
-    if options.data is not None:
-        return model, *read_series(options.data, layout)
-    if not isinstance(model, Forecaster):
-        raise ValueError(
-            f"data must be given for a {type(model).__name__}; got {options.load} alone. Name "
-            "the series that it is to forecast."
+    history = model.ensemble_.history if isinstance(model, Forecaster) else None
+    columns = [] if history is None else list(map(str, history.columns))
+    if columns and not options.exog:
+        remedy = (
+            f"Pass --exog {' '.join(map(shlex.quote, columns))} --exog-future FILE, which holds "
+            "them at the steps ahead."
         )
-    history = model.ensemble_.history
+        must = f"be given for a model with regressors, {', '.join(columns)}"
+        raise refusal("--exog", must, "none", remedy)
+    if options.data is not None:
+        return model, *tables.read_series(options)
+    if history is None:
+        must, got = f"be given for a {type(model).__name__}", f"{options.load} alone"
+        raise refusal("data", must, got, "Name the series that it is to forecast.")
     return model, pd.Series(history.given, history.index, name=history.name), None
 
 
-def _forecast_panel(options: Any, layout: Layout) -> int:
-    panel, exog = read_panel(options.data, layout), None
+def _counted(index: pd.Index[Any], freq: str | None) -> pd.Series[int]:
+    """How many steps are in each sum by a frequency, None one of all; or an error."""
+    try:
+        labels, weights = group_weights(index, "sum", freq)
+    except ValueError as error:
+        must = "be a frequency of pandas that suits the times, or all"
+        remedy = "YS, MS and W are some, of quarters and other periods Y."
+        raise refusal("--sum", must, repr(freq), remedy) from error
+    return pd.Series(weights.sum(axis=1).astype(int), labels)
+
+
+def _forecast_panel(options: Any) -> int:
+    panel, exog = tables.read_panel(options), None
     if options.exog_future is not None:
-        exog = read_panel_ahead(options.exog_future, layout, panel, options.steps)
-    table = _quietly(
+        exog = tables.read_panel_ahead(options, panel)
+    levels = [percent(coverage) for coverage in options.coverage]
+    table = _of_panel(
         forecast_panel,
+        options,
         panel,
-        make_forecaster(options),
-        options.steps,
-        levels=[_level(percent(coverage)) for coverage in options.coverage],
+        of.make_forecaster(options),
+        levels=[int(level) if level.isdigit() else float(level) for level in levels],
         exog=exog,
         propagation=options.propagation,
         n_jobs=options.jobs,
-        progress=_watched(),
-        **_columns(layout),
+        progress=sys.stderr.isatty(),
     )
     if options.output is None:
-        figures = table.drop(columns=[layout.id, layout.time_column, "error"])
-        low = percent(min(options.coverage))
-        ends = [figures[f"forecast_unc-{end}-{low}"] for end in ("lo", "hi")]
-        output.print_table(table, figures, (ends[1] - ends[0]) / 2)
+        figures = table.drop(columns=[options.id, tables.time_column(options), "error"])
+        low, high = (
+            figures[f"forecast_unc-{end}-{min(levels, key=float)}"] for end in ("lo", "hi")
+        )
+        tables.print_table(table, figures, (high - low) / 2)
     else:
-        output.write_table(table, options.output)
-    failures = table.loc[table["error"].notna(), [layout.id, "error"]]
-    return _told(failures, panel[layout.id].nunique(), "forecast")
+        tables.write_table(table, options.output)
+    failures = table.loc[table["error"].notna(), [options.id, "error"]]
+    return _told(failures, panel[options.id].nunique(), "forecast")
 
 
-def _level(text: str) -> float:
-    """A coverage in percent, whole where it is, as it stands in the names of columns."""
-    return int(text) if text.isdigit() else float(text)
-
-
-def _columns(layout: Layout) -> dict[str, Any]:
-    """Names of the columns of a panel."""
-    return {"id_col": layout.id, "time_col": layout.time_column, "target_col": layout.target}
-
-
-def _quietly(call: Any, *arguments: Any, **options: Any) -> Any:
+def _of_panel(call: Any, options: Any, *arguments: Any, **asked: Any) -> Any:
     """A call about a panel, whose failures are told in other words."""
+    names = {"id_col": options.id, "time_col": tables.time_column(options)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FailedSeriesWarning)
-        return call(*arguments, **options)
+        return call(*arguments, options.steps, target_col=options.target, **names, **asked)
 
 
 def _told(failures: pd.DataFrame, n_series: int, done: str) -> int:
@@ -361,13 +360,12 @@ def _told(failures: pd.DataFrame, n_series: int, done: str) -> int:
     name, reason = failures.iloc[0]
     gaps = failures["error"].str.startswith(MissingTimesError.__name__).any()
     remedy = " Pass --freq to take rows that are missing for missing values." if gaps else ""
-    output.say(
-        f"{len(failures)} of {n_series} series could not be {done}; the first: {name}: "
-        f"{reason}{remedy}"
-    )
+    first = f"the first: {name}: {reason}{remedy}"
+    _say(f"{len(failures)} of {n_series} series could not be {done}; {first}")
     return _SOME_FAILED
 
 
-def _watched() -> bool:
-    """Whether somebody looks at standard error, for progress."""
-    return sys.stderr.isatty()
+def _subplots(columns: int, width: float) -> Any:
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(1, columns, figsize=(width, 4.5), layout="constrained")

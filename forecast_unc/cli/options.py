@@ -1,28 +1,38 @@
-"""The options of the commands, by the headings of their help, and the forecaster they describe."""
+"""The options of the commands, their checks before the work, and the forecaster they describe."""
 
 from __future__ import annotations
 
+import errno
+import math
+import os
 import re
 from inspect import cleandoc
-from itertools import takewhile
+from itertools import combinations, takewhile
 from pathlib import Path
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from forecast_unc._checks import check_whole, refusal
-from forecast_unc.cli.tables import read_holidays
+from forecast_unc._checks import check_coverages, check_jobs, check_steps, check_whole, refusal
+from forecast_unc.cli.tables import STANDARD, check_table, read_holidays
 from forecast_unc.distributions.power import POWERS
 from forecast_unc.evaluation import baselines
+from forecast_unc.evaluation.folds import percent
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.recursion import PROPAGATIONS
 from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.regression.rvm import RVMRegressor
 from forecast_unc.series.calendar import NAMES
 
-_REGRESSORS = {"gp": GPRegressor, "rvm": RVMRegressor, "reduced-rank": ReducedRankGPRegressor}
+_REGRESSORS = {
+    "gp": GPRegressor,
+    "linear": LinearRegressor,
+    "rvm": RVMRegressor,
+    "reduced-rank": ReducedRankGPRegressor,
+}
 BASELINES = {
     "seasonal_naive": baselines.SeasonalNaive,
     "autoreg": baselines.AutoReg,
@@ -34,7 +44,7 @@ _COMPARED = [*PROPAGATIONS, *BASELINES]
 # Between the values of an option that takes several: no argument of a process can hold it.
 _BETWEEN = "\0"
 _OPEN = "forecast_unc.cli.open"  # key of the option of several values that may get one more
-_FILE = click.Path(readable=False, path_type=Path)  # `checks` looks at files before the work
+_FILE = click.Path(readable=False, path_type=Path)  # files are checked below
 
 
 class _Several(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
@@ -160,6 +170,7 @@ DATA = [
         """,
         time={"default": "ds"},
         target={"default": "y"},
+        exog={"default": []},
     ),
     *_options(
         "values and CSV",
@@ -172,6 +183,7 @@ DATA = [
         """,
         sep={"default": ","},
         decimal={"default": "."},
+        missing={"default": []},
     ),
 ]
 
@@ -179,8 +191,8 @@ DATA = [
 MODEL = _options(
     "model, chosen from the series where not given (with --lags the plain choice)",
     f"""
-    --model KIND: gp (Gaussian process), rvm (relevance vector machine), reduced-rank or auto, the
-      default
+    --model KIND: gp (Gaussian process), linear, rvm (relevance vector machine), reduced-rank or
+      auto, the default
     --lags LAG ...: one number p for lags 1 to p, or the lags
     --differences LAG ...: lags of differences, such as 1 12; 0 for none
     --transform KIND: of y: auto, none, {", ".join(filter(None, POWERS))}
@@ -276,9 +288,13 @@ def make_forecaster(options: Any) -> Forecaster:
     """The forecaster of the options, not fitted; what was not given has its own default."""
     seed = 0 if options.seed is None else options.seed
     check_whole("--seed", seed, 0, "Any such number will do.")
+    lags, differences = (
+        value[0] if value is not None and len(value) == 1 else value
+        for value in (options.lags, options.differences)
+    )
     given = {
-        "lags": _one_or_several(options.lags),
-        "differences": _one_or_several(options.differences),
+        "lags": lags,
+        "differences": differences,
         "seasonal_period": options.period,
         "lower": options.lower,
         "outliers": options.outliers,
@@ -295,20 +311,137 @@ def make_forecaster(options: Any) -> Forecaster:
 
 def _calendar(options: Any) -> tuple[Any, ...] | None:
     """Parts of the calendar, and holidays."""
-    parts = options.calendar
-    if parts is None and options.holidays is None:
-        return None
-    if parts is None:
+    parts, holidays = options.calendar, options.holidays
+    if parts is None and holidays is not None:
         # What is chosen with lags has the Fourier terms of the season, which holidays alone would
         # take the place of.
         parts = ["fourier"] if options.lags is None else []
+    if parts is None:
+        return None
     if "none" in parts and len(parts) > 1:
-        raise refusal(
-            "--calendar", "be none or parts of the calendar", " ".join(parts), "Leave none out."
-        )
+        must = "be none or parts of the calendar"
+        raise refusal("--calendar", must, " ".join(parts), "Leave none out.")
     names = tuple(part for part in parts if part != "none")
-    return names if options.holidays is None else (*names, read_holidays(options.holidays))
+    return names if holidays is None else (*names, read_holidays(holidays))
 
 
-def _one_or_several(values: list[int] | None) -> Any:
-    return values[0] if values is not None and len(values) == 1 else values
+def check_forecast(options: Any) -> None:
+    """Raise for options of ``forecast`` that do not go together, or cannot be met."""
+    if options.load is None:
+        _check_data(options, " without --load")
+    else:
+        names = [str(option.name) for option in MODEL]
+        _check_without(options, "--load", names, "The file holds the model")
+    if options.id is not None:
+        one = ["sum", "prob_above", "plot", "save", "load"]
+        _check_without(options, "--id", one, "It is for a single series")
+    if (not options.exog) != (options.exog_future is None):
+        given, absent = "--exog", "--exog-future"
+        if not options.exog:
+            given, absent = absent, given
+        remedy = (
+            "Regressors are needed in the past, columns of data, and at the steps ahead, columns "
+            "of another file."
+        )
+        raise refusal(absent, f"be given with {given}", "none", remedy)
+    if options.data == STANDARD == options.exog_future:
+        must = "be a file if data is standard input"
+        raise refusal("--exog-future", must, "- for both", "Name one.")
+    for value in options.prob_above or ():
+        if not math.isfinite(value):
+            raise refusal("--prob-above", "be finite numbers", str(value), "Leave it out.")
+    _check_common(options)
+
+
+def check_backtest(options: Any) -> None:
+    """Raise for options of ``backtest`` that cannot be met."""
+    _check_data(options, "")
+    _check_common(options)
+
+
+def option_of(name: str) -> str:
+    """A parameter as the user writes it."""
+    return name if name == "data" else f"--{name.replace('_', '-')}"
+
+
+def _check_data(options: Any, when: str) -> None:
+    if options.data is None:
+        remedy = (
+            "Name the file first: after an option that takes several values it would be one of "
+            "them."
+        )
+        raise refusal("data", f"be given{when}", "none", remedy)
+
+
+def _check_without(options: Any, option: str, others: list[str], why: str) -> None:
+    for name in others:
+        value = vars(options)[name]
+        if value is not None:
+            said = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+            raise refusal(option_of(name), f"be left out with {option}", said, f"{why}.")
+
+
+def _check_common(options: Any) -> None:
+    check_steps(options.steps, "--steps")
+    check_jobs(options.jobs)
+    columns = [*options.time.split(","), options.target, options.id, *options.exog]
+    twice = [name for at, name in enumerate(columns) if name in columns[:at]]
+    if twice:
+        names, got = "--time, --target, --id and --exog", f"{twice[0]!r} twice"
+        raise refusal(names, "name different columns", got, "Leave it out of one.")
+    check_coverages(options.coverage)
+    for one, other in combinations(options.coverage, 2):
+        if percent(one) == percent(other):
+            must, got = "be fractions that differ in 6 digits", f"{one:.15g} and {other:.15g}"
+            raise refusal("--coverage", must, got, "Leave one of them out.")
+    files: dict[str, Path] = {}
+    for name in ("data", "exog_future", "holidays", "load", "output", "plot", "save", "report"):
+        path, option = vars(options).get(name), option_of(name)
+        piped = path == STANDARD and name in ("data", "exog_future", "output")
+        if path is None or piped:
+            continue
+        if name in ("output", "plot", "save", "report"):
+            _check_written(option, path, files)
+        files[option] = path
+    if "--output" in files:
+        check_table("--output", files["--output"])
+    for option in ("data", "--exog-future", "--holidays", "--load"):
+        if option in files:
+            _check_read(option, files[option])
+
+
+def _check_read(option: str, path: Path) -> None:
+    """Raise unless a file is there; what is no file, such as a pipe, is not opened."""
+    for wrong, number, remedy in (
+        (not path.exists(), errno.ENOENT, "Correct the path."),
+        (path.is_dir(), errno.EISDIR, "Name a file in it."),
+        (not os.access(path, os.R_OK), errno.EACCES, "Ask its owner, or take a copy of it."),
+    ):
+        if wrong:
+            got = f"{path}: {os.strerror(number)}"
+            raise refusal(option, "name a file that can be read", got, remedy)
+
+
+def _check_written(option: str, path: Path, others: dict[str, Path]) -> None:
+    """Raise unless a file can be written and is none of the others; the file stays as it is."""
+    if option == "--plot":
+        from matplotlib.backend_bases import FigureCanvasBase
+
+        if path.suffix[1:].lower() not in FigureCanvasBase.get_supported_filetypes():
+            must = "end in a picture format"
+            raise refusal(option, must, repr(path.suffix), "Use .png, .svg or .pdf.")
+    if path == STANDARD:
+        raise refusal(option, "be a file", "-", "Name one.")
+    absent = not path.exists()
+    for other, taken in others.items():
+        both = not absent and taken.exists()  # then links count, too
+        if path.samefile(taken) if both else path.resolve() == taken.resolve():
+            must = f"be another file than {other}"
+            raise refusal(option, must, str(path), "Name one of its own.")
+    try:
+        path.open("ab").close()
+    except OSError as error:
+        got, remedy = f"{path}: {error.strerror}", "Name one in a folder that is there."
+        raise refusal(option, "name a file that can be written", got, remedy) from error
+    if absent:
+        path.unlink()

@@ -23,16 +23,14 @@ def check_weights(
     k, h = len(lengths), max(lengths)
     within = np.arange(h) < np.array(lengths)[:, None]  # (k, h)
     given = numbers("weights", np.ones(k) if weights is None else weights)
-    if given.ndim == 2:
-        given = frozen("weights", given, (k, h))
-        beyond = (given != 0) & ~within
-        if beyond.any():
-            i, at = np.argwhere(beyond)[0]
-            remedy = "Pass one weight for each forecast to have each count for its own steps."
-            got = f"{given[i, at]:g} at {label(at)} for forecast {i + 1}, of {lengths[i]} steps"
-            raise refusal("weights", "be 0 beyond the end of a forecast", got, remedy)
-    else:
-        given = frozen("weights", given, (k,))[:, None] * within
+    given = frozen("weights", given, (k, h) if given.ndim == 2 else (k,))
+    given = given if given.ndim == 2 else given[:, None] * within
+    beyond = (given != 0) & ~within
+    if beyond.any():
+        i, at = np.argwhere(beyond)[0]
+        remedy = "Pass one weight for each forecast to have each count for its own steps."
+        got = f"{given[i, at]:g} at {label(at)} for forecast {i + 1}, of {lengths[i]} steps"
+        raise refusal("weights", "be 0 beyond the end of a forecast", got, remedy)
     wrong = (given < 0).any(axis=0) | ~given.any(axis=0)
     if wrong.any():
         at = int(wrong.argmax())
@@ -74,5 +72,5 @@ def average(members: Sequence[Joint], weights: Array) -> Joint:
     parts = [member.parts for member in members if member.parts is not None]
     if len(parts) < len(members):
         return Joint(q, cor, mean, cov)
-    make = partial(averaged_parts, parts, [member.cov for member in members], weights, cov)
-    return Joint(q, cor, mean, cov, Deferred(make))
+    covs = [member.cov for member in members]
+    return Joint(q, cor, mean, cov, Deferred(partial(averaged_parts, parts, covs, weights, cov)))

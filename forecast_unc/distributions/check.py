@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kurtosis, skew
 
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags
+from forecast_unc.distributions.average import average
 from forecast_unc.distributions.joint import Joint
-from forecast_unc.distributions.links import Flags
-from forecast_unc.distributions.picture import current_axes
+from forecast_unc.distributions.picture import current_axes, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 # What matters, beyond two Monte Carlo errors. A std 10 % off costs a 95 % interval 1.6 to 2.2
 # points of coverage, and a mean .15 stds off .5; both are a KL divergence of .01.
 _STD_OFF, _MEAN_OFF, _ERRORS = 0.10, 0.15, 2.0
-# That of an exponential distribution; and Sarle's coefficient of a uniform one, where 1/3 is normal
-# and 1 is two points. Monte Carlo is advised if more than this share of the steps, or the sum, has
-# such a shape.
-_SKEWED, _BIMODAL, _ODD_STEPS = 2.0, 5.0 / 9.0, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,24 +30,19 @@ class Check:
     Attributes
     ----------
     frame : DataFrame
-        One row a step and one for their sum, "sum". ``mean_error`` and ``std_error`` are those of
-        the forecast in Monte Carlo errors (those of the std in its logarithm), ``std_ratio`` is
-        its std over that of the paths, ``skewness`` and ``excess_kurtosis`` are those of the paths,
-        ``bimodal`` whether Sarle's coefficient exceeds 5/9, that of a uniform distribution, and
-        ``kl`` is the Kullback-Leibler divergence of the normal distribution with the moments of
-        the paths from that of the forecast. After a transform all are those of the transformed
-        steps, which the forecast takes for normal.
+        One row a step and one for their sum, "sum": ``mean_error`` and ``std_error`` of the
+        forecast in Monte Carlo errors (the std's in its logarithm); ``std_ratio``, its std over
+        that of the paths; their ``skewness`` and ``excess_kurtosis``; ``bimodal``, whether Sarle's
+        coefficient exceeds 5/9, that of a uniform distribution; ``kl``, the Kullback-Leibler
+        divergence of the normal with the moments of the paths from that of the forecast. After a
+        transform all are those of the transformed steps, which the forecast takes for normal.
     verdict : str
-        The propagation to use. That of the forecast itself, unless the std of a step or of the sum
-        is off by more than 10 %, or a mean by .15 stds, both by more than two Monte Carlo errors;
-        then "mixture". "monte_carlo" where that is no help: a mixture that is off, and more than
-        a tenth of the steps, or the sum, bimodal or as skewed as an exponential distribution.
-    reasons : tuple of str
-        What was found.
-    n_samples : int
-        Sample paths.
-    members : tuple of Check
-        Of an average, the checks of its members.
+        The propagation to use: that of the forecast, unless the std of a step or of the sum is off
+        by more than 10 %, or a mean by .15 stds, both by more than two Monte Carlo errors; then
+        "mixture". "monte_carlo" where a mixture is off, or more than a tenth of the steps, or the
+        sum, are bimodal or as skewed as an exponential distribution.
+    reasons, n_samples, members : tuple of str, int, tuple of Check
+        What was found, with how many sample paths; of an average, the checks of its members.
     """
 
     frame: pd.DataFrame
@@ -68,16 +59,13 @@ class Check:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the errors of mean and std by step, in stds, with two Monte Carlo errors.
 
+        The gray band is what is tolerated of the std; squares at the lower edge are steps that are
+        skewed or bimodal; the points on the right belong to the sum.
+
         Parameters
         ----------
         ax : Axes, optional
             Where to draw; by default the current axes.
-
-        Returns
-        -------
-        Axes
-            The shaded band is what is tolerated of the std; squares at the lower edge are steps
-            that are skewed or bimodal; the points on the right belong to the sum.
         """
         ax = current_axes(ax)
         shift, log_ratio, error = _errors(self.frame, self.n_samples)
@@ -90,32 +78,20 @@ class Check:
             ("std", np.expm1(log_ratio), _ERRORS * error * np.exp(log_ratio), 1.0),
         ):
             (line,) = ax.plot(at[:h], values[:h], marker="." if h == 1 else None, label=name)
-            color = line.get_color()
-            ax.fill_between(
-                at[:h], (values - half)[:h], (values + half)[:h], color=color, alpha=0.2, lw=0
-            )
+            color, (low, high) = line.get_color(), (values - half, values + half)
+            ax.fill_between(at[:h], low[:h], high[:h], color=color, alpha=0.2, lw=0)
             beside = at[h] + side * 0.01 * h
             ax.errorbar(beside, values[h], half[h], color=color, marker="o", ms=4)
-        odd = _odd(self.frame, self.n_samples)
-        if odd.any():
-            ax.plot(
-                at[odd],
-                np.full(odd.sum(), 0.02),
-                "s",
-                color="0.3",
-                ms=4,
-                label="skewed or bimodal",
-                transform=ax.get_xaxis_transform(),
-            )
-        steps = [int(t) for t in ax.get_xticks() if 1 <= t <= h and t == int(t)]
-        steps = [t for t in steps if t <= 0.92 * h] or [1]
+        odd = at[_odd(self.frame, self.n_samples)]
+        if odd.size:
+            edge = np.full(odd.size, 0.02), ax.get_xaxis_transform()
+            label = "skewed or bimodal"
+            ax.plot(odd, edge[0], "s", color="0.3", ms=4, label=label, transform=edge[1])
+        steps = [int(t) for t in ax.get_xticks() if 1 <= t <= 0.92 * h and t == int(t)] or [1]
         ax.set_xticks([*steps, at[h]], [*map(str, steps), "sum"])
-        ax.set_xlabel("step")
-        ax.set_ylabel("error / std of the sample paths")
-        ax.set_title(f'use "{self.verdict}"', loc="left", pad=26)
-        # above the axes, where it hides nothing
-        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
-        return ax
+        ax.set(xlabel="step", ylabel="error / std of the sample paths")
+        ax.set_title(f'use "{self.verdict}"', loc="left")
+        return finish(ax)
 
 
 def check_model(
@@ -128,7 +104,7 @@ def check_model(
             "Check what Forecaster.forecast returns: a forecast built by hand, what is left "
             "after `condition`, a maximum or the aggregate of an average have no sample paths."
         )
-    scores = joint.q.latent_scores(joint.draw(n_samples, seed))  # (n, h)
+    scores = joint.q.latent_score(joint.draw(n_samples, seed).T).T  # (n, h)
     std = joint.q.scale
     weights = std / np.sqrt(std @ joint.cor @ std)
     columns = np.column_stack([scores, scores @ weights])
@@ -143,39 +119,38 @@ def check_model(
 
 
 def check_average(
-    both: tuple[Joint, Joint],
-    members: Sequence[Joint],
-    weights: Array,
-    checks: Sequence[Check],
+    joint: Joint,
+    members: Sequence[tuple[Joint, Array]],
+    found: Sequence[tuple[Check, Joint]],
     labels: Sequence[str],
     propagation: str,
-) -> Check:
-    """Check of an average by that of its members, each with the moments of its own sample paths.
+) -> tuple[Check, Joint]:
+    """Check an average of members by weights (h,) against that of what is found of each.
 
-    `both` are the two averages, by weights (k, h); the shapes of the paths are averaged by the
-    members' parts in the spread.
+    The shapes of the paths are averaged by the members' parts in the spread.
     """
+    checks, drawn = zip(*found, strict=True)
+    sampled = average(drawn, np.array([w for _, w in members]))
     moments = []
-    for joint in both:
-        center, spread = joint.spread
-        total = np.sqrt(spread @ joint.cor @ spread)
+    for each in (joint, sampled):
+        center, spread = each.spread
+        total = np.sqrt(spread @ each.cor @ spread)
         moments.append((np.append(center, center.sum()), np.append(spread, total)))
     (center, spread), (center_mc, spread_mc) = moments
     n, h = checks[0].n_samples, len(labels)
-    own = [w[: len(m)] * m.spread[1] for m, w in zip(members, weights, strict=True)]
-    shares = np.array([np.pad(each, (0, h - len(each))) for each in own])
+    own = [w[: len(m)] * m.spread[1] for m, w in members]
+    shares = np.array([np.pad(part, (0, h - len(part))) for part in own])
     shares /= shares.sum(axis=0)
     shares = np.column_stack([shares, shares.mean(axis=1)])
 
     def averaged(column: str) -> Array:
         values = [check.frame[column].to_numpy() for check in checks]
-        ahead = [np.pad(each[:-1], (0, h + 1 - len(each))) for each in values]
-        table = np.column_stack([ahead, [each[-1] for each in values]])
+        table = [np.concatenate([v[:-1], np.zeros(h + 1 - len(v)), v[-1:]]) for v in values]
         return np.asarray((shares * table).sum(axis=0))
 
     shift, ratio = (center - center_mc) / spread_mc, spread / spread_mc
     frame = _frame(labels, shift, ratio, averaged("skewness"), averaged("excess_kurtosis"), n=n)
-    return replace(_judged(frame, propagation, n), members=tuple(checks))
+    return replace(_judged(frame, propagation, n), members=checks), sampled
 
 
 def _frame(
@@ -192,7 +167,7 @@ def _frame(
             "std_ratio": ratio,
             "skewness": skewness,
             "excess_kurtosis": excess,
-            "bimodal": sarle > _BIMODAL,
+            "bimodal": sarle > 5.0 / 9.0,  # of a uniform distribution; 1/3 is normal, 1 two points
             "kl": 0.5 * ((1.0 + shift**2) / ratio**2 - 1.0) + np.log(ratio),
         },
         index=pd.Index([*labels, "sum"], name="step"),
@@ -212,8 +187,9 @@ def _errors(frame: pd.DataFrame, n: int) -> tuple[Array, Array, Array]:
 
 
 def _odd(frame: pd.DataFrame, n: int) -> Flags:
-    """Which rows are far from normal; sqrt(6 / n) is the error of a normal skewness."""
-    skewed = frame["skewness"].abs().to_numpy() - _ERRORS * np.sqrt(6.0 / n) > _SKEWED
+    """Which rows are bimodal, or more skewed than an exponential distribution: by more than 2."""
+    error = np.sqrt(6.0 / n)  # of a normal skewness
+    skewed = frame["skewness"].abs().to_numpy() - _ERRORS * error > 2.0
     return np.asarray(skewed | frame["bimodal"].to_numpy())
 
 
@@ -223,45 +199,24 @@ def _judged(frame: pd.DataFrame, propagation: str, n: int) -> Check:
     wide = np.abs(log_ratio) - _ERRORS * error > np.log1p(_STD_OFF)
     moved = np.abs(shift) - _ERRORS / np.sqrt(n) > _MEAN_OFF
     odd = _odd(frame, n)
-    found: tuple[tuple[Flags, Array | Flags, Callable[[int], str]], ...] = (
-        (
-            wide,
-            np.abs(log_ratio),
-            lambda at: (
-                "the std is off by more than 10 %; at worst "
-                f"{np.exp(log_ratio[at]):.2f} of the paths', "
-            ),
-        ),
-        (
-            moved,
-            np.abs(shift),
-            lambda at: (
-                f"the mean is off by more than {_MEAN_OFF} stds; at worst {shift[at]:+.2f}, "
-            ),
-        ),
-        (odd, odd, lambda _: "skewed or bimodal, as no normal distribution is; first "),
-    )
-    reasons = []
-    for which, size, text in found:
+    reasons, h = [], len(frame) - 1
+    std_off = "the std is off by more than 10 %; at worst {:.2f} of the paths', "
+    mean_off = f"the mean is off by more than {_MEAN_OFF} stds; at worst {{:+.2f}}, "
+    for text, which, size, shown in (
+        (std_off, wide, np.abs(log_ratio), np.exp(log_ratio)),
+        (mean_off, moved, np.abs(shift), shift),
+        ("skewed or bimodal, as no normal distribution is; first ", odd, odd, odd),
+    ):
         if which.any():
-            at = int(np.where(which, size, 0.0).argmax())
-            reasons.append(f"{_rows(which)}: {text(at)}{_place(frame, at)}")
+            at, steps = int(np.where(which, size, 0.0).argmax()), int(which[:h].sum())
+            rows = [f"{steps} of {h} steps"] if steps else []
+            rows += ["the sum"] if which[h] else []
+            place = "the sum" if at == h else f"at {frame.index[at]}"
+            reasons.append(f"{' and '.join(rows)}: {text.format(shown[at])}{place}")
     verdict, off = propagation, bool(wide.any() or moved.any())
-    odd_enough = odd[-1] or odd[:-1].mean() > _ODD_STEPS
+    odd_enough = odd[-1] or odd[:-1].mean() > 0.1
     if odd_enough or (off and propagation in ("mixture", "monte_carlo")):
         verdict = "monte_carlo"
     elif off:
         verdict = "mixture"
     return Check(frame, verdict, tuple(reasons), n)
-
-
-def _rows(which: Flags) -> str:
-    """How many steps, and whether the sum."""
-    steps = int(which[:-1].sum())
-    words = [f"{steps} of {len(which) - 1} steps"] if steps else []
-    return " and ".join([*words, *(["the sum"] if which[-1] else [])])
-
-
-def _place(frame: pd.DataFrame, at: int) -> str:
-    label = str(frame.index[at])
-    return "the sum" if at == len(frame) - 1 else f"at {label}"

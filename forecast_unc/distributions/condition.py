@@ -8,17 +8,15 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from forecast_unc._checks import check_positive, refusal
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions.joint import Joint
-from forecast_unc.distributions.links import Flags, Positions
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.sums import sobol_points
 from forecast_unc.regression.kernels import lower_root
 
 # Sweeps at most, and what precisions (in units of 1 + themselves) change by in the last one.
 _SWEEPS, _TOLERANCE = 200, 1e-9
-# Shares of the variance that a limit takes away, from next to nothing to next to all of it: beyond
-# them they would be roundoff.
+# Shares of the variance that a limit takes away; beyond them they would be roundoff.
 _LEAST_SHARE, _LARGEST_SHARE = 1e-9, 1.0 - 1e-9
 # 2^13 points: probabilities of .5 to .98 were right to .0006 over 24 steps, to .003 over 400.
 _LOG_POINTS = 13
@@ -41,11 +39,9 @@ def condition(joint: Joint, at: Positions, y: Array, label: Callable[[int], str]
         got = f"correlations with eigenvalues from {eigenvalues[0]:.3g} to {eigenvalues[-1]:.3g}"
         must = "hold steps that do not determine each other"
         raise refusal("observed", must, got, "Leave some of them out.")
-    known = joint.q.picked(at)
+    known = joint.q[at]
     z, at_bound = known.score(y[:, None])[:, 0], known.atom(y)
-    wrong = ~np.isfinite(known.nlpd(y))
-    if joint.mixture is not None:
-        wrong |= at_bound
+    wrong = ~np.isfinite(known.nlpd(y)) | (at_bound & (joint.mixture is not None))
     if wrong.any():
         first = int(wrong.argmax())
         place = f"{label(at[first])}, which the forecast excludes or lumps together"
@@ -63,7 +59,7 @@ def condition(joint: Joint, at: Positions, y: Array, label: Callable[[int], str]
     cov = 0.5 * (cov + cov.T)  # the product is symmetric but for roundoff
     check_positive(cov, lambda i: label(rest[i]))
     std = np.sqrt(cov.diagonal())
-    return Joint.of(joint.q.picked(rest).before(gain @ z, std), cov / np.outer(std, std))
+    return Joint.of(joint.q[rest].before(gain @ z, std), cov / np.outer(std, std))
 
 
 def as_observed(cor: Array, z: Array, limited: Flags) -> tuple[Array, Array]:

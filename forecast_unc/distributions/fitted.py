@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -28,25 +29,12 @@ class Fitted:
     Every quantity is that of an observation, noise included, in units of y, and NaN at times that
     have no forecast: the first ones, whose lagged values are before the series.
 
-    Parameters
-    ----------
-    index : Index of length n
-        The times of the series.
-    actual : ndarray of shape (n,)
-        The series, NaN where missing.
-    parts : sequence of PastSteps
-        The forecasts; a time that is in none of them has none.
-    name : hashable
-        Name of the series.
-
     Examples
     --------
     >>> from forecast_unc import Forecaster, datasets
     >>> fitted = Forecaster(lags=3).fit(datasets.load_nile()).fitted()
     >>> fitted
     Fitted(name='nile', 1871-01-01 to 1970-01-01, 97 of 100 times)
-    >>> fitted.interval(0.9).dropna().shape
-    (97, 2)
     """
 
     __slots__ = ("_actual", "_index", "_name", "_parts")
@@ -54,6 +42,7 @@ class Fitted:
     def __init__(
         self, index: pd.Index[Any], actual: Array, parts: Sequence[PastSteps], name: Any
     ) -> None:
+        """From times and values of a series, NaN where missing, and forecasts of some of them."""
         self._index, self._actual, self._parts, self._name = index, actual, tuple(parts), name
 
     def __len__(self) -> int:
@@ -72,17 +61,17 @@ class Fitted:
     @property
     def mean(self) -> pd.Series[float]:
         """Mean at each time."""
-        return self._series(lambda forecast: forecast.mean)
+        return self._series(attrgetter("mean"))
 
     @property
     def median(self) -> pd.Series[float]:
         """Median at each time."""
-        return self._series(lambda forecast: forecast.median)
+        return self._series(attrgetter("median"))
 
     @property
     def std(self) -> pd.Series[float]:
         """Standard deviation at each time."""
-        return self._series(lambda forecast: forecast.std)
+        return self._series(attrgetter("std"))
 
     @property
     def residuals(self) -> pd.Series[float]:
@@ -103,12 +92,11 @@ class Fitted:
             return self._frame(list(q), lambda forecast: forecast.quantile(q))
         return self._series(lambda forecast: forecast.quantile(q))
 
-    def _series(self, ask: Callable[[Forecast], pd.Series[float]]) -> pd.Series[float]:
-        table = self._frame([self._name], lambda forecast: ask(forecast).to_frame())
-        return table.iloc[:, 0]
+    def _series(self, ask: Callable[[Forecast], Any]) -> pd.Series[float]:
+        return self._frame([self._name], ask).iloc[:, 0]
 
-    def _frame(self, columns: list[Any], ask: Callable[[Forecast], pd.DataFrame]) -> pd.DataFrame:
+    def _frame(self, columns: list[Any], ask: Callable[[Forecast], Any]) -> pd.DataFrame:
         values = np.full((len(self), len(columns)), np.nan)
         for part in self._parts:
-            values[part.places[part.known]] = ask(part.forecast).to_numpy()[part.known]
+            values[part.places[part.known]] = pd.DataFrame(ask(part.forecast))[part.known]
         return pd.DataFrame(values, self._index, columns)

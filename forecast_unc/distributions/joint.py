@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from forecast_unc._checks import RandomState
-from forecast_unc._typing import Array
-from forecast_unc.distributions.links import Affine, Flags, Polyline, Positions, Power, newton
-from forecast_unc.distributions.maps import REACH, Map
+from forecast_unc._typing import Array, Positions
+from forecast_unc.distributions import maps
+from forecast_unc.distributions.maps import REACH, Affine, Map, Polyline, Power
 from forecast_unc.distributions.mixture import NormalMixture
-from forecast_unc.distributions.parts import Deferred, mapped_parts, stretched, with_change
+from forecast_unc.distributions.parts import Parts, deferred, mapped_parts, stretched, with_change
 from forecast_unc.distributions.power import PowerTransform
 
-Parts = Mapping[str, Array]
-
+# A negative eigenvalue of the correlations within this fraction of the largest is roundoff.
 RANK_TOLERANCE = 1e-10
-"""A negative eigenvalue of the correlations within this fraction of the largest is roundoff."""
-
 # No values above a bound have their mean at it: so many stds above it at least.
 _LEAST_ABOVE = 0.2
 _HALVINGS = 64  # of a bisection: 2^-64 is 5e-20
+
+# Paths (n_samples, h) of a model, in units of y, each of one function.
+Draw = Callable[[int, RandomState], Array]
 
 
 class Diverged(ValueError):
@@ -37,11 +37,6 @@ class Diverged(ValueError):
         What went wrong, and what to do.
     step : int
         First step at which it did, from 1: a forecast of fewer steps is sound.
-
-    Examples
-    --------
-    >>> Diverged("The variance of step 3 is inf.", step=3).step
-    3
     """
 
     def __init__(self, message: str, step: int) -> None:
@@ -50,14 +45,6 @@ class Diverged(ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self), self.step)
-
-
-class Draw(Protocol):
-    """Sample paths of the model that a forecast was made by."""
-
-    def __call__(self, n_samples: int, random_state: RandomState) -> Array:
-        """Paths (n_samples, h) in units of y, each of one function."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +61,9 @@ class Joint:
     mixture: NormalMixture | None = None  # exact, of steps that have no bound and no transform
 
     @classmethod
-    def of(cls, q: Map, cor: Array, parts: Parts | None = None) -> Self:
+    def of(cls, q: Map, cor: Array) -> Self:
         """The joint of these functions and correlations."""
-        return cls(q, cor, q.mean(), q.covariance(cor), parts)
+        return cls(q, cor, q.mean(), q.covariance(cor))
 
     @classmethod
     def normal(
@@ -90,18 +77,17 @@ class Joint:
     ) -> Self:
         """Steps that are normal, or a mixture of normals, on the scale of a transform."""
         std = np.sqrt(cov.diagonal())
-        cor = cov / np.outer(std, std)  # the product of variances can overflow
-        chain: tuple[Any, ...] = (Affine(mean, std),)
-        if mixture is not None:
-            chain = mixture.chain()
-            cor = score_correlations(Map.of(*chain), cov)
+        if mixture is None:
+            q = Map.of(Affine(mean, std))
+            cor = cov / np.outer(std, std)  # the product of variances can overflow
+        else:
+            q = Map.of(*mixture.chain())
+            cor = score_correlations(q, cov)
         if transform.power is None:
-            return cls(Map.of(*chain), cor, mean, cov, parts, paths, mixture=mixture)
-        joint = replace(cls.of(Map.of(*chain, Power(transform)), cor), paths=paths)
-        if parts is None:
-            return joint
+            return cls(q, cor, mean, cov, parts, paths, mixture=mixture)
+        joint = cls.of(Map.of(*q.chains[0], Power(transform)), cor)
         # The same shares of the variance in units of y.
-        return replace(joint, parts=Deferred(partial(stretched, parts, std, joint.std)))
+        return replace(joint, parts=deferred(stretched, parts, std, joint.std), paths=paths)
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -151,83 +137,67 @@ class Joint:
 
     def each(self, at: Positions, factor: float = 1.0, shift: float = 0.0) -> Joint:
         """The joint of ``factor * y + shift`` at some of the steps."""
-        q, mean, cov = self.q.picked(at), self.mean[at], self.cov[np.ix_(at, at)]
+        q, block = self.q[at], np.ix_(at, at)
         if (factor, shift) != (1.0, 0.0):
             q = q.affine(factor, shift)
-            with np.errstate(over="ignore"):
-                mean, cov = factor * mean + shift, np.square(factor) * cov
-        matrix = factor * np.eye(len(self))[at]
-        return Joint(
-            q,
-            self.cor[np.ix_(at, at)],
-            mean,
-            cov,
-            self.mapped_parts(matrix),
-            None if self.paths is None else factor * self.paths[at] + shift,
-            self.mapped_draw(matrix, shift),
-            None if self.mixture is None else self.mixture.mapped(matrix, shift),
-        )
+        with np.errstate(over="ignore"):
+            mean, cov = factor * self.mean[at] + shift, np.square(factor) * self.cov[block]
+        carried = self.carried(factor * np.eye(len(self))[at], shift)
+        return Joint(q, self.cor[block], mean, cov, **carried)
 
     def negative(self) -> Joint:
         """The joint of -y."""
         return self.each(np.arange(len(self)), -1.0)
 
-    def mapped_parts(self, matrix: Array) -> Parts | None:
-        """Parts of the covariance of ``matrix @ y``, if those of y are known."""
-        return None if self.parts is None else Deferred(partial(mapped_parts, self.parts, matrix))
-
-    def mapped_draw(self, matrix: Array, shift: float = 0.0) -> Draw | None:
-        """Sample paths of ``matrix @ y + shift``, if the model is known."""
-        return None if self.draw is None else partial(_mapped, self.draw, matrix, shift)
+    def carried(self, matrix: Array, shift: float = 0.0) -> dict[str, Any]:
+        """What else is known of y, for ``matrix @ y + shift``."""
+        return {
+            "parts": deferred(mapped_parts, self.parts, matrix),
+            "paths": None if self.paths is None else matrix @ self.paths + shift,
+            "draw": None if self.draw is None else partial(_mapped, self.draw, matrix, shift),
+            "mixture": None if self.mixture is None else self.mixture.mapped(matrix, shift),
+        }
 
     def recalibrated(self, factor: Array, dof: float | None, correlation: float) -> Joint:
         """Other widths, tails and correlations; see `Forecast.recalibrated`."""
         target = np.eye(len(self)) if correlation < 0 else np.ones_like(self.cor)
         cor = (1.0 - abs(correlation)) * self.cor + abs(correlation) * target
-        q = self.q.widened(factor)
-        return self._calibrated(q if dof is None else q.with_dof(dof), cor)
+        q = self.q.each(maps.widened, factor)
+        return self._calibrated(q if dof is None else q.each(maps.with_dof, dof), cor)
 
     def conformal(self, sizes: Array) -> Joint:
         """The bands of sorted sizes of errors (h, k); see `Forecast.conformal`."""
-        return self._calibrated(self.q.shaped(Polyline.of_sizes(sizes)), self.cor)
-
-    def censored(self, lower: Array, keep_moments: bool = False) -> Joint:
-        """What lies below bounds (h,), -inf for none, at them; see `Forecast.censored`."""
-        q = self.q.censored(lower)
-        if np.array_equal(q.lower, self.q.lower):
-            return self
-        paths = self.paths
-        if not q.bitten.any():
-            paths = None if paths is None else np.maximum(paths, lower[:, None])
-            return replace(self, q=q, paths=paths, draw=None)
-        if keep_moments:
-            mean = np.maximum(self.mean, lower + _LEAST_ABOVE * self.std)
-            factor, shift = onto_moments(q, mean, self.cov.diagonal())
-            factor = np.where(q.bitten, factor, 1.0)
-            shift = np.where(q.bitten, shift, 0.0)
-            q = q.stretched(factor, shift, q.bound)
-            paths = None if paths is None else factor[:, None] * paths + shift[:, None]
-        result = Joint.of(q, self.cor)
-        parts = self.parts
-        if parts is not None:
-            parts = Deferred(partial(stretched, parts, self.std, result.std))
-        paths = None if paths is None else np.maximum(paths, lower[:, None])
-        return replace(result, parts=parts, paths=paths)
+        return self._calibrated(self.q.each(maps.shaped, Polyline.of_sizes(sizes)), self.cor)
 
     def _calibrated(self, q: Map, cor: Array) -> Joint:
         """Other distributions; what the covariance gains is one more part."""
         changed = Joint.of(q, cor)
-        if self.parts is None:
-            return changed
-        make = partial(with_change, self.parts, "calibration", self.cov, changed.cov)
-        return replace(changed, parts=Deferred(make))
+        parts = deferred(with_change, self.parts, "calibration", self.cov, changed.cov)
+        return replace(changed, parts=parts)
+
+    def censored(self, lower: Array, keep_moments: bool = False) -> Joint:
+        """What lies below bounds (h,), -inf for none, at them; see `Forecast.censored`."""
+        q, paths = self.q.censored(lower), self.paths
+        if np.array_equal(q.lower, self.q.lower):
+            return self
+        bitten = q.bitten
+        if keep_moments and bitten.any():
+            mean = np.maximum(self.mean, lower + _LEAST_ABOVE * self.std)
+            factor, shift = onto_moments(q, mean, self.cov.diagonal())
+            factor, shift = np.where(bitten, factor, 1.0), np.where(bitten, shift, 0.0)
+            q = replace(q.affine(factor, shift), bound=q.bound)
+            paths = None if paths is None else factor[:, None] * paths + shift[:, None]
+        paths = None if paths is None else np.maximum(paths, lower[:, None])
+        if not bitten.any():
+            return replace(self, q=q, paths=paths, draw=None)
+        result = Joint.of(q, self.cor)
+        parts = deferred(stretched, self.parts, self.std, result.std)
+        return replace(result, parts=parts, paths=paths)
 
 
-def _mapped(
-    draw: Draw, matrix: Array, shift: float, n_samples: int, random_state: RandomState
-) -> Array:
-    """Paths (n_samples, g) of ``matrix @ y + shift``."""
-    return np.asarray(draw(n_samples, random_state) @ matrix.T + shift)
+def _mapped(draw: Draw, matrix: Array, shift: float, n: int, random_state: RandomState) -> Array:
+    """Paths (n, g) of ``matrix @ y + shift``."""
+    return np.asarray(draw(n, random_state) @ matrix.T + shift)
 
 
 def score_correlations(q: Map, cov: Array) -> Array:
@@ -239,23 +209,22 @@ def score_correlations(q: Map, cov: Array) -> Array:
     one = np.ones_like(cov)
     if len(cov) == 1:
         return one
-    coupling, low, high = q.coupling(), -one, one
+    low, high = -one, one
     # The covariance of two increasing functions increases with the correlation.
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        below = coupling(middle) <= cov
+        below = q.covariance(middle) <= cov
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    joint = low
-    np.fill_diagonal(joint, 1.0)
-    lowest = float(np.linalg.eigvalsh(joint)[0])
+    np.fill_diagonal(low, 1.0)
+    lowest = float(np.linalg.eigvalsh(low)[0])
     if lowest < 0:
         std = np.sqrt(cov.diagonal())
         plain = cov / np.outer(std, std)  # the product of variances can overflow
         # The lowest eigenvalue is concave: the mixture's is at least the mixture of the two.
         share = lowest / (lowest - max(float(np.linalg.eigvalsh(plain)[0]), 0.0))
-        joint = (1 - share) * joint + share * plain
-        np.fill_diagonal(joint, 1.0)
-    return joint
+        low = (1 - share) * low + share * plain
+        np.fill_diagonal(low, 1.0)
+    return low
 
 
 def onto_moments(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
@@ -272,8 +241,7 @@ def onto_moments(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
     def excess(start: Array) -> tuple[Array, Array]:
         nodes, weights = free.nodes(start[:, None], start)
         above = np.maximum(free.latent(nodes) - free.latent(start[:, None]), 0.0) / unit[:, None]
-        first = (weights * above).sum(axis=1)
-        return first, (weights * above**2).sum(axis=1)
+        return maps.integral(weights * above), maps.integral(weights * above**2)
 
     def too_wide(start: Array) -> tuple[Array, Array]:
         first, second = excess(start)
@@ -283,8 +251,8 @@ def onto_moments(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
             return np.log(second) - 2.0 * np.log(first) - ratio, slope
 
     lowest = np.full(len(mean), -REACH)
-    within: Flags = too_wide(lowest)[0] <= 0.0
-    start = newton(too_wide, lowest, np.full(len(mean), 3.0 * REACH))
+    within = too_wide(lowest)[0] <= 0.0
+    start = maps.newton(too_wide, lowest, np.full(len(mean), 3.0 * REACH))
     own = free.covariance(np.eye(len(mean))).diagonal()
     factor = np.where(within, 1.0 / excess(start)[0], np.sqrt(var / own))
     bound = q.lower - factor * free.latent(start[:, None])[:, 0]

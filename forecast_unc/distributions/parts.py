@@ -1,7 +1,7 @@
 """The parts of a covariance: their names, and how they are checked, mapped, averaged and read."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,9 @@ import numpy as np
 from forecast_unc._checks import check_symmetric, frozen, refusal
 from forecast_unc._typing import Array
 
+Parts = Mapping[str, Array]
+
+# Of :meth:`Forecast.decompose`, each named after its kind.
 PARTS = (
     "noise",
     "noise_observation",
@@ -22,10 +25,7 @@ PARTS = (
     "members",
     "calibration",
 )
-"""Of :meth:`Forecast.decompose`, each named after its kind."""
-
-REST = "inputs_nonlinear"
-"""What the others do not add up to; it is never kept."""
+REST = "inputs_nonlinear"  # what the others do not add up to; it is never kept
 
 
 class Deferred(Mapping[str, Array]):
@@ -35,11 +35,11 @@ class Deferred(Mapping[str, Array]):
     To be pickled, `make` has to be a method or a partial of a function.
     """
 
-    def __init__(self, make: Callable[[], Mapping[str, Array]]) -> None:
+    def __init__(self, make: Callable[[], Parts]) -> None:
         self._make = make
 
     @cached_property
-    def _made(self) -> Mapping[str, Array]:
+    def _made(self) -> Parts:
         return self._make()
 
     def __getitem__(self, name: str) -> Array:
@@ -50,6 +50,11 @@ class Deferred(Mapping[str, Array]):
 
     def __len__(self) -> int:
         return len(self._made)
+
+
+def deferred(function: Callable[..., Parts], parts: Parts | None, *args: Any) -> Parts | None:
+    """What a function makes of parts, once it is read; None of None."""
+    return None if parts is None else Deferred(partial(function, parts, *args))
 
 
 def check_parts(parts: Mapping[str, Any], scale: Array) -> dict[str, Array]:
@@ -69,13 +74,13 @@ def check_parts(parts: Mapping[str, Any], scale: Array) -> dict[str, Array]:
     return checked
 
 
-def stretched(parts: Mapping[str, Array], before: Array, after: Array) -> dict[str, Array]:
+def stretched(parts: Parts, before: Array, after: Array) -> Parts:
     """Parts of a covariance whose stds (h,) were others, each with the same share."""
     growth = after / before
     return {name: np.outer(growth, growth) * part for name, part in parts.items()}
 
 
-def mapped_parts(parts: Mapping[str, Array], matrix: Array) -> dict[str, Array]:
+def mapped_parts(parts: Parts, matrix: Array) -> Parts:
     """Parts of the covariance of ``matrix @ y``."""
     return {name: mapped(matrix, part) for name, part in parts.items()}
 
@@ -86,17 +91,14 @@ def mapped(matrix: Array, cov: Array) -> Array:
     return np.asarray(0.5 * (product + product.T))  # the product is symmetric but for roundoff
 
 
-def with_change(
-    parts: Mapping[str, Array], name: str, before: Array, after: Array
-) -> dict[str, Array]:
+def with_change(parts: Parts, name: str, before: Array, after: Array) -> Parts:
     """Parts of a covariance that was another before, the difference counted as the named one."""
-    change = after - before
-    return {**parts, name: parts[name] + change if name in parts else change}
+    return {**parts, name: parts.get(name, 0.0) + (after - before)}
 
 
 def averaged_parts(
-    parts: Sequence[Mapping[str, Array]], covs: Sequence[Array], weights: Array, cov: Array
-) -> dict[str, Array]:
+    parts: Sequence[Parts], covs: Sequence[Array], weights: Array, cov: Array
+) -> Parts:
     r"""Parts of an average by weights (k, h): the members', and what averaging quantiles changes.
 
     .. math::
@@ -111,9 +113,7 @@ def averaged_parts(
     for name in dict.fromkeys(name for each in parts for name in each):
         having = [i for i, each in enumerate(parts) if name in each]
         pooled[name] = joined(roots[having], [parts[i][name] for i in having])
-    between = cov - joined(roots, covs)
-    pooled["members"] = pooled.get("members", 0.0) + between
-    return pooled
+    return with_change(pooled, "members", joined(roots, covs), cov)
 
 
 def joined(roots: Array, matrices: Sequence[Array]) -> Array:
@@ -127,7 +127,7 @@ def joined(roots: Array, matrices: Sequence[Array]) -> Array:
     return total
 
 
-def mixed_parts(parts: Sequence[Mapping[str, Array]], p: Array, between: Array) -> dict[str, Array]:
+def mixed_parts(parts: Sequence[Parts], p: Array, between: Array) -> Parts:
     """Parts of a mixture by p (k,): the average of those of each, and the covariance of means."""
     mixed = {"hyperparameters": between}  # of mixtures themselves, some terms more
     for name in dict.fromkeys(name for each in parts for name in each):
@@ -136,20 +136,18 @@ def mixed_parts(parts: Sequence[Mapping[str, Array]], p: Array, between: Array) 
     return mixed
 
 
-def variances(parts: Mapping[str, Array], cov: Array) -> dict[str, Array]:
+def variances(parts: Parts, cov: Array) -> dict[str, Array]:
     """Diagonals of all `PARTS`, which add up to that of the covariance: (h,) each."""
     nothing = np.zeros(len(cov))
-    found = {
-        name: parts[name].diagonal() if name in parts else nothing for name in PARTS if name != REST
-    }
-    rest = cov.diagonal() - sum(found.values(), nothing)
-    return {name: rest if name == REST else found[name] for name in PARTS}
+    found = {name: parts[name].diagonal() if name in parts else nothing for name in PARTS}
+    found[REST] = cov.diagonal() - sum(found.values(), nothing)
+    return found
 
 
-def of_kinds(parts: Mapping[str, Array]) -> dict[str, Array]:
+def of_kinds(parts: Parts) -> dict[str, Array]:
     """Sums over the parts of a kind, which is the first word of their names."""
     sums: dict[str, Array] = {}
     for name, values in parts.items():
         kind = name.partition("_")[0]
-        sums[kind] = sums[kind] + values if kind in sums else values
+        sums[kind] = sums.get(kind, 0.0) + values
     return sums

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from forecast_unc._checks import check_coverages, refusal
-from forecast_unc._typing import Array
-from forecast_unc.distributions.links import Flags
-from forecast_unc.distributions.tables import Bands
+from forecast_unc._typing import Array, Flags
+from forecast_unc.distributions.tables import first_instants
 from forecast_unc.series.times import index_kind
 from forecast_unc.series.values import check_is_series, numeric_values
 
@@ -20,14 +20,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.transforms import Bbox
 
-_BAND_ALPHA = 0.2
-_ALIKE = 1.2  # times as long are distances of one frequency
-_LONGEST = 80  # letters of a name
-_LEGEND_PLACE = "_legend_place"  # label of the child axes that keep titles off the legend
+    from forecast_unc.distributions.forecast import Forecast
 
 
 def fan(
-    forecast: Bands,
+    forecast: Forecast,
     coverage: Sequence[float] = (0.5, 0.8, 0.95),
     *,
     history: pd.Series[float] | None = None,
@@ -36,7 +33,7 @@ def fan(
     color: str | None = None,
     label: str | None = None,
 ) -> Axes:
-    """Draw the mean and nested central intervals of one forecast.
+    """Draw the mean and nested central intervals of one forecast; return the axes.
 
     Parameters
     ----------
@@ -48,17 +45,6 @@ def fan(
         Color of the line and, paler, of the intervals; by default the next one of the axes.
     label : str, optional
         Name of the forecast in the legend.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not what it must be, or ``history`` or ``actual`` has another kind of
-        times, or ``actual`` none of the forecast's.
     """
     check_forecast("forecast", forecast)
     history, actual = check_history(history, forecast), check_actual(actual, forecast)
@@ -67,31 +53,27 @@ def fan(
         raise refusal("coverage", "be a sequence of fractions", "a Series", remedy, TypeError)
     levels = sorted(check_coverages(coverage), reverse=True)
     bands = [forecast.interval(level) for level in levels]
-    names = [f"{100 * level:g} %" for level in levels]
     ax = draw_history(ax, history, forecast)
     taken = ax.get_legend_handles_labels()[1]
     if label is None and "forecast" in taken:
         label = next(name for i in count(2) if (name := f"forecast {i}") not in taken)
-    label = None if label is None else plain(label)
-    single = "o" if len(forecast) == 1 else None
     times, mean = continued(ax, history, forecast, forecast.mean.to_frame("mean"))
-    (line,) = ax.plot(
-        times, mean["mean"], color=color, marker=single, zorder=3, label=label or "forecast"
-    )
-    shade = line.get_color()
+    style: dict[str, Any] = {"color": color, "marker": "o" if len(forecast) == 1 else None}
+    (line,) = ax.plot(times, mean, **style, zorder=3, label=plain(label or "forecast"))
+    shade, alpha = line.get_color(), 0.2
     for band in bands:
         _, whole = continued(ax, history, forecast, band)
-        fill_band(ax, times, whole, 8, facecolor=shade, alpha=_BAND_ALPHA, lw=0)
-    for depth in range(len(bands), 0, -1):
+        fill_band(ax, times, whole, 8, facecolor=shade, alpha=alpha, lw=0)
+    for depth, level in reversed([*enumerate(levels, start=1)]):
         # The bands lie on top of each other: the legend shows the tint that results.
-        tint = 1 - (1 - _BAND_ALPHA) ** depth
-        name = names[depth - 1] if label is None else f"{label}, {names[depth - 1]}"
+        tint = 1 - (1 - alpha) ** depth
+        name = f"{100 * level:g} %" if label is None else f"{plain(label)}, {100 * level:g} %"
         ax.fill([], [], facecolor=shade, alpha=tint, lw=0, label=name)
     draw_actual(ax, actual)
     return finish(ax, forecast.index)
 
 
-def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Bands) -> Axes:
+def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Forecast) -> Axes:
     """Draw checked values before a forecast, if given, and label the axis; return the axes."""
     ax = current_axes(ax)
     name, unit = forecast.name, None
@@ -110,12 +92,11 @@ def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Ba
 
 
 def continued(
-    ax: Axes, history: pd.Series[float] | None, forecast: Bands, frame: pd.DataFrame
+    ax: Axes, history: pd.Series[float] | None, forecast: Forecast, frame: pd.DataFrame
 ) -> tuple[Any, pd.DataFrame]:
-    """Places and columns (h, k) of a forecast, with a row more if a history leads up to it.
+    """Places and columns (h, k) of a forecast, from the last value of a history that leads to it.
 
-    All columns of that row are its last value. Not for a single step, which is drawn as a point,
-    nor where the history ends long before or has another frequency: a sum over a year does not go
+    Not of a single step, which is a point, nor of another frequency: a sum over a year does not go
     on from the value of a month.
     """
     times = places(ax, forecast.index)
@@ -128,18 +109,18 @@ def continued(
     if not seen.size or ahead[0] - past[-1] > 1.5 * max(ours.max(), theirs.max(initial=0.0)):
         return times, frame
     # ranges of distances, which calendars vary: months by a tenth, business days by weekends
-    if theirs.size and max(ours.min(), theirs.min()) > _ALIKE * min(ours.max(), theirs.max()):
+    if theirs.size and max(ours.min(), theirs.min()) > 1.2 * min(ours.max(), theirs.max()):
         return times, frame
     last = pd.DataFrame(np.full((1, frame.shape[1]), values[seen[-1]]), columns=frame.columns)
     return np.append(past[seen[-1]], ahead), pd.concat([last, frame])
 
 
-def check_history(history: pd.Series[float] | None, forecast: Bands) -> pd.Series[float] | None:
+def check_history(history: pd.Series[float] | None, forecast: Forecast) -> pd.Series[float] | None:
     """The values before a forecast, if given, or an error."""
     return None if history is None else _timed("history", history, forecast)
 
 
-def check_actual(actual: pd.Series[float] | None, *forecasts: Bands) -> pd.Series[float] | None:
+def check_actual(actual: pd.Series[float] | None, *forecasts: Forecast) -> pd.Series[float] | None:
     """What happened, if given, at the times of the forecasts, or an error if there are none."""
     if actual is None:
         return None
@@ -153,7 +134,7 @@ def check_actual(actual: pd.Series[float] | None, *forecasts: Bands) -> pd.Serie
     return actual.loc[there]
 
 
-def _timed(name: str, series: pd.Series[float], forecast: Bands) -> pd.Series[float]:
+def _timed(name: str, series: pd.Series[float], forecast: Forecast) -> pd.Series[float]:
     """Numbers at the forecast's kind of times, or an error."""
     series = check_is_series(series, name)
     numeric_values(series, name)
@@ -195,7 +176,7 @@ def current_axes(ax: Axes | None) -> Axes:
 
 def places(ax: Axes, index: pd.Index[Any]) -> Any:
     """Times as what the axes draw them at; a period lies at its first instant."""
-    times = index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
+    times = first_instants(index)
     # An axis that pandas drew on has its own converter of dates, and matplotlib would replace it.
     return ax.convert_xunits(times) if ax.xaxis.have_units() else times  # type: ignore[no-untyped-call]
 
@@ -222,9 +203,9 @@ def with_unit(name: Any, unit: Any) -> str:
 
 
 def plain(text: object) -> str:
-    """Text that matplotlib draws as it stands, cut where it would fill the picture."""
+    """Text that matplotlib draws as it stands, cut within where it would fill the picture."""
     drawable = str(text).encode("utf-8", "replace").decode()  # half a surrogate pair is an error
-    short = drawable if len(drawable) <= _LONGEST else f"{drawable[: _LONGEST - 1]}…"
+    short = drawable if len(drawable) <= 80 else f"{drawable[:60]}…{drawable[-19:]}"
     shown = short.replace("$", r"\$")  # between dollars it would set mathematics
     return f" {shown}" if shown.startswith("_") else shown  # and leave such names out of legends
 
@@ -263,38 +244,28 @@ def finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes:
         alignment="left",
         frameon=False,
     )
-    _keep_titles_above(ax)
+    label = "_legend_place"  # of child axes: matplotlib puts titles above these, not above legends
+    if all(child.get_label() != label for child in ax.child_axes):
+        place = ax.inset_axes((0, 1, 1, 0), label=label)
+        place.set_axis_off()
+        place.set_axes_locator(partial(_legend_box, ax))
     if ax.figure.get_layout_engine() is None:
         # Nothing else makes room for a legend of many rows: lower the top of the subplots.
         points = ax.title.get_fontproperties().get_size_in_points()
         title = 1.7 * points * ax.figure.dpi / 72  # a line and its padding
         over = (drawn.get_window_extent().y1 + title - ax.figure.bbox.y1) / ax.figure.bbox.height
         if over > 0:
-            place = ax.figure.subplotpars
-            ax.figure.subplots_adjust(top=max(place.top - over, place.bottom + 0.1))
+            at = ax.figure.subplotpars
+            ax.figure.subplots_adjust(top=max(at.top - over, at.bottom + 0.1))
         _part_rows(ax, drawn.get_window_extent().height + title)
     return ax
 
 
-class _LegendPlace:
-    """Where the legend of some axes lies, as a locator of child axes."""
-
-    def __init__(self, ax: Axes) -> None:
-        self.ax = ax
-
-    def __call__(self, _: Any, renderer: Any) -> Bbox:
-        """Return the box of the legend in the coordinates of the figure."""
-        figure, legend = self.ax.figure, self.ax.get_legend()
-        box = self.ax.bbox if legend is None else legend.get_window_extent(renderer)
-        return box.transformed(figure.transSubfigure.inverted())
-
-
-def _keep_titles_above(ax: Axes) -> None:
-    """Have titles stand above the legend: matplotlib puts them above child axes, not legends."""
-    if all(child.get_label() != _LEGEND_PLACE for child in ax.child_axes):
-        place = ax.inset_axes((0, 1, 1, 0), label=_LEGEND_PLACE)
-        place.set_axis_off()
-        place.set_axes_locator(_LegendPlace(ax))
+def _legend_box(ax: Axes, _: Any, renderer: Any) -> Bbox:
+    """The box of the legend in the coordinates of the figure."""
+    figure, legend = ax.figure, ax.get_legend()
+    box = ax.bbox if legend is None else legend.get_window_extent(renderer)
+    return box.transformed(figure.transSubfigure.inverted())
 
 
 def _part_rows(ax: Axes, legend: float) -> None:

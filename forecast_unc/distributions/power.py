@@ -29,33 +29,27 @@ class PowerTransform:
         x = ((y - L)^\lambda - 1)/\lambda, \qquad y = L + \max(\lambda x + 1, 0)^{1/\lambda}
 
     with x = log(y - L) at :math:`\lambda = 0`. A normal x below :math:`-1/\lambda` stands for
-    y = L, and y is never below it.
+    y = L, and y is never below it (G. E. P. Box and D. R. Cox, JRSS B 26 (1964) 211-252,
+    https://doi.org/10.1111/j.2517-6161.1964.tb00553.x).
 
     Parameters
     ----------
     power : float or None, default=None
-        The exponent, 0 or from 1e-9 to 1; 0 is the logarithm, None the identity. The nearer to 0,
-        the faster the spread grows with the level; 1/2 is the square root.
+        The exponent, 0 or from 1e-9 to 1; 0 is the logarithm, 1/2 the square root, None the
+        identity. The nearer to 0, the faster the spread grows with the level; below 0, y would have
+        no mean.
     lower : float, default=0.0
         L: what y is measured from, and never below. The identity has no bound.
 
     Raises
     ------
     ValueError
-        If ``power`` is something else. Below 0, y would have no mean; above 1, the spread would
-        shrink as the level grows. Or if ``lower`` is not finite.
-
-    References
-    ----------
-    G. E. P. Box and D. R. Cox, "An analysis of transformations", JRSS B 26 (1964) 211-252,
-    https://doi.org/10.1111/j.2517-6161.1964.tb00553.x
+        If ``power`` is something else, or ``lower`` not finite.
 
     Examples
     --------
-    >>> PowerTransform(0.5).forward([0.0, 1.0, 9.0])
-    array([-2.,  0.,  4.])
-    >>> PowerTransform(0.5).inverse([-3.0, 0.0, 4.0])
-    array([0., 1., 9.])
+    >>> PowerTransform(0.5).forward([0.0, 1.0, 9.0]), PowerTransform(0.5).inverse([-3.0, 4.0])
+    (array([-2.,  0.,  4.]), array([0., 9.]))
     """
 
     power: float | None = None
@@ -80,16 +74,13 @@ class PowerTransform:
         :math:`-1/\lambda` down, and the more of them there are, the farther the power is from 0
         (D. J. Poirier, JASA 73 (1978) 284-287, https://doi.org/10.1080/01621459.1978.10481569).
         An error says if a value is below the bound, or those above it are all the same.
-
-        >>> PowerTransform.fit(np.exp(np.linspace(0, 5, 50)))
-        PowerTransform(power=0.0...)
         """
         PowerTransform(1.0, lower).check(y)
         known = y[~np.isnan(y)] - lower
         n_at = int((known == 0.0).sum())
         known = known[known > 0.0]
-        if known.size == 0 or known.min() == known.max():
-            got = "none" if known.size == 0 else f"{lower + known[0]:g} throughout"
+        if len(np.unique(known)) < 2:
+            got = f"{lower + known[0]:g} throughout" if known.size else "none"
             got = f"{got} above {lower:g}" if n_at else got
             must = "hold different values to fit a Box-Cox transform"
             raise refusal("y", must, got, "Use no transform.")

@@ -1,17 +1,12 @@
 r"""Scores of a forecast against what happened: pure functions of arrays, one value an entry.
 
-Those of steps that are not normal are methods of `distributions.maps.Map`.
-
-Nothing is averaged here, and the arguments broadcast like numpy arrays. All but :func:`pit` and
-:func:`coverage` are lower-is-better. An ``actual`` that is NaN was not observed, so its score is
-NaN; a NaN in the *forecast* is a failure of the model and raises. CRPS, negative log density,
-interval and energy scores are proper: on average, no forecast scores better than the distribution
-that the values come from.
-
-References
-----------
-T. Gneiting and A. E. Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA
-102 (2007) 359-378, https://doi.org/10.1198/016214506000001437
+Nothing is averaged, and arguments broadcast. All but :func:`pit` and :func:`coverage` are
+lower-is-better. An ``actual`` that is NaN was not observed, so its score is NaN; a NaN in the
+*forecast* is a failure of the model and raises a ValueError, as do arguments outside their domain.
+CRPS, negative log density, interval and energy scores are proper: on average, no forecast scores
+better than the distribution that the values come from (T. Gneiting and A. E. Raftery, JASA 102
+(2007) 359-378, https://doi.org/10.1198/016214506000001437). Scores of steps that are not normal are
+methods of `distributions.maps.Map`.
 """
 
 from __future__ import annotations
@@ -35,9 +30,6 @@ __all__ = [
     "smape",
 ]
 
-# Paths whose distances to all later ones are kept at once.
-_BLOCK = 500
-
 
 def __dir__() -> list[str]:
     return __all__
@@ -51,28 +43,13 @@ def crps(actual: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
         \int \bigl(F(t) - 1\{t \ge y\}\bigr)^2 dt
         = \sigma\bigl[z(2\Phi(z) - 1) + 2\varphi(z) - \pi^{-1/2}\bigr], \quad z = (y - \mu)/\sigma
 
-    It is the absolute error of a forecast that has no spread, so it compares with MAE.
+    It is the absolute error of a forecast that has no spread, so it compares with MAE (T. Gneiting
+    et al., Monthly Weather Review 133 (2005) 1098-1118, eq. 5, https://doi.org/10.1175/MWR2904.1).
 
     Parameters
     ----------
     actual, mean, std : array_like
-        What happened, and the forecast's mean and standard deviation, in units of y.
-
-    Returns
-    -------
-    ndarray
-        The score of each entry; NaN where ``actual`` is NaN.
-
-    Raises
-    ------
-    ValueError
-        If a ``std`` is not positive, or the forecast is NaN.
-
-    References
-    ----------
-    T. Gneiting et al., "Calibrated probabilistic forecasting using ensemble model output
-    statistics", Monthly Weather Review 133 (2005) 1098-1118, eq. 5,
-    https://doi.org/10.1175/MWR2904.1
+        What happened, and the forecast's mean and positive std, in units of y.
 
     Examples
     --------
@@ -91,16 +68,9 @@ def nlpd(actual: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
     .. math:: \tfrac12 \log 2\pi + \log\sigma + \tfrac12 z^2, \quad z = (y - \mu)/\sigma
 
     It punishes overconfidence far harder than :func:`crps` does, and it depends on the unit of y:
-    y in a unit k times smaller adds log k.
+    y in a unit k times smaller adds log k (Gneiting and Raftery 2007, section 4.1).
 
-    Parameters
-    ----------
-    actual, mean, std : array_like
-        As of :func:`crps`, with the same errors and NaN.
-
-    References
-    ----------
-    Gneiting and Raftery (2007), section 4.1, https://doi.org/10.1198/016214506000001437
+    The arguments are those of :func:`crps`: ``actual``, ``mean`` and ``std``.
 
     Examples
     --------
@@ -117,17 +87,10 @@ def pit(actual: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
     .. math:: \Phi\bigl((y - \mu)/\sigma\bigr)
 
     Uniform on (0, 1) if the forecast is calibrated; heaped at both ends if its bands are too
-    narrow. Not a score: neither low nor high is better.
+    narrow (T. Gneiting, F. Balabdaoui and A. E. Raftery, JRSS B 69 (2007) 243-268,
+    https://doi.org/10.1111/j.1467-9868.2007.00587.x).
 
-    Parameters
-    ----------
-    actual, mean, std : array_like
-        As of :func:`crps`, with the same errors and NaN.
-
-    References
-    ----------
-    T. Gneiting, F. Balabdaoui and A. E. Raftery, "Probabilistic forecasts, calibration and
-    sharpness", JRSS B 69 (2007) 243-268, https://doi.org/10.1111/j.1467-9868.2007.00587.x
+    The arguments are those of :func:`crps`: ``actual``, ``mean`` and ``std``.
 
     Examples
     --------
@@ -146,7 +109,8 @@ def interval_score(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike, covera
         (u - l) + \frac{2}{\alpha}(l - y)_+ + \frac{2}{\alpha}(y - u)_+,
         \quad \alpha = 1 - \text{coverage}
 
-    Divided by :func:`naive_scale` and averaged it is the MSIS of the M4 competition.
+    Divided by :func:`naive_scale` and averaged it is the MSIS of the M4 competition (Gneiting and
+    Raftery 2007, eq. 43).
 
     Parameters
     ----------
@@ -154,20 +118,6 @@ def interval_score(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike, covera
         What happened, and the ends of the interval, in units of y.
     coverage : float
         Probability the interval claims, in (0, 1); the nearer to 1, the dearer a miss.
-
-    Returns
-    -------
-    ndarray
-        The score of each entry; NaN where ``actual`` is NaN.
-
-    Raises
-    ------
-    ValueError
-        If ``coverage`` is outside (0, 1), or an interval is NaN or upside down.
-
-    References
-    ----------
-    Gneiting and Raftery (2007), eq. 43, https://doi.org/10.1198/016214506000001437
 
     Examples
     --------
@@ -183,17 +133,11 @@ def interval_score(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike, covera
 def coverage(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
     """Tell whether each value fell into its interval, 1.0 or 0.0; the ends belong to it.
 
-    Averaged, it is the empirical coverage. Not a score: it is right when near the claimed coverage.
+    Averaged, it is the empirical coverage, which is right when near the claimed one (P. F.
+    Christoffersen, International Economic Review 39 (1998) 841-862,
+    https://doi.org/10.2307/2527341).
 
-    Parameters
-    ----------
-    actual, lower, upper : array_like
-        As of :func:`interval_score`, with the same errors; an ``actual`` of NaN is not a miss.
-
-    References
-    ----------
-    P. F. Christoffersen, "Evaluating interval forecasts", International Economic Review 39 (1998)
-    841-862, https://doi.org/10.2307/2527341
+    The arguments are those of :func:`interval_score`: ``actual``, ``lower`` and ``upper``.
 
     Examples
     --------
@@ -212,7 +156,11 @@ def energy_score(actual: ArrayLike, samples: ArrayLike) -> float:
 
         \frac1n \sum_i \lVert x_i - y\rVert - \frac1{2n^2}\sum_i\sum_j \lVert x_i - x_j\rVert
 
-    It sees the correlation between the steps, which scores of single steps cannot.
+    It sees the correlation between the steps, which scores of single steps cannot, and is NaN if an
+    entry of ``actual`` is. As an estimate of the score of the distribution that the samples come
+    from it is too high by E||x - x'|| / (2 n); n (n - 1) in place of n^2 would take the bias away,
+    but can give a negative score (Gneiting and Raftery 2007, eq. 22). Time O(n^2 h), memory O(n h)
+    and 500 n distances.
 
     Parameters
     ----------
@@ -220,27 +168,6 @@ def energy_score(actual: ArrayLike, samples: ArrayLike) -> float:
         What happened, in units of y.
     samples : array_like of shape (n, h)
         Sample paths, one a row: ``forecast.sample(n).T``.
-
-    Returns
-    -------
-    float
-        One score for the path; NaN if any entry of ``actual`` is NaN.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit, or a sample is NaN.
-
-    Notes
-    -----
-    This is the score of the empirical distribution of the samples. As an estimate of the score of
-    the distribution they came from, it is too high by E||x - x'|| / (2 n); n (n - 1) in place of
-    n^2 would take the bias away, but can give a negative score. Time O(n^2 h), memory O(n h), and
-    500 n distances.
-
-    References
-    ----------
-    Gneiting and Raftery (2007), eq. 22, https://doi.org/10.1198/016214506000001437
 
     Examples
     --------
@@ -256,10 +183,10 @@ def energy_score(actual: ArrayLike, samples: ArrayLike) -> float:
         )
     from scipy.spatial.distance import cdist, pdist  # kept out of the import
 
-    n, between = len(paths), 0.0
+    n, size, between = len(paths), 500, 0.0
     to_actual = np.linalg.norm(paths - y, axis=1).mean()
-    for start in range(0, n, _BLOCK):  # not all n^2 / 2 distances at once
-        block, later = np.split(paths[start:], [_BLOCK])
+    for start in range(0, n, size):  # not all n^2 / 2 distances at once
+        block, later = np.split(paths[start:], [size])
         between += pdist(block).sum() + cdist(block, later).sum()
     return float(to_actual - between / n**2)
 
@@ -269,45 +196,30 @@ def naive_scale(history: ArrayLike, seasonal_period: int = 1) -> float:
 
     .. math:: \operatorname{mean}_t \lvert y_t - y_{t-m}\rvert
 
-    The common yardstick of :func:`mase` and of the MSIS (mean interval score over this scale).
+    The common yardstick of :func:`mase` and of the MSIS, the mean interval score over this scale
+    (R. J. Hyndman and A. B. Koehler, International Journal of Forecasting 22 (2006) 679-688,
+    https://doi.org/10.1016/j.ijforecast.2006.03.001).
 
     Parameters
     ----------
     history : array_like of shape (n,)
-        The values the forecaster was trained on; pairs with a NaN are left out.
+        The values the forecaster was trained on; pairs with a NaN are left out. It has to change
+        over a season.
     seasonal_period : int, default=1
         Steps in a season, m; 1 measures against "the same as last time".
-
-    Returns
-    -------
-    float
-        The scale, positive.
-
-    Raises
-    ------
-    ValueError
-        If the history is shorter than a season and one step, or never changes over a season.
-
-    References
-    ----------
-    R. J. Hyndman and A. B. Koehler, "Another look at measures of forecast accuracy", International
-    Journal of Forecasting 22 (2006) 679-688, https://doi.org/10.1016/j.ijforecast.2006.03.001
 
     Examples
     --------
     >>> naive_scale([1.0, 2.0, 4.0])
     1.5
     """
-    past = numbers("history", history)
-    if seasonal_period < 1 or seasonal_period != int(seasonal_period):
+    past, m = numbers("history", history), int(seasonal_period)
+    if m < 1 or m != seasonal_period:
         remedy = "Pass 12 for monthly data with a yearly season, 1 for none."
-        must = "be a positive whole number"
-        raise refusal("seasonal_period", must, f"{seasonal_period}", remedy)
-    m = int(seasonal_period)
+        raise refusal("seasonal_period", "be a positive whole number", f"{seasonal_period}", remedy)
     if past.ndim != 1:
-        got = f"shape {past.shape}"
         remedy = "Pass the values of one series."
-        raise refusal("history", "be one series, of shape (n,)", got, remedy)
+        raise refusal("history", "be one series, of shape (n,)", f"shape {past.shape}", remedy)
     change = np.abs(past[m:] - past[:-m])
     change = change[~np.isnan(change)]
     if change.size == 0:
@@ -330,20 +242,17 @@ def mase(actual: ArrayLike, mean: ArrayLike, history: ArrayLike, seasonal_period
     Below 1, the forecast beats what the seasonal naive forecast did, on average, in the history.
     Averaged, it is the MASE.
 
-    Parameters
-    ----------
-    actual, mean : array_like
-        As of :func:`crps`, with the same NaN.
-    history, seasonal_period
-        As of :func:`naive_scale`, with the same errors and reference.
+    ``actual`` and ``mean`` are those of :func:`crps`, ``history`` and ``seasonal_period`` of
+    :func:`naive_scale`.
 
     Examples
     --------
     >>> mase([5.0, 7.0], mean=[5.0, 4.0], history=[1.0, 2.0, 4.0])
     array([0., 2.])
     """
-    error = numbers("actual", actual) - _known("mean", mean)
-    return np.asarray(np.abs(error) / naive_scale(history, seasonal_period))
+    y, mu = numbers("actual", actual), _known("mean", mean)
+    _check_shapes(actual=y, mean=mu)
+    return np.asarray(np.abs(y - mu) / naive_scale(history, seasonal_period))
 
 
 def smape(actual: ArrayLike, mean: ArrayLike) -> Array:
@@ -352,17 +261,11 @@ def smape(actual: ArrayLike, mean: ArrayLike) -> Array:
     .. math:: 200 \, \lvert y - \mu\rvert \,/\, (\lvert y\rvert + \lvert \mu\rvert)
 
     For positive series on a ratio scale only: adding a constant to y changes it, and an error near
-    zero costs up to 200. Averaged, it is the sMAPE of the M competitions.
+    zero costs up to 200. Averaged, it is the sMAPE of the M competitions (S. Makridakis,
+    International Journal of Forecasting 9 (1993) 527-529,
+    https://doi.org/10.1016/0169-2070(93)90079-3).
 
-    Parameters
-    ----------
-    actual, mean : array_like
-        As of :func:`crps`, with the same NaN. Where both are 0 the score is 0.
-
-    References
-    ----------
-    S. Makridakis, "Accuracy measures: theoretical and practical concerns", International Journal of
-    Forecasting 9 (1993) 527-529, https://doi.org/10.1016/0169-2070(93)90079-3
+    ``actual`` and ``mean`` are those of :func:`crps`; where both are 0 the score is 0.
 
     Examples
     --------
@@ -370,15 +273,17 @@ def smape(actual: ArrayLike, mean: ArrayLike) -> Array:
     array([100., 200.,   0.])
     """
     y, mu = numbers("actual", actual), _known("mean", mean)
+    _check_shapes(actual=y, mean=mu)
     size = np.abs(y) + np.abs(mu)
     return np.asarray(200 * np.abs(y - mu) / np.where(size == 0, 1.0, size))
 
 
 def _known(name: str, value: ArrayLike) -> Array:
     array = numbers(name, value)
-    if np.isnan(array).any():
+    missing = np.isnan(array)
+    if missing.any():
         remedy = "Only actual may be missing: score the entries that were forecast."
-        raise refusal(name, "not be NaN", f"NaN at position {_first(np.isnan(array))}", remedy)
+        raise refusal(name, "not be NaN", f"NaN at position {_first(missing)}", remedy)
     return array
 
 
@@ -388,16 +293,33 @@ def _gaussian(actual: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array
         at = _first(sigma <= 0)
         remedy = "Score a forecast without spread by its absolute error, mase or smape."
         raise refusal("std", "be positive", f"{sigma[at]} at position {at}", remedy)
-    return numbers("actual", actual), _known("mean", mean), sigma
+    y, mu = numbers("actual", actual), _known("mean", mean)
+    _check_shapes(actual=y, mean=mu, std=sigma)
+    return y, mu, sigma
 
 
 def _interval(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Array, Array]:
-    low, high = np.broadcast_arrays(_known("lower", lower), _known("upper", upper))
+    y, low, high = numbers("actual", actual), _known("lower", lower), _known("upper", upper)
+    _check_shapes(actual=y, lower=low, upper=high)
+    low, high = np.broadcast_arrays(low, high)
     if (high < low).any():
         at = _first(high < low)
         got = f"{high[at]} below {low[at]} at position {at}"
         raise refusal("upper", "not be below lower", got, "Pass the lower end first.")
-    return numbers("actual", actual), low, high
+    return y, low, high
+
+
+def _check_shapes(**arrays: Array) -> None:
+    """Raise unless arguments broadcast."""
+    shapes = [array.shape for array in arrays.values()]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        *names, last = arrays
+        got = ", ".join(map(str, shapes))
+        remedy = "Pass as many entries of each, or a single one."
+        name, must = f"{', '.join(names)} and {last}", "have shapes that go together"
+        raise refusal(name, must, got, remedy) from None
 
 
 def _first(flags: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> int | tuple[int, ...]:

@@ -8,25 +8,24 @@ score, as if they moved as one, with the scores drawn together and moved,
 so that mean and variance are exact. The shape is an approximation, which keeps all bounds.
 """
 
-from dataclasses import dataclass, replace
-from typing import Self
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import qmc, rankdata
 
 from forecast_unc._checks import frozen
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags
+from forecast_unc.distributions import maps
 from forecast_unc.distributions.joint import Joint, score_correlations
-from forecast_unc.distributions.links import Affine, Flags, Polyline, newton, peak
-from forecast_unc.distributions.maps import REACH, Map, Sums, normal_density, panels
+from forecast_unc.distributions.maps import REACH, Affine, Map, Polyline, Sums
 from forecast_unc.distributions.parts import mapped
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.regression.kernels import lower_root
 
-# Nodes on panels of half a std, which resolve scores of a quarter of it; and tables until scores
-# that are drawn farther together are resolved.
-_N_NODES, _N_PANELS, _NEAR, _TABLES = 16, 48, 1.4, 8
+# Nodes resolve scores of a quarter of the std; tables until those drawn farther together are.
+_NEAR, _TABLES = 1.4, 8
 # 2^16 draws of up to 128 steps, of more as many as fit into 64 MB: with 2^14 probabilities of the
 # largest of 24 steps were off by up to .006.
 _LOG_DRAWS, _LOG_SIZE = 16, 23
@@ -35,77 +34,64 @@ _LOG_DRAWS, _LOG_SIZE = 16, 23
 _SPACING, _BEYOND = 0.1, 10.0
 _PIECES = 4000
 
+Moments = Callable[[Array, Array], tuple[Array, Array, Array]]
+
 
 def linear(joint: Joint, matrix: Array) -> Joint:
     """The joint of ``matrix @ y``, matrix (g, h) with each step in one group at most."""
     q, negative = joint.q, bool((matrix < 0).any())
-    mean, cov = matrix @ joint.mean, mapped(matrix, joint.cov)
-    paths = None if joint.paths is None else matrix @ joint.paths
-    parts, draw = joint.mapped_parts(matrix), joint.mapped_draw(matrix)
+    mean, cov, carried = matrix @ joint.mean, mapped(matrix, joint.cov), joint.carried(matrix)
     if q.normal or negative or joint.mixture is not None:
-        mixture = None if joint.mixture is None else joint.mixture.mapped(matrix)
-        plain = Joint.normal(mean, cov, PowerTransform(), parts, mixture, paths)
+        own = Joint.normal(mean, cov, PowerTransform(), mixture=carried["mixture"])
+        own = replace(own, **carried)
         if not (negative or q.turned or q.normal):
-            plain = plain.censored(_bounds(matrix, q.lower))
-        return replace(plain, draw=draw)
+            free = np.isneginf(q.lower)
+            bounds = matrix @ np.where(free, 0.0, q.lower)
+            own = own.censored(np.where((matrix > 0) @ free, -np.inf, bounds))
+        return replace(own, draw=carried["draw"])
     if q.turned:
         own = linear(joint.negative(), matrix).negative()
     elif (np.count_nonzero(matrix, axis=1) == 1).all():
         at = matrix.argmax(axis=1)
-        own = Joint.of(q.picked(at).affine(matrix.max(axis=1), 0.0), joint.cor[np.ix_(at, at)])
-    elif (summed := q.plain()).normal:
+        own = Joint.of(q[at].affine(matrix.max(axis=1), 0.0), joint.cor[np.ix_(at, at)])
+    elif (summed := q.each(maps.plain)).normal:
         own = Joint.normal(mean, cov, PowerTransform())
     else:
         at = np.flatnonzero(matrix.any(axis=0))
         group = matrix[:, at].argmax(axis=0)
-        sums = Sums(summed.picked(at), group, matrix[group, at])
-        shape = Map.of(_onto_moments(sums, mean, cov.diagonal()), sums)
+        sums = Sums(summed[at], group, matrix[group, at])
+        shape = Map.of(_onto_moments(sums, mean, np.sqrt(cov.diagonal())), sums)
         own = Joint(shape, np.ones((1, 1)), mean, cov)
         if len(matrix) > 1:
             own = Joint.of(shape, score_correlations(shape, cov))
-    return replace(own, parts=parts, paths=paths, draw=draw)
+    return replace(own, **carried)
 
 
-def _onto_moments(sums: Sums, mean: Array, var: Array) -> Affine:
-    """The link of the scores, a + c z, with which sums have a mean and a variance, (g,) each."""
+def _onto_moments(sums: Sums, mean: Array, std: Array) -> Affine:
+    """The link of the scores, a + c z, with which sums have a mean and a std, (g,) each."""
     a, c = np.zeros(len(mean)), np.ones(len(mean))
     for _ in range(_TABLES):
-        table = _Table.about(a, c, sums, mean, np.sqrt(var))
-        a, c, near = table.solved()
+        a, c, near = _solved(a, c, _moments_near(a, c, sums, mean, std))
         if near.all():
             break
     return Affine(a, c)
 
 
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """Sums (g, n) at scores about N(center, spread^2), in stds that are asked for, from the mean.
+def _moments_near(center: Array, spread: Array, sums: Sums, mean: Array, std: Array) -> Moments:
+    """Mean and variance of sums at scores N(a, c^2), in stds from a mean, by a and log c.
 
-    Integrals over scores z ~ N(a, c^2) are those over these, as long as both are near.
+    By a table of the sums at nodes about other scores. Beside the moments, their slopes in a and in
+    log c, (2, g) each.
     """
+    nodes, weights = Map.of(Affine(center, spread), sums).panels()
+    z = center[:, None] + spread[:, None] * nodes
+    values = (sums(z) - mean[:, None]) / std[:, None]
+    table = spread[:, None] * weights * np.array([values, values**2])
 
-    center: Array  # (g,)
-    spread: Array  # (g,)
-    z: Array
-    weights: Array
-    values: Array
-
-    @classmethod
-    def about(cls, center: Array, spread: Array, sums: Sums, mean: Array, std: Array) -> Self:
-        """The table with nodes between all kinks."""
-        far = REACH + peak(lambda z: sums(center[:, None] + spread[:, None] * z), len(mean))
-        low, high = center - REACH * spread, center + far * spread
-        edges = low + (high - low) * np.linspace(0.0, 1.0, _N_PANELS + 1)[:, None]
-        kinks = np.clip(sums.kinks(), low[:, None], high[:, None])
-        z, weights = panels(np.sort(np.column_stack([edges.T, kinks]), axis=1), _N_NODES)
-        return cls(center, spread, z, weights, (sums(z) - mean[:, None]) / std[:, None])
-
-    def moments(self, a: Array, log_c: Array) -> tuple[Array, Array, Array]:
-        """Mean and variance, and their slopes in a and in log c, (2, g) each."""
+    def moments(a: Array, log_c: Array) -> tuple[Array, Array, Array]:
         c = np.exp(log_c)[:, None]
-        u = (self.z - a[:, None]) / c
-        density = self.weights * normal_density(u) / c
-        both = density * np.array([self.values, self.values**2])
+        u = (z - a[:, None]) / c
+        both = maps.normal_density(u) / c * table
         first, in_a = both.sum(axis=2), (both * u / c).sum(axis=2)
         in_c = (both * (u**2 - 1.0)).sum(axis=2)
         for slopes in (in_a, in_c):
@@ -113,36 +99,29 @@ class _Table:
         first[1] -= first[0] ** 2
         return first, in_a, in_c
 
-    def centered(self, log_c: Array) -> Array:
-        """The a that gives the mean at a given c."""
+    return moments
 
+
+def _solved(center: Array, spread: Array, moments: Moments) -> tuple[Array, Array, Flags]:
+    """The a and c that give a mean of 0 and a variance of 1, and whether they are near enough."""
+
+    def centered(log_c: Array) -> Array:
         def excess(a: Array) -> tuple[Array, Array]:
-            at, in_a, _ = self.moments(a, log_c)
+            at, in_a, _ = moments(a, log_c)
             return at[0], in_a[0]
 
-        reach = REACH * self.spread
-        return newton(excess, self.center - reach, self.center + reach)
+        return maps.newton(excess, center - REACH * spread, center + REACH * spread)
 
-    def solved(self) -> tuple[Array, Array, Flags]:
-        """The a and c that give mean and variance, and whether they are near enough."""
+    def too_wide(log_c: Array) -> tuple[Array, Array]:
+        at, in_a, in_c = moments(centered(log_c), log_c)
+        slope = in_c[1] - in_a[1] * in_c[0] / in_a[0]
+        return np.log(at[1]), slope / at[1]
 
-        def too_wide(log_c: Array) -> tuple[Array, Array]:
-            at, in_a, in_c = self.moments(self.centered(log_c), log_c)
-            slope = in_c[1] - in_a[1] * in_c[0] / in_a[0]
-            return np.log(at[1]), slope / at[1]
-
-        before = np.log(self.spread)
-        log_c = newton(too_wide, before - _NEAR, before + _NEAR)
-        a = self.centered(log_c)
-        near = np.abs(a - self.center) < 3.0 * self.spread
-        return a, np.exp(log_c), near & (np.abs(log_c - before) < 0.99 * _NEAR)
-
-
-def _bounds(matrix: Array, lower: Array) -> Array:
-    """Lower bounds (g,) of ``matrix @ y``, matrix (g, h) not negative; -inf where there is none."""
-    free = np.isneginf(lower)
-    total = matrix @ np.where(free, 0.0, lower)
-    return np.where((matrix > 0) @ free, -np.inf, total)
+    before = np.log(spread)
+    log_c = maps.newton(too_wide, before - _NEAR, before + _NEAR)
+    a = centered(log_c)
+    near = np.abs(a - center) < 3.0 * spread
+    return a, np.exp(log_c), near & (np.abs(log_c - before) < 0.99 * _NEAR)
 
 
 def extreme(joint: Joint, groups: Flags, largest: bool) -> Joint:
@@ -153,12 +132,12 @@ def extreme(joint: Joint, groups: Flags, largest: bool) -> Joint:
     """
     if joint.q.turned:
         return extreme(joint.negative(), groups, not largest).negative()
-    paths = joint.paths
+    paths, pick = joint.paths, np.max if largest else np.min
     if paths is None:
         joint.eigen()
-        paths = _paths_at(joint.q, _fixed_scores(joint.cor))
-    values = _extremes(paths, groups, largest)
-    lower = _extremes(joint.q.lower[:, None], groups, largest)[:, 0]
+        paths = _even_paths(joint)
+    values = np.array([pick(paths[steps], axis=0) for steps in groups])
+    lower = np.array([pick(joint.q.lower[steps]) for steps in groups])
     n = values.shape[1]
     end = -ndtri(min(_BEYOND / n, 0.25))
     half = np.linspace(0.0, end, 1 + int(np.ceil(end / _SPACING)))
@@ -172,15 +151,9 @@ def extreme(joint: Joint, groups: Flags, largest: bool) -> Joint:
     scores = ndtri((rankdata(values, axis=1) - 0.5) / n)
     cor = np.atleast_2d(np.corrcoef(scores)) if (spread > 0.0).all() else np.eye(len(values))
     np.fill_diagonal(cor, 1.0)
-    q = Map.of(shape, Affine(center, unit), lower=lower)
+    q = Map.of(shape, Affine(center, unit)).censored(lower)
     moments = values.mean(axis=1), np.atleast_2d(np.cov(values))
     return Joint(q, cor, *moments, paths=frozen("paths", values, values.shape))
-
-
-def _fixed_scores(cor: Array) -> Array:
-    """Scores (h, n) that are spread evenly over N(0, cor), the same every time."""
-    log_n = min(_LOG_DRAWS, int(_LOG_SIZE - np.log2(len(cor))))
-    return np.asarray(lower_root(cor) @ ndtri(sobol_points(len(cor), log_n)))
 
 
 def sobol_points(h: int, log_n: int) -> Array:
@@ -190,21 +163,18 @@ def sobol_points(h: int, log_n: int) -> Array:
     return np.ascontiguousarray(np.clip(points, 2.0**-53, 1.0 - 2.0**-53))
 
 
-def _paths_at(q: Map, scores: Array) -> Array:
-    """Values (h, n) at normal scores, by straight lines over 4,000 pieces of their range.
+def _even_paths(joint: Joint) -> Array:
+    """Paths (h, n) spread evenly over the joint, the same every time.
 
-    The quantiles of an average with heavy tails take 2 s at 24 times 65,536 scores themselves.
+    By straight lines over 4,000 pieces of the range of the scores: the quantiles of an average with
+    heavy tails take 2 s at 24 times 65,536 scores themselves.
     """
+    log_n = min(_LOG_DRAWS, int(_LOG_SIZE - np.log2(len(joint))))
+    scores = lower_root(joint.cor) @ ndtri(sobol_points(len(joint), log_n))
     grid = np.linspace(scores.min(), scores.max(), _PIECES + 1)
-    values = np.broadcast_to(q.latent(grid[None]), (len(q), len(grid)))
-    each = [np.interp(*row) for row in zip(scores, [grid] * len(scores), values, strict=True)]
-    return q.bounded(np.array(each))
-
-
-def _extremes(paths: Array, groups: Flags, largest: bool) -> Array:
-    """Largest or smallest value of each group of steps along each path, (g, n)."""
-    found = [paths[steps].max(axis=0) if largest else paths[steps].min(axis=0) for steps in groups]
-    return np.array(found)
+    values = np.broadcast_to(joint.q.latent(grid[None]), (len(joint), len(grid)))
+    each = [np.interp(z, grid, row) for z, row in zip(scores, values, strict=True)]
+    return np.maximum(each, joint.q.lower[:, None])
 
 
 def _continue_below(values: Array, nodes: Array, path: Array, bound: float) -> None:

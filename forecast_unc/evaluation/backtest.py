@@ -16,24 +16,11 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from tqdm.auto import tqdm
 
-from forecast_unc._checks import check_coverages, check_jobs, check_steps, check_whole, refusal
+from forecast_unc import _checks
+from forecast_unc._checks import check_choice, check_whole, refusal
 from forecast_unc.distributions import scores
-from forecast_unc.evaluation import plot_backtest
-from forecast_unc.evaluation.folds import (
-    OWN_NAME,
-    Contender,
-    ExogFuture,
-    Fold,
-    Model,
-    Plan,
-    Request,
-    contenders,
-    fit_at,
-    future_exog,
-    percent,
-    positions_of,
-    run_block,
-)
+from forecast_unc.evaluation import folds, plot
+from forecast_unc.evaluation.folds import OWN_NAME, percent
 from forecast_unc.evaluation.report import write_report
 from forecast_unc.evaluation.significance import diebold_mariano
 from forecast_unc.series.calendar import season_of
@@ -59,22 +46,19 @@ class Backtest:
     Parameters
     ----------
     frame : DataFrame
-        One row a model, origin and step: ``model``, ``origin`` (last observed time),
-        ``step`` (from the origin, so that the first is 1 + gap), ``time``, ``actual``,
-        ``mean``, ``median``, ``std``, ``lower_95`` and ``upper_95`` for each coverage, ``crps``,
-        ``nlpd``, ``pit``, ``scale`` (mean absolute seasonal difference of the training
-        series, the unit of MASE and MSIS; NaN if that holds no season or never changes) and
-        ``refit`` (whether the model was fitted at this origin).
+        One row a model, origin and step: ``model``, ``origin`` (last observed time), ``step`` (from
+        the origin: the first is 1 + gap), ``time``, ``actual``, ``mean``, ``median``, ``std``,
+        ``lower_95`` and ``upper_95`` for each coverage, ``crps``, ``nlpd``, ``pit``, ``scale``
+        (mean absolute seasonal difference of the training series, the unit of MASE and MSIS) and
+        ``refit`` (whether the model was fitted there).
     coverage : tuple of float
         Coverages of the intervals in `frame`.
     joint : DataFrame
         One row a model and origin: ``model``, ``origin``, ``refit`` and ``energy``, the energy
-        score of 500 paths over the scored steps, those left out whose value is missing; NaN if
-        all are, or if the forecast's covariance has a negative eigenvalue.
+        score of 500 paths over the steps observed; NaN if there are none.
     seasonal_period : int or None
-        Seasonal period of ``scale``, that of the M4 competition if the first training window is
-        longer: a day of data by the hour or finer, 12 for monthly and 4 for quarterly data; else
-        1. None if the series of a panel differ in it.
+        Season of ``scale``: a day of data by the hour or finer, 12 for monthly, 4 for quarterly
+        data, if the first training window is longer; else 1. None if the series of a panel differ.
     id_col : str, optional
         Of a panel (`backtest_panel`) the column that names the series, the first in `frame` and
         `joint`; next to it is ``frequency``.
@@ -90,16 +74,15 @@ class Backtest:
     seasonal_period: int | None
     id_col: str | None = None
     failures: pd.DataFrame = field(default_factory=lambda: pd.DataFrame({"error": []}))
-    request: Request | None = None
+    request: folds.Request | None = None
 
     def __repr__(self) -> str:
         models, n = self.frame["model"].unique(), self.frame["origin"].nunique()
         first, last = self.frame["step"].min(), self.frame["step"].max()
         steps = f"step {first}" if first == last else f"steps {first} to {last}"
+        series = "" if self.id_col is None else f"{self.frame[self.id_col].nunique()} series, "
         origins = f"{n} origin{'s' * (n > 1)}"
-        if self.id_col is not None:
-            origins = f"{self._n_series()} series, {origins}"
-        return f"Backtest({', '.join(map(str, models))}; {origins}, {steps})"
+        return f"Backtest({', '.join(map(str, models))}; {series}{origins}, {steps})"
 
     def scores(self, by: str | Sequence[str] = "model") -> pd.DataFrame:
         """Scores averaged over the rows of each group; lower is better, except for coverage.
@@ -113,13 +96,11 @@ class Backtest:
         Returns
         -------
         DataFrame
-            MAE (of the median), RMSE (of the mean), CRPS (units of y), MASE, sMAPE (percent; both
-            of the median), NLPD (nats), MSIS (mean scaled interval score at the widest
-            coverage), ``energy`` (units of y; a score of whole paths, so not for groups by
-            step), and ``coverage_95`` for each coverage, the share of values inside the
-            interval. Steps whose value is missing are not scored; ``n`` counts those that are.
-            A score that is undefined for another reason, such as a scale of NaN, is NaN for its
-            group.
+            MAE, MASE, sMAPE (percent; all three of the median), RMSE (of the mean), CRPS (units of
+            y), NLPD (nats), MSIS (mean scaled interval score at the widest coverage), ``energy``
+            (units of y; of whole paths, so not by step), ``coverage_95`` for each coverage, the
+            share of values inside, and ``n``, the values scored: those not missing. Where one of
+            them has no score, its group has NaN.
         """
         frame = self.frame
         keys = [by] if isinstance(by, str) or not np.iterable(by) else list(by)
@@ -128,19 +109,17 @@ class Backtest:
             got = repr(unknown[0]) if keys else "none"
             remedy = "Use 'model', 'step', 'origin' or several of them."
             raise refusal("by", "name columns of the backtest's frame", got, remedy)
-        rows = self._losses()
+        rows, groups = self._losses(), [frame[key] for key in keys]
         for level in self.coverage:
-            lower, upper = (frame[f"{end}_{percent(level)}"] for end in ("lower", "upper"))
-            rows[f"coverage_{percent(level)}"] = scores.coverage(frame["actual"], lower, upper)
-        groups = [frame[key] for key in keys]
+            inside = scores.coverage(frame["actual"], *self._band(level))
+            rows[f"coverage_{percent(level)}"] = inside
         table = _means(rows, groups, frame["actual"].notna())
         table["MSE"] **= 0.5
         table = table.rename(columns={"MSE": "RMSE"})
         if all(key in self.joint for key in keys):
-            scored = self._observed()
-            energy = _means(self.joint[["energy"]], [self.joint[key] for key in keys], scored)
-            at = list(table.columns).index("MSIS") + 1
-            table.insert(at, "energy", energy["energy"])
+            paths = [self.joint[key] for key in keys]
+            energy = _means(self.joint[["energy"]], paths, self._observed())["energy"]
+            table.insert(list(table.columns).index("MSIS") + 1, "energy", energy)
         table["n"] = frame["actual"].groupby(groups, sort=False, observed=True).count()
         return table
 
@@ -153,13 +132,10 @@ class Backtest:
     ) -> pd.DataFrame:
         """Test whether the models' scores differ from the reference's by more than chance.
 
-        The loss of an origin is its mean over the steps, and the test is that of Diebold and
-        Mariano on one value an origin, with the small-sample correction of Harvey, Leybourne
-        and Newbold and a long-run variance with as many lags as horizons overlap.
-
-        The series of a panel give one value each, the mean over their origins, and the test has no
-        lags: it holds for series that are independent of each other, however alike the origins of
-        one are. Series with shocks in common need ``unit="origin"``.
+        The test of Diebold and Mariano on one value an origin, its mean loss over the steps, with
+        the small-sample correction of Harvey, Leybourne and Newbold and a long-run variance with
+        as many lags as horizons overlap. The series of a panel give one value each, the mean over
+        their origins, without lags: that holds for series independent of each other.
 
         Parameters
         ----------
@@ -167,23 +143,21 @@ class Backtest:
             "MAE", "MSE" (the square of RMSE), "MASE", "sMAPE", "CRPS", "NLPD", "MSIS" or
             "energy".
         reference : str, optional
-            Name of the model the others are compared with; by default ``forecast_unc``, the
-            backtested forecaster.
+            The model the others are compared with; by default ``forecast_unc``, the backtested one.
         by : {"model", "step"}, default="model"
             One row a model, or one a model and step.
         unit : {"origin", "series"}, optional
-            What gives one value; by default "series" for a panel. "origin" is the mean over all
-            series at each origin, which they have to share, and the test is that of one series: it
-            holds whatever the series have in common, and for these series alone.
+            What gives one value; by default "series" for a panel. "origin", the mean over series
+            that share their origins, holds whatever they have in common, and for these alone.
 
         Returns
         -------
         DataFrame
-            ``difference`` (mean of the model's score less the reference's: negative if the
-            model is better), ``statistic``, ``p_value`` (two-sided, Student's t on n - 1
-            degrees of freedom), ``n`` (origins, or series), ``lags`` (autocovariances in the
-            variance) and ``kernel`` of that variance ("Bartlett" where that gives more than
-            "rectangular"). A statistic is NaN if the difference is the same at every origin.
+            ``difference`` (mean of the model's score less the reference's: negative if the model is
+            better), ``statistic`` (NaN if the difference is the same at every origin), ``p_value``
+            (two-sided, Student's t on n - 1 degrees of freedom), ``n`` (origins, or series),
+            ``lags`` (autocovariances in the variance) and ``kernel`` of that variance ("Bartlett"
+            where that gives more than "rectangular").
 
         Raises
         ------
@@ -198,28 +172,27 @@ class Backtest:
         """
         names = list(self.frame["model"].unique())
         reference = OWN_NAME if reference is None else reference
-        allowed = _LOSSES if by == "model" else _LOSSES[:-1]
-        scored = "Squared errors are 'MSE', and 'energy' is of whole paths, not of a step."
-        for argument, value, rule, remedy in (
-            ("by", by, ("model", "step"), "'step' tests each step by itself."),
-            ("score", score, allowed, scored),
-            ("reference", reference, names, "It is the name of a model of the backtest."),
-        ):
-            if value not in rule:
-                must = f"be one of {', '.join(map(str, rule))}"
-                raise refusal(argument, must, f"{value!r}", remedy)
+        check_choice("by", by, ("model", "step"), "'step' tests each step by itself.")
+        remedy = "Squared errors are 'MSE', and 'energy' is of whole paths, not of a step."
+        check_choice("score", score, _LOSSES if by == "model" else _LOSSES[:-1], remedy)
+        remedy = "It is the name of a model of the backtest."
+        check_choice("reference", reference, names, remedy)
         if len(names) < 2:
             remedy = 'Pass compare={"naive": "naive"} to backtest, for example.'
             raise refusal("significance", "have models to compare", f"{names[0]!r} alone", remedy)
-        series = self.id_col is not None if unit is None else self._checked_unit(unit) == "series"
-        table = self._scored_losses(score)
+        series, table = self._has_series_for_units(unit), self._scored_losses(score)
+        ids = [] if self.id_col is None else [self.id_col]
+        keys = [*ids, "model"] if series else ["origin", *ids, "model"]
         parts: dict[Any, pd.DataFrame] = {None: table}
         if by == "step":
             parts = dict(iter(table.groupby("step", sort=False)))
         others = [name for name in names if name != reference]
         rows = {}
         for step, part in parts.items():
-            losses = self._units(part, score, series)
+            # A row a unit and a column a model; origins in order of time. Every series counts the
+            # same, however many of its steps were scored.
+            means = part.groupby(keys, observed=True)[score].mean().reset_index()
+            losses = means.pivot_table(score, keys[0], "model", "mean", observed=True)
             n, lags = len(losses), 0 if series else self._overlaps(losses.index, step)
             if series and n < 2:
                 must = "have 2 series or more to compare over"
@@ -240,7 +213,7 @@ class Backtest:
     def plot_errors(
         self, score: str = "CRPS", by: Literal["step", "origin"] = "step", ax: Axes | None = None
     ) -> Axes:
-        """Draw a score by step or by origin, one line a model.
+        """Draw a score by step or by origin, one line a model; return the axes.
 
         Parameters
         ----------
@@ -250,97 +223,73 @@ class Backtest:
             See `plot.scores_by_step` and `plot.scores_by_origin`.
         ax : Axes, optional
             Where to draw; by default the current axes.
-
-        Returns
-        -------
-        Axes
-            The axes drawn on.
         """
         remedy = "'step' shows how errors grow, 'origin' when they were made."
-        _check_choice("by", by, ("step", "origin"), remedy)
-        draw = plot_backtest.scores_by_step if by == "step" else plot_backtest.scores_by_origin
+        check_choice("by", by, ("step", "origin"), remedy)
+        draw = plot.scores_by_step if by == "step" else plot.scores_by_origin
         return draw(self, score, ax=ax)
 
     def plot_calibration(self, ax: Axes | None = None) -> Axes:
         """Draw observed against nominal coverage; see `plot.calibration`."""
-        return plot_backtest.calibration(self, ax=ax)
+        return plot.calibration(self, ax=ax)
 
     def plot_pit(self, ax: Axes | None = None) -> Axes:
         """Draw histograms of the probability integral transform; see `plot.pit`."""
-        return plot_backtest.pit(self, ax=ax)
+        return plot.pit(self, ax=ax)
 
     def report(self, path: str | PathLike[str]) -> None:
-        """Write a page of HTML with all that the backtest says, for a browser on any device.
+        """Write a page of HTML with all that the backtest says, one file that loads nothing else.
 
         What was asked, the data, what was chosen and why, the forecast from the end of the series
-        (from the last origin if there are regressors, as nobody knows the next ones), scores and
-        their significance, calibration, and where the variance comes from. The forecaster is
-        fitted once more for it. The page is one file that loads nothing else, from the network or
-        elsewhere; a click on the head of a column sorts its table. That of a panel, or of a
-        Backtest made by hand, has what follows from the scores alone.
+        (with regressors from the last origin), for which the forecaster is fitted once more, scores
+        and their significance, calibration, and where the variance comes from. The page of a panel,
+        or of a Backtest made by hand, has what follows from the scores alone.
 
         Parameters
         ----------
         path : str or path-like
-            The file to write, one that is there is replaced; ``report.html``, for example.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
+            The file to write, such as ``report.html``; one that is there is replaced.
         """
         write_report(self, path)
 
-    def _checked_unit(self, unit: str) -> str:
-        """What gives one value of the test, or an error."""
-        _check_choice("unit", unit, ("origin", "series"), "'series' is for a panel.")
+    def _has_series_for_units(self, unit: str | None) -> bool:
+        """Whether a series, not an origin, gives one value of the test, or an error."""
+        if unit is None:
+            return self.id_col is not None
+        check_choice("unit", unit, ("origin", "series"), "'series' is for a panel.")
         if self.id_col is None and unit == "series":
             must = "be 'origin' for a backtest of one series"
             raise refusal("unit", must, "'series'", "A panel has several (backtest_panel).")
         if self.id_col is not None and unit == "origin":
             pairs = self.frame[[self.id_col, "origin"]].drop_duplicates()
-            shared = pairs["origin"].map(pairs["origin"].value_counts()) == self._n_series()
-            if not shared.all():
-                first = pairs[~shared].iloc[0]
+            counts = pairs["origin"].map(pairs["origin"].value_counts())
+            alone = pairs[counts < pairs[self.id_col].nunique()]
+            if len(alone):
                 must = "be 'series' unless all series have the same origins"
-                only = f"{first['origin']}, as {first[self.id_col]} has"
+                only = f"{alone['origin'].iloc[0]}, as {alone[self.id_col].iloc[0]} has"
                 remedy = "Pass origins= to backtest_panel."
                 raise refusal("unit", must, f"'origin', and only some have {only}", remedy)
-        return unit
+        return unit == "series"
 
-    def _n_series(self) -> int:
-        return 1 if self.id_col is None else int(self.frame[self.id_col].nunique())
-
-    def _units(self, losses: pd.DataFrame, score: str, series: bool) -> pd.DataFrame:
-        """Losses of the test, a row a unit and a column a model; origins in order of time."""
-        if self.id_col is None:
-            return losses.pivot_table(score, "origin", "model", "mean")
-        unit = self.id_col if series else "origin"
-        keys = list(dict.fromkeys([unit, self.id_col, "model"]))
-        # every series counts the same, however many of its steps were scored
-        means = losses.groupby(keys, observed=True)[score].mean().reset_index()
-        return means.pivot_table(score, unit, "model", "mean", observed=True)
+    def _band(self, level: float) -> tuple[pd.Series[float], pd.Series[float]]:
+        return self.frame[f"lower_{percent(level)}"], self.frame[f"upper_{percent(level)}"]
 
     def _losses(self) -> pd.DataFrame:
         """One loss a row of the frame and score; those of `joint` aside."""
-        frame = self.frame
-        widest = max(self.coverage)
-        lower, upper = (frame[f"{end}_{percent(widest)}"] for end in ("lower", "upper"))
+        frame, widest = self.frame, max(self.coverage)
         # The mean minimizes the squared error, the median the absolute one.
         error = (frame["actual"] - frame["median"]).abs()
-        interval = scores.interval_score(frame["actual"], lower, upper, widest)
-        return pd.DataFrame(
-            {
-                "MAE": error,
-                "MSE": (frame["actual"] - frame["mean"]) ** 2,
-                "MASE": error / frame["scale"],
-                "sMAPE": scores.smape(frame["actual"], frame["median"]),
-                "CRPS": frame["crps"],
-                "NLPD": frame["nlpd"],
-                "MSIS": interval / frame["scale"],
-            },
-            index=frame.index,
-        )
+        interval = scores.interval_score(frame["actual"], *self._band(widest), widest)
+        losses = {
+            "MAE": error,
+            "MSE": (frame["actual"] - frame["mean"]) ** 2,
+            "MASE": error / frame["scale"],
+            "sMAPE": scores.smape(frame["actual"], frame["median"]),
+            "CRPS": frame["crps"],
+            "NLPD": frame["nlpd"],
+            "MSIS": interval / frame["scale"],
+        }
+        return pd.DataFrame(losses, index=frame.index)
 
     def _scored_losses(self, score: str) -> pd.DataFrame:
         """Losses of one score where it could be scored, or an error where it is unknown."""
@@ -368,7 +317,14 @@ class Backtest:
         return int((origins.searchsorted(ends) - np.arange(len(origins)) - 1).max())
 
 
-def _with_n_origins(function: Callable[P, R]) -> Callable[P, R]:
+def _means(rows: pd.DataFrame, keys: list[pd.Series[Any]], scored: pd.Series[bool]) -> pd.DataFrame:
+    """Means by group over the rows that could be scored; NaN where one of them is."""
+    missing = rows.isna() & scored.to_numpy()[:, None]
+    how: dict[str, Any] = {"by": keys, "sort": False, "observed": True}
+    return rows.groupby(**how).mean().mask(missing.groupby(**how).any())
+
+
+def with_n_origins(function: Callable[P, R]) -> Callable[P, R]:
     """The function, which takes the number of origins by its former name, `n_origins`, too."""
 
     @wraps(function)
@@ -380,20 +336,20 @@ def _with_n_origins(function: Callable[P, R]) -> Callable[P, R]:
     return renamed
 
 
-@_with_n_origins
+@with_n_origins
 def backtest(
-    forecaster: Model,
+    forecaster: folds.Model,
     y: pd.Series[float],
     steps: int,
     *,
     exog: pd.DataFrame | None = None,
-    exog_future: ExogFuture | None = None,
+    exog_future: folds.ExogFuture | None = None,
     origins: int | Sequence[Any] | pd.Index[Any] = 10,
     step: int | None = None,
     refit: bool | int = True,
     window: Literal["expanding", "rolling"] = "expanding",
     gap: int = 0,
-    compare: Mapping[str, Model | str] | None = None,
+    compare: Mapping[str, folds.Model | str] | None = None,
     coverage: Sequence[float] = (0.5, 0.8, 0.95),
     n_jobs: int | None = None,
     progress: bool = False,
@@ -403,8 +359,8 @@ def backtest(
     Parameters
     ----------
     forecaster : Forecaster
-        Fitted anew, as a clone; it need not be fitted. Its rows are called
-        ``forecast_unc``. Anything with ``fit`` and ``forecast`` will do, see `Model`.
+        Fitted anew, as a clone. Its rows are called ``forecast_unc``. Anything with ``fit`` and
+        ``forecast`` will do, see `Model`.
     y : Series
         The whole series; what lies after an origin is only used to score. Missing values are
         not scored, and are left to the models to accept or refuse.
@@ -414,11 +370,9 @@ def backtest(
         Regressors with the index of y. Without `exog_future` their values over the horizon are
         taken as known at the origin, which flatters models if they were forecast themselves.
     exog_future : callable, optional
-        ``exog_future(origin, times)`` returns what was forecast, at the time `origin`, of the
-        regressors at `times`, the ``gap + steps`` times that follow: a DataFrame, or it and its
-        uncertainty, a DataFrame of stds or a covariance, which is passed to
-        ``forecast(steps, exog, exog_cov=...)`` of models that take it. Called once an origin;
-        `exog` is then not read beyond it.
+        ``exog_future(origin, times)`` returns what was forecast at `origin` of the regressors at
+        `times`, the ``gap + steps`` times that follow: a DataFrame, or it and its uncertainty (a
+        DataFrame of stds or a covariance), passed as ``exog_cov`` to models that take it.
     origins : int or sequence of index labels, default=10
         How many, the last of which is the latest that leaves `steps` values to score; or the
         origins themselves (last observed times). Their number is taken as ``n_origins``, too.
@@ -426,26 +380,22 @@ def backtest(
         Observations between so many origins; by default `steps`, so that horizons do not overlap.
     refit : bool or int, default=True
         Fit at every origin (True), at the first alone (False), or at every k-th (int). Between fits
-        a model takes in the values observed since, with the parameters of its fit, by its method
-        ``update``; one that has ``apply`` alone keeps what it has learned and is moved on. A model
-        with neither is fitted at every origin. The fits after the first one
-        start from its hyper-parameters where the model can (`Forecaster.refit`): to have each
-        search from scratch, hide the method in a class with ``fit`` and ``forecast`` alone.
+        a model takes in new values with the parameters of its fit, by ``update`` or else ``apply``;
+        one with neither is fitted at every origin. Later fits start from what the first one has
+        learned where the model can (`Forecaster.refit`).
     window : {"expanding", "rolling"}, default="expanding"
-        Fit on everything up to the origin, or on as many values as at the first origin. An
-        update drops no values, except those beyond a forecaster's ``max_train``: in a rolling
-        window the training data grow from one fit to the next, and start anew there.
+        Fit on everything up to the origin, or on as many values as at the first origin; an update
+        drops no values but those beyond a forecaster's ``max_train``.
     gap : int, default=0
         Steps after the origin that are forecast but not scored, for data that arrive late.
     compare : mapping of str to Model or str, optional
-        Further models by name, on the same folds: anything with ``fit`` and ``forecast``, or
-        names of a propagation ("naive", "taylor", "mixture", "monte_carlo", "exact", "auto") of
-        the same fitted forecaster. A model that takes no regressors is given none.
+        Further models by name, on the same folds: anything with ``fit`` and ``forecast``, given
+        regressors if it takes them, or the name of a propagation of the same fitted forecaster.
     coverage : sequence of float, default=(0.5, 0.8, 0.95)
         Coverages of the intervals, in (0, 1).
     n_jobs : int, optional
-        Parallel jobs, as in joblib; folds that share a fit stay in one. BLAS runs on one thread
-        in any case, so that the result does not depend on it.
+        Parallel jobs, as in joblib; folds that share a fit stay in one. The result does not depend
+        on it.
     progress : bool, default=False
         Show a progress bar.
 
@@ -461,48 +411,46 @@ def backtest(
     Examples
     --------
     >>> from forecast_unc import Forecaster, backtest, datasets
-    >>> model = Forecaster(lags=2)
-    >>> nile = datasets.load_nile()
-    >>> result = backtest(model, nile, steps=3, origins=4, compare={"naive": "naive"})
+    >>> nile, compare = datasets.load_nile(), {"naive": "naive"}
+    >>> result = backtest(Forecaster(lags=2), nile, steps=3, origins=4, compare=compare)
     >>> result.scores()["n"].to_dict()
     {'forecast_unc': 12, 'naive': 12}
-    >>> result.significance("CRPS").loc["naive", "n"].item()
-    4
     """
-    step = steps if step is None else step
     check_arguments(steps, origins, step, refit, window, gap, compare, n_jobs)
-    coverage = check_coverages(coverage)
-    models = contenders(forecaster, compare)
-    y = check_is_series(y)
-    index = regular_index(y.index, "y")
-    unit = y.attrs.get("unit")
+    step, coverage = steps if step is None else step, _checks.check_coverages(coverage)
+    models, y = folds.contenders(forecaster, compare), check_is_series(y)
+    index, unit = regular_index(y.index, "y"), y.attrs.get("unit")
     y = y.set_axis(index)  # with its frequency set: short slices need not infer it
-    exog = _checked_exog(exog, exog_future, index)
-    positions = positions_of(origins, step, index, gap + steps)
-    season = season_of(index)
-    seasonal_period = season if positions[0] + 1 > season else 1
-    plan = Plan(y, exog, steps, gap, seasonal_period, coverage)
-    folds = [
-        Fold(
-            position,
-            position - positions[0] if window == "rolling" else 0,
-            *future_exog(exog, exog_future, index, position, plan.horizon),
-        )
-        for position in positions
-    ]
+    if exog_future is not None and not callable(exog_future):
+        remedy, got = "Pass a function of an origin and the times after it.", type(exog_future)
+        raise refusal("exog_future", "be callable", got.__name__, remedy, TypeError)
+    if exog is not None:
+        exog = check_aligned(exog, index, "y").set_axis(index)
+    elif exog_future is not None:
+        remedy = "The models learn from past regressors."
+        raise refusal("exog", "be given with exog_future", "None", remedy)
+    positions = folds.positions_of(origins, step, index, gap + steps)
+    season = season_of(index) if positions[0] + 1 > season_of(index) else 1
+    plan = folds.Plan(y, exog, steps, gap, season, coverage)
+    starts = [at - positions[0] if window == "rolling" else 0 for at in positions]
+    at = [plan.fold(*pair, exog_future) for pair in zip(positions, starts, strict=True)]
     every = len(positions) if refit is False else 1 if refit is True else refit
-    parts = _run(models, folds, every, plan, n_jobs, progress)
     names = [OWN_NAME, *(compare or {})]
-    frame, joint = (_joined(tables, names) for tables in zip(*parts, strict=True))
+    frame, joint = (
+        pd.concat(tables).sort_values(
+            "model", key=lambda of: of.map(names.index), kind="stable", ignore_index=True
+        )
+        for tables in zip(*_run(models, at, every, plan, n_jobs, progress), strict=True)
+    )
     if unit is not None:
         frame.attrs["unit"] = unit
     compared = {
         name: f"propagation {model}" if isinstance(model, str) else repr(model)
         for name, model in (compare or {}).items()
     }
-    own = replace(models[0], model=clone(models[0].model, safe=False))  # as it was asked, for good
-    request = Request(plan, own, compared, folds, refit, window)
-    return Backtest(frame, coverage, joint, seasonal_period, request=request)
+    own = replace(models[0], model=clone(forecaster, safe=False))  # as it was asked, for good
+    request = folds.Request(plan, own, compared, at, refit, window)
+    return Backtest(frame, coverage, joint, season, request=request)
 
 
 def check_arguments(
@@ -516,14 +464,14 @@ def check_arguments(
     n_jobs: int | None,
 ) -> None:
     """Raise unless the arguments of `backtest` that do not depend on the series are valid."""
-    check_steps(steps)
+    _checks.check_steps(steps)
     check_whole("gap", gap, 0, "0 scores the first step on.")
-    _check_choice("window", window, ("expanding", "rolling"), "'rolling' drops old values.")
+    check_choice("window", window, ("expanding", "rolling"), "'rolling' drops old values.")
     if compare is not None and not isinstance(compare, Mapping):
         must = "be a mapping of names to forecasters"
         remedy = 'Pass {"naive": "naive"}, for example.'
         raise refusal("compare", must, type(compare).__name__, remedy, TypeError)
-    check_jobs(n_jobs)
+    _checks.check_jobs(n_jobs)
     if isinstance(origins, numbers.Number):
         check_whole("origins", origins, 1, "10 is a good start.")
         check_whole("step", steps if step is None else step, 1, "By default it is steps.")
@@ -531,64 +479,28 @@ def check_arguments(
         check_whole("refit", refit, 1, "True fits at every origin, False at the first alone.")
 
 
-def _check_choice(name: str, value: object, allowed: Sequence[str], remedy: str) -> None:
-    if value not in allowed:
-        raise refusal(name, f"be {' or '.join(map(repr, allowed))}", f"{value!r}", remedy)
-
-
-def _checked_exog(
-    exog: pd.DataFrame | None, exog_future: ExogFuture | None, index: pd.Index[Any]
-) -> pd.DataFrame | None:
-    """The regressors on the index of the series, or an error."""
-    if exog_future is not None and not callable(exog_future):
-        remedy = "Pass a function of an origin and the times after it."
-        got = type(exog_future).__name__
-        raise refusal("exog_future", "be callable", got, remedy, TypeError)
-    if exog is not None:
-        return check_aligned(exog, index, "y").set_axis(index)
-    if exog_future is not None:
-        remedy = "The models learn from past regressors."
-        raise refusal("exog", "be given with exog_future", "None", remedy)
-    return None
-
-
 def _run(
-    models: list[Contender],
-    folds: list[Fold],
+    models: list[folds.Contender],
+    at: list[folds.Fold],
     every: int,
-    plan: Plan,
+    plan: folds.Plan,
     n_jobs: int | None,
     progress: bool,
 ) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
     """Rows of the frame and of the joint scores, a job for the `every` folds that share a fit."""
-    shared_by = []
+    shared = []
     for model in models:
-        size = every if model.can.update or model.can.apply else 1
-        shared_by.append([folds[i : i + size] for i in range(0, len(folds), size)])
+        size = every if {"update", "apply"} & model.can else 1
+        shared.append([at[i : i + size] for i in range(0, len(at), size)])
     # All start from the first fit, not each from the one before: then they are parallel, and the
     # same whatever the number of jobs.
-    warm = [i for i, model in enumerate(models) if model.can.refit and len(shared_by[i]) > 1]
-    fits = Parallel(n_jobs=n_jobs)(delayed(fit_at)(models[i], folds[0], plan) for i in warm)
+    warm = [i for i, model in enumerate(models) if "refit" in model.can and len(shared[i]) > 1]
+    fits = Parallel(n_jobs=n_jobs)(delayed(plan.fit)(models[i], at[0]) for i in warm)
     first, tasks = dict(zip(warm, fits, strict=True)), []
-    for i, (model, shared) in enumerate(zip(models, shared_by, strict=True)):
-        earlier = first.get(i)
-        fitted = copy.deepcopy(earlier)  # its first block changes it
-        tasks.append(delayed(run_block)(model, shared[0], plan, fitted))
-        tasks += [delayed(run_block)(model, block, plan, None, earlier) for block in shared[1:]]
+    for i, (model, (block, *rest)) in enumerate(zip(models, shared, strict=True)):
+        fitted = copy.deepcopy(first.get(i))  # its first block changes it
+        tasks.append(delayed(plan.block)(model, block, fitted))
+        tasks += [delayed(plan.block)(model, block, earlier=first.get(i)) for block in rest]
     results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
     blocks = tqdm(results, total=len(tasks), disable=not progress, desc="backtest")
     return [part for block in blocks for part in block]
-
-
-def _joined(tables: Sequence[pd.DataFrame], names: list[str]) -> pd.DataFrame:
-    """One table, the models in the order of their names."""
-    rows = pd.concat(tables, ignore_index=True)
-    order = rows["model"].map(names.index)
-    return rows.iloc[np.argsort(order, kind="stable")].reset_index(drop=True)
-
-
-def _means(rows: pd.DataFrame, keys: list[pd.Series[Any]], scored: pd.Series[bool]) -> pd.DataFrame:
-    """Means by group over the rows that could be scored; NaN where one of them is."""
-    missing = rows.isna() & scored.to_numpy()[:, None]
-    how: dict[str, Any] = {"by": keys, "sort": False, "observed": True}
-    return rows.groupby(**how).mean().mask(missing.groupby(**how).any())

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from inspect import signature
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -56,32 +57,21 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True)
-class Capabilities:
-    """What a model can do beyond ``fit`` and ``forecast``, by the names that `Model` lists."""
-
-    exog: bool
-    exog_cov: bool
-    propagation: bool
-    update: bool
-    apply: bool
-    refit: bool
-
-    @classmethod
-    def of(cls, model: Model) -> Capabilities:
-        """Those of a model."""
-        exog = bool(getattr(model, "takes_exog", "exog" in signature(model.fit).parameters))
-        options = signature(model.forecast).parameters
-        methods = {name: _has(model, name) for name in ("update", "apply", "refit")}
-        return cls(exog, exog and "exog_cov" in options, "propagation" in options, **methods)
-
-
-@dataclass(frozen=True)
 class Contender:
     """A model, and the names and propagations (None for its own) that share its fit."""
 
     model: Model
-    names: tuple[tuple[str, str | None], ...]
-    can: Capabilities
+    names: tuple[tuple[str, str | None], ...] = ((OWN_NAME, None),)
+
+    @cached_property
+    def can(self) -> set[str]:
+        """What the model can do beyond ``fit`` and ``forecast``, by the names of `Model`."""
+        options = signature(self.model.forecast).parameters
+        can = {name for name in ("update", "apply", "refit") if _has(self.model, name)}
+        can |= {"propagation"} & set(options)
+        if getattr(self.model, "takes_exog", "exog" in signature(self.model.fit).parameters):
+            can |= {"exog"} | {"exog_cov"} & set(options)
+        return can
 
 
 def contenders(forecaster: Model, compare: Mapping[str, Model | str] | None) -> list[Contender]:
@@ -89,32 +79,27 @@ def contenders(forecaster: Model, compare: Mapping[str, Model | str] | None) -> 
     if not _is_model(forecaster):
         remedy = "Pass a Forecaster()."
         raise refusal("forecaster", "have fit and forecast", f"{forecaster!r}", remedy, TypeError)
-    can = Capabilities.of(forecaster)
-    own: list[tuple[str, str | None]] = [(OWN_NAME, None)]
-    others: list[Contender] = []
+    own, others = Contender(forecaster), []
     for name, model in (compare or {}).items():
         if name == OWN_NAME:
             remedy = "It is the forecaster itself."
             raise refusal("compare", f"not use the name {OWN_NAME!r}", "it twice", remedy)
         if isinstance(model, str) and model in PROPAGATIONS:
-            if not can.propagation:
+            if "propagation" not in own.can:
                 got = f"{model!r} for {name!r} with {type(forecaster).__name__}"
                 must = "hold no propagation if the forecaster has none"
                 raise refusal("compare", must, got, "Pass a Forecaster instead.")
-            own.append((name, model))
-        elif not isinstance(model, str) and _is_model(model):
-            others.append(Contender(model, ((name, None),), Capabilities.of(model)))
+            own = replace(own, names=(*own.names, (name, model)))
+        elif _is_model(model):
+            others.append(Contender(model, ((name, None),)))
         else:
             must = f"hold forecasters or one of {', '.join(PROPAGATIONS)}"
-            remedy = (
-                "Spell the propagation as in Forecaster.forecast; a forecaster has fit and "
-                "forecast."
-            )
+            remedy = "Spell it as in Forecaster.forecast; a forecaster has fit and forecast."
             raise refusal("compare", must, f"{model!r} for {name!r}", remedy)
-    return [Contender(forecaster, tuple(own), can), *others]
+    return [own, *others]
 
 
-def _is_model(model: object) -> bool:
+def _is_model(model: object) -> TypeGuard[Model]:
     return not isinstance(model, type) and _has(model, "fit") and _has(model, "forecast")
 
 
@@ -131,10 +116,15 @@ class Fold:
     exog: pd.DataFrame | None  # regressors after the origin, as known or forecast there
     exog_cov: pd.DataFrame | Array | None
 
+    def ahead(self, contender: Contender) -> dict[str, Any]:
+        """The regressors that a model's forecast is given."""
+        given = {"exog": self.exog, "exog_cov": self.exog_cov}
+        return {k: v for k, v in given.items() if v is not None and k in contender.can}
+
 
 @dataclass(frozen=True)
 class Plan:
-    """What all folds share."""
+    """What all folds share, and what is done at each."""
 
     y: pd.Series[float]
     exog: pd.DataFrame | None
@@ -147,6 +137,105 @@ class Plan:
     def horizon(self) -> int:
         """Steps that are forecast, the first of which, the gap, are not scored."""
         return self.gap + self.steps
+
+    def fold(self, origin: int, start: int, exog_future: ExogFuture | None = None) -> Fold:
+        """The fold of an origin, with the regressors as they are, or as they were forecast."""
+        index, after = self.y.index, slice(origin + 1, origin + 1 + self.horizon)
+        if exog_future is None:
+            return Fold(origin, start, None if self.exog is None else self.exog.iloc[after], None)
+        future = exog_future(index[origin], index[after])
+        mean, cov = future if isinstance(future, tuple) and len(future) == 2 else (future, None)
+        if not isinstance(mean, pd.DataFrame):
+            must = "return a DataFrame, or a pair of it and its uncertainty"
+            got = f"{type(mean).__name__} for origin {format_time(index, origin)}"
+            remedy = "Pass the regressors' forecasts."
+            raise refusal("exog_future", must, got, remedy, TypeError)
+        return Fold(origin, start, mean, cov)
+
+    def fit(self, contender: Contender, fold: Fold, earlier: Any = None) -> Any:
+        """The model fitted at an origin, from what an earlier one has learned if given."""
+        with self._at(fold, contender):
+            past, exog = self._known(contender, fold.start, fold)
+            if earlier is not None:
+                return earlier.refit(past, **exog)
+            fitted: Any = clone(contender.model, safe=False)
+            fitted.fit(past, **exog)
+            return fitted
+
+    def block(
+        self, contender: Contender, folds: list[Fold], fitted: Any = None, earlier: Any = None
+    ) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
+        """Rows of the frame and of the joint scores, for folds that share one fit, the first's.
+
+        It is made here, from an earlier one if given, unless it is given: then it is changed.
+        """
+        model = self.fit(contender, folds[0], earlier) if fitted is None else fitted
+        parts = []
+        for previous, fold in zip([None, *folds], folds, strict=False):
+            with self._at(fold, contender):
+                if previous is not None and "update" in contender.can:
+                    past, exog = self._known(contender, previous.origin + 1, fold)
+                    model.update(past, **exog)
+                elif previous is not None:
+                    past, exog = self._known(contender, fold.start, fold)
+                    model = model.apply(past, **exog)
+                known = fold.ahead(contender)
+                for name, kind in contender.names:
+                    chosen = {} if kind is None else {"propagation": kind}
+                    forecast = model.forecast(self.horizon, **known, **chosen)
+                    parts.append(self._scored(name, forecast, fold, refit=previous is None))
+        return parts
+
+    @contextmanager
+    def _at(self, fold: Fold, contender: Contender) -> Iterator[None]:
+        """One BLAS thread, and a note on the origin and the model on errors."""
+        try:
+            with blas_threads(0):
+                yield
+        except Exception as error:
+            names = ", ".join(repr(name) for name, _ in contender.names)
+            origin = format_time(self.y.index, fold.origin)
+            error.add_note(f"while forecasting from origin {origin} with {names}")
+            raise
+
+    def _known(
+        self, contender: Contender, start: int, fold: Fold
+    ) -> tuple[pd.Series[float], dict[str, Any]]:
+        """Series and regressors from a position to the origin: nothing after it is visible."""
+        known = slice(start, fold.origin + 1)
+        if self.exog is None or "exog" not in contender.can:
+            return self.y.iloc[known], {}
+        return self.y.iloc[known], {"exog": self.exog.iloc[known]}
+
+    def _scored(
+        self, name: str, forecast: Forecast, fold: Fold, *, refit: bool
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Rows of the frame and of the joint scores of one forecast."""
+        after = slice(fold.origin + 1, fold.origin + 1 + self.horizon)
+        times = self.y.index[after]
+        if not forecast.index.equals(times):
+            first, last = format_time(times, 0), format_time(times, -1)
+            must = f"be for the {len(times)} times after the origin, {first} to {last}"
+            raise refusal(f"forecast of {name!r}", must, f"{forecast!r}", "Keep the index of y.")
+        actual = np.asarray(self.y.iloc[after].to_numpy(na_value=np.nan), dtype=np.float64)
+        score = forecast.score(pd.Series(actual, times))
+        part: dict[str, Any] = {"model": name, "origin": self.y.index[fold.origin]}
+        part |= {"step": np.arange(1, len(times) + 1), "time": times, "actual": actual}
+        part |= {key: getattr(forecast, key).to_numpy() for key in ("mean", "median", "std")}
+        for level in self.coverage:
+            for end, values in forecast.interval(level).items():
+                part[f"{end}_{percent(level)}"] = values.to_numpy()
+        part |= {key: score[key].to_numpy() for key in ("crps", "nlpd", "pit")}
+        past = self.y.iloc[fold.start : fold.origin + 1].to_numpy(np.float64, na_value=np.nan)
+        try:
+            scale = scores.naive_scale(past, self.seasonal_period)
+        except ValueError:  # no season in it, or no change over one; the other scores need none
+            scale = np.nan
+        part |= {"scale": scale, "refit": refit}
+        # Seeded by the origin: the same draws for every model, other ones at every origin.
+        energy = _energy(forecast, actual, self.gap, seed=fold.origin)
+        joint = {key: [part[key]] for key in ("model", "origin", "refit")} | {"energy": [energy]}
+        return pd.DataFrame(part).iloc[self.gap :], pd.DataFrame(joint)
 
 
 @dataclass(frozen=True)
@@ -169,173 +258,38 @@ class Request:
         if plan.exog is None:
             end = len(plan.y) - 1
             start = fold.start + end - fold.origin if self.window == "rolling" else 0
-            fold = Fold(end, start, None, None)
-        model = fit_at(self.own, fold, plan)
+            fold = plan.fold(end, start)
+        model = plan.fit(self.own, fold)
         with blas_threads(0):
-            return model, model.forecast(plan.horizon, **_ahead(self.own.can, fold))
+            return model, model.forecast(plan.horizon, **fold.ahead(self.own))
 
 
 def positions_of(origins: Any, step: int, index: pd.Index[Any], horizon: int) -> list[int]:
     """Positions of the origins: so many, evenly spaced and as late as can be, or those given."""
-    n = len(index)
+    last = len(index) - 1 - horizon
     if isinstance(origins, int | np.integer):
-        last = n - 1 - horizon
-        first = last - (int(origins) - 1) * step
-        if first < 0:
-            most = horizon + (origins - 1) * step
+        before = (int(origins) - 1) * step
+        if last < before:
             must = (
-                f"have more than {most} values for {origins} origins, {step} apart, with "
-                f"{horizon} steps after the last"
+                f"have more than {horizon + before} values for {origins} origins, {step} apart, "
+                f"with {horizon} steps after the last"
             )
-            raise refusal("y", must, f"{n}", "Take fewer origins, or a smaller step.")
-        return list(range(first, last + 1, step))
-    labels = check_several("origins", origins, "times of y", "[time] for one")
+            raise refusal("y", must, f"{len(index)}", "Take fewer origins, or a smaller step.")
+        return list(range(last - before, last + 1, step))
+    labels = check_several("origins", origins, "times of y", "how many, such as 10, or [time]")
     positions = [int(i) for i in index.get_indexer(pd.Index(list(labels)))] if labels else []
     for label, position in zip(labels, positions, strict=True):
         if position < 0:
             got = f"{label}, which is not"
             raise refusal("origins", "be times of y", got, "Use y.index[...].")
-        if position > n - 1 - horizon:
+        if position > last:
             latest = f"The latest is {format_time(index, -1 - horizon)}."
-            got = f"{label}, with {n - 1 - position}"
+            got = f"{label}, with {len(index) - 1 - position}"
             raise refusal("origins", f"leave {horizon} values to score", got, latest)
     if not positions or any(b <= a for a, b in pairwise(positions)):
         must = "be ascending times of y, at least one"
         raise refusal("origins", must, f"{list(labels)}", "Sort them.")
     return positions
-
-
-def future_exog(
-    exog: pd.DataFrame | None,
-    exog_future: ExogFuture | None,
-    index: pd.Index[Any],
-    origin: int,
-    horizon: int,
-) -> tuple[pd.DataFrame | None, pd.DataFrame | Array | None]:
-    """Regressors after an origin, and their uncertainty."""
-    after = slice(origin + 1, origin + 1 + horizon)
-    if exog is None:
-        return None, None
-    if exog_future is None:
-        return exog.iloc[after], None
-    future = exog_future(index[origin], index[after])
-    mean, cov = future if isinstance(future, tuple) and len(future) == 2 else (future, None)
-    if not isinstance(mean, pd.DataFrame):
-        must = "return a DataFrame, or a pair of it and its uncertainty"
-        got = f"{type(mean).__name__} for origin {format_time(index, origin)}"
-        raise refusal("exog_future", must, got, "Pass the regressors' forecasts.", TypeError)
-    return mean, cov
-
-
-def fit_at(contender: Contender, fold: Fold, plan: Plan, earlier: Any = None) -> Any:
-    """The model fitted at the origin of a fold, from what an earlier one has learned if given."""
-    with _at(fold, contender, plan):
-        past, exog = _known(contender.can, fold.start, fold, plan)
-        if earlier is not None:
-            return earlier.refit(past, **exog)
-        fitted: Any = clone(contender.model, safe=False)
-        fitted.fit(past, **exog)
-        return fitted
-
-
-def run_block(
-    contender: Contender, folds: list[Fold], plan: Plan, fitted: Any = None, earlier: Any = None
-) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
-    """Rows of the frame and of the joint scores, for folds that share one fit, the first's.
-
-    It is made here, from an earlier one if given, unless it is given: then it is changed.
-    """
-    model = fit_at(contender, folds[0], plan, earlier) if fitted is None else fitted
-    parts = []
-    for previous, fold in zip([None, *folds], folds, strict=False):
-        with _at(fold, contender, plan):
-            if previous is not None and contender.can.update:
-                past, exog = _known(contender.can, previous.origin + 1, fold, plan)
-                model.update(past, **exog)
-            elif previous is not None:
-                past, exog = _known(contender.can, fold.start, fold, plan)
-                model = model.apply(past, **exog)
-            known = _ahead(contender.can, fold)
-            for name, kind in contender.names:
-                chosen = {} if kind is None else {"propagation": kind}
-                forecast = model.forecast(plan.horizon, **known, **chosen)
-                parts.append(_scored(name, forecast, fold, plan, refit=previous is None))
-    return parts
-
-
-@contextmanager
-def _at(fold: Fold, contender: Contender, plan: Plan) -> Iterator[None]:
-    """One BLAS thread, and a note on the origin and the model on errors."""
-    try:
-        with blas_threads(0):
-            yield
-    except Exception as error:
-        error.add_note(
-            f"while forecasting from origin {format_time(plan.y.index, fold.origin)} with "
-            f"{', '.join(repr(name) for name, _ in contender.names)}"
-        )
-        raise
-
-
-def _known(
-    can: Capabilities, start: int, fold: Fold, plan: Plan
-) -> tuple[pd.Series[float], dict[str, Any]]:
-    """Series and regressors from a position to the origin: nothing after it is visible."""
-    known = slice(start, fold.origin + 1)
-    exog = {"exog": plan.exog.iloc[known]} if can.exog and plan.exog is not None else {}
-    return plan.y.iloc[known], exog
-
-
-def _ahead(can: Capabilities, fold: Fold) -> dict[str, Any]:
-    """The regressors that a model's forecast is given from the origin of a fold."""
-    given: dict[str, Any] = {}
-    if can.exog and fold.exog is not None:
-        given["exog"] = fold.exog
-    if can.exog_cov and fold.exog_cov is not None:
-        given["exog_cov"] = fold.exog_cov
-    return given
-
-
-def _scored(
-    name: str, forecast: Forecast, fold: Fold, plan: Plan, *, refit: bool
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rows of the frame and of the joint scores of one forecast."""
-    after = slice(fold.origin + 1, fold.origin + 1 + plan.horizon)
-    times = plan.y.index[after]
-    if not forecast.index.equals(times):
-        first, last = format_time(times, 0), format_time(times, -1)
-        must = f"be for the {len(times)} times after the origin, {first} to {last}"
-        raise refusal(f"forecast of {name!r}", must, f"{forecast!r}", "Keep the index of y.")
-    actual = np.asarray(plan.y.iloc[after].to_numpy(na_value=np.nan), dtype=np.float64)
-    score = forecast.score(pd.Series(actual, times))
-    part: dict[str, Any] = {
-        "model": name,
-        "origin": plan.y.index[fold.origin],
-        "step": np.arange(1, len(times) + 1),
-        "time": times,
-        "actual": actual,
-        "mean": forecast.mean.to_numpy(),
-        "median": forecast.median.to_numpy(),
-        "std": forecast.std.to_numpy(),
-    }
-    for level in plan.coverage:
-        for end, values in forecast.interval(level).items():
-            part[f"{end}_{percent(level)}"] = values.to_numpy()
-    for column in ("crps", "nlpd", "pit"):
-        part[column] = score[column].to_numpy()
-    part |= {"scale": _scale(plan.y.iloc[fold.start : fold.origin + 1], plan), "refit": refit}
-    # Seeded by the origin: the same draws for every model, other ones at every origin.
-    energy = _energy(forecast, actual, plan.gap, seed=fold.origin)
-    joint = {key: [part[key]] for key in ("model", "origin", "refit")} | {"energy": [energy]}
-    return pd.DataFrame(part).iloc[plan.gap :], pd.DataFrame(joint)
-
-
-def _scale(past: pd.Series[float], plan: Plan) -> float:
-    values = past.to_numpy(dtype=np.float64, na_value=np.nan)
-    try:
-        return scores.naive_scale(values, plan.seasonal_period)
-    except ValueError:  # no season in it, or no change over one; the other scores need none
-        return np.nan
 
 
 def _energy(forecast: Forecast, actual: Array, gap: int, seed: int) -> float:

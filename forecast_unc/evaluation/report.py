@@ -7,12 +7,13 @@ import hashlib
 import io
 import numbers
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,7 @@ from forecast_unc._checks import check_path
 from forecast_unc._version import __version__
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.picture import fan, finish, places, with_unit
-from forecast_unc.evaluation import plot, plot_backtest
+from forecast_unc.evaluation import plot
 from forecast_unc.evaluation.folds import Request, percent
 from forecast_unc.series.times import format_time
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _LEVEL = 0.05  # of the tests
 _HISTORY = (2, 24)  # of the past beside a forecast: horizons, and values at least
 _COMPARED = 3  # models on one picture
-_ROUNDOFF = 1e-9  # share of the variance
+_ROUNDOFF = 1e-9  # share of the variance, or of a score
 _INCHES = (5.6, 4.0)  # with letters of 11 points, which on a phone are still 10 pixels high
 _MOST_POINTS = 5000  # of a line in vectors: 100,000 take 3 MB
 
@@ -42,7 +43,7 @@ def write_report(backtest: Backtest, path: str | PathLike[str]) -> None:
     """Write the report of a backtest to a file."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # kept out of the import
 
-    check_path(path)
+    check_path(path, "report.html", writes=True)
     request = backtest.request
     name = None if request is None else request.plan.y.name
     style, script = _file("report.css"), _file("report.js")
@@ -51,21 +52,15 @@ def write_report(backtest: Backtest, path: str | PathLike[str]) -> None:
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
         f"style-src {_hash(style)}; script-src {_hash(script)}"
     )
-    environment = Environment(
-        loader=PackageLoader("forecast_unc.evaluation", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    page_itself = {"policy": policy, "style": style, "script": script, "version": __version__}
+    how: dict[str, Any] = {"autoescape": True, "undefined": StrictUndefined}
+    how |= {"trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(loader=PackageLoader("forecast_unc.evaluation", "."), **how)
     page = environment.get_template("report.html").render(
         title="Backtest" if name is None else f"Backtest of {name}",
-        policy=policy,
-        style=style,
-        script=script,
-        version=__version__,
         latest=None if request is None else _latest(backtest, request),
         panel=None if backtest.id_col is None else _panel(backtest, backtest.id_col),
+        **page_itself,
         **_asked(backtest),
         **_judged(backtest),
     )
@@ -88,8 +83,7 @@ def _asked(backtest: Backtest) -> dict[str, Any]:
     if backtest.id_col is not None:
         asked["series"] = frame[backtest.id_col].nunique()
     if request is None:
-        asked = {"models": ", ".join(map(str, frame["model"].unique())), **asked}
-        return {"asked": asked}
+        return {"asked": {"models": ", ".join(map(str, frame["model"].unique())), **asked}}
     every = {1: "at every origin", 0: "at the first origin"}
     asked["fitted"] = every.get(int(request.refit), f"at one origin in {request.refit}")
     asked["window"] = request.window
@@ -103,73 +97,54 @@ def _judged(backtest: Backtest) -> dict[str, Any]:
     """Scores, their significance, calibration, and the result in two sentences."""
     own, widest = backtest.frame["model"].iloc[0], max(backtest.coverage)
     table, by_step = backtest.scores(), backtest.scores(["model", "step"])
-    test, tested_by_step = (_significance(backtest, by) for by in ("model", "step"))
-    context = {
-        "own": own,
-        "level": f"{_LEVEL:g}",
-        "widest": f"{100 * widest:g} %",
-        "verdict": _verdict(table, test, widest),
-        "scores": _table(table.reset_index()),
-        "untested": test if isinstance(test, str) else None,
-        "tested_by_step": not isinstance(tested_by_step, str),
-        "shares": "; ".join(
-            f"{model}: "
-            + ", ".join(
-                f"{100 * row[f'coverage_{percent(level)}']:.0f} % in that of {100 * level:g} %"
-                for level in backtest.coverage
-            )
-            for model, row in table.iterrows()
-        ),
-        "calibration": _picture(partial(plot_backtest.calibration, backtest)),
-        "pit": _picture(partial(plot_backtest.pit, backtest)),
-    }
-    if not isinstance(test, str):
+    context: dict[str, Any] = {"own": own, "level": f"{_LEVEL:g}", "widest": f"{100 * widest:g} %"}
+    context |= {"scores": _table(table.reset_index()), "untested": None, "tested_by_step": False}
+    chance = "not tested"
+    best = table["CRPS"].drop(own).idxmin() if table["CRPS"].drop(own).notna().any() else None
+    try:
+        test = _exact(backtest.significance("CRPS", own), table.loc[own, "CRPS"])
         clear, better = test["p_value"] < _LEVEL, test["difference"] < 0
         verdict = np.where(clear, np.where(better, "better", "worse"), "no clear difference")
         context["tests"] = _table(test.assign(verdict=verdict).reset_index())
+        if best is not None and test.loc[best, "p_value"] >= 0:  # not NaN
+            chance = f"p = {test.loc[best, 'p_value']:.2g}"
+    except ValueError as reason:
+        context["untested"] = str(reason)
     for key, score in (("crps", "CRPS"), ("coverage", f"coverage_{percent(widest)}")):
-        data = _picture(partial(plot_backtest.scores_by_step, backtest, score))
-        shown = {"name": score, "data": data, "ends": _ends(by_step[score])}
-        context[f"{key}_by_step"] = shown
-    if not isinstance(tested_by_step, str):
-        by_step = by_step.join(tested_by_step[["difference", "p_value"]])
-    return context | {"by_step": _table(by_step.reset_index())}
-
-
-def _significance(backtest: Backtest, by: Literal["model", "step"] = "model") -> pd.DataFrame | str:
-    """Tests of the models against the first one, or why there are none."""
-    try:
-        return backtest.significance("CRPS", backtest.frame["model"].iloc[0], by)
-    except ValueError as error:
-        return str(error)
-
-
-def _verdict(table: pd.DataFrame, test: pd.DataFrame | str, widest: float) -> str:
-    """The result in two sentences: against the best of the others, and of the widest interval."""
-    own, crps = table.index[0], table["CRPS"]
-    held = 100 * table.loc[own, f"coverage_{percent(widest)}"]
-    text = f"Its {100 * widest:g} % interval held {held:.1f} % of {table.loc[own, 'n']} values."
-    others = crps.drop(own).dropna()
-    if others.empty:
-        return f"The mean CRPS of {own} is {number(crps[own])}. {text}"
-    best = others.idxmin()
-    change = 100 * (crps[own] / crps[best] - 1)
-    p_value = np.nan if isinstance(test, str) else test.loc[best, "p_value"]
-    chance = "not tested" if np.isnan(p_value) else f"p = {p_value:.2g}"
-    return (
-        f"The mean CRPS of {own} is {number(crps[own])}, {abs(change):.1f} % "
-        f"{'below' if change < 0 else 'above'} that of {best}, the best of the others ({chance}). "
-        f"{text}"
+        ends = "; ".join(
+            f"{model}: {number(values.iloc[0])} at first, {number(values.iloc[-1])} at last"
+            for model, values in by_step[score].groupby(level="model", sort=False)
+        )
+        data = _picture(partial(plot.scores_by_step, backtest, score))
+        context[f"{key}_by_step"] = {"name": score, "data": data, "ends": ends}
+    with suppress(ValueError):
+        test = _exact(backtest.significance("CRPS", own, "step"), table.loc[own, "CRPS"])
+        by_step = by_step.join(test[["difference", "p_value"]])
+        context["tested_by_step"] = True
+    inside = {level: 100 * table[f"coverage_{percent(level)}"] for level in backtest.coverage}
+    context["shares"] = "; ".join(
+        f"{model}: "
+        + ", ".join(f"{of[model]:.0f} % in that of {100 * k:g} %" for k, of in inside.items())
+        for model in table.index
     )
+    said = f"The mean CRPS of {own} is {number(table.loc[own, 'CRPS'])}"
+    if best is not None:
+        change = 100 * (table.loc[own, "CRPS"] / table.loc[best, "CRPS"] - 1)
+        side = "below" if change < 0 else "above"
+        said += f", {abs(change):.1f} % {side} that of {best}, the best of the others ({chance})"
+    held = f"held {inside[widest][own]:.1f} % of {table.loc[own, 'n']} values"
+    return context | {
+        "verdict": f"{said}. Its {100 * widest:g} % interval {held}.",
+        "calibration": _picture(partial(plot.calibration, backtest)),
+        "pit": _picture(partial(plot.pit, backtest)),
+        "by_step": _table(by_step.reset_index()),
+    }
 
 
-def _ends(score: pd.Series[float]) -> str:
-    """Of each model the score of the first and of the last step, in words."""
-    groups = score.groupby(level="model", sort=False)
-    return "; ".join(
-        f"{model}: {number(values.iloc[0])} at first, {number(values.iloc[-1])} at last"
-        for model, values in groups
-    )
+def _exact(test: pd.DataFrame, score: float) -> pd.DataFrame:
+    """A test whose differences are 0 where they are roundoff of a mean score."""
+    difference = test["difference"]
+    return test.assign(difference=difference.mask(difference.abs() < _ROUNDOFF * score, 0.0))
 
 
 def _latest(backtest: Backtest, request: Request) -> dict[str, Any]:
@@ -187,8 +162,17 @@ def _latest(backtest: Backtest, request: Request) -> dict[str, Any]:
         "least": number(float(np.nanmin(values))),
         "largest": number(float(np.nanmax(values))),
     }
-    origins, label = pd.Index(frame["origin"].unique()), with_unit(y.name, unit)
-    past = _past(request, ahead.index)
+
+    def draw_series(ax: Axes) -> None:
+        ax.plot(places(ax, y.index), values, color="0.3", lw=1, label="series")
+        origins = pd.Index(frame["origin"].unique())
+        marks: dict[str, Any] = {"color": "#D55E00", "ms": 12, "label": "origins"}
+        marks["transform"] = ax.get_xaxis_transform()
+        ax.plot(places(ax, origins), np.zeros(len(origins)), "|", **marks)
+        ax.set_ylabel(with_unit(y.name, unit))
+        finish(ax, y.index)
+
+    past = _past(y, ahead.index)
     columns = {"time": ahead.index, "mean": ahead.mean.array, "std": ahead.std.array}
     for level in coverage:
         for end, ends in ahead.interval(level).items():
@@ -197,24 +181,20 @@ def _latest(backtest: Backtest, request: Request) -> dict[str, Any]:
     heads = ["member", "weight at the first step", "at the last step"]
     # The forecasts of the first models from the last origin, beside what happened.
     last = frame[frame["origin"] == frame["origin"].iloc[-1]]
-    names = list(last["model"].unique()[:_COMPARED])
-    compared = {str(n): _Rows(last[last["model"] == n], y.name) for n in names}
+    names = last["model"].unique()[:_COMPARED]
+    compared: dict[str, Any] = {str(n): _Rows(last[last["model"] == n], y.name) for n in names}
     first = compared[str(names[0])]
-    beside: dict[str, Any] = {
-        "coverage": max(coverage),
-        "history": _past(request, first.index),
-        "actual": first.rows["actual"],
-    }
+    beside: dict[str, Any] = {"history": _past(y, first.index), "actual": first.rows["actual"]}
     return {
         "data": data,
-        "series": _picture(partial(_draw_series, y.index, values, origins, label)),
+        "series": _picture(draw_series),
         "choices": getattr(model, "choices_", None),
         "steps": len(ahead),
         "origin": format_time(past.index, -1),
         "forecast": _table(pd.DataFrame(columns)),
         "fan": _picture(partial(fan, ahead, coverage, history=past)),
         "shown": ", ".join(compared),
-        "compared": _picture(partial(plot.compare, compared, **beside)),
+        "compared": _picture(partial(plot.compare, compared, coverage=max(coverage), **beside)),
         "members": _table(pd.DataFrame(members, columns=heads)) if members else None,
         "parts": _parts(ahead),
     }
@@ -260,24 +240,12 @@ class _Rows:
         return self.rows[list(names)].rename(columns=names)
 
 
-def _past(request: Request, index: pd.Index[Any]) -> pd.Series[float]:
+def _past(y: pd.Series[float], index: pd.Index[Any]) -> pd.Series[float]:
     """The last values before some times."""
-    y = request.plan.y
     horizons, least = _HISTORY
-    n = max(horizons * len(index), least)
-    past: pd.Series[float] = y.loc[y.index < index[0]].iloc[-n:]
+    past: pd.Series[float] = y.loc[y.index < index[0]].iloc[-max(horizons * len(index), least) :]
     past.attrs = y.attrs
     return past
-
-
-def _draw_series(
-    index: pd.Index[Any], values: Any, origins: pd.Index[Any], label: str, ax: Axes
-) -> None:
-    ax.plot(places(ax, index), values, color="0.3", lw=1, label="series")
-    marks: dict[str, Any] = {"color": "#D55E00", "ms": 12, "transform": ax.get_xaxis_transform()}
-    ax.plot(places(ax, origins), np.zeros(len(origins)), "|", **marks, label="origins")
-    ax.set_ylabel(label)
-    finish(ax, index)
 
 
 def _picture(draw: Callable[..., Any]) -> str:
@@ -301,30 +269,23 @@ def _picture(draw: Callable[..., Any]) -> str:
 
 def _table(frame: pd.DataFrame) -> dict[str, Any]:
     """A table whose first column names the rows; numbers have 4 digits, and are sorted by all."""
-    kinds = [_kind(frame.iloc[:, i]) for i in range(frame.shape[1])]
-    heads = [(str(name), kind) for name, kind in zip(frame.columns, kinds, strict=True)]
-    columns = [_cells(frame.iloc[:, i], kind) for i, kind in enumerate(kinds)]
-    return {"heads": heads, "rows": list(zip(*columns, strict=True))}
+    columns = [_column(frame.iloc[:, i]) for i in range(frame.shape[1])]
+    heads = [(str(name), kind) for name, (kind, _) in zip(frame.columns, columns, strict=True)]
+    return {"heads": heads, "rows": list(zip(*(cells for _, cells in columns), strict=True))}
 
 
-def _kind(column: pd.Series[Any]) -> str:
-    """What is in a column, as a class of the style sheet."""
-    if isinstance(column.dtype, pd.DatetimeTZDtype | pd.PeriodDtype) or column.dtype.kind == "M":
-        return "time"
-    is_number = pd.api.types.is_numeric_dtype(column.dtype) and column.dtype.kind != "b"
-    return "number" if is_number else "text"
-
-
-def _cells(column: pd.Series[Any], kind: str) -> Iterable[tuple[str, str, str]]:
-    """Of each cell the kind, what it is sorted by, and what is shown."""
-    if kind == "number":
-        return [(kind, repr(value), number(value)) for value in column.tolist()]
-    if kind == "text":
-        return [(kind, str(value), str(value)) for value in column.tolist()]
-    times = order = pd.Index(column)
-    if isinstance(times, pd.DatetimeIndex) and times.tz:
-        order = times.tz_convert("UTC")  # in which no hour comes twice
-    return [(kind, *both) for both in zip(order.astype(str), times.astype(str), strict=True)]
+def _column(column: pd.Series[Any]) -> tuple[str, list[tuple[str, str, str]]]:
+    """The kind, a class of the style sheet; of each cell it, what it is sorted by, and the text."""
+    values, dtype, kind = column.tolist(), column.dtype, "text"
+    keys = texts = list(map(str, values))
+    if isinstance(dtype, pd.DatetimeTZDtype | pd.PeriodDtype) or dtype.kind == "M":
+        times, kind = pd.Index(column), "time"
+        # in UTC no hour comes twice
+        order = times.tz_convert("UTC") if isinstance(dtype, pd.DatetimeTZDtype) else times
+        keys, texts = list(order.astype(str)), list(times.astype(str))
+    elif pd.api.types.is_numeric_dtype(dtype) and dtype.kind != "b":
+        keys, texts, kind = list(map(repr, values)), list(map(number, values)), "number"
+    return kind, [(kind, key, text) for key, text in zip(keys, texts, strict=True)]
 
 
 def number(value: Any) -> str:

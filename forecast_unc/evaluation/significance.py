@@ -1,8 +1,6 @@
-"""The test of Diebold and Mariano: whether one forecaster's losses differ from another's.
+"""The test of Diebold and Mariano (1995), as Harvey, Leybourne and Newbold (1997, eq. 9) have it.
 
-F. X. Diebold and R. S. Mariano, "Comparing predictive accuracy", Journal of Business and Economic
-Statistics 13 (1995) 253-263; D. Harvey, S. Leybourne and P. Newbold, "Testing the equality of
-prediction mean squared errors", International Journal of Forecasting 13 (1997) 281-291, eq. 9.
+Sources: https://doi.org/10.1080/07350015.1995.10524599, 10.1016/S0169-2070(96)00719-4.
 """
 
 from __future__ import annotations
@@ -54,12 +52,10 @@ def diebold_mariano(loss: ArrayLike, reference: ArrayLike, lags: int) -> Diebold
     e = d - mean
     gamma = np.array([e[k:] @ e[: n - k] for k in range(lags + 1)]) / n
     h = lags + 1
-    # Bartlett's variance is positive for any differences that vary, the rectangular one may be
-    # negative or, worse, just positive: the larger is taken. Horizons that overlap make neighbors
-    # alike, which leaves the rectangular one the larger. Of 20,000 samples of 20 independent
-    # differences with 3 lags, a test at 5 % rejected 11 % with Bartlett's weights for a V that is
-    # not positive alone, and 5 % with this rule; of 20, 40 and 100 differences that are moving
-    # averages of order 3, 11 %, 8 % and 6 %.
+    # The rectangular variance may be negative or, worse, just positive: the larger is taken, which
+    # it is where overlaps make neighbors alike. Of 20,000 samples of 20 independent differences
+    # with 3 lags, a test at 5 % rejected 11 % with Bartlett's weights for a V that is not positive
+    # alone, and 5 % so; of 20, 40 and 100 moving averages of order 3, 11 %, 8 % and 6 %.
     weights = 1 - np.arange(1, h) / h
     rectangular, bartlett = (gamma[0] + 2 * w @ gamma[1:] for w in (np.ones(lags), weights))
     var, kernel = max((rectangular, "rectangular"), (bartlett, "Bartlett"), key=lambda v: v[0])

@@ -24,7 +24,7 @@ from scipy.special import ndtri
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.distributions.links import Polyline
+from forecast_unc.distributions.maps import Polyline
 from forecast_unc.forecasting.rolling import Rolling
 
 # By maximum likelihood of what followed origins inside the training parts of some 1,600 real series

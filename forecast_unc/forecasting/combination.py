@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Sequence
 from functools import partial
 from os import PathLike
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -33,59 +33,38 @@ _N_ORIGINS = 3
 _LONGEST = 0.1
 
 
-@runtime_checkable
-class Member(Protocol):
-    """What a combination asks of a member; nothing need be inherited."""
-
-    def fit(self, y: pd.Series[Any], /) -> Any:
-        """Learn from a series, in place."""
-
-    def update(self, y_new: pd.Series[Any], /) -> Any:
-        """Take in what followed, in place, by making new state: a copy must not follow."""
-
-    def apply(self, y: pd.Series[Any], /) -> Any:
-        """Return the fitted member at the end of another series."""
-
-    def forecast(self, steps: int, /, **options: Any) -> Forecast:
-        """Return the forecast of the next steps."""
-
-
 class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Several forecasters, their quantiles averaged.
 
-    Of normal forecasts the average has the average mean and the average std; the correlations
-    between the steps are those of the averaged covariance. The average of a few different
-    specifications is better than each of them nearly everywhere, and safer than a choice.
+    Of normal forecasts the average has the average mean and the average std. The average of a few
+    different specifications is better than each nearly everywhere, and safer than a choice.
 
     Parameters
     ----------
     forecasters : sequence of Forecaster
-        The members; cloned, never modified. Baselines and other models with the same methods
-        will do.
+        The members; cloned, never modified. Baselines will do, and other models with `fit`,
+        `apply`, `forecast`, and an `update` in place by new state, which no copy follows.
     weights : sequence of float, "inverse_width", "validation" or None, default=None
-        Weight of each member; only the ratios count. "inverse_width" weights by 1 / width^1.5 at
-        each step, with the mean width of the 95 % band over the 4 steps up to it, or the first 4:
-        narrow bands count more, a little less than in an inverse-variance average, since some are
-        overconfident.
-        "validation" weights by 1 / CRPS^2 over three origins near the end of the series, with
-        each member fitted once, before them; for long series, whose members differ. None weights
-        all alike.
+        Weight of each member; only the ratios count. "inverse_width" takes 1 / width^1.5 of the
+        95 % bands over the 4 steps up to each; "validation" 1 / CRPS^2 over three origins near the
+        end, each member fitted once, before them: for long series. None weights all alike.
     widest : float, optional
-        Drop a member at the steps at which it is more than so many times as wide as the narrowest
-        member, and from the step on at which its mean is that of a tail (more than 7.4 medians) or
-        it diverges; and the narrowest of three or more where it is narrower than a quarter of the
-        next. Refuse one that cannot take in what is observed later, such as
-        a logarithm a zero. By default none is dropped, and its error is that of the combination.
+        Drop a member where it is more than so many times as wide as the narrowest, from the step on
+        at which it diverges or its mean is that of a tail (more than 7.4 medians), and if it cannot
+        take in what is observed later; and the narrowest of three or more where it is narrower than
+        a quarter of the next. By default none is, and its error is that of the combination.
 
     Attributes
     ----------
     forecasters_ : list
         The fitted members.
     weights_ : ndarray
-        Their weights, which add up to 1; for "inverse_width" those before the widths are known,
-        all alike. Those that were used are in the `members` of a forecast.
+        Their weights before the widths are known, which add up to 1. Those that were used are in
+        the `members` of a forecast.
     refused_ : dict of int to str
         Members that could not take in what was observed later, by number, with the reason.
+    numbers_ : list of int
+        Places of the fitted members in `forecasters`.
 
     Examples
     --------
@@ -96,13 +75,13 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     (5, 2)
     """
 
-    forecasters_: list[Member]
+    forecasters_: list[Any]
     weights_: Array
     refused_: dict[int, str]
 
     def __init__(
         self,
-        forecasters: Sequence[Member],
+        forecasters: Sequence[Any],
         weights: Sequence[float] | Literal["inverse_width", "validation"] | None = None,
         *,
         widest: float | None = None,
@@ -114,21 +93,9 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     def fit(
         self, y: pd.Series, exog: pd.DataFrame | None = None, y_std: pd.Series | None = None
     ) -> Self:
-        """Fit every member to a series.
-
-        Parameters
-        ----------
-        y, exog, y_std
-            As in `Forecaster.fit`.
-
-        Returns
-        -------
-        Combination
-        """
-        weights = self._checked_weights()
-        y = check_is_series(y)
-        inputs = _given(exog=exog, y_std=y_std)
-        fitted = []
+        """Fit every member to a series; `y`, `exog` and `y_std` as in `Forecaster.fit`."""
+        weights, fitted = self._checked_weights(), []
+        y, inputs = check_is_series(y), _given(exog=exog, y_std=y_std)
         for number, forecaster in enumerate(self.forecasters):
             try:
                 fitted.append(clone(forecaster).fit(y, **inputs))
@@ -136,25 +103,14 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
                 error.add_note(f"in member {number} of the combination, {forecaster!r}")
                 raise
         if weights is None:
-            weights = self._validated_weights(y, exog, y_std)
+            weights = self._validated_weights(y, inputs)
         self.forecasters_, self.weights_, self.refused_ = fitted, weights / weights.sum(), {}
         return self
 
     def update(
         self, y_new: pd.Series, exog: pd.DataFrame | None = None, y_std: pd.Series | None = None
     ) -> Self:
-        """Take in the values that followed, with the same hyper-parameters and weights.
-
-        Parameters
-        ----------
-        y_new, exog, y_std
-            As in `Forecaster.update`.
-
-        Returns
-        -------
-        Combination
-        """
-        check_is_fitted(self, "forecasters_")
+        """Take in what followed; `y_new`, `exog` and `y_std` as in `Forecaster.update`."""
         inputs = _given(exog=exog, y_std=y_std)
         # on copies, so that an error leaves all as they were
         self._replace(lambda member: copy.copy(member).update(y_new, **inputs))
@@ -163,21 +119,8 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     def apply(
         self, y: pd.Series, exog: pd.DataFrame | None = None, y_std: pd.Series | None = None
     ) -> Self:
-        """The fitted members at the end of another series, with nothing learned anew.
-
-        Parameters
-        ----------
-        y, exog, y_std
-            As in `Forecaster.apply`.
-
-        Returns
-        -------
-        Combination
-            A new one; this one is unchanged.
-        """
-        check_is_fitted(self, "forecasters_")
-        inputs = _given(exog=exog, y_std=y_std)
-        applied = copy.copy(self)
+        """A new one at the end of another series; `y`, `exog`, `y_std` as in `Forecaster.apply`."""
+        inputs, applied = _given(exog=exog, y_std=y_std), copy.copy(self)
         applied._replace(lambda member: member.apply(y, **inputs))
         return applied
 
@@ -204,13 +147,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         Returns
         -------
         Forecast
-            See `Forecast.average`. Widths that decide are those of the members' default forecasts,
-            whatever the options.
-
-        Raises
-        ------
-        ValueError
-            If a member cannot forecast, or does not have an option.
+            See `Forecast.average`. Widths that decide are those of the members' default forecasts.
         """
         check_is_fitted(self, "forecasters_")
         check_steps(steps)
@@ -221,9 +158,10 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         given = _given(exog=exog, exog_cov=exog_cov, exog_std=options.pop("exog_std", None))
 
         def asks(**options: Any) -> list[Ask]:
-            def ask(member: Member, first: int) -> Forecast:
+            def ask(member: Any, first: int) -> Forecast:
                 cut = _first_steps(given, first, steps)
-                return member.forecast(first, **cut, **options)._named(repr(member))
+                forecast: Forecast = member.forecast(first, **cut, **options)
+                return forecast._named(repr(member))
 
             return [partial(ask, member) for member in self.forecasters_]
 
@@ -238,35 +176,19 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     def fitted(self) -> Fitted:
         """One-step forecasts of the series itself, each from the values before it.
 
+        The average of those of the members, see `Forecaster.fitted`, at each time of those that
+        have one. A TypeError if a member is no Forecaster or Combination.
+
         Returns
         -------
         Fitted
-            The average of those of the members, see `Forecaster.fitted`, at each time of those that
-            have one. "inverse_width" takes the widths of that time alone.
-
-        Raises
-        ------
-        TypeError
-            If a member is no Forecaster or Combination.
         """
         return fitted(self._past_steps(), self._history)
 
     def score(self, y: pd.Series, exog: pd.DataFrame | None = None) -> float:
-        """Negative mean CRPS of what follows, or of the last fold of y: see `Forecaster.score`.
+        """Negative mean CRPS of what follows; `y` and `exog` as in `Forecaster.score`.
 
-        Parameters
-        ----------
-        y, exog
-            As there.
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        TypeError
-            If a member is no Forecaster or Combination.
+        A TypeError if a member is no Forecaster or Combination.
         """
         return score(self, self._history.index, y, exog)
 
@@ -300,10 +222,11 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     def numbers_(self) -> list[int]:
         """Places of the fitted members in `forecasters`."""
         n = len(self.forecasters_) + len(self.refused_)
-        return [number for number in range(n) if number not in self.refused_]
+        return sorted({*range(n)} - {*self.refused_})
 
-    def _replace(self, make: Callable[[Member], Member]) -> None:
+    def _replace(self, make: Callable[[Any], Any]) -> None:
         """Take what is made of the members, and note those of which nothing could be made."""
+        check_is_fitted(self, "forecasters_")
         made, errors = those_that_can(self.forecasters_, make)
         weights = self.weights_[list(made)]
         if errors and (self.widest is None or not weights.any()):
@@ -318,21 +241,10 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         return Averaging(by_width, self.widest)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted combination to a file, for `load_model`.
+        """Write the fitted combination to a file `path`, for `load_model`: see `Forecaster.save`.
 
-        Parameters
-        ----------
-        path : str or path
-            File to write; see `Forecaster.save`.
-
-        Raises
-        ------
-        TypeError
-            As `Forecaster.save`; also if a member is a baseline, or a model of one's own.
-        OSError
-            If the file cannot be written.
+        A TypeError also if a member is a baseline, or a model of one's own.
         """
-        check_is_fitted(self, "forecasters_")
         files.save(self, path, (Forecaster, Combination))
 
     def _checked_weights(self) -> Array | None:
@@ -351,43 +263,36 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         if self.widest is not None and not (number and self.widest > 1):
             remedy = "Use None to keep all members."
             raise refusal("widest", "be greater than 1", repr(self.widest), remedy)
+        n, must = len(members), "be numbers, 'inverse_width', 'validation' or None"
         if self.weights is None or self._averaging.by_width:
-            return np.ones(len(members))
+            return np.ones(n)
         if isinstance(self.weights, str) and self.weights == "validation":
             return None
-        must = "be numbers, 'inverse_width', 'validation' or None"
         if not isinstance(self.weights, str):
-            must = f"be {len(members)} numbers, none negative and not all 0"
-            weights = np.asarray(self.weights)
-            if np.issubdtype(weights.dtype, np.number) and weights.shape == (len(members),):
-                weights = weights.astype(np.float64)
-                if np.isfinite(weights).all() and (weights >= 0).all() and weights.any():
-                    return weights
+            must, weights = f"be {n} numbers, none negative and not all 0", np.asarray(self.weights)
+            positive = weights.dtype.kind in "iuf" and np.isfinite(weights).all() and weights.any()
+            if positive and weights.shape == (n,) and (weights >= 0).all():
+                return weights.astype(np.float64)
         remedy = "None weights all members alike."
         raise refusal("weights", must, repr(self.weights), remedy)
 
-    def _validated_weights(
-        self, y: pd.Series, exog: pd.DataFrame | None, y_std: pd.Series | None
-    ) -> Array:
+    def _validated_weights(self, y: pd.Series, inputs: dict[str, Any]) -> Array:
         """1 / CRPS^2 of each member over the last origins, fitted before the first of them."""
-        steps = max(1, min(24, int(_LONGEST * len(y))))
+        steps, loss = max(1, min(24, int(_LONGEST * len(y)))), []
         cuts = [len(y) - steps - i * max(1, steps // 2) for i in reversed(range(_N_ORIGINS))]
-        loss = []
         for forecaster in self.forecasters:
-            model = clone(forecaster)
-            total = 0.0
+            model, total = clone(forecaster), 0.0
             for cut in cuts:
-                past = {k: v.iloc[:cut] for k, v in _given(exog=exog, y_std=y_std).items()}
+                past = {name: value.iloc[:cut] for name, value in inputs.items()}
                 if cut == cuts[0]:
                     model.fit(y.iloc[:cut], **past)
-                now = model.apply(y.iloc[:cut], **past)
-                future = {} if exog is None else {"exog": exog.iloc[cut : cut + steps]}
-                forecast = now.forecast(steps, **future)
-                crps = forecast.score(y.iloc[cut : cut + steps])["crps"].mean()
-                total += 0.0 if np.isnan(crps) else float(crps)  # nothing was observed there
+                after = slice(cut, cut + steps)
+                future = {"exog": inputs["exog"].iloc[after]} if "exog" in inputs else {}
+                forecast = model.apply(y.iloc[:cut], **past).forecast(steps, **future)
+                # NaN where nothing was observed
+                total += float(np.nansum(forecast.score(y.iloc[after])["crps"].mean()))
             loss.append(total)
-        best = min(loss)
-        return np.array([(best / value) ** 2 if value > 0 else 1.0 for value in loss])
+        return np.array([(min(loss) / value) ** 2 if value > 0 else 1.0 for value in loss])
 
 
 def load_model(path: str | PathLike[str]) -> Forecaster | Combination:
@@ -401,16 +306,12 @@ def load_model(path: str | PathLike[str]) -> Forecaster | Combination:
     Returns
     -------
     Forecaster or Combination
-        Fitted, its posteriors made again: its forecasts are those of the model that was saved, to
-        nine digits and more.
+        Fitted, with the forecasts of the model that was saved, to nine digits and more.
 
     Raises
     ------
-    ValueError
-        If the file is of another kind, damaged, changed, or of another format; of an earlier one
-        the message says how to bring it over.
-    OSError
-        If there is none.
+    ValueError, OSError
+        If the file is of another kind, damaged, changed, or of another format; or there is none.
 
     Examples
     --------

@@ -1,7 +1,6 @@
-"""Fitted models in files of data: what was given and learned, from which all else is made again.
+"""Fitted models in files: what was given and learned, from which all else is made again.
 
-A file is a zip of arrays as numpy writes it, the first of them the bytes of JSON, followed by the
-SHA-256 digest of all before. It holds numbers, text and the classes of `_CLASSES`, and no code.
+Numbers, text and the classes of `_CLASSES`, and no code: docs/saving.md has the format.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import re
 import secrets
 import zoneinfo
 from collections.abc import Sequence
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -43,10 +43,11 @@ from forecast_unc.forecasting.specification import Specification
 from forecast_unc.regression.errors_in_variables import ErrorsInVariablesGP
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.kernel_posterior import KernelPosterior
+from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.regression.noisy_inputs.evidence import Round
+from forecast_unc.regression.process import GaussianProcess
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.regression.rvm import RVMRegressor
-from forecast_unc.regression.search import SearchEnd
 from forecast_unc.series.history import History
 
 FORMAT = 2
@@ -55,26 +56,11 @@ _KIND = "forecast_unc"
 _LABEL = b"sha256:"
 _TAIL = len(_LABEL) + 2 * hashlib.sha256().digest_size
 
-_CLASSES: tuple[type, ...] = (
-    History,
-    Rules,
-    Averaging,
-    Refusal,
-    Specification,
-    SmoothingSpecification,
-    PowerTransform,
-    Differencing,
-    NoiseChoice,
-    Smoothing,
-    Nodes,
-    GPRegressor,
-    ErrorsInVariablesGP,
-    RVMRegressor,
-    ReducedRankGPRegressor,
-    KernelPosterior,  # of which rows are linearized: a mean alone
-    Round,
-    SearchEnd,
-)
+_CLASSES: tuple[type, ...] = (History, Rules, Averaging, Refusal, Specification, PowerTransform)
+_CLASSES += (Differencing, NoiseChoice, SmoothingSpecification, Smoothing, Nodes)
+_CLASSES += (GPRegressor, ErrorsInVariablesGP, RVMRegressor, ReducedRankGPRegressor)
+_CLASSES += (LinearRegressor, GaussianProcess, Round)
+_CLASSES += (KernelPosterior,)  # of which rows are linearized: a mean alone
 """What a file may hold beside the forecasters that save it, each by its fields."""
 # Attributes of estimators that `condition` makes again, or that scikit-learn sets for a frame.
 _MADE = {"posterior_", "_held", "feature_names_in_"}
@@ -88,37 +74,38 @@ def _by_name(*kinds: Any) -> dict[str, Any]:
 
 
 # Frequencies whose name does not say all of them.
-_OFFSETS = _by_name(
-    offsets.BusinessDay,
-    offsets.BusinessHour,
-    offsets.CustomBusinessDay,
-    offsets.CustomBusinessHour,
-    offsets.CustomBusinessMonthBegin,
-    offsets.CustomBusinessMonthEnd,
-)
+_OFFSETS = _by_name(offsets.BusinessDay, offsets.BusinessHour, offsets.CustomBusinessDay)
+_OFFSETS |= _by_name(offsets.CustomBusinessHour, offsets.CustomBusinessMonthBegin)
+_OFFSETS |= _by_name(offsets.CustomBusinessMonthEnd)
 _BIT_GENERATORS = _by_name(
     np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64
 )
 
 
 class Unreadable(ValueError):
-    """Why a file cannot be read, as the end of a sentence about it."""
+    """Why a file cannot be read, as the end of a sentence about it, and what to do."""
+
+    must = "name a file written by Forecaster.save or Combination.save, whole and unchanged"
+    remedy = "Save it again."
 
 
-class Outdated(ValueError):
-    """The format of a file of an earlier version."""
+class Outdated(Unreadable):
+    """A file of an earlier version."""
+
+    must = f"name a file of format {FORMAT}"
+    remedy = (
+        "Load it with the version that wrote it, save its series from model.ensemble_.history "
+        "(y, index, exog) and its model.get_params(), and fit them here."
+    )
 
 
 def save(model: BaseEstimator, path: str | PathLike[str], kinds: tuple[type, ...]) -> None:
     """Write a fitted forecaster, which is of one of the kinds, whole or not at all."""
+    check_is_fitted(model)
     arrays: list[NDArray[Any]] = []
-    content = {
-        "format": _KIND,
-        "version": FORMAT,
-        "written_by": __version__,
-        "model": _Coder(kinds, arrays).plain("model", model),
-    }
-    _write(path, _sealed(content, arrays))
+    content = {"format": _KIND, "version": FORMAT, "written_by": __version__}
+    recipe = {"model": _Coder(kinds, arrays).plain("model", model)}
+    _write(path, _sealed(content | recipe, arrays))
 
 
 def load(path: str | PathLike[str], kinds: tuple[type, ...]) -> Any:
@@ -130,33 +117,19 @@ def load(path: str | PathLike[str], kinds: tuple[type, ...]) -> Any:
         if content["format"] != _KIND:
             raise Unreadable("which is incomplete or of another kind")
         if version not in range(1, FORMAT + 1):
-            raise Unreadable(
-                f"of format {version!r}, by forecast_unc {content['written_by']}, where "
-                f"{__version__} reads format {FORMAT}"
-            )
+            by = f"by forecast_unc {content['written_by']}, where {__version__} reads format"
+            raise Unreadable(f"of format {version!r}, {by} {FORMAT}")
         if version < FORMAT:
-            raise Outdated(version)
+            raise Outdated(f"of format {version}, which holds posteriors as that version made them")
         model = _Coder(kinds, arrays).made(content["model"])
         if type(model) not in kinds:
             raise Unreadable(f"which holds a {type(model).__name__}")
         check_is_fitted(model)
-    except Outdated as error:
-        raise refusal(
-            "path",
-            f"name a file of format {FORMAT}",
-            f"{path}, of format {error}, which holds posteriors as an earlier version made them",
-            "Load it with the version that wrote it, save its series from model.ensemble_.history "
-            "(y, index, exog) and its model.get_params(), and fit them here.",
-        ) from error
     except Exception as error:  # a crafted file can raise any: all become one
-        known = isinstance(error, Unreadable)
-        why = error if known else "whose content is not that of a model of this version"
-        raise refusal(
-            "path",
-            "name a file written by Forecaster.save or Combination.save, whole and unchanged",
-            f"{path}, {why}",
-            "Save it again.",
-        ) from error
+        why = error
+        if not isinstance(why, Unreadable):
+            why = Unreadable("whose content is not that of a model of this version")
+        raise refusal("path", why.must, f"{path}, {why}", why.remedy) from error
     return model
 
 
@@ -186,13 +159,12 @@ class _Coder:
             return value if math.isfinite(value) else {"float": str(value)}
         if kind is list:
             return [self.plain(name, one) for one in value]
-        if kind is tuple:
-            return {"tuple": [self.plain(name, one) for one in value]}
+        if kind in (tuple, range):
+            ends = (value.start, value.stop, value.step) if kind is range else value
+            return {kind.__name__: [self.plain(name, one) for one in ends]}
         if kind is dict:
             pairs = [(self.plain(name, k), self.plain(str(k), one)) for k, one in value.items()]
             return {"dict": pairs}
-        if kind is range:
-            return {"range": [value.start, value.stop, value.step]}
         if (kind is np.ndarray or isinstance(value, np.generic)) and _is_plain(value.dtype):
             self._arrays.append(np.asarray(value))
             return {"array": len(self._arrays) - 1}
@@ -203,23 +175,17 @@ class _Coder:
         """The fields of an object, or an error if only other code could read it back."""
         cls: type = type(value)
         if self._classes.get(cls.__name__) is not cls:
-            raise refusal(
-                name,
-                "be of this package, or plain data, in a model that is saved",
-                repr(value),
-                "Only code of its own could read it back, and a saved model runs none: use one of "
-                "the package's in its place, or pickle the model for yourself alone.",
-                TypeError,
-            )
+            remedy = "Only code of its own could read it back, and a saved model runs none: use "
+            remedy += "one of the package's in its place, or pickle the model for yourself alone."
+            raise _unsavable(name, "be of this package, or plain data,", repr(value), remedy)
         parameters = inspect.signature(cls).parameters
         if not isinstance(value, BaseEstimator):
             return {one: getattr(value, one) for one in parameters}
         state = {key: one for key, one in vars(value).items() if key not in _MADE}
         more = sorted(set(state) - _learned_names(cls) - set(parameters))
         if more:
-            must = f"have the attributes of {cls.__name__} alone to be saved"
-            remedy = "Delete it, and keep it beside the file."
-            raise refusal("model", must, repr(more[0]), remedy, TypeError)
+            must = f"have the attributes of {cls.__name__} alone"
+            raise _unsavable("model", must, repr(more[0]), "Keep it beside the file.")
         return state
 
     def made(self, plain: Any) -> Any:
@@ -242,6 +208,10 @@ class _Coder:
         for name in learned:
             setattr(made, name, fields[name])
         return made
+
+
+def _unsavable(name: str, must: str, got: str, remedy: str) -> Exception:
+    return refusal(name, f"{must} in a model that is saved", got, remedy, TypeError)
 
 
 def _is_plain(dtype: np.dtype[Any]) -> bool:
@@ -270,45 +240,45 @@ def _ensemble(
     return Ensemble(origin or learned, now, rolling=Rolling(trained), **rest)
 
 
-def _dates_of(name: str, index: pd.DatetimeIndex) -> dict[str, Any]:
-    return {
-        "values": index.asi8,
-        "unit": index.unit,
-        "zone": None if index.tz is None else _zone_of(name, index),
-        "frequency": None if index.freq is None else _frequency_of(name, index.freq),
+def _index_of(name: str, index: pd.Index[Any]) -> dict[str, Any]:
+    """The parts of an index of times, text or numbers, of which the same can be made again."""
+    freq = getattr(index, "freq", None)
+    parts: dict[str, Any] = {
+        "values": index.asi8 if hasattr(index, "asi8") else index.tolist(),
+        "dtype": str(index.dtype),
+        "frequency": None if freq is None else _frequency_of(freq),
         "name": index.name,
     }
+    try:
+        again = _index(**parts)
+        same = again.identical(index) and getattr(again, "freq", None) == freq
+    except (ValueError, KeyError, OSError):  # a zone, a frequency or a type that has no name
+        same = False
+    if not same or (freq is not None and freq.kwds.get("offset")):  # which pandas does not compare
+        must = "have text, numbers or times as labels, and a time zone and frequency with a name,"
+        got = f"{type(index).__name__} of {index.dtype}" + (f" and {freq!r}" if freq else "")
+        remedy = 'Convert it, as tz_convert("Europe/Berlin") and asfreq("B") do, and fit again.'
+        raise _unsavable(name, must, got, remedy)
+    return parts
 
 
-def _dates(values: Any, unit: str, zone: str | None, frequency: Any, name: Any) -> Any:
-    index = pd.DatetimeIndex(_ordinals(values).view(f"M8[{unit}]"))
-    if zone is not None:
-        index = index.tz_localize("UTC").tz_convert(_zone(zone))
-    freq: Any = None if frequency is None else _frequency(frequency)
-    return pd.DatetimeIndex(index, freq=freq, name=name)
-
-
-def _periods(values: Any, frequency: str, name: Any) -> Any:
-    kind: Any = pd.PeriodIndex  # of 2.2 on, which its stubs do not know
-    return kind.from_ordinals(_ordinals(values), freq=frequency, name=name)
-
-
-def _ordinals(values: Any) -> NDArray[np.int64]:
-    """The numbers of times, checked."""
-    if values.dtype != np.int64 or values.ndim != 1:
+def _index(values: Any, dtype: str, frequency: Any, name: Any) -> Any:
+    """An index by its parts; those of times are whole numbers."""
+    kind, _, rest = dtype.rstrip("]").partition("[")
+    if kind in ("datetime64", "period") and (values.dtype != np.int64 or values.ndim != 1):
         raise ValueError(values.dtype)
-    return np.asarray(values)
-
-
-def _labels_of(name: str, index: pd.Index[Any]) -> dict[str, Any]:
-    dtype = str(index.dtype)
-    if not _LABELS.fullmatch(dtype):
-        must = "have text or numbers as labels in a model that is saved"
-        raise refusal(name, must, dtype, "Rename them, and fit again.", TypeError)
-    return {"values": index.tolist(), "dtype": dtype, "name": index.name}
-
-
-def _labels(values: list[Any], dtype: str, name: Any) -> Any:
+    if kind == "period":
+        periods: Any = pd.PeriodIndex  # of 2.2 on, which its stubs do not know
+        return periods.from_ordinals(values, freq=rest, name=name)
+    if kind == "datetime64":
+        unit, _, zone = rest.partition(", ")
+        index = pd.DatetimeIndex(values.view(f"M8[{unit}]"))
+        if zone:
+            if not _FROM_UTC.fullmatch(zone):
+                zoneinfo.ZoneInfo(zone)  # no path of a file, which pandas would read
+            index = index.tz_localize("UTC").tz_convert(zone)
+        freq: Any = None if frequency is None else _frequency(frequency)
+        return pd.DatetimeIndex(index, freq=freq, name=name)
     if not _LABELS.fullmatch(dtype):
         raise ValueError(dtype)
     return pd.Index(values, dtype=dtype, name=name)
@@ -318,7 +288,7 @@ def _generator_of(name: str, generator: np.random.Generator) -> dict[str, Any]:
     state: Any = generator.bit_generator.state
     if state["bit_generator"] not in _BIT_GENERATORS:
         must, remedy = "be a generator of numpy's own", "Pass np.random.default_rng(seed)."
-        raise refusal(name, f"{must} in a model that is saved", repr(generator), remedy, TypeError)
+        raise _unsavable(name, must, repr(generator), remedy)
     return {"state": state}
 
 
@@ -336,16 +306,11 @@ _BUILT_IN: dict[str, Any] = {
 }
 _PARTS: dict[type, tuple[Any, Any]] = {
     Ensemble: (_recipe_of, _ensemble),
+    **dict.fromkeys((pd.DatetimeIndex, pd.PeriodIndex, pd.Index), (_index_of, _index)),
     pd.RangeIndex: (
         lambda _, i: {"start": i.start, "stop": i.stop, "step": i.step, "name": i.name},
         pd.RangeIndex,
     ),
-    pd.DatetimeIndex: (_dates_of, _dates),
-    pd.PeriodIndex: (
-        lambda _, i: {"values": i.asi8, "frequency": i.freqstr, "name": i.name},
-        _periods,
-    ),
-    pd.Index: (_labels_of, _labels),
     pd.MultiIndex: (
         lambda _, i: {"tuples": i.tolist(), "names": list(i.names)},
         pd.MultiIndex.from_tuples,
@@ -358,55 +323,17 @@ _PARTS: dict[type, tuple[Any, Any]] = {
 _MAKE = {kind.__name__: make for kind, (_, make) in _PARTS.items()}
 
 
-def _zone_of(name: str, index: pd.DatetimeIndex) -> str:
-    """The name of a time zone, or its distance from UTC."""
-    zone = str(index.tz)
-    try:
-        same = pd.DatetimeTZDtype(index.unit, _zone(zone)) == index.dtype
-    except (ValueError, KeyError, OSError):  # that no time zone has
-        same = False
-    if not same:
-        raise refusal(
-            name,
-            "have a time zone with a name in a model that is saved",
-            repr(index.tz),
-            'Fit to a series with one, as tz_convert("Europe/Berlin") gives.',
-            TypeError,
-        )
-    return zone
-
-
-def _zone(text: str) -> str:
-    """The text, if it names a time zone: no path of a file, which pandas would read."""
-    if not _FROM_UTC.fullmatch(text):
-        zoneinfo.ZoneInfo(text)
-    return text
-
-
-def _frequency_of(name: str, freq: Any) -> str | tuple[str, int, bool, dict[str, Any]]:
+def _frequency_of(freq: Any) -> str | tuple[str, int, bool, dict[str, Any]]:
     """The name of a frequency, or its class, multiple and keywords where that is not all of it."""
-    try:
-        named = to_offset(freq.freqstr) == freq
-    except ValueError:  # text that is no name
-        named = False
-    shifted = bool(freq.kwds.get("offset"))  # which pandas leaves out where it compares
-    if named and not shifted:
-        return str(freq.freqstr)
+    with suppress(ValueError):  # text that is no name
+        if to_offset(freq.freqstr) == freq:
+            return str(freq.freqstr)
     words = {
         word: value if isinstance(value, str) else [_word(one) for one in value]
         for word, value in freq.kwds.items()
         if isinstance(value, (str, tuple))
     }
-    parts = type(freq).__name__, freq.n, freq.normalize, words
-    if shifted or parts[0] not in _OFFSETS or _frequency(parts) != freq:
-        raise refusal(
-            name,
-            "have a frequency that pandas can name in a model that is saved",
-            repr(freq),
-            'Fit to a series with one, as asfreq("B") gives.',
-            TypeError,
-        )
-    return parts
+    return type(freq).__name__, freq.n, freq.normalize, words
 
 
 def _word(value: Any) -> str:
@@ -427,7 +354,7 @@ def _frequency(parts: Any) -> Any:
 
 def _write(path: str | PathLike[str], data: bytes) -> None:
     """Write a file, whole or not at all: what is there stays until the new file is complete."""
-    check_path(path)
+    check_path(path, writes=True)
     target = Path(path).resolve()  # a link stays, and what it leads to is replaced
     if target.exists() and not target.is_file():
         remedy = "Give the file a name of its own, such as model.npz."

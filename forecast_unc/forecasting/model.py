@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pandas as pd
@@ -18,15 +18,8 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.distributions.power import POWERS, PowerTransform
-from forecast_unc.forecasting.propagation import LevelJoint, propagate, sample_paths
-from forecast_unc.forecasting.recursion import (
-    Future,
-    Method,
-    OneStepModel,
-    Past,
-    Propagation,
-    Trajectory,
-)
+from forecast_unc.forecasting.propagation import LevelJoint, propagate
+from forecast_unc.forecasting.recursion import Future, Method, OneStepModel, Past, Trajectory
 from forecast_unc.forecasting.rows import (
     Differencing,
     LevelMap,
@@ -39,6 +32,7 @@ from forecast_unc.forecasting.rows import (
 from forecast_unc.forecasting.specification import MIN_ROWS, Specification, check_length
 from forecast_unc.forecasting.stability import Training, bounded
 from forecast_unc.regression.estimator import KernelRegressor
+from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.series.calendar import calendar_inputs
 from forecast_unc.series.history import Ahead, History
 
@@ -47,18 +41,15 @@ _ROUNDOFF = 1e-12
 # Least paths of the check that "auto" goes by.
 _CHECK_SAMPLES = 500
 _LEAST_ROWS = 2  # that the posterior of an origin inside rests on
-# What models have in common of which the one's search starts from the other's hyper-parameters.
 _ALIKE = ("lags", "differences", "transform", "prior_mean", "max_train", "noise")
 _RECIPE = ("specification", "transform", "differencing", "regressor", "noise")
-_LEARNED = ("noise_std_", "observation_std_", "log_evidence_", "n_iter_", "converged_", "nodes_")
-
-
-class NextLevels(NamedTuple):
-    """One-step distributions of levels at k times, by each of c posteriors; NaN where none."""
-
-    p: Array  # (c,), probabilities of the posteriors
-    mean: Array  # (c, k)
-    var: Array  # (c, k)
+# What was learned, in words; stds are in units of the levels.
+_LEARNED = {
+    "noise_std_": "noise std",
+    "observation_std_": "observation noise std",
+    "log_evidence_": "log evidence",
+    "n_iter_": "iterations",
+}
 
 
 class FittedModel(Protocol):
@@ -84,10 +75,6 @@ class FittedModel(Protocol):
     def depth(self) -> int:
         """Values that are needed before a forecast."""
 
-    @property
-    def unit(self) -> float:
-        """Units of y in one of what was learned, at the median of the series."""
-
     def from_known(self) -> Self:
         """The model with the values that it starts from known: itself, if they are."""
 
@@ -109,11 +96,14 @@ class FittedModel(Protocol):
     def plug_in(self, origins: NDArray[np.intp], steps: int) -> Array:
         """Levels (k, h) forecast from increasing numbers of values, by the values before each."""
 
-    def next_levels(self, at: NDArray[np.intp]) -> NextLevels:
-        """One-step forecasts of times of the history, increasing places, by what was learned."""
+    def next_levels(self, at: NDArray[np.intp]) -> tuple[Array, Array, Array]:
+        """One-step forecasts of k times of the history, increasing places, by what was learned.
 
-    def learned(self) -> dict[str, Any]:
-        """Noise, evidence and search, as far as it has them."""
+        Probabilities (c,) of the posteriors, and means and variances (c, k); NaN where none.
+        """
+
+    def learned(self) -> list[str]:
+        """Noise, evidence and search in words, as far as it has them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,12 +111,12 @@ class LaggedModel:
     """A regressor of the next value on lagged ones, at the end of a history."""
 
     specification: Specification
-    history: History  # where forecasts start: the series up to the origin
+    history: History = field(repr=False)  # where forecasts start: the series up to the origin
     transform: PowerTransform
     regressor: KernelRegressor  # fitted
     n_rows: int  # that its posterior rests on
-    past: Past  # the history on the scale of the levels
-    one_step: OneStepModel
+    past: Past = field(repr=False)  # the history on the scale of the levels
+    one_step: OneStepModel = field(repr=False)
     """The posterior, of levels with the prior mean. Kept, as it caches what exact moments need: to
     make it anew cost O(n^3) a forecast."""
     noise: NoiseChoice
@@ -135,36 +125,31 @@ class LaggedModel:
     def fit(
         cls, specification: Specification, history: History, earlier: Sequence[FittedModel] = ()
     ) -> Self:
-        """Learn the one-step model, from where the search of an earlier one like it ended.
-
-        With another linear part, of which the specification says so, if its own would run away.
-        """
+        """Learn the one-step model, from where the search of an earlier one like it ended."""
         _check_rows(specification, history)
-        transform = fitted_transform(specification.transform, specification.origin, history)
+        transform = fitted_transform(specification.transform, specification.lower, history)
         past = _past(specification, transform, history)
         differencing = _standardizing(specification, past)
         rows = _noisy_rows(specification, differencing, past)
-        regressor = clone(specification.regressor)
+        regressor, own = clone(specification.regressor), _inputs_and_target(specification)
         for one in earlier:
-            if isinstance(one, cls) and one.is_like(specification):
+            if isinstance(one, cls) and _inputs_and_target(one.specification) == own:
                 regressor = regressor.starting_from(one.regressor)
                 break
         regressor, noise = rows.learn(regressor, specification.noise)
         if specification.noise == "process":
-            regressor, why = bounded(regressor, _training(specification, differencing, past, rows))
+            first, lags = rows.times[0] - max(specification.lags), specification.lags
+            changes = differencing.forward(past.levels)[first - len(past.levels) :]
+            exog, anchor = past.exog[first:], specification.anchor
+            regressor, why = bounded(
+                regressor, Training(rows.X, rows.y, changes, exog, lags, anchor)
+            )
             if why:
-                specification = replace(
-                    specification, regressor=clone(regressor), why=f"{specification.why}; {why}"
-                )
+                why, plain = f"{specification.why}; {why}", clone(regressor)
+                specification = replace(specification, regressor=plain, why=why)
         one_step = _one_step(specification, differencing, regressor)
         n_rows = len(rows.y)
         return cls(specification, history, transform, regressor, n_rows, past, one_step, noise)
-
-    def is_like(self, other: Specification) -> bool:
-        """Whether it has the inputs and the target of a specification."""
-        own = self.specification
-        same = all(getattr(own, name) == getattr(other, name) for name in _ALIKE)
-        return same and len(own.calendar) == len(other.calendar)
 
     def extend(self, history: History) -> Self:
         """The same hyper-parameters with the posterior of a longer history."""
@@ -201,14 +186,13 @@ class LaggedModel:
             lags, differences = max(spec.lags), spec.differences
             must = f"have at least {spec.depth} values for lags up to {lags} and differences"
             raise refusal("y", f"{must} {differences}", f"{n}", "Give more history.")
-        past = _past(spec, self.transform, history)._replace(learned=self._learned_from(history))
+        places = self.history.index.get_indexer(history.index)
+        learned = (places >= 0) & (self.history.y[places] == history.y) & self.past.learned[places]
+        past = _past(spec, self.transform, history)._replace(learned=learned)
         return replace(self, history=history, past=past)
 
     def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
-        """Joint forecast of the next values, by default exactly, or without closed form "taylor".
-
-        "auto" takes that default, "mixture" or "monte_carlo", whichever its check says.
-        """
+        """Joint forecast of the next, by default exactly, or "taylor" without closed form."""
         closed = Method("exact" if self.regressor.posterior_.closed_form else "taylor")
         if method is None:
             method = closed
@@ -222,41 +206,38 @@ class LaggedModel:
         """Sample paths (n_samples, h) in units of y, each of one function."""
         method = Method("monte_carlo", True, n_samples, random_state)
         with blas_threads(self.n_rows):
-            paths = sample_paths(self.one_step, self.past, self._future(ahead), method)
-        return self.transform.inverse(paths)
+            paths = propagate(self.one_step, self.past, self._future(ahead), method).paths
+        return self.transform.inverse(np.asarray(paths).T)
 
     def plug_in(self, origins: NDArray[np.intp], steps: int) -> Array:
-        """Levels (k, h) of plug-in forecasts, by posteriors of the rows before each origin.
+        """Levels (k, h) by posteriors of the rows before each origin, from means given these rows.
 
-        They start from means of the levels given these rows, missing ones interpolated. What looks
-        back at a gap that lasts until the origin is NaN.
+        Missing ones are interpolated; what looks back at a gap that lasts until the origin is NaN.
         """
         levels, exog, n = self.past.levels, self.past.exog, len(self.past.levels)
-        one_step, anchor = self.one_step, self.specification.anchor
-        rows, scale = self.noisy_rows(), self.differencing.scale
+        one_step, anchor, p = self.one_step, self.specification.anchor, self.depth
+        rows = _noisy_rows(self.specification, self.differencing, self.past)
         found = np.searchsorted(rows.times, origins)
         enough = found >= _LEAST_ROWS
         counts = [max(int(count), _LEAST_ROWS) for count in found]
-        back = origins[:, None] + np.arange(-one_step.depth, 0)
+        back = origins[:, None] + np.arange(-p, 0)
         observed = np.maximum.accumulate(np.where(np.isnan(levels), -1, np.arange(n)))  # the last
         with blas_threads(len(rows.y)), np.errstate(over="ignore", invalid="ignore"):
             means, errors = rows.leading(self.regressor, counts)
-            start = np.array(
-                [interpolated(levels - scale * e)[at] for e, at in zip(errors, back, strict=True)]
-            )
+            known = levels - self.differencing.scale * errors  # (k, n), as far as they are
+            start = np.array([interpolated(one)[at] for one, at in zip(known, back, strict=True)])
             start = np.where(back <= observed[origins - 1, None], start, np.nan)
             trajectory = Trajectory(one_step, start, steps)
             for step in range(steps):
                 inputs = trajectory.inputs(exog[np.minimum(origins + step, n - 1)])
-                known = np.asarray(np.isfinite(inputs).all(axis=1))
-                change = means(np.where(known[:, None], inputs, 0.0))
+                good = np.asarray(np.isfinite(inputs).all(axis=1))
+                change = means(np.where(good[:, None], inputs, 0.0))
                 if anchor is not None:
                     change = change + inputs[:, anchor]
-                trajectory.append(np.where(known, change, np.nan))
-            ahead = trajectory.levels[:, one_step.depth :]
-            return np.where(enough[:, None], ahead, np.nan)
+                trajectory.append(np.where(good, change, np.nan))
+            return np.where(enough[:, None], trajectory.levels[:, p:], np.nan)
 
-    def next_levels(self, at: NDArray[np.intp]) -> NextLevels:
+    def next_levels(self, at: NDArray[np.intp]) -> tuple[Array, Array, Array]:
         """One-step forecasts, in one call where lagged values were observed without error."""
         past, one_step, alternatives = self.past, self.one_step, self.one_step.alternatives
         mean, var = np.full((2, len(alternatives), len(at)), np.nan)
@@ -272,17 +253,15 @@ class LaggedModel:
             var[number, exact] = one.differencing.scale**2 * spread
         method = Method("exact" if one_step.posterior.closed_form else "taylor")
         for place in np.flatnonzero(there & ~exact):
-            t = int(at[place])
-            learned = None if past.learned is None else past.learned[:t]
-            before = Past(past.levels[:t], past.stds[:t], past.exog[:t], learned)
+            before, future = past.before(at[place]), Future(past.exog[at[place], None])
             try:
-                joint = propagate(one_step, before, Future(past.exog[t : t + 1]), method)
+                joint = propagate(one_step, before, future, method)
             except ValueError:  # it diverges on the way
                 continue
             mixture = joint.mixture
             mean[:, place] = joint.mean[0] if mixture is None else mixture.means[:, 0]
             var[:, place] = joint.cov[0, 0] if mixture is None else mixture.covs[:, 0, 0]
-        return NextLevels(np.array([p for p, _ in alternatives]), mean, var)
+        return np.array([p for p, _ in alternatives]), mean, var
 
     def __str__(self) -> str:
         last = "last " if self.n_rows == self.specification.max_train else ""
@@ -297,29 +276,36 @@ class LaggedModel:
     @property
     def unit(self) -> float:
         """Units of y in one of the stds of the regressor, at the median of the series."""
-        return self.differencing.scale * slope_at_median(self.transform, self.past.levels)
+        slope = self.transform.slope(np.nanmedian(self.past.levels))
+        return float(self.differencing.scale * slope)
 
     @property
     def depth(self) -> int:
         """Values that a step looks back."""
-        return self.one_step.depth
+        return self.one_step.maps.depth
 
     def from_known(self) -> Self:
         """The model with missing values interpolated, and all taken for exact, if need be."""
-        last = slice(len(self.past.levels) - self.one_step.depth, None)
+        last = slice(len(self.past.levels) - self.depth, None)
         if not (np.isnan(self.past.levels[last]).any() or self.past.stds[last].any()):
             return self
         levels, stds = interpolated(self.past.levels), np.zeros_like(self.past.stds)
         return replace(self, past=self.past._replace(levels=levels, stds=stds))
 
-    def noisy_rows(self) -> NoisyRows:
-        """The rows of its own history: after :meth:`at` not those that it has learned from."""
-        return _noisy_rows(self.specification, self.differencing, self.past)
-
-    def learned(self) -> dict[str, Any]:
-        """What the regressor learned: its noise, evidence and search, where it has them."""
-        found = ((name, getattr(self.regressor, name, None)) for name in _LEARNED)
-        return {name: value for name, value in found if value is not None}
+    def learned(self) -> list[str]:
+        """What the regressor learned, where it has it: its noise, evidence and search."""
+        regressor, said = self.regressor, []
+        for name, words in _LEARNED.items():
+            value = getattr(regressor, name, None)
+            if value is not None:
+                said.append(f"{words} {value * (self.unit if 'std' in name else 1):.4g}")
+        if isinstance(regressor, ReducedRankGPRegressor):
+            said.append(f"{regressor.objective} of {regressor.n_searched(self.n_rows)} rows")
+        if nodes := getattr(regressor, "nodes_", None):
+            said.append(f"hyper-parameters integrated over {len(nodes)} nodes")
+        if not getattr(regressor, "converged_", True):
+            said.append("not converged")
+        return said or [repr(regressor)]
 
     def _future(self, ahead: Ahead) -> Future:
         """Regressors and inputs from the calendar of the steps."""
@@ -327,72 +313,51 @@ class LaggedModel:
 
     def _by_check(self, ahead: Ahead, method: Method, closed: Method) -> Forecast:
         """The closed form's forecast if its check is silent, or by what its verdict says."""
-        seed = one_seed(method.random_state)
-        forecast = self.forecast(ahead, closed)
+        seed, forecast = one_seed(method.random_state), self.forecast(ahead, closed)
         verdict = forecast.check(max(method.n_samples, _CHECK_SAMPLES), seed).verdict
         if verdict == forecast.propagation:
             return forecast
-        kind: Propagation = "mixture" if verdict == "mixture" else "monte_carlo"
-        return self.forecast(ahead, method._replace(propagation=kind, random_state=seed))
-
-    def _learned_from(self, history: History) -> NDArray[np.bool_]:
-        """Which values of a history the posterior has learned from."""
-        places = self.history.index.get_indexer(history.index)
-        same: NDArray[np.bool_] = (places >= 0) & (self.history.y[places] == history.y)
-        return same if self.past.learned is None else same & self.past.learned[places]
+        method = Method("mixture" if verdict == "mixture" else "monte_carlo", *method[1:3], seed)
+        return self.forecast(ahead, method)
 
 
 def forecast_of(model: FittedModel, ahead: Ahead, joint: LevelJoint, propagation: str) -> Forecast:
     """The forecast of these levels; `Diverged` if it is beyond a float in units of the series."""
+    transform, paths = model.transform, joint.paths
+    if paths is not None:
+        paths = transform.inverse(paths)
+        finite = np.isfinite(paths).all(axis=1)
+        if not finite.all():
+            step = int(finite.argmin()) + 1
+            problem = f"paths must be finite in units of y; got inf at step {step}."
+            remedy = "The transformed forecast diverges: ask for fewer steps, or use no transform."
+            raise Diverged(f"{problem} {remedy}", step)
     forecast = Forecast(
         ahead.index,
         joint.mean,
         joint.cov,
         parts=joint.parts,
         name=model.history.name,
-        transform=None if model.transform.power is None else model.transform,
-        paths=None if joint.paths is None else _in_units(joint.paths, model.transform),
+        transform=None if transform.power is None else transform,
+        paths=paths,
         mixture=joint.mixture,
     )
     return forecast._made(propagation, partial(model.sample_paths, ahead), str(model))
 
 
-def fitted_transform(kind: str | None, origin: float, history: History) -> PowerTransform:
+def fitted_transform(kind: str | None, lower: float, history: History) -> PowerTransform:
     """The nonlinear transform of a history, measured from an origin; checked."""
-    transform = PowerTransform(POWERS[kind], origin)
+    transform = PowerTransform(POWERS[kind], lower)
     transform.check(history.y, history.time)
     if kind == "boxcox":
-        transform = PowerTransform.fit(history.y, origin)
+        transform = PowerTransform.fit(history.y, lower)
     levels = transform.forward(history.y)
     size, least = np.nanmax(np.abs(levels)), np.nanmin(levels)
     if transform.power and np.nanmax(levels) - least <= _ROUNDOFF * size:
-        raise refusal(
-            "y",
-            f"be larger for a {kind} transform, after which all its values are the same to 12 "
-            "digits",
-            f"{np.nanmax(history.y):g} at most",
-            "Multiply the series by a constant.",
-        )
+        must = f"be larger for a {kind} transform, after which all its values are the same"
+        got = f"{np.nanmax(history.y):g} at most"
+        raise refusal("y", f"{must} to 12 digits", got, "Multiply the series by a constant.")
     return transform
-
-
-def slope_at_median(transform: PowerTransform, levels: Array) -> float:
-    """Slope of the series in its levels where it is at its median."""
-    return float(transform.slope(np.nanmedian(levels)))
-
-
-def _in_units(levels: Array, transform: PowerTransform) -> Array:
-    """Sample paths (h, n) in units of y; an error if one is beyond a float."""
-    paths = transform.inverse(levels)
-    wrong = ~np.isfinite(paths).all(axis=1)
-    if wrong.any():
-        step = int(wrong.argmax()) + 1
-        raise Diverged(
-            f"paths must be finite in units of y; got inf at step {step}. The transformed "
-            "forecast diverges: ask for fewer steps, or use no transform.",
-            step=step,
-        )
-    return paths
 
 
 def _check_rows(specification: Specification, history: History) -> None:
@@ -400,26 +365,18 @@ def _check_rows(specification: Specification, history: History) -> None:
     lags, differences = specification.lags, specification.differences
     check_length(len(history.y), max(lags), differences)
     complete = complete_rows(history.y, lags, differences)
-    n_complete = int(complete.sum())
-    if n_complete < MIN_ROWS:
-        raise refusal(
-            "y",
-            f"leave at least {MIN_ROWS} complete training rows for lags up to {max(lags)} and "
-            f"differences {differences}",
-            f"{n_complete} of {len(complete)}, the others touch missing values",
-            "Use fewer lags, or some that miss the gaps, such as (2, 4) if every other value is "
-            "missing.",
-        )
-    most = specification.regressor.most_rows
-    if specification.max_train is None and most is not None and n_complete > most:
-        other = ", or ReducedRankGPRegressor()" if specification.noise == "process" else ""
-        raise refusal(
-            "max_train",
-            f"be given for more than {most} training rows",
-            f"{n_complete}, of which {type(specification.regressor).__name__} would keep matrices "
-            f"of {8e-9 * n_complete**2:.2g} GB, at a time that grows with their cube",
-            f"Pass max_train={most} or fewer to learn from the last rows{other}.",
-        )
+    n, most = int(complete.sum()), specification.regressor.most_rows
+    if n < MIN_ROWS:
+        must = f"leave at least {MIN_ROWS} complete training rows for lags up to {max(lags)} and "
+        got = f"{n} of {len(complete)}, the others touch missing values"
+        remedy = "Use fewer lags, or some that miss the gaps, such as (2, 4) if every other value "
+        raise refusal("y", f"{must}differences {differences}", got, f"{remedy}is missing.")
+    if specification.max_train is None and most is not None and n > most:
+        got = f"{n}, of which {type(specification.regressor).__name__} would keep matrices of "
+        got += f"{8e-9 * n**2:.2g} GB, at a time that grows with their cube"
+        remedy = f"Pass max_train={most} or fewer to learn from the last rows"
+        remedy += ", or ReducedRankGPRegressor()." if specification.noise == "process" else "."
+        raise refusal("max_train", f"be given for more than {most} training rows", got, remedy)
 
 
 def _past(specification: Specification, transform: PowerTransform, history: History) -> Past:
@@ -428,7 +385,8 @@ def _past(specification: Specification, transform: PowerTransform, history: Hist
     levels = transform.forward(values)
     if transform.power is not None and stds.any():
         stds = np.where(np.isnan(levels), stds, transform.forward(values + stds) - levels)
-    return Past(levels, stds, _inputs(specification, history.exog, history.index))
+    learned = np.ones(len(values), dtype=np.bool_)
+    return Past(levels, stds, _inputs(specification, history.exog, history.index), learned)
 
 
 def _inputs(specification: Specification, exog: Array, index: pd.Index[Any]) -> Array:
@@ -441,12 +399,8 @@ def _standardizing(specification: Specification, past: Past) -> Differencing:
     """The differences of levels, with the shift and scale that standardize them."""
     differencing = Differencing.fit(past.levels, specification.differences)
     if differencing.scale <= _ROUNDOFF * np.nanmax(np.abs(past.levels)):
-        raise refusal(
-            "differences",
-            "leave some variation",
-            f"a constant series after differencing at lags {specification.differences}",
-            "Take fewer differences.",
-        )
+        got = f"a constant series after differencing at lags {specification.differences}"
+        raise refusal("differences", "leave some variation", got, "Take fewer differences.")
     return differencing if specification.centered else replace(differencing, shift=0.0)
 
 
@@ -466,14 +420,9 @@ def _noisy_rows(specification: Specification, differencing: Differencing, past: 
     return NoisyRows(X, target, times, maps, anchor, stds)
 
 
-def _training(
-    specification: Specification, differencing: Differencing, past: Past, rows: NoisyRows
-) -> Training:
-    """The training rows and the changes that they are made of."""
-    first = rows.times[0] - max(specification.lags)
-    changes = differencing.forward(past.levels)[first - len(past.levels) :]
-    exog = past.exog[first:]
-    return Training(rows.X, rows.y, changes, exog, specification.lags, specification.anchor)
+def _inputs_and_target(specification: Specification) -> tuple[Any, ...]:
+    """What models have in common of which the one's search starts from the other's end."""
+    return *(getattr(specification, name) for name in _ALIKE), len(specification.calendar)
 
 
 def _one_step(

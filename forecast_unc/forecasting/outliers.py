@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from forecast_unc._typing import Array
@@ -12,12 +13,7 @@ from forecast_unc.forecasting.rows import interpolated
 
 @dataclass(frozen=True)
 class _Rule:
-    """What counts as an outlier.
-
-    Choices, made on pictures of the training parts of 3,827 series, most of M3, M4, tourism and
-    hospital data, of which 44 are touched; of 10 found among 52,507 last values of a part of a
-    series, 4 were followed by the old level.
-    """
+    """What counts as an outlier: choices, from pictures of 3,827 series (docs/theory/state.md)."""
 
     least: int = 12  # observed values, of which fewer say too little of what is usual
     # The most that are outliers: one in twenty values up to three, then one in a hundred. What is
@@ -29,15 +25,11 @@ class _Rule:
     least_tail: int = 5  # at least five of them
     expected: float = 0.02  # steps beyond the limit, on average, of a series with such a tail
     least_index: float = 0.2  # of a tail; that of a bounded distribution, 0, would leave no margin
-    # A scale counts whose tail, the limit over the median step, is no more than so many times as
-    # heavy as that of the other.
-    alike: float = 3.0
-    # So many times the larger steps among the nearest values on either side; on the other scale
-    # half as many times.
-    near: int = 12
+    alike: float = 3.0  # a scale counts whose tail is up to so many times as heavy as the other's
+    near: int = 12  # values on either side, to be `times` the quantile `larger` of their steps
     larger: float = 0.9
     times: float = 4.0
-    times_other: float = 2.0
+    times_other: float = 2.0  # on the other scale
     at_ends: float = 1.75  # times all this, for the first and the last, with neighbors on one side
     cycles: int = 4  # a season is taken out where the series holds it so many times
 
@@ -52,26 +44,17 @@ _RULE = _Rule()
 
 
 def gross_outliers(y: Array, periods: tuple[int, ...] = ()) -> NDArray[np.bool_]:
-    r"""Which values (n,) of a series with such seasons are gross outliers; none if too many are.
+    """Which values (n,) of a series with such seasons are gross outliers; none if too many are.
 
-    A deviation has to be beyond four times the larger steps nearby, and, with the steps in falling
-    order :math:`r_i`, :math:`J` a tenth of their number and :math:`\xi` Hill's (1975) estimate of
-    the index of their tail and its standard error, beyond
-
-    .. math:: r_{J+1}\, (J / p)^{\xi}, \quad p = 0.02, \quad
-        \xi = \Bigl(1 + \frac1{\sqrt J}\Bigr)
-        \max\Bigl(0.2, \frac1J \sum_{i \le J} \log\frac{r_i}{r_{J+1}}\Bigr) .
-
-    The rest of the rule: docs/theory/state.md.
+    A deviation has to be beyond four times the larger steps nearby, and beyond a limit by Hill's
+    (1975) estimate of their tail: docs/theory/state.md has the rule.
     """
-    values, found = y.copy(), np.zeros(len(y), dtype=np.bool_)
-    most = _RULE.most(int((~np.isnan(y)).sum()))
+    found, most = np.zeros(len(y), dtype=np.bool_), _RULE.most(int((~np.isnan(y)).sum()))
     while found.sum() <= most:
-        new = _far_out(values, periods)
+        new = _far_out(np.where(found, np.nan, y), periods)
         if not new.any():
             return found
         found |= new
-        values[new] = np.nan
     return np.zeros(len(y), dtype=np.bool_)
 
 
@@ -92,21 +75,19 @@ class _Seen(NamedTuple):
 
 def _far_out(y: Array, periods: tuple[int, ...]) -> NDArray[np.bool_]:
     """The values beyond the limit, on a scale that counts."""
-    t = np.flatnonzero(~np.isnan(y))
-    out = np.zeros(len(y), dtype=np.bool_)
+    t, out = np.flatnonzero(~np.isnan(y)), np.zeros(len(y), dtype=np.bool_)
     if not _RULE.most(len(t)):
         return out
-    scales = [_seen(y, t, periods)]
-    if y[t].min() > 0.0:
-        scales.append(_seen(np.log(y), t, periods))
-    ends = np.ones(len(t))
-    ends[[0, -1]] = _RULE.at_ends
+    views = [y, np.log(y)] if y[t].min() > 0.0 else [y]
+    scales = [_seen(view, t, periods) for view in views]
+    lightest = min(one.heaviness for one in scales)
     for one in scales:
-        if one.heaviness > _RULE.alike * min(other.heaviness for other in scales):
+        if one.heaviness > _RULE.alike * lightest:
             continue
         for i in np.flatnonzero(one.deviations > one.limits).tolist():
-            apart = all(other.stands_out(i, _RULE.times_other * ends[i]) for other in scales)
-            out[t[i]] |= apart and one.stands_out(i, _RULE.times * ends[i])
+            times = _RULE.at_ends if i in (0, len(t) - 1) else 1.0
+            apart = all(other.stands_out(i, _RULE.times_other * times) for other in scales)
+            out[t[i]] |= apart and one.stands_out(i, _RULE.times * times)
     return out
 
 
@@ -122,10 +103,8 @@ def _seen(y: Array, t: NDArray[np.intp], periods: tuple[int, ...]) -> _Seen:
     )
     around[np.isnan(y)] = np.nan
     for ago in {period + j for period in periods for j in (-1, 0, 1)}:
-        change = np.abs(around[ago:] - around[:-ago])
-        away = np.full(len(y), np.inf)
-        away[ago:] = change
-        away[:-ago] = np.fmin(away[:-ago], change)
+        change, beyond = np.abs(around[ago:] - around[:-ago]), np.full(ago, np.inf)
+        away = np.fmin(np.append(beyond, change), np.append(change, beyond))
         deviations = np.fmin(deviations, away[t])
     most = _RULE.most(len(t))
     limit, heaviness = _limit(steps[:, 1:-1].min(axis=0), most)
@@ -161,19 +140,16 @@ def _beside_neighbors(x: Array) -> tuple[Array, Array]:
 
 def _medians_before(x: Array) -> Array:
     """Median of the three values before each, of fewer the first; NaN where there is none."""
-    out = np.full(len(x), np.nan)
-    out[1:3] = x[0]
-    out[3:] = np.median([x[:-3], x[1:-2], x[2:-1]], axis=0)
-    return out
+    medians = np.median(sliding_window_view(x[:-1], 3), axis=1)
+    return np.concatenate([[np.nan, x[0], x[0]], medians])
 
 
 def _level(x: Array, width: int) -> Array:
     """Moving mean, about a width wide, of medians of five."""
     # reflected, as an outlier at the end would be three of its five otherwise
     padded = np.pad(x, 2, mode="reflect")
-    clean = np.median([padded[i : i + len(x)] for i in range(5)], axis=0)
-    total = np.concatenate([[0.0], np.cumsum(clean)])
-    i = np.arange(len(x))
+    clean = np.median(sliding_window_view(padded, 5), axis=1)
+    total, i = np.concatenate([[0.0], np.cumsum(clean)]), np.arange(len(x))
     first, last = np.maximum(i - width // 2, 0), np.minimum(i + width // 2 + 1, len(x))
     return np.asarray((total[last] - total[first]) / (last - first))
 

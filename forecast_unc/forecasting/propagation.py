@@ -1,7 +1,4 @@
-"""The joint distribution of the horizon: one-step predictions iterated, with their uncertainty.
-
-Uncertain inputs are coordinates of one joint Gaussian, several posteriors a mixture.
-"""
+"""The joint distribution of the horizon: one-step predictions iterated, with their uncertainty."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -60,12 +57,8 @@ class LevelJoint(NamedTuple):
         return cls(paths.mean(axis=1), np.atleast_2d(np.cov(paths, ddof=ddof)), parts, paths)
 
 
-class _Alternative(NamedTuple):
-    """A model that may be the right one."""
-
-    p: float
-    model: OneStepModel
-    method: Method  # for it
+_Alternative = tuple[float, OneStepModel, Method]
+"""The probability that a model is the right one, the model, and the method for it."""
 
 
 def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -> LevelJoint:
@@ -73,62 +66,49 @@ def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -
 
     Without `path_consistent`, or if the posterior is not `joint`, the errors of the function at the
     steps are independent (Girard et al. 2003), and so is which of several posteriors is right.
-    Diverged, with its step, where a variance is not positive or the forecast runs away.
     """
     found = _alternatives(model, method)
     if len(found) == 1:
         return _of_one(found[0], past, future)
-    return _mixed([one.p for one in found], _through_each(found, past, future))
-
-
-def sample_paths(model: OneStepModel, past: Past, future: Future, method: Method) -> Array:
-    """Sample paths (n_samples, h) of the next values; `method` is "monte_carlo"."""
-    paths = propagate(model, past, future, method).paths
-    assert paths is not None
-    return paths.T
+    return _mixed([p for p, _, _ in found], _through_each(found, past, future))
 
 
 def _alternatives(model: OneStepModel, method: Method) -> list[_Alternative]:
-    """Each model of which one is right; without `path_consistent` the whole, by two moments.
-
-    Of sample paths each gets its share and draws of its own; with fewer than three it is left out.
-    """
+    """Each model of which one is right, with its share of the paths; or the whole, by moments."""
     found = model.alternatives
     if len(found) == 1 or not method.path_consistent:
-        return [_Alternative(1.0, model, method)]
+        return [(1.0, model, method)]
     if method.propagation != "monte_carlo":
-        return [_Alternative(p, one, method) for p, one in found]
+        return [(p, one, method) for p, one in found]
     n, likeliest = method.n_samples, max(p for p, _ in found)
     kept = [(p, one) for p, one in found if p == likeliest or p * n >= _LEAST_PATHS]
     shares = np.array([p for p, _ in kept])
     counts = np.diff(np.rint(n * np.cumsum([0.0, *shares / shares.sum()])).astype(np.intp))
     seeds = generator(method.random_state).integers(2**63, size=len(kept))
     return [
-        _Alternative(count / n, one, method._replace(n_samples=int(count), random_state=int(seed)))
+        (count / n, one, method._replace(n_samples=int(count), random_state=int(seed)))
         for (_, one), count, seed in zip(kept, counts, seeds, strict=True)
     ]
 
 
 def _through_each(found: Sequence[_Alternative], past: Past, future: Future) -> list[LevelJoint]:
-    """The joint of each alternative.
+    """The joint of each alternative; where some diverge, later steps are those of the others.
 
-    Where some diverge, with at most a tenth of the probability, their later steps are those of the
-    mixture of the others that get further: the first steps do not depend on the horizon, and a band
-    covers too little by the probability that was lost, at most. With more the forecast diverges.
+    So the first steps do not depend on the horizon; with more than a tenth of p it is an error.
     """
     reached = [_as_far_as_it_goes(one, past, future) for one in found]
     joints, errors = [joint for joint, _ in reached], [error for _, error in reached]
     reach, lost = [len(joint.mean) for joint in joints], 0.0
     shortest_first = sorted(range(len(found)), key=reach.__getitem__)
     for i in shortest_first:
-        error = errors[i]
-        lost += 0.0 if error is None else found[i].p
-        if error is not None and lost > _MOST_LOST:
-            raise error
+        if (error := errors[i]) is not None:
+            lost += found[i][0]
+            if lost > _MOST_LOST:
+                raise error
     for i in reversed(shortest_first):
         if errors[i] is not None:
             further = [j for j in range(len(found)) if reach[j] > reach[i]]
-            rest = _mixed([found[j].p for j in further], [joints[j] for j in further])
+            rest = _mixed([found[j][0] for j in further], [joints[j] for j in further])
             joints[i] = _continued(joints[i], rest)
     return joints
 
@@ -144,8 +124,8 @@ def _as_far_as_it_goes(
         except Diverged as diverged:
             # a shorter one may fail at an earlier step, for another reason
             error, reach = diverged, min(reach, diverged.step) - 1
-    nothing = np.empty((0, one.method.n_samples))
-    return LevelJoint(np.empty(0), np.empty((0, 0)), {}, nothing), error
+    paths = np.empty((0, one[2].n_samples))
+    return LevelJoint(np.empty(0), np.empty((0, 0)), {}, paths), error
 
 
 def _continued(own: LevelJoint, rest: LevelJoint) -> LevelJoint:
@@ -163,9 +143,9 @@ def _continued(own: LevelJoint, rest: LevelJoint) -> LevelJoint:
 
 def _mixed(shares: Sequence[float], joints: Sequence[LevelJoint]) -> LevelJoint:
     """The joint of several posteriors of which one is right, by the rule of total covariance."""
-    p = np.array(shares) / np.sum(shares)
+    p, merged = np.array(shares) / np.sum(shares), None
     means, covs = np.array([one.mean for one in joints]), np.array([one.cov for one in joints])
-    mixture, merged = NormalMixture(p, means, covs), None
+    mixture = NormalMixture(p, means, covs)
     parts = [joint.parts for joint in joints if joint.parts is not None]
     if len(parts) == len(joints):
         merged = Deferred(partial(mixed_parts, parts, p, mixture.between))
@@ -188,7 +168,7 @@ def _block_parts(
 
 def _of_one(one: _Alternative, past: Past, future: Future) -> LevelJoint:
     """The joint of a single posterior."""
-    model, method = one.model, one.method
+    _, model, method = one
     if method.propagation not in ("mixture", "monte_carlo"):
         state = state_at_origin(model, past, method, len(future.exog))
         return propagate_from(model, state, future, method)
@@ -201,10 +181,9 @@ def _of_one(one: _Alternative, past: Past, future: Future) -> LevelJoint:
 
 
 def propagate_from(model: OneStepModel, state: State, future: Future, method: Method) -> LevelJoint:
-    """Joint of the next values from the distribution of the last levels, in closed form.
+    """Joint of the next values from the distribution of the last levels, by moment matching.
 
-    Moment matching: z = (last levels, regressors, y_1, y_2, ...) is kept jointly Gaussian.
-    Regressors that are known are no coordinates.
+    z = (last levels, uncertain regressors, y_1, y_2, ...) is kept jointly Gaussian.
     """
     if method.propagation == "naive":
         return _naive(model, state, future, method)
@@ -212,14 +191,12 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
     p, first = maps.depth, maps.depth + h * u  # coordinate of y_1
     regressors = p + np.arange(h * u).reshape(h, u)  # their coordinates
     coordinate = np.concatenate([np.arange(p), first + np.arange(h)])  # of each level
-    cov = np.zeros((first + h, first + h))
-    cov[:first, :first] = _start_cov(state, future)
-    function = state.function
+    start_cov, function = _start_cov(state, future), state.function
+    cov = block_diag(start_cov, np.zeros((h, h)))
     before = 0 if function is None else function.step
-    matching = MomentMatching(model, model.moment_method(method), state.limit, function, u)
+    matching = MomentMatching(model, method, state.limit, function, u)
     trajectory = Trajectory(model, state.mean, h)
-    inputs: list[Array] = []
-    steps: list[Step] = []
+    inputs, steps = list[Array](), list[Step]()
     for t in range(h):
         x, levels = trajectory.inputs(future.exog[t]), coordinate[: p + t]
         at = np.concatenate([coordinate[p + t - maps.lagged], regressors[t]])
@@ -234,8 +211,8 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
             function_cov = _function_cov(model, method, np.array(inputs))
         else:
             function_cov = function.covariance[before:, before:]
-        own, start = np.diagonal(function_cov)[:h].copy(), cov[:first, :first].copy()
-        parts = Deferred(partial(parts_of_matching, maps, scales, steps, own, start))
+        own = np.diagonal(function_cov)[:h].copy()
+        parts = Deferred(partial(parts_of_matching, maps, scales, steps, own, start_cov))
     of_levels = scales.scale**2 * cov[first:, first:]
     of_levels[np.diag_indices(h)] += scales.scale**2 * scales.observation_var
     return LevelJoint(trajectory.levels[p:].copy(), of_levels, parts)
@@ -273,14 +250,18 @@ def _parts_of_paths(
 ) -> dict[str, Array]:
     """Parts of the covariance of sample paths: of the recursion with the mean slopes along them.
 
-    Where a function bends, a product of slopes can grow without limit: the weights of a step on its
-    inputs are shortened to give no more than the variance of the paths.
+    Their products can grow: weights are shortened to give no more than the variance of the paths.
     """
     state = state_at_origin(model, past, method._replace(path_consistent=False))
     maps, scales, h = model.maps, model.scales, len(future.exog)
-    mean_inputs = _inputs(model, state.mean, future.exog, paths.mean(axis=0)[None])[0]
-    some = _inputs(model, state.mean, future.exog, paths[:_SLOPE_PATHS])
-    slopes = np.array([model.posterior.gradient(some[:, t]).mean(axis=0) for t in range(h)])
+    some = np.vstack([paths.mean(axis=0), paths[:_SLOPE_PATHS]])
+    trajectory, inputs = Trajectory(model, np.tile(state.mean, (len(some), 1)), h), []
+    for t in range(h):
+        inputs.append(trajectory.inputs(np.tile(future.exog[t], (len(some), 1))))
+        trajectory.append(0.0)
+        trajectory.revise(some[:, t : t + 1])
+    slopes = np.array([model.posterior.gradient(X[1:]).mean(axis=0) for X in inputs])
+    mean_inputs = np.array([X[0] for X in inputs])
     combine = block_diag(maps.combine, np.eye(future.uncertain))
     function_cov, start_cov = _function_cov(model, method, mean_inputs), _start_cov(state, future)
     through, carried = passed_on(maps, slopes[:, : len(combine)] @ combine)
@@ -309,15 +290,6 @@ def _parts_of_paths(
 def _start_cov(state: State, future: Future) -> Array:
     """Covariance of the last levels, over scale^2, and of the regressors, (p + h u, p + h u)."""
     return state.cov if future.exog_cov is None else block_diag(state.cov, future.exog_cov)
-
-
-def _inputs(model: OneStepModel, start: Array, exog: Array, paths: Array) -> Array:
-    """Inputs of the steps of each path, (n, h, d), after known levels."""
-    n, h = paths.shape
-    changes = model.differencing.forward(np.hstack([np.tile(start, (n, 1)), paths]))
-    times = changes.shape[1] - h + np.arange(h)
-    lagged = changes[:, times[:, None] - np.array(model.lags)]
-    return np.concatenate([lagged, np.broadcast_to(exog, (n, *exog.shape))], axis=2)
 
 
 def _function_cov(model: OneStepModel, method: Method, inputs: Array) -> Array:

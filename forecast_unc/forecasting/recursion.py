@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from forecast_unc._checks import RandomState, refusal
+from forecast_unc._checks import RandomState
 from forecast_unc._typing import Array
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.forecasting.rows import Differencing, LevelMap
@@ -25,15 +25,6 @@ PROPAGATIONS: tuple[str, ...] = get_args(Propagation)
 _DIVERGED = 1e6
 # A variance of an input below this share of those of the levels it is made of is roundoff.
 _ROUNDOFF = 1e-13
-
-
-def check_propagation(propagation: object) -> None:
-    """Raise unless a propagation is one of those there are."""
-    if propagation not in PROPAGATIONS:
-        remedy = "Use 'exact' unless you compare methods."
-        raise refusal(
-            "propagation", f"be one of {', '.join(PROPAGATIONS)}", repr(propagation), remedy
-        )
 
 
 class Method(NamedTuple):
@@ -51,7 +42,11 @@ class Past(NamedTuple):
     levels: Array  # (n,), NaN where missing
     stds: Array  # (n,), of the measurement errors
     exog: Array  # (n, k)
-    learned: NDArray[np.bool_] | None = None  # (n,), part of the posterior's data; None for all
+    learned: NDArray[np.bool_]  # (n,), part of the posterior's data
+
+    def before(self, t: int) -> "Past":
+        """The first t values."""
+        return Past(self.levels[:t], self.stds[:t], self.exog[:t], self.learned[:t])
 
 
 class Future(NamedTuple):
@@ -67,10 +62,8 @@ class Future(NamedTuple):
 
     def first(self, steps: int) -> "Future":
         """The first steps of them."""
-        if self.exog_cov is None:
-            return Future(self.exog[:steps])
-        size = steps * self.uncertain
-        return Future(self.exog[:steps], self.exog_cov[:size, :size])
+        size, cov = steps * self.uncertain, self.exog_cov
+        return Future(self.exog[:steps], None if cov is None else cov[:size, :size])
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +88,6 @@ class OneStepModel:
         return tuple((p, replace(self, posterior=one)) for p, one in found)
 
     @property
-    def depth(self) -> int:
-        """Levels that a step looks back, p."""
-        return self.maps.depth
-
-    @property
     def scales(self) -> Scales:
         """Scale of the levels, and variances of the noises."""
         posterior = self.posterior
@@ -110,13 +98,6 @@ class OneStepModel:
         changes = self.differencing.forward(levels)
         # standardized: 1 is a usual change, if the last ones happen to be smaller
         return _DIVERGED * float(np.abs(changes[~np.isnan(changes)]).max(initial=1.0))
-
-    def moment_method(self, method: Method) -> Literal["exact", "taylor"]:
-        """Moments under an uncertain input: "exact" as asked for, or where it has a closed form."""
-        exact = method.propagation == "exact" or (
-            method.propagation != "taylor" and self.posterior.closed_form
-        )
-        return "exact" if exact else "taylor"
 
 
 class Trajectory:
@@ -167,14 +148,17 @@ class MomentMatching:
     def __init__(
         self,
         model: OneStepModel,
-        method: Literal["exact", "taylor"],
+        method: Method,
         limit: float,
         function: FunctionError | None,  # of one and the same function; None for independent errors
         uncertain: int = 0,  # regressors that are coordinates, the first ones
     ) -> None:
-        self.model, self.method, self.limit, self.function = model, method, limit, function
-        posterior = model.posterior
-        self.moments = posterior.moments if method == "exact" else posterior.taylor_moments
+        self.model, self.limit, self.function = model, limit, function
+        kind, posterior = method.propagation, model.posterior
+        # those of a run-in to paths are exact where they have a closed form
+        exact = kind == "exact" or (kind != "taylor" and posterior.closed_form)
+        self.kind: Literal["exact", "taylor"] = "exact" if exact else "taylor"
+        self.moments = posterior.moments if exact else posterior.taylor_moments
         self.combine: Array = block_diag(model.maps.combine, np.eye(uncertain))
 
     def step(
@@ -195,22 +179,28 @@ class MomentMatching:
         input_cov = self._input_cov(len(x), at, before)
         mean, var, slope = self.moments(x, input_cov)
         var -= posterior.observation_var
-        slope, added = _explainable(slope, input_cov, var - posterior.noise_var)
+        # Var[f] >= slope' S slope makes the joint a covariance. Exact moments fail it by roundoff,
+        # Taylor's, which need not belong to any distribution, in earnest.
+        explained, room = float(slope @ input_cov @ slope), max(var - posterior.noise_var, 0.0)
+        if explained > room:
+            slope, explained = slope * np.sqrt(room / explained), room
         weights = slope[: len(self.combine)] @ self.combine
         # Stein: Cov(z, y) = Cov(z, x) E[dy/dx], so no inverse of a singular Cov(x).
         cross = weights @ before[at]
         shared, learned = None, 0.0
         if self.function is not None:
             through = np.append(-maps.carried, weights[: len(maps.lagged)])
-            error = self.function.next_step(x, maps.touched[1:], through, added, learned_from)
+            back, added = maps.touched[1:], room - explained
+            error, learned, with_levels = self.function.next_step(
+                x, back, through, added, learned_from
+            )
             shared = np.zeros(n)
-            shared[levels] = error.cross[-len(levels) :]
+            shared[levels] = with_levels[-len(levels) :]
             shared[np.diagonal(before) == 0.0] = 0.0
-            cross += shared
-            mean, learned = mean + error.mean, error.learned
+            mean, cross = mean + error, cross + shared
             var += 2.0 * float(weights @ shared[at]) - learned
         check_stable(mean, float(np.sqrt(abs(var))), self.limit)
-        check_positive_variance(np.array([var]), posterior, self.method)
+        check_positive_variance(np.array([var]), posterior, self.kind)
         own = levels[len(levels) - maps.own]
         taken = maps.carried @ before[own]  # Cov(carried . levels, z), of y = change - that
         cov[n, :n] = cov[:n, n] = cross - taken
@@ -219,8 +209,7 @@ class MomentMatching:
 
     def _input_cov(self, d: int, at: NDArray[np.intp], cov: Array) -> Array:
         """Covariance (d, d) of an input that is linear in coordinates."""
-        r = len(self.combine)
-        input_cov = np.zeros((d, d))
+        input_cov, r = np.zeros((d, d)), len(self.combine)
         input_cov[:r, :r] = self.combine @ cov[np.ix_(at, at)] @ self.combine.T
         # The change between two levels can be known far better than they are.
         known = np.diagonal(input_cov)[:r] <= _ROUNDOFF * (self.combine**2 @ cov[at, at])
@@ -232,10 +221,8 @@ class MomentMatching:
 def check_stable(mean: float, std: float, limit: float) -> None:
     """Raise if the next standardized change is beyond a limit, of `OneStepModel.limit`."""
     if not abs(mean) + std < limit:
-        raise Unstable(
-            "steps must stay where the forecast is stable; got one that diverges. Ask for "
-            "fewer steps, take differences, or use other lags."
-        )
+        problem = "steps must stay where the forecast is stable; got one that diverges."
+        raise Unstable(f"{problem} Ask for fewer steps, take differences, or use other lags.")
 
 
 @contextmanager
@@ -245,18 +232,4 @@ def at_step(step: int, where: str = "") -> Iterator[None]:
         yield
     except Unstable as error:
         problem, _, remedy = str(error).partition(". ")
-        place = where or f"at step {step}"
-        raise Diverged(f"{problem} {place}. {remedy}", step) from error
-
-
-def _explainable(slope: Array, cov: Array, latent_var: float) -> tuple[Array, float]:
-    """A slope that explains no more than the function's variance, and what it leaves of it.
-
-    Var[f] >= slope' S slope makes the joint a covariance. Exact moments fail it by roundoff alone,
-    Taylor's, which need not belong to any distribution, in earnest: there the slope is shortened.
-    """
-    explained = float(slope @ cov @ slope)
-    room = max(latent_var, 0.0)
-    if explained > room:
-        slope, explained = slope * np.sqrt(room / explained), room
-    return slope, room - explained
+        raise Diverged(f"{problem} {where or f'at step {step}'}. {remedy}", step) from error

@@ -24,7 +24,7 @@ from forecast_unc.forecasting.specification import (
     as_lags,
     check_length,
     is_auto,
-    plain,
+    value_or,
 )
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.predictor import as_kernel_regressor
@@ -71,33 +71,39 @@ def resolve(
     """Specifications with nothing left open: one for lags of one's own, else a few to average."""
     periods, lower = _periods(arguments, history), _bound(arguments, history)
     check_above(history, lower)
-    given, origin = arguments.lower is not None, lower if np.isfinite(lower) else 0.0
+    given, measured_from = arguments.lower is not None, lower if np.isfinite(lower) else 0.0
     if not is_auto(arguments.lags):
-        one = replace(_as_given(arguments, history, periods), origin=origin)
-        calibrate = plain(arguments.calibrate, False)
+        one = replace(_as_given(arguments, history, periods), lower=measured_from)
+        calibrate = value_or(arguments.calibrate, False)
         return (one,), Rules(Averaging(), periods, calibrate, lower, given)
     by_width, widest = averaging(int((~np.isnan(history.y)).sum()), bool(periods))
-    smoothing, season = _SMOOTHING if by_width else 1.0, periods[0] if periods else 0
+    season = periods[0] if periods else 0
     found: list[MemberSpecification] = []
     for candidate in candidates(
-        history.y - origin,
+        history.y - measured_from,
         periods,
         arguments.transform is not None,
         history.exog.shape[1] > 0,
         bounded=bool(np.isfinite(lower)),
     ):
         if candidate.kind == "smoothing":
-            if not unsmoothed(arguments, history, periods):
-                transform = plain(arguments.transform, candidate.transform)
-                most = min(n for n in (arguments.max_train, candidate.rows) if n is not None)
-                about = season or 1, transform, most, candidate.why, origin, smoothing
-                found.append(SmoothingSpecification(*about))
+            if why_no_smoothing(arguments, history, periods):
+                continue
+            one_smoothing = SmoothingSpecification(
+                period=season or 1,
+                transform=value_or(arguments.transform, candidate.transform),
+                max_train=min(n for n in (arguments.max_train, candidate.rows) if n is not None),
+                why=candidate.why,
+                lower=measured_from,
+                weight=_SMOOTHING if by_width else 1.0,
+            )
+            found.append(one_smoothing)
         elif candidate.rows is not None or _has_reduced_rank(arguments):
             one = _completed(arguments, candidate, history, periods)
-            found.append(replace(one, origin=origin))
+            found.append(replace(one, lower=measured_from))
     look_ahead = int(np.clip(3 * season // 2, LOOK_AHEAD, MOST_AHEAD))
     rule = Averaging(by_width, widest, look_ahead)
-    calibrate = plain(arguments.calibrate, arguments.noise == "process")
+    calibrate = value_or(arguments.calibrate, arguments.noise == "process")
     return _merged(found, history.y), Rules(rule, periods, calibrate, lower, given)
 
 
@@ -123,7 +129,7 @@ def without_outliers(arguments: Arguments, history: History) -> History:
     return found if 2 * rows[0] >= rows[1] else history
 
 
-def unsmoothed(arguments: Arguments, history: History, periods: tuple[int, ...]) -> list[str]:
+def why_no_smoothing(arguments: Arguments, history: History, periods: tuple[int, ...]) -> list[str]:
     """Why a series whose lags are chosen here has no exponential smoothing; empty if it has one."""
     given = {
         "differences": not is_auto(arguments.differences),
@@ -171,7 +177,7 @@ def _bound(arguments: Arguments, history: History) -> float:
 
 def _unusual(arguments: Arguments, history: History) -> NDArray[np.bool_]:
     """Where there is a holiday, or a regressor outside the central 90 % of its values, (n,)."""
-    parts = check_calendar(plain(arguments.calendar, None))
+    parts = check_calendar(value_or(arguments.calendar, None))
     holidays = tuple(part for part in parts if not isinstance(part, str))
     low, high = np.quantile(history.exog, [0.05, 0.95], axis=0)
     rare = (history.exog < low) | (history.exog > high)
@@ -186,7 +192,7 @@ def _given_lags(arguments: Arguments) -> tuple[Sequence[int], tuple[int, ...]]:
 
 
 def _differences(arguments: Arguments, otherwise: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(as_lags("differences", plain(arguments.differences, otherwise), upto=False))
+    return tuple(as_lags("differences", value_or(arguments.differences, otherwise), upto=False))
 
 
 def _deepest(lags: Sequence[int]) -> int:
@@ -210,7 +216,7 @@ def _completed(
     arguments: Arguments, candidate: Candidate, history: History, periods: tuple[int, ...]
 ) -> Specification:
     """A candidate of the automatic choice, with what was given in the place of its own."""
-    prior_mean = plain(arguments.prior_mean, candidate.prior_mean)
+    prior_mean = value_or(arguments.prior_mean, candidate.prior_mean)
     differences = _differences(arguments, candidate.differences)
     lags = _affordable(candidate.lags, history.y, differences)
     if prior_mean == "seasonal" and periods:
@@ -248,7 +254,7 @@ def _filled(
     arguments: Arguments, candidate: Candidate, lags: tuple[int, ...], periods: tuple[int, ...]
 ) -> Specification:
     """A candidate with what was given in the place of its own, and a regressor of its own."""
-    prior_mean = plain(arguments.prior_mean, candidate.prior_mean)
+    prior_mean = value_or(arguments.prior_mean, candidate.prior_mean)
     _check_prior_mean(arguments, prior_mean, lags, periods)
     regressor: BaseEstimator = arguments.regressor
     if regressor is None:
@@ -258,9 +264,9 @@ def _filled(
         lags=lags,
         differences=_differences(arguments, candidate.differences),
         periods=periods,
-        transform=plain(arguments.transform, candidate.transform),
+        transform=value_or(arguments.transform, candidate.transform),
         prior_mean=prior_mean,
-        calendar=check_calendar(plain(arguments.calendar, candidate.calendar)),
+        calendar=check_calendar(value_or(arguments.calendar, candidate.calendar)),
         max_train=arguments.max_train,
         noise=arguments.noise,
         why=candidate.why,
@@ -268,7 +274,7 @@ def _filled(
 
 
 def _merged(found: Iterable[MemberSpecification], values: Array) -> tuple[MemberSpecification, ...]:
-    """Without repeats; one of those whose windows hold the same rows, which has their weights."""
+    """Without repeats: models that differ in a window of the same rows are one, weights summed."""
     merged: dict[tuple[str, int, str], MemberSpecification] = {}
     windows = set()
     for one in found:

@@ -184,7 +184,11 @@ def score(
         after = min(max(1, int(_SHARE * len(series))), _MOST)
         new = np.arange(len(series)) >= len(series) - after
         past, future = (None, None) if exog is None else (exog[~new], exog[new])
-        model = model.apply(series[~new], past)
+        try:
+            model = model.apply(series[~new], past)
+        except ValueError as error:
+            error.add_note(f"of the {len(series)} values of y, the last {after} would be scored")
+            raise
     ahead = model.forecast(after, future)
     between = series.index[new].difference(ahead.index)
     if len(between):

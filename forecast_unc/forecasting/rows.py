@@ -27,10 +27,7 @@ MARGIN = 4.0
 
 @dataclass(frozen=True)
 class Differencing:
-    """Differences at some lags, one after the other, then a shift and a scale: affine, and exact.
-
-    (1, 12) is the seasonal difference of the monthly change; () is none.
-    """
+    """Differences at some lags, one after the other, then a shift and a scale."""
 
     differences: tuple[int, ...]
     shift: float
@@ -51,13 +48,10 @@ class Differencing:
 class LevelMap:
     """The sparse linear maps between levels, inputs and changes.
 
-    With c the coefficients of prod(1 - B^lag), B the backshift and c_0 = 1, the lagged inputs and
-    the next level are
+    With c the coefficients of prod(1 - B^lag), B the backshift, and covariances over scale^2,
 
         x_tj = (sum_i c_i y_(t - lag_j - i) - shift) / scale,
         y_t = scale f(x_t) + shift - sum_(i > 0) c_i y_(t - i).
-
-    Covariances are kept in units of scale^2, where the coefficients are those of c.
     """
 
     def __init__(self, lags: tuple[int, ...], differencing: Differencing) -> None:
@@ -118,11 +112,7 @@ class NoiseChoice:
 
 @dataclass(frozen=True, eq=False)
 class NoisyRows:
-    """Training rows, and the errors that they share.
-
-    The observation of time t is level_t + e_t: the error of a change is sum_i c_i e_(t - i), with c
-    the coefficients of the difference polynomial.
-    """
+    """Training rows, and the errors that they share: of a change sum_i c_i e_(t - i)."""
 
     X: Array  # (n, d)
     y: Array  # (n,)

@@ -1,9 +1,4 @@
-"""Sample paths: the distribution that the closed forms approximate.
-
-With `path_consistent` a path has one function: drawn as a whole, or conditioned on its own earlier
-values. Missing and noisy values are sampled by a particle filter from the last complete window on;
-its functions are always conditioned: of whole ones, drawn before, few would be left.
-"""
+"""Sample paths of one function each, by a particle filter where values are missing or noisy."""
 
 from collections.abc import Iterator
 
@@ -40,17 +35,13 @@ _REACH = 100
 
 
 class Points:
-    r"""Points that stand for draws: columns of normal scores at which pieces of a mixture go on.
-
-    Given its earlier values a piece's next one is exactly normal; piece j of M goes on from one
-    point, :math:`m_{jt} + s_{jt} \varepsilon_{jt}`. The points are a cubature of degree 3,
+    r"""Points in the place of draws: piece j goes on from :math:`m_{jt} + s_{jt} \varepsilon_{jt}`.
 
     .. math:: \tfrac1M \sum_j \varepsilon_{jt} \varepsilon_{ju} = \delta_{tu}, \qquad
         \tfrac1M \sum_j \varepsilon_{jt} \varepsilon_{ju} \varepsilon_{jv} = 0 :
 
-    where y is linear in them its moments are exact, whatever M; where quadratic, the mean is. A
-    column is a permutation of normal quantiles for one half of the pieces (a Latin hypercube), made
-    orthogonal to those before it; the other half has the opposite signs. There is no seed.
+    a column is a permutation of normal quantiles for one half of the pieces (a Latin hypercube),
+    made orthogonal to those before it; the other half has the opposite signs. There is no seed.
     """
 
     def __init__(self, pieces: slice | NDArray[np.intp]) -> None:
@@ -72,8 +63,7 @@ class Points:
         return 0.5
 
     def _next(self) -> Array:
-        column = self._rng.permutation(self._quantiles)
-        before = self._columns[-_REACH:]
+        column, before = self._rng.permutation(self._quantiles), self._columns[-_REACH:]
         column -= (before @ column / len(column)) @ before
         column /= np.sqrt(column @ column / len(column))
         self._columns = np.vstack([before, column])
@@ -84,30 +74,20 @@ Normals = np.random.Generator | Points  # what paths draw, a row of standard nor
 
 
 def sample_paths_from(model: OneStepModel, start: RunIn, future: Future, method: Method) -> Array:
-    """Sample paths (n_samples, h) of one posterior from a run-in, or the 256 pieces of "mixture".
-
-    Pieces have equal weight, and a value is where one goes on. Missing and noisy levels are split,
-    too, from the last complete window on (pieces that disagree with what was observed later give
-    way to those that agree), and so are uncertain regressors.
-    """
+    """Sample paths (n_samples, h) of one posterior from a run-in; the 256 pieces of "mixture"."""
     mixture = method.propagation == "mixture"
     n, numbers = PIECES if mixture else method.n_samples, model.posterior.path_size + _PATH_STEPS
     most = max(_LEAST_PARTICLES, _PATH_MEMORY // (8 * numbers * _PATH_STEPS))
-    blocks = np.array_split(np.arange(n), -(-n // most))
-    rng, rngs = generator(method.random_state), list[Normals]()
+    blocks, rng = np.array_split(np.arange(n), -(-n // most)), generator(method.random_state)
+    rngs: list[Normals] = [rng]
     if mixture:
-        rngs += [Points(block) for block in blocks]
-    elif len(blocks) == 1:
-        rngs += [rng]
-    else:  # each block its own: the next one's draws must not depend on the horizon
-        seeds = rng.integers(2**63, size=len(blocks))
-        rngs += [np.random.default_rng(seed) for seed in seeds]
+        rngs = [Points(block) for block in blocks]
+    elif len(blocks) > 1:  # each its own: the next one's draws must not depend on the horizon
+        rngs = [np.random.default_rng(one) for one in rng.integers(2**63, size=len(blocks))]
+    each = zip(blocks, rngs, strict=True)
     consistent = method.path_consistent
     return np.vstack(
-        [
-            _Paths(model, start, future, len(block), consistent, rng).draw()
-            for block, rng in zip(blocks, rngs, strict=True)
-        ]
+        [_Paths(model, start, future, len(block), consistent, rng).draw() for block, rng in each]
     )
 
 
@@ -124,21 +104,22 @@ class _Paths:
         rng: Normals,
     ) -> None:
         self.model, self.start, self.future, self.n, self.rng = model, start, future, n, rng
-        self.limit = model.limit(start.past.levels)
-        steps = len(start.past.levels) - start.now + len(future.exog)
-        self.one_function = path_consistent and model.posterior.joint
-        posterior, whole = model.posterior, None
-        # points in the place of draws are those of innovations, given what a path has seen
-        if isinstance(rng, np.random.Generator) and not start.observed[start.now :].any():
-            whole = posterior.function_sample(n, rng) if self.one_function else None
-        conditioned = self.one_function and whole is None
-        self.function = (
-            _OneFunction(posterior, n, steps) if conditioned else _Function(posterior, whole)
-        )
+        posterior, n_past = model.posterior, len(start.past.levels)
+        self.limit, self.scale = model.limit(start.past.levels), model.differencing.scale
+        self.one_function = path_consistent and posterior.joint
+        steps, whole = n_past - start.now + len(future.exog), None
+        # points in the place of draws are those of innovations, given what a path has seen; of
+        # whole functions, drawn before, few would be left where something was observed
+        alone = self.one_function and not start.observed[start.now :].any()
+        if alone and isinstance(rng, np.random.Generator):
+            whole = posterior.function_sample(n, rng)
+        self.function = _Function(posterior, whole)
+        if self.one_function and whole is None:
+            self.function = _OneFunction(posterior, n, steps)
         begin = np.tile(start.mean, (n, 1))
         if start.cov.any():
             normals = rng.standard_normal((n, len(start.mean)))
-            begin += model.differencing.scale * (normals @ lower_root(start.cov).T)
+            begin += self.scale * (normals @ lower_root(start.cov).T)
         self.trajectory = Trajectory(model, begin, steps)
         self.log_weights = np.zeros(n)
 
@@ -150,9 +131,8 @@ class _Paths:
                 self._pass(t)
         if self.log_weights.any():
             self._resample()
-        scale, h = self.model.differencing.scale, len(self.future.exog)
-        observation_std = scale * np.sqrt(self.model.posterior.observation_var)
-        paths = np.empty((self.n, h))
+        observation_std = self.scale * np.sqrt(self.model.posterior.observation_var)
+        paths = np.empty((self.n, len(self.future.exog)))
         for step, exog in enumerate(self._regressors()):
             X = self.trajectory.inputs(exog)
             with at_step(step + 1):
@@ -169,10 +149,10 @@ class _Paths:
 
     def _pass(self, t: int) -> None:
         """One step on the way to the origin, given what was observed at its end."""
-        start, y = self.start, self.start.past.levels[t]
+        start, known = self.start, np.full((self.n, 1), self.start.past.levels[t])
         if start.passed_over(t, self.one_function):
             self.trajectory.append(0.0)
-            self.trajectory.revise(np.full((self.n, 1), y))
+            self.trajectory.revise(known)
             return
         X = self.trajectory.inputs(np.tile(start.past.exog[t], (self.n, 1)))
         # A row that was learned from is in the posterior: it has no more to tell.
@@ -185,18 +165,16 @@ class _Paths:
             return
         # the level's distribution given its observation, path by path
         self.trajectory.append(mean)
-        innovation = (y - self.trajectory.levels[:, -1]) / self.model.differencing.scale
-        total = std**2 + start.noise_var[t]
+        level, noise_var = self.trajectory.levels[:, -1], start.noise_var[t]
+        innovation, total = (known[:, 0] - level) / self.scale, std**2 + noise_var
         self.log_weights -= 0.5 * (innovation**2 / total + np.log(total))
         change = std**2 * innovation / total
-        if start.noise_var[t] > 0.0:
-            left = std * np.sqrt(start.noise_var[t] / total)
+        if noise_var > 0.0:
+            left = std * np.sqrt(noise_var / total)
             change = change + left * self.rng.standard_normal(self.n)
+            known = (level + self.scale * change)[:, None]
         function.keep(change / std)
-        level = self.trajectory.levels[:, -1] + self.model.differencing.scale * change
-        self.trajectory.revise(
-            level[:, None] if start.noise_var[t] > 0.0 else np.full((self.n, 1), y)
-        )
+        self.trajectory.revise(known)
         weights = self._weights()
         if weights.sum() ** 2 < _LEAST_EFFECTIVE * self.n * (weights**2).sum():
             self._resample()
@@ -215,12 +193,8 @@ class _Paths:
         self.log_weights[:] = 0.0
 
     def _regressors(self) -> Iterator[Array]:
-        """Draws of each step's regressors, (n, k), of which the first u vary.
-
-        Step by step, so that the first draws do not depend on the horizon.
-        """
-        exog, cov = self.future
-        u = self.future.uncertain
+        """Draws of each step's regressors, (n, k), of which the first u vary, step by step."""
+        (exog, cov), u = self.future, self.future.uncertain
         root = np.zeros((0, 0)) if cov is None else lower_root(cov)
         normals = np.zeros((self.n, len(root)))
         for step, row in enumerate(exog):
@@ -254,18 +228,15 @@ class _Function:
 
 
 class _OneFunction(_Function):
-    """One function a path, observed with noise at one input a step.
+    """One function a path, whose Cholesky factor of its own observations grows by a row a step.
 
-    Each path's Cholesky factor of its own observations grows by a row a step. Observations are
-    drawn, not function values: the distribution is the same, and the noise conditions the factor.
+    Observations are drawn, not function values: so the noise conditions the factor.
     """
 
     def __init__(self, posterior: Posterior, n: int, steps: int) -> None:
         super().__init__(posterior)
-        self.path = posterior.function_path(steps, n)
-        self.step = 0
-        self.chol = np.zeros((steps, steps, n))
-        self.draws = np.zeros((steps, n))
+        self.path, self.step = posterior.function_path(steps, n), 0
+        self.chol, self.draws = np.zeros((steps, steps, n)), np.zeros((steps, n))
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Mean and std, (n,) each, at the inputs X (n, d), one a path, given its earlier ones."""

@@ -7,14 +7,8 @@ r"""Exponential smoothing whose parameters are averaged over: a level, a trend a
     b_t = \phi b_{t-1} + \beta e_t, \quad s_t = s_{t-m} + \gamma e_t.
 
 Given the parameters all is linear in the unknown start u = (l_0, b_0, s_{1-m}, ..., s_0), which is
-N(0, s^2 V), and in the innovations e ~ N(0, s^2) where a value is missing. The parameters are a
-grid of nodes, weighted by their evidence; with a season half of it is that of the mean squares S_j
-of errors j steps ahead, n observed values and the posterior precision A / s^2 of u,
-
-.. math::
-
-    -\tfrac12 \log |A V| - \tfrac n4 \log S - \tfrac n{4m} \textstyle\sum_{j=1}^m \log S_j .
-
+N(0, s^2 V), and in the innovations where a value is missing. The parameters are a grid of nodes,
+weighted by their evidence; with a season half of it is that of errors several steps ahead.
 Derivation, figures and references: docs/theory/smoothing.md.
 """
 
@@ -27,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import toeplitz
 
 from forecast_unc._checks import RandomState, generator
 from forecast_unc._typing import Array
@@ -65,12 +60,14 @@ _SEVERAL = 0.5
 
 
 class Nodes(NamedTuple):
-    """Parameters of K nodes, (K,) each."""
+    """Parameters of K nodes, (K,) each, and prior variances of the start over the innovations'."""
 
     alpha: Array
     beta: Array
     phi: Array
     gamma: Array
+    drift_var: Array
+    season_var: Array
 
     def take(self, at: NDArray[np.intp]) -> Nodes:
         """Some of them."""
@@ -80,8 +77,7 @@ class Nodes(NamedTuple):
 class _State(NamedTuple):
     """Where a filter is after some values: each figure linear in the C - 1 unknowns.
 
-    Columns: a constant, from the first value on; level, drift, season (its values, or cosines and
-    sines of a long one) at the start; the innovations at missing times.
+    Columns: a constant; level, drift, season at the start; the innovations at missing times.
     """
 
     level: Array  # (K, C)
@@ -89,38 +85,28 @@ class _State(NamedTuple):
     season: Array  # (m, K, C), of the times t with t % m = 0, 1, ...; m = 0 for none
     gram: Array  # (K, C, C), normal equations of the innovations so far
     time: int  # values so far
-    observed: int
 
 
 @dataclass(frozen=True, eq=False)
 class Smoothing:
     """Nodes with their weights and variances, learned from a series.
 
-    A series y (n,) is NaN where missing, its first value is observed. Variances are sums of squares
-    over n - 3, the posterior mean. Origins are numbers of values before them, increasing.
+    A series y (n,) is NaN where missing, its first value is observed. Origins are increasing.
     """
 
     period: int  # of the season; 1 for none
     nodes: Nodes
-    drift_var: Array  # (K,), prior variances of the start over that of the innovations
-    season_var: Array  # (K,)
     weights: Array  # (K,), probabilities of the nodes
-    variance: Array  # (K,), of the innovations
+    # (K,), of the innovations: sums of squares over n - 3, one value spent on the level
+    variance: Array
 
     @classmethod
     def learn(cls, y: Array, period: int) -> Smoothing:
         """The nodes that the evidence of a series supports."""
-        nodes, drift_vars = _nodes(period)
-        state = next(_filtered(nodes, period, y, [len(y)]))
-        season_vars = _GRID.season_vars if period > 1 else _GRID.season_vars[:1]
-        pairs = [(i, var) for i, each in enumerate(drift_vars) for var in each]
-        at = np.repeat([i for i, _ in pairs], len(season_vars))
-        drift = np.repeat([var for _, var in pairs], len(season_vars))
-        season = np.tile(season_vars, len(pairs))
-        nodes = nodes.take(at)
-        gram, n = state.gram[at], state.observed
-        precisions = _precisions(gram.shape[1] - 1, period, drift, season)
-        cholesky, start, squares = _solved(gram, precisions)
+        nodes, first, at = _grid(period)
+        state = next(_filtered(nodes.take(first), period, y, [len(y)]))
+        n = int(np.count_nonzero(~np.isnan(y)))
+        precisions, cholesky, start, squares = _solved(state.gram[at], period, nodes)
         diagonal = np.diagonal(cholesky, axis1=1, axis2=2)
         log_weights = 0.5 * np.log(precisions).sum(axis=1) - np.log(diagonal).sum(axis=1)
         logs = np.log(squares)
@@ -130,19 +116,15 @@ class Smoothing:
         weights = np.exp(log_weights - log_weights.max())
         kept = np.flatnonzero(weights > _GRID.least_weight)
         weights, variance = weights[kept] / weights[kept].sum(), squares[kept] / max(n - 3, 1)
-        return cls(period, nodes.take(kept), drift[kept], season[kept], weights, variance)
+        return cls(period, nodes.take(kept), weights, variance)
 
     def forecast(self, y: Array, steps: int) -> LevelJoint:
-        """Joint mean and covariance of the next values after a series.
-
-        Parts: the step's own innovation (noise), earlier ones (inputs_propagated), the unknown
-        start (function_shared) and the nodes (hyperparameters).
-        """
+        """Joint mean and covariance of the next values after a series."""
         means, factor, psi = self._from_end(y, steps)
         mean, scaled = self.weights @ means, self.weights * self.variance
         apart, noise, earlier = means - mean, scaled.sum() * np.eye(steps), np.zeros((steps, steps))
         for weight, row in zip(scaled, psi, strict=True):
-            impulses = _impulses(row)
+            impulses = toeplitz(row, np.zeros(steps))  # of the innovations of steps 1 ... h
             earlier += weight * (impulses @ impulses.T)
         parts = {
             "noise": noise,
@@ -175,39 +157,55 @@ class Smoothing:
         paths = np.empty((n_samples, steps))
         for k in np.unique(node):
             at = node == k
-            error = start[at] @ factor[k].T + noise[at] @ _impulses(psi[k]).T
+            error = start[at] @ factor[k].T + noise[at] @ toeplitz(psi[k], np.zeros(steps)).T
             paths[at] = means[k] + np.sqrt(self.variance[k]) * error
         return paths
 
     def _from_end(self, y: Array, steps: int) -> tuple[Array, Array, Array]:
-        """Means (K, h), factors (K, h, C - 1) of what the start adds over s^2, and psi (K, h)."""
+        """Means (K, h), factors (K, h, C - 1) of what the start adds over s^2, and psi (K, h).
+
+        Psi are the weights of an innovation in the values 0, 1, ... steps later.
+        """
         means, loadings, cholesky = next(self._ahead(y, [len(y)], steps))
-        return means, _factor(loadings, cholesky), _psi(self.nodes, self.period, steps)
+        nodes, later = self.nodes, np.arange(1, steps)
+        sums = np.cumsum(nodes.phi[:, None] ** later, axis=1)
+        psi = nodes.alpha[:, None] + nodes.beta[:, None] * sums
+        if _season(self.period)[0]:
+            psi = psi + nodes.gamma[:, None] * (later % self.period == 0)
+        return means, _factor(loadings, cholesky), np.hstack([np.ones((len(psi), 1)), psi])
 
     def _ahead(
         self, y: Array, origins: Sequence[int], steps: int
     ) -> Iterator[tuple[Array, Array, Array]]:
         """Means (K, h), loadings (h, K, C) of the unknowns and factors of their precisions."""
-        for state in _filtered(self.nodes, self.period, y, origins):
-            size = state.gram.shape[1] - 1
-            precisions = _precisions(size, self.period, self.drift_var, self.season_var)
-            cholesky, start, _ = _solved(state.gram, precisions)
-            loadings = _loadings(self.nodes, self.period, state, steps)
+        nodes, (m, q) = self.nodes, _season(self.period)
+        for state in _filtered(nodes, self.period, y, origins):
+            _, cholesky, start, _ = _solved(state.gram, self.period, nodes)
+            level, trend, levels = state.level, state.trend, []
+            for _ in range(steps):  # without further innovations
+                trend = nodes.phi[:, None] * trend
+                level = level + trend
+                levels.append(level)
+            loadings, times = np.array(levels), state.time + np.arange(steps)
+            loadings[:, :, 3 : 3 + q] += _waves(self.period, times)[:, None]
+            if m:
+                loadings += state.season[times % m]
             start = np.hstack([np.ones((len(start), 1)), start])
             yield y[0] + np.einsum("hkc,kc->kh", loadings, start), loadings, cholesky
 
 
-def _nodes(period: int) -> tuple[Nodes, list[tuple[float, ...]]]:
-    """All nodes, and for each of them the variances that its drift can have."""
-    rows, drift_vars = [], []
+def _grid(period: int) -> tuple[Nodes, NDArray[np.intp], NDArray[np.intp]]:
+    """All nodes, the first of each with other parameters, and which of these each has."""
     seasons = _GRID.seasons if _season(period)[0] else (0.0,)
-    for alpha, (ratio, phi, variances), share in product(_GRID.alpha, _GRID.trends, seasons):
-        gamma = share * (1.0 - alpha)
-        twice = (alpha == 0.0 and ratio > 0.0) or (gamma == 0.0 and share > 0.0)
-        if not twice:
-            rows.append((alpha, ratio * alpha, phi, gamma))
-            drift_vars.append(variances)
-    return Nodes(*np.array(rows).T), drift_vars
+    season_vars = _GRID.season_vars if period > 1 else _GRID.season_vars[:1]
+    nodes, first, at = list[tuple[float, ...]](), list[int](), list[int]()
+    for alpha, (ratio, phi, drifts), share in product(_GRID.alpha, _GRID.trends, seasons):
+        if (alpha > 0.0 or ratio == 0.0) and (alpha < 1.0 or share == 0.0):  # else there twice
+            own = alpha, ratio * alpha, phi, share * (1.0 - alpha)
+            at += [len(first)] * len(drifts) * len(season_vars)
+            first.append(len(nodes))
+            nodes += [(*own, *priors) for priors in product(drifts, season_vars)]
+    return Nodes(*np.array(nodes).T), np.array(first), np.array(at)
 
 
 def _season(period: int) -> tuple[int, int]:
@@ -233,7 +231,7 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> It
     level, trend, season = np.zeros((K, C)), np.zeros((K, C)), np.zeros((m, K, C))
     level[:, 1] = trend[:, 2] = 1.0
     season[np.arange(m), :, 3 + np.arange(m)] = 1.0
-    alpha, beta, phi, gamma = (each[:, None] for each in nodes)
+    alpha, beta, phi, gamma = (each[:, None] for each in nodes[:4])
     values, wanted = y - y[0], set(origins)
     gram, rows, start = np.zeros((K, C, C)), np.zeros((_BLOCK, K, C)), 0
     for t in range(max(origins) + 1):
@@ -241,8 +239,7 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> It
             block = np.moveaxis(rows[: t - start], 0, 1)
             gram, start = gram + np.swapaxes(block, 1, 2) @ block, t
             if t in wanted:
-                observed = t - int((missing < t).sum())
-                yield _State(level, trend, season.copy(), gram, t, observed)
+                yield _State(level, trend, season.copy(), gram, t)
         if t == max(origins):
             break
         damped = phi * trend
@@ -260,29 +257,25 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> It
             season[t % m] += gamma * innovation
 
 
-def _precisions(size: int, period: int, drift_var: Array, season_var: Array) -> Array:
-    """Prior precisions (K, C - 1) of the unknowns, times s^2."""
-    out = np.ones((len(drift_var), size))
-    out[:, 0], out[:, 1] = 1.0 / _GRID.level_var, 1.0 / drift_var
-    out[:, 2 : 2 + sum(_season(period))] = 1.0 / season_var[:, None]
-    return out
+def _solved(gram: Array, period: int, nodes: Nodes) -> tuple[Array, Array, Array, Array]:
+    """Prior precisions (K, C - 1) of the unknowns and factors of the posterior's, times s^2.
 
-
-def _solved(gram: Array, precisions: Array) -> tuple[Array, Array, Array]:
-    """Factors of the posterior precisions, means (K, C - 1) and sums of squares (K,)."""
+    And their means (K, C - 1) and sums of squares (K,).
+    """
+    precisions = np.ones((len(gram), gram.shape[1] - 1))
+    precisions[:, 0], precisions[:, 1] = 1.0 / _GRID.level_var, 1.0 / nodes.drift_var
+    precisions[:, 2 : 2 + sum(_season(period))] = 1.0 / nodes.season_var[:, None]
     A = gram[:, 1:, 1:] + precisions[:, None, :] * np.eye(precisions.shape[1])
     cholesky = np.asarray(np.linalg.cholesky(A))
     half = np.linalg.solve(cholesky, -gram[:, 1:, :1])
     mean = np.linalg.solve(np.swapaxes(cholesky, 1, 2), half)[..., 0]
     least = _ROUNDOFF * gram[:, 0, 0] + np.finfo(np.float64).tiny
-    return cholesky, mean, np.maximum(gram[:, 0, 0] - (half[..., 0] ** 2).sum(axis=1), least)
+    squares = np.maximum(gram[:, 0, 0] - (half[..., 0] ** 2).sum(axis=1), least)
+    return precisions, cholesky, mean, squares
 
 
 def _log_ahead(nodes: Nodes, period: int, y: Array, start: Array) -> Array:
-    """Mean over the steps of one season, or 24, of log S_j, (K,), from starts (K, C - 1).
-
-    The innovation where a value is missing counts as 0.
-    """
+    r"""Mean :math:`\tfrac1m \sum_{j=1}^m \log S_j`, (K,), of errors j steps ahead; 24 at most."""
     K, n, values = len(nodes.alpha), len(y), y - y[0]
     m, q = _season(period)
     level, trend, season = start[:, 0], start[:, 1], start[:, 2 : 2 + m].T.copy()
@@ -309,37 +302,7 @@ def _log_ahead(nodes: Nodes, period: int, y: Array, start: Array) -> Array:
     return np.asarray(np.mean(logs, axis=0))
 
 
-def _loadings(nodes: Nodes, period: int, state: _State, steps: int) -> Array:
-    """Predictions without further innovations, in the columns of the unknowns, (h, K, C)."""
-    level, trend, out = state.level, state.trend, []
-    phi, (m, q) = nodes.phi[:, None], _season(period)
-    for _ in range(steps):
-        trend = phi * trend
-        level = level + trend
-        out.append(level)
-    loadings, times = np.array(out), state.time + np.arange(steps)
-    loadings[:, :, 3 : 3 + q] += _waves(period, times)[:, None]
-    return loadings + state.season[times % m] if m else loadings
-
-
 def _factor(loadings: Array, cholesky: Array) -> Array:
     """What the error of the start adds to predictions, over s^2, (K, h, C - 1)."""
     rows = np.moveaxis(loadings[:, :, 1:], 0, 2)  # (K, C - 1, h)
     return np.moveaxis(np.asarray(np.linalg.solve(cholesky, rows)), 1, 2)
-
-
-def _psi(nodes: Nodes, period: int, steps: int) -> Array:
-    """Weights (K, h) of an innovation in the values 0, 1, ... steps later."""
-    later = np.arange(1, steps)
-    sums = np.cumsum(nodes.phi[:, None] ** later, axis=1)
-    psi = nodes.alpha[:, None] + nodes.beta[:, None] * sums
-    if _season(period)[0]:
-        psi = psi + nodes.gamma[:, None] * (later % period == 0)
-    return np.hstack([np.ones((len(psi), 1)), psi])
-
-
-def _impulses(psi: Array) -> Array:
-    """Weights (h, h) of the innovations of steps 1 ... h in the values of these steps."""
-    h = len(psi)
-    back = np.arange(h)[:, None] - np.arange(h)
-    return np.where(back >= 0, psi[np.maximum(back, 0)], 0.0)

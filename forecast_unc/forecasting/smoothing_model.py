@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,13 +14,7 @@ from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.forecasting.model import (
-    FittedModel,
-    NextLevels,
-    fitted_transform,
-    forecast_of,
-    slope_at_median,
-)
+from forecast_unc.forecasting.model import FittedModel, fitted_transform, forecast_of
 from forecast_unc.forecasting.propagation import LevelJoint
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.rows import interpolated
@@ -32,6 +25,7 @@ from forecast_unc.series.history import Ahead, History
 _MOST_MISSING = 60
 # Values that a level and a drift, or a season, are learned from at least.
 _LEAST_VALUES = 4
+_RECIPE = ("specification", "transform", "smoothing")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +36,7 @@ class SmoothingSpecification:
     transform: str | None  # a name of `POWERS`
     max_train: int  # the most values, the last ones; fewer where more than 60 are missing
     why: str
-    origin: float = 0.0  # what the transform measures values from
+    lower: float = 0.0  # what the transform measures values from
     weight: float = 1.0  # in an average, beside the others' and before the widths are known
 
     def described(self, power: float | None = None) -> str:
@@ -58,10 +52,11 @@ class SmoothingModel:
     """Exponential smoothing at the end of the history that it was fitted on, or of another."""
 
     specification: SmoothingSpecification
-    history: History
+    history: History = field(repr=False)
     transform: PowerTransform
-    smoothing: Smoothing
-    levels: Array  # (n_rows,), the last values, transformed; the first is observed
+    smoothing: Smoothing = field(repr=False)
+    levels: Array = field(repr=False)  # (n_rows,), the last, transformed; the first is observed
+    _joints: dict[int, LevelJoint] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def fit(
@@ -71,7 +66,7 @@ class SmoothingModel:
         earlier: Sequence[FittedModel] = (),
     ) -> Self:
         """Learn the parameters from a history; nothing of an earlier fit is used."""
-        transform = fitted_transform(specification.transform, specification.origin, history)
+        transform = fitted_transform(specification.transform, specification.lower, history)
         levels = _levels(specification, transform, history)
         with blas_threads(0):
             smoothing = Smoothing.learn(levels, specification.period)
@@ -86,8 +81,7 @@ class SmoothingModel:
 
     def recipe(self) -> dict[str, Any]:
         """What it is made of again on a history: settings, and what was learned."""
-        names = ("specification", "transform", "smoothing")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in _RECIPE}
 
     @classmethod
     def made(
@@ -102,15 +96,16 @@ class SmoothingModel:
         return cls(specification, history, transform, smoothing, levels)
 
     def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
-        """Joint forecast of the next values. As the model is linear, methods have the same moments.
+        """Joint forecast of the next values: of a linear model methods have the same moments.
 
-        But for "naive", whose steps are each as uncertain as the first, and "monte_carlo", which
-        has those of sample paths; `path_consistent` changes nothing.
+        But for "naive", whose steps are each as uncertain as the first, and "monte_carlo".
         """
-        method = Method() if method is None else method
+        steps, method = len(ahead.index), method or Method()
         propagation = "exact" if method.propagation == "auto" else method.propagation
-        steps = len(ahead.index)
-        joint = self._joint(steps)
+        if steps not in self._joints:
+            with blas_threads(0):
+                self._joints[steps] = self.smoothing.forecast(self.levels, steps)
+        joint = self._joints[steps]
         if propagation == "monte_carlo":
             paths = self._sample(steps, method.n_samples, method.random_state).T
             joint = LevelJoint.of_paths(paths, joint.parts)
@@ -125,27 +120,23 @@ class SmoothingModel:
         return self.transform.inverse(self._sample(len(ahead.index), n_samples, random_state))
 
     def plug_in(self, origins: NDArray[np.intp], steps: int) -> Array:
-        """Levels (k, h) forecast from origins inside the history, each from the values before it.
-
-        NaN where the last of these is missing: they are of more steps than from an observed one.
-        """
+        """Levels (k, h) forecast from origins inside; NaN where the value before is missing."""
         skipped = len(self.history.y) - len(self.levels)
         with blas_threads(0):
             levels = self.smoothing.rolling(self.levels, (origins - skipped).tolist(), steps)
         levels[np.isnan(self.history.y[origins - 1])] = np.nan
         return levels
 
-    def next_levels(self, at: NDArray[np.intp]) -> NextLevels:
+    def next_levels(self, at: NDArray[np.intp]) -> tuple[Array, Array, Array]:
         """One-step forecasts of the times in its window."""
-        skipped = len(self.history.y) - len(self.levels)
+        origins = at - (len(self.history.y) - len(self.levels))
         before = np.concatenate([[0], np.cumsum(~np.isnan(self.levels))])
         mean, var = np.full((2, 1, len(at)), np.nan)
-        some = at >= skipped
-        some[some] = before[at[some] - skipped] >= self.depth
+        some = (origins >= 0) & (before[np.maximum(origins, 0)] >= self.depth)
         if some.any():
-            origins = (at[some] - skipped).tolist()
-            mean[0, some], var[0, some] = self.smoothing.next_values(self.levels, origins)
-        return NextLevels(np.ones(1), mean, var)
+            found = self.smoothing.next_values(self.levels, origins[some].tolist())
+            mean[0, some], var[0, some] = found
+        return np.ones(1), mean, var
 
     def __str__(self) -> str:
         known = ~np.isnan(self.history.y)
@@ -164,7 +155,7 @@ class SmoothingModel:
     @property
     def unit(self) -> float:
         """Units of y in one of what was learned, at the median of the series."""
-        return slope_at_median(self.transform, self.levels)
+        return float(self.transform.slope(np.nanmedian(self.levels)))
 
     @property
     def depth(self) -> int:
@@ -176,21 +167,11 @@ class SmoothingModel:
         known = np.isfinite(self.levels[-1])
         return self if known else replace(self, levels=interpolated(self.levels))
 
-    def learned(self) -> dict[str, Any]:
+    def learned(self) -> list[str]:
         """The innovations' std, and how many nodes count."""
-        std = float(np.sqrt(self.smoothing.weights @ self.smoothing.variance))
-        return {"noise_std_": std, "nodes_": self.smoothing.weights.tolist()}
-
-    @cached_property
-    def _joints(self) -> dict[int, LevelJoint]:
-        return {}
-
-    def _joint(self, steps: int) -> LevelJoint:
-        """The joint of so many steps, made once."""
-        if steps not in self._joints:
-            with blas_threads(0):
-                self._joints[steps] = self.smoothing.forecast(self.levels, steps)
-        return self._joints[steps]
+        weights, variance = self.smoothing.weights, self.smoothing.variance
+        std = f"noise std {self.unit * np.sqrt(weights @ variance):.4g}"
+        return [std, f"hyper-parameters integrated over {len(weights)} nodes"]
 
     def _sample(self, steps: int, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) of levels."""
@@ -210,10 +191,7 @@ def _levels(
     known = np.flatnonzero(~np.isnan(values) & (missing_after <= _MOST_MISSING))
     least = specification.period + _LEAST_VALUES
     if len(known) < least:
-        must = (
-            f"have at least {least} observed values for exponential smoothing with season "
-            f"{specification.period}, the last ones with {_MOST_MISSING} missing between them at "
-            "most"
-        )
-        raise refusal("y", must, f"{len(known)}", "Give more data.")
+        must = f"have at least {least} observed values for exponential smoothing with season "
+        must += f"{specification.period}, the last ones with {_MOST_MISSING} missing between them"
+        raise refusal("y", f"{must} at most", f"{len(known)}", "Give more data.")
     return transform.forward(values[known[0] :])

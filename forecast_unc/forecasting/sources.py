@@ -15,30 +15,16 @@ from forecast_unc.forecasting.rows import LevelMap
 from forecast_unc.regression.posterior import Posterior
 
 
-class Shared(NamedTuple):
-    """Distribution of the function's error at the next step, given what was observed so far."""
-
-    mean: float
-    learned: float  # how much of its variance the observations took away
-    cross: Array  # (p + steps,), covariance with the levels
-
-
 class FunctionError:
     """Covariances of the function's posterior error at one step with all earlier levels.
 
     C[t, u] = Cov(error of f at step t, z_u) = r_u . C[t, :] + k_post(x_t, x_u), z_u the level of
-    step u < t and r_u its weights on the levels before it, of which the p before the first step do
-    not depend on the error: a unit triangular system a step, of bandwidth p.
+    step u < t and r_u its weights on the levels before it: a unit triangular system a step. The
+    std at a step is no more than what the step adds to the part its inputs explain, else the joint
+    covariance might be none (11 % of 20,000 random GPs). Levels O that were observed, each when it
+    is the last, with standard innovations e (docs/theory/state.md):
 
-    The joint covariance J has (I - R) J (I - R)' = k_post + noise + rest, diagonal. Where a mean
-    input is a local maximum of the function's variance rest is negative, and J no covariance (11 %
-    of 20,000 random one-dimensional GPs). So the function's std at a step is no more than what the
-    step adds to the part its inputs explain: J is positive definite, and as near to Monte Carlo.
-
-    Given observed levels O, each observed when it is the last, with v_o the variance of such an
-    observation given the earlier ones, W[o, u] = Cov(o, z_u) / sqrt(v_o), standard innovations e,
-
-        c = L^-1 C[t, O],  L[o, o'] = W[o', o] for o' < o,  L[o, o] = sqrt(v_o),
+        c = L^-1 C[t, O],  L[o, o'] = W[o', o] for o' < o,  W[o, u] = Cov(o, z_u) / L[o, o],
         Cov(error, z | O) = C[t, :] - c W,  E[error | O] = c . e,  Var(error | O) = k_post - c . c.
     """
 
@@ -62,18 +48,18 @@ class FunctionError:
         weights: Array,
         added: float,
         learned_from: bool = False,
-    ) -> Shared:
+    ) -> tuple[float, float, Array]:
         """Enter a step of mean input x, its level with weights (q,) on those `back` (q,) steps ago.
 
-        `added` is the function's variance that its inputs do not explain linearly. A step that was
-        learned from shares no error with others: it is in the posterior already.
+        `added` is the function's variance that its inputs do not explain linearly. Returns the mean
+        of its error, how much of its variance was learned, and its covariance with the levels.
         """
         n, p = self.step, self.depth
         row = self._path.append(x[None])[:, 0]
         self.covariance[n, [*self._entered, n]] = row
         self._entered.append(n)
         own = row[-1]
-        if learned_from:
+        if learned_from:  # it is in the posterior already, and shares no error with others
             self._damping[n] = 0.0
         elif own > 0.0:
             self._damping[n] = min(1.0, np.sqrt(added / own))
@@ -90,7 +76,7 @@ class FunctionError:
         np.subtract.at(self._carry, (back[steps], n - back[steps]), weights[steps])
         self._loadings[:, p + n] = self._loadings[:, p + n - back] @ weights + known
         self.step += 1
-        return Shared(float(known @ self._innovations), float(known @ known), cross)
+        return float(known @ self._innovations), float(known @ known), cross
 
     def skip_step(self) -> None:
         """Enter a step of known input and level that was learned from: it shares no error."""
@@ -98,15 +84,10 @@ class FunctionError:
         self.step += 1
 
     def observe(self, cov: Array, var: float, innovation: float) -> None:
-        """Condition on an observation of the last level, of variance `var`, noise included.
-
-        `cov` (m,) is the level's covariance with the last m, itself the last.
-        """
+        """Condition on an observation of the last level, of covariance (m,) with the last m."""
         last, m, std = self.depth + self.step - 1, len(self._observed), np.sqrt(var)
-        chol = np.zeros((m + 1, m + 1))
-        chol[:m, :m] = self._chol
-        chol[m, :m] = self._loadings[:, last]
-        chol[m, m] = std
+        chol = np.pad(self._chol, (0, 1))
+        chol[m] = np.append(self._loadings[:, last], std)
         row = np.zeros(self._loadings.shape[1])
         row[last + 1 - len(cov) : last + 1] = cov / std
         self._chol, self._loadings = chol, np.vstack([self._loadings, row])
@@ -124,24 +105,21 @@ class Scales(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LinearRecursion:
-    r"""Future levels :math:`y = A_0 z_0 + A_y y + e + \varepsilon`, :math:`a_t` the rows of A.
-
-    The b coordinates of the start, :math:`z_0` of covariance S, are the last p levels and then the
-    uncertain regressors; e is the error of the function. With :math:`M = (I - A_y)^{-1}`,
+    r"""Future levels :math:`y = A_0 z_0 + A_y y + e + \varepsilon` from a start of covariance S.
 
     .. math::
 
-        \mathrm{Cov}[y] = M (s^2 I + K) M' + M (A_0 C_0' + C_0 A_0') M' + M A_0 S A_0' M', \quad
-        K = \mathrm{Cov}(e), \; C_0 = \mathrm{Cov}(e, z_0).
+        \mathrm{Cov}[y] = M (s^2 I + K + A_0 C_0' + C_0 A_0' + A_0 S A_0') M', \quad
+        M = (I - A_y)^{-1}, \; K = \mathrm{Cov}(e), \; C_0 = \mathrm{Cov}(e, z_0),
 
-    Everything is in units of scale^2, but for what the methods return.
+    with e the error of the function; in units of scale^2, but for what the methods return.
     """
 
-    weights: Array  # (h, b + h), a_t; zero from y_t on
+    weights: Array  # (h, b + h), the rows a_t of A; zero from y_t on
     shared: Array  # (h, b + h), C_tu = Cov(e_t, z_u); zero from y_t on
     function_var: Array  # (h,), Var e_t
     scales: Scales  # s^2
-    start_cov: Array  # (b, b), S: no covariance between levels and regressors
+    start_cov: Array  # (b, b), S, of the last p levels and, independent, the uncertain regressors
     n_levels: int  # p
 
     @classmethod
@@ -162,12 +140,7 @@ class LinearRecursion:
         return self.scales.scale**2 * cov
 
     def parts(self) -> dict[str, Array]:
-        r"""Parts of the covariance of the next observations, (h, h) each; those left out are zero.
-
-        Of docs/theory/decomposition.md: `function_shared` is :math:`2 a_t \cdot C_t` at a step and
-        :math:`C_{tu}` between two, `inputs_missing` and `inputs_regressors` are
-        :math:`M A_0 S A_0' M'`, `inputs_propagated` the rest of the covariance from a known start.
-        """
+        """Parts, (h, h) each, of the next observations: docs/theory/decomposition.md; else zero."""
         h, b, p = len(self.weights), len(self.start_cov), self.n_levels
         scale, noise_var, observation_var = self.scales
         propagated = self._from_known()
@@ -220,15 +193,13 @@ class Step(NamedTuple):
 def parts_of_matching(
     maps: LevelMap, scales: Scales, steps: Sequence[Step], function_var: Array, start_cov: Array
 ) -> dict[str, Array]:
-    """Parts of the covariance that moment matching found, to first order: of its mean slopes.
-
-    `function_var` (h,) is that at the mean inputs, before anything was observed on the way.
-    """
+    """Parts of the covariance that moment matching found, to first order: of its mean slopes."""
     through, carried = passed_on(maps, np.array([step.weights for step in steps]))
     shared = np.zeros_like(through)
     for row, step in zip(shared, steps, strict=True):
         if step.shared is not None:
             row[: len(step.shared)] = step.shared
+    # at the mean inputs, less what observations on the way took away
     own = function_var - np.array([step.learned for step in steps])
     return LinearRecursion(through + carried, shared, own, scales, start_cov, maps.depth).parts()
 
@@ -236,8 +207,7 @@ def parts_of_matching(
 def passed_on(maps: LevelMap, weights: Array) -> tuple[Array, Array]:
     """Rows (h, b + h) of each level's weights on z: through its inputs, and as it is carried on.
 
-    `weights` (h, q + u) are those of each change on the levels `maps.lagged` back and on its u
-    uncertain regressors.
+    Weights (h, q + u) are those of each change on lagged levels and u uncertain regressors.
     """
     h, p, regressors = len(weights), maps.depth, weights.shape[1] - len(maps.lagged)
     first = p + h * regressors

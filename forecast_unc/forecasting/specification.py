@@ -55,7 +55,7 @@ class Arguments:
         """Raise unless each argument is one that it could be, whatever the series."""
         if not is_auto(self.lags):
             as_lags("lags", self.lags, upto=True)
-        as_lags("differences", plain(self.differences, ()), upto=False)
+        as_lags("differences", value_or(self.differences, ()), upto=False)
         period = self.seasonal_period
         if not is_auto(period) and period is not None:
             periods = list(period) if isinstance(period, Iterable) else [period]
@@ -96,7 +96,7 @@ class Specification:
     max_train: int | None  # the most training rows
     noise: Noise
     why: str  # the reason for it, a few words
-    origin: float = 0.0  # what the transform is measured from: the bound, or 0 without one
+    lower: float = 0.0  # what the transform is measured from: the bound, or 0 without one
     weight: float = 1.0  # of its forecast in an average, before the widths are known
 
     @property
@@ -114,7 +114,7 @@ class Specification:
     @property
     def centered(self) -> bool:
         """Whether changes are measured from their mean. A bias that is shrunk is a drift to see."""
-        return not isinstance(self.regressor, GPRegressor) or self.regressor.bias == "free"
+        return self.regressor.centers
 
     def described(self, power: float | None = None) -> str:
         """The specification as text, with the power of its Box-Cox transform once it is known."""
@@ -144,7 +144,7 @@ def is_auto(value: object) -> TypeGuard[Auto]:
     return isinstance(value, str) and value == "auto"
 
 
-def plain(value: Any, otherwise: Any) -> Any:
+def value_or(value: Any, otherwise: Any) -> Any:
     """The argument, or another value where it is left to be chosen."""
     return otherwise if is_auto(value) else value
 

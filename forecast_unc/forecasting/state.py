@@ -1,8 +1,4 @@
-"""The state at the origin: what is known of the last levels where some are missing or noisy.
-
-The recursion runs through the stretch with missing values and is conditioned on every value
-observed after them. Nothing is filled.
-"""
+"""The state at the origin: what is known of the last levels where some are missing or noisy."""
 
 from typing import NamedTuple
 
@@ -58,16 +54,14 @@ class RunIn(NamedTuple):
 def run_in(model: OneStepModel, past: Past) -> RunIn:
     """Where the recursion starts, so that what is missing or noisy is known from what was observed.
 
-    At the last window of p values that are neither, among the last 1000 steps; else two windows and
-    100 observed values before the origin, with a wide prior that is forgotten on the way: levels of
-    the series' mean and variance, at least that of its changes, each given its observation.
+    What is not known there has the series' mean and variance, at least that of its changes.
     """
-    y, p, n, scale = past.levels, model.depth, len(past.levels), model.differencing.scale
+    y, p, n, scale = past.levels, model.maps.depth, len(past.levels), model.differencing.scale
     observed = ~np.isnan(y)
     noise_var = np.where(observed, past.stds, 0.0) / scale
     noise_var = noise_var**2 + model.posterior.observation_var
     known = observed & (noise_var == 0.0)
-    learned = observed & (True if past.learned is None else past.learned)
+    learned = observed & past.learned
     now = n if known[n - p :].all() else _start(known, observed, p)
     window = slice(now - p, now)
     prior = max(y[observed].var() / scale**2, 1.0)
@@ -84,18 +78,16 @@ def run_in(model: OneStepModel, past: Past) -> RunIn:
 def state_at_origin(model: OneStepModel, past: Past, method: Method, steps: int = 0) -> State:
     """Gaussian distribution of the last p levels given all y_t = level_t + e_t; room for `steps`.
 
-    From `run_in` on the next level joins the last p at each step, as in a forecast, and the joint
-    is conditioned on its observation, if there is one: so are values missing before it, and with
-    `path_consistent` the function's error, in which rows that were learned from have no share.
+    The next level joins the last p at each step, and is conditioned on if it was observed.
     """
-    start, p, n = run_in(model, past), model.depth, len(past.levels)
+    start, p, n = run_in(model, past), model.maps.depth, len(past.levels)
     limit, scale = model.limit(past.levels), model.differencing.scale
     function = None
     if method.path_consistent and model.posterior.joint:
         function = FunctionError(model.posterior, p, n - start.now + steps)
     if start.now == n:
         return State(start.mean, start.cov, function, limit)
-    matching = MomentMatching(model, model.moment_method(method), limit, function)
+    matching = MomentMatching(model, method, limit, function)
     trajectory = Trajectory(model, start.mean, n - start.now)
     lagged, levels = p - model.maps.lagged, np.arange(p)
     cov = np.zeros((p + 1, p + 1))  # of the last p levels and the next
@@ -129,9 +121,8 @@ def _start(known: NDArray[np.bool_], observed: NDArray[np.bool_], p: int) -> int
     ends = np.flatnonzero(np.convolve(known, np.ones(p), "valid") > p - 0.5) + p
     if len(ends) and n - ends[-1] <= _FARTHEST:
         return int(ends[-1])
-    later = np.cumsum(observed[::-1])[::-1]  # values observed from each time on
-    enough = np.flatnonzero(later >= _RUN_IN_VALUES)
-    last = enough[-1] if len(enough) else 0
+    seen = np.flatnonzero(observed)
+    last = seen[-_RUN_IN_VALUES] if len(seen) >= _RUN_IN_VALUES else 0
     return int(max(p, min(last, n - _RUN_IN_WINDOWS * p)))
 
 

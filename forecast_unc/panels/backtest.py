@@ -10,13 +10,20 @@ import numpy as np
 import pandas as pd
 
 from forecast_unc._checks import check_coverages, check_several, refusal
-from forecast_unc.evaluation.backtest import Backtest, backtest, check_arguments
+from forecast_unc.evaluation.backtest import Backtest, backtest, check_arguments, with_n_origins
 from forecast_unc.evaluation.folds import Model, contenders, percent
 from forecast_unc.panels.forecast import warn_of_failures
 from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
 from forecast_unc.panels.panel import Columns, OneSeries, Panel
 
+# Columns of the frame and the joint scores of a backtest that do not depend on the coverage.
+_OWN = (
+    *("frequency", "model", "origin", "step", "time", "actual", "mean", "median", "std"),
+    *("crps", "nlpd", "pit", "scale", "refit", "energy", "error"),
+)
 
+
+@with_n_origins
 def backtest_panel(
     frame: Any,
     forecaster: Model,
@@ -26,8 +33,7 @@ def backtest_panel(
     time_col: str = "ds",
     target_col: str = "y",
     freq: Any = None,
-    n_origins: int = 10,
-    origins: int | Sequence[Any] | pd.Index[Any] | None = None,
+    origins: int | Sequence[Any] | pd.Index[Any] = 10,
     step: int | None = None,
     refit: bool | int = True,
     window: Literal["expanding", "rolling"] = "expanding",
@@ -44,27 +50,17 @@ def backtest_panel(
     frame : DataFrame
         As in `forecast_panel`. Its further columns are regressors, whose values over the horizon
         are taken as known at the origin.
-    forecaster : Forecaster
-        Fitted anew, as a clone, for each series; anything with ``fit`` and ``forecast``.
-    steps : int
-        Steps that are scored from every origin.
-    id_col, time_col, target_col : str
-        The columns that name the series, their times and their values.
-    freq : str, offset or int, optional
-        As in `forecast_panel`.
-    n_origins, origins, step, refit, window, gap, compare, coverage
-        As in `backtest`. `origins` are 10 unless given; a number of them counts back from the end
-        of each series, times are the same for all.
-    n_jobs, progress
+    forecaster, steps, origins, step, refit, window, gap, compare, coverage
+        As in `backtest`. A number of origins, which is taken as ``n_origins``, too, counts back
+        from the end of each series; times are the same for all.
+    id_col, time_col, target_col, freq, n_jobs, progress
         As in `forecast_panel`.
 
     Returns
     -------
     Backtest
-        Its ``frame`` and ``joint`` begin with the id and ``frequency``, so that
-        ``scores(by="frequency")`` or ``scores(by=["unique_id", "model"])`` group by them; the
-        series stand in order of their first rows. ``failures`` lists those that could not be
-        backtested, with the reasons.
+        Its ``frame`` and ``joint`` begin with the id and ``frequency``, by which ``scores`` can
+        group; ``failures`` lists the series that could not be backtested, with the reasons.
 
     Raises
     ------
@@ -88,17 +84,10 @@ def backtest_panel(
     {'a': 6, 'b': 6}
     """
     coverage = check_coverages(coverage)
-    origins = n_origins if origins is None else origins
     if not isinstance(origins, int | np.integer):
-        origins = check_several("origins", origins, "times of y", "[time] for one")
-    options: dict[str, Any] = {
-        "origins": origins,
-        "step": step,
-        "refit": refit,
-        "window": window,
-        "gap": gap,
-        "compare": compare,
-    }
+        origins = check_several("origins", origins, "times of y", "how many, such as 10, or [time]")
+    options: dict[str, Any] = {"origins": origins, "step": step, "refit": refit}
+    options |= {"window": window, "gap": gap, "compare": compare}
     check_arguments(steps=steps, n_jobs=n_jobs, **options)
     own, *_ = contenders(forecaster, compare)
     bounds = {f"{end}_{percent(level)}" for level in coverage for end in ("lower", "upper")}
@@ -108,17 +97,10 @@ def backtest_panel(
     panel = Panel.checked(frame, Columns(id_col, time_col, target_col), freq, own)
     work = partial(_backtest, forecaster, steps, options | {"coverage": coverage})
     outcomes = run_jobs(work, panel, n_jobs=n_jobs, progress=progress, title="backtest_panel")
-    warn_again(outcomes, panel.names())
+    warn_again(outcomes, panel.ids.tolist())
     result = _assembled(outcomes, panel, coverage)
-    warn_of_failures(outcomes, panel.names(), "backtested, see failures")
+    warn_of_failures(outcomes, panel.ids.tolist(), "backtested, see failures")
     return result
-
-
-# Columns of the frame and the joint scores of a backtest that do not depend on the coverage.
-_OWN = (
-    *("frequency", "model", "origin", "step", "time", "actual", "mean", "median", "std"),
-    *("crps", "nlpd", "pit", "scale", "refit", "energy", "error"),
-)
 
 
 def _backtest(
@@ -131,15 +113,13 @@ def _backtest(
     return result, frequency
 
 
-def _assembled(
-    outcomes: Sequence[Outcome[tuple[Backtest, Any]]], panel: Panel, coverage: tuple[float, ...]
-) -> Backtest:
+def _assembled(outcomes: Sequence[Outcome], panel: Panel, coverage: tuple[float, ...]) -> Backtest:
     id_col = str(panel.columns.id)
     failed = np.array([outcome.error is not None for outcome in outcomes], dtype=bool)
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]
-    done = [outcome.value for outcome in outcomes if outcome.value is not None]
+    done = [outcome.value for outcome in outcomes if outcome.error is None]
     if not done:
-        first = f"; the first, {panel.names()[0]!r}: {errors[0]}" if errors else ""
+        first = f"; the first, {panel.ids.tolist()[0]!r}: {errors[0].rstrip('.')}" if errors else ""
         raise ValueError(
             "frame must have a series that can be backtested; none of "
             f"{len(panel)} could be{first}. Take fewer origins or steps if they are short."
@@ -152,12 +132,8 @@ def _assembled(
         rows.insert(1, "frequency", np.repeat([frequency for _, frequency in done], sizes))
         return rows
 
-    seasons = {result.seasonal_period for result, _ in done}
-    return Backtest(
-        joined([result.frame for result, _ in done]),
-        coverage,
-        joined([result.joint for result, _ in done]),
-        seasons.pop() if len(seasons) == 1 else None,
-        id_col,
-        pd.DataFrame({id_col: panel.ids[failed], "error": errors}),
-    )
+    frame, joint = (joined([getattr(one, key) for one, _ in done]) for key in ("frame", "joint"))
+    seasons = {one.seasonal_period for one, _ in done}
+    season = seasons.pop() if len(seasons) == 1 else None
+    failures = pd.DataFrame({id_col: panel.ids[failed], "error": errors})
+    return Backtest(frame, coverage, joint, season, id_col, failures)

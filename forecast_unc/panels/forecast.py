@@ -5,22 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from forecast_unc._checks import check_jobs, check_steps, refusal
+from forecast_unc._checks import check_choice, check_jobs, check_steps, refusal
 from forecast_unc._typing import Array
-from forecast_unc.distributions.tables import (
-    check_levels,
-    first_instants,
-    nixtla_columns,
-    nixtla_figures,
-)
-from forecast_unc.evaluation.folds import Contender, Model, contenders
-from forecast_unc.forecasting.recursion import Propagation, check_propagation
+from forecast_unc.distributions import tables
+from forecast_unc.evaluation.folds import Model, contenders
+from forecast_unc.forecasting.recursion import PROPAGATIONS, Propagation
 from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
 from forecast_unc.panels.panel import Columns, OneSeries, Panel
 from forecast_unc.series.values import narwhals
@@ -30,13 +25,6 @@ FrameT = TypeVar("FrameT")
 
 class FailedSeriesWarning(UserWarning):
     """Some series of a panel have no result."""
-
-
-class _Table(NamedTuple):
-    """What comes of one series."""
-
-    times: Any  # array of length h
-    figures: Array  # (h, 1 + 2 * levels)
 
 
 def forecast_panel(
@@ -56,40 +44,35 @@ def forecast_panel(
 ) -> FrameT:
     """Forecast every series of a long frame, each by itself.
 
-    Each series is fitted by a clone of the forecaster, in a job of its own on the joblib backend in
-    force. A series that cannot be forecast has one row with the reason; the others are forecast.
+    Each is fitted by a clone of the forecaster, in a job of its own on the joblib backend in force.
+    One that cannot be forecast has one row with the reason.
 
     Parameters
     ----------
     frame : DataFrame
-        One row a series and time, of pandas or of a library that narwhals reads (polars, pyarrow).
-        The rows of a series are in ascending order of time; those of different series may be mixed.
-        Missing values of the target are uncertain, not filled. Columns beyond the three named below
-        are regressors.
+        One row a series and time, of pandas or of a library that narwhals reads (polars, pyarrow),
+        for each series in ascending order of time. Missing values of the target are uncertain, not
+        filled. Columns beyond the three named below are regressors.
     forecaster : Forecaster
-        Cloned for each series, and itself left as it is. Anything with ``fit`` and ``forecast``
-        will do, such as a `Combination` or a baseline.
+        Cloned for each series. Anything with ``fit`` and ``forecast`` will do, such as a
+        `Combination` or a baseline.
     steps : int
         Steps ahead of the end of each series, from 1.
-    id_col : str, default="unique_id"
-        The column that names the series: hashable values, none missing.
-    time_col : str, default="ds"
-        The column of times: datetimes, periods, or whole numbers.
-    target_col : str, default="y"
-        The column of values.
+    id_col, time_col, target_col : str
+        The columns that name the series (hashable values, none missing), their times (datetimes,
+        periods or whole numbers) and their values.
     levels : sequence of float, default=(80, 95)
         Coverages of the intervals in percent.
     exog : DataFrame, optional
-        Long, with the id, the time, and the regressors of `frame`: their values at the steps ahead
-        of each series. Rows of ids that `frame` lacks are not read.
+        Long, with the id, the time, and the regressors of `frame`: their values at the steps ahead.
     freq : str, offset or int, optional
         Frequency of all series, of whole-number times their distance. By default each has that of
         its own times, for which it needs three. A series with another time or a gap fails.
     propagation : {"exact", "taylor", "mixture", "monte_carlo", "naive", "auto"}
         As in `Forecaster.forecast`.
     n_jobs : int, optional
-        Parallel jobs; None takes those of ``joblib.parallel_config``, by default one. BLAS runs on
-        one thread in each, and the figures do not depend on the number of jobs.
+        Parallel jobs; None takes those of ``joblib.parallel_config``, by default one. The figures
+        do not depend on it.
     progress : bool, default=False
         Show a progress bar.
 
@@ -97,10 +80,9 @@ def forecast_panel(
     -------
     DataFrame
         Of the library of `frame`, long, the series in order of their first rows: the id; the time
-        (a period is written as its first instant, whole numbers as nullable ``Int64``);
-        ``forecast_unc``, the mean; ``forecast_unc-lo-95``, ``-lo-80``, ``-hi-80``, ``-hi-95``; and
-        ``error``, None where all is well. A series that failed has one row, with a missing time,
-        NaN for figures, and the reason in ``error``.
+        (of a period its first instant, whole numbers as nullable ``Int64``); ``forecast_unc``, the
+        mean; ``forecast_unc-lo-95``, ``-lo-80``, ``-hi-80``, ``-hi-95``; and ``error``, None where
+        all is well. A series that failed has one row: a missing time, NaN, and the reason.
 
     Raises
     ------
@@ -110,13 +92,7 @@ def forecast_panel(
     Warns
     -----
     FailedSeriesWarning
-        Once, if some series failed.
-
-    Notes
-    -----
-    A worker process that dies (out of memory, killed) costs no more than time: what it was at is
-    run again, and a series that kills its worker twice fails. In serial runs and in threads it is
-    the caller's own process that dies.
+        Once, if some series failed; one that kills its worker process twice does, too.
 
     Examples
     --------
@@ -134,47 +110,31 @@ def forecast_panel(
               1932-01-01         880.0               600.0              1170.0
     """
     check_steps(steps)
-    levels = check_levels(levels)
+    levels = tables.check_levels(levels)
     check_jobs(n_jobs)
     contender = contenders(forecaster, None)[0]
-    options = _options(contender, propagation)
-    columns = Columns(id_col, time_col, target_col)
-    taken = {*nixtla_columns(levels), "error"} & {id_col, time_col}
+    check_choice("propagation", propagation, PROPAGATIONS)
+    options = {} if propagation == "exact" else {"propagation": propagation}
+    if options and "propagation" not in contender.can:
+        must = f"be 'exact', the default, for {type(forecaster).__name__}, which has no choice"
+        raise refusal("propagation", must, repr(propagation), "Leave it out.")
+    columns, names = Columns(id_col, time_col, target_col), tables.nixtla_columns(levels)
+    taken = {*names, "error"} & {id_col, time_col}
     if taken:
         must = "not be columns of the result"
         raise refusal("id_col and time_col", must, repr(taken.pop()), "Rename the column.")
     panel = Panel.checked(frame, columns, freq, contender).with_future(exog)
     work = partial(_forecast, clone(forecaster, safe=False), steps, levels, options)
     outcomes = run_jobs(work, panel, n_jobs=n_jobs, progress=progress, title="forecast_panel")
-    warn_again(outcomes, panel.names())
-    warn_of_failures(outcomes, panel.names(), "forecast, see the column error")
-    return _like(_assembled(outcomes, panel, levels), frame)
-
-
-def _options(contender: Contender, propagation: Propagation) -> dict[str, Any]:
-    """What `forecast` is given besides the steps: the propagation, where it is not the default."""
-    check_propagation(propagation)
-    if propagation == "exact":
-        return {}
-    if not contender.can.propagation:
-        raise refusal(
-            "propagation",
-            f"be 'exact', the default, for {type(contender.model).__name__}, which has no choice "
-            "of it",
-            repr(propagation),
-            "Leave it out.",
-        )
-    return {"propagation": propagation}
+    warn_again(outcomes, panel.ids.tolist())
+    warn_of_failures(outcomes, panel.ids.tolist(), "forecast, see the column error")
+    return _like(_assembled(outcomes, panel, names), frame)
 
 
 def _forecast(
-    forecaster: Any,
-    steps: int,
-    levels: tuple[float, ...],
-    options: dict[str, Any],
-    one: OneSeries,
-) -> _Table:
-    """The job of one series."""
+    forecaster: Any, steps: int, levels: Sequence[float], options: dict[str, Any], one: OneSeries
+) -> tuple[Any, Array]:
+    """The job of one series: its times (h,) and figures (h, 1 + 2 * levels)."""
     model = clone(forecaster, safe=False)
     y, past = one.history()
     future = one.ahead(y.index, steps)
@@ -184,35 +144,28 @@ def _forecast(
         model.fit(y, exog=past)
         options = {**options, "exog": future}
     forecast = model.forecast(steps, **options)
-    return _Table(first_instants(forecast.index).array, nixtla_figures(forecast, levels))
+    figures = tables.nixtla_figures(forecast, levels)
+    return tables.first_instants(forecast.index).array, figures
 
 
-def _assembled(
-    outcomes: Sequence[Outcome[_Table]], panel: Panel, levels: tuple[float, ...]
-) -> pd.DataFrame:
+def _assembled(outcomes: Sequence[Outcome], panel: Panel, names: list[str]) -> pd.DataFrame:
     """The long result of pandas."""
-    names = nixtla_columns(levels)
-    no_time = pd.Series(pd.array([None], dtype=_time_dtype(panel.past.index)))
-    none = _Table(no_time.array, np.full((1, len(names)), np.nan))
-    tables = [none if outcome.value is None else outcome.value for outcome in outcomes]
-    sizes = [len(table.figures) for table in tables]
-    times = [pd.Series(table.times).astype(no_time.dtype) for table in tables]
-    figures = np.concatenate([none.figures[:0], *(table.figures for table in tables)])
+    index = panel.past.index
+    dates = tables.first_instants(index[:0])
+    dtype: Any = dates.dtype if isinstance(dates, pd.DatetimeIndex) else pd.Int64Dtype()
+    none = pd.array([None], dtype=dtype), np.full((1, len(names)), np.nan)
+    parts = [none if outcome.error is not None else outcome.value for outcome in outcomes]
+    sizes = [len(figures) for _, figures in parts]
+    times = [pd.Series(each).astype(dtype) for each, _ in parts]
+    figures = np.concatenate([none[1][:0], *(figures for _, figures in parts)])
     errors = np.array([outcome.error for outcome in outcomes], dtype=object)
     columns: dict[Hashable, Any] = {
         panel.columns.id: panel.ids.take(np.repeat(np.arange(len(panel)), sizes)),
-        panel.columns.time: pd.concat([no_time[:0], *times], ignore_index=True),
+        panel.columns.time: pd.concat([pd.Series(none[0])[:0], *times], ignore_index=True),
         **dict(zip(names, figures.T, strict=True)),
         "error": pd.Series(np.repeat(errors, sizes), dtype=object),
     }
     return pd.DataFrame(columns)
-
-
-def _time_dtype(times: pd.Index[Any]) -> Any:
-    """Of the column of times in the result, where some may be missing."""
-    if isinstance(times, pd.PeriodIndex):
-        return times[:0].to_timestamp().dtype
-    return times.dtype if isinstance(times, pd.DatetimeIndex) else pd.Int64Dtype()
 
 
 def _like(result: pd.DataFrame, frame: FrameT) -> FrameT:
@@ -228,7 +181,7 @@ def _like(result: pd.DataFrame, frame: FrameT) -> FrameT:
     return native
 
 
-def warn_of_failures(outcomes: Sequence[Outcome[Any]], names: Sequence[object], done: str) -> None:
+def warn_of_failures(outcomes: Sequence[Outcome], names: Sequence[object], done: str) -> None:
     """One warning for all series that failed: what could not be done, and where the reasons are."""
     failed = [i for i, outcome in enumerate(outcomes) if outcome.error is not None]
     if failed:

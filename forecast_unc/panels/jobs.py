@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -18,9 +18,6 @@ from tqdm.auto import tqdm
 
 from forecast_unc._threads import blas_threads
 
-Task = TypeVar("Task")
-TaskOut = TypeVar("TaskOut", covariant=True)
-Result = TypeVar("Result")
 Warned = tuple[type[Warning], str, str, int]  # category, text, file and line
 
 # So many tasks are run again one by one, more in halves: to start new workers takes 2 to 7 s.
@@ -29,8 +26,7 @@ _PATIENCE = 300.0  # seconds until Dask has restarted workers
 
 _DIED = (
     "the worker process died twice while it worked on this series, the second time on nothing "
-    "else: out of memory, killed, or crashed. Give the worker more memory or the model fewer rows "
-    "(max_train), or run the series by itself."
+    "else. Give it more memory or fewer rows (max_train), or run the series by itself."
 )
 _NO_WORKER = (
     "the worker process died that had this series, and none was left to try it again. Run it by "
@@ -38,36 +34,31 @@ _NO_WORKER = (
 )
 
 
-class Tasks(Protocol[TaskOut]):
+class Tasks(Protocol):
     """Tasks by their positions from 0."""
 
     def __len__(self) -> int: ...
-    def __getitem__(self, position: int, /) -> TaskOut: ...
+    def __getitem__(self, position: int, /) -> Any: ...
 
 
-class Outcome(NamedTuple, Generic[Result]):
+class Outcome(NamedTuple):
     """What came of a task: its value, or why there is none."""
 
-    value: Result | None
+    value: Any
     error: str | None
-    warned: tuple[Warned, ...]
+    warned: tuple[Warned, ...] = ()
 
 
 def run_jobs(
-    work: Callable[[Task], Result],
-    tasks: Tasks[Task],
-    *,
-    n_jobs: int | None,
-    progress: bool,
-    title: str,
-) -> list[Outcome[Result]]:
+    work: Callable[[Any], Any], tasks: Tasks, *, n_jobs: int | None, progress: bool, title: str
+) -> list[Outcome]:
     """The outcome of every task, in their order, from the joblib backend in force.
 
     A worker process that dies takes its pool with it. What was done is kept, and what the pool held
     is run again in parts, down to one task alone with the workers: if one dies once more, that task
     is to blame, and has an error for an outcome. Serial jobs and threads have but the caller's own.
     """
-    outcomes: dict[int, Outcome[Result]] = {}
+    outcomes: dict[int, Outcome] = {}
     suspected: set[int] = set()
     groups = [list(range(len(tasks)))] if len(tasks) else []
     with (
@@ -89,7 +80,7 @@ def run_jobs(
                 _await_dask()
                 waiting, lost = sorted(set(group) - begun), sorted(begun - set(outcomes))
                 if len(lost) == 1 and lost[0] in suspected:
-                    outcomes[lost[0]] = Outcome(None, _DIED, ())
+                    outcomes[lost[0]] = Outcome(None, _DIED)
                     bar.update()
                     lost = []
                 suspected |= set(lost)
@@ -100,13 +91,13 @@ def run_jobs(
 
 
 def _outcomes(
-    work: Callable[[Task], Result],
-    tasks: Tasks[Task],
+    work: Callable[[Any], Any],
+    tasks: Tasks,
     group: Sequence[int],
     sent: list[int],
     n_jobs: int | None,
     suspected: set[int],
-) -> Iterator[tuple[int, Outcome[Result]]]:
+) -> Iterator[tuple[int, Outcome]]:
     """Outcomes of some tasks as they come; `sent` takes down which were handed to joblib."""
     caller, again = _process(), group[0] in suspected
 
@@ -123,12 +114,12 @@ def _outcomes(
 
 
 def _outcome(
-    work: Callable[[Task], Result], i: int, task: Task, caller: tuple[str, int], again: bool
-) -> tuple[int, Outcome[Result]]:
+    work: Callable[[Any], Any], i: int, task: Any, caller: tuple[str, int], again: bool
+) -> tuple[int, Outcome]:
     """One task, in the worker; after one died, not in the caller's own process."""
     own = _process() == caller
     if again and own:
-        return i, Outcome(None, _NO_WORKER, ())
+        return i, Outcome(None, _NO_WORKER)
     value, error = None, None
     with (
         blas_threads(0),
@@ -139,8 +130,9 @@ def _outcome(
         try:
             value = work(task)
         except Exception as reason:
-            notes = "".join(f"; {note}" for note in getattr(reason, "__notes__", ()))
-            error = f"{type(reason).__name__}: {reason}{notes}"
+            said, notes = str(reason), getattr(reason, "__notes__", ())
+            said = "; ".join([said.rstrip(".") if notes else said, *notes])
+            error = f"{type(reason).__name__}: {said}"
     return i, Outcome(value, error, tuple(map(_sendable, warned)))
 
 
@@ -153,7 +145,7 @@ def _sendable(warned: warnings.WarningMessage) -> Warned:
     return category, str(warned.message), warned.filename, warned.lineno
 
 
-def warn_again(outcomes: Sequence[Outcome[Any]], names: Sequence[object]) -> None:
+def warn_again(outcomes: Sequence[Outcome], names: Sequence[object]) -> None:
     """Give the warnings of the workers, each once with the number of tasks that gave it."""
     by: dict[Warned, list[object]] = {}
     for outcome, name in zip(outcomes, names, strict=True):
@@ -165,7 +157,6 @@ def warn_again(outcomes: Sequence[Outcome[Any]], names: Sequence[object]) -> Non
 
 
 def _process() -> tuple[str, int]:
-    """Node and number of the process that runs this."""
     return platform.node(), os.getpid()
 
 
@@ -215,9 +206,6 @@ def _await_dask() -> None:
 
     joblib waits 10 seconds for one, and if it has one core alone, works in the caller's process.
     """
-    backend = _dask_backend()
-    end = time.monotonic() + _PATIENCE
-    while (
-        backend is not None and sum(backend.client.ncores().values()) < 2 and time.monotonic() < end
-    ):
+    backend, end = _dask_backend(), time.monotonic() + _PATIENCE
+    while backend and sum(backend.client.ncores().values()) < 2 and time.monotonic() < end:
         time.sleep(0.1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -69,21 +69,15 @@ class Panel:
     freq: Any  # of all series; None if each has its own
     rows: list[np.ndarray]  # of each series in `past`
     future: pd.DataFrame | None = None  # regressors, on their times
-    rows_ahead: list[np.ndarray] | None = None  # of each series in `future`
+    rows_ahead: Sequence[np.ndarray] = ()  # of each series in `future`
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __getitem__(self, position: int) -> OneSeries:
-        past, future = self.past.take(self.rows[position]), None
-        if self.future is not None and self.rows_ahead is not None:
-            future = self.future.take(self.rows_ahead[position])
+        past = self.past.take(self.rows[position])
+        future = None if self.future is None else self.future.take(self.rows_ahead[position])
         return OneSeries(self.ids[position], past, self.freq, future)
-
-    def names(self) -> list[Any]:
-        """The ids, of Python's own types where they have one."""
-        names: list[Any] = self.ids.tolist()
-        return names
 
     @classmethod
     def checked(cls, given: object, columns: Columns, freq: Any, contender: Contender) -> Panel:
@@ -99,30 +93,22 @@ class Panel:
         codes, ids = _factorized(frame[columns.id], "id_col")
         past = frame.drop(columns=list(columns)).set_axis(times)
         _check_regressors(past, "frame")
-        if len(past.columns) and not contender.can.exog:
-            raise refusal(
-                "frame",
-                f"have no further columns for {type(contender.model).__name__}, which takes no "
-                "regressors",
-                str(list(past.columns)),
-                f"Leave them out, frame[{list(columns)}].",
-            )
+        if len(past.columns) and "exog" not in contender.can:
+            model, got = type(contender.model).__name__, str(list(past.columns))
+            must = f"have no further columns for {model}, which takes no regressors"
+            raise refusal("frame", must, got, f"Leave them out, frame[{list(columns)}].")
         past.insert(0, columns.target, target.to_numpy(dtype=np.float64, na_value=np.nan))
         return cls(columns, ids, past, _checked_freq(freq, times), _positions(codes, len(ids)))
 
     def with_future(self, given: object) -> Panel:
         """The panel with the regressors of the time after it, the user's frame, or an error."""
         further = list(self.past.columns[1:])
-        if given is None:
-            if further:
-                raise refusal(
-                    "exog",
-                    "be given if frame has further columns",
-                    f"None beside {further}",
-                    "They are regressors: pass their future values, or leave the columns out, "
-                    f"frame[{list(self.columns)}].",
-                )
+        if given is None and not further:
             return self
+        if given is None:
+            must, got = "be given if frame has further columns", f"None beside {further}"
+            remedy = f"Pass regressors' future values, or leave them out, frame[{[*self.columns]}]."
+            raise refusal("exog", must, got, remedy)
         if not further:
             remedy = "Give the past of the regressors as columns of frame."
             must = "be None if frame has no further columns"

@@ -1,11 +1,13 @@
 """RVM* and RRGP*: one more basis at every test input, so that uncertainty grows off the data."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar, NoReturn, Self
 
 import numpy as np
 from scipy.linalg.blas import dgemm, dtrsm
 
+from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
 from forecast_unc.regression.kernel_posterior import KernelFunctionPath, KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
@@ -16,7 +18,7 @@ from forecast_unc.regression.reduced_rank.posterior import Support
 
 
 @dataclass(frozen=True, kw_only=True)
-class AugmentedPosterior:
+class AugmentedPosterior(ABC):
     r"""Posterior of weights whose design gains a basis at each test input.
 
     With g its values at the training inputs, g_* at the test input, a_* its precision,
@@ -31,9 +33,20 @@ class AugmentedPosterior:
 
     closed_form: ClassVar[bool] = False
     joint: ClassVar[bool] = True
+    observation_var: ClassVar[float] = 0.0
 
     plain: KernelPosterior  # without the added basis; its `kernel_var` is 0
-    added: "KernelAtInput | CenterAtInput"
+    inputs: Array  # (n, d), training inputs
+    scaled_residual: Array  # (n,), C^-1 y, which is the residual over the noise variance
+    signal_var: float  # prior variance of what is added, to which the function's returns
+
+    @abstractmethod
+    def added(self, X: Array) -> tuple[Array, Array]:
+        """What the basis adds to mean and variance at the rows of X, each (n,)."""
+
+    def added_gradient(self, X: Array) -> Array:
+        """Gradient of what it adds to the mean, by differences of fourth order, (n, d)."""
+        return slope_by_differences(lambda rows: self.added(rows)[0], X, self.plain.lengthscales)
 
     @property
     def alternatives(self) -> tuple[tuple[float, Self], ...]:
@@ -44,16 +57,6 @@ class AugmentedPosterior:
     def noise_var(self) -> float:
         """Variance of the noise that is part of the series."""
         return self.plain.noise_var
-
-    @property
-    def observation_var(self) -> float:
-        """Variance of an error of the observation alone."""
-        return self.plain.observation_var
-
-    @property
-    def signal_var(self) -> float:
-        """Prior variance of what is added, to which the function's returns."""
-        return self.added.prior_var
 
     @property
     def path_size(self) -> int:
@@ -82,6 +85,7 @@ class AugmentedPosterior:
 
     def function_sample(self, n_paths: int, rng: np.random.Generator) -> None:
         """None: the added basis moves with the input, so there is no function to draw."""
+        return None
 
     def plus_input(self, column: int) -> Self:
         """The posterior of y + x_column."""
@@ -89,20 +93,19 @@ class AugmentedPosterior:
 
     def gradient(self, X: Array) -> Array:
         """Gradient of the predictive mean in x at the rows of X, of shape (n, d)."""
-        return self.plain.gradient(X) + self.added.gradient(X)
+        return self.plain.gradient(X) + self.added_gradient(X)
 
     def moments(self, mean: Array, cov: Array) -> NoReturn:
         """Raise: the added basis moves with the input, so there is no closed form."""
-        raise ValueError(
-            "method or propagation must be 'taylor' or 'monte_carlo' for "
-            "variance='augmented'; got 'exact'. The added basis moves with the input, so there "
-            "is no closed form; or fit with another variance."
+        must = "be 'taylor' or 'monte_carlo' for variance='augmented'"
+        why = "The added basis moves with the input, so there is no closed form"
+        raise refusal(
+            "method or propagation", must, "'exact'", f"{why}; or fit with another variance."
         )
 
     def taylor_moments(self, mean: Array, cov: Array) -> Moments:
         """Moments by Taylor expansion, second derivatives by differences; see `KernelPosterior`."""
-        slope = self.gradient(mean[None])[0]
-        return taylor_by_differences(self.predict, slope, mean, cov, self.plain.lengthscales)
+        return taylor_by_differences(self, mean, cov, self.plain.lengthscales)
 
     def _added_std(self, X: Array) -> Array:
         """Std that the added basis gives at the rows of X, (n,)."""
@@ -110,32 +113,28 @@ class AugmentedPosterior:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelAtInput:
-    """RVM*: the basis k(., x*), of value 1 at x*; far from the data the variance is 1 / a_*."""
+class KernelAtInput(AugmentedPosterior):
+    """RVM*: the basis k(., x*), of value 1 at x*; far from the data its variance is 1 / a_*."""
 
-    plain: KernelPosterior  # without it
-    inputs: Array  # (n, d), training inputs from the `input_offset` on
     whitened: Array  # (r, n), L^-1 P times the features of the training inputs
-    scaled_residual: Array  # (n,), C^-1 y, which is the residual over the noise variance
-    prior_var: float  # 1 / a_*, of the added weight
 
     @classmethod
-    def of(cls, plain: KernelPosterior, X: Array, y: Array, prior_var: float) -> Self:
-        """The basis, given the rows of the plain posterior."""
+    def of(cls, plain: KernelPosterior, X: Array, y: Array, signal_var: float) -> Self:
+        """The posterior with the basis, given the rows of the plain one."""
         return cls(
             plain=plain,
             inputs=X - plain.input_offset,
-            whitened=_whitened(plain, X),
             scaled_residual=(y - plain.mean(X)) / plain.noise_var,
-            prior_var=prior_var,
+            signal_var=signal_var,
+            whitened=_whitened(plain, X),
         )
 
-    def __call__(self, X: Array) -> tuple[Array, Array]:
-        """What it adds to mean and variance at the rows of X, each (n,)."""
+    def added(self, X: Array) -> tuple[Array, Array]:
+        """What the basis adds to mean and variance at the rows of X, each (n,)."""
         *_, e, room, q = self._parts(X)
         return e * q / room, e**2 / room
 
-    def gradient(self, X: Array) -> Array:
+    def added_gradient(self, X: Array) -> Array:
         """Gradient of what it adds to the mean, at the rows of X, (n, d)."""
         features, own, pushed, e, room, q = self._parts(X)
         plain, beta = self.plain, 1.0 / self.plain.noise_var
@@ -165,7 +164,7 @@ class KernelAtInput:
         beta, pushed = 1.0 / plain.noise_var, self.whitened @ own
         e = 1.0 - beta * np.einsum("rk,rk->k", features, pushed)
         s = beta * (np.einsum("nk,nk->k", own, own) - beta * np.einsum("rk,rk->k", pushed, pushed))
-        return features, own, pushed, e, 1.0 / self.prior_var + s, self.scaled_residual @ own
+        return features, own, pushed, e, 1.0 / self.signal_var + s, self.scaled_residual @ own
 
 
 def _whitened(plain: KernelPosterior, X: Array) -> Array:
@@ -175,7 +174,7 @@ def _whitened(plain: KernelPosterior, X: Array) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CenterAtInput:
+class CenterAtInput(AugmentedPosterior):
     r"""RRGP*: a center at the test input, less its projection on the other centers.
 
     It is a basis g, of precision delta, at O(n m) an input in blocks of rows:
@@ -184,19 +183,11 @@ class CenterAtInput:
         \delta = g(x_*) + j a^2 .
     """
 
-    plain: KernelPosterior  # without it, of one factor
     model: Support
-    inputs: Array  # (n, d), training inputs
-    scaled_residual: Array  # (n,), C^-1 y, which is the residual over the noise variance
 
-    @property
-    def prior_var(self) -> float:
-        """Prior variance of the nonlinear part."""
-        return self.model.process.amplitude**2
-
-    def __call__(self, X: Array) -> tuple[Array, Array]:
-        """What it adds to mean and variance at the rows of X, each (n,)."""
-        plain, model, a2 = self.plain, self.model, self.prior_var
+    def added(self, X: Array) -> tuple[Array, Array]:
+        """What the basis adds to mean and variance at the rows of X, each (n,)."""
+        plain, model, a2 = self.plain, self.model, self.signal_var
         (factor,), beta = plain.factors, 1.0 / plain.noise_var
         kernel, linear = plain.features(X)
         half: Array = dtrsm(1.0, model.root, kernel, lower=1)
@@ -217,7 +208,3 @@ class CenterAtInput:
         s = beta * (squares - beta * np.einsum("rk,rk->k", whitened, whitened))
         room = left + JITTER * a2 + s
         return e * q / room, e**2 / room
-
-    def gradient(self, X: Array) -> Array:
-        """Gradient of what it adds to the mean, by differences of fourth order, (n, d)."""
-        return slope_by_differences(lambda rows: self(rows)[0], X, self.plain.lengthscales)

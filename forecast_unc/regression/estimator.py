@@ -7,15 +7,21 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forecast_unc._checks import RandomState, check_covariance, check_whole, generator, refusal
+from forecast_unc._checks import (
+    RandomState,
+    check_choice,
+    check_covariance,
+    check_whole,
+    generator,
+    refusal,
+)
 from forecast_unc._typing import Array
 from forecast_unc.regression.kernels import lower_root
 from forecast_unc.regression.posterior import Moments, Posterior, check_positive_variance
-from forecast_unc.regression.search import SearchEnd
 
 Method = Literal["exact", "taylor", "monte_carlo"]
 LeadingMeans = Callable[[Array], Array]
@@ -25,15 +31,20 @@ Lengthscales = float | Sequence[float] | Array | None
 class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
     """Base of the regressors: a subclass's `fit` has only to set `posterior_`."""
 
-    # Rows above which a Forecaster asks for `max_train`; None for no such number.
-    most_rows: ClassVar[int | None] = None
+    most_rows: ClassVar[int | None] = None  # above which a Forecaster asks for `max_train`
 
     posterior_: Posterior
+    n_features_in_: int
     random_state: RandomState = None
 
-    # Where the search of the next fit starts, if that can be, and where that of the last one ended.
-    _start: SearchEnd | None = None
-    _end: SearchEnd | None = None
+    # Of the search of the next fit, if it has one, and of the last one: what is free, and theta.
+    _start: tuple[NDArray[np.bool_], Array] | None = None
+    _end: tuple[NDArray[np.bool_], Array] | None = None
+
+    @property
+    def centers(self) -> bool:
+        """Whether a bias is free, so that targets may be measured from their mean."""
+        return True
 
     @abstractmethod
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -44,10 +55,8 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
-            Inputs.
-        y : array-like of shape (n,)
-            Targets.
+        X, y : array-like of shape (n, d) and (n,)
+            Inputs and targets.
 
         Returns
         -------
@@ -55,30 +64,27 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
             A new one, with the posterior of the new data; all else is that of `fit`.
         """
         check_is_fitted(self)
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
         conditioned = copy.copy(self)
-        conditioned._set_posterior(np.asarray(X), np.asarray(y, dtype=np.float64))
+        conditioned._set_posterior(*self._checked_rows(X, y, reset=False))
         return conditioned
+
+    def _checked_rows(self, X: ArrayLike, y: ArrayLike, reset: bool = True) -> tuple[Array, Array]:
+        """Finite inputs (n, d) and targets (n,); `reset` takes their names and number as new."""
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=reset)
+        return np.asarray(X), np.asarray(y, dtype=np.float64)
 
     def _set_posterior(self, X: Array, y: Array) -> None:
         """Make the posterior of rows by what was learned: in `fit`, `condition` and from files."""
         raise NotImplementedError
 
     def starting_from(self, earlier: "KernelRegressor") -> Self:
-        """A clone, not fitted, whose search starts where that of the `earlier` one, fitted, ended.
-
-        One without such a search, or of another kind or number of inputs, starts as it always does.
-        """
+        """A clone, not fitted, whose search starts where that of `earlier` ended, if it can."""
         new: Self = clone(self)
         new._start = earlier._end
         return new
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
-        """Predictive means given the first rows alone, with the hyper-parameters of all.
-
-        The function that is returned takes one input for each of the counts, (k, d) to (k,). `X`,
-        `y` are the rows that this was fitted or conditioned on, `counts` are from 2.
-        """
+        """Means (k,) at k inputs (k, d) given the first `counts` of the fit's rows X, y, from 2."""
         return means_of([self.condition(X[:n], y[:n]).posterior_ for n in counts])
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
@@ -93,9 +99,8 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
 
         Returns
         -------
-        mean : ndarray of shape (n,)
-        std : ndarray of shape (n,)
-            Only with `return_std`.
+        mean, std : ndarray of shape (n,)
+            The mean, or both with `return_std`.
         """
         check_is_fitted(self)
         inputs: Array = validate_data(self, X, dtype=np.float64, reset=False)
@@ -114,55 +119,40 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
         n_samples: int = 1000,
         random_state: RandomState = None,
     ) -> Moments:
-        """Mean, variance and mean slope of a new observation at an uncertain input.
-
-        For x ~ N(mean, cov): the first two moments of y, and slope = E[d mu / dx], so
-        that Cov[x, y] = cov @ slope.
+        """Moments of a new observation at an input x ~ N(mean, cov); Cov[x, y] = cov @ slope.
 
         Parameters
         ----------
-        mean : array-like of shape (d,)
-            Mean of the input.
-        cov : array-like of shape (d, d)
-            Covariance of the input; any rank, zero included.
+        mean, cov : array-like of shape (d,) and (d, d)
+            Mean and covariance of the input; any rank, zero included.
         method : {"exact", "taylor", "monte_carlo"}, default="exact"
-            Closed-form moments; Taylor expansion, the mean to zeroth and the variance to
-            first order in `cov` (cheap, good only while `cov` is small against the
-            length-scales); or averages over sampled inputs.
-        n_samples : int, default=1000
-            Sampled inputs of "monte_carlo".
-        random_state : int, Generator or None
-            Seed of "monte_carlo"; None takes the estimator's own `random_state`.
+            Closed form; Taylor expansion, the mean to zeroth and the variance to first order in
+            `cov` (good only while it is small against the length-scales); or sampled inputs.
+        n_samples, random_state : int, default=1000; int, Generator or None
+            Of "monte_carlo": inputs, and their seed; None takes the estimator's `random_state`.
 
         Returns
         -------
         Moments
-            Mean, variance (noise included) and slope (d,).
+            Mean, variance (noise included) and mean slope E[d mu / dx] (d,).
 
         Raises
         ------
         ValueError
-            If shapes do not fit, `cov` is not symmetric positive semi-definite, `method`
-            is unknown, or the variance is not positive (only "taylor" far outside its
-            range, or a noise too small for double precision).
+            If shapes do not fit, `cov` is no covariance, or the variance is not positive ("taylor"
+            far outside its range, or a noise too small for double precision).
         """
         check_is_fitted(self)
         m, S = check_gaussian_input(mean, cov, self.n_features_in_)
+        check_choice("method", method, ("exact", "taylor", "monte_carlo"))
         if method == "exact":
             moments = self.posterior_.moments(m, S)
         elif method == "taylor":
             moments = self.posterior_.taylor_moments(m, S)
-        elif method == "monte_carlo":
+        else:
             check_whole("n_samples", n_samples, 1, "1000 is a good start.")
             seed = self.random_state if random_state is None else random_state
             moments = _sampled_moments(self.posterior_, m, S, n_samples, seed)
-        else:
-            raise refusal(
-                "method",
-                "be 'exact', 'taylor' or 'monte_carlo'",
-                f"{method!r}",
-                "Use 'exact' unless you compare methods.",
-            )
         check_positive_variance(np.array([moments.var]), self.posterior_, method)
         return moments
 
@@ -198,8 +188,8 @@ def check_gaussian_input(mean: ArrayLike, cov: ArrayLike, d: int) -> tuple[Array
     """Mean (d,) and covariance (d, d) of an input as arrays, checked."""
     m, S = np.asarray(mean, dtype=np.float64), np.asarray(cov, dtype=np.float64)
     if m.shape != (d,):
-        must = f"have shape ({d},), one number an input"
-        raise refusal("mean", must, f"{m.shape}", "Pass one input at a time.")
+        remedy = "Pass one input at a time."
+        raise refusal("mean", f"have shape ({d},), one number an input", f"{m.shape}", remedy)
     if S.shape != (d, d):
         remedy = "For independent inputs pass np.diag(variances)."
         raise refusal("cov", f"have shape ({d}, {d})", f"{S.shape}", remedy)
@@ -210,31 +200,25 @@ def check_gaussian_input(mean: ArrayLike, cov: ArrayLike, d: int) -> tuple[Array
     return m, S
 
 
+def _are_positive(value: object, *shapes: tuple[int, ...]) -> bool:
+    """Whether something is positive numbers of one of these shapes."""
+    given = np.asarray(value)
+    numbers = given.shape in shapes and np.issubdtype(given.dtype, np.number)
+    return bool(numbers and (np.isfinite(given) & (given > 0)).all())
+
+
 def check_lengthscales(lengthscales: Lengthscales, d: int, otherwise: str) -> None:
     """Raise unless None, which is to `otherwise`, a positive number or d of them."""
-    if lengthscales is None:
-        return
-    given = np.asarray(lengthscales)
-    numeric = np.issubdtype(given.dtype, np.number)
-    if given.shape not in ((), (d,)) or not numeric or not (np.isfinite(given) & (given > 0)).all():
+    if lengthscales is not None and not _are_positive(lengthscales, (), (d,)):
         must = f"be positive, one number or {d} (one an input)"
         raise refusal("lengthscales", must, f"{lengthscales!r}", f"Use None to {otherwise}.")
 
 
 def check_noise_std(noise_std: float | None) -> None:
     """Raise unless a noise standard deviation is None or positive."""
-    if noise_std is None:
-        return
-    if not isinstance(noise_std, (int, float, np.number)) or not (
-        np.isfinite(noise_std) and noise_std > 0
-    ):
-        raise refusal(
-            "noise_std",
-            "be positive",
-            f"{noise_std!r}",
-            "For data without noise pass a small number, such as 1e-4 of the std of y; use None to "
-            "learn it.",
-        )
+    if noise_std is not None and not _are_positive(noise_std, ()):
+        remedy = "For data without noise pass 1e-4 of the std of y; use None to learn it."
+        raise refusal("noise_std", "be positive", f"{noise_std!r}", remedy)
 
 
 def check_rows_in_memory(n: int, n_matrices: int) -> None:

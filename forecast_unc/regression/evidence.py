@@ -8,14 +8,7 @@ from scipy.linalg.blas import dgemm, dgemv, dsymm, dsyr
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.kernels import (
-    TILE,
-    exponent_factors,
-    inverse,
-    lower_tiles,
-    reshaped,
-    squared_exponential,
-)
+from forecast_unc.regression import kernels
 
 
 def covariance_matrix(
@@ -28,15 +21,14 @@ def covariance_matrix(
 ) -> None:
     """Write the lower triangle of a^2 K_se + U U' + diag(v) into `out` (n, n), Fortran order.
 
-    `Z` (d, n) are the inputs in length-scales, `linear` (k, n) is U', v the `row_var`, and
-    `kernel_out` gets a^2 K_se. What lies above the diagonals is of no meaning.
+    `Z` (d, n) are the inputs in length-scales, `linear` U'; `kernel_out` gets a^2 K_se.
     """
     n = Z.shape[1]
-    left, right = exponent_factors(Z)
+    left, right = kernels.exponent_factors(Z)
     left[-2] += 2.0 * np.log(amplitude)  # the row that meets the ones of `right`
-    scratch = np.empty(TILE**2)
-    for rows, columns in lower_tiles(n):
-        tile = reshaped(scratch, rows, columns)
+    scratch = np.empty(kernels.TILE**2)
+    for rows, columns in kernels.lower_tiles(n):
+        tile = kernels.reshaped(scratch, rows, columns)
         dgemm(1.0, left[:, rows], right[:, columns], trans_a=1, c=tile, overwrite_c=1)
         np.exp(tile, out=tile)
         if kernel_out is not None:
@@ -76,8 +68,7 @@ class GaussianProcessEvidence:
 
     .. math:: K = a^2 K_{se}(l) + \textstyle\sum_j \tau_j^2 x_j x_j' + \tau_0^2 1 1'
 
-    with one tau for all columns x_j of X, or one for each group of them, and v = s^2 or `of_rows`.
-
+    with one tau for each group of columns x_j of X, and v = s^2 or `of_rows`.
     With b = (K + diag(v))^-1 y, W = (K + diag(v))^-1 - b b', M = W o a^2 K_se, r = M 1, Z = X / l,
 
     .. math::
@@ -90,8 +81,7 @@ class GaussianProcessEvidence:
     factorization, one inverse from it; all else is O(n^2 d) in cache-sized tiles.
 
     X (n, d) and y are about centered and scaled. `groups` (d,) numbers the group of each input, -1
-    for no linear weight; tau_0 is no hyper-parameter: centered targets leave little to learn. With
-    `errors` s_e^2 C + V is added to K, and s_e is a further hyper-parameter.
+    for no linear weight. With `errors` s_e^2 C + V is added to K, and s_e is a hyper-parameter.
     """
 
     def __init__(
@@ -123,78 +113,52 @@ class GaussianProcessEvidence:
         return std
 
     def __call__(
-        self,
-        lengthscales: Array,
-        amplitude: float,
-        linear_scale: Array | float,
-        noise_std: float,
-        error_std: float = 0.0,
+        self, l: Array, a: float, tau: Array | float, s: float, s_e: float = 0.0
     ) -> tuple[float, Array]:
-        """Negative log evidence and its gradient in the logs of the hyper-parameters.
-
-        Those of log l, log a, log tau by group, log s and, with `errors`, log s_e; the value is
-        infinite where the covariance is not numerically positive definite.
-        """
-        tau, Z = np.atleast_1d(linear_scale), self.X / lengthscales[:, None]
-        value, chol, b = self._factored(self.X, Z, amplitude, tau, noise_std**2, error_std)
+        """-log evidence, inf where K is not definite, and its gradient in log l, a, tau, s, s_e."""
+        tau, Z = np.atleast_1d(tau), self.X / l[:, None]
+        value, chol, b = self._factored(self.X, Z, a, tau, s**2, s_e)
         if not np.isfinite(value):
             return np.inf, np.zeros(len(Z) + 2 + len(tau) + (self.errors is not None))
-        precision = inverse(chol, overwrite=True)
-        noises = [noise_std**2 * (np.diagonal(precision).sum() - b @ b)]
+        precision = kernels.inverse(chol, overwrite=True)
+        noises = [s**2 * (np.diagonal(precision).sum() - b @ b)]
         if self.errors is not None:  # s_e^2 (tr[K^-1 C] - b' C b), from lower triangles
             i, j, shape, _ = self.errors
             twice = np.where(i == j, 1.0, 2.0) * shape
-            noises.append(error_std**2 * twice @ (precision[i, j] - b[i] * b[j]))
+            noises.append(s_e**2 * twice @ (precision[i, j] - b[i] * b[j]))
         return value, self._gradients(self.X, Z, tau, precision, b, noises)[0]
 
-    def value(
-        self,
-        lengthscales: Array,
-        amplitude: float,
-        linear_scale: Array | float,
-        noise_std: float,
-        error_std: float = 0.0,
-    ) -> float:
-        """Negative log evidence alone, at a third of the cost; see :meth:`__call__`."""
-        Z, tau = self.X / lengthscales[:, None], np.atleast_1d(linear_scale)
-        return self._factored(self.X, Z, amplitude, tau, noise_std**2, error_std)[0]
+    def value(self, l: Array, a: float, tau: Array | float, s: float, s_e: float = 0.0) -> float:
+        """Negative log evidence alone, at a third of the cost."""
+        Z, tau = self.X / l[:, None], np.atleast_1d(tau)
+        return self._factored(self.X, Z, a, tau, s**2, s_e)[0]
 
-    def of_rows(
-        self, X: Array, lengthscales: Array, amplitude: float, tau: Array, row_var: Array
-    ) -> RowTerms:
+    def of_rows(self, X: Array, l: Array, a: float, tau: Array, row_var: Array) -> RowTerms:
         """That of the targets at other inputs X (n, d), with noise of variances (n,)."""
         rows = np.asfortranarray(X.T)
-        Z = rows / lengthscales[:, None]
-        value, chol, b = self._factored(rows, Z, amplitude, tau, row_var)
+        Z = rows / l[:, None]
+        value, chol, b = self._factored(rows, Z, a, tau, row_var)
         if not np.isfinite(value):
             empty = np.zeros(len(Z) + 1 + len(tau))
             return RowTerms(value, empty, np.zeros(len(X)), np.zeros(X.shape), b)
-        precision = inverse(chol, overwrite=True)
+        precision = kernels.inverse(chol, overwrite=True)
         in_row_var = 0.5 * (np.diagonal(precision) - b**2)
         hyper, solved, row_sums, MZ = self._gradients(rows, Z, tau, precision, b, [])
-        inputs = ((MZ - row_sums * Z) / lengthscales[:, None]).T
+        inputs = ((MZ - row_sums * Z) / l[:, None]).T
         if self.linear:
             inputs += (solved - np.outer(b, rows @ b)) * self.linear_std(tau)[:-1] ** 2
         return RowTerms(value, hyper, in_row_var, inputs, b)
 
-    def slopes(
-        self, X: Array, lengthscales: Array, amplitude: float, tau: Array, weights: Array
-    ) -> Array:
+    def slopes(self, X: Array, l: Array, a: float, tau: Array, weights: Array) -> Array:
         """Gradient of the posterior mean at its own rows, (n, d), from the weights b."""
-        kernel = amplitude**2 * squared_exponential(X, X, lengthscales)
+        kernel = a**2 * kernels.squared_exponential(X, X, l)
         weighted = np.asfortranarray(kernel * weights)
         pull = dgemm(1.0, weighted, np.asfortranarray(X)) - weighted.sum(axis=1)[:, None] * X
         linear = self.linear_std(tau)[:-1] ** 2 * dgemv(1.0, np.asfortranarray(X), weights, trans=1)
-        return np.asarray(pull / lengthscales**2 + linear)
+        return np.asarray(pull / l**2 + linear)
 
     def _factored(
-        self,
-        X: Array,
-        Z: Array,
-        amplitude: float,
-        tau: Array,
-        row_var: Array | float,
-        error_std: float = 0.0,
+        self, X: Array, Z: Array, a: float, tau: Array, row_var: Array | float, s_e: float = 0.0
     ) -> tuple[float, Array, Array]:
         """Negative log evidence, Cholesky factor of K, and b; infinite if there is none."""
         U = np.empty((len(X) + 1 if self.linear else 0, X.shape[1]), order="F")
@@ -202,9 +166,9 @@ class GaussianProcessEvidence:
             std = self.linear_std(tau)
             np.multiply(std[:-1, None], X, out=U[:-1])
             U[-1] = std[-1]
-        covariance_matrix(Z, amplitude, row_var, U, self._covariance, self._kernel)
+        covariance_matrix(Z, a, row_var, U, self._covariance, self._kernel)
         if self.errors is not None:
-            self.errors.add_to(self._covariance, error_std)
+            self.errors.add_to(self._covariance, s_e)
         chol, info = dpotrf(self._covariance, lower=1, clean=0, overwrite_a=1)
         if info:
             return np.inf, chol, self.y
@@ -234,10 +198,10 @@ class GaussianProcessEvidence:
         right = np.ones((d + 1, n), order="F")  # [Z; 1]
         right[:d] = Z
         out = np.zeros((d + 1, n), order="F")
-        scratch = np.empty(TILE**2)
+        scratch = np.empty(kernels.TILE**2)
         precision = dsyr(-1.0, b, lower=1, a=precision, overwrite_a=1)
-        for rows, columns in lower_tiles(n):
-            tile = reshaped(scratch, rows, columns)
+        for rows, columns in kernels.lower_tiles(n):
+            tile = kernels.reshaped(scratch, rows, columns)
             np.multiply(precision[rows, columns], self._kernel[rows, columns], out=tile)
             if rows == columns:  # the upper half is not part of the triangle
                 tile *= np.tri(len(tile), k=-1) + 0.5 * np.eye(len(tile))

@@ -1,24 +1,18 @@
-"""Whole functions drawn by pathwise conditioning: O(n + features) an input, not O(n^2 + t^2)."""
+"""Functions drawn from the prior by random features, for pathwise conditioning."""
 
 import numpy as np
-from scipy.linalg.blas import dgemm, sgemm
+from scipy.linalg.blas import sgemm
 from scipy.special import chdtri
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.kernels import exponent_factors
 
 # Frequencies of a draw. At 200 to 1000 rows and 8 to 16 inputs one set of them gives the posterior
 # variance of the function to 3 to 6 % (one std) at worst, 512 plain random ones to 4 to 7 %; with
 # one or two inputs and noise of 1e-4 amplitudes to 0.1 to 4 %, plain ones to 30 to 160 %.
 _FREQUENCIES = 512
-# Draws that share their frequencies, and stay in the cache together. A common error of 6 % is small
+# Draws that share their frequencies. A common error of 6 % is small
 # beside the Monte Carlo error of the variance of so many draws, 25 %.
 _SHARING = 32
-# Half of the frequencies are wider than the kernel's by 1 + 2 / sqrt(d), d inputs.
-_WIDENING = 2.0
-
-LEAST_ERROR_RATIO = 3e-5
-"""Least std of the rows' errors, in amplitudes: features in single precision are off by 1e-6."""
 
 
 def frequencies(n: int, d: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -26,19 +20,23 @@ def frequencies(n: int, d: int, rng: np.random.Generator) -> tuple[Array, Array]
 
     .. math:: \mathrm E \textstyle\sum_f b_f \cos \omega_f \cdot (z - z') = \exp(-|z - z'|^2 / 2)
 
-    One half of the frequencies come from the kernel's spectral density, N(0, I), and one half from
-    N(0, c^2 I), c = 1 + 2 / sqrt(d), with the weights b_f = p / (n q) of the mixture q: where data
-    with little noise leave the function little variance, it is made of frequencies that they do not
-    reach, of which most sets had too few. The radii are stratified, the directions free.
+    Half are from the kernel's spectral density N(0, I), half from N(0, c^2 I), c = 1 + 2 / sqrt(d),
+    weighted by the density of both: where data with little noise leave little variance, it is of
+    frequencies that they do not reach. The radii are stratified, the directions free.
     """
     directions = rng.standard_normal((d, n))
     directions /= np.sqrt(np.einsum("df,df->f", directions, directions))
     strata = np.arange(n // 2) + 1.0 - rng.random((2, n // 2))  # never 0, of infinite radius
-    widths = np.array([[1.0], [1.0 + _WIDENING / np.sqrt(d)]])
+    widths = np.array([[1.0], [1.0 + 2.0 / np.sqrt(d)]])
     radii = (widths * np.sqrt(chdtri(d, strata / (n // 2)))).ravel()
     wide = widths[1, 0]
     ratio = 0.5 + 0.5 * np.exp(0.5 * radii**2 * (1.0 - wide**-2) - d * np.log(wide))  # q / p
     return directions * radii, 1.0 / (n * ratio)
+
+
+def sharing(n: int) -> list[slice]:
+    """Groups of n draws that share their frequencies, and stay in the cache together."""
+    return [slice(i, min(i + _SHARING, n)) for i in range(0, n, _SHARING)]
 
 
 class PriorDraws:
@@ -50,7 +48,7 @@ class PriorDraws:
     """
 
     def __init__(self, n: int, d: int, rng: np.random.Generator) -> None:
-        self.groups = [slice(i, min(i + _SHARING, n)) for i in range(0, n, _SHARING)]
+        self.groups = sharing(n)
         shape = (_FREQUENCIES, n)
         self.phases = np.asfortranarray(2.0 * np.pi * rng.random(shape, dtype=np.float32))
         self.sizes = np.asfortranarray(rng.standard_exponential(shape, dtype=np.float32))
@@ -79,51 +77,3 @@ class PriorDraws:
         angle -= self.phases[:, at]
         np.cos(angle, out=angle)
         return np.asarray(np.einsum("fk,fk->k", angle, self.sizes[:, at]))
-
-
-class KernelFunctionSample:
-    r"""Functions drawn from the posterior of a kernel model: a prior draw and weights.
-
-    .. math:: f(x) = \sigma f_0(x / l) + \phi(x) \cdot w, \quad \phi(x) = [k_1(x) ... k_m(x); x; 1]
-
-    One a column of `weights` (m + d + 1, n), with the prior draws f_0 of std sigma where the
-    function has a part outside the span of the features.
-
-    References
-    ----------
-    Wilson, Borovitskiy, Terenin, Mostowsky & Deisenroth, ICML 2020; JMLR 22 (2021).
-    """
-
-    def __init__(
-        self,
-        centers: Array,
-        lengthscales: Array,
-        input_offset: Array,
-        weights: Array,
-        output_offset: float,
-        prior: PriorDraws | None,
-        prior_std: float,
-    ) -> None:
-        m, n = len(centers), weights.shape[1]
-        self.lengthscales, self.input_offset = lengthscales, input_offset
-        self.output_offset, self.prior, self.prior_std = output_offset, prior, prior_std
-        self.centers = exponent_factors((centers / lengthscales).T)[0]  # (d + 2, m)
-        self.kernel_weights = np.asfortranarray(weights[:m])
-        self.slopes, self.intercepts = weights[m:-1].T, weights[-1]
-        self.groups = [slice(i, min(i + _SHARING, n)) for i in range(0, n, _SHARING)]
-
-    def __call__(self, X: Array) -> Array:
-        """Values, (n,), of the functions at the rows of X (n, d), one input each."""
-        inputs = X - self.input_offset
-        out = self.intercepts + self.output_offset + np.einsum("nd,nd->n", self.slopes, inputs)
-        Z = (inputs / self.lengthscales).T
-        if self.centers.shape[1]:
-            right = exponent_factors(Z)[1]
-            for group in self.groups:
-                kernel = dgemm(1.0, self.centers, right[:, group], trans_a=1)  # (m, k)
-                np.exp(kernel, out=kernel)
-                out[group] += np.einsum("mk,mk->k", kernel, self.kernel_weights[:, group])
-        if self.prior is not None:
-            for i, group in enumerate(self.groups):
-                out[group] += self.prior_std * self.prior.along(Z[:, group], i)
-        return np.asarray(out)

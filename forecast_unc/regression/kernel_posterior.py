@@ -11,24 +11,17 @@ from scipy.linalg.blas import dgemm, dgemv, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrs, dtrtrs
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.functions import (
-    LEAST_ERROR_RATIO,
-    KernelFunctionSample,
-    PriorDraws,
-)
-from forecast_unc.regression.kernels import inverse, squared_exponential
+from forecast_unc.regression.functions import PriorDraws, sharing
+from forecast_unc.regression.kernels import exponent_factors, inverse, squared_exponential
 from forecast_unc.regression.moments import Tile, contiguous_tiles, covariance_root, departure
 from forecast_unc.regression.posterior import Moments
 from forecast_unc.regression.spread import beyond_first_order, feature_spread
 
 # Share of a variance that may be roundoff, by an upper estimate. Beyond it the variance comes from
-# a factor of the features' covariance instead of an explicit G + w w', at up to 100 times the
-# cost. Not the condition decides: at 3e9 the explicit form kept 8 digits where rows agree with
-# each other, and one where they do not.
+# a factor of the features' covariance instead of an explicit G + w w', at up to 100 times the cost.
+# Not the condition decides: at 3e9 the explicit form kept 8 digits where rows agree, and one where
+# they do not.
 _MOST_ROUNDOFF = 1e-6
-# Columns of that factor are added until a block of them adds less than this share. What followed
-# added no more than ten times as much (5 sizes of problem, 3 of uncertainty, conditions to 1e12).
-_LEAST_BLOCK = 1e-7
 
 
 @dataclass(frozen=True)
@@ -36,14 +29,11 @@ class Factor:
     """A term sign * P' (L L')^-1 P of G, solved by L: that keeps digits which explicit G loses."""
 
     sign: Literal[-1, 1]  # -1: what data took from a prior (GP); +1: weights (RVM, reduced rank)
-    # (r, r), L in Fortran order, of the covariance of the data or the precision of the weights; the
-    # upper triangle is not read.
-    chol: Array
-    # P = [scale * I, linear], r rows: m of the kernels, which may be none, and those of [x; 1].
-    scale: float
+    chol: Array  # (r, r), L in Fortran order, of the data's covariance or the weights' precision
+    scale: float  # P = [scale * I, linear], r rows: m of the kernels, maybe none, those of [x; 1]
     linear: Array  # (r, d + 1)
-    # Of sign -1, whose L L' is the covariance of data on the function: variance of the independent
-    # errors in it, of all rows or of each. Without it no functions are drawn.
+    # Of sign -1: variance of the independent errors in L L', of all rows or of each. Without it no
+    # functions are drawn.
     error_var: float | Array | None = None
 
     def project(self, kernel: Array, linear: Array) -> Array:
@@ -132,8 +122,10 @@ class KernelPosterior:
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Predictive mean and variance of an observation at the rows of X, each (n,)."""
         kernel, linear = self.features(X)
-        noise = self.noise_var + self.observation_var
-        return self._mean(kernel, linear), noise + self._latent_var(kernel, linear)
+        var: Array = self.kernel_var + np.einsum("ij,i,ij->j", linear, self.linear_var, linear)
+        for factor, V in zip(self.factors, self.whiten(kernel, linear), strict=True):
+            var += factor.sign * np.einsum("ij,ij->j", V, V)
+        return self._mean(kernel, linear), self.noise_var + self.observation_var + var
 
     def covariance(self, X: Array) -> Array:
         """Posterior covariance of the function (no noise) between the rows of X, (n, n)."""
@@ -152,7 +144,7 @@ class KernelPosterior:
 
     def function_sample(
         self, n_paths: int, rng: np.random.Generator
-    ) -> KernelFunctionSample | None:
+    ) -> "KernelFunctionSample | None":
         r"""Functions drawn from the posterior; None if a factor does not state its data's errors e.
 
         .. math:: f(x) = f_0(x) + \phi(x)' w - \phi(x)' P' (L L')^{-1} (f_0(X) + e)
@@ -160,12 +152,14 @@ class KernelPosterior:
         with f_0 from the prior, by random features and a linear part; see `frequencies`.
         """
         down = [factor for factor in self.factors if factor.sign < 0]
-        if len(down) > 1 or not all(self._states_errors(factor) for factor in down):
-            return None
+        for factor in down:
+            # features in single precision are off by 1e-6 of the amplitude
+            least = 9e-10 * factor.scale**2 / self.kernel_var if self.kernel_var > 0.0 else 0.0
+            if len(down) > 1 or factor.error_var is None or np.min(factor.error_var) < least:
+                return None
         m, d = self.centers.shape
-        std, prior = float(np.sqrt(self.kernel_var)), None
-        if self.kernel_var > 0.0:
-            prior = PriorDraws(n_paths, d, rng)
+        std = float(np.sqrt(self.kernel_var))
+        prior = PriorDraws(n_paths, d, rng) if std > 0.0 else None
         linear = np.sqrt(self.linear_var)[:, None] * rng.standard_normal((d + 1, n_paths))
         weights = np.repeat(self.weights[:, None], n_paths, axis=1)
         weights[m:] += linear
@@ -183,15 +177,7 @@ class KernelPosterior:
                 shift, _ = dpotrs(factor.chol, draws, lower=1)
             weights[:m] += factor.scale * shift[:m]
             weights[m:] += dgemm(1.0, factor.linear, shift, trans_a=1)
-        kernel = self.centers, self.lengthscales, self.input_offset
-        return KernelFunctionSample(*kernel, weights, self.output_offset, prior, std)
-
-    def _states_errors(self, factor: Factor) -> bool:
-        """Whether a factor states its data's errors, and they are not too small to draw with."""
-        if factor.error_var is None:
-            return False
-        amplitude_var = factor.scale**2 / self.kernel_var if self.kernel_var > 0.0 else 0.0
-        return bool(np.min(factor.error_var) >= LEAST_ERROR_RATIO**2 * amplitude_var)
+        return KernelFunctionSample(self, weights, prior)
 
     def gradient(self, X: Array) -> Array:
         """Gradient of the predictive mean in x at the rows of X, of shape (n, d)."""
@@ -224,10 +210,7 @@ class KernelPosterior:
         return Moments(float(plain[0] + delta), float(total), slope)
 
     def _added_variance(self, mean: Array, root: Array, scaled: Array) -> float:
-        """What an uncertain input adds to the variance, with all digits, by squares.
-
-        Of L^-1 P times E[phi] and times R, and |w' R|^2, R R' = Cov[phi]; see `feature_spread`.
-        """
+        """What an uncertain input adds to the variance, by squares: see `feature_spread`."""
         m, w = len(self.centers), self.weights
         spread = feature_spread(root, scaled, self.lengthscales)
         change = spread.features.change
@@ -246,7 +229,9 @@ class KernelPosterior:
             for factor, V in zip(self.factors, self.whiten(block, still), strict=True):
                 terms.append(factor.sign * np.einsum("ij,ij->", V, V))
             var += sum(terms)
-            if sum(map(abs, terms)) < _LEAST_BLOCK * abs(var):
+            # what followed such a block added no more than ten times as much (5 sizes of problem,
+            # 3 of uncertainty, conditions to 1e12)
+            if sum(map(abs, terms)) < 1e-7 * abs(var):
                 break
         return float(var)
 
@@ -257,9 +242,9 @@ class KernelPosterior:
             E[y] \approx \mu, \quad
             \mathrm{Var}[y] \approx v + \tfrac12 \mathrm{tr}(v'' S) + \mu'^{\top} S \mu'
 
-        tr(mu'' S) / 2 is left out of the mean: iterated it was worse (sunspots, 9 lags, 20 steps
-        from 20 origins 5 years apart: RMSE 40.2 with it, 30.5 without, 32.8 exact). Far from small
-        S the variance may come out negative, which the caller has to refuse.
+        tr(mu'' S) / 2 is left out of the mean: iterated it was worse (sunspots, 20 steps: RMSE 40.2
+        with it, 30.5 without, 32.8 exact). Far from small S the variance may come out negative,
+        which the caller has to refuse.
         """
         kernel, linear = self.features(mean[None])
         root = covariance_root(cov)
@@ -274,9 +259,8 @@ class KernelPosterior:
         linear = np.column_stack([linear, np.zeros(len(linear)), tilt])
         half_trace = np.einsum("a,ar,ar->", self.linear_var, tilt, tilt)
         for factor, V in zip(self.factors, self.whiten(kernel, linear), strict=True):
-            half_trace += factor.sign * (
-                V[:, 0] @ V[:, 1] + np.einsum("ir,ir->", V[:, 2:], V[:, 2:])
-            )
+            squares = np.einsum("ir,ir->", V[:, 2:], V[:, 2:])
+            half_trace += factor.sign * (V[:, 0] @ V[:, 1] + squares)
         plain, var = self.predict(mean[None])
         push = root.T @ slope
         return Moments(float(plain[0]), float(var[0] + half_trace + push @ push), slope)
@@ -287,12 +271,6 @@ class KernelPosterior:
         if m:
             mean += dgemv(1.0, kernel, self.weights[:m], trans=1)
         return mean + self.output_offset
-
-    def _latent_var(self, kernel: Array, linear: Array) -> Array:
-        var: Array = self.kernel_var + np.einsum("ij,i,ij->j", linear, self.linear_var, linear)
-        for factor, V in zip(self.factors, self.whiten(kernel, linear), strict=True):
-            var += factor.sign * np.einsum("ij,ij->j", V, V)
-        return var
 
     @cached_property
     def _tiles(self) -> list[Tile]:
@@ -327,8 +305,7 @@ class KernelFunctionPath:
     .. math:: \sigma \sigma' \exp(-\tfrac12 |z - z'|^2) + \textstyle\sum_j A_j x_j x_j' + A_0
         + \sum_f \mathrm{sign}_f V_f \cdot V_f' ,
 
-    one triangular solve for each factor and one product with what is kept a step. `kernel_std`
-    gives sigma (k,) at inputs (k, d).
+    one triangular solve a factor and one product with what is kept a step; `kernel_std` is sigma.
     """
 
     def __init__(
@@ -341,8 +318,7 @@ class KernelFunctionPath:
         self._posterior, self._kernel_std = posterior, kernel_std
         self._length = 0
         rows = [len(posterior.lengthscales), 1, *(len(f.chol) for f in posterior.factors)]
-        # z, sigma and the V of each factor: a factor's numbers at an input are contiguous for a
-        # single path, those of several paths for many
+        # z, sigma and the V of each factor, contiguous by input for one path, by path for many
         self._kept = [np.empty((n_steps, r, n_paths)) for r in rows]
 
     def append(self, X: Array) -> Array:
@@ -370,6 +346,41 @@ class KernelFunctionPath:
         for i, kept in enumerate(self._kept):
             self._kept[i] = np.empty((*kept.shape[:2], len(paths)))
             self._kept[i][: self._length] = kept[: self._length][..., paths]
+
+
+class KernelFunctionSample:
+    r"""Functions f(x) = sigma f_0(x / l) + phi(x) . w, f_0 from the prior: pathwise conditioning.
+
+    Wilson, Borovitskiy, Terenin, Mostowsky & Deisenroth, ICML 2020; JMLR 22 (2021).
+    """
+
+    def __init__(
+        self, posterior: KernelPosterior, weights: Array, prior: PriorDraws | None
+    ) -> None:
+        m, self._posterior, self._prior = len(posterior.centers), posterior, prior
+        self._centers = exponent_factors((posterior.centers / posterior.lengthscales).T)[0]
+        self._kernel_weights = np.asfortranarray(weights[:m])  # one function a column
+        self._slopes, self._intercepts = weights[m:-1].T, weights[-1]
+
+    def __call__(self, X: Array) -> Array:
+        """Values, (n,), of the functions at the rows of X (n, d), one input each."""
+        posterior = self._posterior
+        inputs = X - posterior.input_offset
+        linear = np.einsum("nd,nd->n", self._slopes, inputs)
+        out = self._intercepts + posterior.output_offset + linear
+        Z = (inputs / posterior.lengthscales).T
+        groups = sharing(len(X))
+        if self._centers.shape[1]:
+            right = exponent_factors(Z)[1]
+            for group in groups:
+                kernel = dgemm(1.0, self._centers, right[:, group], trans_a=1)  # (m, k)
+                np.exp(kernel, out=kernel)
+                out[group] += np.einsum("mk,mk->k", kernel, self._kernel_weights[:, group])
+        if self._prior is not None:
+            std = float(np.sqrt(posterior.kernel_var))
+            for i, group in enumerate(groups):
+                out[group] += std * self._prior.along(Z[:, group], i)
+        return np.asarray(out)
 
 
 def _products(past: Array, now: Array) -> Array:

@@ -1,4 +1,7 @@
-"""The squared-exponential kernel with one length-scale an input (ARD), and Cholesky factors."""
+"""The squared-exponential kernel with one length-scale an input (ARD), and Cholesky factors.
+
+Another kernel is a `Posterior` of its own: the closed forms of `KernelPosterior` are of this one.
+"""
 
 from collections.abc import Iterator
 
@@ -10,24 +13,16 @@ from scipy.linalg.lapack import dlauum, dpotrf, dtrtri
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
 
-# Edge of a tile of a symmetric matrix; it stays in the second-level cache. OpenBLAS shares
-# products above some 10^4 results between threads, which gains nothing on thin ones, and on
-# a busy machine lost a factor of 30.
+# Edge of a tile of a symmetric matrix; it stays in the second-level cache. OpenBLAS shares products
+# above some 10^4 results between threads: nothing gained on thin ones, on a busy machine 30 times
+# slower.
 TILE = 90
-# Columns reduced at once. To drop 1 of 2000 rows took 17.7, 19.2 and 26 ms with 16, 32 and 64,
-# 1 of 800 rows 3.3, 2.5 and 3.4.
-_BLOCK = 32
-# What a variable has of its own beside those before it, in its variance: below, it is roundoff.
-_ROUNDOFF = 1e-12
-# Edge up to which LAPACK inverts a triangular matrix.
-_LEAF = 64
 
 
 def squared_exponential(X1: Array, X2: Array, lengthscales: Array) -> Array:
     r"""Kernel :math:`\exp[-\tfrac12 \sum_j (x_j - x'_j)^2 / l_j^2]` of rows, (n1, n2), Fortran.
 
-    At most 1, and 1 on the diagonal if X1 is X2. Keep X1 centered: the squared distance is expanded
-    into three terms, whose roundoff grows with the squared distance from zero.
+    Keep X1 centered: the roundoff grows with the squared distance from zero.
     """
     if not (len(X1) and len(X2)):
         return np.zeros((len(X1), len(X2)), order="F")
@@ -42,10 +37,7 @@ def squared_exponential(X1: Array, X2: Array, lengthscales: Array) -> Array:
 
 
 def exponent_factors(Z: Array) -> tuple[Array, Array]:
-    """Two (d + 2, n), left' right = minus half the squared distances of the columns of Z (d, n).
-
-    z_i . z_j - |z_i|^2 / 2 - |z_j|^2 / 2: one matrix product gives the whole exponent.
-    """
+    """Two (d + 2, n), left' right = z_i.z_j - |z_i|^2 / 2 - |z_j|^2 / 2 of the columns of Z."""
     d, n = Z.shape
     left, right = np.empty((d + 2, n), order="F"), np.empty((d + 2, n), order="F")
     left[:d] = right[:d] = Z
@@ -67,10 +59,7 @@ def blurred(lengthscales: Array, amplitude: float, var: Array) -> tuple[Array, f
 
 
 def lower_tiles(n: int) -> Iterator[tuple[slice, slice]]:
-    """Rows and columns of the tiles that cover the lower triangle of an (n, n) matrix.
-
-    Those on the diagonal have equal rows and columns, and an upper half that is no part of it.
-    """
+    """Rows and columns of the tiles that cover the lower triangle, and the diagonal, of (n, n)."""
     blocks = [slice(start, min(n, start + TILE)) for start in range(0, n, TILE)]
     for j, columns in enumerate(blocks):
         for rows in blocks[j:]:
@@ -87,20 +76,16 @@ def factor(K: Array, noise_std: float) -> Array:
     """Lower Cholesky factor of a covariance, which it overwrites, or an error about the noise."""
     chol, info = dpotrf(K, lower=1, clean=1, overwrite_a=1)
     if info:
-        raise refusal(
-            "noise_std",
-            "keep the covariance positive definite",
-            f"a factorization that fails at row {info} with {noise_std:.3g}",
-            "Give a larger noise_std.",
-        )
+        must = "keep the covariance positive definite"
+        got = f"a factorization that fails at row {info} with {noise_std:.3g}"
+        raise refusal("noise_std", must, got, "Give a larger noise_std.")
     return np.asarray(chol)
 
 
 def inverse(chol: Array, overwrite: bool = False) -> Array:
     """Lower triangle of (L L')^-1, Fortran; what lies above the diagonals has no meaning.
 
-    By products, in 0.7 of the time of LAPACK's dpotri on one thread at 800 rows; entries are nearly
-    as good (6e-13 and 3e-13 of the largest at a condition of 1e11).
+    By products, in 0.7 of the time of LAPACK's dpotri (800 rows), entries nearly as good.
     """
     out = chol if overwrite else chol.copy(order="F")
     _invert_triangle(out)
@@ -110,7 +95,7 @@ def inverse(chol: Array, overwrite: bool = False) -> Array:
 def _invert_triangle(out: Array) -> None:
     """[[A, 0], [B, C]] becomes [[A^-1, 0], [-C^-1 B A^-1, C^-1]], in place."""
     n = len(out)
-    if n <= _LEAF:
+    if n <= 64:
         out[:] = dtrtri(np.asfortranarray(out), lower=1)[0]
         return
     first, last = slice(0, n // 2), slice(n // 2, n)
@@ -123,19 +108,19 @@ def _invert_triangle(out: Array) -> None:
 
 
 def move(chol: Array, dropped: int, cross: Array, block: Array) -> Array:
-    """Factor (n - dropped + k) after first rows have gone and k new last ones have come.
+    """Factor (n - dropped + k) after first rows have gone and k new last ones come, O(n^2) a row.
 
     `cross` (n - dropped, k) is between rows kept and new, `block` (k, k) among the new. With L =
-    [[A, 0], [B, C]], B B' + C C' is left, and orthogonal matrices make [C, B] triangular, at O(n^2)
-    a row. After 1000 moves of a window of 300 rows (condition 1e12) L L' is within 8e-15 of the
-    largest entry of its matrix, a fresh factor within 2e-15. LinAlgError if it has none.
+    [[A, 0], [B, C]], B B' + C C' is left; orthogonal matrices make [C, B] triangular. After 1000
+    moves of 300 rows (condition 1e12) L L' is within 8e-15 of the largest entry of its matrix.
     """
     kept, k = cross.shape
     # Zeros and only the lower half written: fresh memory costs more than the arithmetic.
     out = np.zeros((kept + k, kept + k), order="F")
     lost = chol[dropped:, :dropped]
-    for start in range(0, kept, _BLOCK):
-        width = min(_BLOCK, kept - start)
+    # To drop 1 of 2000 rows took 17.7, 19.2, 26 ms by 16, 32, 64 columns, of 800 3.3, 2.5, 3.4.
+    for start in range(0, kept, 32):
+        width = min(32, kept - start)
         columns = slice(start, start + width)
         rows = chol[dropped + start :, dropped + start : dropped + start + width]
         if dropped:
@@ -159,15 +144,12 @@ def move(chol: Array, dropped: int, cross: Array, block: Array) -> Array:
 
 
 def lower_root(cov: Array) -> Array:
-    """Lower triangular root (m, m) of a covariance of any rank, for draws.
-
-    Without pivots: draws are the same on every machine, and those of the first rows come first.
-    """
+    """Lower triangular root (m, m) of a covariance of any rank; without pivots draws nest in m."""
     std = np.sqrt(np.diagonal(cov))
     unit = np.where(std > 0, std, 1.0)
     left, root = cov / np.outer(unit, unit), np.zeros_like(cov)
     for i in range(len(cov)):
-        if left[i, i] > _ROUNDOFF:
+        if left[i, i] > 1e-12:  # of its own beside those before it: below, it is roundoff
             root[i:, i] = left[i:, i] / np.sqrt(left[i, i])
             left -= np.outer(root[:, i], root[:, i])
     return np.asarray(unit[:, None] * root)

@@ -54,9 +54,8 @@ class PosteriorMixture:
     @property
     def signal_var(self) -> float | None:
         """Mean prior variance of the function; None if one of them does not know it."""
-        found = [one.signal_var for one in self.posteriors]
-        known = [var for var in found if var is not None]
-        return float(self.p @ known) if len(known) == len(found) else None
+        known = [one.signal_var for one in self.posteriors if one.signal_var is not None]
+        return float(self.p @ known) if len(known) == len(self.p) else None
 
     @property
     def path_size(self) -> int:

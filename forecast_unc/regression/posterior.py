@@ -7,11 +7,6 @@ from numpy.typing import NDArray
 
 from forecast_unc._typing import Array
 
-# Below this ratio of noise to signal a variance that is not positive is put down to the noise.
-# A choice: the noise that GPRegressor learns is at least 1e-4 amplitudes, and single variances
-# kept their digits at ten times that.
-_SMALL_NOISE_RATIO = 1e-3
-
 
 class Moments(NamedTuple):
     """Mean and variance of y, and the mean slope of y in x."""
@@ -48,10 +43,7 @@ class Posterior(Protocol):
 
     @property
     def joint(self) -> bool:
-        """Whether the function's covariance between inputs is known, and noise apart from it.
-
-        If not, `covariance`, `function_path` and `plus_input` raise.
-        """
+        """Whether covariances of the function are known; else what needs them raises."""
 
     @property
     def alternatives(self) -> "tuple[tuple[float, Posterior], ...]":
@@ -115,18 +107,9 @@ def check_positive_variance(
     if noise_var > 0.0 and posterior.signal_var is not None:
         ratio = np.sqrt(noise_var / (posterior.signal_var + noise_var))
     if method == "taylor":
-        remedy = (
-            "The expansion is used outside its range: the input's spread is not small against "
-            "the length-scales. Use 'exact'."
-        )
-    elif ratio > _SMALL_NOISE_RATIO:
-        remedy = (
-            "The inputs have run far away from the data, beyond double precision. Ask for fewer "
-            "steps, or take differences."
-        )
+        remedy = "The expansion is used outside its range, at too wide an input. Use 'exact'."
+    elif ratio > 1e-3:  # a choice: learned noise is at least 1e-4, and digits were kept at .001
+        remedy = "The inputs have run far away from the data: ask for fewer steps, or differences."
     else:
-        remedy = (
-            f"The noise is {ratio:.2g} of the signal, too small for double precision on these "
-            "inputs. Fix a larger noise_std."
-        )
+        remedy = f"The noise is {ratio:.2g} of the signal, too little here. Fix a larger noise_std."
     raise Unstable(f"variance must be positive; got {var.min():.3g}{where}. {remedy}")

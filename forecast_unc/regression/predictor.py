@@ -9,25 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import validate_data
 
+from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
 from forecast_unc.regression.estimator import KernelRegressor, column_scale
 from forecast_unc.regression.moments import covariance_root
-from forecast_unc.regression.posterior import Moments
+from forecast_unc.regression.posterior import Moments, Posterior
 
-# The scale of numerical derivatives, in standard deviations of an input. On a GP whose
-# length-scale was a tenth of that, slopes and Taylor's variances kept five digits.
+# The scale of numerical derivatives, in stds of an input. On a GP whose length-scale was a tenth of
+# that, slopes and Taylor's variances kept five digits.
 _SCALE = 0.25
-# Step of a derivative along a direction, in the lengths over which the function changes. Formulas
-# of fourth order, whose error falls with its fourth power, so that it can be large enough for
-# predictions that have lost some digits.
+# Step of a derivative, in the lengths over which the function changes. The error of these formulas
+# falls with its fourth power, so it can be large enough for predictions that lost some digits.
 _STEP = 0.02
-_NO_STD = (
-    "regressor must predict a standard deviation, by predict(X, return_std=True); got {!r}. Use "
-    "one that does, such as BayesianRidge() or GaussianProcessRegressor(), or the package's "
-    "GPRegressor()."
-)
+_USE = "Use one of the package's, such as GPRegressor() or RVMRegressor()."
 
 
 @dataclass(frozen=True)
@@ -57,10 +52,11 @@ class PredictorPosterior:
         """Predictive mean and variance of an observation at the rows of X, each (n,)."""
         mean, std = self.predictor.predict(X, return_std=True)
         if not (std > 0).all():
-            raise ValueError(
-                f"regressor must predict a positive std; got {np.min(std):.3g}. Let the model "
-                "have noise, such as a WhiteKernel in a GaussianProcessRegressor."
+            must = "predict a positive std"
+            remedy = (
+                "Let the model have noise, such as a WhiteKernel in a GaussianProcessRegressor."
             )
+            raise refusal("regressor", must, f"{np.min(std):.3g}", remedy)
         return np.asarray(mean, dtype=np.float64), np.asarray(std, dtype=np.float64) ** 2
 
     def gradient(self, X: Array) -> Array:
@@ -69,25 +65,20 @@ class PredictorPosterior:
 
     def moments(self, mean: Array, cov: Array) -> NoReturn:
         """Raise: of an unknown function of the input there is no closed form."""
-        raise ValueError(
-            "propagation must be 'taylor', 'mixture', 'monte_carlo', 'auto' or 'naive', method "
-            f"'taylor' or 'monte_carlo', for {type(self.predictor).__name__}; got 'exact'. "
-            "Moments under an uncertain input have a closed form for kernel models only, such as "
-            "GPRegressor() and RVMRegressor()."
-        )
+        names = "'taylor', 'mixture', 'monte_carlo', 'auto' or 'naive'"
+        must = f"be {names}, method 'taylor' or 'monte_carlo', for {type(self.predictor).__name__}"
+        why = "Moments under an uncertain input have a closed form for kernel models only."
+        raise refusal("propagation", must, "'exact'", f"{why} {_USE}")
 
     def taylor_moments(self, mean: Array, cov: Array) -> Moments:
         """Moments by Taylor expansion, derivatives by differences; see `KernelPosterior`."""
-        slope = self.gradient(mean[None])[0]
-        return taylor_by_differences(self.predict, slope, mean, cov, self.scale)
+        return taylor_by_differences(self, mean, cov, self.scale)
 
     def covariance(self, X: Array) -> NoReturn:
         """Raise: the function is not told apart from the noise."""
-        raise ValueError(
-            "path_consistent must be False for a regressor of scikit-learn; got True. It does not "
-            "tell how the function's errors at two inputs are related: use GPRegressor() or "
-            "RVMRegressor()."
-        )
+        must = "be False for a regressor of scikit-learn"
+        why = "It does not tell how the function's errors at two inputs are related."
+        raise refusal("path_consistent", must, "True", f"{why} {_USE}")
 
     def function_path(self, n_steps: int, n_paths: int = 1) -> NoReturn:
         """Raise: as for `covariance`."""
@@ -98,10 +89,7 @@ class PredictorPosterior:
 
     def plus_input(self, column: int) -> NoReturn:
         """Raise: a regressor of scikit-learn has no prior mean."""
-        raise ValueError(
-            "prior_mean must be 'zero' for a regressor of scikit-learn; got another. Use "
-            "GPRegressor() or RVMRegressor()."
-        )
+        raise refusal("prior_mean", "be 'zero' for a regressor of scikit-learn", "another", _USE)
 
 
 class ScikitLearnRegressor(KernelRegressor):
@@ -116,8 +104,7 @@ class ScikitLearnRegressor(KernelRegressor):
     >>> from sklearn.linear_model import BayesianRidge
     >>> X = np.arange(20.0)[:, None]
     >>> line = ScikitLearnRegressor(BayesianRidge()).fit(X, 3 * X[:, 0] + np.sin(9 * X[:, 0]))
-    >>> m = line.predict_uncertain([5.0], [[4.0]], method="taylor")
-    >>> round(float(m.slope[0]), 1)
+    >>> round(float(line.predict_uncertain([5.0], [[4.0]], method="taylor").slope[0]), 1)
     3.0
     """
 
@@ -130,14 +117,19 @@ class ScikitLearnRegressor(KernelRegressor):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit a clone of the estimator; a TypeError if it predicts no standard deviation."""
         check_takes_return_std(self.estimator)
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        self._set_posterior(np.asarray(X), np.asarray(y))
+        self._set_posterior(*self._checked_rows(X, y))
         return self
 
     def _set_posterior(self, X: Array, y: Array) -> None:
         """Fit to the rows, hyper-parameters included: they cannot be kept."""
         self.estimator_ = clone(self.estimator).fit(X, y)
-        check_predicts_std(self.estimator_, X[:3])
+        try:
+            predicted = self.estimator_.predict(X[:3], return_std=True)
+        except (TypeError, AttributeError) as error:  # TransformedTargetRegressor: AttributeError
+            raise _without_std(self.estimator_) from error
+        pair = isinstance(predicted, tuple) and len(predicted) == 2
+        if not pair or any(np.shape(part) != (len(X[:3]),) for part in predicted):
+            raise _without_std(self.estimator_)
         self.posterior_ = PredictorPosterior(self.estimator_, _SCALE * column_scale(X))
 
 
@@ -152,19 +144,13 @@ def check_takes_return_std(estimator: Any) -> None:
         return
     any_name = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
     if "return_std" not in parameters and not any_name:
-        raise TypeError(_NO_STD.format(estimator))
+        raise _without_std(estimator)
 
 
-def check_predicts_std(estimator: Any, X: Array) -> None:
-    """Raise unless a fitted regressor predicts a mean and a std at some inputs (n, d)."""
-    predicted, cause = None, None
-    try:
-        predicted = estimator.predict(X, return_std=True)
-    except (TypeError, AttributeError) as error:  # TransformedTargetRegressor: AttributeError
-        cause = error
-    pair = isinstance(predicted, tuple) and len(predicted) == 2
-    if not pair or any(np.shape(part) != (len(X),) for part in predicted):  # type: ignore[union-attr]
-        raise TypeError(_NO_STD.format(estimator)) from cause
+def _without_std(estimator: Any) -> Exception:
+    must = "predict a standard deviation, by predict(X, return_std=True)"
+    remedy = "Use one that does, such as BayesianRidge() or GPRegressor()."
+    return refusal("regressor", must, f"{estimator!r}", remedy, TypeError)
 
 
 def as_kernel_regressor(regressor: Any) -> KernelRegressor:
@@ -173,11 +159,9 @@ def as_kernel_regressor(regressor: Any) -> KernelRegressor:
         return regressor
     methods = ("fit", "predict", "get_params")
     if isinstance(regressor, type) or not all(hasattr(regressor, name) for name in methods):
-        raise TypeError(
-            "regressor must be one of the package's, such as GPRegressor(), or one of "
-            f"scikit-learn's that predicts a std, such as BayesianRidge(); got {regressor!r}. Use "
-            "None for the default."
-        )
+        must = "be one of the package's, such as GPRegressor(), or of scikit-learn's that predict"
+        must += " a std, such as BayesianRidge()"
+        raise refusal("regressor", must, f"{regressor!r}", "Use None for the default.", TypeError)
     check_takes_return_std(regressor)
     return ScikitLearnRegressor(regressor)
 
@@ -193,22 +177,17 @@ def slope_by_differences(mean: Callable[[Array], Array], X: Array, scale: Array)
     return np.asarray((8.0 * (near1 - near0) - (far1 - far0)) / (12.0 * step))
 
 
-def taylor_by_differences(
-    predict: Callable[[Array], tuple[Array, Array]],
-    slope: Array,
-    mean: Array,
-    cov: Array,
-    scale: Array,
-) -> Moments:
-    """`KernelPosterior.taylor_moments` by differences along a root of cov, with the slope given."""
+def taylor_by_differences(posterior: Posterior, mean: Array, cov: Array, scale: Array) -> Moments:
+    """`KernelPosterior.taylor_moments` by differences along a root of cov."""
     root = covariance_root(cov)
     length = np.sqrt(np.einsum("dr,dr->r", root, root / scale[:, None] ** 2))
     step = _STEP / np.where(length > 0, length, 1.0)
     shifts = (root * step).T  # (r, d)
     points = np.concatenate([mean + k * shifts for k in (-2, -1, 1, 2)] + [mean[None]])
-    means, variances = predict(points)
+    means, variances = posterior.predict(points)
     far0, near0, near1, far1 = variances[:-1].reshape(4, -1)
     second = (16.0 * (near0 + near1) - far0 - far1 - 30.0 * variances[-1]) / 12.0
+    slope = posterior.gradient(mean[None])[0]
     push = root.T @ slope
     var = variances[-1] + 0.5 * (second / step**2).sum() + push @ push
     return Moments(float(means[-1]), float(var), slope)

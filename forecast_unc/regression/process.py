@@ -1,22 +1,22 @@
-"""A Gaussian process of known hyper-parameters, and its posterior given rows."""
+"""A Gaussian process of known hyper-parameters, its posterior, and what its regressors share."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dgemm, dgemv, dtrsv
 from scipy.linalg.lapack import dpotrs
 
+from forecast_unc._checks import check_choice, refusal
 from forecast_unc._typing import Array
-from forecast_unc.regression.estimator import LeadingMeans
-from forecast_unc.regression.evidence import covariance_matrix
+from forecast_unc.regression import estimator, search
+from forecast_unc.regression.estimator import KernelRegressor, LeadingMeans, Lengthscales
+from forecast_unc.regression.evidence import GaussianProcessEvidence, covariance_matrix
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.kernels import blurred, factor, move, squared_exponential
-
-# One row in so many is the most to drop by an update: 64 of 800 took 10 ms where the complete
-# factorization took 8, 64 of 2000 took 60 of 93 ms.
-_DROPS = 16
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class GaussianProcess:
     noise_std: float  # s
     input_offset: Array  # (d,), subtracted from inputs
     output_offset: float  # subtracted from targets
+    mean_weights: Array  # (d,), of a linear prior mean
     widening: float = 1.0  # factor of all variances
-    mean_weights: Array | None = None  # (d,), of a linear prior mean
 
     def covariance(
         self, X: Array, row_var: Array | float | None = None, blur: Array | None = None
@@ -62,7 +62,7 @@ class GaussianProcess:
 
         The rows' errors have the variance s^2, or `row_var` (n,), noise of the targets included.
         With a `blur` v (d,) the inputs X are known up to noise of variances v, of the rows alone:
-        then K is that of `BlurredEvidence`, and with an input x that is known
+        then K is that of `blurred_evidence`, and with an input x that is known
 
         .. math::
             \mathrm E[k(x_i, x)] = A_1^2 e^{-\frac12 |u_i - x|_{L_1}^2} + u_i' T x + \tau_0^2 ,
@@ -82,8 +82,7 @@ class GaussianProcess:
         basis = np.column_stack([inputs, np.ones(len(y))])
         projection = np.asfortranarray(basis * self.linear_std**2)  # Xt A
         slopes = dgemv(1.0, projection, b, trans=1)
-        if self.mean_weights is not None:
-            slopes[:-1] += self.mean_weights
+        slopes[:-1] += self.mean_weights
         unit, wide = np.sqrt(self.widening), self.widening
         of_f = independent and blur is None  # errors independent of each other and of f
         stated = errors if of_f else None
@@ -104,7 +103,8 @@ class GaussianProcess:
     def moved_factor(self, held: KernelPosterior, X: Array) -> Array | None:
         """Cholesky factor of the rows X from that of a posterior whose rows they continue."""
         rows, X = held.centers, X - self.input_offset
-        for dropped in np.flatnonzero((rows[: len(rows) // _DROPS + 1] == X[0]).all(axis=1)):
+        # At most a 16th is dropped: 64 of 800 took 10 ms where the complete factorization took 8.
+        for dropped in np.flatnonzero((rows[: len(rows) // 16 + 1] == X[0]).all(axis=1)):
             kept = len(rows) - int(dropped)
             if np.array_equal(rows[dropped:], X[:kept]):
                 new = X[kept:]
@@ -130,8 +130,7 @@ class GaussianProcess:
         inputs = X - self.input_offset
         basis = np.column_stack([inputs, np.ones(len(X))])
         slopes = dgemm(1.0, np.asfortranarray(basis * self.linear_std**2), weights, trans_a=1)
-        if self.mean_weights is not None:
-            slopes[:-1] += self.mean_weights[:, None]
+        slopes[:-1] += self.mean_weights[:, None]
 
         def means(at: Array) -> Array:
             centered = at - self.input_offset
@@ -145,13 +144,115 @@ class GaussianProcess:
 
     def _centered(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Inputs from their offset, and targets from the prior mean."""
-        inputs, rest = X - self.input_offset, y - self.output_offset
-        if self.mean_weights is not None:
-            rest = rest - inputs @ self.mean_weights
-        return inputs, rest
+        inputs = X - self.input_offset
+        return inputs, y - self.output_offset - inputs @ self.mean_weights
 
     def _between(self, A: Array, B: Array) -> Array:
         """Prior covariance of the function between rows, measured from the offset."""
         var = self.linear_std**2
         kernel = squared_exponential(A, B, self.lengthscales)
         return np.asarray(self.amplitude**2 * kernel + (A * var[:-1]) @ B.T + var[-1])
+
+
+class Units(NamedTuple):
+    """Stds of rows, by which they are standardized."""
+
+    inputs: Array  # (d,)
+    output: float
+
+    @classmethod
+    def of(cls, X: Array, y: Array) -> Self:
+        """Those of the columns of X (n, d), and of y."""
+        return cls(estimator.column_scale(X), float(estimator.column_scale(y[:, None])[0]))
+
+
+class ProcessRegressor(KernelRegressor):
+    """A regressor that learns the hyper-parameters of a `GaussianProcess`."""
+
+    linear: bool | ArrayLike
+    prior: search.Prior
+    lengthscales: Lengthscales
+    noise_std: float | None
+    tol: float
+    groups: ArrayLike | None = None
+    bias: Literal["free", "shrunk"] | None = "free"
+
+    lengthscales_: Array
+    amplitude_: float
+    linear_scale_: Array
+    noise_std_: float
+    log_evidence_: float
+    converged_: bool
+    n_iter_: int
+
+    _process: GaussianProcess  # as learned
+
+    @property
+    def _prior_mean(self) -> bool:
+        """Whether `linear` is the weights of a linear prior mean, and not True or False."""
+        return not isinstance(self.linear, (bool, np.bool_))
+
+    @property
+    def _learns_linear(self) -> bool:
+        """Whether there are linear weights to learn."""
+        return bool(not self._prior_mean and self.linear)
+
+    def _check_process(self, d: int) -> None:
+        """Raise unless the parameters above are those of a process with d inputs."""
+        check_choice("prior", self.prior, ("weak", "shrunk", None))
+        weights = np.asarray(self.linear)
+        numbers = weights.shape == (d,) and np.issubdtype(weights.dtype, np.number)
+        if self._prior_mean and not (numbers and np.isfinite(weights).all()):
+            must = f"be True, False or {d} finite weights of a linear prior mean"
+            raise refusal("linear", must, f"{self.linear!r}", "True learns them.")
+        if not isinstance(self.tol, (int, float, np.number)) or not 0.0 < self.tol < 1.0:
+            must = "lie strictly between 0 and 1 nat"
+            raise refusal("tol", must, f"{self.tol!r}", "Leave it out.")
+        estimator.check_lengthscales(self.lengthscales, d, "learn them")
+        estimator.check_noise_std(self.noise_std)
+
+    def _standardized(self, X: Array, y: Array) -> tuple[Array, Array, Units, float]:
+        """Rows in units of their own, which are set with their origin, and the bias's std."""
+        d, learned = X.shape[1], self._learns_linear
+        weights = np.array(self.linear if self._prior_mean else np.zeros(d), dtype=np.float64)
+        input_offset, centered = X.mean(axis=0), self.bias == "free" or not learned
+        output_offset = float(y.mean()) if centered else 0.0
+        inputs = X - input_offset
+        rest = y - output_offset - inputs @ weights
+        units = Units.of(X, rest)
+        targets = rest / units.output
+        bias = search.bias_std(self.bias, targets)
+        linear_std = np.append(np.zeros(d), bias * units.output * learned)
+        one = np.ones(d)
+        self._process = GaussianProcess(
+            one, 1.0, linear_std, 1.0, input_offset, output_offset, weights
+        )
+        return inputs / units.inputs, targets, units, bias
+
+    def _search_space(self, evidence: GaussianProcessEvidence, units: Units) -> search.SearchSpace:
+        """Priors and bounds of the log hyper-parameters, and which of them are free."""
+        given = self.prior, self.lengthscales, self.noise_std
+        return search.search_space(evidence, *given, *units).starting_at(self._start)
+
+    def _set_hyperparameters(self, theta: Array, units: Units) -> None:
+        """Take exp(theta), of standardized data, in the units of the data."""
+        d, scales = len(units.inputs), np.exp(theta)
+        groups = np.zeros(d, dtype=np.intp) if self.groups is None else np.asarray(self.groups)
+        tau = np.where(groups < 0, 0.0, scales[d + 1 : -1][groups]) * self._learns_linear
+        self.lengthscales_ = scales[:d] * units.inputs
+        self.amplitude_ = float(scales[d]) * units.output
+        self.linear_scale_ = tau * units.output / units.inputs
+        self.noise_std_ = float(scales[-1]) * units.output
+        self._process = replace(
+            self._process,
+            lengthscales=self.lengthscales_,
+            amplitude=self.amplitude_,
+            linear_std=np.append(self.linear_scale_, self._process.linear_std[-1]),
+            noise_std=self.noise_std_,
+        )
+
+    def _set_optimum(self, best: search.Optimum, units: Units, n: int) -> None:
+        """Take the hyper-parameters of a search on n rows, and what it says of itself."""
+        self._set_hyperparameters(best.theta, units)
+        self.log_evidence_ = best.log_evidence - n * float(np.log(units.output))
+        self.converged_, self.n_iter_ = best.converged, best.n_iter

@@ -1,32 +1,26 @@
 """Relevance vector machine: a sparse kernel regressor that returns a KernelPosterior."""
 
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
 
 from forecast_unc._checks import RandomState, check_choice, check_whole, generator
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
+from forecast_unc.regression import estimator
 from forecast_unc.regression.augmented import AugmentedPosterior, KernelAtInput
-from forecast_unc.regression.estimator import (
-    KernelRegressor,
-    Lengthscales,
-    check_lengthscales,
-    check_noise_std,
-    check_rows_in_memory,
-    column_scale,
-    standard_lengthscales,
-)
+from forecast_unc.regression.estimator import KernelRegressor, Lengthscales
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.search import LOG_STD, NOISE_BOUNDS, PRIORS
 from forecast_unc.regression.sparse_bayes import batch
-from forecast_unc.regression.sparse_bayes.lengthscales import Bases, adapt, design
 from forecast_unc.regression.sparse_bayes.model import (
+    Bases,
     Evidence,
     NoisePrior,
     SparseModel,
+    design,
     left_out_log_density,
     weight_posterior,
 )
@@ -39,10 +33,11 @@ _CHOICES = {
     "prior": ("individual", "shared"),
     "variance": ("standard", "augmented"),
 }
-# Choices: rounds of length-scale adaptation at most, and nats that one has to gain.
-_MOST_ROUNDS, _LEAST_GAIN = 50, 0.05
+# Nats that a round of length-scale adaptation has to gain, a choice.
+_LEAST_GAIN = 0.05
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RVMRegressor(KernelRegressor):
     r"""Relevance vector machine: Gaussian bases at training inputs, sparse by the evidence.
 
@@ -52,35 +47,27 @@ class RVMRegressor(KernelRegressor):
         \varepsilon \sim \mathcal N(0, s^2) .
 
     One precision a basis; where the evidence is highest at an infinite one, the basis is gone. What
-    remains are the relevance vectors. Inputs and targets are centered by their means and scaled by
-    their standard deviations inside, so that a change of units changes nothing.
-
-    A plain RVM is *more* certain far from its data, where all bases vanish and only the bias and
-    the noise are left. ``variance="augmented"`` mends that.
+    remains are the relevance vectors. Inputs and targets are standardized inside. A plain RVM is
+    *more* certain far from its data, where all bases vanish: ``variance="augmented"`` mends that.
 
     Parameters
     ----------
     lengthscales : float or array-like of shape (d,), optional
         Length-scales of the bases, in units of the inputs. By default half the median distance
-        between the rows of the standardized inputs, times the standard deviation of each input:
-        wide enough for sums of bases to be smooth, in one input as in many.
+        between the rows of the standardized inputs, times the std of each input.
     algorithm : {"sequential", "em", "mackay", "gradient", "subspace_em"}, default="sequential"
-        How the precisions are found. "sequential" adds, exchanges and deletes bases, and is the
-        fastest by far; "em", "mackay" and "gradient" (L-BFGS) start from all bases at O(n^3) an
-        iteration; "subspace_em" never has more than `budget` in the model. The optima are local, so
-        each may end elsewhere.
+        "sequential" adds, exchanges and deletes bases, and is the fastest by far; "em", "mackay"
+        and "gradient" (L-BFGS) start from all at O(n^3) an iteration; "subspace_em" never has more
+        than `budget` in the model. The optima are local, so each may end elsewhere.
     prior : {"individual", "shared"}, default="individual"
         "shared" is one precision for all weights (the Bayesian extended linear model, whose mean is
-        ridge regression): nothing is sparse, and `algorithm` has no part in it, as the evidence has
-        only two parameters left, which are maximized directly.
+        ridge regression): nothing is sparse, and `algorithm` has no part in it.
     adapt_lengthscales : bool, default=False
-        Learn one length-scale an input by the gradient of the evidence, in turns with the choice of
-        the bases, from `lengthscales` and from halves of them as long as those lead higher. A
-        log-normal prior (log-std 1.5) keeps the length-scale of an input that hardly matters
-        from infinity. The evidence of few rows with many inputs is highest where each has a
-        narrow basis of its own, which tells nothing of a new input; so nothing is accepted
-        that predicts the training rows worse than `lengthscales` does, each row left out
-        together with the basis at it.
+        Learn one length-scale an input by the gradient of the evidence, in turns with the bases,
+        from `lengthscales` and from halves of them as long as those lead higher, with a log-normal
+        prior (log-std 1.5). Nothing is accepted that predicts the training rows worse than
+        `lengthscales` does, each row left out together with the basis at it: with many inputs the
+        evidence of few rows is highest where each has a narrow basis of its own.
     variance : {"standard", "augmented"}, default="standard"
         "augmented" (RVM*) adds a basis at each test input, with the prior variance var(y) - s^2, so
         that the uncertainty grows away from the data. There is then no closed form for uncertain
@@ -88,17 +75,16 @@ class RVMRegressor(KernelRegressor):
     bias : bool, default=True
         Include a constant, with its own precision.
     linear : bool, default=False
-        Include the inputs themselves, each with its own precision: far from the data the
-        forecast then follows a linear autoregression.
+        Include the inputs themselves, each with its own precision: far from the data the forecast
+        then follows a linear autoregression.
     noise_std : float, optional
-        Noise standard deviation in units of y, kept fixed. By default learned, with a weak
-        log-normal prior (median 0.1 std of y, log-std 1.5) and a floor of 1e-4 std of y: the
-        evidence has degenerate optima without noise.
+        Noise std in units of y, kept fixed. By default learned, with a weak log-normal prior
+        (median 0.1 std of y, log-std 1.5) and a floor of 1e-4 std of y.
     budget : int, default=100
         Largest number of bases in the model with "subspace_em"; an iteration costs O(budget^3).
     n_restarts : int, default=0
-        Further random starts. The one of highest evidence is kept. With `adapt_lengthscales` a
-        start has random length-scales, too, within a factor of about two of the first.
+        Further random starts (with `adapt_lengthscales` of the length-scales, too, within a factor
+        of about two). The one of highest evidence is kept.
     max_iter : int, default=2000
         Most iterations a start. "em" needs hundreds.
     random_state : int, numpy.random.Generator or None
@@ -108,26 +94,19 @@ class RVMRegressor(KernelRegressor):
     Attributes
     ----------
     posterior_ : KernelPosterior or AugmentedPosterior
-        The posterior, from which all predictions are made.
-    relevance_ : ndarray of shape (m,)
-        Rows of the training inputs that are kept as centers.
-    n_relevance_ : int
-        Their number.
-    alpha_ : ndarray of shape (r,)
-        Precisions of the weights kept, for standardized inputs and targets.
-    active_ : ndarray of shape (r,)
-        The bases they belong to: rows first, then inputs if `linear`, then the bias.
-    lengthscales_ : ndarray of shape (d,)
-        In units of the inputs.
-    noise_std_ : float
-        In units of y.
+        From which all predictions are made.
+    relevance_, n_relevance_ : ndarray of shape (m,), int
+        Rows of the training inputs that are kept as centers, and their number.
+    alpha_, active_ : ndarray of shape (r,)
+        Precisions of the weights kept, for standardized inputs and targets, and the bases they
+        belong to: rows first, then inputs if `linear`, then the bias.
+    lengthscales_, noise_std_ : ndarray of shape (d,), float
+        In units of the inputs, and of y.
     log_evidence_ : float
-        log N(y | mean(y), C) in nats, from its definition; without the priors on noise and
-        length-scales.
-    converged_ : bool
-        Whether the kept search ended before `max_iter`.
-    n_iter_ : int
-        Iterations of the kept search; joint re-estimations for "sequential".
+        log N(y | mean(y), C) in nats; without the priors on noise and length-scales.
+    converged_, n_iter_ : bool, int
+        Whether the kept search ended before `max_iter`, and its iterations (joint re-estimations
+        for "sequential").
     n_features_in_ : int
         Number d of inputs.
 
@@ -143,73 +122,51 @@ class RVMRegressor(KernelRegressor):
     >>> rvm = RVMRegressor().fit(X, y)
     >>> rvm.n_relevance_ < 12
     True
-    >>> mean, std = rvm.predict([[0.5]], return_std=True)
-    >>> bool(abs(mean[0] - np.sin(0.5) / 0.5) < 2 * std[0])
-    True
     """
 
     # A fit of 3000 rows took 0.4 s by "sequential" and 110 MB, on one thread; the other algorithms
     # cost O(n^3) an iteration.
     most_rows: ClassVar[int | None] = 3000
 
-    posterior_: KernelPosterior | AugmentedPosterior
-    relevance_: NDArray[np.intp]
-    n_relevance_: int
-    alpha_: Array
-    active_: NDArray[np.intp]
-    lengthscales_: Array
-    noise_std_: float
-    log_evidence_: float
-    converged_: bool
-    n_iter_: int
-    n_features_in_: int
+    lengthscales: Lengthscales = None
+    algorithm: Literal["sequential", "em", "mackay", "gradient", "subspace_em"] = "sequential"
+    prior: Literal["individual", "shared"] = "individual"
+    adapt_lengthscales: bool = False
+    variance: Literal["standard", "augmented"] = "standard"
+    bias: bool = True
+    linear: bool = False
+    noise_std: float | None = None
+    budget: int = 100
+    n_restarts: int = 0
+    max_iter: int = 2000
+    random_state: RandomState = None
+
+    posterior_: KernelPosterior | AugmentedPosterior = field(init=False)
+    relevance_: NDArray[np.intp] = field(init=False)
+    n_relevance_: int = field(init=False)
+    alpha_: Array = field(init=False)
+    active_: NDArray[np.intp] = field(init=False)
+    lengthscales_: Array = field(init=False)
+    noise_std_: float = field(init=False)
+    log_evidence_: float = field(init=False)
+    converged_: bool = field(init=False)
+    n_iter_: int = field(init=False)
 
     # The bases, and where inputs and targets are measured from, in which units.
-    _input_offset: Array
-    _output_offset: float
-    _input_scale: Array
-    _output_scale: float
-    _centers: Array
-    _columns: NDArray[np.intp]
-
-    def __init__(
-        self,
-        *,
-        lengthscales: Lengthscales = None,
-        algorithm: Literal["sequential", "em", "mackay", "gradient", "subspace_em"] = "sequential",
-        prior: Literal["individual", "shared"] = "individual",
-        adapt_lengthscales: bool = False,
-        variance: Literal["standard", "augmented"] = "standard",
-        bias: bool = True,
-        linear: bool = False,
-        noise_std: float | None = None,
-        budget: int = 100,
-        n_restarts: int = 0,
-        max_iter: int = 2000,
-        random_state: RandomState = None,
-    ) -> None:
-        self.lengthscales = lengthscales
-        self.algorithm = algorithm
-        self.prior = prior
-        self.adapt_lengthscales = adapt_lengthscales
-        self.variance = variance
-        self.bias = bias
-        self.linear = linear
-        self.noise_std = noise_std
-        self.budget = budget
-        self.n_restarts = n_restarts
-        self.max_iter = max_iter
-        self.random_state = random_state
+    _input_offset: Array = field(init=False)
+    _output_offset: float = field(init=False)
+    _input_scale: Array = field(init=False)
+    _output_scale: float = field(init=False)
+    _centers: Array = field(init=False)
+    _columns: NDArray[np.intp] = field(init=False)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose the bases by the evidence and compute the posterior of their weights.
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
-            Inputs.
-        y : array-like of shape (n,)
-            Targets.
+        X, y : array-like of shape (n, d) and (n,)
+            Inputs and targets.
 
         Returns
         -------
@@ -218,32 +175,30 @@ class RVMRegressor(KernelRegressor):
         Raises
         ------
         ValueError
-            If a parameter is not one of its choices, or a fixed hyper-parameter is not positive
-            or has the wrong shape.
+            If a parameter is not one of its choices, not positive or has the wrong shape.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
+        X, y = self._checked_rows(X, y)
         for name, allowed in _CHOICES.items():
             check_choice(name, getattr(self, name), allowed)
-        check_lengthscales(self.lengthscales, X.shape[1], "take them from the data")
-        check_noise_std(self.noise_std)
+        estimator.check_lengthscales(self.lengthscales, X.shape[1], "take them from the data")
+        estimator.check_noise_std(self.noise_std)
         for name, least in (("budget", 2), ("n_restarts", 0), ("max_iter", 1)):
             check_whole(name, getattr(self, name), least, "Leave it out for the default.")
         # arrays (n, n) of "sequential": the design and its norms, 1.4 to 2.0 measured
-        check_rows_in_memory(len(X), 2)
+        estimator.check_rows_in_memory(len(X), 2)
         self._input_offset, self._output_offset = X.mean(axis=0), float(y.mean())
-        self._input_scale = column_scale(X)
-        self._output_scale = float(column_scale(y[:, None])[0])
+        self._input_scale = estimator.column_scale(X)
+        self._output_scale = float(estimator.column_scale(y[:, None])[0])
         Z = (X - self._input_offset) / self._input_scale
         t = (y - self._output_offset) / self._output_scale
         noise = _NOISE_PRIOR
         if self.noise_std is not None:
             fixed = self.noise_std / self._output_scale
             noise = noise._replace(floor=fixed, ceiling=fixed)
-        center = standard_lengthscales(self.lengthscales, Z, self._input_scale)
+        center = estimator.standard_lengthscales(self.lengthscales, Z, self._input_scale)
         rng = generator(0 if self.random_state is None else self.random_state)
         with blas_threads(len(y)):
-            model, lengthscales = _Training(self, Z, t, center, noise, rng).best()
+            model, lengthscales, log_evidence, *_ = _Training(self, Z, t, center, noise, rng).best()
             bases = Bases.of(Z, model.active, self.linear, self.bias)
             self._centers, self._columns = bases.centers, bases.columns
             self.alpha_, self.active_ = model.alpha, model.active
@@ -251,16 +206,13 @@ class RVMRegressor(KernelRegressor):
             self.n_relevance_ = len(self.relevance_)
             self.lengthscales_ = lengthscales * self._input_scale
             self.noise_std_ = float(np.sqrt(model.noise_var)) * self._output_scale
+            self.log_evidence_ = log_evidence - float(len(y) * np.log(self._output_scale))
             self.converged_, self.n_iter_ = model.converged, model.n_iter
-            self.posterior_, self.log_evidence_ = self._posterior(X, y)
+            self._set_posterior(X, y)
         return self
 
     def _set_posterior(self, X: Array, y: Array) -> None:
         """Make the posterior of rows at O(n m (m + d)) for m bases, as fast as an update of one."""
-        self.posterior_, _ = self._posterior(X, y)
-
-    def _posterior(self, X: Array, y: Array) -> tuple[KernelPosterior | AugmentedPosterior, float]:
-        """Posterior and log evidence of rows."""
         (n, d), scale, m = X.shape, self._output_scale, len(self._centers)
         t = (y - self._output_offset) / scale
         bases = Bases(self._centers, self._columns, self.linear, self.bias)
@@ -274,7 +226,7 @@ class RVMRegressor(KernelRegressor):
         at = self._columns[m:] - m + (0 if self.linear else d)
         linear[np.arange(m, len(self._columns)), at] = units[at]
         factor = Factor(1, np.asfortranarray(weights.chol / scale), 1.0, linear)
-        plain = KernelPosterior(
+        self.posterior_ = plain = KernelPosterior(
             centers=self._centers * self._input_scale,
             lengthscales=self.lengthscales_,
             weights=np.concatenate([weights.mean[:m], weights.mean @ linear]) * scale,
@@ -285,12 +237,9 @@ class RVMRegressor(KernelRegressor):
             input_offset=self._input_offset,
             output_offset=self._output_offset,
         )
-        log_evidence = weights.log_evidence - float(n * np.log(scale))
-        if self.variance == "standard":
-            return plain, log_evidence
-        signal_var = max(float(t @ t) / n - noise_var, noise_var) * scale**2
-        added = KernelAtInput.of(plain, X, y, signal_var)
-        return AugmentedPosterior(plain=plain, added=added), log_evidence
+        if self.variance == "augmented":
+            signal_var = max(float(t @ t) / n - noise_var, noise_var) * scale**2
+            self.posterior_ = KernelAtInput.of(plain, X, y, signal_var)
 
 
 class _Fit(NamedTuple):
@@ -298,7 +247,8 @@ class _Fit(NamedTuple):
 
     model: SparseModel
     lengthscales: Array  # (d,), of the standardized inputs
-    objective: float  # log evidence plus the log priors
+    log_evidence: float
+    objective: float  # with the log priors
     left_out: float  # log density of the rows, each without itself and the basis at it
 
 
@@ -312,73 +262,70 @@ class _Training(NamedTuple):
     noise: NoisePrior
     rng: np.random.Generator
 
-    def best(self) -> tuple[SparseModel, Array]:
-        """Model and length-scales of the highest evidence over the starts."""
+    def best(self) -> _Fit:
+        """The fit of the highest evidence over the starts."""
         rvm, center = self.rvm, self.center
         Phi = self._design(center)
-        # kicks are for the end: length-scales that are still moving undo what they find
+        # no kicks before the end: length-scales that are still moving undo what they find
         n_kicks = 0 if rvm.adapt_lengthscales else None
-        fits = []
-        for restart in range(rvm.n_restarts + 1):
-            model = self.optimize(Phi, restart, None, n_kicks)
-            fits.append(self._measured(center, Phi, model))
+        fits = [self._fit(center, Phi, one, None, n_kicks) for one in range(rvm.n_restarts + 1)]
         best = max(fits, key=lambda fit: fit.objective)
         if not rvm.adapt_lengthscales:
-            return best.model, center
+            return best
         least, factor = best.left_out, 1.0
         # with the bases as they are the gradient does not see what narrower ones would bring
         while True:
-            found = self._adapted(best, least, factor * center, None, 0)
+            found = self._adapted(best, least, factor * center)
             if found.objective < best.objective + _LEAST_GAIN:
                 break
             best, factor = found, 0.5 * factor
         # where they start decides where they end; within a factor of about two, a choice
         for _ in range(rvm.n_restarts):
             start = center * np.exp(0.7 * self.rng.standard_normal())
-            best = self._adapted(best, least, start, None, 0)
-        best = self._adapted(best, least, best.lengthscales, best.model, None)
-        return best.model, best.lengthscales
+            best = self._adapted(best, least, start)
+        return self._adapted(best, least, best.lengthscales, best.model)
 
     def _design(self, lengthscales: Array) -> Array:
         return design(self.Z, self.Z, lengthscales, self.rvm.linear, self.rvm.bias)
 
     def _adapted(
-        self,
-        best: _Fit,
-        least: float,
-        lengthscales: Array,
-        model: SparseModel | None,
-        n_kicks: int | None,
+        self, best: _Fit, least: float, lengthscales: Array, model: SparseModel | None = None
     ) -> _Fit:
         """The best so far and on the way of bases and length-scales in turns, rows left out too."""
-        value, n = -np.inf, len(self.t)
-        for _ in range(_MOST_ROUNDS):
-            Phi = self._design(lengthscales)
-            model = self.optimize(Phi, 0, model, n_kicks)
-            fit = self._measured(lengthscales, Phi, model)
+        value, n, n_kicks = -np.inf, len(self.t), 0 if model is None else None
+        for _ in range(50):  # a choice
+            fit = self._fit(lengthscales, self._design(lengthscales), 0, model, n_kicks)
             if fit.left_out >= least and fit.objective > best.objective:
                 best = fit
             # a nat a row: that way lies one basis a row
-            lost = fit.left_out < least - n or not (model.active < n).any()
+            lost = fit.left_out < least - n or not (fit.model.active < n).any()
             if lost or fit.objective < value + _LEAST_GAIN:
                 break
             value, n_kicks = fit.objective, 0
-            bases = Bases.of(self.Z, model.active, self.rvm.linear, self.rvm.bias)
-            model, lengthscales = adapt(
-                self.Z, self.t, model, bases, lengthscales, self.center, self.noise
+            bases = Bases.of(self.Z, fit.model.active, self.rvm.linear, self.rvm.bias)
+            model, lengthscales = batch.adapt(
+                self.Z, self.t, fit.model, bases, lengthscales, self.center, self.noise
             )
         return best
 
-    def _measured(self, lengthscales: Array, Phi: Array, model: SparseModel) -> _Fit:
-        """What starts and rounds are compared by."""
+    def _fit(
+        self,
+        lengthscales: Array,
+        Phi: Array,
+        restart: int,
+        model: SparseModel | None = None,
+        n_kicks: int | None = None,
+    ) -> _Fit:
+        """One start on one design, with what starts and rounds are compared by."""
+        model = self.optimize(Phi, restart, model, n_kicks)
         columns = Phi[:, model.active]
         posterior = weight_posterior(columns, self.t, model.alpha, model.noise_var)
         z = np.log(lengthscales / self.center) / LOG_STD
         log_prior = self.noise.terms(float(np.log(model.noise_var)))[0] - 0.5 * float(z @ z)
-        left_out = 0.0
+        objective, left_out = posterior.log_evidence + log_prior, 0.0
         if self.rvm.adapt_lengthscales:
             left_out = left_out_log_density(columns, self.t, model)
-        return _Fit(model, lengthscales, posterior.log_evidence + log_prior, left_out)
+        return _Fit(model, lengthscales, posterior.log_evidence, objective, left_out)
 
     def optimize(
         self, Phi: Array, restart: int, model: SparseModel | None, n_kicks: int | None

@@ -1,5 +1,6 @@
 """Relevance vector machine for classes: sparse kernel logistic regression."""
 
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
@@ -11,32 +12,16 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forecast_unc._checks import RandomState, check_choice, check_whole, generator
+from forecast_unc._checks import RandomState, check_choice, check_whole, generator, refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
-from forecast_unc.regression.estimator import (
-    Lengthscales,
-    check_lengthscales,
-    column_scale,
-    standard_lengthscales,
-)
-from forecast_unc.regression.sparse_bayes.laplace import (
-    equal_shares,
-    laplace,
-    train_mackay,
-    train_sequential,
-)
-from forecast_unc.regression.sparse_bayes.lengthscales import design
-from forecast_unc.regression.sparse_bayes.model import Indices
+from forecast_unc.regression import estimator
+from forecast_unc.regression.sparse_bayes import laplace
+from forecast_unc.regression.sparse_bayes.model import Indices, design
 
-# Choices without a measurement on record; they trade the cost of a fit against its variance.
-# Length-scales that are compared, in multiples of the typical one, on how many folds and rows.
+# Length-scales that are compared, in multiples of the typical one. These and the numbers of folds,
+# rows, columns and steps below are choices: they trade the cost of a fit against its variance.
 _MULTIPLES = (0.5, 1.0, 2.0, 4.0)
-_FOLDS, _REPEATS = 5, 3
-_MOST_ROWS = 500
-# Columns a search starts from, and steps of MacKay's iteration that thin them out.
-_START_COLUMNS, _START_COLUMNS_OF_FOLD = 500, 100
-_START_STEPS = 10
 
 
 class Machine(NamedTuple):
@@ -59,6 +44,7 @@ class Machine(NamedTuple):
         return np.asarray(features @ self.mean / np.sqrt(1.0 + np.pi / 8.0 * var))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RVMClassifier(ClassifierMixin, BaseEstimator):
     r"""Relevance vector classifier: Gaussian bases at training inputs, sparse by the evidence.
 
@@ -67,27 +53,22 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         f(x) = \sum_i w_i \exp\bigl[-\tfrac12\textstyle\sum_j (x_j - x_{ij})^2 / l_j^2\bigr]
         + w_0, \quad w_i \sim \mathcal N(0, 1/\alpha_i) .
 
-    The posterior of the weights is Laplace's Gaussian at the mode; each weight has its own
-    precision, and where the evidence is highest at an infinite one, the basis is gone. With more
-    than two classes there is one machine a class, against the rest, and the probabilities are
-    normalized. Inputs are standardized inside, so that a change of units changes nothing.
-
-    Far from the data all bases vanish, and the probability returns to that of the bias alone.
+    The posterior of the weights is Laplace's Gaussian at the mode; each has its own precision, and
+    where the evidence is highest at an infinite one, the basis is gone. With more than two classes
+    there is one machine a class, against the rest, and the probabilities are normalized. Inputs are
+    standardized inside. Far from the data the probability returns to that of the bias alone.
 
     Parameters
     ----------
     lengthscales : float or array-like of shape (d,), optional
-        Length-scales of the bases, in units of the inputs. Larger ones make the boundary smoother.
-        By default a multiple of half the median distance between the rows of the standardized
-        inputs, times the standard deviation of each input. The multiple is 1 unless 0.5, 2 or 4
-        has a better log score in 5-fold cross-validation (three times, of about 500 rows), by
-        more than a standard error, corrected for the rows that the folds share (Nadeau & Bengio
-        2003). With length-scales given, a fit is some fifty times faster.
+        Length-scales of the bases, in units of the inputs; larger ones make the boundary smoother.
+        By default half the median distance between the rows of the standardized inputs, times the
+        std of each input, or 0.5, 2 or 4 times that where the log score of cross-validation is
+        clearly better (Nadeau & Bengio 2003). With them given a fit is some fifty times faster.
     algorithm : {"sequential", "mackay"}, default="sequential"
-        How the precisions are found. "sequential" thins all rows (500 random ones of more) out by
-        a few of MacKay's steps, and then adds, re-estimates and deletes by the largest gain;
-        "mackay" takes those steps to the end, from all rows at O(n^3) an iteration, with
-        alpha = gamma / mu^2. The optima are local, so each may end elsewhere.
+        "sequential" thins all rows (500 random ones of more) out by a few of MacKay's steps, and
+        then adds, re-estimates and deletes by the largest gain; "mackay" takes those steps to the
+        end, from all rows at O(n^3) an iteration. The optima are local, so each may end elsewhere.
     n_restarts : int, default=0
         Further starts, from random precisions. The one of highest evidence is kept, among those
         that converged.
@@ -101,21 +82,16 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (k,)
         Class labels, sorted.
-    relevance_ : ndarray of shape (m,)
-        Rows of the training inputs that are the center of a basis, of any machine.
-    n_relevance_ : int
-        Their number.
+    relevance_, n_relevance_ : ndarray of shape (m,), int
+        Rows of the training inputs that are the center of a basis, of any machine; their number.
     machines_ : tuple of Machine
-        One for two classes, else one a class: active columns, precisions, mode and factor of the
-        posterior.
+        One for two classes, else one a class: columns, precisions, mode and its factor.
     log_evidence_ : ndarray of shape (1,) or (k,)
         Laplace's approximation of the log evidence of each machine, in nats.
     lengthscales_ : ndarray of shape (d,)
         In units of the inputs.
-    converged_ : bool
-        Whether the kept search of every machine came to rest.
-    n_iter_ : int
-        Iterations of the longest of the kept searches.
+    converged_, n_iter_ : bool, int
+        Whether the kept search of every machine came to rest; iterations of the longest.
     n_features_in_ : int
         Number d of inputs.
 
@@ -123,11 +99,7 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
     -----
     Length-scales are not chosen by the evidence: maximized over as many precisions as rows, it
     prefers bases that are too narrow. On the Pima data it rises from -96.3 to -87.6 between
-    multiples 2 and 0.5, while the log score of 10-fold cross-validation falls from -94 to -119; on
-    Ripley's it rises by 10 nats between 1 and 0.5, and the score stays where it is.
-
-    No action lowers the evidence of the regression at the mode, but the Laplace evidence may fall a
-    little when the mode moves; see `sparse_bayes.laplace`.
+    multiples 2 and 0.5, while the log score of 10-fold cross-validation falls from -94 to -119.
 
     References
     ----------
@@ -146,30 +118,19 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        lengthscales: Lengthscales = None,
-        algorithm: Literal["sequential", "mackay"] = "sequential",
-        n_restarts: int = 0,
-        max_iter: int = 2000,
-        random_state: RandomState = None,
-    ) -> None:
-        self.lengthscales = lengthscales
-        self.algorithm = algorithm
-        self.n_restarts = n_restarts
-        self.max_iter = max_iter
-        self.random_state = random_state
+    lengthscales: estimator.Lengthscales = None
+    algorithm: Literal["sequential", "mackay"] = "sequential"
+    n_restarts: int = 0
+    max_iter: int = 2000
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose the bases by the evidence and compute the posterior of their weights.
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
-            Inputs.
-        y : array-like of shape (n,)
-            Class labels, of any type.
+        X, y : array-like of shape (n, d) and (n,)
+            Inputs and class labels, of any type.
 
         Returns
         -------
@@ -178,26 +139,24 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is not one of its choices, the length-scales are not positive or have
-            the wrong shape, or there are fewer than two classes.
+            If a parameter is not one of its choices, or there are fewer than two classes.
         """
         X, y = validate_data(self, X, y, dtype=np.float64)
         X = np.asarray(X)
         check_classification_targets(y)
         check_choice("algorithm", self.algorithm, ("sequential", "mackay"))
-        check_lengthscales(self.lengthscales, X.shape[1], "take them from the data")
+        estimator.check_lengthscales(self.lengthscales, X.shape[1], "take them from the data")
         for name, least in (("n_restarts", 0), ("max_iter", 1)):
             check_whole(name, getattr(self, name), least, "Leave it out for the default.")
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(
-                f"y must hold at least two classes; got one class, {str(self.classes_[0])!r}. "
-                "Pass rows of every class that is to be told apart."
-            )
+            got = f"one class, {str(self.classes_[0])!r}"
+            remedy = "Pass rows of every class that is to be told apart."
+            raise refusal("y", "hold at least two classes", got, remedy)
         rng = generator(0 if self.random_state is None else self.random_state)
-        self._input_offset, self._input_scale = X.mean(axis=0), column_scale(X)
+        self._input_offset, self._input_scale = X.mean(axis=0), estimator.column_scale(X)
         Z = (X - self._input_offset) / self._input_scale
-        lengthscales = standard_lengthscales(self.lengthscales, Z, self._input_scale)
+        lengthscales = estimator.standard_lengthscales(self.lengthscales, Z, self._input_scale)
         with blas_threads(len(Z)):
             if self.lengthscales is None:
                 lengthscales *= _best_multiple(Z, labels, lengthscales, self.max_iter, rng)
@@ -296,44 +255,37 @@ def _train(
     n_restarts: int,
     max_iter: int,
     rng: np.random.Generator,
-    most_columns: int = _START_COLUMNS,
+    most: int = 500,
 ) -> Machine:
     """Machine of the highest evidence over the starts, those that converged first."""
-    found = []
+    found, (_, M) = [], Phi.shape
+    sequential = algorithm == "sequential"
     for restart in range(n_restarts + 1):
-        sequential = algorithm == "sequential"
-        most = most_columns if sequential else Phi.shape[1]
-        columns, alpha = equal_shares(Phi, _some_columns(Phi.shape[1], most, rng))
+        columns = np.arange(M)
+        if sequential and most < M:  # random ones, and the last, which is the bias
+            columns = np.append(np.sort(rng.permutation(M - 1)[: most - 1]), M - 1)
+        columns, alpha = laplace.equal_shares(Phi, columns)
         alpha = alpha * np.exp(2.0 * (restart > 0) * rng.standard_normal(len(alpha)))
+        model = laplace.train_mackay(Phi, signs, (columns, alpha), 10 if sequential else max_iter)
         if sequential:
-            thinned = train_mackay(Phi, signs, (columns, alpha), _START_STEPS)
-            model = train_sequential(Phi, signs, (thinned.active, thinned.alpha), max_iter)
-        else:
-            model = train_mackay(Phi, signs, (columns, alpha), max_iter)
-        weights = laplace(Phi[:, model.active], signs, model.alpha)
+            model = laplace.train_sequential(Phi, signs, (model.active, model.alpha), max_iter)
+        weights = laplace.laplace(Phi[:, model.active], signs, model.alpha)
         posterior = weights.mean, weights.chol, weights.log_evidence
         found.append(Machine(model.active, model.alpha, *posterior, model.converged, model.n_iter))
     return max(found, key=lambda machine: (machine.converged, machine.log_evidence))
-
-
-def _some_columns(M: int, most: int, rng: np.random.Generator) -> Indices:
-    """All columns; if there are too many, random ones and the last, which is the bias."""
-    if most >= M:
-        return np.arange(M)
-    return np.append(np.sort(rng.permutation(M - 1)[: most - 1]), M - 1)
 
 
 def _best_multiple(
     Z: Array, labels: Indices, lengthscales: Array, max_iter: int, rng: np.random.Generator
 ) -> float:
     """Multiple of the length-scales by the cross-validated log score, 1 unless clearly better."""
-    n_folds = min(_FOLDS, int(np.bincount(labels).min()))
+    n_folds = min(5, int(np.bincount(labels).min()))
     if n_folds < 2:  # a class of a single row has nothing to be tested on
         return 1.0
     seed = int(rng.integers(2**31))
     # scores differ by some nats from one choice of folds to the next: of three the mean
-    folds = RepeatedStratifiedKFold(n_splits=n_folds, n_repeats=_REPEATS, random_state=seed)
-    thinning = -(-len(Z) // _MOST_ROWS)
+    folds = RepeatedStratifiedKFold(n_splits=n_folds, n_repeats=3, random_state=seed)
+    thinning = -(-len(Z) // 500)  # to that many rows
     scores, tested = np.zeros((len(_MULTIPLES), len(Z))), np.zeros(len(Z))
     for train, test in folds.split(Z, labels):
         train, test = train[::thinning], test[::thinning]
@@ -342,9 +294,7 @@ def _best_multiple(
             Phi = design(Z, Z[train], multiple * lengthscales, False, True)
             inside, outside = np.asfortranarray(Phi[train]), Phi[test]
             for signs in _one_against_rest(labels):
-                machine = _train(
-                    inside, signs[train], "sequential", 0, max_iter, rng, _START_COLUMNS_OF_FOLD
-                )
+                machine = _train(inside, signs[train], "sequential", 0, max_iter, rng, most=100)
                 odds = machine.log_odds(outside[:, machine.active])
                 scores[row, test] += log_expit(signs[test] * odds)
     scores = scores[:, tested > 0] / tested[tested > 0]

@@ -1,7 +1,6 @@
 """The search for hyper-parameters by the evidence: where, with which priors, and how far.
 
-Of theta = log [l, a, tau, s] on standardized data: length-scales, amplitude, prior stds of linear
-weights by group, noise std, and maybe the std of errors in variables. x are those not given.
+theta = log [l, a, tau by group, s (, s_e)] on standardized data; x are those that are not given.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,33 +27,29 @@ PRIORS: dict[str | None, tuple[tuple[float, float], ...]] = {
     "shrunk": ((0.1, 0.7), (0.1, 0.7), (0.7, 1.0)),
     None: ((0.5, np.inf), (0.5, np.inf), (0.1, np.inf)),
 }
-# Where least squares on the linear part leaves less std than the weak median of the noise, the
-# weak medians of noise and amplitude are as much smaller, and the prior of the amplitude narrows to
-# the shrunk one's: a large amplitude is then undone by the linear weights where the data are, and
-# nowhere else. Of noise-free Mackey-Glass, of which 8 lags leave .001, the root of the linear
-# recursion came out above 1.05 in 56 sections of 64, with 3 to 10 nats less than is to be had.
+# Where least squares on the linear part leaves less std than the weak median of the noise, the weak
+# medians of noise and amplitude are as much smaller (to .001, the noise's bound), and the prior of
+# the amplitude narrows to the shrunk one's: a large amplitude is then undone by the linear
+# weights where the data are, and nowhere else. Of noise-free Mackey-Glass, of which 8 lags leave
+# .001, the root of the linear recursion came out above 1.05 in 56 sections of 64.
 _LEFT_BY_LINEAR = PRIORS["weak"][2][0]
-_LEAST_SHARE = 1e-3  # the median of the noise is at its bound
-# A bias counts if it brings more than its cost of one parameter in Akaike's criterion.
-_AKAIKE = 2.0
-# Where the search may go, on standardized data. Below a noise of 1e-4 the covariance of a
-# few hundred rows is no longer positive definite in double precision.
-_LENGTHSCALE_BOUNDS = (1e-2, 1e4)
+# Where the search may go, on standardized data. Below a noise of 1e-4 the covariance of a few
+# hundred rows is no longer positive definite in double precision.
 NOISE_BOUNDS = (1e-4, 1e1)
-_SCALE_BOUNDS = ((1e-3, 1e2), (1e-4, 1e1), NOISE_BOUNDS)
+_BOUNDS = {"length": (1e-2, 1e4), "amplitude": (1e-3, 1e2), "linear": (1e-4, 1e1)}
 # Least noise std in amplitudes. Predictions keep the digits of eps n (a / s)^2: at a ratio of
 # 1e-6 (noise-free logistic map, amplitude 60) variances were 2 % wrong, at 1e-4 they keep five
 # digits or more.
 LEAST_NOISE_RATIO = 1e-4
 # Steps whose gains count together. Near a saddle, as where the nonlinear part has yet to show,
 # single steps gain nothing for a while: of 493 searches (Mackey-Glass, Lorenz, autoregressions and
-# series of competitions, 18 to 588 rows) 4 ended more than .1 nat below where they would have
-# got to, at most 1.1 nats; 6 with 8 steps, at most 14.
+# competitions, 18 to 588 rows) 4 ended .1 to 1.1 nats below where they would have got to; with 8
+# steps 6, at most 14 nats.
 _STEPS = 10
 # SciPy would stop at rounding: at 1e-10 and a gradient of 1e-4 a search stayed 75 nats below its
 # end, at a saddle that it leaves four steps later. The curvature is learned from 20 pairs in the
-# place of SciPy's 10: scaled by the curvature that log noise has, 2 n, ordinary data took a sixth
-# fewer evaluations, but series without noise a third more, and 10 of 58 ended 10 nats short.
+# place of 10: scaled by the curvature of log noise, 2 n, ordinary data took a sixth fewer
+# evaluations, but series without noise a third more, and 10 of 58 ended 10 nats short.
 _OPTIONS = {"maxcor": 20, "ftol": 1e-14, "gtol": 1e-6}
 
 
@@ -78,13 +73,6 @@ class Optimum(NamedTuple):
     n_iter: int
 
 
-class SearchEnd(NamedTuple):
-    """Where a search ended, by which the next one may start."""
-
-    free: NDArray[np.bool_]  # learned, not given
-    theta: Array
-
-
 class SearchSpace(NamedTuple):
     """Priors and bounds of theta, each (d + 2 + g,), and which of it are free."""
 
@@ -99,11 +87,11 @@ class SearchSpace(NamedTuple):
     errors: bool = False  # theta ends with the errors' std
     share_of_errors: float | None = None  # that the noise is of them, where it is not searched
 
-    def starting_at(self, end: SearchEnd | None) -> "SearchSpace":
-        """The space with the start of an earlier search's end, if that learned the same ones."""
-        if end is None or not np.array_equal(end.free, self.free):
+    def starting_at(self, end: tuple[NDArray[np.bool_], Array] | None) -> "SearchSpace":
+        """The space that starts where a search ended, at theta, if that had the same ones free."""
+        if end is None or not np.array_equal(end[0], self.free):
             return self
-        start = np.where(self.free, np.clip(end.theta, *self.bounds.T), self.start)
+        start = np.where(self.free, np.clip(end[1], *self.bounds.T), self.start)
         return self._replace(start=start, warm=True)
 
     def starts(self, n_restarts: int, seed: RandomState) -> list[Array]:
@@ -125,9 +113,9 @@ class Objective:
 
     def __call__(self, x: Array) -> tuple[float, Array]:
         """Value, and gradient (q,)."""
-        theta, d, noise = self._with_given(x), self._d, self._noise_at
-        noise_std, share = self._noise(theta)
-        value, gradient = self._evidence(*self._arguments(theta, noise_std))
+        d, noise = self._d, self._noise_at
+        arguments, share = self._arguments(x)
+        value, gradient = self._evidence(*arguments)
         gradient[d] += (1.0 - share) * gradient[noise]
         gradient[noise] *= share
         if self.space.share_of_errors is not None:
@@ -135,10 +123,11 @@ class Objective:
         away = self._precision * (x - self._median)
         return value - self.log_prior(x), gradient[self._free] + away
 
-    def scales(self, x: Array) -> tuple[Any, ...]:
-        """What the evidence is a function of: l, a, tau, s, and the errors' std where there is."""
-        theta = self._with_given(x)
-        return self._arguments(theta, self._noise(theta)[0])
+    def value(self, x: Array) -> float:
+        """Value alone, of an evidence that has a cheaper way to it."""
+        evidence: Any = self._evidence
+        value: float = evidence.value(*self._arguments(x)[0])
+        return value - self.log_prior(x)
 
     def log_prior(self, x: Array) -> float:
         """Log prior, up to a constant."""
@@ -146,27 +135,23 @@ class Objective:
 
     def theta(self, x: Array) -> Array:
         """All log hyper-parameters, the noise as it is used."""
-        theta = self._with_given(x)
-        theta[self._noise_at] = np.log(self._noise(theta)[0])
-        return theta
-
-    def _arguments(self, theta: Array, noise_std: float) -> tuple[Any, ...]:
-        d, noise, scales = self._d, self._noise_at, np.exp(theta)
-        return scales[:d], scales[d], scales[d + 1 : noise], noise_std, *scales[noise + 1 :]
-
-    def _with_given(self, x: Array) -> Array:
         theta = self.space.start.copy()
         theta[self._free] = x
+        theta[self._noise_at] = np.log(self._arguments(x)[0][3])
         return theta
 
-    def _noise(self, theta: Array) -> tuple[float, float]:
-        """Noise std, no less than its least ratio to the amplitude, and s's share of it."""
-        tied = self.space.share_of_errors
-        own = np.exp(2.0 * theta[self._noise_at])
-        if tied is not None:
-            own = tied**2 * np.exp(2.0 * theta[-1])
-        least = (self.space.least_ratio * np.exp(theta[self._d])) ** 2
-        return float(np.sqrt(own + least)), float(own / (own + least))
+    def _arguments(self, x: Array) -> tuple[tuple[Any, ...], float]:
+        """l, a, tau, s (, s_e), the least noise added to s^2; and the share of s^2 in the sum."""
+        theta, space, d, noise = self.space.start.copy(), self.space, self._d, self._noise_at
+        theta[self._free] = x
+        own = np.exp(2.0 * theta[noise])
+        if space.share_of_errors is not None:
+            own = space.share_of_errors**2 * np.exp(2.0 * theta[-1])
+        scales = np.exp(theta)
+        least = (space.least_ratio * scales[d]) ** 2
+        noise_std, rest = float(np.sqrt(own + least)), scales[noise + 1 :]
+        arguments = scales[:d], scales[d], scales[d + 1 : noise], noise_std, *rest
+        return arguments, float(own / (own + least))
 
 
 def maximize(objective: Objective, starts: Sequence[Array], tol: float, most: int = 500) -> Optimum:
@@ -186,18 +171,15 @@ def descend(
     tol: float,
     most: int = 500,
 ) -> Minimum:
-    """Minimum of an objective in nats and its gradient, by L-BFGS-B within bounds (q, 2).
-
-    It ends when its last ten steps together gained less than `tol`, or after `most`.
-    """
+    """Minimum within bounds (q, 2) by L-BFGS-B; it ends when ten steps gain less than `tol`."""
     limits = np.asarray(bounds, dtype=np.float64)
     values: list[float] = []
 
     def valued(x: Array) -> tuple[float, Array]:
-        value, gradient = objective(x)
+        found = objective(x)
         if not values:
-            values.append(value)
-        return value, gradient
+            values.append(found[0])
+        return found
 
     def after_step(intermediate_result: Any) -> None:
         values.append(float(intermediate_result.fun))
@@ -205,15 +187,8 @@ def descend(
             raise StopIteration
 
     search: Any = minimize
-    found = search(
-        valued,
-        np.clip(start, *limits.T),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=limits,
-        callback=after_step,
-        options={"maxiter": most, **_OPTIONS},
-    )
+    given = {"bounds": limits, "callback": after_step, "options": {"maxiter": most, **_OPTIONS}}
+    found = search(valued, np.clip(start, *limits.T), jac=True, method="L-BFGS-B", **given)
     # a line search that finds no lower value ends at rounding, too
     arrived = found.nit < most and len(values) > 1 and values[-2] - values[-1] < tol
     converged = bool(np.isfinite(found.fun)) and (bool(found.success) or arrived)
@@ -235,8 +210,8 @@ def search_space(
     length = (2.0 * np.sqrt(d), LOG_STD if prior else np.inf)
     priors = np.array([length] * d + [amplitude, linear_scale, *others, noise])
     median, log_std = np.log(priors[:, 0]), priors[:, 1]
-    scales = [_SCALE_BOUNDS[0], *[_SCALE_BOUNDS[1]] * n_groups, _SCALE_BOUNDS[2]]
-    bounds = np.log([_LENGTHSCALE_BOUNDS] * d + scales)
+    lengths, linear = [_BOUNDS["length"]] * d, [_BOUNDS["linear"]] * n_groups
+    bounds = np.log([*lengths, _BOUNDS["amplitude"], *linear, NOISE_BOUNDS])
     free = np.ones(len(median), dtype=bool)
     start = median.copy()
     if prior == "weak":
@@ -261,14 +236,12 @@ def bias_std(bias: Literal["free", "shrunk"] | None, y: Array) -> float:
         return 1.0
     if bias is None:
         return 0.0
-    return float(np.sqrt(max(0.0, y.mean() ** 2 - _AKAIKE * y.var() / len(y))))
+    # if it brings more than its cost of one parameter in Akaike's criterion, 2
+    return float(np.sqrt(max(0.0, y.mean() ** 2 - 2.0 * y.var() / len(y))))
 
 
 def widening(prior: Prior, noise_std: float | None, n: int) -> float:
-    """Variance of Student's t with n - 1 degrees of freedom, for the shrunk prior; else 1.
-
-    So predictions are distributed where a common scale is integrated out under 1 / scale.
-    """
+    """Variance of Student's t with n - 1 degrees of freedom, for the shrunk prior; else 1."""
     widened = prior == "shrunk" and noise_std is None and n > 3
     return (n - 1.0) / (n - 3.0) if widened else 1.0
 
@@ -284,4 +257,4 @@ def _share_left(evidence: GaussianProcessEvidence) -> float:
         return 1.0
     weights, _, rank, _ = np.linalg.lstsq(basis, evidence.y)
     left = float(np.linalg.norm(evidence.y - basis @ weights)) / np.sqrt(n - rank)
-    return float(np.clip(left / _LEFT_BY_LINEAR, _LEAST_SHARE, 1.0))
+    return float(np.clip(left / _LEFT_BY_LINEAR, 1e-3, 1.0))

@@ -1,8 +1,8 @@
 """A factor R of the covariance of features under a Gaussian input, R R' = Cov[phi(x)].
 
-With it a variance is a sum of squares, which loses the digits of the root of the condition of L L',
-where tr[(G + w w') Cov] loses those of the condition: of 36 rows that contradict a small noise,
-conditions 5e11 to 7e11, that was wrong by a factor of up to 5000, this by 2.3e-4 at most.
+With it a variance is a sum of squares, which loses the digits of the root of the condition of L L':
+of 36 rows that contradict a small noise (conditions 5e11 to 7e11) it was wrong by 2.3e-4 at most,
+tr[(G + w w') Cov] by a factor of up to 5000.
 """
 
 import heapq
@@ -18,10 +18,7 @@ from forecast_unc.regression.moments import LARGE_EXPONENT, MeanFeatures, mean_f
 # Hermite columns at most, where they have not converged before: a choice, which bounds the cost
 # in many wide directions. In two directions of a tenth of a squared length-scale 64 were enough.
 _MOST_HERMITE = 512
-# Pivots are taken until what is left of the largest variance is this share, close to roundoff.
-_LEAST_SHARE = 1e-14
-# Columns that come at once.
-_BLOCK = 32
+_BLOCK = 32  # columns that come at once
 
 
 class Spread(NamedTuple):
@@ -121,7 +118,7 @@ def _pivoted_columns(features: MeanFeatures, g: Array, given: Array) -> Iterator
         return np.asarray(np.where(large, combined - q * q[j], plain))
 
     m, start, left = len(p), given.shape[1], entries(slice(None))
-    least = _LEAST_SHARE * left.max()
+    least = 1e-14 * left.max()  # close to roundoff
     left = left - (given**2).sum(axis=1)
     out = np.asfortranarray(np.hstack([given, np.empty((m, m))]))
     k = first = start

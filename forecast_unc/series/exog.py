@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -24,38 +26,33 @@ def check_exog(exog: object, index: pd.Index, columns: pd.Index | None, when: st
             raise refusal("exog", f"be given for {when}", got, remedy)
         return np.empty((len(index), 0))
     frame = check_aligned(exog, index, when)
-    _check_columns(frame, columns)
-    if columns is not None:
-        frame = frame[list(columns)]
-    # contiguous, so that sums do not depend on the memory layout of the frame
-    values: Array = np.array(frame.to_numpy(dtype=np.float64, na_value=np.nan), order="C")
-    bad = ~(np.abs(values) <= LARGEST)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        value, name = values[row, column], frame.columns[column]
-        must, remedy = "be finite", "Fill or drop it knowingly."
-        if np.isfinite(value):
-            must, remedy = f"be within {LARGEST:g} of 0", "Divide the column by a constant."
-        got = f"{value} at {format_time(index, int(row))} in column {name!r}"
-        raise refusal("exog", must, got, remedy)
-    return values
-
-
-def _check_columns(frame: pd.DataFrame, columns: pd.Index | None) -> None:
-    """Raise unless the columns are distinct, numeric, and those of the fit."""
     if columns is not None and not len(columns):
         must = "be None for a model fitted without regressors"
         raise refusal("exog", must, "a DataFrame", "Give it to fit too, or leave it out.")
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise refusal("exog", "have distinct columns", f"{twice!r} twice", "Rename one.")
-    if columns is not None and set(frame.columns) != set(columns):
-        must = f"have the columns of the fit, {list(columns)}"
-        raise refusal("exog", must, f"{list(frame.columns)}", "Select them.")
+    if columns is not None:
+        if set(frame.columns) != set(columns):
+            must = f"have the columns of the fit, {list(columns)}"
+            raise refusal("exog", must, f"{list(frame.columns)}", "Select them.")
+        frame = frame[list(columns)]
     for column, dtype in frame.dtypes.items():
         if not is_real(dtype):
             got = f"column {column!r} of dtype {dtype}"
             raise refusal("exog", "be numeric", got, "Encode it as numbers.", TypeError)
+    # contiguous, so that sums do not depend on the memory layout of the frame
+    values: Array = np.array(frame.to_numpy(dtype=np.float64, na_value=np.nan), order="C")
+    bad = ~(np.abs(values) <= LARGEST)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        value = values[row, column]
+        must, remedy = "be finite", "Fill or drop it knowingly."
+        if np.isfinite(value):
+            must, remedy = f"be within {LARGEST:g} of 0", "Divide the column by a constant."
+        place = f"at {format_time(index, int(row))} in column {frame.columns[column]!r}"
+        raise refusal("exog", must, f"{value} {place}", remedy)
+    return values
 
 
 def check_aligned(exog: object, index: pd.Index, when: str, name: str = "exog") -> pd.DataFrame:
@@ -105,15 +102,46 @@ def check_uncertainty(
         raise refusal("exog_std", "be None beside exog_cov", "both", remedy)
     name, given = ("exog_cov", exog_cov) if exog_std is None else ("exog_std", exog_std)
     if exog is None:
-        remedy = "Give the regressors' means as exog."
-        raise refusal(name, "be None without exog", "one", remedy)
+        raise refusal(name, "be None without exog", "one", "Give the regressors' means as exog.")
     if not isinstance(given, (pd.DataFrame, np.ndarray)):
         remedy = "Give stds as exog_std, a frame like exog; a covariance as exog_cov, an array."
         raise refusal(name, "be a DataFrame or an array", type(given).__name__, remedy, TypeError)
-    if exog_std is not None or _is_like(given, exog):
-        cov = np.diag(_check_stds(name, given, exog).ravel() ** 2)
+    stds = exog_std is not None
+    dtypes: Any = [given.dtype] if isinstance(given, np.ndarray) else given.dtypes
+    if isinstance(given, pd.DataFrame):
+        times = given.index.equals(exog.index)
+        same = given.columns.is_unique and set(given.columns) == set(exog.columns)
+        if stds:
+            check_aligned(given, exog.index, "exog", name)
+            if not same:
+                must = f"have the columns of exog, {list(exog.columns)}"
+                raise refusal(name, must, f"{list(given.columns)}", "Select them.")
+        elif times != same and (same or given.shape == exog.shape):
+            must = "have exog's index and columns to be taken as stds"
+            remedy = "Give stds as exog_std, a covariance as an array."
+            raise refusal(name, must, f"other {'columns' if times else 'index'}", remedy)
+        stds = times and same
+        given = given[list(exog.columns)] if stds else given
+    must, remedy = f"have shape {exog.shape}", "Give a covariance as exog_cov."
+    if not stds:
+        must = f"be a covariance of shape {exog.size, exog.size}"
+        remedy = "Order it by step, the columns of exog within each; give stds as exog_std."
+    if given.shape != (exog.shape if stds else (exog.size, exog.size)):
+        must += ", steps times regressors"
+        raise refusal(name, must, f"shape {given.shape}", remedy)
+    if not all(map(is_real, dtypes)):
+        raise refusal(name, "be numeric", "other values", "Encode it as numbers.", TypeError)
+    if isinstance(given, pd.DataFrame):
+        given = given.to_numpy(dtype=np.float64, na_value=np.nan)
+    cov: Array = np.array(given, dtype=np.float64, order="C")
+    known = "Give 0 for a regressor that is known."
+    if not np.isfinite(cov).all():
+        raise refusal(name, "be finite", f"{cov[~np.isfinite(cov)][0]}", known)
+    if stds:
+        if (cov < 0).any():
+            raise refusal(name, "hold no negative std", f"{cov.min():g}", known)
+        cov = np.diag(cov.ravel() ** 2)
     else:
-        cov = _finite(name, given)
         check_covariance(name, cov)
     if not cov.any():
         return None
@@ -122,57 +150,3 @@ def check_uncertainty(
     h, k = exog.shape
     order = np.add.outer(k * np.arange(h), exog.columns.get_indexer(columns)).ravel()
     return np.ascontiguousarray(cov[np.ix_(order, order)])
-
-
-def _check_stds(name: str, given: pd.DataFrame | np.ndarray, exog: pd.DataFrame) -> Array:
-    """Standard deviations like the regressors, of shape (h, k)."""
-    if isinstance(given, pd.DataFrame):
-        check_aligned(given, exog.index, "exog", name)
-        if not _same_columns(given, exog):
-            must = f"have the columns of exog, {list(exog.columns)}"
-            raise refusal(name, must, f"{list(given.columns)}", "Select them.")
-        given = given[list(exog.columns)]
-    elif given.shape != exog.shape:
-        must = f"have shape {exog.shape}, steps times regressors"
-        raise refusal(name, must, f"shape {given.shape}", "Give a covariance as exog_cov.")
-    stds = _finite(name, given)
-    if (stds < 0).any():
-        remedy = "Give 0 for a regressor that is known."
-        raise refusal(name, "hold no negative std", f"{stds.min():g}", remedy)
-    return stds
-
-
-def _is_like(exog_cov: pd.DataFrame | np.ndarray, exog: pd.DataFrame) -> bool:
-    """Whether a covariance is a frame of stds; an error unless it is clear, or for its shape."""
-    if isinstance(exog_cov, pd.DataFrame):
-        index, columns = exog_cov.index.equals(exog.index), _same_columns(exog_cov, exog)
-        if index and columns:
-            return True
-        if columns or (index and exog_cov.shape == exog.shape):
-            must = "have exog's index and columns to be taken as stds"
-            remedy = "Give stds as exog_std, a covariance as an array."
-            raise refusal("exog_cov", must, f"other {'index' if columns else 'columns'}", remedy)
-    if exog_cov.shape != (exog.size, exog.size):
-        must = f"be a covariance of shape {exog.size, exog.size}, steps times regressors"
-        remedy = "Order it by step, the columns of exog within each; give stds as exog_std."
-        raise refusal("exog_cov", must, f"shape {exog_cov.shape}", remedy)
-    return False
-
-
-def _same_columns(frame: pd.DataFrame, exog: pd.DataFrame) -> bool:
-    """Whether a frame has the columns of the regressors, in any order."""
-    return frame.columns.is_unique and set(frame.columns) == set(exog.columns)
-
-
-def _finite(name: str, given: pd.DataFrame | np.ndarray) -> Array:
-    """A copy of finite real numbers, contiguous."""
-    dtypes = given.dtypes if isinstance(given, pd.DataFrame) else [given.dtype]
-    if not all(is_real(dtype) for dtype in dtypes):
-        raise refusal(name, "be numeric", "other values", "Encode it as numbers.", TypeError)
-    if isinstance(given, pd.DataFrame):
-        given = given.to_numpy(dtype=np.float64, na_value=np.nan)
-    values: Array = np.array(given, dtype=np.float64, order="C")
-    if not np.isfinite(values).all():
-        got = f"{values[~np.isfinite(values)][0]}"
-        raise refusal(name, "be finite", got, "Give 0 for a regressor that is known.")
-    return values

@@ -48,13 +48,16 @@ class History:
     outliers: Array  # (n,), the values that are taken for missing, NaN elsewhere
 
     @classmethod
-    def checked(cls, y: object, exog: object = None, y_std: object = None) -> Self:
-        """The history of a user's series, or an error in terms of it; see `Forecaster.fit`."""
+    def checked(
+        cls, y: object, exog: object = None, y_std: object = None, columns: pd.Index | None = None
+    ) -> Self:
+        """The history of a user's series, or an error in terms of it; `columns` None: any."""
         series = check_is_series(y)
         values, index = check_series(series)
-        regressors = check_exog(exog, index, None, "y")
+        regressors = check_exog(exog, index, columns, "y")
         stds = check_y_std(y_std, values, index)
-        columns = exog.columns if isinstance(exog, pd.DataFrame) else pd.Index([])
+        if columns is None:
+            columns = exog.columns if isinstance(exog, pd.DataFrame) else pd.Index([])
         none = np.full(len(values), np.nan)
         return cls(values, stds, index, regressors, columns, series.name, none)
 
@@ -72,31 +75,21 @@ class History:
 
     def before(self, position: int) -> Self:
         """The history up to a position, that one not included."""
-        return replace(
-            self,
-            y=self.y[:position],
-            stds=self.stds[:position],
-            index=self.index[:position],
-            exog=self.exog[:position],
-            outliers=self.outliers[:position],
-        )
+        arrays = ("y", "stds", "index", "exog", "outliers")
+        return replace(self, **{name: getattr(self, name)[:position] for name in arrays})
 
     def alike(self, y: object, exog: object = None, y_std: object = None) -> Self:
         """Another series of the same frequency, with the same regressors; see `checked`."""
-        series = check_is_series(y)
-        values, index = check_series(series)
-        ours, theirs = _spacing(self.index), _spacing(index)
+        other = self.checked(y, exog, y_std, self.columns)
+        ours, theirs = _spacing(self.index), _spacing(other.index)
         if ours != theirs:
-            must = f"have the frequency of the fit, {ours!r}"
-            raise refusal("y", must, f"{theirs!r}", "Fit a new model.")
-        if index_kind(self.index) != index_kind(index):
+            must = f"have the frequency of the fit, {_named(ours)}"
+            raise refusal("y", must, _named(theirs), "Fit a new model.")
+        if index_kind(self.index) != index_kind(other.index):
             must = f"have the kind of index of the fit, {index_kind(self.index)}"
             remedy = "Convert it with y.tz_localize or y.tz_convert."
-            raise refusal("y", must, index_kind(index), remedy)
-        regressors = check_exog(exog, index, self.columns, "y")
-        stds = check_y_std(y_std, values, index)
-        none = np.full(len(values), np.nan)
-        return type(self)(values, stds, index, regressors, self.columns, series.name, none)
+            raise refusal("y", must, index_kind(other.index), remedy)
+        return other
 
     def followed_by(self, y_new: object, exog: object = None, y_std: object = None) -> Self:
         """The history with its outliers and the values that came next, without a gap."""
@@ -133,3 +126,8 @@ class History:
 def _spacing(index: pd.Index[Any]) -> object:
     """Frequency of a regular index, or the step of one of whole numbers."""
     return index.step if isinstance(index, pd.RangeIndex) else index.freq  # type: ignore[attr-defined]
+
+
+def _named(spacing: object) -> str:
+    """A frequency or a step as text."""
+    return str(getattr(spacing, "freqstr", spacing))

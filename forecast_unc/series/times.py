@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from pandas.errors import OutOfBoundsDatetime, OutOfBoundsTimedelta
 
 from forecast_unc._checks import frozen, refusal
@@ -45,7 +45,7 @@ def regular_index(index: pd.Index, name: str) -> pd.Index:
     """
     _check_times(index, name)
     if isinstance(index, pd.DatetimeIndex):
-        return _with_frequency(index, name)
+        return index if index.freq is not None else _with_frequency(index, name)
     if isinstance(index, pd.PeriodIndex):
         _check_periods(index, name)
         return index
@@ -67,9 +67,7 @@ def on_frequency(index: pd.Index, freq: Any, name: str) -> pd.Index:
         at, given = int(off[0]), getattr(freq, "freqstr", freq)
         must = f"have every time of freq={given!r} and no other"
         got = f"{format_time(index, at)} where {format_time(grid, at)} is due"
-        remedy = (
-            "Give another frequency, or add the times that are missing, with NaN for their values."
-        )
+        remedy = "Give another frequency, or add the missing times, with NaN for their values."
         raise refusal(name, must, got, remedy)
     return grid.rename(index.name)
 
@@ -121,8 +119,6 @@ def _check_times(index: pd.Index, name: str) -> None:
 
 
 def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
-    if index.freq is not None:
-        return index
     inferred = _infer(index)
     if inferred.freq is not None:
         return inferred
@@ -274,10 +270,7 @@ def group_weights(
 ) -> tuple[pd.Index[Any], Array]:
     """Labels of the groups (g,) and the weights of the steps in each, (g, h)."""
     h = len(index)
-    if freq is None:
-        labels, group = index[-1:], np.zeros(h, dtype=np.intp)
-    else:
-        labels, group = _groups(index, freq)
+    labels, group = (index[-1:], np.zeros(h)) if freq is None else _groups(index, freq)
     member = (group == np.arange(len(labels))[:, None]).astype(np.float64)  # (groups, h)
     if isinstance(how, str):
         if how not in ("sum", "mean"):
@@ -287,11 +280,10 @@ def group_weights(
         matrix = member / member.sum(axis=1, keepdims=True) if how == "mean" else member
     else:
         matrix = member * frozen("how", how, (h,))
-    if not matrix.any(axis=1).all():
-        raise ValueError(
-            "how must have a weight other than 0 in each group; got only zeros for "
-            f"{labels[int((~matrix.any(axis=1)).argmax())]}. A sum of nothing has no forecast."
-        )
+    empty = ~matrix.any(axis=1)
+    if empty.any():
+        must, got = "have a weight other than 0 in each group", f"only zeros for {labels[empty][0]}"
+        raise refusal("how", must, got, "A sum of nothing has no forecast.")
     return labels, matrix
 
 
@@ -323,9 +315,7 @@ def positions(index: pd.Index[Any], key: Any) -> slice:
     return part
 
 
-def _groups(
-    index: pd.Index[Any], freq: str
-) -> tuple[pd.Index[Any], np.ndarray[Any, np.dtype[np.intp]]]:
+def _groups(index: pd.Index[Any], freq: str) -> tuple[pd.Index[Any], NDArray[Any]]:
     """Label of each group and, for each step, the number of its group."""
     if not isinstance(freq, str | pd.DateOffset):
         must, remedy = "be a frequency of pandas, a str", 'Pass one such as "YE".'
@@ -333,18 +323,19 @@ def _groups(
     if not isinstance(index, pd.DatetimeIndex | pd.PeriodIndex):
         remedy = "Give the series a DatetimeIndex or a PeriodIndex, or pass weights."
         raise refusal("freq", f"be None for a {type(index).__name__}", repr(freq), remedy)
+    whole = True
     try:
         if isinstance(index, pd.PeriodIndex):
             labels = index.asfreq(freq)
             plain = labels[0].freq.n == 1  # "2M" would overlap
             whole = plain and bool((labels == index.asfreq(freq, how="START")).all())
-            counts = pd.Series(1, index=labels).groupby(level=0).count()
+            counts = labels.value_counts(sort=False)
         else:
-            whole = True
             counts = pd.Series(1, index=index).resample(freq).count()
-    except ValueError as error:
+    except ValueError:
         must = f"be a frequency of pandas that suits a {type(index).__name__}"
-        raise refusal("freq", must, repr(freq), str(error)) from None
+        remedy = f'Pass one such as "{"Y" if isinstance(index, pd.PeriodIndex) else "YE"}".'
+        raise refusal("freq", must, repr(freq), remedy) from None
     if not whole:
         must = f"be a plain, coarser frequency than {index.freqstr}"
         remedy = 'Groups hold whole periods and do not overlap: pass one such as "Y", or weights.'

@@ -43,23 +43,18 @@ def check_is_series(y: object, name: str = "y") -> pd.Series[Any]:
     if isinstance(y, pd.Series):
         return y
     frame = y if isinstance(y, pd.DataFrame) else _by_time(y, name)
-    if len(frame.columns) != 1:
-        got = f"a frame of {len(frame.columns)} columns of values"
-        remedy = _one_series(frame, name, frame is y)
-        raise refusal(name, "be one series", got, remedy, TypeError)
-    return frame.iloc[:, 0]
-
-
-def _one_series(frame: pd.DataFrame, name: str, of_pandas: bool) -> str:
-    """What to do with a frame of several columns, or none."""
-    values = [column for column, dtype in frame.dtypes.items() if is_real(dtype)]
-    if not values:
-        return f"Pass one of numbers, for example pd.Series(values, index={name}.index)."
-    if not of_pandas:
-        return f"Take one, for example {name}[{[frame.index.name, values[0]]}]."
+    if len(frame.columns) == 1:
+        return frame.iloc[:, 0]
+    got = f"a frame of {len(frame.columns)} columns of values"
+    numbers = [column for column, dtype in frame.dtypes.items() if is_real(dtype)]
     times = _columns_of_times(frame)
-    at = f".set_index({times[0]!r})" if times else ""
-    return f"Take one, for example {name}{at}[{values[:1]}]."
+    remedy = f"Pass one of numbers, for example pd.Series(values, index={name}.index)."
+    if numbers and frame is not y:
+        remedy = f"Take one, for example {name}[{[frame.index.name, numbers[0]]}]."
+    elif numbers:
+        at = f".set_index({times[0]!r})" if times else ""
+        remedy = f"Take one, for example {name}{at}[{numbers[:1]}]."
+    raise refusal(name, "be one series", got, remedy, TypeError)
 
 
 def numeric_values(y: object, name: str = "y") -> Array:
@@ -79,16 +74,17 @@ def check_varies(values: Array) -> None:
         return
     spread = np.ptp(observed)
     if observed.size == 1:
-        raise refusal(
-            "y", "have more than one value", f"{observed[0]:g} alone", "Give more history."
-        )
-    if spread <= 1e-12 * np.abs(observed).max():
-        got = f"the constant {observed[0]:g} throughout, to 12 digits"
+        must, got = "have more than one value", f"{observed[0]:g} alone"
+        remedy = "Give more history."
+    elif spread <= 1e-12 * np.abs(observed).max():
+        must, got = "vary", f"the constant {observed[0]:g} throughout, to 12 digits"
         remedy = "There is nothing to learn; subtract a large offset if there is one."
-        raise refusal("y", "vary", got, remedy)
-    if spread < SMALLEST:
+    elif spread < SMALLEST:
         must = f"vary by at least {SMALLEST:g}, so that squares are above 0"
-        raise refusal("y", must, f"a range of {spread:g}", "Multiply the series by a constant.")
+        got, remedy = f"a range of {spread:g}", "Multiply the series by a constant."
+    else:
+        return
+    raise refusal("y", must, got, remedy)
 
 
 def check_follows(y_new: object, index: pd.Index) -> pd.Series[Any]:
@@ -97,15 +93,16 @@ def check_follows(y_new: object, index: pd.Index) -> pd.Series[Any]:
     expected = future_index(index, max(1, len(y_new)))
     if not y_new.index.equals(expected):
         ours, theirs = (str(getattr(times, "tz", None)) for times in (expected, y_new.index))
-        zones = ("", "") if ours == theirs else (f", time zone {ours}", f", time zone {theirs}")
-        first = format_time(y_new.index, 0) if len(y_new) else None
-        raise refusal(
-            "y_new",
-            f"follow the series without a gap, from {format_time(expected, 0)}{zones[0]}",
-            f"{len(y_new)} values from {first}{zones[1]}",
+        must = f"follow the series without a gap, from {format_time(expected, 0)}"
+        start = f" from {format_time(y_new.index, 0)}" if len(y_new) else ""
+        got = f"{len(y_new) or 'no'} values{start}"
+        if ours != theirs:
+            must, got = f"{must}, time zone {ours}", f"{got}, time zone {theirs}"
+        remedy = (
             "Pass all new values and no others, in order, NaN for missing ones, on the same kind "
-            "of index.",
+            "of index."
         )
+        raise refusal("y_new", must, got, remedy)
     return y_new.set_axis(expected)
 
 

@@ -1,20 +1,17 @@
-"""Evidence of rows with noisy inputs, and what trainers make of it."""
+"""Evidence of rows with noisy inputs, and the posterior of rows linearized in their place."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from forecast_unc._checks import check_covariance, refusal
 from forecast_unc._typing import Array
-from forecast_unc.regression.evidence import GaussianProcessEvidence, RowTerms
+from forecast_unc.regression.evidence import GaussianProcessEvidence
+from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.kernels import blurred
-from forecast_unc.regression.search import PRIORS, SearchSpace, descend
-
-INPUT_STD_BOUNDS = (1e-4, 1.0)
-"""How far the learned std of input noise may go, on standardized inputs."""
-# Median and log-std of its log-normal prior, those of the noise of standardized targets.
-_MEDIAN, _LOG_STD = PRIORS["weak"][2]
+from forecast_unc.regression.process import GaussianProcess
+from forecast_unc.regression.search import Evidence
 
 
 class Round(NamedTuple):
@@ -25,20 +22,8 @@ class Round(NamedTuple):
     score: float  # of standardized targets; see the trainer
 
 
-class Learned(NamedTuple):
-    """What a trainer found, on standardized data."""
-
-    theta: Array  # (d + 2 + g,), log [l, a, tau, s]
-    input_cov: Array  # (d, d) or (n, d, d)
-    inputs: Array  # (n, d), where the rows were linearized
-    slopes: Array  # (n, d)
-    rounds: list[Round]
-    converged: bool
-    n_iter: int
-
-
-class BlurredEvidence:
-    r"""The evidence where each input is known up to independent noise of given variances v.
+def blurred_evidence(plain: GaussianProcessEvidence, v: Array) -> Evidence:
+    r"""The evidence where each input is known up to independent noise of given variances v (d,).
 
     The covariance of two rows is the kernel's expectation over their inputs; what that takes from
     the variance of one row is its noise:
@@ -49,24 +34,18 @@ class BlurredEvidence:
         N^2 = s^2 + a^2 - A^2 + \textstyle\sum_j \tau_j^2 v_j ,
 
     with L and A of `blurred` at 2 v and T the prior variances of the linear weights: the `plain`
-    evidence, in whose units v (d,) is, at other hyper-parameters, and the chain rule.
+    evidence at other hyper-parameters, and the chain rule.
     """
 
-    def __init__(self, plain: GaussianProcessEvidence, input_var: Array) -> None:
-        self._plain, self.input_var = plain, input_var
-
-    def __call__(
-        self, lengthscales: Array, amplitude: float, linear_scale: Array | float, noise_std: float
+    def evidence(
+        lengthscales: Array, amplitude: float, linear_scale: Array | float, noise_std: float
     ) -> tuple[float, Array]:
-        """As that of the plain evidence; s is the noise without what the inputs add."""
-        d, v = len(lengthscales), self.input_var
-        tau = np.atleast_1d(np.asarray(linear_scale, dtype=np.float64))
+        d, tau = len(lengthscales), np.atleast_1d(np.asarray(linear_scale, dtype=np.float64))
         L, A = blurred(lengthscales, amplitude, 2.0 * v)
-        by_group = np.bincount(self._plain.groups + 1, v, len(tau) + 1)[1:]
-        added = self._plain.linear * tau**2 * by_group
-        lost = amplitude**2 - A**2
+        by_group = np.bincount(plain.groups + 1, v, len(tau) + 1)[1:]
+        added, lost = plain.linear * tau**2 * by_group, amplitude**2 - A**2
         noise_var = noise_std**2 + lost + added.sum()
-        value, g = self._plain(L, A, tau, float(np.sqrt(noise_var)))
+        value, g = plain(L, A, tau, float(np.sqrt(noise_var)))
         share = v / L**2  # d log A / d log l
         gradient = g.copy()
         gradient[:d] = g[:d] * (lengthscales / L) ** 2 + share * (g[d] - g[-1] * A**2 / noise_var)
@@ -75,95 +54,95 @@ class BlurredEvidence:
         gradient[-1] *= noise_std**2 / noise_var
         return value, gradient
 
-
-class Problem:
-    """Standardized rows with what is known of them, and their evidence times the prior."""
-
-    def __init__(
-        self,
-        evidence: GaussianProcessEvidence,  # of the inputs as observed
-        space: SearchSpace,
-        start: Array,  # (d + 2 + g,), theta of the fit that ignores input noise
-        input_cov: Array | None,  # (d, d) or (n, d, d), where it is known
-    ) -> None:
-        self.X, self.evidence = np.ascontiguousarray(evidence.X.T), evidence  # (n, d)
-        self.space, self.start, self.input_cov = space, start, input_cov
-        self._precision = np.where(space.free, space.log_std**-2.0, 0.0)
-        weak = np.isfinite(space.log_std).any()
-        self._input_precision = _LOG_STD**-2.0 if weak else 0.0
-
-    def scales(self, theta: Array) -> tuple[Array, float, Array, float]:
-        """Length-scales, amplitude, linear scales, and the variance of the noise with its least."""
-        d, scales = self.space.d, np.exp(theta)
-        noise_var = scales[-1] ** 2 + (self.space.least_ratio * scales[d]) ** 2
-        return scales[:d], float(scales[d]), scales[d + 1 : -1], float(noise_var)
-
-    def __call__(
-        self, theta: Array, X: Array, added_var: Array | float = 0.0
-    ) -> tuple[float, Array, RowTerms]:
-        """Negative log evidence less log prior, its gradient in theta, and the evidence's terms.
-
-        Of rows at X (n, d), whose noise has variances `added_var` (n,) beside s^2.
-        """
-        d, away = self.space.d, theta - self.space.median
-        l, a, tau, noise_var = self.scales(theta)
-        row_var = np.broadcast_to(noise_var + added_var, len(X))
-        terms = self.evidence.of_rows(X, l, a, tau, row_var)
-        total, least = float(terms.row_var.sum()), (self.space.least_ratio * a) ** 2
-        gradient = np.append(terms.hyper, 2.0 * total * (noise_var - least))
-        gradient[d] += 2.0 * total * least
-        value = terms.value + 0.5 * float(self._precision @ away**2)
-        return value, gradient + self._precision * away, terms
-
-    def search(
-        self,
-        evaluate: Callable[[Array, Array], tuple[float, Array, Array]],
-        theta: Array,
-        more: Array,
-        bounds: ArrayLike,
-        tol: float,
-        most: int = 500,
-    ) -> tuple[Array, Array, int]:
-        """theta, where free, and further numbers at a minimum, and the steps to it.
-
-        `evaluate` gives the value and its gradients in both; `bounds` (q, 2) are of the further.
-        """
-        free = self.space.free
-        k = int(free.sum())
-
-        def objective(x: Array) -> tuple[float, Array]:
-            at = theta.copy()
-            at[free] = x[:k]
-            value, gradient, further = evaluate(at, x[k:])
-            return value, np.append(gradient[free], further)
-
-        both = np.vstack([self.space.bounds[free], bounds])
-        best = descend(objective, np.append(theta[free], more), both, tol, most)
-        found = theta.copy()
-        found[free] = best.x[:k]
-        return found, best.x[k:], best.n_iter
-
-    def slopes(self, theta: Array, X: Array, weights: Array) -> Array:
-        """Gradient of the posterior mean at the rows X, (n, d), from their `RowTerms.weights`."""
-        l, a, tau, _ = self.scales(theta)
-        return self.evidence.slopes(X, l, a, tau, weights)
-
-    def input_prior(self, log_std: Array) -> tuple[float, Array]:
-        """Minus the log prior of the log stds of the input noise, (d,), and its gradient."""
-        away = log_std - np.log(_MEDIAN)
-        gradient = self._input_precision * away
-        return 0.5 * float(gradient @ away), gradient
-
-    def input_mode(self, mean_square: Array, n: int) -> Array:
-        """Log stds of input noise from the mean squares of n draws, nearly the mode, (d,)."""
-        log_std = 0.5 * np.log(np.maximum(mean_square, INPUT_STD_BOUNDS[0] ** 2))
-        # n draws have the information 2 n on a log std
-        prior = self._input_precision
-        log_std = (2.0 * n * log_std + prior * np.log(_MEDIAN)) / (2.0 * n + prior)
-        return np.asarray(np.minimum(log_std, np.log(INPUT_STD_BOUNDS[1])))
+    return evidence
 
 
-def input_std(S: Array) -> Array:
-    """Root mean square of the input noise of each input over the rows, (d,)."""
-    variances = np.diagonal(S, axis1=-2, axis2=-1)
-    return np.asarray(np.sqrt(variances if S.ndim == 2 else variances.mean(axis=0)))
+def linearized(
+    process: GaussianProcess, X: Array, y: Array, at: Array, slopes: Array, input_cov: Array
+) -> KernelPosterior:
+    r"""Posterior of rows whose input noise is referred to the output, by slopes g (n, d).
+
+    With the true input x = u + delta, u observed and delta ~ N(0, S), and an input x-bar,
+
+    .. math:: y = f(\bar x) + g \cdot (u - \bar x) + g \cdot \delta + \varepsilon :
+
+    a row `at` x-bar, with the target y - g.(u - x-bar) and the variance s^2 + g' S g.
+    """
+    targets = y - np.einsum("nd,nd->n", slopes, X - at)
+    return process.posterior(
+        at, targets, row_var=process.noise_std**2 + referred(slopes, input_cov)
+    )
+
+
+def log_evidence(posterior: KernelPosterior, amplitude: float) -> float:
+    """log N(r | 0, K) of the centered targets of a posterior: |L' b|^2 = r' K^-1 r, b = K^-1 r."""
+    chol = posterior.factors[0].chol
+    n = len(chol)
+    whitened = chol.T @ (posterior.weights[:n] / amplitude**2)
+    log_det = 2.0 * np.log(np.diagonal(chol)).sum()
+    return -0.5 * float(whitened @ whitened + log_det + n * np.log(2.0 * np.pi))
+
+
+def referred(slope: Array, input_cov: Array) -> Array:
+    """Variance g' S g that input noise has at the output, (n,), for slopes (n, d)."""
+    subscripts = "nd,de->ne" if input_cov.ndim == 2 else "nd,nde->ne"
+    return np.asarray(np.einsum("nd,nd->n", np.einsum(subscripts, slope, input_cov), slope))
+
+
+def smoothed_inputs(
+    curve: KernelPosterior, X: Array, y: Array, input_cov: Array, noise_var: float
+) -> Array:
+    r"""Inputs (n, d) where (y - m(x))^2 / s^2 + (u - x)' S^-1 (u - x) is least, u as observed.
+
+    Gauss-Newton steps, halved where they do not gain, without an inverse as x = u + S c:
+
+    .. math:: \bar x \leftarrow u + S g\, \frac{y - m(\bar x) - g \cdot (u - \bar x)}{s^2 + g' S g}
+    """
+    S = np.broadcast_to(input_cov, (len(X), *input_cov.shape[-2:]))
+
+    def loss(c: Array) -> tuple[Array, Array, Array]:
+        """Of each row, with its residual and input."""
+        shift = np.einsum("nde,ne->nd", S, c)
+        residual = y - curve.mean(X + shift)
+        return residual**2 / noise_var + np.einsum("nd,nd->n", c, shift), residual, X + shift
+
+    c, size = np.zeros_like(X), np.ones(len(X))
+    least, residual, x = loss(c)
+    for _ in range(100):
+        slope = curve.gradient(x)
+        innovation = residual - np.einsum("nd,nd->n", slope, X - x)
+        target = slope * (innovation / (noise_var + referred(slope, S)))[:, None]
+        moved = c + size[:, None] * (target - c)
+        now = loss(moved)
+        gains = now[0] < least
+        if float(np.max(np.abs(now[0] - least))) < 1e-9:  # squared stds
+            break
+        c[gains], x[gains] = moved[gains], now[2][gains]
+        residual[gains], least[gains] = now[1][gains], now[0][gains]
+        size = np.where(gains, 1.0, 0.5 * size)
+    return x
+
+
+def check_input_cov(
+    input_cov: ArrayLike | None, shape: tuple[int, ...], diagonal: bool
+) -> Array | None:
+    """Noise of inputs of a shape (n, d), (d, d) or (n, d, d); `diagonal` if it has to be (d,)."""
+    if input_cov is None:
+        return None
+    n, d = shape
+    S = np.asarray(input_cov, dtype=np.float64)
+    if S.shape not in ((d,), (d, d), (n, d, d)):
+        must = f"have shape ({d},), ({d}, {d}) or ({n}, {d}, {d})"
+        remedy = "Give variances, a covariance for all rows, or one for each."
+        raise refusal("input_cov", must, f"{S.shape}", remedy)
+    if not np.isfinite(S).all():
+        remedy = "Leave rows without an input out."
+        raise refusal("input_cov", "be finite", "NaN or infinity", remedy)
+    S = np.diag(S) if S.shape == (d,) else S
+    for each in S.reshape(-1, d, d):
+        check_covariance("input_cov", each)
+    if diagonal and (S.ndim == 3 or np.count_nonzero(S - np.diag(np.diagonal(S)))):
+        must = "be the same variances for all rows with noisy_inputs=None"
+        remedy = "Use noisy_inputs='nigp' for others."
+        raise refusal("input_cov", must, f"shape {np.shape(input_cov)}", remedy)
+    return S

@@ -79,7 +79,7 @@ class ReducedRankEvidence:
         - \phi_i' B^{-1} \phi_i / \lambda_i^2 - r_i^2 / \lambda_i^2\bigr),
 
     and the gradients in K_uf and K_uu gain -2 a^2 (K_uu + j I)^-1 k_i f_i and
-    a^2 L^-T V diag(f) V' L^-1. Two passes over the rows in blocks, each O(n m^2).
+    a^2 L^-T V diag(f) V' L^-1. Two passes over the rows, each O(n m^2).
 
     Quinonero-Candela & Rasmussen, JMLR 6 (2005); Snelson & Ghahramani, NIPS 18 (2006); Titsias,
     AISTATS 2009.
@@ -96,13 +96,6 @@ class ReducedRankEvidence:
         basis[:d] = X.T
         self.X, self.psi = basis[:d], basis if linear else basis[:0]
         self.y, self.centers, self.linear, self.objective = y, centers, linear, objective
-        p = len(self.psi)
-        self._linear_gram = np.zeros((p, p))  # Psi' Psi
-        self._linear_target = np.zeros(p)  # Psi' y
-        for rows in row_blocks(n):
-            psi = self.psi[:, rows]
-            self._linear_gram += dgemm(1.0, psi, psi, trans_b=1)
-            self._linear_target += psi @ y[rows]
         # Kept between calls, as fresh pages cost as much as the kernel.
         self._block = np.empty((len(centers), BLOCK), order="F")
         self._product = np.empty((len(centers), BLOCK), order="F")
@@ -172,8 +165,7 @@ class ReducedRankEvidence:
 
     def _linear_scales(self, tau: Array | float) -> Array:
         """Prior stds of the linear weights and the bias, (p,)."""
-        scales = np.append(np.full(len(self.X), tau), 1.0)
-        return scales[: len(self._linear_target)]
+        return np.append(np.full(len(self.X), tau), 1.0)[: len(self.psi)]
 
     def _kernel(self, left: Array, Z: Array) -> Array:
         """Kernels between the centers and the columns of Z, (m, r), in the kept block."""
@@ -186,13 +178,11 @@ class ReducedRankEvidence:
         self, chol: Array, lengthscales: Array, a2: float, noise_var: float
     ) -> tuple[Sums, Array]:
         """The first pass: sums over rows, with "fitc" in units of their stds, and 1 - |v|^2."""
-        m, p, fitc = len(self.centers), len(self._linear_target), self.objective == "fitc"
+        m, p, fitc = len(self.centers), len(self.psi), self.objective == "fitc"
         left, _ = exponent_factors((self.centers / lengthscales).T)
         gram, cross = np.zeros((m, m), order="F"), np.zeros((m, p), order="F")
+        linear, linear_target = np.zeros((p, p)), np.zeros(p)
         target, rest = np.zeros(m), np.empty(len(self.y) * fitc)
-        linear, linear_target = self._linear_gram, self._linear_target
-        if fitc:
-            linear, linear_target = np.zeros((p, p)), np.zeros(p)
         for rows in row_blocks(len(self.y)):
             V = self._kernel(left, self.X[:, rows] / lengthscales[:, None])
             V = dtrsm(1.0, chol, V, lower=1, overwrite_b=1)
@@ -202,11 +192,10 @@ class ReducedRankEvidence:
                 weight = 1.0 / np.sqrt(noise_var + a2 * rest[rows])
                 V *= weight
                 t, psi = t * weight, psi * weight
-                if p:
-                    linear += dgemm(1.0, psi, psi, trans_b=1)
-                    linear_target += dgemv(1.0, psi, t)
             gram = dsyrk(1.0, V, beta=1.0, c=gram, lower=1, overwrite_c=1)
             if p:
+                linear += dgemm(1.0, psi, psi, trans_b=1)
+                linear_target += psi @ t
                 cross = dgemm(1.0, V, psi, trans_b=1, beta=1.0, c=cross, overwrite_c=1)
             target += dgemv(1.0, V, t)
         return Sums(gram, cross, target, linear, linear_target), rest
@@ -248,10 +237,8 @@ class ReducedRankEvidence:
             + \tfrac{a}{s^2} L^{-\top} [B^{-1}]_{mp} (\Psi \tau)' - a L^{-\top} \mu_m r' / s^2
         """
         m, a2, beta, fitc = len(self.centers), amplitude**2, 1.0 / unit, self.objective == "fitc"
-        inner = solution.precision[:m, :m].copy(order="F")
-        if self.objective == "bound":
-            inner.ravel(order="K")[:: m + 1] -= 1.0
-        H = a2 * beta * _between(chol, inner)
+        own_part, bound = solution.precision[:m, :m], self.objective == "bound"
+        H = a2 * beta * _between(chol, own_part - bound * np.eye(m))
         side = np.empty((m, len(scales) + 1), order="F")
         side[:, :-1] = amplitude * beta * solution.precision[:m, m:] * scales
         side[:, -1] = -amplitude * solution.mean[:m]
@@ -296,14 +283,14 @@ class ReducedRankEvidence:
         total = pushed[:, d : 2 * d].sum(axis=0) - 2.0 * np.einsum("dm,md->d", U, pushed[:, :d])
         total += U**2 @ pushed[:, -1]
         mean = solution.mean[:m]
-        inner = np.eye(m) - solution.precision[:m, :m] - np.outer(mean, mean)
-        if self.objective == "bound":
+        inner = np.eye(m) - own_part - np.outer(mean, mean)
+        if bound:
             kernel = np.tril(sums.kernel)
             inner -= a2 * beta * (kernel + np.tril(kernel, -1).T)
         elif fitc:
             inner -= 2.0 * a2 * gram
         # a gradient -L^-T A L^-1 / 2 in K_uu, in the log length-scales
-        M = -0.5 * _between(chol, np.asfortranarray(inner))
+        M = -0.5 * _between(chol, inner)
         M *= squared_exponential(U.T, U.T, np.ones(d))
         MU = dgemm(1.0, M, U, trans_b=1)  # (m, d)
         total += 2.0 * (U**2 @ M.sum(axis=1) - np.einsum("dm,md->d", U, MU))
@@ -312,5 +299,5 @@ class ReducedRankEvidence:
 
 def _between(chol: Array, inner: Array) -> Array:
     """L^-T A L^-1 for a symmetric A, (m, m)."""
-    half: Array = dtrsm(1.0, chol, inner, lower=1, trans_a=1)
+    half: Array = dtrsm(1.0, chol, np.asfortranarray(inner), lower=1, trans_a=1)
     return np.asarray(dtrsm(1.0, chol, np.asfortranarray(half.T), lower=1, trans_a=1))

@@ -1,6 +1,7 @@
 """Centers and hyper-parameters of a reduced-rank process, in turns."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -23,42 +24,34 @@ from forecast_unc.regression.search import Objective, Optimum, SearchSpace, maxi
 
 SupportKind = Literal["greedy", "random", "kmeans"]
 
-# Rows, drawn at random, of the exact process whose hyper-parameters are the first start.
-_START_ROWS = 500
 # Rows, drawn at random, on which centers and hyper-parameters take turns: "greedy" holds the
 # columns of all centers. With more rows one more search, on all of them, follows.
 _SELECTION_ROWS = 10_000
-# Times that centers are chosen and hyper-parameters learned, at most; and the gain in nats that
-# keeps it going.
-_ROUNDS, _LEAST_GAIN = 2, 1.0
-# Noise stds that a search may start from, in those of the start before.
-_NOISE_FACTORS = 2.0 ** np.arange(-2.0, 8.0)
 # Of 59 random rows the best is among the best 5 % of all with a probability of .95 (Smola &
 # Bartlett, NIPS 13, 2001).
 CANDIDATES = 59
 
 
+@dataclass
 class Learner:
     """Centers and hyper-parameters in turns, each given the other, on standardized data."""
 
-    def __init__(
-        self,
-        Z: Array,
-        t: Array,
-        linear: bool,
-        space_of: Callable[[GaussianProcessEvidence], SearchSpace],
-        objective: Criterion,
-        tol: float,
-        rng: np.random.Generator,
-    ) -> None:
-        self.Z, self.t, self.rng = Z, t, rng
-        self.kind, self.linear, self.tol = objective, linear, tol
-        some = some_rows(len(t), _START_ROWS, rng)
-        evidence = GaussianProcessEvidence(Z[some], t[some], linear)
-        self.space = space_of(evidence)
+    Z: Array  # (n, d)
+    t: Array  # (n,)
+    linear: bool
+    space_of: Callable[[GaussianProcessEvidence], SearchSpace]
+    objective: Criterion
+    tol: float
+    rng: np.random.Generator
+
+    def __post_init__(self) -> None:
+        """Start from the hyper-parameters of the exact process of some rows."""
+        some = some_rows(len(self.t), 500, self.rng)
+        evidence = GaussianProcessEvidence(self.Z[some], self.t[some], self.linear)
+        self.space = self.space_of(evidence)
         self.start = self.space.start
         if not self.space.warm:
-            starts, most = self.space.starts(0, None), tol * len(some) / 1e3
+            starts, most = self.space.starts(0, None), self.tol * len(some) / 1e3
             self.start = maximize(Objective(evidence, self.space), starts, most).theta
 
     def learn(
@@ -69,14 +62,11 @@ class Learner:
         Z, t = self.Z[some], self.t[some]
         centers = self._centers(Z, t, n_support, support, self.start)
         best = self._search(Z, t, centers, self.start)
-        for _ in range(1, 1 if support == "random" else _ROUNDS):
+        if support != "random":
             others = self._centers(Z, t, n_support, support, best.theta)
             found = self._search(Z, t, others, best.theta)
-            gain = best.value - found.value
-            if gain > 0.0:
+            if found.value < best.value:
                 centers, best = others, found
-            if gain < _LEAST_GAIN:
-                break
         if independent_rest:
             evidence = ReducedRankEvidence(self.Z, self.t, centers, self.linear, "fitc")
             best = self._maximum(evidence, best.theta)
@@ -86,9 +76,17 @@ class Learner:
 
     def _search(self, Z: Array, t: Array, centers: Array, theta: Array) -> Optimum:
         """Hyper-parameters for these rows and centers."""
-        evidence = ReducedRankEvidence(Z, t, centers, self.linear, self.kind)
+        d, scales, theta = Z.shape[1], np.exp(theta), theta.copy()
+        evidence = ReducedRankEvidence(Z, t, centers, self.linear, self.objective)
         if self.space.free[-1]:
-            theta = self._with_noise(evidence, theta)
+            # From the noise of the exact process the bound's search may end at an amplitude of 0:
+            # its first steps see nothing but the penalty on the rest (KIN40K, 200 means of
+            # clusters). So it starts from the noise that suits these centers best.
+            stds = scales[-1] * 2.0 ** np.arange(-2.0, 8.0)
+            stds = np.clip(stds, *np.exp(self.space.bounds[-1]))
+            amplitude, tau = float(scales[d]), float(scales[d + 1])
+            profile = evidence.noise_profile(scales[:d], amplitude, tau, stds)
+            theta[-1] = np.log(stds[profile.argmin()])
         return self._maximum(evidence, theta)
 
     def _maximum(self, evidence: ReducedRankEvidence, theta: Array) -> Optimum:
@@ -103,17 +101,6 @@ class Learner:
                 "Give a larger noise_std, or learn both.",
             )
         return found
-
-    def _with_noise(self, evidence: ReducedRankEvidence, theta: Array) -> Array:
-        """These hyper-parameters with the noise that suits these centers best."""
-        # From the noise of the exact process the bound's search may end at an amplitude of 0: its
-        # first steps see nothing but the penalty on the rest (KIN40K, 200 means of clusters).
-        d, scales = self.Z.shape[1], np.exp(theta)
-        stds = np.clip(scales[-1] * _NOISE_FACTORS, *np.exp(self.space.bounds[-1]))
-        values = evidence.noise_profile(scales[:d], float(scales[d]), float(scales[d + 1]), stds)
-        out = theta.copy()
-        out[-1] = np.log(stds[values.argmin()])
-        return out
 
     def _centers(
         self, Z: Array, t: Array, n_support: int, support: SupportKind, theta: Array
@@ -130,7 +117,7 @@ class Learner:
         if self.linear:
             linear = np.column_stack([scales[d + 1] * Z, np.ones(n)])
         amplitude, noise_std = float(scales[d]), float(scales[-1])
-        greedy = GreedySupport(inputs, t, linear, amplitude, noise_std, n_support, self.kind)
+        greedy = GreedySupport(inputs, t, linear, amplitude, noise_std, n_support, self.objective)
         return np.asarray(Z[greedy.choose(n_support, self.rng)])
 
 

@@ -52,28 +52,18 @@ class Support(NamedTuple):
             if len(std):
                 block[:, m:-2] = inputs * std[:-1]
                 block[:, -2] = std[-1]
-            block[:, -1] = y[rows] - process.output_offset - inputs @ self._mean_weights
-            block /= self._row_std(block[:, :m])[:, None]
+            block[:, -1] = y[rows] - process.output_offset - inputs @ process.mean_weights
+            # of what the weights do not explain of the rows
+            row_var = np.full(len(block), process.noise_std**2)
+            if self.independent_rest:
+                V: Array = dtrsm(1.0, self.root, block[:, :m], side=1, lower=1, trans_a=1)
+                row_var += process.amplitude**2 * (1.0 - np.einsum("rm,rm->r", V, V))
+            block /= np.sqrt(row_var)[:, None]
             # columns at once: 16 and 32 ran at the same rate with 200 and 500 centers
             out, *_ = dtpqrt(0, min(32, len(out)), out, block, overwrite_a=1, overwrite_b=1)
         # Signs as of one block: sample paths depend on the rows alone, and not on how they came.
         out[np.diagonal(out) > 0.0] *= -1.0
         return self._replace(triangle=np.asarray(out))
-
-    @property
-    def _mean_weights(self) -> Array:
-        """Weights of a linear prior mean, (d,)."""
-        given = self.process.mean_weights
-        return np.zeros(self.centers.shape[1]) if given is None else given
-
-    def _row_std(self, kernel: Array) -> Array:
-        """Std of what the weights do not explain of rows with kernels (r, m): (r,)."""
-        noise_var = self.process.noise_std**2
-        if not self.independent_rest:
-            return np.full(len(kernel), np.sqrt(noise_var))
-        V: Array = dtrsm(1.0, self.root, kernel, side=1, lower=1, trans_a=1)
-        rest = 1.0 - np.einsum("rm,rm->r", V, V)
-        return np.asarray(np.sqrt(noise_var + self.process.amplitude**2 * rest))
 
     def weights(self) -> Array:
         """Mean weights of [k(U, x); x; 1], (m + d + 1,)."""
@@ -82,7 +72,7 @@ class Support(NamedTuple):
         mean: Array = dtrsv(triangle, self.triangle[:-1, -1])
         linear = np.zeros(d + 1)
         linear[: len(std)] = std * mean[m:]
-        linear[:-1] += self._mean_weights
+        linear[:-1] += self.process.mean_weights
         return np.concatenate([mean[:m], linear])
 
     def posterior(self, corrected: bool) -> KernelPosterior:

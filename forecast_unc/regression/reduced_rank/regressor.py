@@ -2,28 +2,23 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import validate_data
 
 from forecast_unc._checks import RandomState, check_choice, check_whole, generator
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.regression.augmented import AugmentedPosterior, CenterAtInput
-from forecast_unc.regression.estimator import (
-    KernelRegressor,
-    LeadingMeans,
-    Lengthscales,
-)
-from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.gp import Units, check_process, learns_or_not
+from forecast_unc.regression.estimator import LeadingMeans, Lengthscales
 from forecast_unc.regression.kernel_posterior import KernelPosterior
-from forecast_unc.regression.process import GaussianProcess
+from forecast_unc.regression.process import ProcessRegressor
 from forecast_unc.regression.reduced_rank.learn import Learner, SupportKind, some_rows
 from forecast_unc.regression.reduced_rank.posterior import Support, Variance
-from forecast_unc.regression.search import SearchEnd, SearchSpace, search_space, widening
+from forecast_unc.regression.search import widening
 
 _CHOICES = {
     "support": ("greedy", "random", "kmeans"),
@@ -32,7 +27,8 @@ _CHOICES = {
 }
 
 
-class ReducedRankGPRegressor(KernelRegressor):
+@dataclass(kw_only=True, eq=False, repr=False)
+class ReducedRankGPRegressor(ProcessRegressor):
     r"""Gaussian process through a support set of m centers, at a cost linear in the rows.
 
     .. math::
@@ -51,27 +47,23 @@ class ReducedRankGPRegressor(KernelRegressor):
         cost grows with the square.
     support : {"greedy", "random", "kmeans"}, default="greedy"
         "greedy" takes rows one by one, each the one of some 59 that raises the objective most;
-        "kmeans" the means of clusters of the rows; "random" any rows. The first two depend on
-        the length-scales: choice and search take turns while that gains a nat, twice at
-        most, on at most 10,000 rows; the last search is on all.
+        "kmeans" the means of clusters; "random" any rows. The first two depend on the length-scales
+        and take turns with the search, at most twice, on at most 10,000 rows.
     objective : {"evidence", "bound"}, default="evidence"
         What centers and hyper-parameters maximize. "evidence" is the log marginal likelihood of the
-        model whose variance is asked for: of the one above, or with "corrected" of the one where
-        what the centers leave of a row's prior variance is noise of that row (FITC; centers are
-        chosen by that of the model above). "bound" is that of the model above less
+        model above, or with "corrected" of the one where what the centers leave of a row's prior
+        variance is noise of that row (FITC). "bound" is that of the model above less
         tr(K - Q) / (2 s^2), a lower bound on the log evidence of the exact process (Titsias 2009):
-        it takes for noise what the centers do not follow, but does not over-fit more than the exact
-        process does.
+        it takes for noise what the centers do not follow, and over-fits no more than the exact one.
     variance : {"corrected", "standard", "augmented"}, default="corrected"
-        "corrected" adds the prior variance that the centers leave, so that the variance returns
-        to the prior's away from them, and has closed forms throughout. "standard" is that of the
-        model above: away from the centers the function has none. "augmented" (RRGP*) adds a
-        center at each test input: there is no closed form for uncertain inputs then, and a
-        prediction costs O(n m).
+        "corrected" adds the prior variance that the centers leave, so that the variance returns to
+        the prior's away from them. "standard" is that of the model above: away from the centers the
+        function has none. "augmented" (RRGP*) adds a center at each test input: no closed form for
+        uncertain inputs, and a prediction costs O(n m).
     linear : bool or array-like of shape (d,), default=True
-        Include the linear term and a bias. With them the forecast far from the data follows
-        a linear autoregression; without, it returns to the mean. Numbers are the weights of a
-        linear prior mean, in units of y per unit of the inputs: they are kept.
+        Include the linear term and a bias: far from the data the forecast then follows a linear
+        autoregression, and else returns to the mean. Numbers are the weights of a linear prior
+        mean, in units of y per unit of the inputs: they are kept.
     prior : {"weak", "shrunk", None}, default="weak"
         Of the hyper-parameters, as in `GPRegressor`; the variances of "augmented" are not those of
         Student's t with "shrunk".
@@ -85,29 +77,25 @@ class ReducedRankGPRegressor(KernelRegressor):
     tol : float, default=0.1
         A search ends when its last ten steps together gained less, in nats for each 1000 rows.
     random_state : int, numpy.random.Generator or None
-        Seed of the rows that start values and centers come from, and of "monte_carlo"
-        predictions. None takes the same seed every time for the fit, so that it can be repeated.
+        Seed of the rows that start values and centers come from (None takes the same one every
+        time, so that a fit can be repeated), and of "monte_carlo" predictions.
 
     Attributes
     ----------
     posterior_ : KernelPosterior or AugmentedPosterior
-        The posterior, from which all predictions are made.
+        From which all predictions are made.
     support_ : ndarray of shape (m, d)
         The centers, in units of the inputs.
     lengthscales_ : ndarray of shape (d,)
         In units of the inputs; a large one means an input without nonlinear influence.
-    amplitude_ : float
-        Prior std a of the nonlinear part, in units of y.
+    amplitude_, noise_std_ : float
+        Prior std a of the nonlinear part and std s of the observation noise, in units of y.
     linear_scale_ : ndarray of shape (d,)
         Prior std of each linear coefficient, in units of y per unit of the input.
-    noise_std_ : float
-        In units of y.
     log_evidence_ : float
         The objective in nats, of y less its mean, or of the `search_rows` of it; without the prior.
-    converged_ : bool
-        Whether the kept search ended at a stationary point or at a bound.
-    n_iter_ : int
-        Iterations of the kept search.
+    converged_, n_iter_ : bool, int
+        Whether the kept search ended at a stationary point or at a bound, and its iterations.
     n_features_in_ : int
         Number d of inputs.
 
@@ -128,65 +116,32 @@ class ReducedRankGPRegressor(KernelRegressor):
 
     most_rows: ClassVar[int | None] = None
 
-    posterior_: KernelPosterior | AugmentedPosterior
-    support_: Array
-    lengthscales_: Array
-    amplitude_: float
-    linear_scale_: Array
-    noise_std_: float
-    log_evidence_: float
-    converged_: bool
-    n_iter_: int
-    n_features_in_: int
+    n_support: int = 200
+    support: SupportKind = "greedy"
+    objective: Literal["evidence", "bound"] = "evidence"
+    variance: Variance = "corrected"
+    linear: bool | ArrayLike = True
+    prior: Literal["weak", "shrunk"] | None = "weak"
+    lengthscales: Lengthscales = None
+    noise_std: float | None = None
+    search_rows: int | None = None
+    tol: float = 0.1
+    random_state: RandomState = None
 
-    # With lengthscales_, amplitude_, linear_scale_ and noise_std_ all that rows need to make the
-    # posterior: the centers, the prior std of the bias, where inputs and targets are measured from.
-    _centers: Array
-    _bias_scale: float
-    _mean_weights: Array
-    _widening: float
-    _input_offset: Array
-    _output_offset: float
+    posterior_: KernelPosterior | AugmentedPosterior = field(init=False)
+    support_: Array = field(init=False)
 
-    # What is known with the rows so far, how many, and which.
-    _held: tuple[Support, int, str] | None = None
-
-    def __init__(
-        self,
-        *,
-        n_support: int = 200,
-        support: SupportKind = "greedy",
-        objective: Literal["evidence", "bound"] = "evidence",
-        variance: Variance = "corrected",
-        linear: bool | ArrayLike = True,
-        prior: Literal["weak", "shrunk"] | None = "weak",
-        lengthscales: Lengthscales = None,
-        noise_std: float | None = None,
-        search_rows: int | None = None,
-        tol: float = 0.1,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_support = n_support
-        self.support = support
-        self.objective = objective
-        self.variance = variance
-        self.linear = linear
-        self.prior = prior
-        self.lengthscales = lengthscales
-        self.noise_std = noise_std
-        self.search_rows = search_rows
-        self.tol = tol
-        self.random_state = random_state
+    _centers: Array = field(init=False)  # from the input offset
+    # What is known with the rows so far, how many, and which; not of what was read from a file.
+    _held: tuple[Support, int, str] | None = field(init=False)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose the centers, learn the hyper-parameters and compute the posterior.
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
-            Inputs.
-        y : array-like of shape (n,)
-            Targets.
+        X, y : array-like of shape (n, d) and (n,)
+            Inputs and targets.
 
         Returns
         -------
@@ -198,10 +153,9 @@ class ReducedRankGPRegressor(KernelRegressor):
             If a parameter is not one of its choices, or a fixed hyper-parameter is not positive
             or has the wrong shape.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
+        X, y = self._checked_rows(X, y)
         n, d = X.shape
-        check_process(vars(self), d)
+        self._check_process(d)
         for name, allowed in _CHOICES.items():
             check_choice(name, getattr(self, name), allowed)
         check_whole("n_support", self.n_support, 1, "200 is a good start.")
@@ -209,40 +163,22 @@ class ReducedRankGPRegressor(KernelRegressor):
             least = max(2, min(n, self.n_support))
             remedy = "The n_support centers are among them: None takes all rows."
             check_whole("search_rows", self.search_rows, least, remedy)
-        learns = learns_or_not(self.linear) and bool(self.linear)
-        self._input_offset, self._output_offset = X.mean(axis=0), float(y.mean())
-        self._mean_weights = np.zeros(d)
-        if not learns_or_not(self.linear):
-            self._mean_weights = np.array(self.linear, dtype=np.float64)
-        inputs = X - self._input_offset
-        rest = y - self._output_offset - inputs @ self._mean_weights
-        input_scale, output_scale = units = Units.of(X, rest)
-        before, self._start = self._start, None
-
-        def space_of(evidence: GaussianProcessEvidence) -> SearchSpace:
-            given = self.prior, self.lengthscales, self.noise_std
-            return search_space(evidence, *given, *units).starting_at(before)
-
+        Z, targets, units, _ = self._standardized(X, y)
         with blas_threads(n):
             rng = generator(0 if self.random_state is None else self.random_state)
             some = some_rows(n, self.n_searched(n), rng)
-            rows = (inputs / input_scale)[some], (rest / output_scale)[some]
-            learner = Learner(*rows, learns, space_of, self.objective, self.tol, rng)
+            space_of = partial(self._search_space, units=units)
+            given = self._learns_linear, space_of, self.objective, self.tol, rng
+            learner = Learner(Z[some], targets[some], *given)
             centers, found = learner.learn(self.n_support, self.support, self._independent_rest)
-            self._end, scales = SearchEnd(learner.space.free, found.theta), np.exp(found.theta)
-            self.lengthscales_ = scales[:d] * input_scale
-            self.amplitude_ = float(scales[d]) * output_scale
-            self.linear_scale_ = scales[d + 1] * output_scale * learns / input_scale
-            self.noise_std_ = float(scales[-1]) * output_scale
-            self._centers, self._bias_scale = centers * input_scale, output_scale * learns
-            self._widening = 1.0
+            self._end, self._start = (learner.space.free, found.theta), None
+            self._set_optimum(found, units, len(some))
             if self.variance != "augmented":
-                self._widening = widening(self.prior, self.noise_std, n)
-            self._held = None
+                wide = widening(self.prior, self.noise_std, n)
+                self._process = replace(self._process, widening=wide)
+            self._centers, self._held = centers * units.inputs, None
             self._set_posterior(X, y)
-        self.support_ = self._centers + self._input_offset
-        self.log_evidence_ = found.log_evidence - len(some) * float(np.log(output_scale))
-        self.converged_, self.n_iter_ = found.converged, found.n_iter
+        self.support_ = self._centers + self._process.input_offset
         return self
 
     def n_searched(self, n: int) -> int:
@@ -276,34 +212,26 @@ class ReducedRankGPRegressor(KernelRegressor):
 
     def _without_rows(self) -> Support:
         """The model of what was learned."""
-        process = GaussianProcess(
-            self.lengthscales_,
-            self.amplitude_,
-            np.append(self.linear_scale_, self._bias_scale),
-            self.noise_std_,
-            self._input_offset,
-            self._output_offset,
-            self._widening,
-            self._mean_weights,
-        )
-        return Support.of(self._centers, process, self._independent_rest)
+        return Support.of(self._centers, self._process, self._independent_rest)
 
     def _set_posterior(self, X: Array, y: Array) -> None:
         """Make the posterior of rows: those that follow the rows held cost O(m^2) each."""
-        model, held, digest = self._held or (self._without_rows(), 0, _digest(X[:0], y[:0]))
+        model, held, digest = vars(self).get("_held") or (None, 0, "")
         with blas_threads(len(y)):
-            if held > len(y) or digest != _digest(X[:held], y[:held]):
+            if model is None or held > len(y) or digest != _digest(X[:held], y[:held]):
                 model, held = self._without_rows(), 0
             model = model.with_rows(X[held:], y[held:])
             self._held = model, len(y), _digest(X, y)
             plain = model.posterior(self.variance == "corrected")
             self.posterior_ = plain
             if self.variance == "augmented":
-                pull = (y - plain.mean(X)) / plain.noise_var
-                added = CenterAtInput(
-                    plain=plain, model=model, inputs=X.copy(), scaled_residual=pull
+                self.posterior_ = CenterAtInput(
+                    plain=plain,
+                    inputs=X.copy(),
+                    scaled_residual=(y - plain.mean(X)) / plain.noise_var,
+                    signal_var=self.amplitude_**2,
+                    model=model,
                 )
-                self.posterior_ = AugmentedPosterior(plain=plain, added=added)
 
 
 def _digest(X: Array, y: Array) -> str:

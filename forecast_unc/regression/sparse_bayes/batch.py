@@ -1,38 +1,43 @@
-"""Batch trainers of sparse Bayesian learning: all alphas at once, from the full design down."""
+"""Batch trainers of sparse Bayesian learning: all alphas at once, and length-scales with them."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.linalg.blas import dgemm
+from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
 from forecast_unc._typing import Array
+from forecast_unc.regression.search import LOG_STD
 from forecast_unc.regression.sparse_bayes.model import (
+    Bases,
     Evidence,
     Indices,
     Mask,
     NoisePrior,
     SparseModel,
     Statistics,
+    weight_posterior,
 )
+
+Start = tuple[Array, float]  # precisions (M,) and log s^2
+Step = Callable[[Statistics, NoisePrior, int], Start]
 
 # A column leaves when the data determine its weight to less than this share (gamma): its alpha
 # then grows without bound. EM approaches infinity like the number of iterations, so it needs a
 # generous one, and the sign of q^2 - s to confirm it. These shares are choices, which guard
 # against columns that leave too early and never come back.
-_PRUNED, _PRUNED_EM, _PRUNED_DIRECT = 1e-6, 1e-2, 1e-5
-# Nats that an iteration has to gain; a choice, small beside the 0.01 to 1 between local optima.
-_TOLERANCE = 1e-6
+_PRUNED = {"mackay": 1e-6, "em": 1e-2, "gradient": 1e-5}
 
-Start = tuple[Array, float]  # precisions (M,) and log s^2
-Step = Callable[[Statistics, NoisePrior, int], Start]
+_lbfgs = partial(minimize, jac=True, method="L-BFGS-B")
 
 
 def em_step(at: Statistics, noise: NoisePrior, n: int) -> Start:
     """alpha = 1 / (mu^2 + Sigma_ii), s^2 = (|e|^2 + s^2 sum gamma) / n; raises the evidence."""
     squares = at.squares + np.exp(at.log_var) * at.gamma.sum()
-    return 1.0 / (at.mean**2 + at.variances), noise.update(squares, n, at.log_var)
+    return 1.0 / (at.mean**2 + at.variances), noise.update(squares, n)
 
 
 def mackay_step(at: Statistics, noise: NoisePrior, n: int) -> Start:
@@ -40,7 +45,7 @@ def mackay_step(at: Statistics, noise: NoisePrior, n: int) -> Start:
     gamma = np.maximum(at.gamma, 1e-15)
     # a weight of zero sends its alpha to infinity, in steps that keep the matrix regular
     updated = np.minimum(gamma / np.maximum(at.mean**2, 1e-300), 1e4 * at.alpha)
-    return updated, noise.update(at.squares, n - gamma.sum(), at.log_var)
+    return updated, noise.update(at.squares, n - gamma.sum())
 
 
 def fixed_point(
@@ -49,24 +54,20 @@ def fixed_point(
     """Repeat `em_step` or `mackay_step`, pruning, until the evidence rests (Tipping 2001)."""
     alpha, log_var = start[0], noise.within(start[1])
     kept, value, converged, n_iter = np.arange(len(alpha)), -np.inf, False, 0
-    pruned = _PRUNED_EM if step is em_step else _PRUNED
-    while n_iter < max_iter:
+    pruned = _PRUNED["em" if step is em_step else "mackay"]
+    while n_iter < max_iter and not converged:
         n_iter += 1
         at = evidence.at(alpha, log_var)
-        if at is None:
-            break
-        keep = _stays(at, pruned)
-        if not keep.all():
+        if at is not None and not (keep := _stays(at, pruned)).all():
             kept, alpha, evidence = kept[keep], alpha[keep], evidence.select(keep)
             at = evidence.at(alpha, log_var)
-            if at is None:
-                break
-        objective = at.value + noise.terms(log_var)[0]
-        if abs(objective - value) < _TOLERANCE:
-            converged = True
+        if at is None:
             break
-        value = objective
-        alpha, log_var = step(at, noise, evidence.n)
+        last, value = value, at.value + noise.terms(log_var)[0]
+        # a choice, small beside the 0.01 to 1 nats between local optima
+        converged = abs(value - last) < 1e-6
+        if not converged:
+            alpha, log_var = step(at, noise, evidence.n)
     return SparseModel(kept, alpha, float(np.exp(log_var)), converged, n_iter)
 
 
@@ -97,30 +98,29 @@ def subspace_em(
 
     Over the budget the least determined leave. Quinonero-Candela & Winther, NIPS 15 (2003).
     """
-    initial, log_var = start
     block = max(1, budget // 10)
 
-    def iterated(active: Indices, alpha: Array, log_var: float, most: int) -> SparseModel:
-        evidence = Evidence.of(Phi[:, active], y)
-        end = fixed_point(evidence, noise, (alpha, log_var), em_step, most)
+    def iterated(active: Indices, alpha: Array, noise_var: float, most: int) -> SparseModel:
+        own, start = Evidence.of(Phi[:, active], y), (alpha, float(np.log(noise_var)))
+        end = fixed_point(own, noise, start, em_step, most)
         return end._replace(active=active[end.active])
 
-    active, alpha, n_iter = np.empty(0, dtype=np.intp), np.empty(0), 0
+    model, n_iter = SparseModel(order[:0], np.empty(0), np.exp(start[1]), False, 0), 0
     for first in range(0, len(order), block):
         if n_iter >= max_iter:
             break
+        active, alpha, noise_var, *_ = model
         # those that leave over the budget are the least determined of the old ones
         if len(active) > budget - block:
-            at = Evidence.of(Phi[:, active], y).at(alpha, log_var)
+            at = Evidence.of(Phi[:, active], y).at(alpha, np.log(noise_var))
             gamma = np.zeros(len(active)) if at is None else at.gamma
             kept = np.sort(np.argsort(-gamma, kind="stable")[: budget - block])
             active, alpha = active[kept], alpha[kept]
         new = order[first : first + block]
-        active, alpha = np.concatenate([active, new]), np.concatenate([alpha, initial[new]])
-        model = iterated(active, alpha, log_var, min(10, max_iter - n_iter))
-        active, alpha, log_var = model.active, model.alpha, float(np.log(model.noise_var))
+        active, alpha = np.concatenate([active, new]), np.concatenate([alpha, start[0][new]])
+        model = iterated(active, alpha, noise_var, min(10, max_iter - n_iter))
         n_iter += model.n_iter
-    model = iterated(active, alpha, log_var, max(max_iter - n_iter, 1))
+    model = iterated(*model[:3], max(max_iter - n_iter, 1))
     order = np.argsort(model.active)
     active, alpha = model.active[order], model.alpha[order]
     return model._replace(active=active, alpha=alpha, n_iter=n_iter + model.n_iter)
@@ -128,8 +128,8 @@ def subspace_em(
 
 def direct(Phi: Array, y: Array, noise: NoisePrior, start: Start, max_iter: int) -> SparseModel:
     """L-BFGS on the evidence in log alpha and log s^2, pruned between rounds of 50 iterations."""
-    alpha, log_var, active = start[0], noise.within(start[1]), np.arange(Phi.shape[1])
-    evidence = Evidence.of(Phi, y)
+    alpha, log_var = start[0], noise.within(start[1])
+    active, evidence = np.arange(Phi.shape[1]), Evidence.of(Phi, y)
     n_iter, value, converged = 0, -np.inf, False
     while n_iter < max_iter and not converged:
 
@@ -137,26 +137,21 @@ def direct(Phi: Array, y: Array, noise: NoisePrior, start: Start, max_iter: int)
             at = evidence.at(np.exp(x[:-1]), x[-1])
             if at is None:
                 return np.inf, np.zeros(len(x))
-            prior = noise.terms(x[-1])
-            slope = np.append(at.by_log_alpha, at.by_log_var + prior[1])
-            return -at.value - prior[0], -slope
+            log_prior, slope, _ = noise.terms(x[-1])
+            return -at.value - log_prior, -np.append(at.by_log_alpha, at.by_log_var + slope)
 
         # beyond the upper bound a column has no part in the model
         top = np.log(np.diagonal(evidence.gram) + 1e-300) + 14.0 - log_var
         bottom = top - 60.0  # a flat prior long since; log alpha must not underflow
-        search = minimize(
-            objective,
-            np.append(np.clip(np.log(alpha), bottom, top), log_var),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[*zip(bottom, top, strict=True), noise.bounds()],
-            options={"maxiter": min(50, max_iter - n_iter), "ftol": 1e-13, "gtol": 1e-6},
-        )
+        first = np.append(np.clip(np.log(alpha), bottom, top), log_var)
+        bounds = [*zip(bottom, top, strict=True), noise.bounds()]
+        options = {"maxiter": min(50, max_iter - n_iter), "ftol": 1e-13, "gtol": 1e-6}
+        search = _lbfgs(objective, first, bounds=bounds, options=options)
         n_iter += max(int(search.nit), 1)
         alpha, log_var = np.exp(search.x[:-1]), float(search.x[-1])
         at = evidence.at(alpha, log_var)
         if at is not None:
-            keep = _stays(at, _PRUNED_DIRECT)
+            keep = _stays(at, _PRUNED["gradient"])
             active, alpha, evidence = active[keep], alpha[keep], evidence.select(keep)
         converged = bool(-search.fun - value < 1e-5)
         value = -search.fun
@@ -175,11 +170,11 @@ def shared(Phi: Array, y: Array, noise: NoisePrior) -> SparseModel:
     def objective(x: Array) -> tuple[float, Array]:
         signal, noise_var = values * np.exp(-x[0]), np.exp(x[1])
         var = signal + noise_var
-        prior = noise.terms(x[1])
+        log_prior, slope, _ = noise.terms(x[1])
         value = np.log(var).sum() + (rotated / var).sum()
         pull = (1.0 - rotated / var) / var
-        by_noise = 0.5 * noise_var * pull.sum() - prior[1]
-        return 0.5 * value - prior[0], np.array([-0.5 * signal @ pull, by_noise])
+        by_noise = 0.5 * noise_var * pull.sum() - slope
+        return 0.5 * value - log_prior, np.array([-0.5 * signal @ pull, by_noise])
 
     var = max(float(y @ y) / n, 1e-300)
     center = np.log(max(values.sum(), 1e-300) / (n * var))
@@ -188,13 +183,64 @@ def shared(Phi: Array, y: Array, noise: NoisePrior) -> SparseModel:
         for a in (-6.0, -3.0, 0.0, 3.0)
         for t in (-7.0, -4.0, -1.0)
     ]
-    search = minimize(
-        objective,
-        min(grid, key=lambda x: objective(x)[0]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(center - 30.0, center + 30.0), noise.bounds()],
-        options={"ftol": 1e-14, "gtol": 1e-7},
-    )
+    best = min(grid, key=lambda x: objective(x)[0])
+    bounds = [(center - 30.0, center + 30.0), noise.bounds()]
+    search = _lbfgs(objective, best, bounds=bounds, options={"ftol": 1e-14, "gtol": 1e-7})
     alpha, noise_var = np.full(M, np.exp(search.x[0])), float(np.exp(search.x[1]))
     return SparseModel(np.arange(M), alpha, noise_var, bool(search.success), int(search.nit))
+
+
+def lengthscale_evidence(
+    Z: Array, y: Array, bases: Bases, lengthscales: Array, alpha: Array, noise_var: float
+) -> tuple[float, Array]:
+    r"""Log evidence and its gradient in (log l, log alpha, log s^2), (d + m + 1,).
+
+    .. math:: \partial_{\log l_d} = \textstyle\sum_{ni} M_{ni} (z_{nd} - c_{id})^2 / l_d^2, \quad
+        M = \beta (e \mu' - \Phi \Sigma) \circ \Phi
+    """
+    centers, m = bases.centers, len(bases.centers)
+    Phi = bases.at(Z, lengthscales)
+    posterior = weight_posterior(Phi, y, alpha, noise_var)
+    inverse, _ = dpotri(posterior.chol, lower=1)
+    cov = np.tril(inverse) + np.tril(inverse, -1).T
+    residual = y - Phi @ posterior.mean
+    gamma = 1.0 - alpha * np.diagonal(cov)
+    by_alpha = 0.5 * (gamma - alpha * posterior.mean**2)
+    by_noise = 0.5 * (residual @ residual / noise_var - len(y) + gamma.sum())
+    D = np.multiply.outer(residual, posterior.mean[:m])
+    D -= dgemm(1.0, Phi, np.asfortranarray(cov[:, :m]))
+    D *= Phi[:, :m] / noise_var
+    squares = D.sum(axis=1) @ Z**2 + D.sum(axis=0) @ centers**2
+    squares -= 2.0 * np.einsum("nd,nd->d", Z, D @ centers)
+    gradient = np.concatenate([squares / lengthscales**2, by_alpha, [by_noise]])
+    return posterior.log_evidence, gradient
+
+
+def adapt(
+    Z: Array,
+    y: Array,
+    model: SparseModel,
+    bases: Bases,
+    lengthscales: Array,
+    center: Array,
+    noise: NoisePrior,
+) -> tuple[SparseModel, Array]:
+    """Model and length-scales (d,) of higher evidence and prior, of median `center`; same bases."""
+    d = Z.shape[1]
+
+    def objective(x: Array) -> tuple[float, Array]:
+        scales, alpha, noise_var = np.exp(x[:d]), np.exp(x[d:-1]), float(np.exp(x[-1]))
+        value, gradient = lengthscale_evidence(Z, y, bases, scales, alpha, noise_var)
+        # without a prior an input that hardly matters sends its length-scale to infinity
+        z = (x[:d] - np.log(center)) / LOG_STD
+        log_prior, slope, _ = noise.terms(x[-1])
+        gradient[:d] -= z / LOG_STD
+        gradient[-1] += slope
+        return float(0.5 * z @ z) - value - log_prior, -gradient
+
+    start = np.log(np.concatenate([lengthscales, model.alpha, [model.noise_var]]))
+    # within a factor 20 of the start, so that every factorization stays possible
+    bounds = [*((v - 3.0, v + 3.0) for v in start[:-1]), noise.bounds()]
+    x = _lbfgs(objective, start, bounds=bounds, options={"maxiter": 60, "ftol": 1e-11}).x
+    adapted = model._replace(alpha=np.exp(x[d:-1]), noise_var=float(np.exp(x[-1])))
+    return adapted, np.exp(x[:d])

@@ -24,16 +24,6 @@ from forecast_unc.regression.sparse_bayes.model import (
 # Largest gain, in nats, that a single change of one alpha may still offer at the end; in terms of
 # the conditions, q^2 < (1 + 2.1e-3) s outside the model.
 GAIN_TOLERANCE = 1e-6
-# Length of the last Newton step, in prior standard deviations of the weights. A choice: Newton's
-# method converges quadratically, and the gradient of the evidence assumes the mode.
-_MODE_TOLERANCE = 1e-10
-# MacKay's iteration: a column leaves when the data determine its weight to less than this share,
-# and the iteration ends when no log alpha moves by more than the tolerance. Choices: a hundred
-# times those of regression, since each iteration costs a mode.
-_PRUNED = _MACKAY_TOLERANCE = 1e-4
-# Actions without a higher Laplace evidence after which the search ends: the mode moves with each,
-# so that two rules may undo each other for ever. A choice.
-_PATIENCE = 50
 _UNIT_NOISE = NoisePrior(median=1.0, log_std=1.0, floor=1.0, ceiling=1.0)
 
 Start = tuple[Indices, Array]  # columns (m,), ascending, and their precisions (m,)
@@ -69,49 +59,39 @@ def laplace(Phi: Array, signs: Array, alpha: Array, start: Array | None = None) 
     # Hessian -(I + D Phi' B Phi D), D = A^(-1/2), above -1: no alpha is too small or too large.
     scaled = np.asfortranarray(Phi / np.sqrt(alpha))
     v = np.zeros(m) if start is None else start * np.sqrt(alpha)
-    f = scaled @ v
-    value = _log_posterior(signs, f, v)
+    f, chol = scaled @ v, np.zeros((0, 0), order="F")
+
+    def log_posterior(f: Array, v: Array) -> float:
+        return float(-np.logaddexp(0.0, -signs * f).sum() - 0.5 * v @ v)
+
     for _ in range(100):
         # first and minus second derivative of log sigma, without cancellation at large |f|
         wrong = expit(-signs * f)
-        residual, curvature = signs * wrong, wrong * expit(signs * f)
-        chol = _factor(scaled, curvature)
-        if not m:
+        residual, curvature, value = signs * wrong, wrong * expit(signs * f), log_posterior(f, v)
+        if not m:  # BLAS refuses empty arrays
             break
+        weighted = np.asfortranarray(scaled * np.sqrt(curvature)[:, None])
+        matrix = dgemm(1.0, weighted, weighted, trans_a=1)
+        matrix.ravel(order="K")[:: m + 1] += 1.0
+        chol = dpotrf(matrix, lower=1, clean=1, overwrite_a=1)[0]
         gradient = scaled.T @ residual - v
         step: Array = dpotrs(chol, gradient, lower=1)[0]
         promised = float(gradient @ step)
-        if promised < _MODE_TOLERANCE**2:
+        # A last step of 1e-10 prior standard deviations, a choice: Newton's method converges
+        # quadratically, and the gradient of the evidence assumes the mode.
+        if promised < 1e-20:
             break
         along, size = scaled @ step, 1.0
-        while True:
-            tried = _log_posterior(signs, f + size * along, v + size * step)
-            if tried >= value + 1e-4 * size * promised or size < 1e-10:
+        while size >= 1e-10:
+            tried = log_posterior(f + size * along, v + size * step)
+            if tried >= value + 1e-4 * size * promised:
                 break
             size *= 0.5
         # near the mode the objective is flat to roundoff, and the full step is the right one
-        size = 1.0 if promised < 1e-8 else size
-        v = v + size * step
+        v = v + (1.0 if promised < 1e-8 else size) * step
         f = scaled @ v
-        value = _log_posterior(signs, f, v)
     log_evidence = float(value - np.log(np.diagonal(chol)).sum())
     return LaplacePosterior(v / np.sqrt(alpha), chol, log_evidence, f, residual, curvature)
-
-
-def _log_posterior(signs: Array, f: Array, v: Array) -> float:
-    return float(-np.logaddexp(0.0, -signs * f).sum() - 0.5 * v @ v)
-
-
-def _factor(scaled: Array, curvature: Array) -> Array:
-    """Cholesky factor of I + D Phi' B Phi D."""
-    m = scaled.shape[1]
-    if not m:  # BLAS refuses empty arrays
-        return np.zeros((0, 0), order="F")
-    weighted = np.asfortranarray(scaled * np.sqrt(curvature)[:, None])
-    matrix = dgemm(1.0, weighted, weighted, trans_a=1)
-    matrix.ravel(order="K")[:: m + 1] += 1.0
-    chol: Array = dpotrf(matrix, lower=1, clean=1, overwrite_a=1)[0]
-    return chol
 
 
 def sparsity_and_quality(
@@ -136,20 +116,6 @@ def sparsity_and_quality(
     return s, q
 
 
-def _best_alpha(s: Array, q: Array) -> Array:
-    """alpha = s^2 / (q^2 - s) where q^2 > s, infinity elsewhere (Tipping & Faul 2003, eq. 20)."""
-    excess = q * q - s
-    with np.errstate(divide="ignore"):
-        return np.where(excess > 0, s * s / np.where(excess > 0, excess, 1.0), np.inf)
-
-
-def _contribution(s: Array, q: Array, alpha: Array) -> Array:
-    """Part of the log evidence of the regression that depends on alpha_i; 0 at infinity."""
-    finite = np.isfinite(alpha)
-    a = np.where(finite, alpha, 1.0)
-    return np.where(finite, 0.5 * (np.log(a) - np.log(a + s) + q * q / (a + s)), 0.0)
-
-
 def best_action(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> tuple[Array, float]:
     """Alphas (M,) after the best change, a column in, out or all re-estimated, and its nats.
 
@@ -160,8 +126,14 @@ def best_action(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> tuple[
     # in the span of the model s and q are roundoff
     size = posterior.curvature.max() * np.einsum("ij,ij->j", Phi, Phi)
     candidate = np.isfinite(alpha) | (s > SPAN_TOLERANCE * size)
-    target = np.where(candidate, _best_alpha(s, q), np.inf)
-    gains = _contribution(s, q, target) - _contribution(s, q, alpha)
+    with np.errstate(divide="ignore", invalid="ignore"):  # eq. 20
+        target = np.where(candidate & (q * q > s), s * s / (q * q - s), np.inf)
+
+    def contribution(alpha: Array) -> Array:
+        """Part of the log evidence of the regression that depends on alpha_i; 0 at infinity."""
+        return np.asarray(0.5 * (q * q / (alpha + s) - np.log1p(s / alpha)))
+
+    gains = contribution(target) - contribution(alpha)
     best = int(np.argmax(gains))
     changed = alpha.copy()
     changed[best] = target[best]
@@ -193,24 +165,24 @@ def _reestimated(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> Array
 def train_sequential(Phi: Array, signs: Array, start: Start, max_iter: int) -> SparseModel:
     """The best action, and the mode anew, until no action gains more than `GAIN_TOLERANCE`.
 
-    Or until the rules, which hold B fixed, chase each other; then with the best evidence seen.
+    Or until the rules, which hold B fixed, undo each other: after 50 actions (a choice) without a
+    higher evidence, with the best one seen.
     """
     # The start is not empty: of very wide bases no first column gains alone.
     M = Phi.shape[1]
     alpha, mean = np.full(M, np.inf), np.zeros(M)
     alpha[start[0]] = start[1]
-    best, highest, since = SparseModel(*start, 1.0, False, 0), -np.inf, 0
+    best, highest = SparseModel(*start, 1.0, False, 0), -np.inf
     for n_iter in range(1, max_iter + 1):
         active = np.flatnonzero(np.isfinite(alpha))
         posterior = laplace(Phi[:, active], signs, alpha[active], mean[active])
         changed, gain = best_action(Phi, alpha, posterior)
         if gain <= GAIN_TOLERANCE:
             return SparseModel(active, alpha[active], 1.0, True, n_iter)
-        since += 1
         if posterior.log_evidence > highest + GAIN_TOLERANCE:
+            highest = posterior.log_evidence
             best = SparseModel(active, alpha[active], 1.0, False, n_iter)
-            highest, since = posterior.log_evidence, 0
-        if since == _PATIENCE:
+        if n_iter == best.n_iter + 50:
             break
         mean[:] = 0.0
         mean[active] = posterior.mean
@@ -219,7 +191,11 @@ def train_sequential(Phi: Array, signs: Array, start: Start, max_iter: int) -> S
 
 
 def train_mackay(Phi: Array, signs: Array, start: Start, max_iter: int) -> SparseModel:
-    """All alphas at once, alpha = gamma / mu^2 (MacKay 1992, Tipping 2001), until they rest."""
+    """All alphas at once, alpha = gamma / mu^2 (MacKay 1992, Tipping 2001), until they rest.
+
+    A column of gamma below 1e-4 leaves, and log alphas rest within 1e-4: choices, a hundred times
+    those of regression, since each iteration costs a mode.
+    """
     active, alpha = start
     mean = np.zeros(len(active))
     for n_iter in range(1, max_iter + 1):
@@ -227,8 +203,8 @@ def train_mackay(Phi: Array, signs: Array, start: Start, max_iter: int) -> Spars
         gamma = np.maximum(1.0 - posterior.prior_share(), 1e-15)
         # a weight of zero sends its alpha to infinity, in steps
         ratio = np.minimum(gamma / np.maximum(alpha * posterior.mean**2, 1e-300), 1e4)
-        kept = (gamma > _PRUNED) | (ratio < 1.0)
-        if kept.all() and np.abs(np.log(ratio)).max(initial=0.0) < _MACKAY_TOLERANCE:
+        kept = (gamma > 1e-4) | (ratio < 1.0)
+        if kept.all() and np.abs(np.log(ratio)).max(initial=0.0) < 1e-4:
             return SparseModel(active, alpha, 1.0, True, n_iter)
         active, alpha, mean = active[kept], (alpha * ratio)[kept], posterior.mean[kept]
     return SparseModel(active, alpha, 1.0, False, max_iter)

@@ -11,6 +11,7 @@ from scipy.linalg.blas import dgemm, dgemv, dtrsm
 from scipy.linalg.lapack import dgeqrf, dpotrf, dpotri, dpotrs, dtrtri
 
 from forecast_unc._typing import Array
+from forecast_unc.regression.kernels import exponent_factors
 
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -18,9 +19,6 @@ Mask = NDArray[np.bool_]
 # A candidate this close to the span of the model (share of its squared norm that is left, weighted
 # for classes) is not a candidate: its s and q are roundoff.
 SPAN_TOLERANCE = 1e-9
-# Below this share of its weight determined by the data a column is as good as gone: several of
-# them leave Newton's method at once. A choice, for speed: those still of use are added again.
-_NEARLY_OUT = 1e-3
 
 
 class NoisePrior(NamedTuple):
@@ -45,12 +43,12 @@ class NoisePrior(NamedTuple):
         low, high = self.bounds()
         return min(max(log_var, low), high)
 
-    def update(self, squares: float, dof: float, log_var: float) -> float:
+    def update(self, squares: float, dof: float) -> float:
         """Log s^2 that maximizes -dof/2 log s^2 - squares / (2 s^2) + the log prior (Newton)."""
         low, high = self.bounds()
         if low == high:
             return low
-        t = self.within(np.log(squares / dof) if squares > 0 and dof > 0 else log_var)
+        t = self.within(np.log(squares / dof) if squares > 0 and dof > 0 else low)
         for _ in range(50):
             _, slope, curvature = self.terms(t)
             pull = 0.5 * squares * np.exp(-t)
@@ -59,6 +57,43 @@ class NoisePrior(NamedTuple):
             if abs(step) < 1e-12:
                 break
         return float(t)
+
+
+def design(Z: Array, centers: Array, lengthscales: Array, linear: bool, bias: bool) -> Array:
+    """Design [kernels at centers (m, d), inputs Z (n, d), 1] in Fortran order."""
+    (n, d), m = Z.shape, len(centers)
+    out = np.empty((n, m + d * linear + bias), order="F")
+    if m:  # written in place: at 3000 rows a copy costs as much as the kernel itself
+        left, _ = exponent_factors((Z / lengthscales).T)
+        _, right = exponent_factors((centers / lengthscales).T)
+        kernel: Array = dgemm(1.0, left, right, trans_a=1, c=out[:, :m], overwrite_c=1)
+        np.exp(kernel, out=out[:, :m])
+    if linear:
+        out[:, m : m + d] = Z
+    if bias:
+        out[:, -1] = 1.0
+    return out
+
+
+class Bases(NamedTuple):
+    """The active columns of a design, by themselves."""
+
+    centers: Array  # (k, d), standardized
+    columns: Indices  # (m,), among [kernels at the centers, inputs, 1]
+    linear: bool
+    bias: bool
+
+    @classmethod
+    def of(cls, Z: Array, active: Indices, linear: bool, bias: bool) -> "Bases":
+        """Those of the design whose centers are the rows of Z."""
+        centers = Z[active[active < len(Z)]]
+        rest = active[active >= len(Z)] - len(Z) + len(centers)
+        return cls(centers, np.concatenate([np.arange(len(centers)), rest]), linear, bias)
+
+    def at(self, Z: Array, lengthscales: Array) -> Array:
+        """Their values at the rows of Z, (n, m), in Fortran order."""
+        full = design(Z, self.centers, lengthscales, self.linear, self.bias)
+        return np.asfortranarray(full[:, self.columns])
 
 
 class SparseModel(NamedTuple):
@@ -155,8 +190,9 @@ class Statistics(NamedTuple):
         """
         alpha, m = self.alpha, len(self.alpha)
         out = np.empty((m + 1, m + 1), order="F")
-        if not m:
-            out[0, 0] = -0.5 * np.exp(-self.log_var) * self.squares
+        squares = -np.exp(-self.log_var) * self.squares
+        if not m:  # BLAS refuses empty arrays
+            out[0, 0] = 0.5 * squares
             return out
         am = alpha * self.mean
         block = self.cov * (self.cov + 2.0 * np.multiply.outer(self.mean, self.mean))
@@ -166,7 +202,6 @@ class Statistics(NamedTuple):
         shrunk = dgemv(1.0, self.cov, am)  # Sigma A mu
         spread = self.variances - np.einsum("ij,ij,i->j", self.cov, self.cov, alpha)
         out[:m, m] = out[m, :m] = -0.5 * alpha * (spread - 2.0 * self.mean * shrunk)
-        squares = -np.exp(-self.log_var) * self.squares
         out[m, m] = 0.5 * (squares + 2.0 * am @ shrunk - alpha @ spread)
         return out
 
@@ -204,32 +239,23 @@ class Evidence(NamedTuple):
             mean: Array = dtrsm(1.0, chol, half, lower=1, trans_a=1)[:, 0]
             inverse = dpotri(chol, lower=1)[0]
             # |y - Phi mu|^2 from the Gram matrix
-            squares = float(
-                self.y_squared - 2.0 * mean @ self.projection + mean @ dgemv(1.0, self.gram, mean)
-            )
+            fitted = mean @ dgemv(1.0, self.gram, mean)
+            squares = float(self.y_squared - 2.0 * mean @ self.projection + fitted)
             squares = max(squares, 1e-14 * self.y_squared)
         else:  # BLAS refuses empty arrays
             chol = inverse = np.empty((0, 0), order="F")
             mean, squares = alpha, self.y_squared
         log_det = 2.0 * np.log(np.diagonal(chol)).sum() - np.log(alpha).sum()
         fit = n * (np.log(2.0 * np.pi) + log_var) + log_det + beta * squares
+        value = float(-0.5 * (fit + alpha @ (mean * mean)))
         # the upper triangle of the inverse is zero, since the factor's is
         cov = np.add(inverse, inverse.T, order="F")
         cov.ravel(order="K")[:: m + 1] = variances = np.diagonal(inverse).copy()
         gamma = 1.0 - alpha * variances
-        return Statistics(
-            alpha,
-            log_var,
-            float(-0.5 * (fit + alpha @ (mean * mean))),
-            chol,
-            mean,
-            cov,
-            variances,
-            gamma,
-            squares,
-            0.5 * (gamma - alpha * mean**2),
-            0.5 * (np.exp(-log_var) * squares - n + gamma.sum()),
-        )
+        by_log_alpha = 0.5 * (gamma - alpha * mean**2)
+        by_log_var = 0.5 * (beta * squares - n + gamma.sum())
+        posterior = chol, mean, cov, variances, gamma, squares
+        return Statistics(alpha, log_var, value, *posterior, by_log_alpha, by_log_var)
 
 
 class Maximum(NamedTuple):
@@ -247,9 +273,8 @@ def maximize(
 
     A column with q^2 <= s is deleted; None if the start is not positive definite.
     """
-    low, high = noise.bounds()
     at = evidence.at(alpha, noise.within(log_var))
-    kept, damping = np.arange(len(alpha)), 1e-3
+    kept, damping, low_high = np.arange(len(alpha)), 1e-3, noise.bounds()
     for _ in range(100 + len(alpha)):
         if at is None:
             return None
@@ -260,8 +285,7 @@ def maximize(
             continue
         log_prior, by_log_var, curvature = noise.terms(at.log_var)
         gradient = np.append(at.by_log_alpha, at.by_log_var + by_log_var)
-        outward = high if gradient[-1] > 0 else low
-        if at.log_var == outward:  # always where the noise is fixed
+        if at.log_var == low_high[int(gradient[-1] > 0)]:  # always where the noise is fixed
             gradient[-1] = 0.0
         if np.abs(gradient).max() < tolerance:
             break
@@ -290,7 +314,9 @@ def _stay(at: Statistics) -> Mask:
     """False for the columns to delete: the worst with q^2 <= s, and all that are nearly out."""
     gamma, variances = at.gamma, at.variances
     excess = at.mean**2 - variances * gamma  # (q^2 - s) Sigma_ii^2
-    stay: Mask = (excess > 0) | (gamma > _NEARLY_OUT)
+    # Of weights that the data hardly determine several leave at once, for speed: those still of use
+    # are added again.
+    stay: Mask = (excess > 0) | (gamma > 1e-3)
     if len(gamma):
         ratio = excess / (variances * np.maximum(gamma, 1e-15))
         worst = int(np.argmin(ratio))

@@ -18,14 +18,10 @@ from forecast_unc.regression.sparse_bayes.model import (
 
 # Gain in nats below which no action is taken; q^2 / s < 1 + 6.4e-3 outside the model follows.
 GAIN_TOLERANCE = 1e-5
-# The following are choices without a measurement on record. They guard the cost of a search: what
-# they leave out for now is priced again after the next refit.
 # An exchange must gain this many nats, and half of what the formula promises, to be worth a refit.
+# This and the numbers below are choices without a measurement on record. They guard the cost of a
+# search: what they leave out for now is priced again after the next refit.
 _LEAST_EXCHANGE = 1e-2
-# Additions of a batch must gain this share of the first: the rest is better judged after a refit.
-_BATCH_SHARE = 0.3
-# Columns of the pool at the start: its Gram matrix has to stay small beside the design.
-_POOL = 320
 
 
 class SequentialTrainer:
@@ -52,32 +48,36 @@ class SequentialTrainer:
         max_iter: int = 10000,
     ) -> None:
         self.Phi, self.y, self.noise, self.rng = Phi, y, noise, random_state
-        n, M = Phi.shape
-        self.n_kicks = n_kicks
-        self.max_iter, self.n_iter = max_iter, 0
+        self.n_kicks, self.max_iter, self.n_iter = n_kicks, max_iter, 0
         norms = np.sqrt(np.einsum("ij,ij->j", Phi, Phi))
         self.scale = np.where(norms > 0, norms, 1.0)
         self.norm_squared = np.where(norms > 0, 1.0, 0.0)
         self.projection = dgemv(1.0, Phi, y, trans=1) / self.scale  # Phi' y
         self.y_squared = float(y @ y)
         self.pool = np.empty(0, dtype=np.intp)
-        self._columns = np.empty((n, 0), order="F")  # the pool's, of unit norm, and room for more
+        self._columns = np.empty(
+            (len(y), 0), order="F"
+        )  # the pool's, of unit norm, and room for more
         self._products_in_pool = np.empty((0, 0), order="F")
         self._gram = self._products_in_pool  # its part in use
-        self._products = np.empty((M, 64), order="F")  # Phi' phi_j of columns once in the model
-        self._slot: dict[int, int] = {}
+        self._products: dict[int, Array] = {}  # Phi' phi_j of columns once in the model, (M,)
 
     def fit(self, start: SparseModel | None = None) -> SparseModel:
         """Train from an empty model, or from another one."""
         M = len(self.scale)
-        first = self.rng.permutation(M)[: M if M <= 2 * _POOL else _POOL]
-        strongest = np.argsort(-np.abs(self.projection))[: _POOL // 8]
+        # the pool's Gram matrix has to stay small beside the design
+        first = self.rng.permutation(M)[: M if M <= 640 else 320]
+        strongest = np.argsort(-np.abs(self.projection))[:40]
         given = np.empty(0, dtype=np.intp) if start is None else start.active
         # the last columns are the bias and the linear ones
         self._enter(np.unique(np.concatenate([first, strongest, given, [M - 1]])))
         best = self._complete(self._search(self._start(start)))
-        fruitless = 0
-        for kick in range(self._most_kicks(len(best.active))):
+        # kicks cost about as much as the search before them, those of a large model no more than
+        # its growth, whatever n is; one costs the cube of the model's size
+        size, most, fruitless = len(best.active), self.n_kicks, 0
+        if most is None:
+            most = 20 if size > 100 else min(20, 1 + 6_000_000 // self.Phi.size)
+        for kick in range(min(most, int(20 * (150 / max(150, size)) ** 2))):
             tried = self._search(self._kicked(best, kick))
             fruitless += 1
             if tried.objective > best.objective + 0.01:
@@ -85,22 +85,9 @@ class SequentialTrainer:
             if fruitless == 12:
                 break
         columns = self.pool[best.active]
-        order = np.argsort(columns)
-        return SparseModel(
-            columns[order],
-            (best.at.alpha * self.scale[columns] ** 2)[order],
-            float(np.exp(best.at.log_var)),
-            self.n_iter < self.max_iter,
-            self.n_iter,
-        )
-
-    def _most_kicks(self, size: int) -> int:
-        """Kicks that cost about as much as the search before them: choices, as all numbers here."""
-        most = self.n_kicks
-        if most is None:  # that of a large model costs no more than its growth, whatever n is
-            most = 20 if size > 100 else min(20, 1 + 6_000_000 // self.Phi.size)
-        # a kick costs the cube of the model's size
-        return min(most, int(20 * (150 / max(150, size)) ** 2))
+        order, alpha = np.argsort(columns), best.at.alpha * self.scale[columns] ** 2
+        noise_var, converged = float(np.exp(best.at.log_var)), self.n_iter < self.max_iter
+        return SparseModel(columns[order], alpha[order], noise_var, converged, self.n_iter)
 
     def _enter(self, new: Indices) -> None:
         """Let columns enter the pool."""
@@ -109,16 +96,13 @@ class SequentialTrainer:
         w, last = len(self.pool), len(self.pool) + len(new)
         if last > self._columns.shape[1]:  # room for as many again
             columns = np.empty((len(self.y), 2 * last), order="F")
-            columns[:, :w] = self._columns[:, :w]
-            gram = np.empty((2 * last, 2 * last), order="F")
-            gram[:w, :w] = self._gram
-            self._columns, self._products_in_pool = columns, gram
-        block = self._columns[:, w:last]
-        np.divide(self.Phi[:, new], self.scale[new], out=block)
-        gram = self._products_in_pool[:last, :last]
+            products = np.empty((2 * last, 2 * last), order="F")
+            columns[:, :w], products[:w, :w] = self._columns[:, :w], self._gram
+            self._columns, self._products_in_pool = columns, products
+        block = np.divide(self.Phi[:, new], self.scale[new], out=self._columns[:, w:last])
+        self._gram = gram = self._products_in_pool[:last, :last]
         gram[:, w:] = dgemm(1.0, self._columns[:, :last], block, trans_a=1)
         gram[w:, :w] = gram[:w, w:].T
-        self._gram = gram
         self.pool = np.concatenate([self.pool, new])
 
     def _evidence(self, active: Indices) -> Evidence:
@@ -140,16 +124,15 @@ class SequentialTrainer:
     def _start(self, start: SparseModel | None) -> Maximum:
         """The model to begin with; without one, noise and the strongest column."""
         if start is not None and len(start.active):
-            at = {int(column): i for i, column in enumerate(self.pool)}
-            active = np.array([at[int(column)] for column in start.active], dtype=np.intp)
             alpha = start.alpha / self.scale[start.active] ** 2
+            active = np.searchsorted(self.pool, start.active)  # the first pool is sorted
             state = self._joint(active, alpha, float(np.log(start.noise_var)))
             if state is not None:
                 return state
-        log_var = float(np.log(0.1 * self.y_squared / len(self.y))) if self.y_squared else -np.inf
+        log_var = float(np.log(max(0.1 * self.y_squared / len(self.y), 1e-300)))
         empty = self._joint(np.empty(0, dtype=np.intp), np.empty(0), log_var)
         assert empty is not None
-        log_var = min(max(log_var, self.noise.bounds()[0]), empty.at.log_var)
+        log_var = min(self.noise.within(log_var), empty.at.log_var)
         return empty._replace(at=empty.at._replace(log_var=log_var))
 
     def _search(self, state: Maximum) -> Maximum:
@@ -199,15 +182,12 @@ class SequentialTrainer:
         worth, entering, alphas = _exchanges(at, *self._in_pool(state), active)
         order = np.argsort(-worth)
         order = order[worth[order] > _LEAST_EXCHANGE]
-        for count in (8, 1):  # at once, before the best one alone
-            if not len(order):
-                return None
+        for count in (8, 1) if len(order) else ():  # at once, before the best one alone
             _, unique = np.unique(entering[order[:count]], return_index=True)
             leaving = order[np.sort(unique)]
-            keep = np.setdiff1d(np.arange(len(active)), leaving)
             tried = self._joint(
-                np.concatenate([active[keep], entering[leaving]]),
-                np.concatenate([at.alpha[keep], alphas[leaving]]),
+                np.append(np.delete(active, leaving), entering[leaving]),
+                np.append(np.delete(at.alpha, leaving), alphas[leaving]),
                 at.log_var,
             )
             if tried is not None and tried.objective > state.objective + 0.5 * worth[order[0]]:
@@ -216,19 +196,15 @@ class SequentialTrainer:
 
     def _kicked(self, state: Maximum, kick: int) -> Maximum:
         """The model and random columns beside it, thinned by MacKay's or EM's steps in turns."""
-        size = max(100, 3 * len(state.active))
         # from the pool alone the last nats of large models stay out of reach
-        chosen = self.rng.permutation(len(self.scale))[:size]
+        chosen = self.rng.permutation(len(self.scale))[: max(100, 3 * len(state.active))]
         self._enter(np.setdiff1d(chosen, self.pool))
-        position = np.empty(len(self.scale), dtype=np.intp)
-        position[self.pool] = np.arange(len(self.pool))
-        others = np.setdiff1d(position[chosen], state.active)
+        others = np.setdiff1d(np.flatnonzero(np.isin(self.pool, chosen)), state.active)
         active = np.concatenate([state.active, others])
         spread = self.rng.standard_normal(len(active) + 1)
         alpha = len(active) / max(self.y_squared, 1e-300) * np.exp(spread[:-1])
-        log_var = state.at.log_var + spread[-1]
-        step = (mackay_step, em_step)[kick % 2]
-        end = fixed_point(self._evidence(active), self.noise, (alpha, log_var), step, 30)
+        start, step = (alpha, state.at.log_var + spread[-1]), (mackay_step, em_step)[kick % 2]
+        end = fixed_point(self._evidence(active), self.noise, start, step, 30)
         return self._joint(active[end.active], end.alpha, float(np.log(end.noise_var))) or state
 
     def _complete(self, state: Maximum) -> Maximum:
@@ -245,7 +221,13 @@ class SequentialTrainer:
     def _entrants(self, state: Maximum) -> Indices:
         """Candidates outside the pool that would gain most."""
         columns = self.pool[state.active]
-        P = self._cached_products(columns)
+        new = [j for j in columns.tolist() if j not in self._products]
+        if new:
+            block: Array = dgemm(1.0, self.Phi, self.Phi[:, new], trans_a=1)
+            block /= self.scale[:, None]
+            block /= self.scale[new]
+            self._products.update(zip(new, block.T, strict=True))
+        P = np.array([self._products[j] for j in columns.tolist()]).reshape(-1, len(self.scale)).T
         whitened, S, Q = _statistics(state.at, P, self.projection, self.norm_squared)
         gain = _gain_of_adding(S, Q, state.at.log_var)
         if len(columns):
@@ -254,22 +236,6 @@ class SequentialTrainer:
             gain[swaps] = np.maximum(gain[swaps], worth[worth > _LEAST_EXCHANGE])
         gain[self.pool] = 0.0
         return _ranked(gain, 48, 24)
-
-    def _cached_products(self, columns: Indices) -> Array:
-        """Phi' Phi_active of unit-norm columns, (M, m); one product for those not yet seen."""
-        new = [int(j) for j in columns if int(j) not in self._slot]
-        if new:
-            first, last = len(self._slot), len(self._slot) + len(new)
-            if last > self._products.shape[1]:
-                wider = np.empty((len(self.scale), 2 * last), order="F")
-                wider[:, :first] = self._products[:, :first]
-                self._products = wider
-            block: Array = dgemm(1.0, self.Phi, self.Phi[:, new], trans_a=1)
-            block /= self.scale[:, None]
-            block /= self.scale[new]
-            self._products[:, first:last] = block
-            self._slot.update(zip(new, range(first, last), strict=True))
-        return self._products[:, [self._slot[int(j)] for j in columns]]
 
 
 def _ranked(gain: Array, most: int, top: int) -> Indices:
@@ -300,8 +266,7 @@ def _statistics(
     # a triangular solve keeps the digits of S that P Sigma P' loses to large weights
     W: Array = dtrsm(np.sqrt(beta), at.chol, P, side=1, lower=1, trans_a=1)
     S = beta * (norm_squared - np.einsum("ij,ij->i", W, W))
-    Q = beta * (projection - dgemv(1.0, P, at.mean))
-    return W, S, Q
+    return W, S, beta * (projection - dgemv(1.0, P, at.mean))
 
 
 def _batch(cross: Array, Q: Array, log_var: float) -> tuple[list[int], list[float]]:
@@ -316,7 +281,8 @@ def _batch(cross: Array, Q: Array, log_var: float) -> tuple[list[int], list[floa
         best = int(np.argmax(gain))
         if gain[best] <= least:
             return chosen, alphas
-        least = max(least, _BATCH_SHARE * gain[best])
+        # a share of the first gain: the rest is better judged after a refit
+        least = max(least, 0.3 * gain[best])
         alpha = float(S[best] ** 2 / (Q[best] ** 2 - S[best]))
         chosen.append(best)
         alphas.append(alpha)

@@ -1,0 +1,835 @@
+r"""Five standard models to compare with, each with the joint covariance of its steps.
+
+They fit, forecast, update and apply as a `Forecaster` does, and so run on the same folds in
+``backtest(compare={"ets": baselines.ETS()})``. Parameters are estimated by statsmodels and then
+treated as known: no interval holds their estimation error. Where a step's error is a sum of
+one-step errors, :math:`\sum_j \psi_j e_{t-j}`, the covariance is :math:`\Psi D \Psi^\top` with the
+weights in the lower Toeplitz matrix :math:`\Psi` and the variances of the :math:`e_t` in :math:`D`.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from itertools import accumulate, product
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+import pandas as pd
+from scipy.linalg import solve_triangular, toeplitz
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from forecast_unc._checks import (
+    RandomState,
+    check_choice,
+    check_steps,
+    check_whole,
+    generator,
+    refusal,
+)
+from forecast_unc._threads import blas_threads
+from forecast_unc._typing import Array
+from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.series import values as series_values
+from forecast_unc.series.calendar import seasonal_periods
+from forecast_unc.series.exog import check_exog
+from forecast_unc.series.times import extended_index, format_time, future_index
+
+__all__ = ["ETS", "SARIMAX", "AutoReg", "SeasonalNaive", "Theta"]
+
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # in each unit of an index
+# Seasons up to this are states of the ARIMA, longer ones Fourier terms.
+_LONGEST_STATE = 12
+# One down and up: Q, P, both, p, q, both, the drift.
+_UNITS = ((5,), (3,), (3, 5), (0,), (2,), (0, 2), (6,))
+_MOVES = [sign * np.isin(range(7), unit) for unit in _UNITS for sign in (-1, 1)]
+
+
+class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """What the five share: the checks, the history, and its place in time since the fit."""
+
+    takes_exog: ClassVar[bool] = False
+    _takes_missing: ClassVar[bool] = False
+
+    _least: int = 1  # number of values that a forecast with fitted parameters needs
+    _offset: int  # steps from the start of the fit to that of the history
+    _earlier: Array  # the first values of those steps, as far as they are known
+
+    def __init__(self, seasonal_period: int | None = None) -> None:
+        self.seasonal_period = seasonal_period
+
+    def _learn(self, values: Array, exog: Array) -> float:
+        """Estimate the parameters; the std of a one-step error, in units of y."""
+        raise NotImplementedError
+
+    def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
+        """Mean (h,) and covariance (h, h) of the next steps, in units of y."""
+        raise NotImplementedError
+
+    def fit(self, y: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
+        """Estimate the model's parameters from a series; return it.
+
+        Parameters
+        ----------
+        y : Series
+            Numbers on a regular index, as of `Forecaster.fit`; missing values for SARIMAX alone,
+            which does not fill them.
+        exog : DataFrame, optional
+            Regressors with the index of y, for AutoReg and SARIMAX.
+        """
+        values, index, self._exog = self._checked("y", y, exog, None)
+        known = values[~np.isnan(values)]
+        if len(known) < 10:
+            remedy = "Fewer are not enough to estimate the errors of a forecast."
+            raise refusal("y", "have at least 10 values", f"{len(known)}", remedy)
+        series_values.check_varies(values)
+        self.seasonal_period_ = self._period(index)
+        self.exog_columns_ = pd.Index([]) if exog is None else exog.columns
+        self._offset, self._earlier, self._values, self._index = 0, np.empty(0), values, index
+        self._name, self.converged_ = series_values.check_is_series(y).name, True
+        self.noise_std_ = self._learn(values, self._exog)
+        if not self.noise_std_ > 1e-12 * np.abs(known).max():
+            got = f"a series that {type(self).__name__} predicts exactly"
+            remedy = "It needs no intervals, or has a large offset to be subtracted."
+            raise refusal("y", "leave an error to learn from", got, remedy)
+        return self
+
+    def update(self, y_new: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
+        """Take in the values that followed, with the same parameters; return the model itself.
+
+        Parameters
+        ----------
+        y_new : Series
+            The next values; its index starts where the series ended.
+        exog : DataFrame, optional
+            Regressors at the times of `y_new`, if the model was fitted with some.
+        """
+        check_is_fitted(self)
+        y_new = series_values.check_follows(y_new, self._index)
+        values, _, new = self._checked("y_new", y_new, exog, self.exog_columns_)
+        self._values = np.concatenate([self._values, values])
+        self._exog = np.vstack([self._exog, new])
+        self._index = extended_index(self._index, len(values))
+        return self
+
+    def apply(self, y: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
+        """Return the fitted model at the end of another stretch of the series, a new one.
+
+        Parameters
+        ----------
+        y : Series
+            A series of the frequency of the fit that begins with it or later: states, phases of
+            the season and trends are counted from the start of the fit.
+        exog : DataFrame, optional
+            Regressors with the index of y, if the model was fitted with some.
+        """
+        check_is_fitted(self)
+        values, index, regressors = self._checked("y", y, exog, self.exog_columns_)
+        known = int((~np.isnan(values)).sum())
+        if known < self._least:
+            must = f"have at least {self._least} values for the fitted {type(self).__name__}"
+            raise refusal("y", must, f"{known}", "Give more history.")
+        later = _steps_between(self._index, index)
+        if later is None or self._offset + later < 0:
+            start = format_time(self._index, 0)
+            must = f"have the frequency of the fit and begin with it or later, at {start} or after"
+            raise refusal("y", must, format_time(index, 0), "Fit anew for another series.")
+        applied = copy.copy(self)
+        applied._offset += later
+        applied._earlier = self._since_fit(applied._offset)
+        applied._values, applied._index, applied._exog = values, index, regressors
+        applied._name = series_values.check_is_series(y).name
+        return applied
+
+    def forecast(self, steps: int, exog: pd.DataFrame | None = None, **options: Any) -> Forecast:
+        """Return the joint forecast of the next values.
+
+        Parameters
+        ----------
+        steps : int
+            Steps ahead, from 1.
+        exog : DataFrame, optional
+            Regressors at the forecast times, if the model was fitted with some.
+        **options
+            Refused: a `Combination` passes those of `Forecaster.forecast` to every member.
+        """
+        check_is_fitted(self)
+        for name, value in options.items():
+            must = f"be left out for {type(self).__name__}"
+            remedy = "A choice of propagation and uncertain regressors are for Forecasters."
+            raise refusal(name, must, f"{value!r}", remedy, TypeError)
+        check_steps(steps)
+        index = future_index(self._index, steps)
+        when = f"the {steps} steps after the origin"
+        mean, cov = self._joint(steps, self._regressors(exog, index, self.exog_columns_, when))
+        return Forecast(index, mean, cov, name=self._name)
+
+    def _checked(
+        self, name: str, y: Any, exog: Any, columns: pd.Index[Any] | None
+    ) -> tuple[Array, pd.Index[Any], Array]:
+        """Values, times and regressors of a series, or an error."""
+        values, index = series_values.check_series(y, name, all_missing=True)
+        missing = np.isnan(values)
+        if missing.any() and not self._takes_missing:
+            first = format_time(index, int(missing.argmax()))
+            got = f"{missing.sum()} missing value(s), first at {first}"
+            remedy = "Fill them, or take SARIMAX, which needs no filling."
+            raise refusal(name, "be finite", got, remedy)
+        return values, index, self._regressors(exog, index, columns, name)
+
+    def _regressors(
+        self, exog: Any, index: pd.Index[Any], columns: pd.Index[Any] | None, when: str
+    ) -> Array:
+        if exog is not None and not self.takes_exog:
+            must, got = f"be None for {type(self).__name__}", f"a {type(exog).__name__}"
+            raise refusal("exog", must, got, "It takes no regressors; AutoReg and SARIMAX do.")
+        return check_exog(exog, index, columns, when)
+
+    def _period(self, index: pd.Index[Any]) -> int:
+        if self.seasonal_period is None:
+            return next((m for m in seasonal_periods(index) if 2 * m <= len(index)), 1)
+        check_whole("seasonal_period", self.seasonal_period, 1, "1 is no season.")
+        m = int(self.seasonal_period)
+        if 2 * m > len(index):
+            must = f"have at least {2 * m} values for a seasonal_period of {m}"
+            raise refusal("y", must, f"{len(index)}", "Give two whole seasons, or 1 for none.")
+        return m
+
+    def _since_fit(self, stop: int | None = None) -> Array:
+        """Values from the start of the fit on, NaN between the earlier ones and the history."""
+        unknown = np.full(self._offset - len(self._earlier), np.nan)
+        return np.concatenate([self._earlier, unknown, self._values])[:stop]
+
+
+class SeasonalNaive(_Baseline):
+    r"""The last season again; without a season the last value (a random walk).
+
+    The errors accumulate over the seasons: :math:`\psi_j = 1` where the period divides j, else 0.
+
+    Parameters
+    ----------
+    seasonal_period : int, optional
+        Observations in a season; 1 for none. None takes the shortest that the frequency of the
+        index suggests and that fits into the series twice.
+
+    Attributes
+    ----------
+    seasonal_period_, noise_std_ : int, float
+        The period in use; the root mean square of the seasonal differences.
+
+    Examples
+    --------
+    >>> from forecast_unc import baselines, datasets
+    >>> ahead = baselines.SeasonalNaive(1).fit(datasets.load_nile()).forecast(4)
+    >>> float(ahead.std.iloc[3] / ahead.std.iloc[0])
+    2.0
+    """
+
+    def _learn(self, values: Array, exog: Array) -> float:
+        self._least = m = self.seasonal_period_
+        return float(np.sqrt(np.mean((values[m:] - values[:-m]) ** 2)))
+
+    def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
+        m, ahead = self.seasonal_period_, np.arange(steps)
+        weights = (ahead % m == 0).astype(np.float64)
+        return self._values[-m:][ahead % m], _accumulated(weights, self.noise_std_**2)
+
+
+class AutoReg(_Baseline):
+    r"""Autoregression by least squares, its order chosen by a criterion.
+
+    .. math:: y_t = \sum_{i=1}^{p} \phi_i y_{t-i} + x_t^\top \beta + e_t, \qquad
+        \psi_j = \sum_{i=1}^{\min(j, p)} \phi_i \psi_{j-i}
+
+    Parameters
+    ----------
+    lags : {"aic", "bic", "hqic"} or int, default="aic"
+        Criterion that chooses the order p, or p itself. "bic" chooses lower ones.
+    trend : {"n", "c", "t", "ct"}, default="c"
+        No constant, a constant, a linear trend, or both.
+    seasonal : bool, default=False
+        Whether every phase of the season has its own constant.
+    seasonal_period : int, optional
+        As of `SeasonalNaive`; the search also tries the season as a lag.
+
+    Attributes
+    ----------
+    lags_, coef_, noise_std_ : int, ndarray of shape (p,), float
+        The order, the coefficients of lags 1 to p, the std of a one-step error.
+
+    Examples
+    --------
+    >>> from forecast_unc import baselines, datasets
+    >>> baselines.AutoReg().fit(datasets.load_sunspots()).lags_
+    9
+    """
+
+    takes_exog: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        lags: Literal["aic", "bic", "hqic"] | int = "aic",
+        *,
+        trend: Literal["n", "c", "t", "ct"] = "c",
+        seasonal: bool = False,
+        seasonal_period: int | None = None,
+    ) -> None:
+        self.lags = lags
+        self.trend = trend
+        self.seasonal = seasonal
+        self.seasonal_period = seasonal_period
+
+    def _learn(self, values: Array, exog: Array) -> float:
+        from statsmodels.tsa import ar_model
+
+        check_choice("trend", self.trend, ("c", "n", "t", "ct"))
+        n, X = len(values), self._design(0, exog)
+        # Beside a constant an offset changes nothing but the condition of the equations.
+        self._center = float(values.mean()) if "c" in self.trend else 0.0
+        values, k = values - self._center, X.shape[1]
+        regressors = X if k else None
+        room = (n - k - 2) // 3  # three equations for each lag
+        if room < 1:
+            must = f"have at least {k + 5} values for {k} regressors, seasons and trends counted"
+            raise refusal("y", must, f"{n}", "Give more data, or fewer of them.")
+        lags: Any = self.lags
+        if lags in ("aic", "bic", "hqic"):
+            # Schwert's rule, and a season where least squares on so many lags is still cheap
+            season = self.seasonal_period_ + 1 if self.seasonal_period_ < 60 else 0
+            most = min(int(max(10 * np.log10(n), season)), room)
+            with _quiet():
+                order = ar_model.ar_select_order(values, most, ic=lags, trend="n", exog=regressors)
+            lags = max(order.ar_lags or [0])
+        check_whole("lags", lags, 0, "'aic', 'bic' and 'hqic' choose the number.")
+        if lags > room:
+            must = f"be at most {room} for {n} values"
+            raise refusal("lags", must, f"{lags}", "Give more data, or fewer lags.")
+        with _quiet():
+            fit = ar_model.AutoReg(values, lags, trend="n", exog=regressors).fit()
+        self.lags_ = self._least = int(lags)
+        self.coef_, self._beta = np.split(np.asarray(fit.params, dtype=np.float64), [lags])
+        return float(np.sqrt(fit.sigma2))
+
+    def _design(self, start: int, exog: Array) -> Array:
+        """Constant, time, season and regressors from a time counted from the fit, (n, k)."""
+        times, m = start + np.arange(len(exog)), self.seasonal_period_
+        columns: list[Any] = [np.ones(len(times))] if "c" in self.trend else []
+        columns += [times + 1.0] if "t" in self.trend else []
+        if self.seasonal and m > 1:
+            phases = range(1 if "c" in self.trend else 0, m)
+            columns += [(times % m == phase).astype(np.float64) for phase in phases]
+        return np.column_stack([*columns, exog])
+
+    def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
+        from scipy.signal import lfilter, lfiltic  # kept out of the import: .1 s
+
+        level = self._design(self._offset + len(self._values), exog) @ self._beta
+        past = (self._values - self._center)[len(self._values) - self.lags_ :][::-1]
+        b, a = np.ones(1), np.concatenate([[1.0], -self.coef_])
+        path, _ = lfilter(b, a, level, zi=lfiltic(b, a, past))
+        weights = lfilter(b, a, np.eye(1, steps)[0])
+        return self._center + path, _accumulated(weights, self.noise_std_**2)
+
+
+class _Form(NamedTuple):
+    """Form of an exponential smoothing: error, trend, season."""
+
+    error: str
+    trend: str
+    season: str
+
+    def __str__(self) -> str:
+        return f"ETS({self.error},{self.trend},{self.season})"
+
+
+class ETS(_Baseline):
+    r"""Exponential smoothing, its form chosen by the corrected Akaike criterion.
+
+    The forms: additive errors with no or additive season; where y > 0, also multiplicative errors
+    with no or multiplicative season; each with no, additive or damped trend. With
+
+    .. math:: \psi_j = \alpha + \beta (\phi + \dots + \phi^j) + \gamma [j \bmod m = 0]
+
+    the variance of a one-step error is :math:`s^2` (additive) or :math:`s^2 E[\mu_t^2]`
+    (multiplicative, with :math:`\mu_t` the mean given the past), both exact. With a multiplicative
+    season the covariance is that of 10,000 simulated paths.
+
+    Parameters
+    ----------
+    seasonal_period : int, optional
+        As of `SeasonalNaive`.
+    random_state : int, numpy.random.Generator or None, default=0
+        Seed of the simulated paths; an int gives the same forecast every time.
+
+    Attributes
+    ----------
+    form_ : tuple of str
+        Error ("A" or "M"), trend ("N", "A" or "Ad") and season ("N", "A" or "M").
+    aicc_, params_ : dict
+        Criterion of the best three forms; ``alpha``, ``beta``, ``gamma`` and ``phi``.
+    noise_std_, converged_ : float, bool
+        The std of a one-step error (if multiplicative, at the mean of y); whether the likelihood
+        reached its maximum.
+
+    References
+    ----------
+    R. J. Hyndman, A. B. Koehler, J. K. Ord, R. D. Snyder, "Forecasting with Exponential Smoothing",
+    Springer 2008, chapter 6, https://doi.org/10.1007/978-3-540-71918-2
+
+    Examples
+    --------
+    >>> from forecast_unc import baselines, datasets
+    >>> print(baselines.ETS().fit(datasets.load_nile()).form_)
+    ETS(M,N,N)
+    """
+
+    def __init__(
+        self, seasonal_period: int | None = None, *, random_state: RandomState = 0
+    ) -> None:
+        self.seasonal_period = seasonal_period
+        self.random_state = random_state
+
+    def _learn(self, values: Array, exog: Array) -> float:
+        m = self.seasonal_period_
+        pairs = [("A", "N"), ("A", "A"), ("M", "N"), ("M", "M")][: 4 if (values > 0).all() else 2]
+        pairs = [(e, s) for e, s in pairs if m > 1 or s == "N"]
+        forms = [_Form(e, trend, s) for (e, s), trend in product(pairs, ("N", "A", "Ad"))]
+        start = "heuristic" if len(values) >= 10 + 2 * (m // 2) else "estimated"
+        rough = {form: _fit_ets(values, form, m, start)[0] for form in forms}
+        best = sorted(forms, key=rough.__getitem__)[:3]
+        full = {form: _fit_ets(values, form, m, "estimated") for form in best}
+        self.aicc_ = {form: criterion for form, (criterion, *_) in full.items()}
+        self.form_ = min(self.aicc_, key=self.aicc_.__getitem__)
+        return self._keep(*full[self.form_][1:])
+
+    def _keep(self, fit: Any, shift: float, unit: float) -> float:
+        """Parameters and initial state of a fit in full, in units of y."""
+        m, season = self.seasonal_period_, np.zeros(self.seasonal_period_)
+        found = dict(zip(fit.model.param_names, np.asarray(fit.params, dtype=float), strict=True))
+        smoothing = [found.get(f"smoothing_{of}", 0.0) for of in ("level", "trend", "seasonal")]
+        self.params_ = dict(zip(("alpha", "beta", "gamma"), smoothing, strict=True))
+        self.params_["phi"] = found.get("damping_trend", 1.0)
+        if self.form_.season != "N":  # initial_seasonal.0 is the latest
+            season = np.array([found[f"initial_seasonal.{m - 1 - i}"] for i in range(m)])
+        self._start = (
+            shift + unit * found["initial_level"],
+            unit * found.get("initial_trend", 0.0),
+            season if self.form_.season == "M" else unit * season,
+        )
+        self.converged_ = bool(fit.mle_retvals["converged"])
+        spread = float(np.sqrt(fit.scale))
+        self._spread = spread * unit if self.form_.error == "A" else spread
+        return spread * unit  # of a multiplicative form, the unit is the mean
+
+    def _state(self) -> tuple[float, float, Array]:
+        """Level, trend and the seasons of the next m steps at the end of the history."""
+        alpha, beta, gamma, phi = self.params_.values()
+        (level, trend, start), m = self._start, self.seasonal_period_
+        season, values = start.copy(), self._since_fit()
+        for t, y in enumerate(values):
+            base, old = level + phi * trend, season[t % m]
+            multiplicative = self.form_.season == "M"
+            error = 0.0 if np.isnan(y) else y - (base * old if multiplicative else base + old)
+            shock = error / old if multiplicative else error
+            level, trend = base + alpha * shock, phi * trend + beta * shock
+            if not multiplicative:
+                season[t % m] += gamma * error
+            elif not np.isnan(y):
+                # y over the new level, with which statsmodels estimates, and not over the old one
+                season[t % m] += gamma / (1 - alpha) * (y / level - old)
+        return level, trend, np.roll(season, -(len(values) % m))
+
+    def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
+        alpha, beta, gamma, phi = self.params_.values()
+        (level, trend, season), m, ahead = self._state(), self.seasonal_period_, np.arange(steps)
+        damped = np.cumsum(phi ** (ahead + 1.0))  # phi + ... + phi^h
+        base = level + damped * trend
+        if self.form_.season == "M":
+            return base * season[ahead % m], self._simulated(level, trend, season, steps)
+        mean = base + season[ahead % m]
+        weights = np.ones(steps)  # Hyndman et al. (6.1)
+        weights[1:] = alpha + beta * damped[:-1] + gamma * (ahead[1:] % m == 0)
+        var: Any = self._spread**2
+        if self.form_.error == "M":  # times E[mu_t^2], to which earlier errors add
+            earlier = toeplitz(np.append(0.0, var * weights[1:] ** 2), np.zeros(steps))
+            var = var * solve_triangular(np.eye(steps) - earlier, mean**2, lower=True)
+        return mean, _accumulated(weights, var)
+
+    def _simulated(self, level: float, trend: float, season: Array, steps: int) -> Array:
+        alpha, beta, gamma, phi = self.params_.values()
+        errors = self._spread * generator(self.random_state).standard_normal((steps, 10_000))
+        l, b = np.full(10_000, level), np.full(10_000, trend)
+        s, paths = np.tile(season[:, None], (1, 10_000)), np.empty_like(errors)
+        for t, e in enumerate(errors):
+            base, phase = l + phi * b, t % len(s)
+            paths[t] = base * s[phase] * (1 + e)
+            l, b = base * (1 + alpha * e), phi * b + beta * base * e
+            s[phase] *= 1 + gamma * e
+        return np.atleast_2d(np.cov(paths))
+
+
+def _fit_ets(y: Array, form: _Form, m: int, initialization: str) -> tuple[float, Any, float, float]:
+    """Criterion in units of y, and a fit by statsmodels to (y - shift) / unit, with these two."""
+    from statsmodels.tsa.exponential_smoothing.ets import ETSModel
+
+    seasonal, relative = form.season != "N", form.error == "M"
+    # Multiplicative forms know no shift; the others stop at their start on an offset of 1e8.
+    shift, unit = (0.0, y.mean()) if relative else (y.mean(), y.std())
+    with _quiet():
+        model = ETSModel(
+            (y - shift) / unit,
+            error="mul" if relative else "add",
+            trend=None if form.trend == "N" else "add",
+            damped_trend=form.trend == "Ad",
+            seasonal={"N": None, "A": "add", "M": "mul"}[form.season],
+            seasonal_periods=m if seasonal else None,
+            initialization_method=initialization,
+        )
+        fit = model.fit(disp=False)
+    # initial states are counted, whether they were estimated or not
+    k = 3 + 2 * (form.trend != "N") + (form.trend == "Ad") + (m + 1) * seasonal
+    criterion = _aicc(float(fit.llf) - len(y) * np.log(unit), k, len(y))
+    return criterion, fit, float(shift), float(unit)
+
+
+class Theta(_Baseline):
+    r"""The Theta method: a seasonally adjusted series smoothed with half its trend as drift.
+
+    With the smoothing constant :math:`\alpha` known, the adjusted series is an integrated moving
+    average with :math:`\psi_j = \alpha` for j > 0: the variance of step h is
+    :math:`s^2 (1 + (h-1) \alpha^2)`, times the squared factor of a multiplicative season.
+
+    Parameters
+    ----------
+    seasonal_period : int, optional
+        As of `SeasonalNaive`. A season is adjusted for if the autocorrelation at its lag is
+        significant at 10 %.
+
+    Attributes
+    ----------
+    alpha_, slope_, noise_std_ : float
+        Smoothing constant, slope of a line and std of a one-step error of the adjusted series.
+    season_, multiplicative_ : ndarray of shape (m,), bool
+        The season from the first value of the fit on; whether of factors, as where y > 0.
+
+    Notes
+    -----
+    The mean is that of statsmodels' ``ThetaModel``. Its intervals are not: they take
+    :math:`1 + (\alpha - 1)^2` for :math:`\alpha^2`, and the noise before seasonal adjustment.
+
+    References
+    ----------
+    R. J. Hyndman, B. Billah, "Unmasking the Theta method", International Journal of Forecasting 19
+    (2003) 287-290, https://doi.org/10.1016/S0169-2070(01)00143-1
+
+    Examples
+    --------
+    >>> from forecast_unc import baselines, datasets
+    >>> ahead = baselines.Theta().fit(datasets.load_nile()).forecast(3)
+    >>> bool(ahead.std.is_monotonic_increasing)
+    True
+    """
+
+    def _learn(self, values: Array, exog: Array) -> float:
+        from statsmodels.tsa.forecasting.theta import ThetaModel
+
+        m = self.seasonal_period_
+        model = ThetaModel(values, period=m, deseasonalize=m > 1)
+        with _quiet():
+            fit = model.fit()
+            self.slope_, self.alpha_ = (float(value) for value in np.asarray(fit.params))
+            season = np.asarray(fit.forecast_components(m)["seasonal"])
+        self.multiplicative_ = model.method.startswith("mul")
+        self.season_ = np.roll(season, len(values) % m)
+        _, errors = self._smooth(values)
+        return float(np.sqrt(errors[1:] @ errors[1:] / (len(values) - 3)))  # alpha, slope known
+
+    def _smooth(self, values: Array) -> tuple[float, Array]:
+        """Level at the end, and the one-step errors, (n,), of the seasonally adjusted series."""
+        season = self.season_[np.arange(len(values)) % self.seasonal_period_]
+        adjusted = values / season if self.multiplicative_ else values - season
+        level, errors = float(adjusted[0]), np.zeros(len(values))
+        for t in range(1, len(values)):
+            drift = 0.5 * self.slope_ * self._memory(t)
+            error = adjusted[t] - level - drift
+            errors[t] = 0.0 if np.isnan(error) else error
+            level += self.alpha_ * (errors[t] + drift)
+        return level, errors
+
+    def _memory(self, n: int) -> float:
+        """How many steps the level of smoothing n values lags behind a line."""
+        return (1 - (1 - self.alpha_) ** n) / self.alpha_ if self.alpha_ > 0 else float(n)
+
+    def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
+        values, ahead = self._since_fit(), np.arange(steps)
+        level, _ = self._smooth(values)
+        season = self.season_[(len(values) + ahead) % self.seasonal_period_]
+        mean = level + 0.5 * self.slope_ * (ahead + self._memory(len(values)))
+        cov = _accumulated(np.where(ahead > 0, self.alpha_, 1.0), self.noise_std_**2)
+        if self.multiplicative_:
+            return mean * season, cov * np.outer(season, season)
+        return mean + season, cov
+
+
+class _Orders(NamedTuple):
+    """Orders of a seasonal ARIMA, and 1 if it has a constant or, differenced, a drift."""
+
+    p: int
+    d: int
+    q: int
+    P: int
+    D: int
+    Q: int
+    drift: int
+
+
+class SARIMAX(_Baseline):
+    r"""Regression with seasonal ARIMA errors, its orders found by a small search.
+
+    Differences are chosen first: a seasonal one where the season's strength exceeds 0.64, then
+    plain ones, two at most, while the KPSS test rejects stationarity at 5 %. The orders follow by
+    stepwise descent of the corrected Akaike criterion, on the differenced series. Missing values
+    are not filled: to the covariance of the filtered state come the later errors, with the weights
+    :math:`\psi_j = Z T^j R` of the state space.
+
+    Parameters
+    ----------
+    seasonal_period : int, optional
+        As of `SeasonalNaive`. A season longer than 12 enters as Fourier terms: a state space of 24
+        lags took 4 s a fit of 700 values.
+    max_order : int, default=2
+        Largest order of the two plain polynomials; more finds longer memories, at a cost.
+    max_seasonal_order : int, default=1
+        Largest order of the two seasonal ones.
+
+    Attributes
+    ----------
+    order_, seasonal_order_ : tuple of int
+        (p, d, q) and (P, D, Q, m).
+    drift_, n_harmonics_ : bool, int
+        Whether there is a constant (undifferenced) or a linear trend; number of Fourier pairs.
+    noise_std_, converged_ : float, bool
+        The std of a one-step error; whether the likelihood reached its maximum.
+
+    References
+    ----------
+    R. J. Hyndman, Y. Khandakar, "Automatic time series forecasting: the forecast package for R",
+    Journal of Statistical Software 27 (2008), https://doi.org/10.18637/jss.v027.i03
+
+    Examples
+    --------
+    >>> from forecast_unc import baselines, datasets
+    >>> baselines.SARIMAX().fit(datasets.load_nile()).order_
+    (1, 1, 1)
+    """
+
+    takes_exog: ClassVar[bool] = True
+    _takes_missing: ClassVar[bool] = True
+
+    def __init__(
+        self, seasonal_period: int | None = None, *, max_order: int = 2, max_seasonal_order: int = 1
+    ) -> None:
+        self.seasonal_period = seasonal_period
+        self.max_order = max_order
+        self.max_seasonal_order = max_seasonal_order
+
+    def _learn(self, values: Array, exog: Array) -> float:
+        check_whole("max_order", self.max_order, 0, "2 is enough for most series.")
+        check_whole("max_seasonal_order", self.max_seasonal_order, 0, "1 is enough for most.")
+        self._center, self._unit = float(np.nanmean(values)), float(np.nanstd(values))
+        self._exog_center, self._exog_unit = exog.mean(axis=0), exog.std(axis=0)
+        flat = ~(self._exog_unit > 1e-12 * np.abs(exog).max(axis=0, initial=0.0))
+        if flat.any():
+            got = f"column {self.exog_columns_[int(flat.argmax())]!r} constant"
+            remedy = "Leave it out: the model has a constant of its own."
+            raise refusal("exog", "vary", got, remedy)
+        z, period = (values - self._center) / self._unit, self.seasonal_period_
+        self._m = m = period if 1 < period <= _LONGEST_STATE else 0
+        with _quiet():
+            self.n_harmonics_ = 0 if m or period == 1 else self._harmonics(z, exog)
+            rest = _residuals(z, self._design(0, exog))
+            D = int(m > 0 and len(z) >= 3 * m and _seasonal_strength(rest, m) > 0.64)
+            d = _unit_roots(rest[m:] - rest[:-m] if D else rest)
+            self._orders, start = self._search(z, exog, d, D)
+            model = self._model(z, 0, exog, self._orders)
+            fit = model.fit(start, disp=False, maxiter=100, cov_type="none")
+        p, d, q, P, D, Q, drift = self._orders
+        self.order_, self.seasonal_order_, self.drift_ = (p, d, q), (P, D, Q, m), bool(drift)
+        self._least = d + D * m + max(p + P * m, q + Q * m) + 1
+        self._params = np.asarray(fit.params, dtype=np.float64)
+        self.converged_ = bool(fit.mle_retvals["converged"])
+        return float(np.sqrt(self._params[-1])) * self._unit
+
+    def _harmonics(self, z: Array, exog: Array) -> int:
+        """Number of Fourier pairs, at most 10, by the criterion of a regression of differences."""
+        criteria = []
+        for k in range(min(10, (self.seasonal_period_ - 1) // 2) + 1):
+            self.n_harmonics_ = k
+            X = np.diff(self._design(0, exog), axis=0)
+            rest = _residuals(np.diff(z), X)
+            n = int(np.isfinite(rest).sum())
+            criteria.append(_aicc(-0.5 * n * np.log(np.nanmean(rest**2)), X.shape[1] + 2, n))
+        return int(np.argmin(criteria))
+
+    def _design(self, start: int, exog: Array, orders: _Orders | None = None) -> Array:
+        """Constant or trend, season and regressors from a time counted from the fit, (n, k)."""
+        times, columns = start + np.arange(len(exog)), []
+        if orders is not None and orders.drift:
+            columns.append(times / 100 if orders.d + orders.D else np.ones(len(times)))
+        for k in range(1, self.n_harmonics_ + 1):
+            angle = 2 * np.pi * k * times / self.seasonal_period_
+            columns += [np.sin(angle), np.cos(angle)]
+        return np.column_stack([*columns, (exog - self._exog_center) / self._exog_unit])
+
+    def _model(
+        self, z: Array, start: int, exog: Array, orders: _Orders, simple: bool = False
+    ) -> Any:
+        from statsmodels.tsa.statespace import sarimax
+
+        X = self._design(start, exog, orders)
+        return sarimax.SARIMAX(
+            z,
+            exog=X if X.size else None,
+            order=orders[:3],
+            seasonal_order=(*orders[3:6], self._m),
+            simple_differencing=simple,
+            use_exact_diffuse=not simple,  # an approximate one leaves roundoff of 1e6 eps
+        )
+
+    def _search(self, z: Array, exog: Array, d: int, D: int) -> tuple[_Orders, Array]:
+        """Orders of the least criterion downhill from four starts, and their parameters."""
+        n = int(np.isfinite(z).sum()) - d - D * self._m
+        fits: dict[_Orders, tuple[float, Array]] = {}
+
+        def criterion(orders: _Orders) -> float:
+            if orders not in fits:
+                try:
+                    model = self._model(z, 0, exog, orders, simple=True)
+                    fit = model.fit(disp=False, maxiter=50, cov_type="none")
+                    params = np.asarray(fit.params, dtype=np.float64)
+                    value = _aicc(fit.llf, len(params), n)
+                    fits[orders] = value if np.isfinite(value) else np.inf, params
+                except (ValueError, np.linalg.LinAlgError):  # no start, or more lags than values
+                    fits[orders] = np.inf, np.empty(0)
+            return fits[orders][0]
+
+        top, most = self.max_order, self.max_seasonal_order if self._m else 0
+        highest = (top, d, top, most, D, most, int(d + D < 2))
+        starts = [
+            _Orders(p, d, q, min(P, most), D, min(Q, most), highest[-1])
+            for p, q, P, Q in ((0, 0, 0, 0), (1, 0, 1, 0), (0, 1, 0, 1), (2, 2, 1, 1))
+            if max(p, q) <= top
+        ]
+        better: _Orders | None = min(starts, key=criterion)
+        while better is not None:
+            best, value = better, criterion(better)
+            moved = (np.add(best, move) for move in _MOVES)
+            inside = (new for new in moved if ((new >= 0) & (new <= highest)).all())
+            near = (_Orders(*new.tolist()) for new in inside)
+            better = next((orders for orders in near if criterion(orders) < value), None)
+        if not np.isfinite(value):
+            got = f"{len(z)}, with which none could be fitted"
+            remedy = "Give more data, fewer regressors or a shorter seasonal_period."
+            raise refusal("y", "have enough values for an ARIMA", got, remedy)
+        return best, fits[best][1]
+
+    def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
+        z = (self._values - self._center) / self._unit
+        with _quiet():
+            model = self._model(z, self._offset, self._exog, self._orders)
+            state = model.filter(self._params, return_ssm=True)
+        T, Z, R = (part[:, :, 0] for part in (state.transition, state.design, state.selection))
+        # Z T^j, (h, k)
+        rows = np.array(list(accumulate(range(1, steps), lambda row, _: row @ T, initial=Z[0])))
+        weights = np.concatenate([[0.0], (rows @ R[:, 0])[:-1]])  # the first step has P alone
+        cov = rows @ state.predicted_state_cov[:, :, -1] @ rows.T
+        cov += _accumulated(weights, state.state_cov[0, 0, 0])
+        X = self._design(self._offset + len(z), exog, self._orders)
+        mean = rows @ state.predicted_state[:, -1] + X @ self._params[: X.shape[1]]
+        return self._center + self._unit * mean, self._unit**2 * 0.5 * (cov + cov.T)
+
+
+def _residuals(z: Array, X: Array) -> Array:
+    """What a regression with a constant leaves over, (n,); missing values stay so."""
+    X = np.column_stack([np.ones(len(z)), X])
+    known = np.isfinite(z)
+    return np.asarray(z - X @ np.linalg.lstsq(X[known], z[known], rcond=None)[0])
+
+
+def _seasonal_strength(z: Array, m: int) -> float:
+    """Share of the variance around a moving average that seasonal means explain, from 0 to 1."""
+    window = np.ones(m + 1 - m % 2)
+    if m % 2 == 0:
+        window[[0, -1]] = 0.5
+    known = np.isfinite(z).astype(np.float64)
+    total = np.convolve(np.where(known, z, 0.0), window, "valid")
+    half = len(window) // 2
+    detrended = z[half : len(z) - half] - total / np.convolve(known, window, "valid")
+    phases = np.arange(len(detrended)) % m
+    season = np.array([np.nanmean(detrended[phases == phase]) for phase in range(m)])
+    return float(1 - np.nanvar(detrended - season[phases]) / np.nanvar(detrended))
+
+
+def _unit_roots(z: Array) -> int:
+    """Number of differences, at most two, until the KPSS test takes the series for stationary."""
+    from statsmodels.tsa.stattools import kpss
+
+    z = z[np.isfinite(z)]
+    for d in (0, 1):
+        # the number of lags of R's ndiffs
+        if not kpss(np.diff(z, d), nlags=int(3 * np.sqrt(len(z)) / 13))[1] < 0.05:
+            return d
+    return 2
+
+
+def _accumulated(weights: Array, var: float | Array) -> Array:
+    """Covariance (h, h) of errors that are sums of one-step errors with the weights psi."""
+    psi = toeplitz(weights, np.zeros(len(weights)))
+    return np.asarray((psi * var) @ psi.T)
+
+
+def _aicc(log_likelihood: float, k: int, n: int) -> float:
+    """Corrected Akaike criterion of k parameters; infinite where n values are too few for them."""
+    return 2 * k - 2 * log_likelihood + 2 * k * (k + 1) / (n - k - 1) if n > k + 1 else np.inf
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Statsmodels on one BLAS thread, its warnings left to `converged_`."""
+    # On two threads the Kalman filter's tiny products took 22 times as long (busy machine).
+    with warnings.catch_warnings(), np.errstate(all="ignore"), blas_threads(0):
+        import_module("statsmodels.tools.sm_exceptions")  # sets filters, hence before ours
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _steps_between(first: pd.Index[Any], second: pd.Index[Any]) -> int | None:
+    """How many steps later a regular index starts than another; None on another grid."""
+    one: Any = first
+    other: Any = second
+    kinds = [(type(i), getattr(i, "freq", None), getattr(i, "step", 0)) for i in (one, other)]
+    if kinds[0] != kinds[1] or getattr(one, "tz", None) != getattr(other, "tz", None):
+        return None
+    freq: Any = kinds[0][1]
+    if isinstance(one, pd.RangeIndex):
+        distance, step = other.start - one.start, one.step
+    elif isinstance(one, pd.PeriodIndex):
+        distance, step = other[0].ordinal - one[0].ordinal, freq.n
+    elif isinstance(freq, pd.offsets.Day | pd.offsets.Tick):
+        if isinstance(freq, pd.offsets.Day):  # of 23 to 25 hours where the clock changes
+            one, other = (index[:1].tz_localize(None) for index in (one, other))
+        # As Python's whole numbers: a Timedelta ends at 292 years.
+        start, end = (int(index.asi8[0]) * _NANOSECONDS[index.unit] for index in (one, other))
+        distance, step = end - start, freq.nanos
+    else:  # of business hours or longer steps
+        a, b = sorted((one[0], other[0]))
+        grid = pd.date_range(a, b, freq=freq)
+        if not len(grid) or grid[-1] != b:
+            return None
+        distance, step = (len(grid) - 1) * (1 if a == one[0] else -1), 1
+    steps, rest = divmod(distance, step)
+    return None if rest else int(steps)

@@ -1,0 +1,404 @@
+"""The extended linear model: Bayesian linear regression, a precision for each group of inputs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg.blas import dgemm, dsyrk, dtrsm
+from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.special import gammaln
+from sklearn.utils.validation import validate_data
+
+from forecast_unc._checks import refusal
+from forecast_unc._typing import Array
+from forecast_unc.regression.estimator import KernelRegressor, LeadingMeans, column_scale
+from forecast_unc.regression.kernels import inverse
+from forecast_unc.regression.posterior import Moments
+from forecast_unc.regression.search import NOISE_BOUNDS
+
+# Prior precisions of standardized weights, in rows: half decades, from next to nothing, for lines
+# without noise, to no weight at all.
+_GRID = np.geomspace(1e-8, 1e7, 31)
+# From little and from much weight: where groups cancel each other, the one ends 120 nats below.
+_STARTS = (1.0, 1e-6)
+_ROUNDS = 10  # of a search over the groups, at most; two or three suffice
+_LEAST_GAIN = 1e-6  # nats; of two rows and a free bias the evidence is the same everywhere
+
+
+@dataclass(frozen=True)
+class LinearPosterior:
+    r"""Posterior of a linear model, with phi(x) = [x - offset; 1] and w its weights.
+
+    .. math::
+        y \mid x \sim \mathcal N(\mathrm{offset} + w \cdot \phi(x),\;
+            s^2 + \phi(x)' D (L L')^{-1} D \phi(x))
+    """
+
+    closed_form: ClassVar[bool] = True
+    joint: ClassVar[bool] = True
+    signal_var: ClassVar[None] = None
+    observation_var: ClassVar[float] = 0.0
+
+    weights: Array  # (d + 1,), w
+    chol: Array  # (d + 1, d + 1), L in Fortran order; the upper triangle is not read
+    scale: Array  # (d + 1,), the diagonal of D
+    noise_var: float  # s^2
+    input_offset: Array  # (d,)
+    output_offset: float = 0.0  # added to every mean
+
+    @property
+    def alternatives(self) -> tuple[tuple[float, Self], ...]:
+        """Itself, with certainty."""
+        return ((1.0, self),)
+
+    @property
+    def path_size(self) -> int:
+        """Weights."""
+        return len(self.weights)
+
+    def _features(self, X: Array) -> Array:
+        return np.column_stack([X - self.input_offset, np.ones(len(X))])
+
+    def whiten(self, X: Array) -> Array:
+        """L^-1 D phi of the rows of X, (d + 1, n): the function's covariance is of its columns."""
+        scaled = np.asfortranarray((self._features(X) * self.scale).T)
+        return dtrsm(1.0, self.chol, scaled, lower=1, overwrite_b=1)
+
+    def mean(self, X: Array) -> Array:
+        """Predictive mean at the rows of X, of shape (n,)."""
+        return np.asarray(self._features(X) @ self.weights + self.output_offset)
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Predictive mean and variance of an observation at the rows of X, each (n,)."""
+        V = self.whiten(X)
+        return self.mean(X), self.noise_var + np.einsum("rn,rn->n", V, V)
+
+    def gradient(self, X: Array) -> Array:
+        """Gradient of the predictive mean in x at the rows of X, of shape (n, d)."""
+        return np.tile(self.weights[:-1], (len(X), 1))
+
+    def covariance(self, X: Array) -> Array:
+        """Posterior covariance of the function (no noise) between the rows of X, (n, n)."""
+        V = self.whiten(X)
+        return dgemm(1.0, V, V, trans_a=1)
+
+    @cached_property
+    def _second_moment(self) -> Array:
+        """E[w w'] of the inputs' weights, (d, d)."""
+        precision = np.tril(inverse(self.chol))
+        cov = (precision + np.tril(precision, -1).T) * np.outer(self.scale, self.scale)
+        return np.asarray((cov + np.outer(self.weights, self.weights))[:-1, :-1])
+
+    def moments(self, mean: Array, cov: Array) -> Moments:
+        r"""Exact moments, x ~ N(m, S): the variance is that at m and :math:`tr(E[w w'] S)`."""
+        plain, var = self.predict(mean[None])
+        at = np.flatnonzero(cov.diagonal())
+        added = np.sum(self._second_moment[np.ix_(at, at)] * cov[np.ix_(at, at)])
+        return Moments(float(plain[0]), float(var[0] + added), self.weights[:-1].copy())
+
+    taylor_moments = moments
+
+    def plus_input(self, column: int) -> Self:
+        """The posterior of y + x_column."""
+        weights = self.weights.copy()
+        weights[column] += 1.0
+        offset = self.output_offset + float(self.input_offset[column])
+        return replace(self, weights=weights, output_offset=offset)
+
+    def function_path(self, n_steps: int, n_paths: int = 1) -> "LinearFunctionPath":
+        """Empty paths with room for so many inputs each."""
+        return LinearFunctionPath(self, n_steps, n_paths)
+
+    def function_sample(self, n_paths: int, rng: np.random.Generator) -> Callable[[Array], Array]:
+        """Linear functions drawn from the posterior, one a path."""
+        draws = np.asfortranarray(rng.standard_normal((len(self.weights), n_paths)))
+        error = dtrsm(1.0, self.chol, draws, lower=1, trans_a=1, overwrite_b=1)
+        weights = self.weights + error.T * self.scale
+        return lambda X: self.output_offset + np.einsum("nd,nd->n", weights, self._features(X))
+
+
+class LinearFunctionPath:
+    """Posterior covariances of a linear function along paths of inputs, by whitened features."""
+
+    def __init__(self, posterior: LinearPosterior, n_steps: int, n_paths: int) -> None:
+        self._posterior, self._length = posterior, 0
+        self._kept = np.empty((n_steps, len(posterior.weights), n_paths))
+
+    def append(self, X: Array) -> Array:
+        """Covariances with the earlier inputs of each path and the variance, (t + 1, n_paths)."""
+        self._kept[self._length] = now = self._posterior.whiten(X)
+        self._length += 1
+        return np.asarray(np.einsum("trn,rn->tn", self._kept[: self._length], now))
+
+    def take(self, paths: NDArray[np.intp]) -> None:
+        """Keep these paths, in this order; repeats are allowed."""
+        self._kept = self._kept[:, :, paths]
+
+
+class _Statistics(NamedTuple):
+    """Sums over rows z = [(x - offset) / scale, 1]."""
+
+    gram: Array  # (d + 1, d + 1), sum z z'
+    moment: Array  # (d + 1,), sum z y
+    square: float  # sum y^2
+    n: int
+
+    def plus(self, other: "_Statistics") -> "_Statistics":
+        """Sums over the rows of both."""
+        return _Statistics(
+            self.gram + other.gram,
+            self.moment + other.moment,
+            self.square + other.square,
+            self.n + other.n,
+        )
+
+
+class LinearRegressor(KernelRegressor):
+    r"""Bayesian linear regression with a precision for each group of inputs, by evidence.
+
+    With z the inputs in units of their standard deviations,
+
+    .. math::
+        y = \textstyle\sum_j w_j z_j + b + \varepsilon, \quad
+        w_j \sim \mathcal N(0, s^2 / a_{g(j)}), \quad \varepsilon \sim \mathcal N(0, s^2),
+
+    the precisions a maximize the evidence, with p(s^2) = 1 / s^2 integrated out, on a grid. An
+    uncertain input goes through it in closed form, with the uncertainty of the weights. A fit takes
+    O(n d^2): 6 ms for 3000 rows of 20 inputs.
+
+    Parameters
+    ----------
+    groups : array-like of int of shape (d,), optional
+        The group of each input, from 0 on; inputs of a group share a precision. None: one group.
+        Give inputs whose effects differ in size, such as lags and a seasonal profile, groups of
+        their own.
+    bias : {"free", "shrunk"}, default="free"
+        Whether the bias is free, or has a precision of its own by evidence: the mean of y at the
+        mean input, from 0. On differences, where it is a drift, "shrunk" leaves as much of it as
+        the data support.
+
+    Attributes
+    ----------
+    posterior_ : LinearPosterior
+        Predictive distribution.
+    coef_ : ndarray of shape (d,)
+        Posterior means of the weights, in units of y over those of the inputs.
+    precisions_ : ndarray
+        Precision of each group, in rows, by increasing number; with ``bias="shrunk"`` that of the
+        bias comes last.
+    log_evidence_ : float
+        log p(y | a) in nats, with s integrated out under 1 / s^2, a free bias under a flat prior.
+    noise_std_ : float
+        Noise standard deviation s, the root of its variance's posterior mean; at least 1e-4 of the
+        standard deviation of y.
+    n_iter_ : int
+        Rounds of the search over the groups, of the better of two starts.
+    converged_ : bool
+        Whether the last of at most ten rounds changed nothing.
+
+    References
+    ----------
+    Bishop, Pattern Recognition and Machine Learning (2006), 3.3 and 3.5.
+
+    Examples
+    --------
+    >>> x = np.arange(20.0)[:, None]
+    >>> line = LinearRegressor().fit(x, 3 * x[:, 0] + np.sin(9 * x[:, 0]))
+    >>> m = line.predict_uncertain([5.0], [[4.0]])
+    >>> round(float(m.slope[0]), 1), round(float(m.var))
+    (3.0, 37)
+    """
+
+    posterior_: LinearPosterior
+    coef_: Array
+    precisions_: Array
+    log_evidence_: float
+    noise_std_: float
+    n_iter_: int
+    converged_: bool
+    n_features_in_: int
+
+    # Where inputs are measured from and in what units; the precision of each weight, 0 for flat.
+    _offset: Array
+    _output_offset: float
+    _scale: Array
+    _weight_precisions: Array
+
+    def __init__(
+        self,
+        *,
+        groups: ArrayLike | None = None,
+        bias: Literal["free", "shrunk"] = "free",
+    ) -> None:
+        self.groups = groups
+        self.bias = bias
+
+    @property
+    def centers(self) -> bool:
+        """Whether a bias is free, so that targets may be measured from their mean."""
+        return self.bias == "free"
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Maximize the evidence and compute the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Inputs.
+        y : array-like of shape (n,)
+            Targets.
+
+        Returns
+        -------
+        LinearRegressor
+
+        Raises
+        ------
+        ValueError
+            If `groups` or `bias` is none that can be, or inputs are so far from 0 in their standard
+            deviations that they have no digits left.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
+        groups = self._checked_groups(X.shape[1])
+        free, unit = self.bias == "free", float(column_scale(y[:, None])[0])
+        # an orthogonal group, such as a profile of the season, stays so, and is eliminated fast
+        self._scale = np.append(column_scale(X), 1.0)
+        own = groups == np.bincount(groups).argmax()
+        orthogonal = own & (own.sum() > 1 and _is_diagonal(X[:, own].T @ X[:, own]))
+        self._offset = np.where(orthogonal, 0.0, X.mean(axis=0))
+        self._output_offset = float(y.mean()) if free else 0.0
+        labels = np.append(groups, -1 if free else groups.max() + 1)
+        objective = _Evidence(self._sums(X, (y - self._output_offset) / unit), labels, orthogonal)
+        found = [_maximized(objective, np.full(labels.max() + 1, start)) for start in _STARTS]
+        best, value, self.n_iter_ = max(found, key=lambda one: one[1])
+        if not np.isfinite(value):
+            must = "leave a covariance that is positive definite in double precision"
+            raise refusal("X", must, "one that is not", "Measure inputs from their means.")
+        self.converged_ = self.n_iter_ < _ROUNDS
+        self.precisions_ = best
+        self.log_evidence_ = value - objective.dof * float(np.log(unit))
+        self._weight_precisions = np.where(labels < 0, 0.0, best[labels])
+        left = objective.solved(best)[1] / max(objective.dof - 2, 1)
+        self.noise_std_ = unit * float(np.sqrt(max(left, NOISE_BOUNDS[0] ** 2)))
+        self._set_posterior(X, y)
+        return self
+
+    def _checked_groups(self, d: int) -> NDArray[np.intp]:
+        """Groups of the inputs as 0, 1, ...; raises for what is none."""
+        if self.bias not in ("free", "shrunk"):
+            raise refusal("bias", "be 'free' or 'shrunk'", repr(self.bias), "Use 'free' if unsure.")
+        if self.groups is None:
+            return np.zeros(d, dtype=np.intp)
+        given = np.asarray(self.groups)
+        if given.shape != (d,) or given.dtype.kind not in "iu" or (d and given.min() < 0):
+            must = f"be {d} whole numbers from 0 on, one an input"
+            raise refusal("groups", must, repr(self.groups), "Use None for one group.")
+        return np.unique(given, return_inverse=True)[1].astype(np.intp)
+
+    def _sums(self, X: Array, y: Array) -> _Statistics:
+        Z = np.column_stack([X - self._offset, np.ones(len(X))]) / self._scale
+        gram = np.tril(dsyrk(1.0, Z, trans=1, lower=1))
+        gram += np.tril(gram, -1).T
+        return _Statistics(gram, Z.T @ y, float(y @ y), len(y))
+
+    def _set_posterior(self, X: Array, y: Array) -> None:
+        sums = self._sums(X, y - self._output_offset)
+        chol, w = _solved(sums, self._weight_precisions)
+        scale, s = 1.0 / self._scale, self.noise_std_
+        self.posterior_ = LinearPosterior(
+            w * scale, chol, s * scale, s**2, self._offset, self._output_offset
+        )
+        self.coef_ = self.posterior_.weights[:-1]
+
+    def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
+        """Means given the first `counts` of the rows X, y alone, with the precisions of all.
+
+        Rows are summed once: O(n d^2), and O(d^3) a count.
+        """
+        weights, total, before = {}, None, 0
+        for count in sorted(set(counts)):
+            part = self._sums(X[before:count], y[before:count] - self._output_offset)
+            total = part if total is None else total.plus(part)
+            weights[count], before = _solved(total, self._weight_precisions)[1], count
+        w = np.array([weights[count] for count in counts]) / self._scale
+
+        def means(inputs: Array) -> Array:
+            own = np.einsum("kd,kd->k", inputs - self._offset, w[:, :-1])
+            return np.asarray(own + w[:, -1] + self._output_offset)
+
+        return means
+
+
+class _Evidence:
+    """log p(y | a) for the precisions of the groups, from sums over the rows."""
+
+    def __init__(
+        self, sums: _Statistics, labels: NDArray[np.intp], orthogonal: NDArray[np.bool_]
+    ) -> None:
+        self.sums, self.labels = sums, labels
+        out = np.append(orthogonal, False)
+        self.first, self.rest = np.flatnonzero(out), np.flatnonzero(~out)
+        self.dof = sums.n - int((labels < 0).sum())
+        self.constant = float(gammaln(0.5 * self.dof) - 0.5 * self.dof * np.log(np.pi))
+        gram, moment = sums.gram, sums.moment
+        self.diagonal = gram.diagonal()[self.first]
+        self.across = gram[np.ix_(self.first, self.rest)]
+        self.inner, self.first_moment = gram[np.ix_(self.rest, self.rest)], moment[self.first]
+
+    def __call__(self, precisions: Array) -> float:
+        log_det, left = self.solved(precisions)
+        learned = self.labels[self.labels >= 0]
+        prior = float(np.log(precisions[learned]).sum())
+        return self.constant + 0.5 * (prior - log_det - self.dof * float(np.log(left)))
+
+    def solved(self, precisions: Array) -> tuple[float, float]:
+        """log |A|, A = Z'Z + a, and the least sum of squares, penalty included.
+
+        The orthogonal group is eliminated first, by the Schur complement of its diagonal.
+        """
+        a = np.where(self.labels < 0, 0.0, precisions[self.labels])
+        own = self.diagonal + a[self.first]
+        share = self.across / own[:, None]
+        inner = self.inner - self.across.T @ share
+        inner[np.diag_indices(len(inner))] += a[self.rest]
+        moment = self.sums.moment[self.rest] - share.T @ self.first_moment
+        chol, info = dpotrf(inner, lower=1)
+        if info:
+            return np.inf, self.sums.square
+        w, _ = dpotrs(chol, moment, lower=1)
+        explained = moment @ w + self.first_moment @ (self.first_moment / own)
+        least = np.finfo(np.float64).eps * self.sums.square + np.finfo(np.float64).tiny
+        log_det = 2.0 * np.log(chol.diagonal()).sum() + np.log(own).sum()
+        return float(log_det), float(max(self.sums.square - explained, least))
+
+
+def _maximized(objective: _Evidence, precisions: Array) -> tuple[Array, float, int]:
+    """Where an ascent over the grid ends: group after group, then all together; its rounds."""
+    best, value, rounds, moved = precisions, objective(precisions), 0, True
+    while moved and rounds < _ROUNDS:
+        rounds, moved = rounds + 1, False
+        for group in range(len(best) + 1):
+            tried = np.tile(best, (len(_GRID), 1))
+            if group < len(best):
+                tried[:, group] = _GRID
+            else:
+                tried = np.clip(tried * _GRID[:, None], _GRID[0], _GRID[-1])
+            values = [objective(one) for one in tried]
+            if max(values) > value + _LEAST_GAIN:
+                value, best, moved = max(values), tried[int(np.argmax(values))], True
+    return best, value, rounds
+
+
+def _solved(sums: _Statistics, precisions: Array) -> tuple[Array, Array]:
+    """Cholesky factor of Z'Z + a, and the posterior mean of the weights."""
+    A = np.asfortranarray(sums.gram + np.diag(precisions))
+    chol, _ = dpotrf(A, lower=1, overwrite_a=1)
+    return chol, dpotrs(chol, sums.moment, lower=1)[0]
+
+
+def _is_diagonal(matrix: Array) -> bool:
+    return not (matrix - np.diag(matrix.diagonal())).any()

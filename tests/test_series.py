@@ -135,7 +135,7 @@ BAD_SERIES = {
     "only NaN": (daily([np.nan] * 30), r"y must hold numbers; got only missing values\. Check"),
     "empty": (
         pd.Series([], dtype=float),
-        r"y must have at least 5 values for lags up to 2 and differences \(\); got 0\.",
+        r"y must have more than one value; got none\. Give more history",
     ),
     "infinite": (
         changed(5, -np.inf),

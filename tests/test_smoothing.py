@@ -72,7 +72,13 @@ def oracle(smoothing, k, y, steps):
 
 @pytest.mark.parametrize(
     ("n", "period", "missing"),
-    [(30, 1, ()), (30, 1, (7, 8, 29)), (30, 4, ()), (30, 4, (7, 28, 29)), (90, 30, (7, 89))],
+    [
+        (30, 1, ()),
+        (30, 1, (7, *range(10, 19), 22, 23, 28, 29)),
+        (30, 4, ()),
+        (30, 4, (7, 28, 29)),
+        (90, 30, (7, *range(20, 29), 88, 89)),
+    ],
 )
 def test_forecasts_are_those_of_one_normal_distribution(n, period, missing):
     y = seasonal(n, period, missing=missing)

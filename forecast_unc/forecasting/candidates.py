@@ -18,11 +18,13 @@ from forecast_unc.distributions.power import PowerTransform
 
 # Fewer values than this support no autoregression without a season (a choice: yearly series).
 FEW = 60
+# Fewer values than this support no logarithm: the tail of what two or three of them say explodes.
+_LOG = 5
 # Seasons from this many steps have enough rows to be learned as levels, and those of a day or
 # longer enough to be learned from lags (a choice: quarters, months and weeks, hours).
 _SHORT_SEASON, _DAY = 7, 24
 # The most rows of an exact process here: its cost grows with their cube.
-_MOST = 800
+MOST_ROWS = 800
 # Rows of the short window of days and months: six years of months are a choice. Recent rows beside
 # all took the MSIS of weekly series from 14.5 to 13.1.
 _RECENT = 72
@@ -76,7 +78,7 @@ class Row:
         self,
         regime: str,
         kind: str,
-        rows: int | None = _MOST,
+        rows: int | None = MOST_ROWS,
         *,
         cycles: int | None = None,  # of the first season instead of `rows`, if these are fewer
         longer: bool = False,  # only where the series has more values than these rows
@@ -211,7 +213,7 @@ def candidates(
     `transform`: there may be one; `bounded`: 0 is a bound, and values with zeros may have roots.
     """
     n = int((~np.isnan(y)).sum())
-    log = transform and np.nanmin(y, initial=np.inf) > 0
+    log = transform and n >= _LOG and np.nanmin(y, initial=np.inf) > 0
     roots = transform and bounded and _takes_roots(y, periods)
     relative = "relative" if log else "roots" if roots else ""
     season = periods[0] if periods else 0
@@ -219,7 +221,7 @@ def candidates(
     def of(regime: str) -> Iterator[Candidate]:
         for row in TABLE:
             kind = row.kind if row.kind != "relative" else relative or row.otherwise
-            rows = row.rows if row.cycles is None else min(row.cycles * season, _MOST)
+            rows = row.rows if row.cycles is None else min(row.cycles * season, MOST_ROWS)
             shorter = row.longer and rows is not None and n <= rows
             if row.regime != regime or not kind or shorter or season < row.season:
                 continue

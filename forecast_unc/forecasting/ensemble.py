@@ -69,13 +69,14 @@ class Ensemble:
         history: History,
         earlier: Self | None = None,
     ) -> Self:
-        """Fit every specification, and drop those that do not suit the series unless none does.
+        """Fit every specification, and drop those that do not suit the series.
 
+        Where none does, that of the rules for this case answers, or the simplest says why.
         Searches start from the hyper-parameters of the first earlier model with the same inputs.
         """
         known = () if earlier is None else earlier.models
         made, errors = those_that_can(
-            specifications, lambda one: MODELS[type(one)].fit(one, history, known)
+            specifications, lambda one: MODELS[type(one)].fit(one, history, known), rules.otherwise
         )
         refused = tuple(Refusal(specifications[i], str(e)) for i, e in errors.items())
         models = tuple(made.values())
@@ -265,15 +266,21 @@ def _asks(models: Iterable[FittedModel], ahead: Ahead, method: Method | None = N
 
 
 def those_that_can(
-    items: Iterable[T], make: Callable[[T], R]
+    items: Iterable[T], make: Callable[[T], R], otherwise: T | None = None
 ) -> tuple[dict[int, R], dict[int, ValueError]]:
-    """What is made of the items, and the errors of others, by place; the first's if none could."""
+    """What is made of the items, and the errors of others, by place.
+
+    If none could, what is made of another, if there is one that can; else the first's error.
+    """
     made, errors = {}, {}
     for place, item in enumerate(items):
         try:
             made[place] = make(item)
         except ValueError as error:
             errors[place] = error
+    if not made and otherwise is not None:
+        with suppress(ValueError):
+            made[len(errors)] = make(otherwise)
     if not made:
         raise errors[0]  # of the simplest
     return made, errors

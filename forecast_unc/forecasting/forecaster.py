@@ -23,10 +23,11 @@ from forecast_unc.forecasting.recursion import PROPAGATIONS, Method, Propagation
 from forecast_unc.forecasting.resolve import resolve, why_no_smoothing, without_outliers
 from forecast_unc.forecasting.rolling import AskPast, fitted, score
 from forecast_unc.forecasting.rows import Noise
+from forecast_unc.forecasting.smoothing_model import SmoothingModel
 from forecast_unc.forecasting.specification import Arguments, is_auto
 from forecast_unc.series.calendar import Calendar, seasonal_periods
 from forecast_unc.series.history import History
-from forecast_unc.series.values import check_varies
+from forecast_unc.series.values import check_two
 
 # Outliers that `choices_` names.
 _NAMED = 3
@@ -388,6 +389,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         if is_auto(self.seasonal_period):
             suggested = seasonal_periods(ensemble.history.index)
             origin = f"of {', '.join(map(str, suggested)) or 'none'} that the index suggests"
+        elif self.seasonal_period is not None and not periods:
+            origin = f"y has too few values for {self.seasonal_period}"
         lines = [f"seasonal period {', '.join(map(str, periods)) or 'none'}: {origin}"]
         lines += outliers_named(ensemble.history) + ensemble.bands_named()
         if np.isfinite(lower):
@@ -399,7 +402,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             lines.append(f"lower {lower:g}: {why}")
         lines += ensemble.models_named(noise=self.noise != "process")
         without = why_no_smoothing(self._arguments(), ensemble.history, periods)
-        if is_auto(self.lags) and without:
+        smoothed = any(isinstance(model, SmoothingModel) for model in ensemble.models)
+        if is_auto(self.lags) and without and not smoothed:
             lines.append(f"no exponential smoothing: {', '.join(without)}")
         for one in ensemble.refused:
             lines.append(f"refused: {one.specification.described()}; {one.reason}")
@@ -445,7 +449,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         arguments = self._arguments()
         arguments.check()
         history = History.checked(y, exog, y_std)
-        check_varies(history.y)
+        check_two(history.y)
         history = without_outliers(arguments, history)
         return Ensemble.fit(*resolve(arguments, history), history, earlier)
 

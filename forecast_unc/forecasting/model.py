@@ -352,8 +352,9 @@ def fitted_transform(kind: str | None, lower: float, history: History) -> PowerT
     if kind == "boxcox":
         transform = PowerTransform.fit(history.y, lower)
     levels = transform.forward(history.y)
-    size, least = np.nanmax(np.abs(levels)), np.nanmin(levels)
-    if transform.power and np.nanmax(levels) - least <= _ROUNDOFF * size:
+    spread, size = np.ptp(levels[~np.isnan(levels)]), np.nanmax(np.abs(levels))
+    varies = np.nanmin(history.y) < np.nanmax(history.y)
+    if transform.power and varies and spread <= _ROUNDOFF * size:
         must = f"be larger for a {kind} transform, after which all its values are the same"
         got = f"{np.nanmax(history.y):g} at most"
         raise refusal("y", f"{must} to 12 digits", got, "Multiply the series by a constant.")

@@ -13,10 +13,17 @@ from sklearn.base import BaseEstimator, clone
 from forecast_unc._checks import RandomState, refusal
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, Averaging
-from forecast_unc.forecasting.candidates import PLAIN, Candidate, averaging, candidates, seasons_in
+from forecast_unc.forecasting.candidates import (
+    MOST_ROWS,
+    PLAIN,
+    Candidate,
+    averaging,
+    candidates,
+    seasons_in,
+)
 from forecast_unc.forecasting.outliers import gross_outliers
 from forecast_unc.forecasting.rows import complete_rows
-from forecast_unc.forecasting.smoothing_model import SmoothingSpecification
+from forecast_unc.forecasting.smoothing_model import LEAST_BEYOND, SmoothingSpecification
 from forecast_unc.forecasting.specification import (
     Arguments,
     Calibrate,
@@ -31,6 +38,7 @@ from forecast_unc.regression.predictor import as_kernel_regressor
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.series.calendar import calendar_inputs, check_calendar, seasonal_periods
 from forecast_unc.series.history import History
+from forecast_unc.series.values import check_varies
 
 # The most rows of an exact process where the choice is left open: with 16 lags a fit of 1000 takes
 # 3 s, and its cost grows with their cube.
@@ -63,6 +71,7 @@ class Rules:
     calibrate: Calibrate  # whether bands are as wide as errors inside the training part say
     lower: float = -np.inf  # the bound at which forecasts are censored
     lower_given: bool = False  # one that was chosen is dropped where a value is below it
+    otherwise: MemberSpecification | None = None  # what answers where no specification suits
 
 
 def resolve(
@@ -72,11 +81,16 @@ def resolve(
     periods, lower = _periods(arguments, history), _bound(arguments, history)
     check_above(history, lower)
     given, measured_from = arguments.lower is not None, lower if np.isfinite(lower) else 0.0
+    otherwise = _otherwise(arguments, history, measured_from)
+    if otherwise is None:
+        check_varies(history.y)
     if not is_auto(arguments.lags):
         one = replace(_as_given(arguments, history, periods), lower=measured_from)
         calibrate = value_or(arguments.calibrate, False)
         return (one,), Rules(Averaging(), periods, calibrate, lower, given)
-    by_width, widest = averaging(int((~np.isnan(history.y)).sum()), bool(periods))
+    n = int((~np.isnan(history.y)).sum())
+    periods = tuple(period for period in periods if n >= period + LEAST_BEYOND)
+    by_width, widest = averaging(n, bool(periods))
     season = periods[0] if periods else 0
     found: list[MemberSpecification] = []
     for candidate in candidates(
@@ -104,7 +118,19 @@ def resolve(
     look_ahead = int(np.clip(3 * season // 2, LOOK_AHEAD, MOST_AHEAD))
     rule = Averaging(by_width, widest, look_ahead)
     calibrate = value_or(arguments.calibrate, arguments.noise == "process")
-    return _merged(found, history.y), Rules(rule, periods, calibrate, lower, given)
+    return _merged(found, history.y), Rules(rule, periods, calibrate, lower, given, otherwise)
+
+
+def _otherwise(
+    arguments: Arguments, history: History, lower: float
+) -> SmoothingSpecification | None:
+    """Level and trend alone, which need two values, if what excludes them is left open."""
+    choice = (arguments.lags, arguments.differences, arguments.prior_mean, arguments.calendar)
+    if not all(map(is_auto, choice)) or arguments.regressor is not None or history.stds.any():
+        return None
+    transform, most = value_or(arguments.transform, None), arguments.max_train or MOST_ROWS
+    why = "level and trend alone: too few values for more, or none that differ"
+    return SmoothingSpecification(1, transform, most, why, lower)
 
 
 def without_outliers(arguments: Arguments, history: History) -> History:

@@ -92,7 +92,8 @@ class Rolling:
     def error_ratios(self, steps: int) -> Array:
         """Mean absolute error of each model over the least of any, at the same times, (m,).
 
-        All are 1 where fewer than 8 origins have errors of the first step of all models.
+        All are 1 where fewer than 8 origins have errors of the first step of all models, or where
+        the series never changes.
         """
         models = range(len(self.models))
         if len(self.origins) < _LEAST_ORIGINS:
@@ -104,6 +105,8 @@ class Rolling:
             return np.ones(len(models))
         y = self.models[0].history.y
         floor = _SMALL * np.abs(np.diff(y[~np.isnan(y)])).mean()
+        if floor == 0.0:
+            return np.ones(len(models))
         means = np.maximum(errors[:, common].mean(axis=1), floor)
         return np.asarray(means / means.min())
 

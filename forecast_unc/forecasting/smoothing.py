@@ -7,8 +7,9 @@ r"""Exponential smoothing whose parameters are averaged over: a level, a trend a
     b_t = \phi b_{t-1} + \beta e_t, \quad s_t = s_{t-m} + \gamma e_t.
 
 Given the parameters all is linear in the unknown start u = (l_0, b_0, s_{1-m}, ..., s_0), which is
-N(0, s^2 V), and in the innovations where a value is missing. The parameters are a grid of nodes,
-weighted by their evidence; with a season half of it is that of errors several steps ahead.
+N(0, s^2 V), and in what the innovations of missing values add to the state. The parameters are a
+grid of nodes, weighted by their evidence; with a season half of it is that of errors several steps
+ahead.
 Derivation, figures and references: docs/theory/smoothing.md.
 """
 
@@ -22,8 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import toeplitz
+from scipy.special import ndtri, stdtrit
 
-from forecast_unc._checks import RandomState, generator
+from forecast_unc._checks import SMALLEST, RandomState, generator
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.propagation import LevelJoint
 
@@ -54,6 +56,9 @@ _MOST_STATES, _WAVES = 24, 6
 _BLOCK = 64
 # Below this share of the sum of squares what is left is roundoff.
 _ROUNDOFF = 1e-13
+# The least std of the innovations over the largest level, or over 1 for levels of 0: what is left
+# for a constant, from which no other unit could be learned.
+_LEAST_STD = 1e-9
 # Share of errors several steps ahead in the evidence of a season (one of 1 lost 3 to 6 % of MASE on
 # quarterly and monthly series of M3).
 _SEVERAL = 0.5
@@ -77,7 +82,7 @@ class Nodes(NamedTuple):
 class _State(NamedTuple):
     """Where a filter is after some values: each figure linear in the C - 1 unknowns.
 
-    Columns: a constant; level, drift, season at the start; the innovations at missing times.
+    Columns: a constant; level, drift, season at the start; what missing values leave unknown.
     """
 
     level: Array  # (K, C)
@@ -109,14 +114,16 @@ class Smoothing:
         precisions, cholesky, start, squares = _solved(state.gram[at], period, nodes)
         diagonal = np.diagonal(cholesky, axis1=1, axis2=2)
         log_weights = 0.5 * np.log(precisions).sum(axis=1) - np.log(diagonal).sum(axis=1)
+        size = float(np.nanmax(np.abs(y)))
+        squares = squares + (_LEAST_STD * (size if size > SMALLEST else 1.0)) ** 2
         logs = np.log(squares)
         if period > 1:
             logs = (1.0 - _SEVERAL) * logs + _SEVERAL * _log_ahead(nodes, period, y, start)
         log_weights -= 0.5 * n * logs
         weights = np.exp(log_weights - log_weights.max())
         kept = np.flatnonzero(weights > _GRID.least_weight)
-        weights, variance = weights[kept] / weights[kept].sum(), squares[kept] / max(n - 3, 1)
-        return cls(period, nodes.take(kept), weights, variance)
+        variance = squares[kept] * _variance_of_one(n)
+        return cls(period, nodes.take(kept), weights[kept] / weights[kept].sum(), variance)
 
     def forecast(self, y: Array, steps: int) -> LevelJoint:
         """Joint mean and covariance of the next values after a series."""
@@ -194,6 +201,18 @@ class Smoothing:
             yield y[0] + np.einsum("hkc,kc->kh", loadings, start), loadings, cholesky
 
 
+def _variance_of_one(n: int) -> float:
+    """The variance of innovations for which n values with a sum of squares of 1 speak.
+
+    The posterior mean, one value spent on the level. Four or fewer have hardly one: that whose
+    normal 90 % band is Student's with n - 1 degrees of freedom.
+    """
+    if n > 4:
+        return 1.0 / (n - 3)
+    dof = max(n - 1, 1)
+    return float((stdtrit(dof, 0.95) / ndtri(0.95)) ** 2 / dof)
+
+
 def _grid(period: int) -> tuple[Nodes, NDArray[np.intp], NDArray[np.intp]]:
     """All nodes, the first of each with other parameters, and which of these each has."""
     seasons = _GRID.seasons if _season(period)[0] else (0.0,)
@@ -223,9 +242,9 @@ def _waves(period: int, times: NDArray[np.intp]) -> Array:
 def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> Iterator[_State]:
     """The filter at each origin."""
     K, (m, q) = len(nodes.alpha), _season(period)
-    missing = np.flatnonzero(np.isnan(y))
-    C = 3 + m + q + len(missing)
-    column = dict(zip(missing.tolist(), range(3 + m + q, C), strict=True))
+    missing = np.isnan(y)
+    ends = 3 + m + q + unknowns(missing, period)  # of the columns so far
+    C = int(ends[-1])
     waves = np.zeros((max(origins), C))
     waves[:, 3 : 3 + q] = _waves(period, np.arange(max(origins)))
     level, trend, season = np.zeros((K, C)), np.zeros((K, C)), np.zeros((m, K, C))
@@ -244,10 +263,11 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> It
             break
         damped = phi * trend
         base = level + damped
-        if t in column:
+        if missing[t]:
             innovation = np.zeros((K, C))
             rows[t - start] = 0.0
-            innovation[:, column[t]] = 1.0
+            if m:
+                innovation[:, ends[t] - 1] = 1.0
         else:
             innovation = -(base + (season[t % m] if m else waves[t]))
             innovation[:, 0] += values[t]
@@ -255,6 +275,30 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> It
         level, trend = base + alpha * innovation, damped + beta * innovation
         if m:
             season[t % m] += gamma * innovation
+        elif missing[t]:
+            own = slice(ends[t] - 2, ends[t])
+            level[:, own], trend[:, own] = _two_of_three(
+                np.hstack([level[:, own], alpha]), np.hstack([trend[:, own], beta])
+            )
+
+
+def unknowns(missing: NDArray[np.bool_], period: int) -> NDArray[np.intp]:
+    """How many unknowns missing values (n,) have added up to each time, that one included.
+
+    With the states of a season each adds one, else a gap, however long, two.
+    """
+    if _season(period)[0]:
+        return np.cumsum(missing)
+    return 2 * np.cumsum(missing & ~np.append(False, missing[:-1]))
+
+
+def _two_of_three(level: Array, trend: Array) -> tuple[Array, Array]:
+    """Loadings (K, 2) of the level and the trend on two unknowns with the moments of three."""
+    first = np.sqrt((level**2).sum(axis=1))
+    shared = (level * trend).sum(axis=1) / np.where(first > 0.0, first, 1.0)
+    own = np.sqrt(np.maximum((trend**2).sum(axis=1) - shared**2, 0.0))
+    zero = np.zeros_like(first)
+    return np.column_stack([first, zero]), np.column_stack([shared, own])
 
 
 def _solved(gram: Array, period: int, nodes: Nodes) -> tuple[Array, Array, Array, Array]:

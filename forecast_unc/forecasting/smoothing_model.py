@@ -18,13 +18,13 @@ from forecast_unc.forecasting.model import FittedModel, fitted_transform, foreca
 from forecast_unc.forecasting.propagation import LevelJoint
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.rows import interpolated
-from forecast_unc.forecasting.smoothing import Smoothing
+from forecast_unc.forecasting.smoothing import Smoothing, unknowns
 from forecast_unc.series.history import Ahead, History
 
-# Each missing value is one more unknown of a linear model whose cost grows with their square.
-_MOST_MISSING = 60
-# Values that a level and a drift, or a season, are learned from at least.
-_LEAST_VALUES = 4
+# Gaps add unknowns to a linear model whose cost grows with their square.
+_MOST_UNKNOWN = 60
+# Values besides one season that a season is learned from, and that an origin inside has before it.
+LEAST_BEYOND = 4
 _RECIPE = ("specification", "transform", "smoothing")
 
 
@@ -160,7 +160,7 @@ class SmoothingModel:
     @property
     def depth(self) -> int:
         """Values that are needed before a forecast."""
-        return self.specification.period + _LEAST_VALUES
+        return self.specification.period + LEAST_BEYOND
 
     def from_known(self) -> Self:
         """The same model with missing values interpolated."""
@@ -186,12 +186,15 @@ def _levels(
     if history.stds.any():
         must = "be None for exponential smoothing, which knows no errors of measurement"
         raise refusal("y_std", must, "some", "Give lags of your own.")
-    values = history.y[-specification.max_train :]
-    missing_after = np.cumsum(np.isnan(values[::-1]))[::-1]
-    known = np.flatnonzero(~np.isnan(values) & (missing_after <= _MOST_MISSING))
-    least = specification.period + _LEAST_VALUES
-    if len(known) < least:
+    season, n = specification.period, len(history.y)
+    observed = ~np.isnan(history.y)
+    least = season + LEAST_BEYOND if season > 1 else 1
+    unknown = unknowns(~observed[::-1], season)[::-1]
+    known = observed & (unknown <= _MOST_UNKNOWN) & (np.arange(n) >= n - specification.max_train)
+    if season == 1:  # two values however far apart: a gap is two unknowns
+        known[np.flatnonzero(observed)[-2:]] = True
+    if known.sum() < least:
         must = f"have at least {least} observed values for exponential smoothing with season "
-        must += f"{specification.period}, the last ones with {_MOST_MISSING} missing between them"
-        raise refusal("y", f"{must} at most", f"{len(known)}", "Give more data.")
-    return transform.forward(values[known[0] :])
+        must += f"{season}, the last ones with {_MOST_UNKNOWN} missing between them"
+        raise refusal("y", f"{must} at most", f"{known.sum()}", "Give more data.")
+    return transform.forward(history.y[known.argmax() :])

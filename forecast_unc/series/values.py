@@ -67,24 +67,26 @@ def numeric_values(y: object, name: str = "y") -> Array:
     return y.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
 
 
+def check_two(values: Array) -> None:
+    """Raise unless two values (n,) or more are observed, whose changes have squares above 0."""
+    observed = values[~np.isnan(values)]
+    spread = np.ptp(observed) if observed.size else 0.0
+    if observed.size < 2:
+        got = f"{observed[0]:g} alone" if observed.size else "none"
+        raise refusal("y", "have more than one value", got, "Give more history.")
+    if 1e-12 * np.abs(observed).max() < spread < SMALLEST:
+        must = f"vary by at least {SMALLEST:g}, so that squares are above 0"
+        raise refusal("y", must, f"a range of {spread:g}", "Multiply the series by a constant.")
+
+
 def check_varies(values: Array) -> None:
     """Raise if all observed values (n,) are the same, or hardly differ."""
+    check_two(values)
     observed = values[~np.isnan(values)]
-    if not observed.size:
-        return
-    spread = np.ptp(observed)
-    if observed.size == 1:
-        must, got = "have more than one value", f"{observed[0]:g} alone"
-        remedy = "Give more history."
-    elif spread <= 1e-12 * np.abs(observed).max():
-        must, got = "vary", f"the constant {observed[0]:g} throughout, to 12 digits"
+    if np.ptp(observed) <= 1e-12 * np.abs(observed).max():
+        got = f"the constant {observed[0]:g} throughout, to 12 digits"
         remedy = "There is nothing to learn; subtract a large offset if there is one."
-    elif spread < SMALLEST:
-        must = f"vary by at least {SMALLEST:g}, so that squares are above 0"
-        got, remedy = f"a range of {spread:g}", "Multiply the series by a constant."
-    else:
-        return
-    raise refusal("y", must, got, remedy)
+        raise refusal("y", "vary", got, remedy)
 
 
 def check_follows(y_new: object, index: pd.Index) -> pd.Series[Any]:

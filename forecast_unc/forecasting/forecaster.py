@@ -159,7 +159,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             A DataFrame of one column will do, or a frame of polars or pyarrow with a column of
             times beside it, here and wherever a Series is asked for. Missing values (NaN) are not
             filled: rows that touch them are left out, and the forecast starts from what is
-            uncertain.
+            uncertain. With all left to choose two observed values are enough, and a constant goes
+            on, with a std of a billionth of it.
         exog : DataFrame, optional
             Regressors with the index of y, none missing: their values at the time of the target
             are further inputs, and `forecast` needs them for the future.

@@ -50,6 +50,12 @@ def check_choice(name: str, value: object, allowed: Sequence[str | None], remedy
         raise refusal(name, f"be one of {listed}", f"{value!r}", remedy)
 
 
+def check_truth(name: str, value: object, remedy: str) -> None:
+    """Raise unless a value is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise refusal(name, "be True or False", repr(value), remedy)
+
+
 def check_steps(steps: object, name: str = "steps") -> None:
     """Raise unless so many steps can be forecast together."""
     check_whole(name, steps, 1, "1 is the next value.")

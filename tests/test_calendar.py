@@ -10,6 +10,7 @@ from forecast_unc import Forecaster
 from forecast_unc.series.calendar import (
     calendar_inputs,
     check_calendar,
+    check_changes,
     season_of,
     seasonal_periods,
 )
@@ -267,6 +268,29 @@ def test_dates_in_an_array_are_no_calendar():
             check_calendar(bad)
 
 
+@pytest.mark.parametrize(
+    ("freq", "never", "changes"),
+    [
+        ("MS", ("hour_of_day", "hour_of_week", "day_of_week"), ("fourier", "month")),
+        ("QE", ("hour_of_day", "day_of_week"), ("month",)),
+        ("YS", ("day_of_week", "month"), ()),
+        ("W", ("hour_of_day", "day_of_week"), ("month",)),
+        ("D", ("hour_of_day",), ("hour_of_week", "day_of_week", "month")),
+        ("B", ("hour_of_day",), ("day_of_week",)),
+        ("6h", (), ("hour_of_day", "hour_of_week", "day_of_week")),
+    ],
+)
+def test_parts_that_never_change_are_refused(freq, never, changes):
+    indexes = [pd.date_range("2024-01-01", periods=9, freq=freq)]
+    if freq in ("W", "D"):
+        indexes.append(indexes[0].to_period())
+    for index in indexes:
+        for part in never:
+            with pytest.raises(ValueError, match=f"calendar must hold parts .*; got '{part}' at"):
+                check_changes(index, ("fourier", part))
+        check_changes(index, (*changes, pd.DatetimeIndex(["2024-12-25"])))
+
+
 def test_indexes_without_dates():
     for part in ("month", "hour_of_week", pd.DatetimeIndex(["2024-12-25"])):
         with pytest.raises(ValueError, match="calendar must be None or 'fourier' for a RangeIndex"):
@@ -302,8 +326,8 @@ def test_an_empty_series_is_called_empty_whatever_its_calendar(kind):
         rows = calendar_inputs(EMPTY[kind], (part,), (12,))
         assert rows.shape == (0, calendar_inputs(days, (part,), (12,)).shape[1])
         y = pd.Series([], EMPTY[kind], dtype=float)
-        model = Forecaster(lags=2, calendar=(part,), seasonal_period=12)
-        with pytest.raises(ValueError, match=r"y must have .* values .*; got 0\."):
+        model = Forecaster(lags=2, calendar=(part,))
+        with pytest.raises(ValueError, match=r"y must have more than one value; got none"):
             model.fit(y)
 
 

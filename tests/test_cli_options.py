@@ -90,7 +90,7 @@ def parsed(*options: str) -> Forecaster:
         (["--max-train", "500"], {"max_train": 500}),
         (["--lags", "3", "--differences", "1", "12"], {"lags": 3, "differences": [1, 12]}),
         (["--transform", "none", "--lower=-inf"], {"transform": None, "lower": -np.inf}),
-        (["--transform", "log", "--period", "7"], {"transform": "log", "seasonal_period": [7]}),
+        (["--transform", "log", "--period", "7"], {"transform": "log", "seasonal_period": 7}),
         (["--calendar", "none"], {"calendar": ()}),
         (["--calendar", "fourier", "month"], {"calendar": ("fourier", "month")}),
         (["--outliers", "keep"], {"outliers": "keep"}),
@@ -336,7 +336,7 @@ def test_a_saved_combination_is_applied_to_data(folder, sales, capsys):
             ["sales.csv", "--max-train", "1"],
             "--max-train must be a whole number, at least 3; got 1. Leave it out to learn from all",
         ),
-        (["sales.csv", "--period", "1"], "got [1]. Leave it out for the season of the"),
+        (["sales.csv", "--period", "1"], "several such; got 1. Leave it out for the season of"),
         (["sales.csv", "--differences", "-1"], "whole numbers; got -1. Use 0 for none."),
         (["sales.csv", "--lower", "200"], "Take a smaller one, or --lower=-inf for none."),
         (

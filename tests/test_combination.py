@@ -291,12 +291,12 @@ def test_a_fit_refused_leaves_an_earlier_one(y):
         both.fit(y - 20)
     assert error.value.__notes__[0].startswith("in member 1 of the combination, Forecaster(")
     with pytest.raises(ValueError, match="y must have"):
-        automatic.fit(y[:4])
+        automatic.fit(y[:1])
     for model, cov in zip((both, automatic), before, strict=True):
         pd.testing.assert_frame_equal(model.forecast(2).cov, cov)
     never = Forecaster()
     with pytest.raises(ValueError, match="y must have"):
-        never.fit(y[:4])
+        never.fit(y[:1])
     with pytest.raises(NotFittedError):
         never.forecast(1)
 

@@ -358,6 +358,8 @@ def test_parts_add_up(
             parts = forecast.decompose()
             assert np.isfinite(parts).all(axis=None)
             np.testing.assert_allclose(parts.sum(axis=1), forecast.var, rtol=1e-10)
+            with pytest.raises(ValueError, match="by_kind must be True or False; got 'yes'"):
+                forecast.decompose(by_kind="yes")
             kinds = forecast.decompose(by_kind=True)
             np.testing.assert_allclose(kinds.sum(axis=1), forecast.var, rtol=1e-10)
         if propagation != "naive":

@@ -77,7 +77,7 @@ def test_specifications_differ():
         (("fourier", HOLIDAYS), False),
         (HOLIDAYS, True),
         ([HOLIDAYS, "month"], True),
-        ("day_of_week", True),
+        ("month", True),
         (None, True),
     ],
     ids=str,
@@ -119,3 +119,26 @@ def test_a_specification_names_the_lag_that_is_its_prior_mean():
 def test_a_series_too_short_is_an_error_before_its_lags_are_numbers():
     with pytest.raises(ValueError, match="y must have at least 1000000000003 values for lags up"):
         resolve(arguments(lags=10**12), history())
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ({"lags": 3}, False),
+        ({"lags": (1, 7), "seasonal_period": (7, 12)}, False),
+        ({"lags": 3, "calendar": "month"}, False),
+        ({"lags": 12}, True),
+        ({"lags": 3, "differences": (1, 12)}, True),
+        (
+            {"lags": 3, "calendar": ("fourier", pd.DatetimeIndex(["2024-01-01", "2025-01-01"]))},
+            True,
+        ),
+        ({"lags": (1, 12), "prior_mean": "seasonal"}, True),
+        ({}, True),
+    ],
+)
+def test_a_season_that_lags_of_ones_own_do_not_use_is_refused(given, used):
+    if used:
+        return arguments(**{"seasonal_period": 12, **given}).check()
+    with pytest.raises(ValueError, match="seasonal_period must be a lag or one of the differences"):
+        arguments(**{"seasonal_period": 12, **given}).check()

@@ -288,14 +288,14 @@ def make_forecaster(options: Any) -> Forecaster:
     """The forecaster of the options, not fitted; what was not given has its own default."""
     seed = 0 if options.seed is None else options.seed
     check_whole("--seed", seed, 0, "Any such number will do.")
-    lags, differences = (
-        value[0] if value is not None and len(value) == 1 else value
-        for value in (options.lags, options.differences)
+    lags, differences, period = (
+        value[0] if isinstance(value, list) and len(value) == 1 else value
+        for value in (options.lags, options.differences, options.period)
     )
     given = {
         "lags": lags,
         "differences": differences,
-        "seasonal_period": options.period,
+        "seasonal_period": period,
         "lower": options.lower,
         "outliers": options.outliers,
         "max_train": options.max_train,

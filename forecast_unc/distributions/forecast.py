@@ -635,6 +635,7 @@ class Forecast:
         by_kind : bool, default=False
             Add up the parts of a kind, which is the first word of their names.
         """
+        _checks.check_truth("by_kind", by_kind, "True adds up the parts of a kind.")
         if self._joint.parts is None:
             raise ValueError(
                 "decompose must be called on a forecast that knows its parts; got none. "

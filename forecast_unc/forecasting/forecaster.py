@@ -12,7 +12,14 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from forecast_unc._checks import RandomState, check_choice, check_steps, check_whole, refusal
+from forecast_unc._checks import (
+    RandomState,
+    check_choice,
+    check_steps,
+    check_truth,
+    check_whole,
+    refusal,
+)
 from forecast_unc._typing import Array
 from forecast_unc.distributions.fitted import Fitted
 from forecast_unc.distributions.forecast import Forecast
@@ -309,9 +316,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         ensemble = self._ensemble()
         check_steps(steps)
         check_whole("n_samples", n_samples, 2, "1000 is a good start.")
-        if not isinstance(path_consistent, (bool, np.bool_)):
-            remedy = "True shares the function uncertainty between the steps."
-            raise refusal("path_consistent", "be True or False", repr(path_consistent), remedy)
+        remedy = "True shares the function uncertainty between the steps."
+        check_truth("path_consistent", path_consistent, remedy)
         check_choice("propagation", propagation, PROPAGATIONS)
         if propagation == "auto" and not path_consistent:
             must = "be True for propagation='auto', which compares with paths of one function each"

@@ -36,7 +36,12 @@ from forecast_unc.forecasting.specification import (
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.predictor import as_kernel_regressor
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
-from forecast_unc.series.calendar import calendar_inputs, check_calendar, seasonal_periods
+from forecast_unc.series.calendar import (
+    calendar_inputs,
+    check_calendar,
+    check_changes,
+    seasonal_periods,
+)
 from forecast_unc.series.history import History
 from forecast_unc.series.values import check_varies
 
@@ -81,6 +86,7 @@ def resolve(
     periods, lower = _periods(arguments, history), _bound(arguments, history)
     check_above(history, lower)
     given, measured_from = arguments.lower is not None, lower if np.isfinite(lower) else 0.0
+    check_changes(history.index, check_calendar(value_or(arguments.calendar, None)))
     otherwise = _otherwise(arguments, history, measured_from)
     if otherwise is None:
         check_varies(history.y)

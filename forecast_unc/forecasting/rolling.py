@@ -190,8 +190,8 @@ def score(
         try:
             model = model.apply(series[~new], past)
         except ValueError as error:
-            error.add_note(f"of the {len(series)} values of y, the last {after} would be scored")
-            raise
+            scored = f"Of the {len(series)} values of y, the last {after} would be scored."
+            raise ValueError(f"{error} {scored}") from error
     ahead = model.forecast(after, future)
     between = series.index[new].difference(ahead.index)
     if len(between):

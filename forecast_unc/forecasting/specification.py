@@ -63,6 +63,7 @@ class Arguments:
                 remedy = "Use None for a series without a season."
                 must = "be 2 or more, or several such"
                 raise refusal("seasonal_period", must, repr(period), remedy)
+            self._check_season_used(periods)
         for name, allowed in _ALLOWED.items():
             value = getattr(self, name)
             if not any(value is item or value == item for item in allowed):
@@ -80,6 +81,21 @@ class Arguments:
             as_kernel_regressor(self.regressor)
             if self.noise != "process":
                 _check_two_noises(self.regressor, self.noise)
+
+    def _check_season_used(self, periods: list[Any]) -> None:
+        """Raise if lags of one's own, and what else was given, have no use for a season."""
+        if is_auto(self.lags) or self.prior_mean == "seasonal":
+            return
+        parts = check_calendar(value_or(self.calendar, None))
+        if any(isinstance(part, str) and part == "fourier" for part in parts):
+            return
+        differences = as_lags("differences", value_or(self.differences, ()), upto=False)
+        lags = as_lags("lags", self.lags, upto=True)
+        if any(period not in lags and period not in differences for period in periods):
+            must = "be a lag or one of the differences, or have calendar='fourier' or "
+            must += "prior_mean='seasonal', where lags are given"
+            remedy = "Add one of these, or leave it out."
+            raise refusal("seasonal_period", must, repr(self.seasonal_period), remedy)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,8 @@ Calendar = str | Sequence[Any] | pd.DatetimeIndex | None
 # Parts of the date that can be inputs, with the number of their values.
 _PARTS = {"hour_of_day": 24, "day_of_week": 7, "month": 12}
 NAMES = ("fourier", "hour_of_day", "hour_of_week", "day_of_week", "month")
+# Days from which on steps are too long for a part to change from one to the next.
+_TOO_LONG = {"hour_of_day": 1, "hour_of_week": 7, "day_of_week": 7, "month": 365}
 # Days in a year, which is not a whole number of them, nor of weeks.
 _YEAR = 365.2425
 
@@ -94,6 +96,16 @@ def check_calendar(calendar: Calendar) -> tuple[Any, ...]:
             remedy = "Use None for no inputs from the calendar."
             raise refusal("calendar", must, f"{part!r}", remedy)
     return parts
+
+
+def check_changes(index: pd.Index[Any], parts: tuple[Any, ...]) -> None:
+    """Raise if a part of the date never changes, as the steps of an index (2 or more) are long."""
+    for part in parts:
+        if isinstance(part, str) and part in _TOO_LONG:
+            first, second = _times(index[:2])
+            if second - first >= _TOO_LONG[part] * _DAY:
+                must = "hold parts of the date that change with each step of the index"
+                raise refusal("calendar", must, f"{part!r} at {index.freqstr}", "Leave it out.")  # type: ignore[attr-defined]
 
 
 def calendar_inputs(

@@ -187,3 +187,16 @@ def test_errors_of_measurement_need_rows():
     y = series([1.0, 2.0])
     with pytest.raises(ValueError, match="y must have at least 5 values"):
         Forecaster().fit(y, y_std=0.1 * y)
+
+
+def test_a_regressor_that_is_noise_does_not_narrow_the_bands_of_four_values(rng):
+    """Of 60 walks; a model of three rows with a lag and a regressor held .5 to .7."""
+    held = 0
+    for walk, noise in zip(
+        rng.standard_normal((60, 5)).cumsum(axis=1), rng.standard_normal((60, 5)), strict=True
+    ):
+        exog = pd.DataFrame({"x": noise})
+        model = Forecaster().fit(series(walk[:4]), exog[:4])
+        low, high = model.forecast(1, exog[4:]).interval(0.95).iloc[0]
+        held += low <= walk[4] <= high
+    assert held >= 50

@@ -279,8 +279,10 @@ def those_that_can(
         except ValueError as error:
             errors[place] = error
     if not made and otherwise is not None:
-        with suppress(ValueError):
+        try:
             made[len(errors)] = make(otherwise)
+        except ValueError as error:
+            errors.setdefault(0, error)
     if not made:
         raise errors[0]  # of the simplest
     return made, errors

@@ -63,7 +63,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         yearly season of a monthly one, (1, 12) for both. 0 or () for none.
     seasonal_period : "auto", int, tuple of int or None, default="auto"
         Seasonal periods, in observations. "auto" takes those of the index's frequency (24 and
-        168 for hours, 12 for months, ...) that the data show.
+        168 for hours, 12 for months, ...) that the data show. One that is given needs four values
+        more than a cycle, and beside `lags` a use: a lag, a difference, "fourier" or "seasonal".
     transform : {"auto", None, "log", "sqrt", "boxcox"}, default="auto"
         Taken first, of y less `lower`; nothing is below `lower` then. A logarithm for spreads that
         grow with the level, of values above the bound; the square root, for counts, or Box-Cox for
@@ -77,7 +78,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         shortest season ago. The lag has to be among `lags`.
     calendar : "auto", None, str, DatetimeIndex or sequence of them, default="auto"
         Further inputs, known in the future: "fourier" (sines and cosines of the seasons),
-        "hour_of_day", "day_of_week", "hour_of_week", "month", and holidays as a DatetimeIndex.
+        "hour_of_day", "day_of_week", "hour_of_week", "month", where they change with the steps,
+        and holidays as a DatetimeIndex.
     max_train : int, optional
         Learn from the last rows only. None takes all: up to 2000 exactly, at a cost that grows with
         their cube, and more by reduced rank. With ``lags="auto"`` most models learn from the last

@@ -141,6 +141,7 @@ def _otherwise(
         return None
     transform, most = value_or(arguments.transform, None), arguments.max_train or MOST_ROWS
     why = "level and trend alone: too few values for more, or none that differ"
+    why += "; regressors are left out" if history.exog.shape[1] else ""
     return SmoothingSpecification(1, transform, most, why, lower)
 
 

@@ -1,4 +1,4 @@
-"""What is left "auto": seasons, lags and candidates."""
+"""What is left "auto": lags and candidates."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from forecast_unc.forecasting import candidates as table
-from forecast_unc.forecasting.candidates import _stands_out, averaging, lags_for, seasons_in
+from forecast_unc.forecasting.candidates import averaging, lags_for
 
 
 def season(n, period, noise=0.3, seed=0):
@@ -18,105 +18,6 @@ def season(n, period, noise=0.3, seed=0):
 def candidates(y, periods, **options):
     """Those on lagged values."""
     return tuple(c for c in table.candidates(y, periods, **options) if c.kind != "smoothing")
-
-
-def test_a_season_has_to_be_seen_three_times_and_a_second_one_twice():
-    assert seasons_in(season(36, 12, noise=1.0), (12,)) == (12,)
-    assert seasons_in(season(35, 12, noise=2.0), (12,)) == ()
-    hourly = season(336, 24) + season(336, 168)
-    assert seasons_in(hourly, (168, 24)) == (24, 168)
-    assert seasons_in(hourly[:335], (24, 168)) == (24,)
-
-
-@pytest.mark.parametrize("period", [4, 12, 144])
-def test_a_plain_season_is_seen_in_two_cycles(period):
-    """With a trend and a gap, too; not in one value less."""
-    n = 2 * period
-    y = season(n, period) + 0.5 * np.arange(n)
-    assert seasons_in(y, (period,)) == (period,)
-    assert seasons_in(y[1:], (period,)) == ()
-    longer = season(n + 2, period)
-    longer[period] = np.nan
-    assert seasons_in(longer, (period,)) == (period,)
-
-
-@pytest.mark.parametrize("more", [0, 3])
-def test_a_shift_of_the_level_between_two_cycles_is_no_season(more):
-    rng = np.random.default_rng(0)
-    y = np.repeat([100.0, 150.0], [12 + more, 12]) + 3.0 * rng.standard_normal(24 + more)
-    assert seasons_in(y, (12,)) == ()
-    assert seasons_in(100.0 + 5.0 * np.arange(24 + more), (12,)) == ()  # nor is a line
-
-
-def test_of_walks_few_have_a_plain_season_in_two_cycles():
-    """By simulation 7 % of walks and 13 % of white noises of two and a half cycles."""
-    steps = np.random.default_rng(0).standard_normal((400, 30))
-    found = [
-        np.mean([seasons_in(y, (12,)) == (12,) for y in some]) for some in (steps.cumsum(1), steps)
-    ]
-    assert found[0] < 0.12
-    assert found[1] < 0.2
-
-
-def test_changes_that_contradict_a_season_exclude_it():
-    """Of period 8 the changes half a period apart are opposite."""
-    y = season(80, 8, noise=0.0)
-    assert seasons_in(y, (8,)) == (8,)
-    assert seasons_in(y, (4,)) == ()
-    assert seasons_in(y, (4, 8)) == (8,)
-
-
-def test_a_season_is_given_the_benefit_of_the_doubt():
-    """Changes of a random walk are uncorrelated: above minus a standard error 84 % of times."""
-    walks = np.random.default_rng(0).standard_normal((400, 240)).cumsum(axis=1)
-    found = np.mean([seasons_in(walk, (12,)) == (12,) for walk in walks])
-    assert abs(found - 0.841) < 3 * np.sqrt(0.841 * 0.159 / 400)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_smooth_year_of_noisy_days_is_found(seed):
-    """In the changes, of which it is less than a hundredth, noise hides it at one seed of four."""
-    t, rng = np.arange(6940), np.random.default_rng(seed)
-    noise = 8 * rng.standard_normal(6940)
-    y = 1000 + 50 * np.sin(2 * np.pi * t / 365.25) + noise
-    assert 365 in seasons_in(y, (7, 365))
-    y[rng.random(6940) < 0.1] = np.nan
-    assert 365 in seasons_in(y, (7, 365))
-
-
-def test_power_stands_out_by_chance_as_rarely_as_it_says():
-    """One in a thousand; of a random walk, whose power falls with the frequency, too."""
-    noise = np.random.default_rng(0).standard_normal((400, 800))
-    for series in (noise, noise.cumsum(axis=1)):
-        assert sum(_stands_out(y, 40) for y in series) <= 4  # .4 expected: P = .0008
-
-
-def test_seasons_depend_on_neither_level_nor_scale_nor_trend():
-    for period in (4, 8, 12):
-        y = season(96, 8)
-        expected = seasons_in(y, (period,))
-        assert seasons_in(-5.0 + 1e-3 * y, (period,)) == expected
-        assert seasons_in(y + 7.0 * np.arange(96), (period,)) == expected
-
-
-def test_missing_values_leave_the_pairs_that_are_there():
-    y = season(120, 12, noise=1.0)
-    y[[3, 40, 41, 90]] = np.nan
-    before = y.copy()
-    assert seasons_in(y, (12,)) == (12,)
-    np.testing.assert_array_equal(y, before)
-    few = np.where(np.arange(120) % 4 < 1, np.nan, season(120, 12))
-    assert seasons_in(few, (12,)) == (12,)
-    assert seasons_in(np.where(np.arange(120) < 35, y, np.nan), (12,)) == ()  # 34 values
-    every_other = np.where(np.arange(120) % 2 == 0, season(120, 12), np.nan)
-    assert seasons_in(every_other, (12,)) == ()  # no change is known
-
-
-def test_a_line_and_next_to_nothing_have_no_season():
-    assert seasons_in(np.arange(50.0), (12,)) == ()
-    assert seasons_in(np.array([]), (12,)) == ()
-    assert seasons_in(np.array([1.0]), (12,)) == ()
-    assert seasons_in(season(100, 12), ()) == ()
 
 
 @pytest.mark.parametrize(

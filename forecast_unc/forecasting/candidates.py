@@ -30,19 +30,6 @@ MOST_ROWS = 800
 _RECENT = 72
 # All rows count where there are so many times as many as the others learn from (a choice).
 _LONG = 2
-# A season counts unless the autocorrelation at it is below so many standard errors: on M3 monthly
-# MASE .83, where a season that is missed costs .05.
-_SEASONAL_SIGNIFICANCE = -1.0
-# Or if the mean square of the changes over it is below so many variances and the series holds it
-# twice: 431 series of M3, M4, tourism, hospitals and NN5, cut after 2.2 to 2.8 cycles, MASE .58 of
-# what it was without the season, of those between 1 and 1.5 variances .81, error .03, of 62 in
-# reserve .74 (before levels of the cycles, with which 64 of 638 are no more found). Of random walks
-# 9 % pass with two cycles, 3 % with almost three.
-_PLAIN = 1.5
-# Or if the series holds it so many times, and its power there is so many times that of so many
-# cycles more or fewer: the .001 of an F(2, 12). On 1118 series of M3, M4, tourism and NN5 nothing
-# was found that the changes did not show, in 600 of white noise and random walks nothing at all.
-_CYCLES, _STANDS_OUT, _BESIDE = 8, 13.0, np.array([-4, -3, -2, 2, 3, 4])
 # Values with zeros have a candidate of square roots where the likelihood takes a power nearer to a
 # logarithm, which zeros do not have. 22 monthly tourism series, 4 origins: MASE - .040, standard
 # error .014, CRPS - 1.7 %, .5, MSIS - 4.3 %, 2.2, coverage of 95 % from .897 to .920. With powers
@@ -290,57 +277,3 @@ def averaging(n: int, seasonal: bool) -> tuple[bool, float]:
     tourism series - 9 %, of M3 yearly - 31 % in reserve, with coverage + 1 and + 11 points).
     """
     return (False, 8.0) if n < FEW and not seasonal else (True, 4.0)
-
-
-def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
-    """Those of the periods that the data show, shortest first.
-
-    Held three times (twice beside a shorter one), with changes not negatively correlated at it by
-    a standard error: to miss a season costs more (M3 monthly, MASE .883 and .83). Or twice, where
-    it repeats plainly, or eight times, where its power stands out: a smooth year of noisy days.
-    """
-    n = int((~np.isnan(y)).sum())
-    changes = np.diff(y)
-    if np.isnan(changes).all():
-        return ()
-    changes = changes - np.nanmean(changes)
-    found: list[int] = []
-    for period in sorted(periods):
-        plain = 2 * period <= n < 3 * period and _repeats(y, period)
-        if not plain and n < (2 if found else 3) * period:
-            continue
-        product = changes[period:] * changes[:-period]
-        pairs = int((~np.isnan(product)).sum())
-        scale = np.nanmean(changes**2)
-        benefit = pairs and np.nanmean(product) > _SEASONAL_SIGNIFICANCE * scale / np.sqrt(pairs)
-        if plain or benefit or (n >= _CYCLES * period and _stands_out(y, period)):
-            found.append(period)
-    return tuple(found)
-
-
-def _repeats(y: Array, period: int) -> bool:
-    """Whether a season is plain when it has been seen but twice.
-
-    The mean square of the changes over it is below 1.5 variances, where that of white noise is two,
-    without a straight line, and with a level for each cycle, whose shift is no season.
-    """
-    n, t = len(y), np.flatnonzero(~np.isnan(y))
-    cycle = (n - 1 - t) // period  # the last one is whole
-    line = np.column_stack([np.ones(len(t)), t])
-    levels = np.column_stack([cycle[:, None] == np.unique(cycle), t]).astype(np.float64)
-    for design in (line, levels):
-        rest = np.full(n, np.nan)
-        rest[t] = y[t] - design @ np.linalg.lstsq(design, y[t], rcond=None)[0]
-        change = rest[period:] - rest[:-period]
-        if np.isnan(change).all() or np.nanmean(change**2) >= _PLAIN * np.nanvar(rest):
-            return False
-    return True
-
-
-def _stands_out(y: Array, period: int) -> bool:
-    """Whether the power at a period is above that at the frequencies beside it, as an F(2, 12)."""
-    t = np.flatnonzero(~np.isnan(y))
-    level = y[t] - np.polyval(np.polyfit(t, y[t], 1), t)
-    cycles = len(y) / period + np.concatenate([[0], _BESIDE])
-    power = [abs(np.exp(-2j * np.pi * count / len(y) * t) @ level) ** 2 for count in cycles]
-    return bool(power[0] > _STANDS_OUT * np.mean(power[1:]))

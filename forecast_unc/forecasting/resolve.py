@@ -13,14 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from forecast_unc._checks import RandomState, refusal
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, Averaging
-from forecast_unc.forecasting.candidates import (
-    MOST_ROWS,
-    PLAIN,
-    Candidate,
-    averaging,
-    candidates,
-    seasons_in,
-)
+from forecast_unc.forecasting.candidates import PLAIN, Candidate, averaging, candidates
 from forecast_unc.forecasting.outliers import gross_outliers
 from forecast_unc.forecasting.rows import complete_rows
 from forecast_unc.forecasting.smoothing_model import LEAST_BEYOND, SmoothingSpecification
@@ -43,7 +36,7 @@ from forecast_unc.series.calendar import (
     seasonal_periods,
 )
 from forecast_unc.series.history import History
-from forecast_unc.series.values import check_varies
+from forecast_unc.series.seasons import seasons_in
 
 # The most rows of an exact process where the choice is left open: with 16 lags a fit of 1000 takes
 # 3 s, and its cost grows with their cube.

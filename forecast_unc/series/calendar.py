@@ -158,17 +158,22 @@ def _days_of(index: pd.Index[Any]) -> tuple[pd.DatetimeIndex, pd.DatetimeIndex]:
 
 
 def _fourier(index: pd.Index[Any], periods: tuple[int, ...]) -> Array:
-    """Up to four harmonics of periods up to 48, up to three of longer ones."""
-    # whole, so that the sine left out below is zero; a constant shift changes nothing else
+    """Harmonics of the periods, of a year of days or weeks at its exact length."""
+    # whole, so that the sine left out is zero; a constant shift changes nothing else
     count = np.floor(_ordinal(index))
+    columns = [harmonics(count, period, _exact_period(index, period)) for period in periods]
+    return np.hstack([np.empty((len(index), 0)), *columns])
+
+
+def harmonics(t: Array, period: int, exact: float | None = None) -> Array:
+    """Up to four harmonics of a period up to 48, up to three of a longer one, at times t."""
     columns = []
-    for period in periods:
-        phase = 2.0 * np.pi * count / _exact_period(index, period)
-        for harmonic in range(1, min(period // 2, 4 if period <= 48 else 3) + 1):
-            columns.append(np.cos(harmonic * phase))
-            if 2 * harmonic != period:  # there the sine is zero throughout
-                columns.append(np.sin(harmonic * phase))
-    return np.column_stack(columns) if columns else np.empty((len(index), 0))
+    for harmonic in range(1, min(period // 2, 4 if period <= 48 else 3) + 1):
+        phase = 2.0 * np.pi * harmonic * t / (exact or period)
+        columns.append(np.cos(phase))
+        if 2 * harmonic != period:  # there the sine is zero throughout
+            columns.append(np.sin(phase))
+    return np.column_stack(columns) if columns else np.empty((len(t), 0))
 
 
 def _exact_period(index: pd.Index[Any], period: int) -> float:

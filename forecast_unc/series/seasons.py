@@ -1,0 +1,85 @@
+"""Which of the seasons that the calendar suggests a series shows."""
+
+from math import gcd
+
+import numpy as np
+from scipy.special import fdtrc
+
+from forecast_unc._typing import Array
+from forecast_unc.series.calendar import harmonics
+
+# By simulation one is found in 2 to 13 % of white noise, walks, AR(1) of .5 to .95 and
+# ARIMA(0, 1, 1), most of all in two cycles. Of 414 origins of hours, where P is below .001 lags and
+# Fourier terms of a week take the MAE of a linear model down by 19 %, error 3, and up where it is
+# above .05, by 9 %, error 3.
+_LEVEL = 0.05
+# The most lags that take the autocorrelation out, by BIC, and no more than half a season: four
+# lags of quarters follow a season that changes, and hid it in 9 of 214 tourism series.
+_MOST_LAGS = 4
+_LEAST_VAR = 1e-20  # of what is left, over the variance: noise of a line by rounding
+
+
+def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
+    """Those of the periods whose Fourier terms are significant at 5 %, shortest first.
+
+    Each is tested beside the shorter ones found, with more values than two cycles have.
+    """
+    found: tuple[int, ...] = ()
+    for period in sorted(periods):
+        if np.isfinite(y).sum() > 2 * period and _p_value(y, found, period) < _LEVEL:
+            found += (period,)
+    return found
+
+
+def _p_value(y: Array, shorter: tuple[int, ...], period: int) -> float:
+    """P of F for the Fourier terms of a season, on the likelier of levels and logarithms.
+
+    In a regression on them, a line, lagged values, means of the steps of shorter seasons, and all
+    else that differs between the steps of the season. Without the last the lags make up for the low
+    frequencies that few terms take out: 25 % of walks of two years of days had a year, with it 7 %.
+    """
+    at = np.flatnonzero(~np.isnan(y))
+    y, at = y[at[0] :], at - at[0]
+    # Lags leave two values of each step: the only one of a step would take a shift of the level.
+    most = min(_MOST_LAGS, period // 2, max((len(at) - period) // 8, 1), len(at) - 2 * period)
+    t = at[at >= most]
+    # A missing lag is the value before: one interpolated would hold the value it is to predict.
+    values = y[np.maximum.accumulate(np.where(np.isnan(y), 0, np.arange(len(y))))]
+    phases, place = np.unique(t % period, return_inverse=True)
+    terms = np.column_stack([np.ones(len(t)), harmonics(t, period)])
+    # Steps of shorter seasons, if not among those of this one, and what follows their changes.
+    others = [t % one == j for one in shorter for j in range(gcd(one, period), one)]
+    seasonal_lags = [one + j for one in shorter for j in (0, 1)]
+    likeliest, p_value = np.inf, 1.0
+    for log in (False, True) if values.min() > 0 else (False,):
+        z = np.log(values) if log else values
+        scale = z.std()
+        if scale <= 1e-12 * np.abs(z).max():  # constant
+            continue
+        z = (z - z.mean()) / scale
+        lagged = [np.where(t >= lag, z[t - lag], 0.0) for lag in seasonal_lags]
+        lagged += [z[t - lag] for lag in range(1, most + 1)]
+        X = np.column_stack([*others, t / len(y), *lagged, z[t]])
+        sums = np.column_stack([np.bincount(place, column) for column in X.T])
+        means: Array = (sums / np.bincount(place)[:, None])[place]
+        weights, _, rank, _ = np.linalg.lstsq(terms, means, rcond=None)
+        alternative = X - means
+        null = alternative + terms @ weights - X.mean(axis=0)
+        with_terms, without = _left(alternative, most), _left(null, most)
+        n_lags = np.arange(most + 1)
+        bic = len(t) * np.log(with_terms * scale**2) + np.log(len(t)) * n_lags
+        if log:  # the density of the values themselves
+            bic += 2.0 * np.log(values[t]).sum()
+        best = int(np.argmin(bic))
+        dof = len(t) - len(phases) - (X.shape[1] - 1 - most) - best
+        if dof > 0 and bic[best] < likeliest:
+            ratio = (without[best] / with_terms[best] - 1.0) * dof / (rank - 1)
+            likeliest, p_value = bic[best], float(fdtrc(rank - 1, dof, ratio))
+    return p_value
+
+
+def _left(columns: Array, most: int) -> Array:
+    """Sums of squares of the last column that those before leave, but for the last most ... 0."""
+    R = np.asarray(np.linalg.qr(columns, mode="r"))
+    squares = np.cumsum(R[::-1, -1] ** 2)[most::-1]
+    return np.asarray(np.maximum(squares, _LEAST_VAR * len(columns)))

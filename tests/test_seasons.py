@@ -1,0 +1,165 @@
+"""Which of the calendar's seasons a series shows: the level of the test, and its power."""
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+from statsmodels.regression.linear_model import OLS
+
+from forecast_unc.series.seasons import _p_value, seasons_in
+
+
+def season(n, period, noise=0.3, seed=0):
+    t = np.arange(n)
+    rng = np.random.default_rng(seed)
+    return 10 + np.sin(2 * np.pi * t / period) + noise * rng.standard_normal(n)
+
+
+def noise(kind, n, rng):
+    """Of variance 1, or a walk whose steps have it."""
+    steps = rng.standard_normal(n + 100)
+    if kind == "walk":
+        return steps[100:].cumsum()
+    if kind == "walk with a drift":
+        return (steps[100:] + 0.3).cumsum()
+    return np.sqrt(1 - kind**2) * lfilter([1], [1, -kind], steps)[100:]
+
+
+@pytest.mark.parametrize("kind", [0.0, 0.95, "walk with a drift"])
+@pytest.mark.parametrize(("period", "n"), [(12, 150), (12, 25), (4, 14), (52, 110)])
+def test_few_series_without_a_season_have_one(kind, period, n):
+    """Some 5 %, up to 12 % in two cycles; not over three standard errors more."""
+    rng = np.random.default_rng(0)
+    found = np.mean([seasons_in(noise(kind, n, rng), (period,)) != () for _ in range(100)])
+    level = 0.07 if n >= 3 * period else 0.12
+    assert found < level + 3 * np.sqrt(level * (1 - level) / 100)
+
+
+@pytest.mark.parametrize("kind", [0.0, 0.9, "walk"])
+@pytest.mark.parametrize("n", [760, 1460])
+def test_few_series_of_days_without_a_year_have_one(kind, n):
+    """5 %; with nothing beside its Fourier terms 25 % of walks of two years."""
+    rng = np.random.default_rng(0)
+    found = np.mean([seasons_in(noise(kind, n, rng), (365,)) != () for _ in range(60)])
+    assert found < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 60)
+
+
+@pytest.mark.parametrize("profile", ["wave", "steps"])
+def test_a_season_of_twelve_cycles_is_found(profile):
+    """Of amplitude .7, a wave, or of standard deviation .7, any profile."""
+    rng, found, t = np.random.default_rng(0), 0, np.arange(144)
+    for _ in range(100):
+        steps = rng.standard_normal(12)
+        steps = 0.7 * (steps - steps.mean()) / steps.std()
+        wave = 0.7 * np.sin(2 * np.pi * (t / 12 + rng.random()))
+        y = rng.standard_normal(144) + (wave if profile == "wave" else steps[t % 12])
+        found += seasons_in(y, (12,)) == (12,)
+    assert found >= 90
+
+
+@pytest.mark.parametrize("kind", [0.0, 0.7])
+@pytest.mark.parametrize("gaps", [0.0, 0.1])
+def test_a_smooth_year_of_days_is_found_beside_a_week(kind, gaps):
+    """Three years, its amplitude the standard deviation of the noise."""
+    rng, t, found = np.random.default_rng(0), np.arange(1100), []
+    for _ in range(20):
+        y = noise(kind, 1100, rng) + rng.standard_normal(7)[t % 7]
+        y += np.sin(2 * np.pi * (t / 365.2425 + rng.random()))
+        y[rng.random(1100) < gaps] = np.nan
+        found.append(seasons_in(y, (7, 365)))
+    assert sum(one == (7, 365) for one in found) >= 18
+
+
+def test_hours_of_a_week_are_found_beside_a_day_that_changes():
+    rng, t, found = np.random.default_rng(0), np.arange(1008), 0
+    for _ in range(20):
+        steps = rng.standard_normal(1008 + 480)
+        ar = np.convolve([1.0, -0.7], np.r_[1.0, np.zeros(23), -0.5])
+        weekend = np.where(t // 24 % 7 < 5, 0.0, -3.0)
+        y = lfilter([1], ar, steps)[480:] + 3 * np.sin(2 * np.pi * t / 24) + weekend
+        found += seasons_in(y, (24, 168)) == (24, 168)
+    assert found >= 18
+
+
+def test_p_is_that_of_a_regression():
+    """By statsmodels, of one lag: quarters of three values have room for no more."""
+    y = season(16, 4, noise=1.0, seed=3)
+    z, t = y[1:], np.arange(1, 16)
+    steps = np.eye(4)[t % 4]
+    full = min(
+        (OLS(z, np.column_stack([steps, t, y[:-1]][: 2 + lags])).fit() for lags in (0, 1)),
+        key=lambda fit: 15 * np.log(fit.ssr) + np.log(15) * fit.model.exog.shape[1],
+    )
+    less = OLS(z, np.column_stack([np.ones(15), full.model.exog[:, 4:]])).fit()
+    shifted = y - 100.0  # no logarithms
+    np.testing.assert_allclose(_p_value(shifted, (), 4), full.compare_f_test(less)[1], rtol=1e-6)
+
+
+def test_a_season_in_percent_is_found_in_logarithms():
+    """Of amplitude .7 of the noise, beside growth from 1 to 1,000, whose last years hide it."""
+    t, rng, found = np.arange(120), np.random.default_rng(0), []
+    for _ in range(20):
+        y = np.exp(t / 17 + 0.1 * rng.standard_normal(120) + 0.07 * np.sin(2 * np.pi * t / 12))
+        found.append((seasons_in(y, (12,)) == (12,), seasons_in(y - 1e4, (12,)) == (12,)))
+    in_logarithms, in_levels = np.mean(found, axis=0)
+    assert in_logarithms >= 0.85
+    assert in_levels < 0.5
+
+
+def test_a_season_has_to_be_seen_twice_and_once_more():
+    hourly = season(337, 24) + season(337, 168)
+    assert seasons_in(hourly, (168, 24)) == (24, 168)
+    assert seasons_in(hourly[:336], (24, 168)) == (24,)
+    for period in (12, 144):
+        y = season(2 * period + 1, period) + 0.5 * np.arange(2 * period + 1)
+        assert seasons_in(y, (period,)) == (period,)
+        assert seasons_in(y[1:], (period,)) == ()
+
+
+@pytest.mark.parametrize("more", [3, 6])
+def test_a_shift_of_the_level_between_two_cycles_is_no_season(more):
+    rng, levels = np.random.default_rng(0), np.repeat([100.0, 150.0], [12 + more, 12])
+    found = [seasons_in(levels + 3 * rng.standard_normal(24 + more), (12,)) for _ in range(50)]
+    assert sum(one != () for one in found) <= 8  # P = .001 at 6 %
+
+
+def test_a_longer_season_is_not_taken_for_a_shorter_one():
+    y = season(80, 8, noise=0.0)
+    assert seasons_in(y, (8,)) == (8,)
+    assert seasons_in(y, (4,)) == ()
+    assert seasons_in(y, (4, 8)) == (8,)
+
+
+def test_seasons_depend_on_neither_level_nor_scale_nor_trend():
+    for period in (4, 8, 12):
+        y = season(96, 8) - 20.0  # no logarithms
+        expected = _p_value(y, (), period)
+        for other in (-5.0 + 1e-3 * y, y + 7.0 * np.arange(96) - 1e3):
+            np.testing.assert_allclose(_p_value(other, (), period), expected, rtol=1e-4)
+
+
+def test_missing_values_are_no_evidence():
+    y = season(120, 12, noise=0.7)
+    y[[3, 40, 41, 90]] = np.nan
+    before = y.copy()
+    assert seasons_in(y, (12,)) == (12,)
+    np.testing.assert_array_equal(y, before)
+    few = np.where(np.arange(120) % 4 < 1, np.nan, season(120, 12))
+    assert seasons_in(few, (12,)) == (12,)
+    rng, t = np.random.default_rng(0), np.arange(120)
+    every_other = np.where(t % 2 == 0, season(120, 12), np.nan)
+    assert seasons_in(every_other, (12,)) == (12,)
+    assert seasons_in(np.where(t < 24, y, np.nan), (12,)) == ()
+    assert seasons_in(np.r_[np.full(50, np.nan), y], (12,)) == (12,)
+    walks = rng.standard_normal((100, 120)).cumsum(axis=1)
+    walks[rng.random(walks.shape) < 0.3] = np.nan
+    assert sum(seasons_in(walk, (12,)) == (12,) for walk in walks) <= 13  # P = .001 at 5 %
+
+
+def test_a_line_and_next_to_nothing_have_no_season():
+    assert seasons_in(np.arange(50.0), (12,)) == ()
+    assert seasons_in(100.0 + 5.0 * np.arange(24), (12,)) == ()
+    assert seasons_in(np.full(50, 0.1), (4, 12)) == ()
+    assert seasons_in(np.array([]), (12,)) == ()
+    assert seasons_in(np.array([1.0]), (12,)) == ()
+    assert seasons_in(np.full(30, np.nan), (4,)) == ()
+    assert seasons_in(season(100, 12), ()) == ()

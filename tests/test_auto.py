@@ -108,7 +108,7 @@ def test_the_members_can_be_fitted_by_hand(y):
     model = Forecaster(calibrate=False).fit(y)
     asks = [partial(steps_of, by_hand(m.specification, y)) for m in model.models_]
     assert (len(on_lags(model)) > 1, len(smoothing(model))) == (True, 2)
-    rule = {72: Averaging(True, 4.0, 18), 40: Averaging(False, 8.0), 90: Averaging(True, 4.0, 10)}
+    rule = {72: Averaging(True, 4.0, 18), 40: Averaging(False, 8.0), 90: Averaging(True, 4.0)}
     expected = rule[len(y)].average(asks, model.weights_, 6)
     same(model.forecast(6), expected.forecast)
 

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 _LAGS = (1, 2, 3, 4, 12, 13, 24)  # months: the last few and the same season of two years
 _STEPS = 36
-_NAMES = {"naive": "naive", "taylor": "Taylor", OWN_NAME: "exact", "monte_carlo": "Monte Carlo"}
+_NAMES = {
+    "naive": "naive",
+    "taylor": "Taylor",
+    "exact": "exact",
+    OWN_NAME: "mixture",
+    "monte_carlo": "Monte Carlo",
+}
 _COLUMNS = ["RMSE", "CRPS", "NLPD", "MSIS", "coverage_50", "coverage_80", "coverage_95"]
 
 
@@ -36,7 +42,8 @@ def demo(output: Path, n_origins: int = 20) -> None:
     print(f"{y.name} ({y.attrs['unit']}), {len(past)} months, {_STEPS} held out.")
     model.fit(past)
     forecasts = {
-        kind: model.forecast(_STEPS, propagation=kind) for kind in ("naive", "exact", "monte_carlo")
+        kind: model.forecast(_STEPS, propagation=kind)
+        for kind in ("naive", "mixture", "monte_carlo")
     }
     print(f"Forecasting 24 months from {n_origins} origins, one a year, with each propagation ...")
     result = backtest(
@@ -46,7 +53,7 @@ def demo(output: Path, n_origins: int = 20) -> None:
         origins=n_origins,
         step=12,
         refit=5,
-        compare={name: name for name in ("naive", "taylor", "monte_carlo")},
+        compare={name: name for name in ("naive", "taylor", "exact", "monte_carlo")},
         progress=True,
     )
     table = result.scores().loc[list(_NAMES), _COLUMNS].round(3)
@@ -67,24 +74,28 @@ def _markdown(table: pd.DataFrame) -> str:
 def _picture(
     forecasts: dict[str, Forecast], past: pd.Series[float], future: pd.Series[float]
 ) -> Figure:
-    """Fan charts of naive and exact with the observations; std by step, Monte Carlo too."""
+    """Fan charts of naive and the default with the observations; std by step, Monte Carlo too."""
     import matplotlib.pyplot as plt
 
     figure = plt.figure(figsize=(11, 7.2), layout="constrained")
-    axes = figure.subplot_mosaic([["naive", "exact"], ["std", "std"]], height_ratios=[1.4, 1])
-    axes["exact"].sharey(axes["naive"])
+    axes = figure.subplot_mosaic([["naive", "mixture"], ["std", "std"]], height_ratios=[1.4, 1])
+    axes["mixture"].sharey(axes["naive"])
     unit = past.attrs["unit"]
     for kind, title, color in (
         ("naive", "naive: each forecast is fed back as if it were known", COLORS[1]),
-        ("exact", "exact: each forecast is fed back with its uncertainty", COLORS[0]),
+        ("mixture", "the default: each forecast is fed back with its uncertainty", COLORS[0]),
     ):
         ax = axes[kind]
         fan(forecasts[kind], history=past.iloc[-48:], actual=future, ax=ax, color=color, label=kind)
         ax.set_title(title, loc="left", fontsize="medium")
     axes["naive"].set_ylabel(f"sea surface ({unit})")
-    axes["exact"].set_ylabel("")
+    axes["mixture"].set_ylabel("")
     ax = axes["std"]
-    styles = {"naive": ("--", COLORS[1]), "exact": ("-", COLORS[0]), "monte_carlo": ("o", "black")}
+    styles = {
+        "naive": ("--", COLORS[1]),
+        "mixture": ("-", COLORS[0]),
+        "monte_carlo": ("o", "black"),
+    }
     for kind, (style, color) in styles.items():
         label = _NAMES.get(kind, kind)
         ax.plot(range(1, _STEPS + 1), forecasts[kind].std, style, color=color, ms=3.5, label=label)

@@ -75,7 +75,7 @@ def test_rows_are_the_forecasts_of_a_loop_written_by_hand(y, model):
     for position in (73, 78, 83):  # 90 - 1 - (4 + 2) = 83 is the latest
         past = y.iloc[: position + 1]
         fitted = first if position == 73 else first.refit(past)
-        for name, kind in ((OWN_NAME, "exact"), ("plain", "naive")):
+        for name, kind in ((OWN_NAME, "auto"), ("plain", "naive")):
             ahead = fitted.forecast(6, propagation=kind)
             rows = frame.loc[(name, y.index[position])]
             assert list(rows.index) == [3, 4, 5, 6]

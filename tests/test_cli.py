@@ -312,12 +312,12 @@ def test_the_command_line_runs_as_a_module():
 def test_demo_writes_a_picture_and_a_table(tmp_path, capsys):
     demo(tmp_path / "new", n_origins=1)
     table = pd.read_csv(tmp_path / "new" / "scores.csv", index_col=0)
-    assert list(table.index) == ["naive", "Taylor", "exact", "Monte Carlo"]
+    assert list(table.index) == ["naive", "Taylor", "exact", "mixture", "Monte Carlo"]
     assert table.loc["naive", "coverage_95"] < table.loc["exact", "coverage_95"]
     assert (tmp_path / "new" / "demo.png").read_bytes()[1:4] == b"PNG"
     rows = (tmp_path / "new" / "scores.md").read_text().splitlines()
     assert rows[0].startswith("| propagation | RMSE | CRPS |")
-    assert len(rows) == 6
+    assert len(rows) == 7
     assert "Wrote" in capsys.readouterr().out
     assert main(["demo", "--help"]) == 0
 

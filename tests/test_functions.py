@@ -118,6 +118,40 @@ def test_a_posterior_that_cannot_draw_functions_says_so(rng):
         assert posterior.function_sample(2, rng) is None
 
 
+# Few centers
+
+
+@pytest.mark.parametrize("kind", ["smooth", "anchored", "widened", "errors"])
+def test_few_centers_have_the_posterior_of_all_rows(kind, rng):
+    """Near the rows, between and beyond them, in stds."""
+    X = rng.uniform(-2, 2, size=(150, 2))
+    y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 3.0 + 0.2 * rng.standard_normal(150)
+    whole = GPRegressor(prior="shrunk" if kind == "widened" else "weak").fit(X, y).posterior_
+    if kind == "anchored":
+        whole = whole.plus_input(1)
+    if kind == "errors":
+        (factor,) = whole.factors
+        errors = np.full(150, factor.error_var)
+        whole = replace(whole, factors=(replace(factor, error_var=errors),))
+    few = whole.on_few_centers
+    assert len(few.centers) < 75
+    assert few.on_few_centers is few
+    X = np.vstack([rng.uniform(-2, 2, size=(20, 2)), [[3.0, -3.0], [8.0, 8.0]]])
+    mean, var = whole.predict(X)
+    np.testing.assert_array_less(np.abs(few.mean(X) - mean), 0.05 * np.sqrt(var))
+    std = np.sqrt(np.diagonal(whole.covariance(X)))
+    off = (few.covariance(X) - whole.covariance(X)) / np.outer(std, std)
+    np.testing.assert_allclose(off, 0.0, atol=0.1)
+
+
+def test_few_centers_are_for_processes_with_noise(rng):
+    x = np.linspace(-2, 2, 25)[:, None]
+    sharp = GPRegressor(linear=False, lengthscales=0.2, noise_std=1e-2).fit(x, np.sin(2 * x[:, 0]))
+    others = POSTERIORS["rvm"](rng), POSTERIORS["reduced rank"](rng), sharp.posterior_
+    for posterior in others:
+        assert posterior.on_few_centers is posterior
+
+
 # Paths
 
 

@@ -66,7 +66,8 @@ def test_sampled_paths_are_kept_in_units_of_y(name, fitted):
         np.testing.assert_allclose(boxcox(ahead.median, power), z.mean(axis=1), rtol=1e-10)
     one = model.forecast(3, propagation="monte_carlo", n_samples=300, random_state=0)
     np.testing.assert_allclose(one.paths, paths[:3], rtol=1e-9)
-    assert model.forecast(5).paths is None
+    assert model.forecast(5, propagation="exact").paths is None
+    assert model.forecast(5).paths.shape == (5, sampling.PIECES)
 
 
 def test_an_average_of_several_keeps_no_paths(fitted):
@@ -180,9 +181,10 @@ def test_what_exact_moments_need_is_made_once(y, monkeypatch, prior_mean):
 
     model = Forecaster(GP, lags=2, prior_mean=prior_mean).fit(y)
     monkeypatch.setattr("forecast_unc.regression.kernel_posterior.inverse", counted)
-    first = model.forecast(4)
-    pd.testing.assert_frame_equal(model.forecast(4).cov, first.cov)
-    model.apply(y.iloc[:-3]).forecast(4)
+    exact = {"propagation": "exact"}
+    first = model.forecast(4, **exact)
+    pd.testing.assert_frame_equal(model.forecast(4, **exact).cov, first.cov)
+    model.apply(y.iloc[:-3]).forecast(4, **exact)
     assert calls == [model.models_[0].n_rows]
 
 

@@ -162,7 +162,7 @@ def test_exact_says_why_not(y):
         match=r"propagation must be 'taylor', .*, method 'taylor' or 'monte_carlo', for \w+; got "
         r"'exact'. Moments under an uncertain input have a closed form for kernel models only",
     ):
-        model.forecast(2)
+        model.forecast(2, propagation="exact")
 
 
 def test_what_is_not_known_of_two_inputs_is_refused(alike):

@@ -239,7 +239,7 @@ FORECAST = [
         --sum FREQ: forecast sums of steps instead: by year (YS), by month (MS), ..., or all
         --prob-above X ...: columns with the probability of a value, or a sum, above X
         """,
-        propagation=_one_of(*PROPAGATIONS, default="exact"),
+        propagation=_one_of(*PROPAGATIONS, default="auto"),
     ),
     *_options(
         "files",

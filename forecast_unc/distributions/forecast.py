@@ -197,7 +197,7 @@ class Forecast:
 
     @property
     def paths(self) -> pd.DataFrame | None:
-        """Sample paths of the model, steps by paths; None but by ``propagation="monte_carlo"``."""
+        """Sample paths of the model, steps by paths; None but of one model, by paths or pieces."""
         paths = self._joint.paths
         return None if paths is None else pd.DataFrame(paths.copy(), index=self.index)
 
@@ -587,13 +587,13 @@ class Forecast:
     def sample(self, n: int, random_state: RandomState = None) -> pd.DataFrame:
         """Draw paths from the joint distribution: steps by paths, in units of y.
 
-        A forecast with :attr:`paths` returns some of these, each once, in random order. Others need
-        correlations without a negative eigenvalue, beyond 1e-10 of the largest.
+        A forecast with :attr:`paths` returns these in random order, none twice before all came
+        once. Others need correlations without a negative eigenvalue, beyond 1e-10 of the largest.
 
         Parameters
         ----------
         n : int
-            Number of paths, from 1; at most as many as there are :attr:`paths`.
+            Number of paths, from 1.
         random_state : int, Generator or None, optional
             An int gives the same paths every time.
         """
@@ -601,10 +601,9 @@ class Forecast:
         paths, random = self._joint.paths, _checks.generator(random_state)
         if paths is None:
             return pd.DataFrame(self._joint.sample(n, random), index=self.index)
-        if n > paths.shape[1]:
-            must = f"be at most the number of the forecast's paths, {paths.shape[1]}"
-            raise refusal("n", must, f"{n}", f"Forecast with n_samples={n}.")
-        return pd.DataFrame(paths[:, random.permutation(paths.shape[1])[:n]], index=self.index)
+        known = paths.shape[1]
+        at = np.concatenate([random.permutation(known) for _ in range(0, n, known)])[:n]
+        return pd.DataFrame(paths[:, at], index=self.index)
 
     def decompose(self, *, by_kind: bool = False) -> pd.DataFrame:
         r"""Return where the variance of each step comes from, a column a part.

@@ -130,7 +130,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         exog: pd.DataFrame | None = None,
         exog_cov: pd.DataFrame | Array | None = None,
         *,
-        propagation: Propagation = "exact",
+        propagation: Propagation = "auto",
         **options: Any,
     ) -> Forecast:
         """Joint forecast of the next values.
@@ -140,7 +140,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         steps, exog, exog_cov
             As in `Forecaster.forecast`.
         propagation : {"exact", "taylor", "mixture", "monte_carlo", "naive", "auto"}
-            As in `Forecaster.forecast`; members that are none have "exact" alone.
+            As in `Forecaster.forecast`; members that are none have "auto" alone.
         **options
             Its other keywords, for every member.
 
@@ -151,7 +151,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         """
         check_is_fitted(self, "forecasters_")
         check_steps(steps)
-        if propagation != "exact":
+        if propagation != "auto":
             options["propagation"] = propagation
         if "random_state" in options:  # one generator for all would depend on the horizon
             options["random_state"] = one_seed(options["random_state"])

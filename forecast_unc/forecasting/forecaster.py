@@ -96,7 +96,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         "mask" takes isolated values far from what those around and their season say for missing,
         and `choices_` names them; what recurs is none. "keep" takes all as they are.
     random_state : int, numpy.random.Generator or None
-        Seed of "monte_carlo" and "auto" forecasts and of the default regressor's restarts.
+        Seed of "monte_carlo" forecasts and of the default regressor's restarts.
 
     Attributes
     ----------
@@ -274,7 +274,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         exog_cov: pd.DataFrame | Array | None = None,
         *,
         exog_std: pd.DataFrame | Array | None = None,
-        propagation: Propagation = "exact",
+        propagation: Propagation = "auto",
         path_consistent: bool = True,
         n_samples: int = 1000,
         random_state: RandomState = None,
@@ -293,18 +293,19 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         exog_std : DataFrame or ndarray, optional
             Standard deviations of independent errors of `exog` instead, of its shape; 0 is known.
         propagation : {"exact", "taylor", "mixture", "monte_carlo", "naive", "auto"}
-            How the uncertainty of one step enters the next: exact moment matching; moments to
-            first order in the variance; a mixture of 256 pieces where the distribution bends too
-            much for one Gaussian; sample paths; or not at all. "auto" takes exact, mixture or Monte
-            Carlo, each model by its `Forecast.check`.
+            How the uncertainty of one step enters the next: exact moment matching, one Gaussian
+            over all steps; moments to first order in the variance; a mixture of 512 pieces, each
+            with a function of its own, without a seed; sample paths; or not at all. "auto" is
+            "exact" for an average of several models, where the difference is small, and the mixture
+            for one; but "exact" after noisy values or a gap within the lags, without joint
+            functions, or where a piece diverges (`Forecast.propagation` tells).
         path_consistent : bool, default=True
             Share the function uncertainty between the steps: it is one function at all of them.
             False is the classic recursion, whose intervals for sums and late steps are too narrow.
         n_samples : int, default=1000
-            Sample paths of "monte_carlo" (`Forecast.paths`, of one model), and of the check of
-            "auto", there at least 500.
+            Sample paths of "monte_carlo" (`Forecast.paths`, of one model).
         random_state : int, Generator or None
-            Seed of "monte_carlo" and "auto"; None takes the forecaster's own.
+            Seed of "monte_carlo"; None takes the forecaster's own.
 
         Returns
         -------
@@ -321,9 +322,6 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         remedy = "True shares the function uncertainty between the steps."
         check_truth("path_consistent", path_consistent, remedy)
         check_choice("propagation", propagation, PROPAGATIONS)
-        if propagation == "auto" and not path_consistent:
-            must = "be True for propagation='auto', which compares with paths of one function each"
-            raise refusal("path_consistent", must, "False", "Name the propagation.")
         ahead = ensemble.history.future(steps, exog, exog_std, exog_cov)
         seed = self.random_state if random_state is None else random_state
         return ensemble.forecast(ahead, Method(propagation, path_consistent, n_samples, seed))

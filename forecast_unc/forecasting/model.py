@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, Self
@@ -12,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from forecast_unc._checks import RandomState, one_seed, refusal
+from forecast_unc._checks import RandomState, refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
@@ -31,6 +32,7 @@ from forecast_unc.forecasting.rows import (
 )
 from forecast_unc.forecasting.specification import MIN_ROWS, Specification, check_length
 from forecast_unc.forecasting.stability import Training, bounded
+from forecast_unc.forecasting.state import run_in
 from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.series.calendar import calendar_inputs
@@ -38,8 +40,6 @@ from forecast_unc.series.history import Ahead, History
 
 # Levels whose range or changes are a smaller share of their size are all the same.
 _ROUNDOFF = 1e-12
-# Least paths of the check that "auto" goes by.
-_CHECK_SAMPLES = 500
 _LEAST_ROWS = 2  # that the posterior of an origin inside rests on
 _ALIKE = ("lags", "differences", "transform", "prior_mean", "max_train", "noise")
 _RECIPE = ("specification", "transform", "differencing", "regressor", "noise")
@@ -197,7 +197,11 @@ class LaggedModel:
         if method is None:
             method = closed
         elif method.propagation == "auto":
-            return self._by_check(ahead, method, closed)
+            several = len(ahead.index) > 1  # one step is normal
+            if several and method.path_consistent and self._splits_cheaply:
+                with suppress(Diverged):  # a few pieces may, where one Gaussian does not
+                    return self.forecast(ahead, Method("mixture"))
+            method = closed._replace(path_consistent=method.path_consistent)
         with blas_threads(self.n_rows):
             joint = propagate(self.one_step, self.past, self._future(ahead), method)
         return forecast_of(self, ahead, joint, method.propagation)
@@ -311,14 +315,14 @@ class LaggedModel:
         """Regressors and inputs from the calendar of the steps."""
         return Future(_inputs(self.specification, ahead.exog, ahead.index), ahead.exog_cov)
 
-    def _by_check(self, ahead: Ahead, method: Method, closed: Method) -> Forecast:
-        """The closed form's forecast if its check is silent, or by what its verdict says."""
-        seed, forecast = one_seed(method.random_state), self.forecast(ahead, closed)
-        verdict = forecast.check(max(method.n_samples, _CHECK_SAMPLES), seed).verdict
-        if verdict == forecast.propagation:
-            return forecast
-        method = Method("mixture" if verdict == "mixture" else "monte_carlo", *method[1:3], seed)
-        return self.forecast(ahead, method)
+    @property
+    def _splits_cheaply(self) -> bool:
+        """Whether pieces have one function each, and nothing was observed on the way to the origin.
+
+        Else they would be weighted by it, and their cost grow with the square of the way.
+        """
+        start = run_in(self.one_step, self.past)
+        return self.one_step.posterior.joint and not start.observed[start.now :].any()
 
 
 def forecast_of(model: FittedModel, ahead: Ahead, joint: LevelJoint, propagation: str) -> Forecast:

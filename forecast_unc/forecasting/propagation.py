@@ -120,7 +120,10 @@ def _as_far_as_it_goes(
     reach, error = len(future.exog), None
     while reach > 0:
         try:
-            return _of_one(one, past, future.first(reach)), error
+            joint = _of_one(one, past, future.first(reach))
+            if one[2].propagation == "mixture":  # pieces of several do not count alike
+                joint = joint._replace(paths=None)
+            return joint, error
         except Diverged as diverged:
             # a shorter one may fail at an earlier step, for another reason
             error, reach = diverged, min(reach, diverged.step) - 1
@@ -175,9 +178,7 @@ def _of_one(one: _Alternative, past: Past, future: Future) -> LevelJoint:
     paths, parts = sample_paths_from(model, run_in(model, past), future, method), None
     if model.posterior.joint:
         parts = Deferred(partial(_parts_of_paths, model, past, future, method, paths))
-    if method.propagation == "monte_carlo":
-        return LevelJoint.of_paths(paths.T, parts)
-    return LevelJoint.of_paths(paths.T, parts, ddof=0)._replace(paths=None)
+    return LevelJoint.of_paths(paths.T, parts, ddof=int(method.propagation == "monte_carlo"))
 
 
 def propagate_from(model: OneStepModel, state: State, future: Future, method: Method) -> LevelJoint:

@@ -1,6 +1,7 @@
 """Sample paths of one function each, by a particle filter where values are missing or noisy."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from forecast_unc.forecasting.recursion import (
     check_stable,
 )
 from forecast_unc.forecasting.state import RunIn
+from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.kernels import lower_root
 from forecast_unc.regression.posterior import FunctionSample, Posterior, check_positive_variance
 
@@ -29,9 +31,11 @@ _LEAST_PARTICLES = 100
 # Paths are resampled where the effective number of them has fallen to this share (the usual one).
 _LEAST_EFFECTIVE = 0.5
 # Pieces of a mixture, a choice between time and error; docs/benchmarks/all.md has the figures.
-PIECES = 256
+PIECES = 512
 # A column of points is orthogonal to so many before it; fewer than PIECES / 2, which leave none.
-_REACH = 100
+_REACH = 200
+# Values of its own that a piece's function is conditioned on: the cost of later steps is constant.
+_OWN_VALUES = 64
 
 
 class Points:
@@ -74,8 +78,10 @@ Normals = np.random.Generator | Points  # what paths draw, a row of standard nor
 
 
 def sample_paths_from(model: OneStepModel, start: RunIn, future: Future, method: Method) -> Array:
-    """Sample paths (n_samples, h) of one posterior from a run-in; the 256 pieces of "mixture"."""
+    """Sample paths (n_samples, h) of one posterior from a run-in; the pieces of "mixture"."""
     mixture = method.propagation == "mixture"
+    if mixture and isinstance(model.posterior, KernelPosterior):
+        model = replace(model, posterior=model.posterior.on_few_centers)
     n, numbers = PIECES if mixture else method.n_samples, model.posterior.path_size + _PATH_STEPS
     most = max(_LEAST_PARTICLES, _PATH_MEMORY // (8 * numbers * _PATH_STEPS))
     blocks, rng = np.array_split(np.arange(n), -(-n // most)), generator(method.random_state)
@@ -115,7 +121,8 @@ class _Paths:
             whole = posterior.function_sample(n, rng)
         self.function = _Function(posterior, whole)
         if self.one_function and whole is None:
-            self.function = _OneFunction(posterior, n, steps)
+            room = _OWN_VALUES if alone and isinstance(rng, Points) else steps
+            self.function = _OneFunction(posterior, n, min(steps, room))
         begin = np.tile(start.mean, (n, 1))
         if start.cov.any():
             normals = rng.standard_normal((n, len(start.mean)))
@@ -228,19 +235,19 @@ class _Function:
 
 
 class _OneFunction(_Function):
-    """One function a path, whose Cholesky factor of its own observations grows by a row a step.
+    """One function a path, whose Cholesky factor of its first observations grows by a row a step.
 
     Observations are drawn, not function values: so the noise conditions the factor.
     """
 
-    def __init__(self, posterior: Posterior, n: int, steps: int) -> None:
+    def __init__(self, posterior: Posterior, n: int, room: int) -> None:
         super().__init__(posterior)
-        self.path, self.step = posterior.function_path(steps, n), 0
-        self.chol, self.draws = np.zeros((steps, steps, n)), np.zeros((steps, n))
+        self.path, self.step, self.room = posterior.function_path(room + 1, n), 0, room
+        self.chol, self.draws = np.zeros((room + 1, room + 1, n)), np.zeros((room, n))
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Mean and std, (n,) each, at the inputs X (n, d), one a path, given its earlier ones."""
-        t, row = self.step, self.path.append(X)
+        t, row = self.step, self.path.append(X, keep=self.step < self.room)
         row[t] += self.posterior.noise_var
         for u in range(t):
             row[u] -= np.einsum("vn,vn->n", self.chol[u, :u], row[:u])
@@ -254,8 +261,9 @@ class _OneFunction(_Function):
 
     def keep(self, standard: Array) -> None:
         """Take in what it came out as, in stds from its mean."""
-        self.draws[self.step] = standard
-        self.step += 1
+        if self.step < self.room:
+            self.draws[self.step] = standard
+            self.step += 1
 
     def take(self, paths: NDArray[np.intp]) -> None:
         """Keep these paths."""

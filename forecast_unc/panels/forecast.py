@@ -38,7 +38,7 @@ def forecast_panel(
     levels: Sequence[float] = (80, 95),
     exog: FrameT | None = None,
     freq: Any = None,
-    propagation: Propagation = "exact",
+    propagation: Propagation = "auto",
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> FrameT:
@@ -114,7 +114,7 @@ def forecast_panel(
     check_jobs(n_jobs)
     contender = contenders(forecaster, None)[0]
     check_choice("propagation", propagation, PROPAGATIONS)
-    options = {} if propagation == "exact" else {"propagation": propagation}
+    options = {} if propagation == "auto" else {"propagation": propagation}
     if options and "propagation" not in contender.can:
         must = f"be 'exact', the default, for {type(forecaster).__name__}, which has no choice"
         raise refusal("propagation", must, repr(propagation), "Leave it out.")

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dgemv, dtrsm, dtrsv
-from scipy.linalg.lapack import dpotrs, dtrtrs
+from scipy.linalg.lapack import dpotrf, dpotrs, dpstrf, dtrtrs
 
 from forecast_unc._typing import Array
 from forecast_unc.regression.functions import PriorDraws, sharing
@@ -22,6 +22,10 @@ from forecast_unc.regression.spread import beyond_first_order, feature_spread
 # Not the condition decides: at 3e9 the explicit form kept 8 digits where rows agree, and one where
 # they do not.
 _MOST_ROUNDOFF = 1e-6
+# What few centers leave of the prior variance at a row, in units of the noise, and at least, of the
+# prior. Of four GPs on 250 to 672 rows 74 to 106 centers stay; the std of a sum of 24 to 36 steps
+# is that of all rows to 2 %, with .1 to 6 %.
+_LEFT, _LEAST_LEFT = 0.01, 1e-9
 
 
 @dataclass(frozen=True)
@@ -179,6 +183,52 @@ class KernelPosterior:
             weights[m:] += dgemm(1.0, factor.linear, shift, trans_a=1)
         return KernelFunctionSample(self, weights, prior)
 
+    @cached_property
+    def on_few_centers(self) -> Self:
+        r"""A GP on the rows U that leave a hundredth of the noise of the others; else itself.
+
+        Its weights, of :math:`v = a R^{-1} k(U, x)`, R R' = K_uu, and of the linear part, have the
+        posterior of all rows; the prior that v leaves, :math:`a^2 k(x, x') - v \cdot v'`, is added.
+        """
+        m, d = self.centers.shape
+        if len(self.factors) != 1 or not self.kernel_var or self.prior_lengthscales is not None:
+            return self
+        (factor,) = self.factors
+        if factor.sign > 0 or factor.error_var is None:
+            return self
+        var = factor.scale**2 / self.kernel_var  # a^2, before all is widened
+        left = _LEFT * float(np.min(factor.error_var)) / var
+        if left < _LEAST_LEFT:
+            return self
+        kernel = squared_exponential(self.centers, self.centers, self.lengthscales)
+        root, order, rank, _ = dpstrf(kernel, tol=left, lower=1)
+        if 2 * rank > m:
+            return self
+        whole, order = np.tril(root)[:, :rank].T, order - 1
+        v = np.empty((rank, m))
+        v[:, order] = whole
+        root, unit = np.asfortranarray(whole[:, :rank].T), np.sqrt(self.kernel_var / var)
+        std = np.sqrt(self.linear_var) / unit
+        used = np.flatnonzero(std)
+        rows = np.column_stack([self.centers, np.ones(m)]).T
+        scaled = np.vstack([np.sqrt(var) * v, std[used, None] * rows[used]])
+        precision = np.eye(len(scaled)) + scaled / factor.error_var @ scaled.T
+        chol, _ = dpotrf(precision, lower=1, clean=1)
+        chol[:rank] = root @ chol[:rank] / np.sqrt(var)  # of the weights on k(U, x)
+        linear = np.zeros((len(scaled), d + 1), order="F")
+        linear[rank + np.arange(len(used)), used] = unit * std[used]
+        weights = dtrsm(1.0, root, v @ self.weights[:m, None], lower=1, trans_a=1)[:, 0]
+        none = np.zeros((rank, d + 1), order="F")
+        up = Factor(1, np.asfortranarray(chol), float(unit), linear)
+        down = Factor(-1, root, float(np.sqrt(self.kernel_var)), none)
+        return replace(
+            self,
+            centers=self.centers[order[:rank]],
+            weights=np.append(weights, self.weights[m:]),
+            factors=(up, down),
+            linear_var=np.zeros(d + 1),
+        )
+
     def gradient(self, X: Array) -> Array:
         """Gradient of the predictive mean in x at the rows of X, of shape (n, d)."""
         kernel, linear = self.features(X)
@@ -321,8 +371,8 @@ class KernelFunctionPath:
         # z, sigma and the V of each factor, contiguous by input for one path, by path for many
         self._kept = [np.empty((n_steps, r, n_paths)) for r in rows]
 
-    def append(self, X: Array) -> Array:
-        """Covariances with the earlier inputs of each path and the variance, (t + 1, n_paths)."""
+    def append(self, X: Array, keep: bool = True) -> Array:
+        """Covariances with the kept inputs of each path and the variance, (t + 1, n_paths)."""
         posterior, t = self._posterior, self._length
         kernel, linear = posterior.features(X)
         lengthscales = posterior.function_lengthscales
@@ -330,7 +380,7 @@ class KernelFunctionPath:
         now = [z, self._kernel_std(X)[None], *posterior.whiten(kernel, linear)]
         for kept, new in zip(self._kept, now, strict=True):
             kept[t] = new
-        self._length = t + 1
+        self._length += keep
         past, std, *whitened = (kept[: t + 1] for kept in self._kept)
         away = past - z
         out = np.exp(-0.5 * np.einsum("tdn,tdn->tn", away, away))

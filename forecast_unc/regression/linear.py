@@ -127,11 +127,12 @@ class LinearFunctionPath:
         self._posterior, self._length = posterior, 0
         self._kept = np.empty((n_steps, len(posterior.weights), n_paths))
 
-    def append(self, X: Array) -> Array:
-        """Covariances with the earlier inputs of each path and the variance, (t + 1, n_paths)."""
-        self._kept[self._length] = now = self._posterior.whiten(X)
-        self._length += 1
-        return np.asarray(np.einsum("trn,rn->tn", self._kept[: self._length], now))
+    def append(self, X: Array, keep: bool = True) -> Array:
+        """Covariances with the kept inputs of each path and the variance, (t + 1, n_paths)."""
+        t = self._length
+        self._kept[t] = now = self._posterior.whiten(X)
+        self._length += keep
+        return np.asarray(np.einsum("trn,rn->tn", self._kept[: t + 1], now))
 
     def take(self, paths: NDArray[np.intp]) -> None:
         """Keep these paths, in this order; repeats are allowed."""

@@ -115,12 +115,14 @@ class MixturePath:
         self._mixture, self._paths = mixture, paths
         self._away: list[Array] = []
 
-    def append(self, X: Array) -> Array:
-        """Covariances with the earlier inputs of each path and the variance, (t + 1, n_paths)."""
+    def append(self, X: Array, keep: bool = True) -> Array:
+        """Covariances with the kept inputs of each path and the variance, (t + 1, n_paths)."""
         means = np.array([one.mean(X) for one in self._mixture.posteriors])
         self._away.append(means - self._mixture.p @ means)
         between = np.stack(self._away, axis=1) * self._away[-1][:, None]  # (k, t + 1, n_paths)
-        within = np.array([path.append(X) for path in self._paths])
+        within = np.array([path.append(X, keep) for path in self._paths])
+        if not keep:
+            self._away.pop()
         return np.tensordot(self._mixture.p, between + within, 1)
 
     def take(self, paths: NDArray[np.intp]) -> None:

@@ -19,8 +19,11 @@ class Moments(NamedTuple):
 class FunctionPath(Protocol):
     """Posterior covariances of the function along several paths, each with inputs of its own."""
 
-    def append(self, X: Array) -> Array:
-        """Covariances (t + 1, n_paths) of an input a path, (n_paths, d), with all, its own last."""
+    def append(self, X: Array, keep: bool = True) -> Array:
+        """Covariances (t + 1, n_paths) of an input a path, (n_paths, d), with all, its own last.
+
+        One that is not kept is known to no later one.
+        """
 
     def take(self, paths: NDArray[np.intp]) -> None:
         """Keep these paths, in this order, repeats allowed; for the resampling of particles."""

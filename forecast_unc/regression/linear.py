@@ -283,7 +283,7 @@ class LinearRegressor(KernelRegressor):
         self.precisions_ = best
         self.log_evidence_ = value - objective.dof * float(np.log(unit))
         self._weight_precisions = np.where(labels < 0, 0.0, best[labels])
-        left = objective.solved(best)[1] / max(objective.dof - 2, 1)
+        left = float(objective.solved(best[None])[1][0]) / max(objective.dof - 2, 1)
         self.noise_std_ = unit * float(np.sqrt(max(left, NOISE_BOUNDS[0] ** 2)))
         self._set_posterior(X, y)
         return self
@@ -350,36 +350,46 @@ class _Evidence:
         self.across = gram[np.ix_(self.first, self.rest)]
         self.inner, self.first_moment = gram[np.ix_(self.rest, self.rest)], moment[self.first]
 
-    def __call__(self, precisions: Array) -> float:
+    def __call__(self, precisions: Array) -> Array:
+        """Of each row of precisions (k, g), (k,); -inf where A is not positive definite."""
         log_det, left = self.solved(precisions)
         learned = self.labels[self.labels >= 0]
-        prior = float(np.log(precisions[learned]).sum())
-        return self.constant + 0.5 * (prior - log_det - self.dof * float(np.log(left)))
+        prior = np.log(precisions[:, learned]).sum(axis=1)
+        return np.asarray(self.constant + 0.5 * (prior - log_det - self.dof * np.log(left)))
 
-    def solved(self, precisions: Array) -> tuple[float, float]:
-        """log |A|, A = Z'Z + a, and the least sum of squares, penalty included.
+    def solved(self, precisions: Array) -> tuple[Array, Array]:
+        """log |A|, A = Z'Z + a, and the least sum of squares, penalty included, each (k,).
 
         The orthogonal group is eliminated first, by the Schur complement of its diagonal.
         """
-        a = np.where(self.labels < 0, 0.0, precisions[self.labels])
-        own = self.diagonal + a[self.first]
-        share = self.across / own[:, None]
+        a = np.where(self.labels < 0, 0.0, precisions[:, self.labels])
+        own = self.diagonal + a[:, self.first]
+        share = self.across / own[:, :, None]
         inner = self.inner - self.across.T @ share
-        inner[np.diag_indices(len(inner))] += a[self.rest]
-        moment = self.sums.moment[self.rest] - share.T @ self.first_moment
-        chol, info = dpotrf(inner, lower=1)
-        if info:
-            return np.inf, self.sums.square
-        w, _ = dpotrs(chol, moment, lower=1)
-        explained = moment @ w + self.first_moment @ (self.first_moment / own)
+        diagonal = np.arange(len(self.rest))
+        inner[:, diagonal, diagonal] += a[:, self.rest]
+        moment = self.sums.moment[self.rest] - np.einsum("kfr,f->kr", share, self.first_moment)
+        chol = _factored(inner)
+        w = np.linalg.solve(chol, moment[:, :, None])[:, :, 0]
+        explained = (w**2).sum(axis=1) + (self.first_moment**2 / own).sum(axis=1)
         least = np.finfo(np.float64).eps * self.sums.square + np.finfo(np.float64).tiny
-        log_det = 2.0 * np.log(chol.diagonal()).sum() + np.log(own).sum()
-        return float(log_det), float(max(self.sums.square - explained, least))
+        log_det = 2.0 * np.log(chol[:, diagonal, diagonal]).sum(axis=1) + np.log(own).sum(axis=1)
+        return log_det, np.maximum(self.sums.square - explained, least)
+
+
+def _factored(matrices: Array) -> Array:
+    """Cholesky factors of matrices (k, r, r): of inf where one is not positive definite."""
+    try:
+        return np.asarray(np.linalg.cholesky(matrices))
+    except np.linalg.LinAlgError:
+        if len(matrices) == 1:
+            return np.diag(np.full(matrices.shape[1], np.inf))[None]
+        return np.concatenate([_factored(one[None]) for one in matrices])
 
 
 def _maximized(objective: _Evidence, precisions: Array) -> tuple[Array, float, int]:
     """Where an ascent over the grid ends: group after group, then all together; its rounds."""
-    best, value, rounds, moved = precisions, objective(precisions), 0, True
+    best, value, rounds, moved = precisions, float(objective(precisions[None])[0]), 0, True
     while moved and rounds < _ROUNDS:
         rounds, moved = rounds + 1, False
         for group in range(len(best) + 1):
@@ -388,9 +398,9 @@ def _maximized(objective: _Evidence, precisions: Array) -> tuple[Array, float, i
                 tried[:, group] = _GRID
             else:
                 tried = np.clip(tried * _GRID[:, None], _GRID[0], _GRID[-1])
-            values = [objective(one) for one in tried]
-            if max(values) > value + _LEAST_GAIN:
-                value, best, moved = max(values), tried[int(np.argmax(values))], True
+            values = objective(tried)
+            if values.max() > value + _LEAST_GAIN:
+                value, best, moved = float(values.max()), tried[values.argmax()], True
     return best, value, rounds
 
 

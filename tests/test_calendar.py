@@ -1,6 +1,7 @@
 """Seasons that an index suggests, and inputs made of its dates."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -96,7 +97,7 @@ DATED = {name: index for name, index in INDEXES.items() if name != "whole number
 @pytest.mark.parametrize("name", INDEXES)
 def test_a_time_has_one_row_whatever_the_rest_of_the_index(name):
     index = INDEXES[name]
-    parts = ("fourier",)
+    parts = ("fourier", "profile")
     if name in DATED:
         parts += ("hour_of_week", "month", pd.DatetimeIndex(["2024-04-01", "2000-01-01"]))
     periods = seasonal_periods(index) or (7,)
@@ -159,6 +160,60 @@ def test_several_periods_stand_side_by_side():
     assert [part.shape[1] for part in apart] == [8, 6]
     assert calendar_inputs(index, ("fourier",), ()).shape == (400, 0)
     assert calendar_inputs(index, (), (24,)).shape == (400, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "period"),
+    [
+        ("hours", 24),
+        ("half hours", 336),
+        ("business days", 5),
+        ("days", 340),
+        ("weeks", 52),
+        ("month ends", 12),
+        ("two months", 6),
+        ("years", 4),
+        ("third Fridays", 12),
+        ("quarterly periods", 4),
+        ("whole numbers", 7),
+    ],
+)
+def test_a_profile_is_one_column_a_step_of_the_season(name, period):
+    """Each time in the column after that of the time before, and back to the first."""
+    index = INDEXES[name]
+    rows = calendar_inputs(index, ("profile",), (period,))
+    assert rows.shape == (len(index), period)
+    at = int(rows[0].argmax())
+    for row in rows:
+        assert list(np.flatnonzero(row)) == [at]
+        assert row[at] == 1.0
+        at = (at + 1) % period
+
+
+def test_a_profile_of_several_seasons():
+    """Of the longest up to 340 steps; longer ones and those beside its grid have Fourier terms."""
+
+    def inputs(name, part, *periods):
+        return calendar_inputs(INDEXES[name], (part,), periods)
+
+    hours, days = partial(inputs, "hours"), partial(inputs, "days")
+    np.testing.assert_array_equal(hours("profile", 24, 168), hours("profile", 168))
+    np.testing.assert_array_equal(days("profile", 341), days("fourier", 341))
+    np.testing.assert_array_equal(
+        days("profile", 7, 365), np.hstack([days("profile", 7), days("fourier", 365)])
+    )
+    np.testing.assert_array_equal(
+        hours("profile", 5, 12), np.hstack([hours("profile", 12), hours("fourier", 5)])
+    )
+    assert hours("profile").shape == (400, 0)
+
+
+def test_a_profile_is_of_the_hours_of_the_clock():
+    spring = pd.date_range("2024-03-30", periods=48, freq="h", tz="Europe/Paris")
+    profile = calendar_inputs(spring, ("profile",), (24,))
+    clock = calendar_inputs(spring, ("hour_of_day",), ())
+    turned = [np.roll(clock, k, axis=1) for k in range(24)]
+    assert sum(np.array_equal(profile, one) for one in turned) == 1
 
 
 @pytest.mark.parametrize(
@@ -257,7 +312,7 @@ def test_bad_calendars():
     stamp = pd.Timestamp("2024-12-25")
     for bad in ("weekday", ["fourier", "hour"], 7, ["2024-12-25"], [stamp]):
         got = re.escape(repr(bad[-1] if isinstance(bad, list) else bad))
-        message = f"calendar must name fourier, hour_of_day, .*got {got}. "
+        message = f"calendar must name fourier, profile, hour_of_day, .*got {got}. "
         with pytest.raises(ValueError, match=message):
             check_calendar(bad)
 
@@ -293,7 +348,7 @@ def test_parts_that_never_change_are_refused(freq, never, changes):
 
 def test_indexes_without_dates():
     for part in ("month", "hour_of_week", pd.DatetimeIndex(["2024-12-25"])):
-        with pytest.raises(ValueError, match="calendar must be None or 'fourier' for a RangeIndex"):
+        with pytest.raises(ValueError, match="None, 'fourier' or 'profile' for a RangeIndex"):
             calendar_inputs(pd.RangeIndex(5), (part,), ())
 
 
@@ -322,7 +377,7 @@ EMPTY = {
 @pytest.mark.parametrize("kind", EMPTY)
 def test_an_empty_series_is_called_empty_whatever_its_calendar(kind):
     days = pd.date_range("2024-01-01", periods=9)
-    for part in ("fourier", "month", "hour_of_week", pd.DatetimeIndex([])):
+    for part in ("fourier", "profile", "month", "hour_of_week", pd.DatetimeIndex([])):
         rows = calendar_inputs(EMPTY[kind], (part,), (12,))
         assert rows.shape == (0, calendar_inputs(days, (part,), (12,)).shape[1])
         y = pd.Series([], EMPTY[kind], dtype=float)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from forecast_unc._checks import frozen, numbers, refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions import maps
-from forecast_unc.distributions.joint import Joint
+from forecast_unc.distributions.joint import Joint, spread
 from forecast_unc.distributions.parts import Deferred, averaged_parts, joined
 
 
@@ -41,7 +41,7 @@ def check_weights(
     return np.asarray(scaled / scaled.sum(axis=0))
 
 
-def average(members: Sequence[Joint], weights: Array) -> Joint:
+def average(members: Sequence[Joint], weights: Array, disagreement: bool = False) -> Joint:
     r"""The average of members by weights (k, h) that add up to 1 at each step.
 
     .. math::
@@ -50,7 +50,12 @@ def average(members: Sequence[Joint], weights: Array) -> Joint:
         R_{tu} \propto \sum_k \sqrt{w_{kt} w_{ku}}\, s_{kt} s_{ku} (R_k)_{tu}
 
     with s_k the std of member k in units of y, and R scaled to a diagonal of ones. Each term is a
-    Schur product of positive semidefinite matrices, hence so is R.
+    Schur product of positive semidefinite matrices, hence so is R. With `disagreement` the 68 %
+    band is c times as wide, each member's by as much, m_k their medians, u half its width before:
+
+    .. math::
+
+        c_t^2 = 1 + \sum_k w_{kt} (m_{kt} - m_t)^2 / u_t^2
     """
     if any(member.q.turned for member in members):
         turned = [member.negative() for member in members]
@@ -58,7 +63,7 @@ def average(members: Sequence[Joint], weights: Array) -> Joint:
             remedy = "Average before the minus sign."
             got = "some of y and some of -y"
             raise refusal("forecasts", "be skewed, or bounded, on the same side", got, remedy)
-        return average(turned, weights).negative()
+        return average(turned, weights, disagreement).negative()
     h = weights.shape[1]
     stds = np.array([np.pad(member.std, (0, h - len(member))) for member in members])
     stds = np.where(weights > 0, stds, 0.0)
@@ -68,6 +73,11 @@ def average(members: Sequence[Joint], weights: Array) -> Joint:
     cor = joined(roots, [member.cor for member in members])
     np.fill_diagonal(cor, 1.0)
     q = maps.average([member.q for member in members], weights)
+    if disagreement:
+        center, unit = spread(q)
+        medians = np.array([np.pad(member.spread[0], (0, h - len(member))) for member in members])
+        between = (weights * (medians - center) ** 2).sum(axis=0)
+        q = q.each(maps.with_wider_band, np.hypot(unit, np.sqrt(between)) - unit)
     mean, cov = q.mean(), q.covariance(cor)
     parts = [member.parts for member in members if member.parts is not None]
     if len(parts) < len(members):

@@ -121,6 +121,7 @@ def check_model(
 def check_average(
     joint: Joint,
     members: Sequence[tuple[Joint, Array]],
+    disagreement: bool,
     found: Sequence[tuple[Check, Joint]],
     labels: Sequence[str],
     propagation: str,
@@ -130,7 +131,7 @@ def check_average(
     The shapes of the paths are averaged by the members' parts in the spread.
     """
     checks, drawn = zip(*found, strict=True)
-    sampled = average(drawn, np.array([w for _, w in members]))
+    sampled = average(drawn, np.array([w for _, w in members]), disagreement)
     moments = []
     for each in (joint, sampled):
         center, spread = each.spread

@@ -97,7 +97,16 @@ class Forecast:
     ([2.72, 7.39], [4.48, 12.18])
     """
 
-    __slots__ = ("_averaged", "_before", "_index", "_joint", "_model", "_name", "_propagation")
+    __slots__ = (
+        "_apart",
+        "_averaged",
+        "_before",
+        "_index",
+        "_joint",
+        "_model",
+        "_name",
+        "_propagation",
+    )
 
     __iter__ = None  # or Python, and numpy with it, would go through positions
 
@@ -252,7 +261,13 @@ class Forecast:
     __radd__, __rmul__ = __add__, __mul__
 
     @classmethod
-    def average(cls, forecasts: Sequence[Self], weights: ArrayLike | None = None) -> Self:
+    def average(
+        cls,
+        forecasts: Sequence[Self],
+        weights: ArrayLike | None = None,
+        *,
+        disagreement: bool = False,
+    ) -> Self:
         """Return the forecast whose quantiles are the averages of those of several.
 
         The average of normal forecasts is normal, with the average mean and the average std; unlike
@@ -268,6 +283,9 @@ class Forecast:
         weights : array_like of shape (k,) or (k, h), optional
             Weight of each forecast, or of each at each of the h steps of the longest; not negative,
             not all 0 at a step. Only their ratios at a step count; by default all are the same.
+        disagreement : bool, default=False
+            Widen the bands by what the members disagree about: the square of half the width of the
+            68 % band grows by the weighted variance of their medians.
 
         Examples
         --------
@@ -297,9 +315,9 @@ class Forecast:
         name = longest._name if all(m._name == longest._name for m in members) else None
         ways = {m._propagation for m, _ in used}
         way = ways.pop() if len(ways) == 1 else tuple(w for m, _ in used for w in _each_way(m))
-        joint = average([m._joint for m, _ in used], np.array([w for _, w in used]))
+        joint = average([m._joint for m, _ in used], np.array([w for _, w in used]), disagreement)
         result = cls._of(longest._index, joint, name, way)
-        result._averaged = used
+        result._averaged, result._apart = used, disagreement
         return result
 
     def recalibrated(
@@ -812,6 +830,7 @@ class Forecast:
         self._index, self._joint, self._name = index.copy(), joint, name
         self._propagation, self._model = propagation, model
         self._averaged: tuple[tuple[Self, Array], ...] = ()
+        self._apart = False  # whether what these disagree about is in the bands
         self._before: Self | None = None
         # Up to the diagonal: a step is not to blame for the covariance with a later one.
         finite = np.isfinite(joint.mean) & np.isfinite(np.tril(joint.cov)).all(axis=1)
@@ -858,6 +877,7 @@ class Forecast:
             for member, weight in self._averaged
             if weight[at].any()
         )
+        result._apart = self._apart
         if self._before is not None:
             result._before = self._before._each(part, factor, shift)
         return result
@@ -886,7 +906,8 @@ class Forecast:
         members = [member._uncalibrated() for member, _ in self._averaged]
         if all(own is m for own, (m, _) in zip(members, self._averaged, strict=True)):
             return self
-        return self.average(members, np.array([weight for _, weight in self._averaged]))
+        weights = np.array([weight for _, weight in self._averaged])
+        return self.average(members, weights, disagreement=self._apart)
 
     def _checked(self, n_samples: int, seed: int | None) -> tuple[Check, Joint]:
         """The check, and the joint distribution with the moments of the sample paths."""
@@ -900,7 +921,7 @@ class Forecast:
             return check_model(self._joint, labels, kind, n_samples, seed)
         found = [member._checked(n_samples, seed) for member, _ in self._averaged]
         members = [(member._joint, weight) for member, weight in self._averaged]
-        return check_average(self._joint, members, found, labels, kind)
+        return check_average(self._joint, members, self._apart, found, labels, kind)
 
     def _band(self, reach: float) -> pd.DataFrame:
         """Values at the scores -reach and reach."""

@@ -100,8 +100,7 @@ class Joint:
     @property
     def spread(self) -> tuple[Array, Array]:
         """Median and half the distance of the quantiles at z = -1 and 1, (h,); std if normal."""
-        low, center, high = self.q(np.array([[-1.0, 0.0, 1.0]])).T
-        return center, 0.5 * (high - low)
+        return spread(self.q)
 
     def width(self, coverage: float) -> Array:
         """Widths of the central intervals without the bound, (h,)."""
@@ -257,3 +256,9 @@ def onto_moments(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
     factor = np.where(within, 1.0 / excess(start)[0], np.sqrt(var / own))
     bound = q.lower - factor * free.latent(start[:, None])[:, 0]
     return factor, np.where(within, bound, mean - factor * free.mean())
+
+
+def spread(q: Map) -> tuple[Array, Array]:
+    """Median and half the distance of the quantiles at z = -1 and 1, (h,)."""
+    low, center, high = q(np.array([[-1.0, 0.0, 1.0]])).T
+    return center, 0.5 * (high - low)

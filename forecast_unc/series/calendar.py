@@ -15,7 +15,9 @@ from forecast_unc._typing import Array
 Calendar = str | Sequence[Any] | pd.DatetimeIndex | None
 # Parts of the date that can be inputs, with the number of their values.
 _PARTS = {"hour_of_day": 24, "day_of_week": 7, "month": 12}
-NAMES = ("fourier", "hour_of_day", "hour_of_week", "day_of_week", "month")
+NAMES = ("fourier", "profile", "hour_of_day", "hour_of_week", "day_of_week", "month")
+# The longest season with a column for each of its steps: half hours of a week, not days of a year.
+_LONGEST_PROFILE = 340
 # Days from which on steps are too long for a part to change from one to the next.
 _TOO_LONG = {"hour_of_day": 1, "hour_of_week": 7, "day_of_week": 7, "month": 365}
 # Days in a year, which is not a whole number of them, nor of weeks.
@@ -113,9 +115,11 @@ def calendar_inputs(
 ) -> Array:
     """Inputs (n, k) made of dates, a row a time, which does not depend on the rest of the index.
 
-    "fourier": sines and cosines of the seasonal periods; "hour_of_day", "day_of_week", "month": one
-    column a value, "hour_of_week" the first two; a DatetimeIndex: 1 on its days, and for weeks,
-    months, quarters and years that hold one of them, else 0. Local time where there is a zone.
+    "fourier": sines and cosines of the seasonal periods; "profile": a column for each step of the
+    longest up to 340, and those of periods that do not divide it; "hour_of_day", "day_of_week",
+    "month": one column a value, "hour_of_week" the first two; a DatetimeIndex: 1 on its days, and
+    for weeks, months, quarters and years that hold one of them, else 0. Local time where there is a
+    zone.
     """
     if not len(index):  # of any kind: that a series is empty is said where its length is checked
         index = pd.DatetimeIndex([], freq="D")
@@ -128,6 +132,13 @@ def calendar_inputs(
             columns.append(holds[:, None].astype(np.float64))
         elif part == "fourier":
             columns.append(_fourier(index, periods))
+        elif part == "profile":
+            longest = max((one for one in periods if one <= _LONGEST_PROFILE), default=0)
+            if longest:
+                place = np.floor(_ordinal(index)).astype(np.intp) % longest
+                columns.append(np.asarray(np.eye(longest)[place]))
+            others = tuple(one for one in periods if not longest or longest % one)
+            columns.append(_fourier(index, others))
         else:
             names = ("hour_of_day", "day_of_week") if part == "hour_of_week" else (part,)
             columns += [_one_hot(index, name) for name in names]
@@ -201,7 +212,7 @@ def _times(index: pd.Index[Any]) -> pd.DatetimeIndex:
         return index.to_timestamp()
     if isinstance(index, pd.DatetimeIndex):
         return index.tz_localize(None)
-    must = f"be None or 'fourier' for a {type(index).__name__}, which has no dates"
+    must = f"be None, 'fourier' or 'profile' for a {type(index).__name__}, which has no dates"
     remedy = "Give the series a DatetimeIndex or a PeriodIndex."
     raise refusal("calendar", must, "a part of the date", remedy)
 

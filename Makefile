@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs test coverage test-slow test-cpus lint benchmarks clean
+.PHONY: help demo docs test coverage test-slow test-cpus lint bench benchmarks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ lint: .venv/.lint  ## ruff, codespell and mypy
 	$(PYTHON) -m venv .venv/benchmarks
 	.venv/benchmarks/bin/python -m pip install --quiet --disable-pip-version-check -e '.[benchmarks]'
 	@touch $@
+
+bench: .venv/benchmarks/.benchmarks  ## seconds of a default call over those of other libraries
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 .venv/benchmarks/bin/python examples/benchmarks/speed.py
 
 benchmarks: .venv/benchmarks/.benchmarks  ## compare with other libraries (installs PyTorch), write docs/ordinary.md
 	set -e; for script in $$(grep -L required=True examples/benchmarks/*.py | grep -v /ordinary.py); do .venv/benchmarks/bin/python "$$script"; done

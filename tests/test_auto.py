@@ -17,8 +17,9 @@ from forecast_unc import (
     load_model,
 )
 from forecast_unc.forecasting import resolve
-from forecast_unc.forecasting.averaging import Averaging
+from forecast_unc.forecasting.averaging import Averaging, own_changes
 from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
+from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.series.history import History
 from tests.members import in_turn, on_lags, smoothing
 
@@ -78,21 +79,22 @@ def steps_of(member, steps):
 def test_it_averages_a_few_specifications(fitted):
     assert fitted.seasonal_period_ == (12,)
     assert fitted.refused_ == ()
-    votes = np.repeat([1.0, 2.0], [4, 2])
-    votes *= np.minimum(1.0, (2.0 / fitted.ensemble_.error_ratios) ** 4)
+    votes = [1.0, 1.0, 1.0, 1.0, 2.0, 2.0] / fitted.ensemble_.error_ratios**4
     np.testing.assert_allclose(fitted.weights_, votes / votes.sum(), rtol=1e-12)
-    models = on_lags(fitted)
-    assert parts(models, "lags") == [(1,)] + [tuple(range(1, 14))] * 3
-    assert parts(models, "differences") == [(1,), (1,), (1,), ()]
+    models, few = on_lags(fitted), (1, 2, 3, 4, 11, 12, 13, 24)
+    assert parts(models, "lags") == [(1,), tuple(range(1, 14)), few, few]
+    assert parts(models, "differences") == [(1,), (), (), ()]
     assert parts(models, "periods") == [(12,)] * 4
-    assert parts(models, "transform") == [None, None, "log", "log"]
+    assert parts(models, "transform") == [None, "log", None, "log"]
     assert parts(models, "prior_mean") == ["zero"] * 4
-    assert parts(models, "calendar") == [("fourier",)] * 4
-    assert parts(models, "max_train") == [400] * 4
-    assert [m.n_rows for m in models] == [70, 58, 58, 59]
-    assert [m.differencing.differences for m in models] == [(1,), (1,), (1,), ()]
-    assert [m.transform.power for m in models] == [None, None, 0.0, 0.0]
-    assert [m.regressor.bias for m in models] == ["shrunk", "shrunk", None, "free"]
+    assert parts(models, "calendar") == [("fourier",)] * 2 + [("profile",)] * 2
+    assert parts(models, "max_train") == [400] * 2 + [600] * 2
+    assert [type(m.regressor) for m in models] == [GPRegressor] * 2 + [LinearRegressor] * 2
+    assert [m.n_rows for m in models] == [70, 59, 48, 48]
+    assert [m.differencing.differences for m in models] == [(1,), (), (), ()]
+    assert [m.transform.power for m in models] == [None, 0.0, None, 0.0]
+    assert [m.regressor.bias for m in models] == ["shrunk", "free", "free", "free"]
+    assert models[2].regressor.groups == (0,) * 8 + (1,) * 12  # lags, and the profile
     smooth = smoothing(fitted)
     assert fitted.models_ == (*models, *smooth)
     assert parts(smooth, "period") == [12, 12]
@@ -108,8 +110,10 @@ def test_the_members_can_be_fitted_by_hand(y):
     model = Forecaster(calibrate=False).fit(y)
     asks = [partial(steps_of, by_hand(m.specification, y)) for m in model.models_]
     assert (len(on_lags(model)) > 1, len(smoothing(model))) == (True, 2)
-    rule = {72: Averaging(True, 4.0, 18), 40: Averaging(False, 8.0), 90: Averaging(True, 4.0)}
-    expected = rule[len(y)].average(asks, model.weights_, 6)
+    look_ahead = {72: 18, 40: 4, 90: 4}[len(y)]
+    rule = Averaging(True, 6.0, look_ahead, disagreement=True)
+    changes = own_changes(y.to_numpy(), max(6, look_ahead))
+    expected = rule.average(asks, model.weights_, 6, yardstick=changes)
     same(model.forecast(6), expected.forecast)
 
 
@@ -123,22 +127,24 @@ def test_choices_are_sentences():
     y = monthly()
     model = Forecaster(seasonal_period=12).fit(y)
     model.update(pd.Series([0.0], y.index[-1:] + pd.DateOffset(months=1), name="sales"))
-    relative = "lags 1-13, differences (1,), transform log, prior mean zero, calendar fourier"
-    levels = "lags 1-13, differences none, transform log, prior mean zero, calendar fourier"
     zero = "y must be positive for a log transform; got 0 at 2021-01-01"
-    season, bands, *averaged, no_changes, no_levels, no_smoothing = model.choices_
+    season, bands, *averaged, no_levels, no_linear, no_smoothing = model.choices_
     assert season == "seasonal period 12: given"
-    assert bands == "bands: calibrated, by errors from up to 32 origins"
-    assert averaged == [
-        "weight 1 / width^1.5: lags 1, differences (1,), transform none, prior mean zero, calendar "
-        "fourier, 71 rows: a random walk on the season, with a drift as large as the data support",
-        "weight 1 / width^1.5: lags 1-13, differences (1,), transform none, prior mean zero, "
-        "calendar fourier, 59 rows: changes, with a drift as large as the data support",
-        "weight 2 / width^1.5: exponential smoothing, season 12, transform none, 73 values: level, "
-        "trend and season, their parameters averaged over",
+    assert bands == "bands: calibrated, by errors from up to 29 origins"
+    votes = [line.split(" / width: ")[0] for line in averaged]
+    assert votes == [f"weight {vote:.2g}" for vote in model.ensemble_.votes]
+    assert [line.split(" / width: ")[1] for line in averaged] == [
+        "lags 1, differences (1,), transform none, prior mean zero, calendar fourier, 71 rows: "
+        "a random walk on the season, with a drift",
+        "lags 1-4, 11-13, 24, differences none, transform none, prior mean zero, calendar profile, "
+        "49 rows: linear in the lags",
+        "exponential smoothing, season 12, transform none, 73 values: level, trend and season, "
+        "their parameters averaged over",
     ]
-    assert no_changes.startswith(f"refused: {relative}; {zero}")
+    levels = "lags 1-13, differences none, transform log, prior mean zero, calendar fourier"
     assert no_levels.startswith(f"refused: {levels}; {zero}")
+    linear = "lags 1-4, 11-13, 24, differences none, transform log, prior mean zero"
+    assert no_linear.startswith(f"refused: {linear}, calendar profile; {zero}")
     smooth = "exponential smoothing, season 12, transform log"
     assert no_smoothing.startswith(f"refused: {smooth}; {zero}")
     one = Forecaster(lags=(1, 2, 5), transform="boxcox", max_train=60).fit(y)
@@ -272,7 +278,7 @@ def test_parts_of_the_date_and_holidays_are_inputs():
     assert ahead.iloc[0] > ahead.iloc[1:].max() + 4
     names = Forecaster(lags=2, calendar="month").fit(y)
     assert names.models_[0].regressor.n_features_in_ == 2 + 12
-    with pytest.raises(ValueError, match="calendar must be None or 'fourier' for a RangeIndex"):
+    with pytest.raises(ValueError, match="None, 'fourier' or 'profile' for a RangeIndex"):
         Forecaster(lags=1, calendar="month").fit(y.reset_index(drop=True))
 
 
@@ -298,10 +304,9 @@ def test_max_train_is_every_members():
     model = Forecaster(max_train=30).fit(monthly(120))
     assert set(parts(model.models_, "max_train")) == {30}
     assert {m.n_rows for m in model.models_} == {30}
-    assert {len(m.regressor.posterior_.centers) for m in on_lags(model)} == {30}
     assert (len(on_lags(model)), len(smoothing(model))) == (4, 2)
     both = Forecaster().fit(monthly(120))
-    assert parts(both.models_, "max_train") == [400] * 2 + [72] * 4 + [800] * 2
+    assert parts(both.models_, "max_train") == [400] * 2 + [600] * 2 + [800] * 2
 
 
 def long_series(n, seed=0):
@@ -311,29 +316,13 @@ def long_series(n, seed=0):
     return pd.Series(y + 0.3 * rng.standard_normal(n))
 
 
-def test_long_series_are_learned_whole_by_reduced_rank():
-    y = long_series(1700)
-    model = Forecaster(seasonal_period=7, random_state=0).fit(y)
-    whole = [m for m in on_lags(model) if isinstance(m.regressor, ReducedRankGPRegressor)]
-    assert [m.specification.max_train for m in whole] == [None, None]
-    assert [m.n_rows for m in whole] == [1692, 1691]  # the second has differences
-    for one in whole:
-        assert len(one.regressor.support_) == 100
-        assert one.regressor.objective == "bound"
-    chosen = [line for line in model.choices_ if "reduced rank" in line]
-    assert len(chosen) == 2
-    assert re.search(r"1692 rows: levels, .*; reduced rank, 100 centers", chosen[0])
-    recent = [m for m in on_lags(model) if m not in whole]
-    assert {m.n_rows for m in recent} == {72, 400}
-    assert {m.n_rows for m in smoothing(model)} == {800}
-
-
-def test_max_train_above_the_most_exact_is_that_of_reduced_rank_alone(monkeypatch):
-    monkeypatch.setattr(resolve, "_MOST_EXACT", 1610)
-    model = Forecaster(seasonal_period=7, max_train=1620).fit(long_series(1640))
-    assert [m.n_rows for m in model.models_] == [400] * 2 + [72] * 4 + [1620] * 2 + [800] * 2
-    reasons = [line for line in model.choices_ if "reduced rank" in line]
-    assert "changes, with their mean for a drift; reduced rank, 100 centers" in reasons[1]
+def test_max_train_above_the_most_exact_is_that_of_linear_models_alone(monkeypatch):
+    monkeypatch.setattr(resolve, "_MOST_EXACT", 610)
+    model = Forecaster(seasonal_period=7, max_train=620).fit(long_series(640))
+    assert [m.n_rows for m in model.models_] == [400] * 2 + [620] * 2 + [620] * 2
+    assert [isinstance(m.regressor, LinearRegressor) for m in on_lags(model)] == [False] * 2 + [
+        True
+    ] * 2
 
 
 def test_rows_count_not_values(monkeypatch):
@@ -367,7 +356,7 @@ def test_lags_of_ones_own_have_a_reduced_rank_above_so_many_rows(monkeypatch, op
 def test_a_given_reduced_rank_learns_from_all_rows():
     y = long_series(500)  # more than the windows of the default
     model = Forecaster(ReducedRankGPRegressor(n_support=10), calibrate=False).fit(y)
-    assert {m.n_rows for m in model.models_} == {498, 488, 499 - 12}
+    assert {m.n_rows for m in model.models_} == {498, 488}
     assert all(len(m.regressor.support_) == 10 for m in model.models_)
     capped = Forecaster(ReducedRankGPRegressor(n_support=10), max_train=200, calibrate=False)
     assert {m.n_rows for m in capped.fit(y).models_} == {200}
@@ -376,16 +365,17 @@ def test_a_given_reduced_rank_learns_from_all_rows():
 @pytest.mark.parametrize(
     "options", [{"noise": "both", "calibrate": False}, {"regressor": BayesianRidge()}]
 )
-def test_there_is_no_reduced_rank_with_two_noises_or_another_regressor(options):
-    model = Forecaster(seasonal_period=7, max_train=60, **options).fit(long_series(1700))
-    assert not any(isinstance(m.regressor, ReducedRankGPRegressor) for m in model.models_)
+def test_there_are_no_linear_models_with_two_noises_or_another_regressor(options):
+    model = Forecaster(seasonal_period=7, max_train=60, **options).fit(long_series(100))
+    assert parts(model.models_, "calendar") == [("fourier",)] * 2
+    assert not any(isinstance(m.regressor, LinearRegressor) for m in model.models_)
     assert {m.n_rows for m in model.models_} == {60}
 
 
 @pytest.mark.parametrize("regressor", [RVMRegressor(), BayesianRidge()], ids=["rvm", "ridge"])
 def test_a_given_regressor_is_every_members(regressor):
     model = Forecaster(regressor, calibrate=False).fit(monthly())
-    assert len(model.models_) == 4
+    assert len(model.models_) == 2
     kind = "naive" if isinstance(regressor, BayesianRidge) else "exact"
     ahead = model.forecast(4, propagation=kind)
     assert (ahead.std > 0).all()
@@ -398,15 +388,14 @@ def test_a_regressor_of_scikit_learn_has_no_prior_mean():
     with pytest.raises(ValueError, match="prior_mean must be 'zero' for a regressor of scikit-lea"):
         Forecaster(BayesianRidge(), lags=2, prior_mean="last").fit(monthly())
     rng = np.random.default_rng(0)
-    hours = pd.date_range("2024-01-01", periods=600, freq="h")
-    values = np.sin(2 * np.pi * np.arange(600) / 24) + 0.1 * rng.standard_normal(600)
-    model = Forecaster(BayesianRidge()).fit(pd.Series(values, hours))
-    assert model.seasonal_period_ == (24, 168)
-    assert {one.specification.prior_mean for one in model.refused_} == {"seasonal"}
-    for one in model.refused_:
-        assert one.reason.startswith("prior_mean must be 'zero' for a regressor of scikit-learn")
-    assert parts(model.models_, "prior_mean") == ["zero", "zero"]
-    assert all(why.endswith("but for what was given") for why in parts(model.models_, "why"))
+    quarters = pd.date_range("2004-01-01", periods=60, freq="QS")
+    values = np.sin(np.pi * np.arange(60) / 2) + 0.1 * rng.standard_normal(60)
+    model = Forecaster(BayesianRidge()).fit(pd.Series(values, quarters))
+    assert model.seasonal_period_ == (4,)
+    (refused,) = model.refused_
+    assert refused.specification.prior_mean == "seasonal"
+    assert refused.reason.startswith("prior_mean must be 'zero' for a regressor of scikit-learn")
+    assert parts(model.models_, "prior_mean") == ["zero"]
 
 
 # The prior mean of one specification
@@ -634,17 +623,17 @@ def test_a_later_zero_costs_the_logarithms(fitted):
     assert model.refused_ == ()
     model.update(later)
     for lean in (model, applied):
-        assert [m.specification for m in lean.models_] == [chosen[i] for i in (0, 1, 4)]
-        assert [one.specification for one in lean.refused_] == [chosen[i] for i in (2, 3, 5)]
+        assert [m.specification for m in lean.models_] == chosen[::2]
+        assert [one.specification for one in lean.refused_] == chosen[1::2]
         assert {one.specification.transform for one in lean.refused_} == {"log"}
         assert all("y must be positive" in one.reason for one in lean.refused_)
-        np.testing.assert_allclose(lean.weights_, [1 / 4, 1 / 4, 1 / 2], rtol=1e-15)
+        assert lean.weights_.shape == (3,)
     # what the levels take in, they forecast from
     assert model.forecast(3).index[0] == pd.Timestamp("2021-02-01")
     few = Forecaster().fit(y[:12].reset_index(drop=True))
-    np.testing.assert_allclose(few.weights_, [0.25] * 4, rtol=1e-15)
+    np.testing.assert_allclose(few.weights_, np.array([1, 1, 2, 2]) / 6, rtol=1e-15)
     few.update(pd.Series([0.0], [12], name="sales"))
-    np.testing.assert_allclose(few.weights_, [0.5, 0.5], rtol=1e-15)
+    np.testing.assert_allclose(few.weights_, [1 / 3, 2 / 3], rtol=1e-15)
     few.update(pd.Series([1.0], [13], name="sales"))
     assert len(few.refused_) == 2  # once each
 
@@ -699,7 +688,7 @@ def test_a_refit_forgets():
     model.set_params(lags=2).fit(monthly())
     assert parts(model.models_, "lags") == [(1, 2)]
     model.set_params(lags="auto").fit(monthly())
-    assert parts(model.models_, "max_train") == [400] * 4 + [800] * 2
+    assert parts(model.models_, "max_train") == [400] * 2 + [600] * 2 + [800] * 2
 
 
 @pytest.mark.parametrize(
@@ -716,7 +705,10 @@ def test_a_refit_forgets():
         ),
         ({"transform": "none"}, "got 'none'. Pass None, without quotes"),
         ({"prior_mean": None}, "prior_mean must be one of 'auto', 'zero', 'last', 'seasonal'; got"),
-        ({"calendar": "hours"}, "calendar must name fourier, hour_of_day, .*; got 'hours'"),
+        (
+            {"calendar": "hours"},
+            "calendar must name fourier, profile, .*; got 'hours'",
+        ),
         ({"max_train": 2}, "max_train must be a whole number, at least 3; got 2"),
     ],
 )
@@ -753,18 +745,15 @@ def test_gaps_that_recur_leave_the_lags_that_they_can():
     assert np.isfinite(model.forecast(3).std).all()
 
 
-@pytest.mark.parametrize("gaps", [[], range(0, 120, 9)])
-def test_no_model_is_there_twice(gaps):
-    """Of 76 days, or 120 with gaps, fewer rows are left than a window holds."""
-    y = series(120 if gaps else 76)
-    y.iloc[list(gaps)] = np.nan
-    model = Forecaster(seasonal_period=7).fit(y)
-    lines = [line for line in model.choices_ if line.startswith("weight")]
-    kinds = [line.replace("last ", "").split(" rows:")[0] for line in lines]
-    assert len(set(kinds)) == len(kinds) > 5
-    twice = [line for line in lines if line.endswith("for two windows of the same rows")]
-    assert twice
-    assert all(line.startswith("weight 2 / width") for line in twice)
+@pytest.mark.parametrize(
+    ("given", "count"),
+    [({}, 6), ({"transform": None}, 4), ({"transform": None, "differences": 1}, 3)],
+)
+def test_no_model_is_there_twice(given, count):
+    """What is given makes different candidates the same."""
+    model = Forecaster(**given).fit(monthly())
+    described = {(str(m), repr(getattr(m, "regressor", None))) for m in model.models_}
+    assert len(described) == len(model.models_) == count
 
 
 def test_the_tail_of_a_logarithm_does_not_run_away():
@@ -790,9 +779,12 @@ def test_box_cox_names_what_is_negative():
 
 def test_reasons_are_those_of_what_was_chosen(fitted):
     assert not any("given" in why for why in parts(fitted.models_, "why"))
-    *given, levels = parts(Forecaster(differences=(), transform=None).fit(monthly()).models_, "why")
-    assert all(why.endswith("; but for what was given") for why in given)
-    assert levels == "levels, which return to where they were"
+    given = parts(Forecaster(differences=(), transform=None).fit(monthly()).models_, "why")
+    assert given == [
+        "a random walk on the season, with a drift; but for what was given",
+        "levels, which return to where they were",
+        "linear in the lags",
+    ]
 
 
 def test_given_holidays_are_every_members():
@@ -800,7 +792,9 @@ def test_given_holidays_are_every_members():
     model = Forecaster(calendar=holidays).fit(monthly())
     assert all(given[0] is holidays for given in parts(model.models_, "calendar"))
     assert "calendar holidays, " in str(model.models_[0])
-    without = "; but for what was given, which leaves out the Fourier terms of the season"
-    assert all(why.endswith(without) for why in parts(model.models_, "why"))
-    both = Forecaster(calendar=["fourier", holidays]).fit(monthly())
+    without = "but for what was given, which leaves out the {} of the season"
+    terms = ["Fourier terms"] * 2 + ["profile"] * 2
+    whys = [why.split("; ")[1] for why in parts(model.models_, "why")]
+    assert whys == [without.format(one) for one in terms]
+    both = Forecaster(calendar=["fourier", "profile", holidays]).fit(monthly())
     assert all(why.endswith("; but for what was given") for why in parts(both.models_, "why"))

@@ -5,12 +5,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 from sklearn.base import clone
 
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor, baselines
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.forecasting.averaging import Averaging
+from forecast_unc.forecasting.averaging import Averaging, own_changes
 from tests.test_first_steps import assert_first_steps
 
 BAND = 3.919927969080108  # width of the 95 % band of a unit std
@@ -39,9 +40,9 @@ def shares(rule, *widths, ahead=1):
 # Widths
 
 
-def test_shares_are_the_inverse_widths_to_the_power_of_three_halves():
+def test_shares_are_the_inverse_widths():
     found = shares(Averaging(True, None, 1), [1.0, 4.0], [4.0, 1.0], [4.0, 9.0])
-    np.testing.assert_allclose(found, [[1, 1 / 8], [1 / 8, 1], [1 / 8, 1 / 27]], rtol=1e-12)
+    np.testing.assert_allclose(found, [[1, 1 / 4], [1 / 4, 1], [1 / 4, 1 / 9]], rtol=1e-12)
 
 
 def test_widths_are_looked_ahead_for_and_then_trail():
@@ -49,12 +50,12 @@ def test_widths_are_looked_ahead_for_and_then_trail():
     steady, growing = [2.0] * 5, [1.0, 2.0, 3.0, 4.0, 14.0]
     # the first three, 1 2 3, to step 3; then 2 3 4 and 3 4 14
     means = np.array([2.0, 2.0, 2.0, 3.0, 7.0])
-    expected = np.array([np.ones(5), (2.0 / means) ** 1.5])
+    expected = np.array([np.ones(5), 2.0 / means])
     np.testing.assert_allclose(shares(rule, steady, growing, ahead=3), expected, rtol=1e-12)
     # without a look ahead from the steps so far: 1, 1.5, 2, 3, 7
     means = np.array([1.0, 1.5, 2.0, 3.0, 7.0])
     least = np.minimum(means, 2.0)
-    expected = np.array([(least / 2.0) ** 1.5, (least / means) ** 1.5])
+    expected = np.array([least / 2.0, least / means])
     np.testing.assert_allclose(shares(rule, steady, growing), expected, rtol=1e-12)
 
 
@@ -67,53 +68,25 @@ def test_a_width_lost_to_roundoff_has_all_the_weight():
 # Guards
 
 
-@pytest.mark.parametrize(
-    ("width", "share"),
-    [
-        (3.19, 1.0),  # 4 / 1.25 is where it begins to fade
-        (4.0 / np.sqrt(1.25), 0.75),
-        (4.0, 0.5),
-        (4.0 * np.sqrt(1.25), 0.25),
-        (5.01, 0.0),
-    ],
-)
-def test_the_widest_fades_out_around_the_limit(width, share):
-    found = shares(Averaging(False, 4.0), [1.0, 1.0], [width, width])
-    np.testing.assert_allclose(found, [[1, 1], [share, share]], atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("next_one", "share"),
-    [
-        (3.19, 1.0),
-        (4.0 / np.sqrt(1.25), 0.75),
-        (4.0, 0.5),
-        (4.0 * np.sqrt(1.25), 0.25),
-        (5.01, 0.0),
-    ],
-)
-def test_the_narrowest_of_three_fades_out_where_the_next_is_four_times_as_wide(next_one, share):
-    found = shares(Averaging(False, 1e6), [1.0], [next_one], [next_one])
-    np.testing.assert_allclose(found, [[share], [1], [1]], atol=1e-12)
-    of_two = shares(Averaging(False, 1e6), [1.0], [next_one])
-    np.testing.assert_array_equal(of_two, [[1], [1]])
-
-
-def test_without_the_narrowest_the_next_is_what_others_are_wide_beside():
-    found = shares(Averaging(False, 4.0), [1.0], [6.0], [18.0], [60.0])
-    np.testing.assert_allclose(found, [[0], [1], [1], [0]], atol=1e-12)
-    # half in: the reference is between the two, sqrt(1 * 4) = 2, of which 8 is the limit
-    found = shares(Averaging(False, 4.0), [1.0], [4.0], [8.0])
-    np.testing.assert_allclose(found, [[0.5], [1], [0.5]], atol=1e-12)
+def test_what_is_wider_than_the_yardstick_allows_is_dropped():
+    """Beside the narrowest, or the widths that are given; where all are, the narrowest stays."""
+    rule = Averaging(False, 4.0, 1)
+    found = shares(rule, [1.0, 1.1], [3.9, 4.5], [0.3, 4.3])
+    np.testing.assert_array_equal(found, [[1, 1], [0, 0], [1, 1]])
+    forecasts = [normal([w, w]) for w in (1.0, 3.9, 9.0)]
+    found = rule.shares(forecasts, 2, 1, np.array([1.0, 2.5]))
+    np.testing.assert_array_equal(found, [[1, 1], [1, 1], [0, 1]])
+    found = rule.shares(forecasts, 2, 1, np.array([0.2, 0.2]))
+    np.testing.assert_array_equal(found, [[1, 1], [0, 0], [0, 0]])
 
 
 def test_guards_see_the_widths_that_weights_see():
     """Over the last two steps: 1, 5.5, 5.5, 1; looked ahead for 5.5 at the first, too."""
     ones, jump = [1.0] * 4, [1.0, 10.0, 1.0, 1.0]
-    found = shares(Averaging(False, 5.5, 2), ones, jump)
-    np.testing.assert_allclose(found[1], [1, 0.5, 0.5, 1], atol=1e-12)
-    found = shares(Averaging(False, 5.5, 2), ones, jump, ahead=2)
-    np.testing.assert_allclose(found[1], [0.5, 0.5, 0.5, 1], atol=1e-12)
+    found = shares(Averaging(False, 5.4, 2), ones, jump)
+    np.testing.assert_array_equal(found[1], [1, 0, 0, 1])
+    found = shares(Averaging(False, 5.4, 2), ones, jump, ahead=2)
+    np.testing.assert_array_equal(found[1], [0, 0, 0, 1])
 
 
 def test_a_mean_of_a_tail_drops_a_member_for_good():
@@ -156,22 +129,6 @@ def test_shares_depend_on_the_steps_so_far(rows, by_width, widest, ahead):
     assert longer.any(axis=0).all()
     shorter = shares(rule, *[row[:9] for row in rows], ahead=ahead)
     np.testing.assert_allclose(longer[:, :9], shorter, rtol=1e-12, atol=1e-12)
-
-
-@settings(max_examples=20)
-@given(st.lists(st.floats(-2, 2), min_size=2, max_size=5), st.integers(0, 4), st.floats(1.1, 20))
-def test_guards_are_continuous_in_the_widths(logs, which, widest):
-    """A change of a width by a share e changes a factor by at most e / (2 log 1.25), chained."""
-    rule, step = Averaging(False, widest), 1e-7
-    rows = np.exp(logs)[:, None]
-    which %= len(rows)
-    moved = rows.copy()
-    moved[which] *= np.exp(step)
-    change = np.abs(shares(rule, *moved) - shares(rule, *rows)).max()
-    # The narrowest's factor w moves by e / (2 log 1.25) and with it the log of the reference
-    # between two widths, at most log(4 * 1.25) apart, and then every factor once more.
-    slope = 1 / (2 * np.log(1.25))
-    assert change <= step * slope * (2 + 2 * slope * np.log(5)) * 1.01
 
 
 # Averages: the first steps are a shorter average
@@ -279,7 +236,7 @@ def test_members_that_all_diverge_early_are_judged_by_their_own_steps():
     np.testing.assert_allclose(found[1, :7], 1.0)  # it alone gets farthest
     assert not found[0].any()
     found = rule.shares([until(8, 1.0)(7), until(8, 2.0)(7)], 8, 8)
-    np.testing.assert_allclose(found[1, :7], 2**-1.5, rtol=1e-12)
+    np.testing.assert_allclose(found[1, :7], 1 / 2, rtol=1e-12)
 
 
 def test_what_diverges_beyond_the_steps_asked_for_is_no_error():
@@ -343,3 +300,143 @@ def test_a_member_that_runs_away_by_another_propagation_is_dropped_from_there_on
     np.testing.assert_allclose(kept.std * BAND, 1.0, rtol=1e-12)
     alone = rule.average(asks[1:], np.ones(1), 4, references=exact[1:]).forecast
     np.testing.assert_allclose(alone.std * BAND, [1.0, 1.0, 9.0, 1.0], rtol=1e-12)
+
+
+# The series' own changes
+
+
+def own_changes_by_hand(y, steps):
+    widths = []
+    for step in range(1, steps + 1):
+        squares = [
+            (y[t + step] - y[t]) ** 2
+            for t in range(len(y) - step)
+            if np.isfinite(y[t]) and np.isfinite(y[t + step])
+        ]
+        width = BAND * np.sqrt(sum(squares) / len(squares)) if squares else 0.0
+        widths.append(max([width, *widths]))
+    return widths
+
+
+@pytest.mark.parametrize("gaps", [(), (3, 4, 17), tuple(range(0, 40, 2))])
+def test_own_changes_are_the_widths_of_changes_over_so_many_steps(gaps, rng):
+    y = np.sin(np.arange(40.0)) + rng.standard_normal(40)  # its changes shrink from step to step
+    y[list(gaps)] = np.nan
+    np.testing.assert_allclose(own_changes(y, 20), own_changes_by_hand(y, 20), rtol=1e-12)
+
+
+def test_own_changes_beyond_half_of_the_series_grow_as_those_of_a_walk(rng):
+    y = rng.standard_normal(11).cumsum()
+    found, half = own_changes(y, 20), own_changes_by_hand(y, 5)
+    at_half = BAND * np.sqrt(np.mean((y[5:] - y[:-5]) ** 2))
+    expected = [at_half * np.sqrt(step / 5) for step in range(6, 21)]
+    np.testing.assert_allclose(found[:5], half, rtol=1e-12)
+    np.testing.assert_allclose(found[5:], np.maximum(expected, half[-1]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
+def test_own_changes_are_never_narrower_and_those_of_a_walk_grow_as_the_root(scale, rng):
+    walk = scale * rng.standard_normal(4000).cumsum()
+    found = own_changes(walk, 100) / scale
+    assert (np.diff(found) >= 0).all()
+    np.testing.assert_allclose(found, BAND * np.sqrt(np.arange(1, 101)), rtol=0.25)
+
+
+@pytest.mark.parametrize("y", [[1.0, 2.0], [1.0, np.nan, np.nan], [5.0] * 4])
+def test_own_changes_of_next_to_nothing_are_finite(y):
+    found = own_changes(np.array(y), 6)
+    expected = BAND * np.sqrt(np.arange(1, 7)) if y == [1.0, 2.0] else np.zeros(6)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+# What members disagree about
+
+
+def half_widths(forecast):
+    """Half the width of the 68 % band."""
+    low, high = forecast.quantile(norm.cdf([-1.0, 1.0])).to_numpy().T
+    return 0.5 * (high - low)
+
+
+MEMBERS = {
+    "normal": [normal([4.0, 5.0]), normal([2.0, 9.0], mean=3.0), normal([1.0, 1.0], mean=-1.0)],
+    "skewed": [lognormal([0.2, 0.9]), lognormal([0.5, 0.1]) + 4.0],
+    "both": [normal([4.0, 5.0], mean=5.0), lognormal([0.3, 0.6])],
+    "turned": [-lognormal([0.2, 0.9]), -lognormal([0.5, 0.1]) - 4.0],
+    "far apart": [normal([0.1, 0.1], mean=50.0), lognormal([0.02, 0.03])],
+    "agreed": [normal([4.0, 5.0]), normal([2.0, 9.0])],
+}
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_bands_are_wider_by_the_variance_of_the_medians(name):
+    """c^2 = 1 + sum of w (m_k - m)^2 / u^2, u half the width of the 68 % band."""
+    members = MEMBERS[name]
+    weights = np.array([[0.5, 0.2], [0.2, 0.3], [0.3, 0.5]])[: len(members)]
+    weights /= weights.sum(axis=0)
+    plain = Forecast.average(members, weights)
+    apart = Forecast.average(members, weights, disagreement=True)
+    medians = np.array([one.median for one in members])
+    between = (weights * (medians - plain.median.to_numpy()) ** 2).sum(axis=0)
+    expected = half_widths(plain) * np.sqrt(1.0 + between / half_widths(plain) ** 2)
+    np.testing.assert_allclose(half_widths(apart), expected, rtol=1e-9)
+    np.testing.assert_allclose(apart.median, plain.median, rtol=1e-12, atol=1e-12)
+    assert (between > 0).all() == (name != "agreed")
+    if name in ("normal", "agreed"):
+        np.testing.assert_allclose(apart.std**2, plain.std**2 + between, rtol=1e-12)
+    if name == "skewed":
+        assert (apart.quantile(1e-6) > 0).all()  # and nothing is below the bound
+
+
+def test_members_far_apart_do_not_explode():
+    """Medians 50 apart, widths of a tenth: so many stds of a logarithm are beyond any float."""
+    ahead = Forecast.average(MEMBERS["far apart"], disagreement=True)
+    band = ahead.interval(0.95)
+    assert ahead.mean.between(band["lower"], band["upper"]).all()
+    assert (half_widths(ahead) < 25.0).all()
+
+
+@pytest.mark.parametrize("transform", [None, PowerTransform(0.0)])
+def test_what_members_disagree_about_is_their_part_of_the_variance(transform):
+    index, parts = pd.RangeIndex(2), {"noise": np.diag([0.03, 0.02])}
+    cov = np.diag([0.04, 0.05])
+    members = [
+        Forecast(index, np.full(2, mean), cov, parts=parts, transform=transform)
+        for mean in (0.0, 0.3)
+    ]
+    plain, apart = (Forecast.average(members, disagreement=d) for d in (False, True))
+    found, before = apart.decompose(), plain.decompose()
+    np.testing.assert_allclose(
+        found["members"] - before["members"], apart.var - plain.var, rtol=1e-9
+    )
+    others = [name for name in before.columns if name != "members"]
+    np.testing.assert_allclose(found[others], before[others], rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(found.sum(axis=1), apart.var, rtol=1e-12)
+
+
+def test_members_in_other_units_disagree_as_much():
+    apart = Forecast.average(MEMBERS["both"], disagreement=True)
+    found = (3.0 * apart).members
+    again = Forecast.average(
+        [one.forecast for one in found], [one.weight for one in found], disagreement=True
+    )
+    np.testing.assert_allclose(half_widths(again), 3.0 * half_widths(apart), rtol=1e-9)
+
+
+def test_the_averaging_of_the_automatic_choice_has_the_disagreement():
+    rule = Averaging(True, 6.0, 1, disagreement=True)
+    asks = [lambda h, m=m: normal([2.0] * h, mean=m) for m in (0.0, 4.0)]
+    found = rule.average(asks, np.ones(2), 3)
+    expected = np.sqrt((2.0 / BAND) ** 2 + 4.0)
+    np.testing.assert_allclose(found.forecast.std, expected, rtol=1e-12)
+    np.testing.assert_allclose(found.reference.std, expected, rtol=1e-12)
+
+
+def test_the_yardstick_says_what_explodes():
+    """Not the narrowest: of three that are alike beside it none is dropped."""
+    rule = Averaging(False, 6.0, 1)
+    asks = [lambda h, w=w: normal([w] * h) for w in (1.0, 20.0, 21.0, 700.0)]
+    found = rule.average(asks, np.ones(4), 2, yardstick=np.array([4.0, 100.0]))
+    np.testing.assert_array_equal(found.shares, [[1, 1], [1, 1], [1, 1], [0, 0]])
+    found = rule.average(asks, np.ones(4), 2, yardstick=np.array([4.0, 120.0]))
+    np.testing.assert_array_equal(found.shares[3], [0, 1])

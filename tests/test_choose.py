@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -98,42 +97,23 @@ def test_a_task_ends_before_its_official_windows(tmp_path):
 
 def test_kinds_are_named_by_what_members_are(rng):
     t = np.arange(100)
-    y = pd.Series(
-        50 + 10 * np.sin(np.pi * t / 6) + rng.normal(size=100),
-        index=pd.period_range("2000-01", periods=100, freq="M"),
-    )
-    names = choose.kinds(Forecaster().fit(y).models_)
-    assert sorted(names) == [
+    y = 50 + 10 * np.sin(np.pi * t / 6) + rng.normal(size=100)
+    months = pd.Series(y, pd.period_range("2000-01", periods=100, freq="M"))
+    both = ["smoothing plain", "smoothing log"]
+    assert choose.kinds(Forecaster().fit(months).models_) == [
         "changes 1 lag fourier",
-        "changes 1 lag fourier, recent",
-        "changes lags fourier, recent",
-        "changes log lags fourier, recent",
         "levels log lags fourier",
-        "levels log lags fourier, recent",
-        "smoothing log",
-        "smoothing plain",
+        "levels lags profile linear",
+        "levels log lags profile linear",
+        *both,
     ]
-
-
-def test_windows_and_numbers_of_lags_are_named_by_their_rank():
-    def member(rows, lags=(1, 4)):
-        specification = SimpleNamespace(
-            regressor=SimpleNamespace(get_params=lambda: {"prior": "weak"}),
-            lags=lags,
-            differences=(),
-            transform=None,
-            prior_mean="seasonal",
-            calendar=(),
-            max_train=rows,
-        )
-        return SimpleNamespace(specification=specification)
-
-    models = [member(rows) for rows in (72, 400, None, 10, 72, 20)]
-    start = "levels from a season ago lags weak"
-    ends = [", recent", "", ", all rows", ", most recent", ", recent", ", most recent"]
-    assert choose.kinds(models) == [start + end for end in ends]
-    fewer = [member(400), member(400, (1, 2, 4)), member(72)]
-    assert choose.kinds(fewer) == [f"{start}, fewer lags", start, f"{start}, recent"]
+    hours = Forecaster(seasonal_period=(24, 48), transform=None).fit(pd.Series(np.tile(y, 3)))
+    assert choose.kinds(hours.models_) == [
+        "levels lags fourier",
+        "levels lags profile linear",
+        "seasonal changes lags profile linear",
+        "changes over the longest season lags profile linear",
+    ]
 
 
 def test_rules_take_members():

@@ -303,8 +303,7 @@ def test_a_last_value_five_times_too_large_is_not_the_new_level():
     masked, kept = Forecaster().fit(y), Forecaster(outliers="keep").fit(y)
     missing = Forecaster().fit(y.where(np.arange(N) < N - 1))
     pd.testing.assert_series_equal(masked.forecast(3).median, missing.forecast(3).median)
-    assert masked.forecast(1).median.item() < 1.3 * actual < 2 * actual
-    assert kept.forecast(1).median.item() > 2 * actual
+    assert masked.forecast(1).median.item() < 1.3 * actual < kept.forecast(1).median.item()
     line = f"outliers: 1 value taken for missing: 2011-12-01 ({y.iloc[-1]:,.6g}); "
     assert masked.choices_[1] == f"{line}outliers='keep' keeps them"
     assert line in masked.summary()
@@ -440,7 +439,8 @@ def test_seasonal_periods_that_are_given_count():
     y = 100.0 + np.random.default_rng(0).standard_normal(120)
     y[[25, 75]] += 60.0  # ten periods of five apart
     given_, none = (
-        plain(seasonal_period=period).fit(series(y, "h")).choices_ for period in (50, None)
+        plain(seasonal_period=period, calendar="fourier").fit(series(y, "h")).choices_
+        for period in (50, None)
     )
     assert not any("outliers" in line for line in given_)
     assert "2 values" in none[1]

@@ -451,9 +451,10 @@ def test_members_of_the_automatic_choice_are_its_models():
     np.testing.assert_allclose(total, 1.0, rtol=1e-12)
     weights = np.array([m.weight for m in ahead.members])
     assert np.ptp(weights, axis=1).max() > 1e-3  # they depend on the step
-    again = Forecast.average([m.forecast for m in ahead.members], weights)
+    again = Forecast.average([m.forecast for m in ahead.members], weights, disagreement=True)
     uncalibrated = Forecaster(calibrate=False).fit(datasets.load_us_gdp()[-120:]).forecast(10)
     np.testing.assert_allclose(again.mean, uncalibrated.mean, rtol=1e-9)
+    np.testing.assert_allclose(again.std, uncalibrated.std, rtol=1e-9)
 
 
 def test_members_of_a_combination_have_its_weights():

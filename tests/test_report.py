@@ -186,7 +186,7 @@ def test_scores_by_step_and_tests_are_those_of_the_backtest(report, result):
     shown = np.array([row[2:] for row in rows], dtype=float)
     np.testing.assert_array_equal(shown[:, :-2], by_step.to_numpy())
     expected = test[["difference", "p_value"]].reindex(by_step.index)
-    np.testing.assert_array_equal(shown[:, -2:], expected.to_numpy())
+    np.testing.assert_allclose(shown[:, -2:], expected.to_numpy(), rtol=1e-12, atol=1e-12)
     rows, test = table(report, "by the test of Diebold and Mariano"), result.significance()
     assert [row[0] for row in rows] == list(test.index)
     np.testing.assert_array_equal([float(row[1]) for row in rows], test["difference"])

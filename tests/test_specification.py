@@ -82,16 +82,17 @@ def test_specifications_differ():
     ],
     ids=str,
 )
-def test_the_reason_says_that_fourier_terms_are_left_out(calendar, left_out):
+def test_the_reason_says_what_of_the_season_is_left_out(calendar, left_out):
     chosen, found = (
         [one for one in resolve(given, history())[0] if isinstance(one, Specification)]
         for given in (arguments(), arguments(calendar=calendar))
     )
     assert len(chosen) == 4
     for one, own in zip(found, chosen, strict=True):
-        assert ("leaves out the Fourier terms" in one.why) == left_out
-        as_chosen = isinstance(calendar, str) and calendar in ("auto", "fourier")
-        assert (one.why == own.why) == as_chosen
+        terms = {"fourier": "the Fourier terms", "profile": "the profile"}[own.calendar[0]]
+        without = left_out or (terms == "the profile" and calendar != "auto")
+        assert (f"leaves out {terms} of the season" in one.why) == without
+        assert (one.why == own.why) == (one.described() == own.described())
         assert one.why.startswith(own.why)
 
 

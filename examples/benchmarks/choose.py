@@ -31,12 +31,12 @@ from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.rolling import Rolling
 from forecast_unc.forecasting.smoothing_model import SmoothingSpecification
 from forecast_unc.forecasting.specification import Specification
+from forecast_unc.regression.linear import LinearRegressor
 
 WITHOUT, SMOOTHING = "without ", "smoothing"
 ONLY, NONE, TWICE = "only smoothing", "without smoothing", "smoothing twice"
 SCORES = ["MASE", "MSIS", DECIDES, COVERAGE]
 LEAST, SEASONS = 10, 2  # values and seasons before an origin
-WINDOWS = ("", ", recent", ", most recent")  # the longest first
 
 
 class Series(NamedTuple):
@@ -101,42 +101,32 @@ def origins(series: Series, most: int) -> list[Window]:
 
 
 def kinds(models: Sequence[FittedModel]) -> list[str]:
-    """A short name of what each member is, the same for all series.
-
-    How many rows or lags there are depends on the series: ranks among its members name them.
-    """
+    """A short name of what each member is, the same for all series."""
     found = [member.specification for member in models]
-    windows = {one.max_train for one in found if not isinstance(one, SmoothingSpecification)}
-    longest_first = sorted(windows - {None}, reverse=True)
-    rows = {None: ", all rows"} | dict(zip(longest_first, WINDOWS, strict=False))
-    pairs = [
-        (f"{SMOOTHING} {one.transform or 'plain'}", 0)
+    return [
+        f"{SMOOTHING} {one.transform or 'plain'}"
         if isinstance(one, SmoothingSpecification)
-        else (lagged_kind(one) + rows.get(one.max_train, WINDOWS[-1]), len(one.lags))
+        else lagged_kind(one)
         for one in found
     ]
-    most = {name: max(n for other, n in pairs if other == name) for name, _ in pairs}
-    return [name if n == most[name] else f"{name}, fewer lags" for name, n in pairs]
 
 
 def lagged_kind(one: Specification) -> str:
-    """A short name of a specification on lagged values, but for how many and for its window."""
+    """A short name of a specification on lagged values, but for how many there are."""
+    named = {one.periods[:1]: "seasonal changes", (): "levels", (1,): "changes"}
     words = [
-        "changes" if one.differences else "levels",
+        named.get(one.differences, "changes over the longest season"),
         {"zero": "", "last": "from the last", "seasonal": "from a season ago"}[one.prior_mean],
         one.transform or "",
         "1 lag" if len(one.lags) == 1 else "lags",
-        "fourier" if one.calendar else "",
-        "weak" if one.regressor.get_params().get("prior") == "weak" else "",
+        *one.calendar,
+        "linear" if isinstance(one.regressor, LinearRegressor) else "",
     ]
     return " ".join(word for word in words if word)
 
 
 def members(rule: str, names: Sequence[str]) -> list[int]:
-    """Places of the members that a rule takes, those of double weight twice; all if it finds none.
-
-    A member that is there twice is never by itself the narrowest by far, which is a guard's case.
-    """
+    """Places of the members that a rule takes, some twice; of all if it finds none."""
     everyone = list(range(len(names)))
     smooth = [i for i in everyone if names[i].startswith(SMOOTHING)]
     if rule == TWICE:

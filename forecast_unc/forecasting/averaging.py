@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from forecast_unc._typing import Array
 from forecast_unc.distributions.fitted import PastSteps
@@ -20,21 +21,14 @@ Ask = Callable[[int], Forecast]
 # The figures are of some 2,500 series at an origin before the end of their training parts, see
 # docs/benchmarks/all.md; a set is one frequency of one collection.
 
-# Weights are 1 / width^1.5. With 2 the bands of monthly and quarterly series get too narrow (a set
-# loses 3 points of coverage), with 1.25 members that are wide because they are unstable count too
-# much (MSIS of a set + 4 %).
-POWER = 1.5
+# A member of the automatic choice explodes where it is so many times as wide as the series' own
+# changes over as many steps.
+WIDEST = 6.0
 # Steps of the mean widths that decide, looked ahead for if need be: one and a half seasons, from 4
 # to 18. A member whose band grows fast is worse at step 1, too: without, quarterly tourism series
 # lose 1.9 % of MASE. With 8 steps where there is no season the MSIS of yearly tourism series is
 # 22 % higher, with 24 at most that of weekly ones 3 %.
 LOOK_AHEAD, MOST_AHEAD = 4, 18
-# Narrower bands than so many times the next narrowest are overconfident. The next, not the median:
-# where most members explode, the median says nothing. Without this guard, - 2.8 points of coverage.
-_NARROWEST = 0.25
-# Guards fade in over this factor to both sides: hard ones cost 3 to 5 % of MSIS on months of 50
-# values, and the width of a band jumps between two steps where they drop a member.
-_TAPER = 1.25
 # Mean over median of a lognormal of log std 2: beyond, the mean is that of a tail. On real series
 # this costs nothing, and on 270 short lognormal ones the largest ratio of std to band falls from
 # 1.4e5 to 4.
@@ -45,16 +39,16 @@ _TAIL = float(np.exp(2.0))
 class Averaging:
     """How quantiles of forecasts are averaged: the first steps of a longer one are the shorter."""
 
-    by_width: bool = False  # weight by 1 / width^1.5
+    by_width: bool = False  # weight by 1 / width
     widest: float | None = None
     """A forecast is dropped at the steps at which its width is more than so many times that of the
-    narrowest, from the step on at which its mean is more than 7.4 medians (a lognormal of log std
-    2), or it is so many times as wide as the one that widths are taken from, and where it diverges;
-    and the narrowest of three or more where it is narrower than a quarter of the next. Without it
-    none is dropped, and an error is that of the average."""
+    yardstick, or else of the narrowest, from the step on at which its mean is more than 7.4 medians
+    (a lognormal of log std 2), and where it diverges. Without it none is dropped, and an error is
+    that of the average."""
     look_ahead: int = LOOK_AHEAD
     """Steps of a width: the mean width of the 95 % band over so many steps that end with the step,
     or over the first of them before."""
+    disagreement: bool = False  # whether bands are wider where members disagree
 
     def average(
         self,
@@ -64,10 +58,12 @@ class Averaging:
         *,
         references: Sequence[Ask] = (),
         can_look_ahead: bool = True,
+        yardstick: Array | None = None,
     ) -> Averaged:
         """The average of members with these weights (k,), and the widths of `references`, if any.
 
-        Where members cannot look ahead weights are taken from the steps so far.
+        Where members cannot look ahead weights are taken from the steps so far. `yardstick`: widths
+        of 95 % (steps,) that say what explodes.
         """
         numbers = [int(i) for i in np.flatnonzero(weights > 0)]  # others are not asked
         ahead = self.look_ahead if can_look_ahead else 1
@@ -85,32 +81,44 @@ class Averaging:
         given = np.repeat(weights[numbers, None], horizon, axis=1)
         shares = given * _within(judged, horizon)
         if len(numbers) > 1 and (self.by_width or self.widest is not None):
-            shares *= self.shares(judged, horizon, ahead)
+            shares *= self.shares(judged, horizon, ahead, yardstick)
         within = _within(forecasts, steps)
         if references and self.widest is not None and len(numbers) > 1:
             within &= ~_unstable(forecasts, judged, steps, self.widest)
         used = shares[:, :steps] * within
         # a step that none of those asked for and judged gets to has the plain weights
         used = np.where(used.any(axis=0), used, given[:, :steps] * _within(forecasts, steps))
-        forecast, own = _pooled(forecasts, used), horizon == steps and not references
+        forecast, own = self.pooled(forecasts, used), horizon == steps and not references
         shares = shares[:, : int(shares.any(axis=0).sum())]
-        return Averaged(forecast, judged, shares, own)
+        return Averaged(forecast, judged, shares, own, self)
 
-    def average_past(self, found: Sequence[PastSteps | None], weights: Array) -> PastSteps | None:
-        """The average at each time of the members that forecast it, by their widths there alone."""
+    def average_past(
+        self, found: Sequence[PastSteps | None], weights: Array, yardstick: Array | None = None
+    ) -> PastSteps | None:
+        """The average at each time of the members that forecast it, by their widths there alone.
+
+        `yardstick`: the width of 95 % of one step (1,) that says what explodes.
+        """
         pairs = [(f, w) for f, w in zip(found, weights, strict=True) if f is not None and w > 0.0]
         if not pairs:
             return None
         at, forecasts = pairs[0][0].places, [one.forecast for one, _ in pairs]
         shares = np.array([w * one.known for one, w in pairs])
         if len(pairs) > 1 and (self.by_width or self.widest is not None):
-            factors = replace(self, look_ahead=1).shares(forecasts, len(at), 1) * shares
+            limit = None if yardstick is None else np.repeat(yardstick, len(at))
+            factors = replace(self, look_ahead=1).shares(forecasts, len(at), 1, limit) * shares
             shares = np.where(factors.any(axis=0), factors, shares)
         known = np.asarray(shares.any(axis=0))
         shares[:, ~known] = 1.0  # whatever stands there is not known
-        return PastSteps(at, Forecast.average(forecasts, shares), known)
+        return PastSteps(at, self.pooled(forecasts, shares), known)
 
-    def shares(self, forecasts: Sequence[Forecast | None], horizon: int, ahead: int) -> Array:
+    def shares(
+        self,
+        forecasts: Sequence[Forecast | None],
+        horizon: int,
+        ahead: int,
+        yardstick: Array | None = None,
+    ) -> Array:
         """Factors (k, h) of the weights of members that reach step `ahead`; 0: dropped."""
         widths, tails = _widths_and_tails(forecasts, horizon)
         reach = _lengths(forecasts)
@@ -119,12 +127,25 @@ class Averaging:
         shares = counts.astype(np.float64)
         means = _trailing_means(widths, self.look_ahead, ahead)
         if self.widest is not None:
-            shares = _guards(means, counts, np.logical_or.accumulate(tails, axis=1), self.widest)
+            own = means.min(axis=0, where=counts, initial=np.inf)
+            limit = self.widest * (own if yardstick is None else yardstick[:horizon])
+            calm = counts & ~np.logical_or.accumulate(tails, axis=1) & (means <= limit)
+            least = np.where(counts, means, np.inf).argmin(axis=0)
+            nobody = ~calm.any(axis=0)  # then the narrowest
+            calm[least[nobody], nobody] = counts[least[nobody], nobody]
+            shares = calm.astype(np.float64)
         if self.by_width:
             least = np.where(shares > 0, means, np.inf).min(axis=0)
             wider = means > least  # one lost to roundoff has width 0: then it alone counts
-            shares *= np.divide(least, means, out=np.ones_like(means), where=wider) ** POWER
+            shares *= np.divide(least, means, out=np.ones_like(means), where=wider)
         return shares
+
+    def pooled(self, forecasts: Sequence[Forecast | None], shares: Array) -> Forecast:
+        """The average, with shares (k, h) that are 0 beyond the end of a forecast."""
+        h = shares.shape[1]
+        kept = [(f.first(h), w) for f, w in zip(forecasts, shares, strict=True) if f is not None]
+        members, weights = [f for f, _ in kept], np.array([w for _, w in kept])
+        return Forecast.average(members, weights, disagreement=self.disagreement)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +156,7 @@ class Averaged:
     members: list[Forecast | None]  # the exact ones, with the steps looked ahead, to where they end
     shares: Array  # (k, h), their weights
     own: bool  # the forecast is the average of these members
+    averaging: Averaging
 
     @cached_property
     def reference(self) -> Forecast:
@@ -142,7 +164,23 @@ class Averaged:
         if self.own:
             return self.forecast
         used = self.shares * _within(self.members, self.shares.shape[1])
-        return _pooled(self.members, used[:, : int(used.any(axis=0).sum())])
+        return self.averaging.pooled(self.members, used[:, : int(used.any(axis=0).sum())])
+
+
+def own_changes(y: Array, steps: int) -> Array:
+    """Widths of 95 % (steps,) of the series' own changes over 1, 2, ... steps, never narrower.
+
+    Beyond half of the series by the root of the steps, as a random walk.
+    """
+    half = max(len(y) // 2, 1)
+    widths = np.zeros(steps)
+    for step in range(1, steps + 1):
+        at = min(step, half)
+        change = y[at:] - y[:-at]
+        known = ~np.isnan(change)
+        size = np.sqrt(np.mean(change[known] ** 2)) if known.any() else 0.0
+        widths[step - 1] = 2.0 * ndtri(0.975) * size * np.sqrt(step / at)
+    return np.asarray(np.maximum.accumulate(widths))
 
 
 def until_diverged(
@@ -162,13 +200,6 @@ def until_diverged(
                 reach = min(reach, error.step) - 1 if isinstance(error, Diverged) else 0
         found.append(forecast)
     return found, errors
-
-
-def _pooled(forecasts: Sequence[Forecast | None], shares: Array) -> Forecast:
-    """The average, with shares (k, h) that are 0 beyond the end of a forecast."""
-    h = shares.shape[1]
-    kept = [(f.first(h), w) for f, w in zip(forecasts, shares, strict=True) if f is not None]
-    return Forecast.average([f for f, _ in kept], np.array([w for _, w in kept]))
 
 
 def _unstable(
@@ -219,30 +250,3 @@ def _trailing_means(widths: Array, window: int, ahead: int) -> Array:
     end = np.maximum(np.arange(1, widths.shape[1] + 1), min(ahead, widths.shape[1]))
     start = np.maximum(end - window, 0)
     return np.asarray((sums[:, end] - sums[:, start]) / (end - start))
-
-
-def _guards(
-    widths: Array, counts: NDArray[np.bool_], tails: NDArray[np.bool_], widest: float
-) -> Array:
-    """Factors (k, h) from 0 to 1 that drop wide, overconfident and exploding forecasts."""
-    calm = counts & ~tails
-    least = np.where(counts, widths, np.inf).argmin(axis=0)
-    nobody = ~calm.any(axis=0)
-    calm[least[nobody], nobody] = counts[least[nobody], nobody]
-    widths = np.where(calm, widths, np.inf)
-    order = np.sort(widths, axis=0)
-    narrowest = np.ones(widths.shape[1])
-    if len(widths) > 2:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = order[0] / (_NARROWEST * order[1])
-            fading = np.clip(0.5 * (1.0 + np.log(ratio) / np.log(_TAPER)), 0.0, 1.0)
-        narrowest = np.where(np.isfinite(order[2]) & (order[1] > 0), fading, 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        reference = np.where(
-            narrowest < 1.0, order[0] ** narrowest * order[1] ** (1.0 - narrowest), order[0]
-        )
-        wide = np.log(widths / (widest * reference)) / np.log(_TAPER)
-        factors = np.clip(0.5 * (1.0 - np.where(np.isnan(wide), -1.0, wide)), 0.0, 1.0)
-    first = widths.argmin(axis=0)
-    factors[first, np.arange(len(first))] *= narrowest
-    return np.where(calm, factors, 0.0)

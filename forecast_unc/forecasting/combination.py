@@ -45,14 +45,14 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         The members; cloned, never modified. Baselines will do, and other models with `fit`,
         `apply`, `forecast`, and an `update` in place by new state, which no copy follows.
     weights : sequence of float, "inverse_width", "validation" or None, default=None
-        Weight of each member; only the ratios count. "inverse_width" takes 1 / width^1.5 of the
+        Weight of each member; only the ratios count. "inverse_width" takes 1 / width of the
         95 % bands over the 4 steps up to each; "validation" 1 / CRPS^2 over three origins near the
         end, each member fitted once, before them: for long series. None weights all alike.
     widest : float, optional
         Drop a member where it is more than so many times as wide as the narrowest, from the step on
         at which it diverges or its mean is that of a tail (more than 7.4 medians), and if it cannot
-        take in what is observed later; and the narrowest of three or more where it is narrower than
-        a quarter of the next. By default none is, and its error is that of the combination.
+        take in what is observed later. By default none is, and its error is that of the
+        combination.
 
     Attributes
     ----------
@@ -147,7 +147,8 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         Returns
         -------
         Forecast
-            See `Forecast.average`. Widths that decide are those of the members' default forecasts.
+            See `Forecast.average`. Widths that decide are those of the members' default forecasts,
+            or of exact ones where these are asked for.
         """
         check_is_fitted(self, "forecasters_")
         check_steps(steps)
@@ -169,7 +170,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
             asks(**options),
             self.weights_,
             steps,
-            references=asks() if options else [],
+            references=[] if not options or propagation == "exact" else asks(),
             can_look_ahead=not given,
         ).forecast
 

@@ -15,7 +15,7 @@ from forecast_unc._checks import one_seed
 from forecast_unc._typing import Array
 from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.forecasting.averaging import POWER, Ask, Averaged, until_diverged
+from forecast_unc.forecasting.averaging import Ask, Averaged, own_changes, until_diverged
 from forecast_unc.forecasting.calibration import calibration, conformal, rolling_errors
 from forecast_unc.forecasting.model import FittedModel, LaggedModel
 from forecast_unc.forecasting.recursion import Method
@@ -25,12 +25,8 @@ from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSp
 from forecast_unc.forecasting.specification import Specification
 from forecast_unc.series.history import Ahead, History
 
-# A model whose errors inside the training part are more than so many times the least loses weight,
-# as this power of what they are beyond it, down to so little of it. Where values grow by 5 % a
-# month, models without a logarithm have small bands that are wrong together: coverage .50 to .95,
-# MAE to a third (6 simulated series). On 880 origins inside ten sets of real ones nothing changes
-# (MASE -.2 to +.1 %, errors .1 to .4). A power of all ratios, from 1 on, gains nothing there.
-WORSE, _FADING, _LEAST = 2.0, 4.0, 1e-4
+# Members count as this power of their errors inside the training part.
+ERROR_POWER = -4.0
 # Share of values at the bound beyond which a forecast keeps its mean. On 202 series in reserve CRPS
 # -6.5 %, standard error .9; from 20 to 40 % it would be -.7, 1.0, and below 10 % +.4, .1.
 _MANY = 0.4
@@ -125,8 +121,9 @@ class Ensemble:
     def votes(self) -> Array:
         """Those weights before they are made to add up to 1, (k,): 1 for most of the models."""
         own = np.array([model.specification.weight for model in self.models])
-        worse = np.maximum(self.error_ratios / WORSE, 1.0)
-        return np.asarray(own * np.maximum(worse**-_FADING, _LEAST), dtype=np.float64)
+        if not self.rules.averaging.by_width:
+            return own
+        return np.asarray(own * self.error_ratios**ERROR_POWER, dtype=np.float64)
 
     @cached_property
     def error_ratios(self) -> Array:
@@ -157,7 +154,8 @@ class Ensemble:
 
         def ask(at: NDArray[np.intp]) -> PastSteps | None:
             found = [past_steps(model, at) for model in self.models]
-            steps = rules.averaging.average_past(found, self.weights)
+            one_step = own_changes(self.history.y, 1)
+            steps = rules.averaging.average_past(found, self.weights, one_step)
             if steps is None:
                 return None
             forecast = steps.forecast if bands is None else bands(steps.forecast)
@@ -179,7 +177,8 @@ class Ensemble:
     ) -> Callable[[Forecast], Forecast]:
         """What calibration does to forecasts, by errors of so many steps inside the series."""
         known = self._from_known(average, ahead)
-        errors = rolling_errors(self.rolling, known.members, known.shares).first(most)
+        apart = self.rules.averaging.disagreement
+        errors = rolling_errors(self.rolling, known.members, known.shares, apart).first(most)
         if self.rules.calibrate == "conformal":
             return partial(conformal, errors=errors)
         return calibration(errors, known.reference, correlated).of
@@ -208,6 +207,7 @@ class Ensemble:
             steps,
             references=_asks(self.models, ahead) if weighed and not plain else [],
             can_look_ahead=looks_ahead and needed,
+            yardstick=own_changes(self.history.y, max(len(ahead.index), steps)),
         )
         # Two steps have a correlation; more of a forecast of two are not known everywhere.
         return average, ahead, look_ahead if looks_ahead else 2
@@ -249,11 +249,9 @@ class Ensemble:
         """The weight of each model, what it is and why, and its noise if that was asked for."""
         lines, by_width = [], self.rules.averaging.by_width and len(self.models) > 1
         for number, model in enumerate(self.models):
-            vote = f"{self.votes[number]:.2g} / width^{POWER:g}"
+            vote = f"{self.votes[number]:.2g} / width"
             label = vote if by_width else f"{self.weights[number]:.2f}"
             line = f"weight {label}: {model}: {model.specification.why}"
-            if (ratio := self.error_ratios[number]) > WORSE:
-                line += f"; its errors inside the series are {ratio:.2g} times the least"
             lines.append(line)
             if noise and isinstance(model, LaggedModel):
                 lines.append(f"noise {model.noise}")

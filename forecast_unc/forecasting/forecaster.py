@@ -18,7 +18,6 @@ from forecast_unc._checks import (
     check_steps,
     check_truth,
     check_whole,
-    refusal,
 )
 from forecast_unc._typing import Array
 from forecast_unc.distributions.fitted import Fitted
@@ -77,9 +76,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         What the regressor learns the deviation from: nothing, the previous value, or that of the
         shortest season ago. The lag has to be among `lags`.
     calendar : "auto", None, str, DatetimeIndex or sequence of them, default="auto"
-        Further inputs, known in the future: "fourier" (sines and cosines of the seasons),
-        "hour_of_day", "day_of_week", "hour_of_week", "month", where they change with the steps,
-        and holidays as a DatetimeIndex.
+        Further inputs, known in the future: "fourier" (sines and cosines of the seasons), "profile"
+        (an indicator of each step of the longest season of up to 340 steps, sines and cosines of
+        those that do not divide it), "hour_of_day", "day_of_week", "hour_of_week", "month", where
+        they change with the steps, and holidays as a DatetimeIndex.
     max_train : int, optional
         Learn from the last rows only. None takes all: up to 2000 exactly, at a cost that grows with
         their cube, and more by reduced rank. With ``lags="auto"`` most models learn from the last

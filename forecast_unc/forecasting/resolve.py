@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from forecast_unc._checks import RandomState, refusal
+from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
-from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, Averaging
-from forecast_unc.forecasting.candidates import PLAIN, Candidate, averaging, candidates
+from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, WIDEST, Averaging
+from forecast_unc.forecasting.candidates import (
+    MOST_ROWS,
+    PLAIN,
+    Candidate,
+    candidates,
+)
 from forecast_unc.forecasting.outliers import gross_outliers
 from forecast_unc.forecasting.rows import complete_rows
 from forecast_unc.forecasting.smoothing_model import LEAST_BEYOND, SmoothingSpecification
@@ -27,6 +32,7 @@ from forecast_unc.forecasting.specification import (
     value_or,
 )
 from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.regression.predictor import as_kernel_regressor
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.series.calendar import (
@@ -37,17 +43,17 @@ from forecast_unc.series.calendar import (
 )
 from forecast_unc.series.history import History
 from forecast_unc.series.seasons import seasons_in
+from forecast_unc.series.values import check_varies
 
 # The most rows of an exact process where the choice is left open: with 16 lags a fit of 1000 takes
 # 3 s, and its cost grows with their cube.
 _MOST_EXACT = 2000
-# Of a reduced-rank process: rows that its hyper-parameters are learned from, and centers where it
-# is one model of several. On daily births and on hours of seven transformers 50 or 200 centers,
+# Of a reduced-rank process: rows that its hyper-parameters are learned from, and centers. On daily
+# births and on hours of seven transformers 50 or 200 centers,
 # 2000 rows or FITC in the place of the bound were the same within two standard errors.
-_SEARCH_ROWS, _CENTERS = 5000, 100
+_SEARCH_ROWS, _CENTERS = 5000, 200
 # Weight of exponential smoothing beside a model on lagged values. At origins inside the training
 # parts of ten sets the quantile loss is .45 % lower than with 1, standard error .15 over the sets.
-# Short series without a season, whose weights are equal, gain nothing (yearly: -.1, -.6, +1.1 %).
 _SMOOTHING = 2.0
 # Nats in ten steps that a search among several models goes on for: hourly series MASE - 1.3 %,
 # standard error .7, in 1.6 times less time than with .01; reduced rank on weekly ones - .3 %, .3.
@@ -92,7 +98,6 @@ def resolve(
         return (one,), Rules(Averaging(), periods, calibrate, lower, given)
     n = int((~np.isnan(history.y)).sum())
     periods = tuple(period for period in periods if n >= period + LEAST_BEYOND)
-    by_width, widest = averaging(n, bool(periods))
     season = periods[0] if periods else 0
     found: list[MemberSpecification] = []
     for candidate in candidates(
@@ -100,7 +105,6 @@ def resolve(
         periods,
         arguments.transform is not None,
         history.exog.shape[1] > 0,
-        bounded=bool(np.isfinite(lower)),
     ):
         if candidate.kind == "smoothing":
             if why_no_smoothing(arguments, history, periods):
@@ -108,21 +112,23 @@ def resolve(
             one_smoothing = SmoothingSpecification(
                 period=season or 1,
                 transform=value_or(arguments.transform, candidate.transform),
-                max_train=min(n for n in (arguments.max_train, candidate.rows) if n is not None),
+                max_train=min(arguments.max_train or candidate.rows, candidate.rows),
                 why=candidate.why,
                 lower=measured_from,
-                weight=_SMOOTHING if by_width else 1.0,
+                weight=_SMOOTHING,
             )
             found.append(one_smoothing)
-        elif candidate.rows is not None or _has_reduced_rank(arguments):
+        elif candidate.linear and (arguments.regressor is not None or arguments.noise != "process"):
+            continue
+        else:
             one = _completed(arguments, candidate, history, periods)
             n_rows = _n_rows(history.y, one.lags, one.differences, one.max_train)
             if otherwise is None or not history.exog.shape[1] or n_rows >= _LEAST_REGRESSED:
                 found.append(replace(one, lower=measured_from))
     look_ahead = int(np.clip(3 * season // 2, LOOK_AHEAD, MOST_AHEAD))
-    rule = Averaging(by_width, widest, look_ahead)
+    rule = Averaging(True, WIDEST, look_ahead, disagreement=True)
     calibrate = value_or(arguments.calibrate, arguments.noise == "process")
-    return _merged(found, history.y), Rules(rule, periods, calibrate, lower, given, otherwise)
+    return _distinct(found, history.y), Rules(rule, periods, calibrate, lower, given, otherwise)
 
 
 def _otherwise(
@@ -237,7 +243,13 @@ def _as_given(arguments: Arguments, history: History, periods: tuple[int, ...]) 
     one = _filled(arguments, PLAIN, tuple(lags), periods)
     n_rows = _n_rows(history.y, one.lags, differences, arguments.max_train)
     if arguments.regressor is None and n_rows > _MOST_EXACT and arguments.noise == "process":
-        regressor = _reduced_rank("weak", 2 * _CENTERS, arguments.random_state)
+        regressor = ReducedRankGPRegressor(
+            n_support=_CENTERS,
+            objective="bound",
+            prior="weak",
+            search_rows=_SEARCH_ROWS,
+            random_state=arguments.random_state,
+        )
         why = f"{one.why}; reduced rank for more than {_MOST_EXACT} rows"
         return replace(one, regressor=regressor, why=why)
     return one
@@ -254,13 +266,12 @@ def _completed(
         lags = tuple(sorted({*lags, periods[0]}))
     one = _filled(arguments, candidate, lags, periods)
     regressor, why = one.regressor, candidate.why
-    if arguments.regressor is None and candidate.rows is None:
-        regressor = _reduced_rank(candidate.prior, _CENTERS, arguments.random_state)
-        regressor.set_params(tol=_TOL)
-        why += f"; reduced rank, {_CENTERS} centers"
+    n_others = history.exog.shape[1]
+    n_others += calendar_inputs(history.index[:1], one.calendar, periods).shape[1]
+    if arguments.regressor is None and candidate.linear:
+        groups = (0,) * len(lags) + (1,) * n_others
+        regressor = LinearRegressor(groups=groups, bias=candidate.bias or "shrunk")
     elif arguments.regressor is None:
-        n_others = history.exog.shape[1]
-        n_others += calendar_inputs(history.index[:1], one.calendar, periods).shape[1]
         regressor = GPRegressor(
             prior=candidate.prior,
             bias=candidate.bias if differences == candidate.differences else "free",
@@ -276,9 +287,20 @@ def _completed(
     named = tuple(part if isinstance(part, str) else None for part in one.calendar)  # no holidays
     if not as_chosen or named != own:
         why += "; but for what was given"
-    if "fourier" in own and "fourier" not in named:
-        why += ", which leaves out the Fourier terms of the season"
-    return replace(one, regressor=regressor, max_train=_most_rows(arguments, candidate), why=why)
+    if own and own[0] not in named:
+        terms = {"fourier": "Fourier terms", "profile": "profile"}[own[0]]
+        why += f", which leaves out the {terms} of the season"
+    most = _most_rows(arguments, candidate)
+    return replace(one, regressor=regressor, max_train=most, why=why)
+
+
+def _most_rows(arguments: Arguments, candidate: Candidate) -> int | None:
+    """The most rows that a candidate learns from: those given, if they are affordable."""
+    given, regressor = arguments.max_train, arguments.regressor
+    if isinstance(regressor, ReducedRankGPRegressor):
+        return given
+    too_many = given is not None and given > _MOST_EXACT and regressor is None
+    return candidate.rows if given is None or (too_many and not candidate.linear) else given
 
 
 def _filled(
@@ -304,34 +326,18 @@ def _filled(
     )
 
 
-def _merged(found: Iterable[MemberSpecification], values: Array) -> tuple[MemberSpecification, ...]:
-    """Without repeats: models that differ in a window of the same rows are one, weights summed."""
-    merged: dict[tuple[str, int, str], MemberSpecification] = {}
-    windows = set()
+def _distinct(
+    found: Iterable[MemberSpecification], values: Array
+) -> tuple[MemberSpecification, ...]:
+    """Without repeats, which what was given can make of different candidates."""
+    kept: dict[tuple[Any, ...], MemberSpecification] = {}
     for one in found:
+        key: tuple[Any, ...] = (one.described(),)
         if isinstance(one, Specification):
             n_rows = _n_rows(values, one.lags, one.differences, one.max_train)
-            parameters = one.regressor.get_params() | {"random_state": None}
-            key = one.described(), n_rows, repr(parameters)
-        else:
-            key = one.described(), one.max_train, ""
-        if (key, one.max_train) in windows:
-            continue
-        windows.add((key, one.max_train))
-        first = merged.setdefault(key, one)
-        if first is not one:
-            why = f"{first.why}; for two windows of the same rows"
-            merged[key] = replace(first, weight=first.weight + one.weight, why=why)
-    return tuple(merged.values())
-
-
-def _most_rows(arguments: Arguments, candidate: Candidate) -> int | None:
-    """The most rows that a candidate learns from: its own, or those given; None for all."""
-    if isinstance(arguments.regressor, ReducedRankGPRegressor) or candidate.rows is None:
-        return arguments.max_train
-    if arguments.regressor is None and _has_reduced_rank(arguments):
-        return candidate.rows  # what is given is for those of all rows
-    return candidate.rows if arguments.max_train is None else arguments.max_train
+            key += n_rows, repr(one.regressor.get_params() | {"random_state": None})
+        kept.setdefault(key, one)
+    return tuple(kept.values())
 
 
 def _n_rows(
@@ -342,27 +348,6 @@ def _n_rows(
         return 0
     n_rows = int(complete_rows(values, lags, differences).sum())
     return n_rows if most is None else min(n_rows, most)
-
-
-def _has_reduced_rank(arguments: Arguments) -> bool:
-    """Whether candidates of all rows may be of reduced rank: exact ones have fewer."""
-    if arguments.regressor is None:
-        few = arguments.max_train is not None and arguments.max_train <= _MOST_EXACT
-        return arguments.noise == "process" and not few
-    return isinstance(arguments.regressor, ReducedRankGPRegressor)
-
-
-def _reduced_rank(
-    prior: Literal["weak", "shrunk"], n_support: int, random_state: RandomState
-) -> ReducedRankGPRegressor:
-    """The default regressor of many rows."""
-    return ReducedRankGPRegressor(
-        n_support=n_support,
-        objective="bound",
-        prior=prior,
-        search_rows=_SEARCH_ROWS,
-        random_state=random_state,
-    )
 
 
 def _check_prior_mean(

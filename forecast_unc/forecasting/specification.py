@@ -87,13 +87,13 @@ class Arguments:
         if is_auto(self.lags) or self.prior_mean == "seasonal":
             return
         parts = check_calendar(value_or(self.calendar, None))
-        if any(isinstance(part, str) and part == "fourier" for part in parts):
+        if any(isinstance(part, str) and part in ("fourier", "profile") for part in parts):
             return
         differences = as_lags("differences", value_or(self.differences, ()), upto=False)
         lags = as_lags("lags", self.lags, upto=True)
         if any(period not in lags and period not in differences for period in periods):
-            must = "be a lag or one of the differences, or have calendar='fourier' or "
-            must += "prior_mean='seasonal', where lags are given"
+            must = "be a lag or one of the differences, or have calendar='fourier' or 'profile', "
+            must += "or prior_mean='seasonal', where lags are given"
             remedy = "Add one of these, or leave it out."
             raise refusal("seasonal_period", must, repr(self.seasonal_period), remedy)
 

@@ -54,11 +54,15 @@ def processes(y, periods=(), **options):
 # n values, seasons, the processes: the rows of the table by regime
 REGIMES = {
     "few": (20, (), [("walk", 1, None, 800), ("relative", 2, "log", 800)]),
-    "no season": (99, (), [("walk", 1, None, 800), ("levels", 12, "log", 800)]),
+    "no season": (
+        99,
+        (),
+        [("walk", 1, None, 104), ("levels", 12, "log", 208), ("relative", 12, "log", 208)],
+    ),
     "quarters": (99, (4,), [("walk", 1, "log", 800), ("seasonal", 5, "log", 800)]),
     "months": (72, (12,), [("walk", 1, None, 400), ("levels", 13, "log", 400)]),
-    "weeks": (500, (52,), [("levels", 53, None, 208)]),
-    "days of a year": (5000, (365,), [("levels", 12, None, 800)]),
+    "weeks": (500, (52,), [("levels", 53, None, 208), ("relative", 53, "log", 208)]),
+    "days of a year": (5000, (365,), [("levels", 12, None, 800), ("relative", 12, "log", 208)]),
     "hours": (1000, (24, 168), [("levels", 169, "log", 800)]),
 }
 
@@ -141,9 +145,9 @@ def test_long_seasons_have_linear_models_of_changes_too(periods, differences):
 
 @pytest.mark.parametrize(
     ("periods", "rows"),
-    [((), 600), ((12,), 600), ((100,), 600), ((101,), 606), ((24, 168), 1008), ((7, 365), 2190)],
+    [((), 300), ((12,), 600), ((52,), 312), ((101,), 606), ((24, 168), 1008), ((7, 365), 2190)],
 )
-def test_linear_models_learn_from_600_rows_or_six_of_the_longest_season(periods, rows):
+def test_linear_models_learn_from_recent_rows_or_six_of_the_longest_season(periods, rows):
     assert {one.rows for one in linear(3000, periods)} == {rows}
 
 

@@ -295,3 +295,15 @@ def test_a_straight_line_goes_on(n):
     y = pd.Series(100.0 + 5.0 * np.arange(n), pd.date_range("2020-01-01", periods=n, freq="MS"))
     ahead = Forecaster().fit(y).forecast(12)
     assert ahead.mean.iloc[-1] == pytest.approx(100.0 + 5.0 * (n + 11), abs=5.0)
+
+
+def test_a_member_that_is_hopeless_inside_the_series_keeps_a_trace_of_weight():
+    """Its vote underflowed to 0, and a forecast of the others could not be calibrated."""
+    t, rng = np.arange(120), np.random.default_rng(0)
+    values = 100 + 15 * np.sin(2 * np.pi * t / 12) + rng.normal(0, 2, 120)
+    values[90:94] = 1e-6  # their logarithms are far away
+    model = Forecaster().fit(pd.Series(values, pd.date_range("2000", periods=120, freq="MS")))
+    assert model.weights_.min() < 1e-9
+    assert (model.weights_ > 0).all()
+    np.testing.assert_allclose(model.forecast(3).mean, values[24:27], atol=30)
+    assert len(model.fitted()) > 0

@@ -24,11 +24,13 @@ _LOG = 5
 _SHORT_SEASON, _DAY = 7, 24
 # The most rows of an exact process here: its cost grows with their cube.
 MOST_ROWS = 800
-# Rows that a process learns from: of months, and at least of longer seasons, of which it has four.
-_MONTHS, _LEAST, _CYCLES = 400, 200, 4
-# Linear models count from so many values on, and learn from the last so many, or so many of the
-# longest seasons.
-_LINEAR_FROM, _LINEAR_ROWS, _LINEAR_CYCLES = 72, 600, 6
+# Rows that a process learns from: of months; without a season and of longer ones, of which it has
+# four at least, and of a walk without one. Recent rows know how wide changes are now: with these
+# and fewer linear ones CRPS and MSIS of 70 weekly series are 4 % lower, of the geometric mean.
+_MONTHS, _LEAST, _WALK, _CYCLES = 400, 208, 104, 4
+# Linear models count from so many values on, and learn from the last so many, of short seasons
+# from more, or from so many of the longest seasons.
+_LINEAR_FROM, _LINEAR_ROWS, _LINEAR_SHORT, _LINEAR_CYCLES = 72, 300, 600, 6
 _LONGEST = 340  # a season whose lags are inputs
 
 
@@ -85,6 +87,11 @@ def lags_for(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
     return _affordable(lags, n)
 
 
+def _held_lags(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
+    """The same, without those of seasons of more than 340 steps, which cost a year of rows."""
+    return lags_for(n, tuple(period for period in periods if period <= _LONGEST))
+
+
 def _few_lags(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
     """Recent lags, and those around the seasons that a profile leaves."""
     if not periods:
@@ -102,7 +109,8 @@ def _affordable(lags: set[int], n: int) -> tuple[int, ...]:
 
 def _linear_rows(n: int, periods: tuple[int, ...]) -> int:
     """The last rows, or six of the longest seasons."""
-    return max(_LINEAR_ROWS, _LINEAR_CYCLES * max(periods, default=0))
+    rows = _LINEAR_SHORT if periods and periods[0] < _DAY else _LINEAR_ROWS
+    return max(rows, _LINEAR_CYCLES * max(periods, default=0))
 
 
 _LEVELS = {"differences": (), "transform": "log"}  # the logarithm of positive values
@@ -117,7 +125,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "lags": (1, 2),
         "transform": "log",
         "bias": None,
-        "why": "relative changes, without a term for a drift, which would grow exponentially",
+        "why": "changes, relative if values are positive, without a drift, which would grow",
     },
     "last": {
         **_LEVELS,
@@ -154,8 +162,9 @@ TABLE = (
     Row("regressors", "levels"),
     Row("few", "walk"),
     Row("few", "relative", otherwise="last"),
-    Row("no season", "walk"),
-    Row("no season", "levels"),
+    Row("no season", "walk", rows=_WALK),
+    Row("no season", "levels", rows=_LEAST),
+    Row("no season", "relative", lags=lags_for, rows=_LEAST),
     Row("quarters", "walk", transform="log", bias=None, why="the season, moved up or down"),
     Row("quarters", "seasonal"),
     Row("months", "walk", rows=_MONTHS, why="a random walk on the season, with a drift"),
@@ -165,10 +174,11 @@ TABLE = (
         "weeks",
         "levels",
         rows=lambda n, periods: min(max(_CYCLES * periods[0], _LEAST), MOST_ROWS),
-        lags=lambda n, periods: lags_for(n, periods if periods[0] <= _LONGEST else ()),
+        lags=_held_lags,
         calendar=lambda n, periods: None if periods[0] <= _LONGEST else "fourier",
         transform=None,
     ),
+    Row("weeks", "relative", lags=_held_lags, rows=_LEAST, calendar=None),
     Row("several seasons", "levels", prior="weak"),
     *(
         row
@@ -203,7 +213,7 @@ def candidates(
 
     def of(regime: str) -> Iterator[Candidate]:
         for row in TABLE:
-            kind = row.kind if log or row.kind != "relative" else row.otherwise
+            kind = row.kind if log or not row.otherwise else row.otherwise
             if row.regime != regime or max(periods, default=0) < row.season:
                 continue
             fields: dict[str, Any] = {"rows": MOST_ROWS, "lags": lags_for} | KINDS[kind]

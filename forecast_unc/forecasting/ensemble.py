@@ -25,8 +25,8 @@ from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSp
 from forecast_unc.forecasting.specification import Specification
 from forecast_unc.series.history import Ahead, History
 
-# Members count as this power of their errors inside the training part.
-ERROR_POWER = -4.0
+# Members count as this power of their errors inside the training part, and never nothing at all.
+ERROR_POWER, _LEAST_VOTE = -4.0, 1e-12
 # Share of values at the bound beyond which a forecast keeps its mean. On 202 series in reserve CRPS
 # -6.5 %, standard error .9; from 20 to 40 % it would be -.7, 1.0, and below 10 % +.4, .1.
 _MANY = 0.4
@@ -123,7 +123,7 @@ class Ensemble:
         own = np.array([model.specification.weight for model in self.models])
         if not self.rules.averaging.by_width:
             return own
-        return np.asarray(own * self.error_ratios**ERROR_POWER, dtype=np.float64)
+        return np.asarray(own * np.maximum(self.error_ratios**ERROR_POWER, _LEAST_VOTE))
 
     @cached_property
     def error_ratios(self) -> Array:

@@ -23,6 +23,7 @@ from forecast_unc import (
 )
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting import calibration as module
+from forecast_unc.forecasting.averaging import own_changes
 from forecast_unc.forecasting.calibration import (
     Calibration,
     Errors,
@@ -447,7 +448,8 @@ def test_the_forecast_is_recalibrated_by_hand(name):
     horizon = max(6, model.ensemble_.rules.averaging.look_ahead)
     rule = model.ensemble_.rules.averaging
     asks = [lambda h, m=m: m.forecast(m.history.future(h)) for m in model.models_]
-    averaged = rule.average(asks, model.weights_, horizon)
+    changes = own_changes(model.ensemble_.history.y, horizon)
+    averaged = rule.average(asks, model.weights_, horizon, yardstick=changes)
     found = rolling_errors(
         Rolling(model.models_), averaged.members, averaged.shares, rule.disagreement
     )

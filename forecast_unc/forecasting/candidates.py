@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from forecast_unc._typing import Array
+from forecast_unc.series.calendar import LONGEST_PROFILE
 
 # Figures where one is on record; the others are choices, which keep the frequencies apart.
 
@@ -31,7 +32,6 @@ _MONTHS, _LEAST, _WALK, _CYCLES = 400, 208, 104, 4
 # Linear models count from so many values on, and learn from the last so many, of short seasons
 # from more, or from so many of the longest seasons.
 _LINEAR_FROM, _LINEAR_ROWS, _LINEAR_SHORT, _LINEAR_CYCLES = 72, 300, 600, 6
-_LONGEST = 340  # a season whose lags are inputs
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def lags_for(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
 
 def _held_lags(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
     """The same, without those of seasons of more than 340 steps, which cost a year of rows."""
-    return lags_for(n, tuple(period for period in periods if period <= _LONGEST))
+    return lags_for(n, tuple(period for period in periods if period <= LONGEST_PROFILE))
 
 
 def _few_lags(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
@@ -98,7 +98,7 @@ def _few_lags(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(range(1, 9))
     lags = set(range(1, max(4, periods[0] + 1 if periods[0] <= 4 else 0) + 1))
     for period in periods:
-        if period <= _LONGEST:
+        if period <= LONGEST_PROFILE:
             lags |= {period - 1, period, period + 1, 2 * period}
     return _affordable(lags, n)
 
@@ -175,7 +175,7 @@ TABLE = (
         "levels",
         rows=lambda n, periods: min(max(_CYCLES * periods[0], _LEAST), MOST_ROWS),
         lags=_held_lags,
-        calendar=lambda n, periods: None if periods[0] <= _LONGEST else "fourier",
+        calendar=lambda n, periods: None if periods[0] <= LONGEST_PROFILE else "fourier",
         transform=None,
     ),
     Row("weeks", "relative", lags=_held_lags, rows=_LEAST, calendar=None),

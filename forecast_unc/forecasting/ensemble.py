@@ -187,7 +187,8 @@ class Ensemble:
         """The average, the steps known ahead, and how many of them tell of correlations."""
         averaging, steps, given = self.rules.averaging, len(ahead.index), ahead.exog.shape[1] > 0
         look_ahead = averaging.look_ahead
-        weighed = len(self.models) > 1 or bool(self.rules.calibrate)
+        several = len(self.models) > 1
+        weighed = several or bool(self.rules.calibrate)
         if not given:
             with suppress(ValueError):  # where the index cannot go on so far
                 ahead = self.history.future(max(steps, look_ahead))
@@ -199,7 +200,7 @@ class Ensemble:
         method = method._replace(random_state=one_seed(method.random_state))
         # An average of several is within 8 % of its own Monte Carlo by exact moments, in the std of
         # sums and of maxima (24 series); one model's are off by up to 48 %.
-        default = method.propagation == "auto" and len(self.models) > 1 and method.path_consistent
+        default = method.propagation == "auto" and several and method.path_consistent
         plain = default or (method.propagation == "exact" and method.path_consistent)
         average = averaging.average(
             _asks(self.models, ahead, None if default else method),
@@ -207,7 +208,7 @@ class Ensemble:
             steps,
             references=_asks(self.models, ahead) if weighed and not plain else [],
             can_look_ahead=looks_ahead and needed,
-            yardstick=own_changes(self.history.y, max(len(ahead.index), steps)),
+            yardstick=own_changes(self.history.y, len(ahead.index)) if several else None,
         )
         # Two steps have a correlation; more of a forecast of two are not known everywhere.
         return average, ahead, look_ahead if looks_ahead else 2

@@ -17,7 +17,7 @@ Calendar = str | Sequence[Any] | pd.DatetimeIndex | None
 _PARTS = {"hour_of_day": 24, "day_of_week": 7, "month": 12}
 NAMES = ("fourier", "profile", "hour_of_day", "hour_of_week", "day_of_week", "month")
 # The longest season with a column for each of its steps: half hours of a week, not days of a year.
-_LONGEST_PROFILE = 340
+LONGEST_PROFILE = 340
 # Days from which on steps are too long for a part to change from one to the next.
 _TOO_LONG = {"hour_of_day": 1, "hour_of_week": 7, "day_of_week": 7, "month": 365}
 # Days in a year, which is not a whole number of them, nor of weeks.
@@ -133,7 +133,7 @@ def calendar_inputs(
         elif part == "fourier":
             columns.append(_fourier(index, periods))
         elif part == "profile":
-            longest = max((one for one in periods if one <= _LONGEST_PROFILE), default=0)
+            longest = max((one for one in periods if one <= LONGEST_PROFILE), default=0)
             if longest:
                 place = np.floor(_ordinal(index)).astype(np.intp) % longest
                 columns.append(np.asarray(np.eye(longest)[place]))

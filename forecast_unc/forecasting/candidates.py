@@ -6,7 +6,7 @@ without a logarithm, was better than each of them nearly everywhere: docs/benchm
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -38,9 +38,9 @@ _LINEAR_FROM, _LINEAR_ROWS, _LINEAR_SHORT, _LINEAR_CYCLES = 72, 300, 600, 6
 class Candidate:
     """A specification for a series, and the Gaussian process that suits it."""
 
-    kind: str  # of `KINDS`
+    kind: str = field(compare=False)  # of `KINDS`
     rows: int  # the most training rows
-    why: str
+    why: str = field(compare=False)
     lags: tuple[int, ...]
     differences: tuple[int, ...] = (1,)
     transform: Literal["log"] | None = None
@@ -64,12 +64,10 @@ class Row:
         regime: str,
         kind: str,
         *,
-        season: int = 0,  # the shortest of the longest season that it is for
         otherwise: str = "",  # the kind where values with zeros have no relative changes
         **overrides: Any,  # fields that are not as usual for the kind, some by (n, periods)
     ) -> None:
-        self.regime, self.kind, self.season, self.otherwise = regime, kind, season, otherwise
-        self.overrides = overrides
+        self.regime, self.kind, self.otherwise, self.overrides = regime, kind, otherwise, overrides
 
 
 def lags_for(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
@@ -83,27 +81,7 @@ def lags_for(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
         lags = set(range(1, 5 if len(periods) > 1 else 9)) | {first - 1, first, first + 1}
     for longer in periods[1:]:
         lags |= {2 * first - 1, 2 * first, 2 * first + 1}
-        lags |= {longer - first - 1, longer - first, longer - 1, longer, longer + 1}
-    return _affordable(lags, n)
-
-
-def _held_lags(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
-    """The same, without those of seasons of more than 340 steps, which cost a year of rows."""
-    return lags_for(n, tuple(period for period in periods if period <= LONGEST_PROFILE))
-
-
-def _few_lags(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
-    """Recent lags, and those around the seasons that a profile leaves."""
-    if not periods:
-        return tuple(range(1, 9))
-    lags = set(range(1, max(4, periods[0] + 1 if periods[0] <= 4 else 0) + 1))
-    for period in periods:
-        if period <= LONGEST_PROFILE:
-            lags |= {period - 1, period, period + 1, 2 * period}
-    return _affordable(lags, n)
-
-
-def _affordable(lags: set[int], n: int) -> tuple[int, ...]:
+        lags |= {longer - 1, longer, longer + 1, 2 * longer}
     return tuple(sorted(lag for lag in lags if lag == 1 or 1 < lag <= n / 3))
 
 
@@ -114,7 +92,7 @@ def _linear_rows(n: int, periods: tuple[int, ...]) -> int:
 
 
 _LEVELS = {"differences": (), "transform": "log"}  # the logarithm of positive values
-_LINEAR = {"linear": True, "calendar": "profile", "lags": _few_lags, "rows": _linear_rows}
+_LINEAR = {"linear": True, "calendar": "profile", "rows": _linear_rows}
 KINDS: dict[str, dict[str, Any]] = {
     "walk": {
         "lags": (1,),
@@ -174,26 +152,21 @@ TABLE = (
         "weeks",
         "levels",
         rows=lambda n, periods: min(max(_CYCLES * periods[0], _LEAST), MOST_ROWS),
-        lags=_held_lags,
         calendar=lambda n, periods: None if periods[0] <= LONGEST_PROFILE else "fourier",
         transform=None,
     ),
-    Row("weeks", "relative", lags=_held_lags, rows=_LEAST, calendar=None),
+    Row("weeks", "relative", lags=lags_for, rows=_LEAST, calendar=None),
     Row("several seasons", "levels", prior="weak"),
-    *(
-        row
-        for transform in (None, "log")
-        for row in (
-            Row("linear", "linear", transform=transform),
-            Row("linear", "linear changes", season=_DAY, transform=transform),
-            Row(
-                "linear",
-                "linear changes",
-                season=_DAY,
-                transform=transform,
-                differences=lambda n, periods: periods[-1:],
-            ),
-        )
+    Row("linear", "linear"),
+    Row("linear", "linear", transform="log"),
+    Row("linear season", "linear changes"),
+    Row("linear season", "linear changes", transform="log"),
+    Row("linear season", "linear changes", differences=lambda n, periods: periods[-1:]),
+    Row(
+        "linear season",
+        "linear changes",
+        differences=lambda n, periods: periods[-1:],
+        transform="log",
     ),
     # With several seasons, hours of a week, the average was the same within an error.
     Row("any", "smoothing"),
@@ -214,7 +187,7 @@ def candidates(
     def of(regime: str) -> Iterator[Candidate]:
         for row in TABLE:
             kind = row.kind if log or not row.otherwise else row.otherwise
-            if row.regime != regime or max(periods, default=0) < row.season:
+            if row.regime != regime:
                 continue
             fields: dict[str, Any] = {"rows": MOST_ROWS, "lags": lags_for} | KINDS[kind]
             fields |= row.overrides
@@ -225,8 +198,10 @@ def candidates(
                 fields["calendar"] = None
             yield Candidate(kind, **fields)
 
-    regimes = [_regime(n, periods, regressors), *(["linear"] if n >= _LINEAR_FROM else []), "any"]
-    return tuple(dict.fromkeys(one for regime in regimes for one in of(regime)))
+    regimes = [_regime(n, periods, regressors)]
+    if n >= _LINEAR_FROM:
+        regimes += ["linear", "linear season"] if periods else ["linear"]
+    return tuple(dict.fromkeys(one for regime in (*regimes, "any") for one in of(regime)))
 
 
 def _regime(n: int, periods: tuple[int, ...], regressors: bool) -> str:

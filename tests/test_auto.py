@@ -79,22 +79,22 @@ def steps_of(member, steps):
 def test_it_averages_a_few_specifications(fitted):
     assert fitted.seasonal_period_ == (12,)
     assert fitted.refused_ == ()
-    votes = [1.0, 1.0, 1.0, 1.0, 2.0, 2.0] / fitted.ensemble_.error_ratios**4
+    votes = np.array([1.0] * 6 + [2.0] * 2) / fitted.ensemble_.error_ratios**4
     np.testing.assert_allclose(fitted.weights_, votes / votes.sum(), rtol=1e-12)
-    models, few = on_lags(fitted), (1, 2, 3, 4, 11, 12, 13, 24)
-    assert parts(models, "lags") == [(1,), tuple(range(1, 14)), few, few]
-    assert parts(models, "differences") == [(1,), (), (), ()]
-    assert parts(models, "periods") == [(12,)] * 4
-    assert parts(models, "transform") == [None, "log", None, "log"]
-    assert parts(models, "prior_mean") == ["zero"] * 4
-    assert parts(models, "calendar") == [("fourier",)] * 2 + [("profile",)] * 2
-    assert parts(models, "max_train") == [400] * 2 + [600] * 2
-    assert [type(m.regressor) for m in models] == [GPRegressor] * 2 + [LinearRegressor] * 2
-    assert [m.n_rows for m in models] == [70, 59, 48, 48]
-    assert [m.differencing.differences for m in models] == [(1,), (), (), ()]
-    assert [m.transform.power for m in models] == [None, 0.0, None, 0.0]
-    assert [m.regressor.bias for m in models] == ["shrunk", "free", "free", "free"]
-    assert models[2].regressor.groups == (0,) * 8 + (1,) * 12  # lags, and the profile
+    models = on_lags(fitted)
+    assert parts(models, "lags") == [(1,), *[tuple(range(1, 14))] * 5]
+    assert parts(models, "differences") == [(1,), (), (), (), (12,), (12,)]
+    assert parts(models, "periods") == [(12,)] * 6
+    assert parts(models, "transform") == [None, "log"] * 3
+    assert parts(models, "prior_mean") == ["zero"] * 6
+    assert parts(models, "calendar") == [("fourier",)] * 2 + [("profile",)] * 4
+    assert parts(models, "max_train") == [400] * 2 + [600] * 4
+    assert [type(m.regressor) for m in models] == [GPRegressor] * 2 + [LinearRegressor] * 4
+    assert [m.n_rows for m in models] == [70, 59, 59, 59, 47, 47]
+    assert [m.differencing.differences for m in models] == parts(models, "differences")
+    assert [m.transform.power for m in models] == [None, 0.0] * 3
+    assert [m.regressor.bias for m in models] == ["shrunk"] + ["free"] * 5
+    assert models[2].regressor.groups == (0,) * 13 + (1,) * 12  # lags, and the profile
     smooth = smoothing(fitted)
     assert fitted.models_ == (*models, *smooth)
     assert parts(smooth, "period") == [12, 12]
@@ -128,23 +128,26 @@ def test_choices_are_sentences():
     model = Forecaster(seasonal_period=12).fit(y)
     model.update(pd.Series([0.0], y.index[-1:] + pd.DateOffset(months=1), name="sales"))
     zero = "y must be positive for a log transform; got 0 at 2021-01-01"
-    season, bands, *averaged, no_levels, no_linear, no_smoothing = model.choices_
+    season, bands, *averaged, no_levels, no_linear, no_changes, no_smoothing = model.choices_
     assert season == "seasonal period 12: given"
-    assert bands == "bands: calibrated, by errors from up to 29 origins"
+    assert bands == "bands: calibrated, by errors from up to 28 origins"
     votes = [line.split(" / width: ")[0] for line in averaged]
     assert votes == [f"weight {vote:.2g}" for vote in model.ensemble_.votes]
     assert [line.split(" / width: ")[1] for line in averaged] == [
         "lags 1, differences (1,), transform none, prior mean zero, calendar fourier, 71 rows: "
         "a random walk on the season, with a drift",
-        "lags 1-4, 11-13, 24, differences none, transform none, prior mean zero, calendar profile, "
-        "49 rows: linear in the lags",
+        "lags 1-13, differences none, transform none, prior mean zero, calendar profile, 60 rows: "
+        "linear in the lags",
+        "lags 1-13, differences (12,), transform none, prior mean zero, calendar profile, 48 rows: "
+        "changes over a season, linear in the lags",
         "exponential smoothing, season 12, transform none, 73 values: level, trend and season, "
         "their parameters averaged over",
     ]
     levels = "lags 1-13, differences none, transform log, prior mean zero, calendar fourier"
     assert no_levels.startswith(f"refused: {levels}; {zero}")
-    linear = "lags 1-4, 11-13, 24, differences none, transform log, prior mean zero"
-    assert no_linear.startswith(f"refused: {linear}, calendar profile; {zero}")
+    for line, differences in ((no_linear, "none"), (no_changes, "(12,)")):
+        linear = f"lags 1-13, differences {differences}, transform log, prior mean zero"
+        assert line.startswith(f"refused: {linear}, calendar profile; {zero}")
     smooth = "exponential smoothing, season 12, transform log"
     assert no_smoothing.startswith(f"refused: {smooth}; {zero}")
     one = Forecaster(lags=(1, 2, 5), transform="boxcox", max_train=60).fit(y)
@@ -157,7 +160,7 @@ def test_choices_are_sentences():
 
 
 def test_choices_are_made_of_what_was_chosen(fitted):
-    assert len(fitted.choices_) == 8
+    assert len(fitted.choices_) == 10
     for line, model in zip(fitted.choices_[2:], fitted.models_, strict=True):
         assert str(model) in line
         assert f": {model.specification.why}" in line
@@ -165,16 +168,16 @@ def test_choices_are_made_of_what_was_chosen(fitted):
 
 def test_summary_lists_choices_and_what_was_learned(fitted):
     lines = fitted.summary().splitlines()
-    assert lines[:8] == fitted.choices_
-    assert len(lines) == 14
+    assert lines[:10] == fitted.choices_
+    assert len(lines) == 18
     model = fitted.models_[3]
     noise = model.regressor.noise_std_ * model.unit
-    assert lines[11].startswith(f"model 4: noise std {noise:.4g}, log evidence ")
-    smooth = fitted.models_[5].smoothing
+    assert lines[13].startswith(f"model 4: noise std {noise:.4g}, log evidence ")
+    smooth = fitted.models_[7].smoothing
     noise = np.sqrt(smooth.weights @ smooth.variance)  # of a mixture of equal means
-    noise *= fitted.models_[5].unit
+    noise *= fitted.models_[7].unit
     assert lines[-1] == (
-        f"model 6: noise std {noise:.4g}, hyper-parameters integrated over "
+        f"model 8: noise std {noise:.4g}, hyper-parameters integrated over "
         f"{len(smooth.weights)} nodes"
     )
     one = Forecaster(lags=(1, 2, 5), differences=1, transform="boxcox").fit(monthly())
@@ -304,9 +307,9 @@ def test_max_train_is_every_members():
     model = Forecaster(max_train=30).fit(monthly(120))
     assert set(parts(model.models_, "max_train")) == {30}
     assert {m.n_rows for m in model.models_} == {30}
-    assert (len(on_lags(model)), len(smoothing(model))) == (4, 2)
+    assert (len(on_lags(model)), len(smoothing(model))) == (6, 2)
     both = Forecaster().fit(monthly(120))
-    assert parts(both.models_, "max_train") == [400] * 2 + [600] * 2 + [800] * 2
+    assert parts(both.models_, "max_train") == [400] * 2 + [600] * 4 + [800] * 2
 
 
 def long_series(n, seed=0):
@@ -319,10 +322,9 @@ def long_series(n, seed=0):
 def test_max_train_above_the_most_exact_is_that_of_linear_models_alone(monkeypatch):
     monkeypatch.setattr(resolve, "_MOST_EXACT", 610)
     model = Forecaster(seasonal_period=7, max_train=620).fit(long_series(640))
-    assert [m.n_rows for m in model.models_] == [400] * 2 + [620] * 2 + [620] * 2
-    assert [isinstance(m.regressor, LinearRegressor) for m in on_lags(model)] == [False] * 2 + [
-        True
-    ] * 2
+    assert [m.n_rows for m in model.models_] == [400] * 2 + [620] * 4 + [620] * 2
+    linear = [isinstance(m.regressor, LinearRegressor) for m in on_lags(model)]
+    assert linear == [False] * 2 + [True] * 4
 
 
 def test_rows_count_not_values(monkeypatch):
@@ -627,7 +629,7 @@ def test_a_later_zero_costs_the_logarithms(fitted):
         assert [one.specification for one in lean.refused_] == chosen[1::2]
         assert {one.specification.transform for one in lean.refused_} == {"log"}
         assert all("y must be positive" in one.reason for one in lean.refused_)
-        assert lean.weights_.shape == (3,)
+        assert lean.weights_.shape == (4,)
     # what the levels take in, they forecast from
     assert model.forecast(3).index[0] == pd.Timestamp("2021-02-01")
     few = Forecaster().fit(y[:12].reset_index(drop=True))
@@ -688,7 +690,7 @@ def test_a_refit_forgets():
     model.set_params(lags=2).fit(monthly())
     assert parts(model.models_, "lags") == [(1, 2)]
     model.set_params(lags="auto").fit(monthly())
-    assert parts(model.models_, "max_train") == [400] * 2 + [600] * 2 + [800] * 2
+    assert parts(model.models_, "max_train") == [400] * 2 + [600] * 4 + [800] * 2
 
 
 @pytest.mark.parametrize(
@@ -747,7 +749,7 @@ def test_gaps_that_recur_leave_the_lags_that_they_can():
 
 @pytest.mark.parametrize(
     ("given", "count"),
-    [({}, 6), ({"transform": None}, 4), ({"transform": None, "differences": 1}, 3)],
+    [({}, 8), ({"transform": None}, 5), ({"transform": None, "differences": 1}, 3)],
 )
 def test_no_model_is_there_twice(given, count):
     """What is given makes different candidates the same."""
@@ -793,7 +795,7 @@ def test_given_holidays_are_every_members():
     assert all(given[0] is holidays for given in parts(model.models_, "calendar"))
     assert "calendar holidays, " in str(model.models_[0])
     without = "but for what was given, which leaves out the {} of the season"
-    terms = ["Fourier terms"] * 2 + ["profile"] * 2
+    terms = ["Fourier terms"] * 2 + ["profile"] * 4
     whys = [why.split("; ")[1] for why in parts(model.models_, "why")]
     assert whys == [without.format(one) for one in terms]
     both = Forecaster(calendar=["fourier", "profile", holidays]).fit(monthly())

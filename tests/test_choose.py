@@ -105,6 +105,8 @@ def test_kinds_are_named_by_what_members_are(rng):
         "levels log lags fourier",
         "levels lags profile linear",
         "levels log lags profile linear",
+        "seasonal changes lags profile linear",
+        "seasonal changes log lags profile linear",
         *both,
     ]
     hours = Forecaster(seasonal_period=(24, 48), transform=None).fit(pd.Series(np.tile(y, 3)))

@@ -92,7 +92,7 @@ def _linear_rows(n: int, periods: tuple[int, ...]) -> int:
 
 
 _LEVELS = {"differences": (), "transform": "log"}  # the logarithm of positive values
-_LINEAR = {"linear": True, "calendar": "profile", "rows": _linear_rows}
+_LINEAR = {"linear": True, "calendar": "profile", "bias": "free", "rows": _linear_rows}
 KINDS: dict[str, dict[str, Any]] = {
     "walk": {
         "lags": (1,),
@@ -124,7 +124,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "bias": "free",
         "why": "levels, which return to where they were",
     },
-    "linear": {**_LINEAR, "differences": (), "bias": "free", "why": "linear in the lags"},
+    "linear": {**_LINEAR, "differences": (), "why": "linear in the lags"},
     "linear changes": {
         **_LINEAR,
         "differences": lambda n, periods: periods[:1],
@@ -159,11 +159,12 @@ TABLE = (
     Row("several seasons", "levels", prior="weak"),
     Row("linear", "linear"),
     Row("linear", "linear", transform="log"),
-    Row("linear season", "linear changes"),
-    Row("linear season", "linear changes", transform="log"),
-    Row("linear season", "linear changes", differences=lambda n, periods: periods[-1:]),
+    # Of no season they are the same models.
+    Row("linear", "linear changes"),
+    Row("linear", "linear changes", transform="log"),
+    Row("linear", "linear changes", differences=lambda n, periods: periods[-1:]),
     Row(
-        "linear season",
+        "linear",
         "linear changes",
         differences=lambda n, periods: periods[-1:],
         transform="log",
@@ -198,10 +199,8 @@ def candidates(
                 fields["calendar"] = None
             yield Candidate(kind, **fields)
 
-    regimes = [_regime(n, periods, regressors)]
-    if n >= _LINEAR_FROM:
-        regimes += ["linear", "linear season"] if periods else ["linear"]
-    return tuple(dict.fromkeys(one for regime in (*regimes, "any") for one in of(regime)))
+    regimes = [_regime(n, periods, regressors), *(["linear"] if n >= _LINEAR_FROM else []), "any"]
+    return tuple(dict.fromkeys(one for regime in regimes for one in of(regime)))
 
 
 def _regime(n: int, periods: tuple[int, ...], regressors: bool) -> str:

@@ -23,6 +23,10 @@ from forecast_unc.regression.noisy_inputs.train import Learned, train
 from forecast_unc.regression.process import GaussianProcess, ProcessRegressor, Units
 from forecast_unc.regression.search import Objective, Prior, maximize, widening
 
+# Rows of a first search, evenly spaced among at least three times as many: from its end the
+# search on all 800 rows of two series of hours takes 17 and 19 steps for 50 and 30.
+_FIRST_ROWS = 200
+
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "bias": ("free", "shrunk", None),
     "noisy_inputs": (None, "nigp", "annealed", "stochastic_em"),
@@ -197,6 +201,11 @@ class GPRegressor(ProcessRegressor):
             objective = Objective(blurred, space)
         with blas_threads(n):
             starts = space.starts(0 if space.warm else self.n_restarts, self.random_state)
+            if n >= 3 * _FIRST_ROWS and not space.warm:
+                some = slice(None, None, n // _FIRST_ROWS)
+                few = Z[some], targets[some], self._learns_linear, self.groups, bias
+                first = Objective(GaussianProcessEvidence(*few), space)
+                starts = [maximize(first, [start], self.tol).x for start in starts]
             best = maximize(objective, starts, self.tol)
             if not np.isfinite(best.log_evidence):
                 raise refusal(

@@ -452,9 +452,11 @@ def test_a_square_root_is_box_cox_of_a_half(counts):
     model = Forecaster(lags=2, transform="sqrt").fit(counts)
     assert model.models_[0].transform == PowerTransform(0.5)
     assert "transform sqrt" in model.choices_[-1]
-    root = Forecaster(lags=2).fit(2 * np.sqrt(counts) - 2).forecast(3)
+    # the pieces of the default's mixture are split by rounding here
+    root = Forecaster(lags=2).fit(2 * np.sqrt(counts) - 2).forecast(3, propagation="exact")
     np.testing.assert_allclose(
-        model.forecast(3).quantile([0.1, 0.6]), (root.quantile([0.1, 0.6]) / 2 + 1).clip(0) ** 2
+        model.forecast(3, propagation="exact").quantile([0.1, 0.6]),
+        (root.quantile([0.1, 0.6]) / 2 + 1).clip(0) ** 2,
     )
 
 

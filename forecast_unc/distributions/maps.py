@@ -22,7 +22,9 @@ from forecast_unc.distributions.power import PowerTransform
 LEAST_DOF = 3.0
 _LARGEST_Z = 30.0  # beyond 32 some of SciPy's quantiles of Student's t are inf
 _FIXED = 0.9  # the quantile of Student's t that is left where it was
-_HALVINGS, _TOLERANCE = 128, 1e-14  # of a search; the second in units of 1 + |x|
+# Of a search: most halvings; in units of 1 + |x|, the last of them, and a step of Newton's method
+# whose square, the error after it, is below rounding.
+_HALVINGS, _TOLERANCE, _QUADRATIC = 128, 1e-14, 1e-9
 
 N_NODES = 200  # Gauss-Legendre, on each panel between kinks
 # With many kinks so many nodes on each panel, and so many panels besides. With kinks inside panels
@@ -253,14 +255,14 @@ def with_wider_band(chain: Chain, more: Array) -> Chain:
     if is_plain(chain):
         return widened(chain, factor)
 
-    def too_wide(growth: Array) -> tuple[Array, Array]:
-        grown = widened(chain, np.exp(growth))
+    def too_wide(less: Array) -> tuple[Array, Array]:
+        grown = widened(chain, factor * np.exp(less))
         width, steep = np.diff(value(grown, ends))[:, 0], slope(grown, ends).sum(axis=1)
         return np.log(0.5 * width / (factor * own)), steep / width
 
     with np.errstate(all="ignore"):  # steps without weight, and what is too wide for a float
-        growth = newton(too_wide, np.zeros(len(own)), np.log(factor))
-    return widened(chain, np.exp(growth))
+        less = newton(too_wide, -np.log(factor), np.zeros(len(own)))
+    return widened(chain, factor * np.exp(less))
 
 
 def with_dof(chain: Chain, dof: float) -> Chain:
@@ -742,11 +744,12 @@ def newton(function: Callable[[Array], tuple[Array, Array]], low: Array, high: A
         low, high = np.where(here <= 0.0, x, low), np.where(here <= 0.0, high, x)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             near = x - here / steep
-        good = (low <= near) & (near <= high) & (np.abs(near - x) <= 0.5 * last)
+        arrived = np.abs(near - x) <= _QUADRATIC * (1.0 + np.abs(x))
+        good = (low <= near) & (near <= high) & (np.abs(near - x) <= 0.5 * last) | arrived
         following = np.where(good, near, 0.5 * (low + high))
         last = np.abs(following - x)
         x = np.where(done, x, following)
-        done |= last <= _TOLERANCE * (1.0 + np.abs(x))
+        done |= arrived | (last <= _TOLERANCE * (1.0 + np.abs(x)))
         if done.all():
             break
     return np.asarray(x)

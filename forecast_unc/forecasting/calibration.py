@@ -200,10 +200,9 @@ def _degrees_of_freedom(z: Array) -> float:
     z = z[np.isfinite(z)]
     log_p = _LOG_PRIOR.copy()
     if len(z) >= _FEWEST and z.any():
-        for i, dof in enumerate(_DOF):
-            scale2 = np.mean(z**2)
-            for _ in range(_EM_STEPS):
-                scale2 = np.mean((dof + 1.0) * z**2 / (dof + z**2 / scale2))
-            log_p[i] += stats.t.logpdf(z, dof, scale=np.sqrt(scale2)).sum()
+        dof, var = _DOF[:, None], np.mean(z**2)
+        for _ in range(_EM_STEPS):
+            var = np.mean((dof + 1.0) * z**2 / (dof + z**2 / var), axis=1, keepdims=True)
+        log_p += np.sum(stats.t.logpdf(z, dof, scale=np.sqrt(var)), axis=1)
     weights = np.exp(log_p - log_p.max())
     return float(2.0 + np.exp(weights @ np.log(_DOF - 2.0) / weights.sum()))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from typing import NamedTuple
 
 import numpy as np
@@ -54,6 +54,8 @@ _GRID = _Grid()
 _MOST_STATES, _WAVES = 24, 6
 # Rows of the design that are gathered before they enter the normal equations.
 _BLOCK = 64
+# Entries of the normal equations of the origins that are solved at once.
+_AT_ONCE = 2**20
 # Below this share of the sum of squares what is left is roundoff.
 _ROUNDOFF = 1e-13
 # The least std of the innovations over the largest level, or over 1 for levels of 0: what is left
@@ -186,19 +188,24 @@ class Smoothing:
     ) -> Iterator[tuple[Array, Array, Array]]:
         """Means (K, h), loadings (h, K, C) of the unknowns and factors of their precisions."""
         nodes, (m, q) = self.nodes, _season(self.period)
-        for state in _filtered(nodes, self.period, y, origins):
-            _, cholesky, start, _ = _solved(state.gram, self.period, nodes)
-            level, trend, levels = state.level, state.trend, []
+        most = 1 + _AT_ONCE // (len(nodes.alpha) * (3 + m + q) ** 2)
+        states = _filtered(nodes, self.period, y, origins)
+        while some := list(islice(states, most)):
+            level, trend, season, gram = map(np.stack, list(zip(*some, strict=True))[:4])
+            _, cholesky, start, _ = _solved(gram, self.period, nodes)
+            levels = []
             for _ in range(steps):  # without further innovations
                 trend = nodes.phi[:, None] * trend
                 level = level + trend
                 levels.append(level)
-            loadings, times = np.array(levels), state.time + np.arange(steps)
-            loadings[:, :, 3 : 3 + q] += _waves(self.period, times)[:, None]
+            loadings = np.stack(levels, axis=1)  # (k, h, K, C)
+            times = np.array([[state.time] for state in some]) + np.arange(steps)
+            loadings[..., 3 : 3 + q] += _waves(self.period, times)[:, :, None]
             if m:
-                loadings += state.season[times % m]
-            start = np.hstack([np.ones((len(start), 1)), start])
-            yield y[0] + np.einsum("hkc,kc->kh", loadings, start), loadings, cholesky
+                loadings += season[np.arange(len(some))[:, None], times % self.period]
+            start = np.concatenate([np.ones((*start.shape[:2], 1)), start], axis=2)
+            means = y[0] + np.einsum("ohkc,okc->okh", loadings, start)
+            yield from zip(means, loadings, cholesky, strict=True)
 
 
 def _variance_of_one(n: int) -> float:
@@ -234,9 +241,9 @@ def _season(period: int) -> tuple[int, int]:
 
 
 def _waves(period: int, times: NDArray[np.intp]) -> Array:
-    """Cosines and sines (len(times), q) of a long season."""
-    angles = 2.0 * np.pi / period * times[:, None] * np.arange(1, _season(period)[1] // 2 + 1)
-    return np.hstack([np.cos(angles), np.sin(angles)])
+    """Cosines and sines (..., q) of a long season at times (...)."""
+    angles = 2.0 * np.pi / period * times[..., None] * np.arange(1, _season(period)[1] // 2 + 1)
+    return np.concatenate([np.cos(angles), np.sin(angles)], axis=-1)
 
 
 def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> Iterator[_State]:
@@ -306,15 +313,15 @@ def _solved(gram: Array, period: int, nodes: Nodes) -> tuple[Array, Array, Array
 
     And their means (K, C - 1) and sums of squares (K,).
     """
-    precisions = np.ones((len(gram), gram.shape[1] - 1))
+    precisions = np.ones((len(nodes.alpha), gram.shape[-1] - 1))
     precisions[:, 0], precisions[:, 1] = 1.0 / _GRID.level_var, 1.0 / nodes.drift_var
     precisions[:, 2 : 2 + sum(_season(period))] = 1.0 / nodes.season_var[:, None]
-    A = gram[:, 1:, 1:] + precisions[:, None, :] * np.eye(precisions.shape[1])
+    A = gram[..., 1:, 1:] + precisions[:, None, :] * np.eye(precisions.shape[1])
     cholesky = np.asarray(np.linalg.cholesky(A))
-    half = np.linalg.solve(cholesky, -gram[:, 1:, :1])
-    mean = np.linalg.solve(np.swapaxes(cholesky, 1, 2), half)[..., 0]
-    least = _ROUNDOFF * gram[:, 0, 0] + np.finfo(np.float64).tiny
-    squares = np.maximum(gram[:, 0, 0] - (half[..., 0] ** 2).sum(axis=1), least)
+    half = np.linalg.solve(cholesky, -gram[..., 1:, :1])
+    mean = np.linalg.solve(np.swapaxes(cholesky, -2, -1), half)[..., 0]
+    least = _ROUNDOFF * gram[..., 0, 0] + np.finfo(np.float64).tiny
+    squares = np.maximum(gram[..., 0, 0] - (half[..., 0] ** 2).sum(axis=-1), least)
     return precisions, cholesky, mean, squares
 
 

@@ -19,17 +19,7 @@ from forecast_unc.regression.reduced_rank.posterior import Support
 
 @dataclass(frozen=True, kw_only=True)
 class AugmentedPosterior(ABC):
-    r"""Posterior of weights whose design gains a basis at each test input.
-
-    With g its values at the training inputs, g_* at the test input, a_* its precision,
-
-    .. math::
-        e = g_* - \phi(x_*)' \Sigma \Phi' g / s^2, \quad s_* = g' C^{-1} g, \quad
-        q_* = g' C^{-1} y,
-
-    conditioning adds e q_* / (a_* + s_*) to the mean and e^2 / (a_* + s_*) to the variance.
-    Rasmussen & Quinonero-Candela, ICML 2005.
-    """
+    """Posterior of weights whose design gains a basis at each test input: theory/rvm.md, RVM*."""
 
     closed_form: ClassVar[bool] = False
     joint: ClassVar[bool] = True
@@ -175,13 +165,7 @@ def _whitened(plain: KernelPosterior, X: Array) -> Array:
 
 @dataclass(frozen=True, kw_only=True)
 class CenterAtInput(AugmentedPosterior):
-    r"""RRGP*: a center at the test input, less its projection on the other centers.
-
-    It is a basis g, of precision delta, at O(n m) an input in blocks of rows:
-
-    .. math:: g(x) = a^2 \bigl[k(x, x_*) - k_u(x)' (K_{uu} + j I)^{-1} k_u(x_*)\bigr], \quad
-        \delta = g(x_*) + j a^2 .
-    """
+    """RRGP*: a center at the test input less its projection on others: theory/reduced_rank.md."""
 
     model: Support
 

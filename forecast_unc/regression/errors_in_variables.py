@@ -82,10 +82,7 @@ class ErrorsInVariablesGP(GPRegressor):
     def learn(
         cls, plain: GPRegressor, X: Array, y: Array, errors: SharedErrors, kind: ErrorKind
     ) -> Self:
-        """Hyper-parameters and both noises by the evidence, from those of `plain` and its slopes.
-
-        "observation" keeps the noise of the series at a share of the errors', and smooths.
-        """
+        """Hyper-parameters and both noises by the evidence, from those and slopes of `plain`."""
         with blas_threads(len(y)):
             kept = cls._round(plain, X, y, errors, kind)
             most, share = kept.log_evidence_, -1.0

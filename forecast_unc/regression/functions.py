@@ -1,4 +1,4 @@
-"""Functions drawn from the prior by random features, for pathwise conditioning."""
+"""Functions drawn from the prior, for pathwise conditioning: theory/propagations.md."""
 
 import numpy as np
 from scipy.linalg.blas import sgemm
@@ -16,17 +16,12 @@ _SHARING = 32
 
 
 def frequencies(n: int, d: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    r"""Frequencies (d, n) and weights (n,) of cosines whose sum is unbiased for the kernel.
-
-    .. math:: \mathrm E \textstyle\sum_f b_f \cos \omega_f \cdot (z - z') = \exp(-|z - z'|^2 / 2)
-
-    Half are from the kernel's spectral density N(0, I), half from N(0, c^2 I), c = 1 + 2 / sqrt(d),
-    weighted by the density of both: where data with little noise leave little variance, it is of
-    frequencies that they do not reach. The radii are stratified, the directions free.
-    """
+    """Frequencies (d, n) and weights (n,) of cosines whose sum is unbiased for the kernel."""
     directions = rng.standard_normal((d, n))
     directions /= np.sqrt(np.einsum("df,df->f", directions, directions))
     strata = np.arange(n // 2) + 1.0 - rng.random((2, n // 2))  # never 0, of infinite radius
+    # Half are wider: where data with little noise leave little variance, it is of frequencies that
+    # the kernel's spectral density N(0, I) does not reach.
     widths = np.array([[1.0], [1.0 + 2.0 / np.sqrt(d)]])
     radii = (widths * np.sqrt(chdtri(d, strata / (n // 2)))).ravel()
     wide = widths[1, 0]
@@ -40,12 +35,7 @@ def sharing(n: int) -> list[slice]:
 
 
 class PriorDraws:
-    r"""Draws of n functions of unit variance with the squared-exponential kernel.
-
-    .. math:: f(z) = \textstyle\sum_f \sqrt{2 b_f E_f} \cos(\omega_f \cdot z - \theta_f)
-
-    with E exponential and theta uniform, so that the function is normal given its frequencies.
-    """
+    """Draws of n functions of unit variance with the squared-exponential kernel."""
 
     def __init__(self, n: int, d: int, rng: np.random.Generator) -> None:
         self.groups = sharing(n)

@@ -1,7 +1,4 @@
-"""Nodes and weights in the place of the posterior of log hyper-parameters, by importance sampling.
-
-Cornuet, Marin, Mira & Robert, Scand. J. Statist. 39 (2012) 798-812: theory/hyperparameters.md.
-"""
+"""Nodes in the place of the posterior of log hyper-parameters: theory/hyperparameters.md."""
 
 from collections.abc import Callable, Sequence
 
@@ -22,10 +19,8 @@ _POINTS = (64, 128, 128, 128, 128, 128)
 def design(
     x: Array, w: Array, predict: Callable[[Array], tuple[Array, Array]], mode: Array
 ) -> tuple[Array, Array]:
-    """At most 10 nodes (k, q) in the place of weighted points, and their weights, by their effect.
-
-    `predict` gives means and variances (m,), which count in units of those at the mode.
-    """
+    """At most 10 nodes (k, q) in the place of weighted points, and weights, by their effect."""
+    # means and variances (m,), in units of those at the mode
     (center, var), found = predict(mode), [predict(one) for one in x]
     means = np.array([(mean - center) / np.sqrt(var) for mean, _ in found])
     variances = np.array([other / var for _, other in found])
@@ -42,17 +37,13 @@ def design(
 
 
 def weighted_points(
-    value: Callable[[Array], float],
+    value: Callable[[Array], float],  # -log(evidence prior), maybe infinite
     gradient: Callable[[Array], Array],
-    mode: Array,
-    log_std: Array,
-    bounds: Array,
+    mode: Array,  # its minimum within the bounds
+    log_std: Array,  # (q,), of the prior
+    bounds: Array,  # (q, 2)
 ) -> tuple[Array, Array]:
-    """Points (n, q), and weights (n,), in the place of a posterior of log hyper-parameters.
-
-    `value` is -log(evidence prior), maybe infinite, with its minimum within the bounds (q, 2) at
-    `mode`, log_std (q,) the stds of the prior.
-    """
+    """Points (n, q), and weights (n,), in the place of a posterior of log hyper-parameters."""
     hessian = curvature(gradient, mode, bounds)
     values, vectors = np.linalg.eigh(log_std[:, None] * hessian * log_std)
     axes, narrow = log_std[:, None] * vectors, 1.0 / np.maximum(values, 1.0)

@@ -56,16 +56,9 @@ class Factor:
 
 @dataclass(frozen=True)
 class KernelPosterior:
-    r"""Posterior of a kernel model.
+    """y | x ~ N(offset + w.phi(x), noises + a^2 + phi' G phi), phi(x) = [k_1(x) ... k_m(x); x; 1].
 
-    With phi(x) = [k_1(x) ... k_m(x); x; 1] and x measured from `input_offset`,
-
-    .. math::
-        y \mid x \sim \mathcal N\bigl(\mathrm{offset} + w \cdot \phi(x),\;
-            \mathrm{noises} + a^2 + \phi(x)' G \phi(x)\bigr), \quad
-        G = \mathrm{diag}(0, A) + \textstyle\sum_f \mathrm{sign}_f P_f' (L_f L_f')^{-1} P_f .
-
-    The covariance of the function at two inputs is a^2 k(x, x') + phi(x)' G phi(x').
+    G = diag(0, A) + the sum of `factors`; Cov[f, f'] = a^2 k(x, x') + phi(x)' G phi(x').
     """
 
     closed_form: ClassVar[bool] = True
@@ -149,12 +142,7 @@ class KernelPosterior:
     def function_sample(
         self, n_paths: int, rng: np.random.Generator
     ) -> "KernelFunctionSample | None":
-        r"""Functions drawn from the posterior; None if a factor does not state its data's errors e.
-
-        .. math:: f(x) = f_0(x) + \phi(x)' w - \phi(x)' P' (L L')^{-1} (f_0(X) + e)
-
-        with f_0 from the prior, by random features and a linear part; see `frequencies`.
-        """
+        """Functions drawn from the posterior; None if a factor does not state its data's errors."""
         down = [factor for factor in self.factors if factor.sign < 0]
         for factor in down:
             # features in single precision are off by 1e-6 of the amplitude
@@ -185,11 +173,7 @@ class KernelPosterior:
 
     @cached_property
     def on_few_centers(self) -> Self:
-        r"""A GP on the rows U that leave a hundredth of the noise of the others; else itself.
-
-        Its weights, of :math:`v = a R^{-1} k(U, x)`, R R' = K_uu, and of the linear part, have the
-        posterior of all rows; the prior that v leaves, :math:`a^2 k(x, x') - v \cdot v'`, is added.
-        """
+        """A GP on the rows that leave a hundredth of the noise of the others; else itself."""
         m, d = self.centers.shape
         if len(self.factors) != 1 or not self.kernel_var or self.prior_lengthscales is not None:
             return self
@@ -286,16 +270,9 @@ class KernelPosterior:
         return float(var)
 
     def taylor_moments(self, mean: Array, cov: Array) -> Moments:
-        r"""Moments by Taylor expansion, right to first order in S (Girard et al., NIPS 15, 2003).
-
-        .. math::
-            E[y] \approx \mu, \quad
-            \mathrm{Var}[y] \approx v + \tfrac12 \mathrm{tr}(v'' S) + \mu'^{\top} S \mu'
-
-        tr(mu'' S) / 2 is left out of the mean: iterated it was worse (sunspots, 20 steps: RMSE 40.2
-        with it, 30.5 without, 32.8 exact). Far from small S the variance may come out negative,
-        which the caller has to refuse.
-        """
+        """Moments by Taylor expansion, right to first order in cov: theory/propagations.md."""
+        # Without tr(mu'' S) / 2 in the mean: iterated it was worse (sunspots, 20 steps: RMSE 40.2
+        # with it, 30.5 without, 32.8 exact).
         kernel, linear = self.features(mean[None])
         root = covariance_root(cov)
         scaled = ((self.centers - linear[:-1, 0]) / self.lengthscales).T  # (d, m)
@@ -348,15 +325,7 @@ class KernelPosterior:
 
 
 class KernelFunctionPath:
-    r"""Posterior covariances of a kernel model's function along paths of inputs.
-
-    With z = x / l and V = L^-1 P phi(x) for each factor, the covariance of two inputs is
-
-    .. math:: \sigma \sigma' \exp(-\tfrac12 |z - z'|^2) + \textstyle\sum_j A_j x_j x_j' + A_0
-        + \sum_f \mathrm{sign}_f V_f \cdot V_f' ,
-
-    one triangular solve a factor and one product with what is kept a step; `kernel_std` is sigma.
-    """
+    """Posterior covariances of the function along paths: a solve a factor and a product a step."""
 
     def __init__(
         self,
@@ -399,10 +368,7 @@ class KernelFunctionPath:
 
 
 class KernelFunctionSample:
-    r"""Functions f(x) = sigma f_0(x / l) + phi(x) . w, f_0 from the prior: pathwise conditioning.
-
-    Wilson, Borovitskiy, Terenin, Mostowsky & Deisenroth, ICML 2020; JMLR 22 (2021).
-    """
+    """Functions f(x) = sigma f_0(x / l) + phi(x) . w with f_0 from the prior."""
 
     def __init__(
         self, posterior: KernelPosterior, weights: Array, prior: PriorDraws | None

@@ -1,7 +1,4 @@
-"""The squared-exponential kernel with one length-scale an input (ARD), and Cholesky factors.
-
-Another kernel is a `Posterior` of its own: the closed forms of `KernelPosterior` are of this one.
-"""
+"""The squared-exponential kernel with one length-scale an input (ARD), and Cholesky factors."""
 
 from collections.abc import Iterator
 
@@ -20,10 +17,7 @@ TILE = 90
 
 
 def squared_exponential(X1: Array, X2: Array, lengthscales: Array) -> Array:
-    r"""Kernel :math:`\exp[-\tfrac12 \sum_j (x_j - x'_j)^2 / l_j^2]` of rows, (n1, n2), Fortran.
-
-    Keep X1 centered: the roundoff grows with the squared distance from zero.
-    """
+    """Kernel exp(-|(x - x') / l|^2 / 2) of rows, (n1, n2), Fortran; center X1, for the digits."""
     if not (len(X1) and len(X2)):
         return np.zeros((len(X1), len(X2)), order="F")
     left, _ = exponent_factors((X1 / lengthscales).T)
@@ -47,13 +41,7 @@ def exponent_factors(Z: Array) -> tuple[Array, Array]:
 
 
 def blurred(lengthscales: Array, amplitude: float, var: Array) -> tuple[Array, float]:
-    r"""Length-scales (d,) and amplitude of the kernel under a distance with noise of variances v.
-
-    .. math::
-        \mathrm E\bigl[a^2 e^{-\frac12 \sum_j (x_j + \delta_j)^2 / l_j^2}\bigr]
-        = A^2 e^{-\frac12 \sum_j x_j^2 / L_j^2}, \quad L_j^2 = l_j^2 + v_j, \quad
-        A^2 = a^2 \textstyle\prod_j l_j / L_j, \qquad \delta \sim \mathcal N(0, \mathrm{diag}(v)) .
-    """
+    """Length-scales (d,) and amplitude of the mean kernel under noise of variances v (d,)."""
     ratio = 1.0 + var / lengthscales**2
     return lengthscales * np.sqrt(ratio), float(amplitude * np.exp(-0.25 * np.log(ratio).sum()))
 
@@ -83,10 +71,7 @@ def factor(K: Array, noise_std: float) -> Array:
 
 
 def inverse(chol: Array, overwrite: bool = False) -> Array:
-    """Lower triangle of (L L')^-1, Fortran; what lies above the diagonals has no meaning.
-
-    By products, in 0.7 of the time of LAPACK's dpotri (800 rows), entries nearly as good.
-    """
+    """Lower triangle of (L L')^-1, Fortran, no meaning above; in .7 of dpotri's time (800 rows)."""
     out = chol if overwrite else chol.copy(order="F")
     _invert_triangle(out)
     return np.asarray(dlauum(out, lower=1, overwrite_c=1)[0])

@@ -316,10 +316,7 @@ class LinearRegressor(KernelRegressor):
         self.coef_ = self.posterior_.weights[:-1]
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
-        """Means given the first `counts` of the rows X, y alone, with the precisions of all.
-
-        Rows are summed once: O(n d^2), and O(d^3) a count.
-        """
+        """Means given the first `counts` of the rows X, y, with the precisions of all."""
         weights, total, before = {}, None, 0
         for count in sorted(set(counts)):
             part = self._sums(X[before:count], y[before:count] - self._output_offset)
@@ -358,12 +355,9 @@ class _Evidence:
         return np.asarray(self.constant + 0.5 * (prior - log_det - self.dof * np.log(left)))
 
     def solved(self, precisions: Array) -> tuple[Array, Array]:
-        """log |A|, A = Z'Z + a, and the least sum of squares, penalty included, each (k,).
-
-        The orthogonal group is eliminated first, by the Schur complement of its diagonal.
-        """
+        """log |A|, A = Z'Z + a, and the least sum of squares, penalty included, each (k,)."""
         a = np.where(self.labels < 0, 0.0, precisions[:, self.labels])
-        own = self.diagonal + a[:, self.first]
+        own = self.diagonal + a[:, self.first]  # eliminated first, by the Schur complement
         share = self.across / own[:, :, None]
         inner = self.inner - self.across.T @ share
         diagonal = np.arange(len(self.rest))

@@ -1,12 +1,4 @@
-r"""A posterior of posteriors: one of several is right, the same at all inputs, with probabilities.
-
-By the rules of total variance and covariance, at one input and between inputs,
-
-.. math::
-
-    \mathrm E[y] = \sum_k p_k \mu_k, \qquad
-    \mathrm{Cov}[f, f'] = \sum_k p_k \bigl[C_k + (\mu_k - \mu)(\mu_k' - \mu')\bigr].
-"""
+"""A posterior of posteriors: one is right at all inputs, by the rules of total (co)variance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

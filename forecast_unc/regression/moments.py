@@ -1,8 +1,4 @@
-"""Moments of y = w . phi(x) + error under a Gaussian input x ~ N(m, S), in closed form.
-
-All is the *departure* from the plain values at m, exact at S = 0: the textbook's c + tr[(G + w w')
-E(phi phi')] - mean^2 cancels where the noise is small (negative variances at noise std 1e-4).
-"""
+"""Moments under a Gaussian input as departures from plain values: theory/one_step.md."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -62,28 +58,14 @@ def covariance_root(cov: Array) -> Array:
 
 def departure(
     mean: Array,
-    root: Array,
-    scaled: Array,
+    root: Array,  # (d, r), of S
+    scaled: Array,  # (d, m), (c_i - m) / l
     lengthscales: Array,
     weights: Array,
-    second_moment: tuple[Array, Array, Array],
-    tiles: Sequence[Tile],
+    second_moment: tuple[Array, Array, Array],  # the blocks of G + w w'
+    tiles: Sequence[Tile],  # of the first
 ) -> Departure:
-    r"""Departure of the first two moments from the plain prediction at the mean input.
-
-    With :math:`\nu_i = L^{-1}(c_i - m)`, :math:`B = I + S L^{-1}`, :math:`R = I + 2 S L^{-1}`,
-
-    .. math::
-        e_i &= \tfrac12 \nu_i' B^{-1} S \nu_i - \tfrac12 \log|B|, \\
-        E_{ij} &= \tfrac12 (\nu_i+\nu_j)' R^{-1} S (\nu_i+\nu_j) - \tfrac12 \log|R|, \\
-        \delta &= \textstyle\sum_i w_i k_i\, \mathrm{expm1}(e_i),
-
-    and E[phi phi'] - phi(m) phi(m)' is kernel-kernel :math:`k_i k_j\,\mathrm{expm1}(E_{ij})`,
-    kernel-linear :math:`k_i(\mathrm{expm1}(e_i)[m;1] + \exp(e_i)[B^{-1}S\nu_i;0])`, else S.
-    In length-scales S = F F' with F (d, r): e_i and E_ij are squared norms of r numbers a center,
-    and no d x d system is needed. `root` (d, r) is that of S, `scaled` (d, m) is (c_i - m) / l,
-    `second_moment` those three blocks of G + w w', `tiles` the parts of the first.
-    """
+    """Departure of the first two moments from the plain prediction, in length-scales S = F F'."""
     m = scaled.shape[1]
     kk, kl, ll = second_moment
     second = np.einsum("ar,br,ab->", root, root, ll[:-1, :-1])

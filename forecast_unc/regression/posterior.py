@@ -20,10 +20,7 @@ class FunctionPath(Protocol):
     """Posterior covariances of the function along several paths, each with inputs of its own."""
 
     def append(self, X: Array, keep: bool = True) -> Array:
-        """Covariances (t + 1, n_paths) of an input a path, (n_paths, d), with all, its own last.
-
-        One that is not kept is known to no later one.
-        """
+        """Covariances (t + 1, n_paths) of an input a path with those kept before, its own last."""
 
     def take(self, paths: NDArray[np.intp]) -> None:
         """Keep these paths, in this order, repeats allowed; for the resampling of particles."""

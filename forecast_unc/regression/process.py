@@ -53,24 +53,12 @@ class GaussianProcess:
         X: Array,
         y: Array,
         *,
-        row_var: Array | None = None,
-        blur: Array | None = None,
-        chol: Array | None = None,
-        independent: bool = True,
+        row_var: Array | None = None,  # (n,), of the rows' errors in the place of s^2
+        blur: Array | None = None,  # (d,), variances of noise of the inputs X alone
+        chol: Array | None = None,  # of the covariance of the rows, which saves its factorization
+        independent: bool = True,  # whether the errors in it are
     ) -> KernelPosterior:
-        r"""w = P' K^-1 y and G = diag(0, A) - P' K^-1 P, with k(X, x) = P phi(x), K = L L'.
-
-        The rows' errors have the variance s^2, or `row_var` (n,), noise of the targets included.
-        With a `blur` v (d,) the inputs X are known up to noise of variances v, of the rows alone:
-        then K is that of `blurred_evidence`, and with an input x that is known
-
-        .. math::
-            \mathrm E[k(x_i, x)] = A_1^2 e^{-\frac12 |u_i - x|_{L_1}^2} + u_i' T x + \tau_0^2 ,
-
-        with L_1 and A_1 of `blurred` at v. Mean and variance are those of the best linear
-        predictor, exactly; y given its inputs' distribution is not normal. A factor `chol` of K
-        saves the factorization; it may hold errors that are not `independent`.
-        """
+        """The posterior of rows: theory/one_step.md, with a `blur` theory/noisy_inputs.md."""
         if chol is None:
             chol = factor(self.covariance(X, row_var, blur), self.noise_std)
         lengthscales, amplitude = self.lengthscales, self.amplitude

@@ -19,23 +19,11 @@ class Round(NamedTuple):
 
     noise_std: float  # s, in units of y
     input_std: Array  # (d,), root mean square over the rows, in units of the inputs
-    score: float  # of standardized targets; see the trainer
+    score: float  # log evidence, "annealed" mean log density of held-out targets; standardized
 
 
 def blurred_evidence(plain: GaussianProcessEvidence, v: Array) -> Evidence:
-    r"""The evidence where each input is known up to independent noise of given variances v (d,).
-
-    The covariance of two rows is the kernel's expectation over their inputs; what that takes from
-    the variance of one row is its noise:
-
-    .. math::
-        \mathrm{Cov}[y_i, y_j] = \mathrm E[k(x_i, x_j)] = A^2 e^{-\frac12 |u_i - u_j|_L^2}
-            + u_i' T u_j + \tau_0^2 + \delta_{ij} N^2, \qquad
-        N^2 = s^2 + a^2 - A^2 + \textstyle\sum_j \tau_j^2 v_j ,
-
-    with L and A of `blurred` at 2 v and T the prior variances of the linear weights: the `plain`
-    evidence at other hyper-parameters, and the chain rule.
-    """
+    """The evidence of inputs known up to noise of variances v (d,): theory/noisy_inputs.md."""
 
     def evidence(
         lengthscales: Array, amplitude: float, linear_scale: Array | float, noise_std: float
@@ -60,14 +48,7 @@ def blurred_evidence(plain: GaussianProcessEvidence, v: Array) -> Evidence:
 def linearized(
     process: GaussianProcess, X: Array, y: Array, at: Array, slopes: Array, input_cov: Array
 ) -> KernelPosterior:
-    r"""Posterior of rows whose input noise is referred to the output, by slopes g (n, d).
-
-    With the true input x = u + delta, u observed and delta ~ N(0, S), and an input x-bar,
-
-    .. math:: y = f(\bar x) + g \cdot (u - \bar x) + g \cdot \delta + \varepsilon :
-
-    a row `at` x-bar, with the target y - g.(u - x-bar) and the variance s^2 + g' S g.
-    """
+    """Posterior of rows `at` inputs x-bar, input noise referred to the output by slopes (n, d)."""
     targets = y - np.einsum("nd,nd->n", slopes, X - at)
     return process.posterior(
         at, targets, row_var=process.noise_std**2 + referred(slopes, input_cov)
@@ -92,12 +73,7 @@ def referred(slope: Array, input_cov: Array) -> Array:
 def smoothed_inputs(
     curve: KernelPosterior, X: Array, y: Array, input_cov: Array, noise_var: float
 ) -> Array:
-    r"""Inputs (n, d) where (y - m(x))^2 / s^2 + (u - x)' S^-1 (u - x) is least, u as observed.
-
-    Gauss-Newton steps, halved where they do not gain, without an inverse as x = u + S c:
-
-    .. math:: \bar x \leftarrow u + S g\, \frac{y - m(\bar x) - g \cdot (u - \bar x)}{s^2 + g' S g}
-    """
+    """Inputs (n, d) where (y - m(x))^2 / s^2 + (u - x)' S^-1 (u - x) is least, u as observed."""
     S = np.broadcast_to(input_cov, (len(X), *input_cov.shape[-2:]))
 
     def loss(c: Array) -> tuple[Array, Array, Array]:
@@ -106,6 +82,7 @@ def smoothed_inputs(
         residual = y - curve.mean(X + shift)
         return residual**2 / noise_var + np.einsum("nd,nd->n", c, shift), residual, X + shift
 
+    # Gauss-Newton steps, halved where they do not gain, in x = u + S c: without an inverse
     c, size = np.zeros_like(X), np.ones(len(X))
     least, residual, x = loss(c)
     for _ in range(100):

@@ -1,4 +1,4 @@
-"""Training on rows with noisy inputs: noise referred to the output (NIGP), or the true inputs."""
+"""Training on rows with noisy inputs: theory/noisy_inputs.md."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -140,19 +140,7 @@ class Problem:
 
 
 def learn_nigp(problem: Problem, tol: float) -> Learned:
-    r"""Maximize the evidence of rows whose noise contains that of their inputs, in rounds.
-
-    .. math::
-        y \sim \mathcal N\bigl(0, K + \mathrm{diag}(s^2 + g_i' S g_i)\bigr), \qquad
-        g_i = \nabla m(u_i), \quad S = \mathrm{diag}(\sigma_1^2, \dots, \sigma_d^2) .
-
-    In a round the slopes g stay; then they become those of the new posterior mean m, half way from
-    the second round on, since full steps may alternate between two states. Known S stay. The score
-    of a round is the log evidence.
-
-    McHutchon & Rasmussen, Gaussian process training with input noise, NIPS 24 (2011). There the
-    search differentiates through the slopes; here the rounds go on to a fixed point.
-    """
+    """Maximize the evidence with noise of inputs referred to the output by slopes, in rounds."""
     X, theta, known = problem.X, problem.start, problem.input_cov
     slopes, _ = problem.slopes(theta, X)
     log_std = np.full(X.shape[1] if known is None else 0, np.log(0.1))
@@ -170,6 +158,7 @@ def learn_nigp(problem: Problem, tol: float) -> Learned:
         # until the std of no row's error changes by more than a thousandth
         now = 0.5 * np.log(noise_std**2 + added)
         converged = len(rounds) > 1 and bool(np.abs(now - before).max() < 1e-3)
+        # half way: full steps may alternate between two states
         before, slopes = now, fresh if len(rounds) == 1 else 0.5 * (slopes + fresh)
     return Learned(theta, S, X, slopes, rounds, converged, n_iter)
 
@@ -200,12 +189,7 @@ def symmetric_roots(S: Array) -> Array:
 
 
 def learn_annealed(problem: Problem, start: Learned, tol: float) -> Learned:
-    """The joint maximum, followed as the output noise falls from that of the plain fit.
-
-    It stops at the level of the highest mean log density of held-out targets (the score) given
-    their inputs as observed, over five folds of every fifth row; converged if a lower level was
-    worse. A given noise std, or that of fewer than ten rows, is the only level.
-    """
+    """The joint maximum, followed as the output noise falls from that of the plain fit."""
     n, d = problem.X.shape
     S, rows = np.broadcast_to(start.input_cov, (n, d, d)), np.arange(n)
     learned, scores = problem.space.free[-1], [np.nan]
@@ -253,14 +237,7 @@ def annealed(
 def joint_maximum(
     problem: Problem, theta: Array, shift: Array, roots: Array, tol: float
 ) -> tuple[Array, Array, int]:
-    r"""True inputs and hyper-parameters that maximize their joint density, from a start.
-
-    .. math:: \log \mathcal N(y \mid 0, K(X) + s^2 I) + \log p(\theta)
-        - \tfrac12 \textstyle\sum_i (x_i - u_i)' S_i^{-1} (x_i - u_i)
-
-    in c with x_i = u_i + S_i^(1/2) c_i, so that S may be singular. If s is free, the inputs move
-    until they explain the targets, and s falls to its bound.
-    """
+    """Inputs u + S^(1/2) c and hyper-parameters that maximize their joint density, from a start."""
 
     def evaluate(at: Array, c: Array) -> tuple[float, Array, Array]:
         c = c.reshape(shift.shape)
@@ -292,15 +269,7 @@ def held_out_density(
 def learn_stochastic_em(
     problem: Problem, start: Learned, rng: np.random.Generator, tol: float
 ) -> Learned:
-    """Sampled inputs and fitted hyper-parameters in turn, averaged over the rounds' second half.
-
-    A round draws the inputs eight times, then searches ten steps for the highest log evidence
-    averaged over them (its score). Input noise that is not known becomes the mean squares of what
-    was drawn (with the prior). Rounds are added until the last two quarters agree in both noises.
-
-    Celeux & Diebolt, The SEM algorithm, Computational Statistics Quarterly 2 (1985). Wei & Tanner,
-    Journal of the American Statistical Association 85 (1990), for several samples a round.
-    """
+    """Sampled inputs and fitted hyper-parameters in turn, averaged over the rounds' second half."""
     X, theta, S, learned = problem.X, start.theta, start.input_cov, problem.input_cov is None
     shift, none = np.zeros_like(X), np.empty(0)
     rounds: list[Round] = []
@@ -352,16 +321,7 @@ def settled(rounds: list[Round]) -> bool:
 def sweep(
     problem: Problem, theta: Array, shift: Array, roots: Array, rng: np.random.Generator
 ) -> Array:
-    r"""Noise (n, d) of the inputs, drawn anew by elliptical slice sampling from where it was.
-
-    Given the others, the input x_i = u_i + delta_i of a row matters through the prediction of its
-    target alone, the function integrated out:
-
-    .. math:: p(x_i \mid X_{-i}, y) \propto \mathcal N(x_i \mid u_i, S_i)\,
-        \mathcal N\bigl(y_i \mid m_{-i}(x_i), v_{-i}(x_i) + s^2\bigr) .
-
-    Murray, Adams & MacKay, Elliptical slice sampling, AISTATS 2010.
-    """
+    """Noise (n, d) of the inputs by elliptical slice sampling, each row's given the others'."""
     U, shift = problem.X, shift.copy()
     rows = _Rows(problem, theta, U + shift)
     draws = np.einsum("nde,ne->nd", roots, rng.standard_normal(U.shape))

@@ -57,32 +57,9 @@ class Solution(NamedTuple):
 
 
 class ReducedRankEvidence:
-    r"""-log N(y | 0, Q + s^2 I), a bound on the exact one, or FITC's, and its gradient.
+    """-log N(y | 0, Q + s^2 I), a bound on the exact one, or FITC's, and its gradient.
 
-    .. math::
-        Q = a^2 K_{fu} (K_{uu} + j I)^{-1} K_{uf} + \textstyle\sum_j \tau^2 x_j x_j'
-        + 1 1' = \Phi \Phi'
-
-    With the Cholesky factor L of K_uu + jI, V = L^-1 K_uf, and Phi = [a V', X tau, 1],
-
-    .. math::
-        -\log p = \tfrac n2 \log 2 \pi s^2 + \tfrac12 \log |B|
-        + \tfrac12 \min_\mu \bigl(|y - \Phi\mu|^2 / s^2 + |\mu|^2\bigr), \quad
-        B = I + \Phi'\Phi / s^2 .
-
-    "bound" adds tr(K - Q) / (2 s^2). With "fitc" the rows are divided by the roots of variances
-    of their own, v_i the columns of V and r the residuals:
-
-    .. math::
-        \lambda_i = s^2 + a^2 (1 - |v_i|^2), \quad
-        f_i = \frac{\partial(-\log p)}{\partial \lambda_i} = \tfrac12 \bigl(1/\lambda_i
-        - \phi_i' B^{-1} \phi_i / \lambda_i^2 - r_i^2 / \lambda_i^2\bigr),
-
-    and the gradients in K_uf and K_uu gain -2 a^2 (K_uu + j I)^-1 k_i f_i and
-    a^2 L^-T V diag(f) V' L^-1. Two passes over the rows, each O(n m^2).
-
-    Quinonero-Candela & Rasmussen, JMLR 6 (2005); Snelson & Ghahramani, NIPS 18 (2006); Titsias,
-    AISTATS 2009.
+    In the letters of theory/reduced_rank.md, by two passes over the rows, each O(n m^2).
     """
 
     # V and not K_uf in the sums: K_uf K_fu times the inverse of K_uu would lose its condition
@@ -231,11 +208,7 @@ class ReducedRankEvidence:
         unit: float,
         variances: Array,
     ) -> tuple[float, Array, Array]:
-        r"""Sum of squared residuals, the f of each row, and the gradient in log length-scales.
-
-        .. math:: \partial_{K_{uf}} = G = \tfrac{a^2}{s^2} L^{-\top} [B^{-1}]_{mm} L^{-1} K_{uf}
-            + \tfrac{a}{s^2} L^{-\top} [B^{-1}]_{mp} (\Psi \tau)' - a L^{-\top} \mu_m r' / s^2
-        """
+        """Sum of squared residuals, the f of each row, and the gradient in log length-scales."""
         m, a2, beta, fitc = len(self.centers), amplitude**2, 1.0 / unit, self.objective == "fitc"
         own_part, bound = solution.precision[:m, :m], self.objective == "bound"
         H = a2 * beta * _between(chol, own_part - bound * np.eye(m))

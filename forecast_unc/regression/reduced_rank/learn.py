@@ -129,24 +129,10 @@ def some_rows(n: int, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
 
 
 class GreedySupport:
-    r"""Rows chosen one by one by the gain in evidence, with a cache of candidates; O(n m) a row.
+    """Rows chosen one by one by the gain in evidence (theory/reduced_rank.md); O(n m) a row.
 
-    A row x_c adds h h' to the covariance C = Q + s^2 I of the targets, where
-
-    .. math:: h = g / \sqrt{\delta}, \quad g = a^2 k(X, x_c) - q(X, x_c), \quad
-        \delta = a^2 (1 + j) - q(x_c, x_c),
-
-    and the log evidence gains
-
-    .. math:: \Delta = \tfrac12 \Bigl[\frac{Q^2}{1 + S} - \log(1 + S)\Bigr], \quad
-        S = h' C^{-1} h, \quad Q = h' C^{-1} y .
-
-    The bound gains |h|^2 / (2 s^2) more. Candidates follow the choice of another row i at O(n), by
-
-    .. math:: g \leftarrow g - h_i h_{ic}, \quad
-        C^{-1} \leftarrow C^{-1} - u u' / (1 + S_i), \quad u = C^{-1} h_i .
-
-    Smola & Bartlett, NIPS 13 (2001); Keerthi & Chu, NIPS 18 (2006).
+    Candidates keep g = a^2 k(X, x_c) - q(X, x_c), h = g / sqrt(delta). They follow the choice of
+    another row i by g -= h_i h_ic, C^-1 -= u u' / (1 + S_i), u = C^-1 h_i (Keerthi & Chu 2006).
     """
 
     def __init__(

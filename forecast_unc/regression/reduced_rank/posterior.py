@@ -16,11 +16,7 @@ Variance = Literal["corrected", "standard", "augmented"]
 
 
 class Support(NamedTuple):
-    r"""A reduced-rank model, and what is known of it with the rows so far.
-
-    y = phi(x) . w + noise, phi(x) = [k(U, x); tau x; tau_0], w ~ N(0, P^-1), P = diag((K_uu + jI) /
-    a^2, I), with x measured from the input offset.
-    """
+    """A reduced-rank model, and what its rows so far say of it: theory/reduced_rank.md."""
 
     centers: Array  # (m, d), U, measured from the input offset
     process: GaussianProcess  # of which it is a projection
@@ -38,10 +34,7 @@ class Support(NamedTuple):
         return cls(centers, process, independent_rest, root, triangle)
 
     def with_rows(self, X: Array, y: Array) -> Self:
-        """The same with more rows: the triangle is R of a QR factorization of [phi(X), y] / std.
-
-        The first block of R' R is the precision of the weights. O(M^2) a row; nothing drifts.
-        """
+        """The same with more rows: the triangle is R of a QR factorization of [phi(X), y] / std."""
         process, m = self.process, len(self.centers)
         out = self.triangle.copy(order="F")
         std = _linear_std(process)

@@ -186,10 +186,7 @@ class ReducedRankGPRegressor(ProcessRegressor):
         return n if self.search_rows is None else min(n, self.search_rows)
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
-        """Means given the first `counts` of the rows X, y alone, with the hyper-parameters of all.
-
-        Rows are taken in one after the other: O(n m^2), and O(m^2) a count.
-        """
+        """Means given the first `counts` of the rows X, y: O(n m^2), and O(m^2) a count."""
         posterior = self.posterior_
         if isinstance(posterior, AugmentedPosterior):
             return super().leading_means(X, y, counts)

@@ -94,10 +94,7 @@ def subspace_em(
     order: Indices,
     max_iter: int,
 ) -> SparseModel:
-    """EM on columns that come in blocks of a tenth of the budget, ten steps each, and then on.
-
-    Over the budget the least determined leave. Quinonero-Candela & Winther, NIPS 15 (2003).
-    """
+    """EM on blocks of columns within a budget: Quinonero-Candela & Winther, NIPS 15 (2003)."""
     block = max(1, budget // 10)
 
     def iterated(active: Indices, alpha: Array, noise_var: float, most: int) -> SparseModel:
@@ -159,10 +156,7 @@ def direct(Phi: Array, y: Array, noise: NoisePrior, start: Start, max_iter: int)
 
 
 def shared(Phi: Array, y: Array, noise: NoisePrior) -> SparseModel:
-    """One precision for all columns: C has the eigenvalues s^2 + e_k / alpha, e_k of Phi Phi'.
-
-    The evidence is maximized over (log alpha, log s^2), from the best of a grid.
-    """
+    """One precision for all columns: C has the eigenvalues s^2 + e_k / alpha, e_k of Phi Phi'."""
     n, M = Phi.shape
     values, vectors = eigh(dgemm(1.0, Phi, Phi, trans_b=1))
     values, rotated = np.maximum(values, 0.0), (vectors.T @ y) ** 2
@@ -193,11 +187,7 @@ def shared(Phi: Array, y: Array, noise: NoisePrior) -> SparseModel:
 def lengthscale_evidence(
     Z: Array, y: Array, bases: Bases, lengthscales: Array, alpha: Array, noise_var: float
 ) -> tuple[float, Array]:
-    r"""Log evidence and its gradient in (log l, log alpha, log s^2), (d + m + 1,).
-
-    .. math:: \partial_{\log l_d} = \textstyle\sum_{ni} M_{ni} (z_{nd} - c_{id})^2 / l_d^2, \quad
-        M = \beta (e \mu' - \Phi \Sigma) \circ \Phi
-    """
+    """Log evidence and its gradient in (log l, log alpha, log s^2), (d + m + 1,)."""
     centers, m = bases.centers, len(bases.centers)
     Phi = bases.at(Z, lengthscales)
     posterior = weight_posterior(Phi, y, alpha, noise_var)
@@ -207,6 +197,7 @@ def lengthscale_evidence(
     gamma = 1.0 - alpha * np.diagonal(cov)
     by_alpha = 0.5 * (gamma - alpha * posterior.mean**2)
     by_noise = 0.5 * (residual @ residual / noise_var - len(y) + gamma.sum())
+    # D = beta (e mu' - Phi Sigma) o Phi, times (z_d - c_d)^2 / l_d^2
     D = np.multiply.outer(residual, posterior.mean[:m])
     D -= dgemm(1.0, Phi, np.asfortranarray(cov[:, :m]))
     D *= Phi[:, :m] / noise_var

@@ -45,15 +45,7 @@ class LaplacePosterior(NamedTuple):
 
 
 def laplace(Phi: Array, signs: Array, alpha: Array, start: Array | None = None) -> LaplacePosterior:
-    r"""Mode of the weights of Phi (n, m) for labels -1 and 1, and Laplace's approximation there.
-
-    .. math::
-        \Sigma = (A + \Phi' B \Phi)^{-1}, \quad
-        \log p(t) \approx \log p(t | w_*) - \tfrac12 w_*' A w_* + \tfrac12 \log|A|
-        + \tfrac12 \log|\Sigma| .
-
-    Tipping, JMLR 1 (2001), section 3; MacKay, Neural Computation 4 (1992), 720-736.
-    """
+    """Mode of the weights of Phi (n, m) for labels -1 and 1, and Laplace's log evidence there."""
     m = Phi.shape[1]
     # In v = A^(1/2) w the objective sum log sigma(s_n f_n) - |v|^2 / 2 has no eigenvalue of its
     # Hessian -(I + D Phi' B Phi D), D = A^(-1/2), above -1: no alpha is too small or too large.
@@ -97,11 +89,7 @@ def laplace(Phi: Array, signs: Array, alpha: Array, start: Array | None = None) 
 def sparsity_and_quality(
     Phi: Array, active: Indices, alpha: Array, posterior: LaplacePosterior
 ) -> tuple[Array, Array]:
-    r"""Sparsity s and quality q, each (M,), of every column in the regression at the mode.
-
-    S = phi'B phi - phi'B Phi Sigma Phi'B phi, Q = phi'(t - y) (Bishop 7.2.3); inside the model
-    s = alpha S / (alpha - S) and q = alpha Q / (alpha - S).
-    """
+    """Sparsity s and quality q, each (M,), of all columns at the mode (Bishop 2006, 7.2.3)."""
     s = posterior.curvature @ Phi**2
     q = Phi.T @ posterior.residual
     if len(active):
@@ -117,10 +105,7 @@ def sparsity_and_quality(
 
 
 def best_action(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> tuple[Array, float]:
-    """Alphas (M,) after the best change, a column in, out or all re-estimated, and its nats.
-
-    In the regression at the mode: of a re-estimation a lower bound. Tipping & Faul 2003.
-    """
+    """Alphas (M,) after the best change, a column in, out or all re-estimated, and its nats."""
     active = np.flatnonzero(np.isfinite(alpha))
     s, q = sparsity_and_quality(Phi, active, alpha[active], posterior)
     # in the span of the model s and q are roundoff
@@ -163,11 +148,7 @@ def _reestimated(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> Array
 
 
 def train_sequential(Phi: Array, signs: Array, start: Start, max_iter: int) -> SparseModel:
-    """The best action, and the mode anew, until no action gains more than `GAIN_TOLERANCE`.
-
-    Or until the rules, which hold B fixed, undo each other: after 50 actions (a choice) without a
-    higher evidence, with the best one seen.
-    """
+    """The best action, and the mode anew, until no action gains more than `GAIN_TOLERANCE`."""
     # The start is not empty: of very wide bases no first column gains alone.
     M = Phi.shape[1]
     alpha, mean = np.full(M, np.inf), np.zeros(M)
@@ -182,6 +163,7 @@ def train_sequential(Phi: Array, signs: Array, start: Start, max_iter: int) -> S
         if posterior.log_evidence > highest + GAIN_TOLERANCE:
             highest = posterior.log_evidence
             best = SparseModel(active, alpha[active], 1.0, False, n_iter)
+        # the rules, which hold B fixed, may undo each other; 50 is a choice
         if n_iter == best.n_iter + 50:
             break
         mean[:] = 0.0
@@ -191,11 +173,7 @@ def train_sequential(Phi: Array, signs: Array, start: Start, max_iter: int) -> S
 
 
 def train_mackay(Phi: Array, signs: Array, start: Start, max_iter: int) -> SparseModel:
-    """All alphas at once, alpha = gamma / mu^2 (MacKay 1992, Tipping 2001), until they rest.
-
-    A column of gamma below 1e-4 leaves, and log alphas rest within 1e-4: choices, a hundred times
-    those of regression, since each iteration costs a mode.
-    """
+    """All alphas at once, alpha = gamma / mu^2 (MacKay 1992, Tipping 2001), until they rest."""
     active, alpha = start
     mean = np.zeros(len(active))
     for n_iter in range(1, max_iter + 1):
@@ -203,6 +181,7 @@ def train_mackay(Phi: Array, signs: Array, start: Start, max_iter: int) -> Spars
         gamma = np.maximum(1.0 - posterior.prior_share(), 1e-15)
         # a weight of zero sends its alpha to infinity, in steps
         ratio = np.minimum(gamma / np.maximum(alpha * posterior.mean**2, 1e-300), 1e4)
+        # choices, a hundred times those of regression, since each iteration costs a mode
         kept = (gamma > 1e-4) | (ratio < 1.0)
         if kept.all() and np.abs(np.log(ratio)).max(initial=0.0) < 1e-4:
             return SparseModel(active, alpha, 1.0, True, n_iter)

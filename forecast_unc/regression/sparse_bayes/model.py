@@ -115,20 +115,15 @@ class WeightPosterior(NamedTuple):
 
 
 def weight_posterior(Phi: Array, y: Array, alpha: Array, noise_var: float) -> WeightPosterior:
-    r"""Posterior of the weights of Phi (n, m) by an orthogonal factorization.
-
-    [Phi / s; A^{1/2}] = Q R gives Sigma^-1 = R' R without forming Phi' Phi, whose condition
-    number is the square; with r the residual of the stacked least-squares problem,
-
-    .. math:: -2 \log p(y) = n \log 2\pi s^2 - \log|A| + 2 \log|R| + |r|^2 .
-    """
+    """Posterior of the weights of Phi (n, m), by [Phi / s; A^(1/2)] = Q R, Sigma^-1 = R' R."""
     n, m = Phi.shape
     stacked = np.zeros((n + m, m + 1), order="F")
     stacked[:n, :m] = Phi
     stacked[:n, m] = y
     stacked[:n] /= np.sqrt(noise_var)
     stacked[n + np.arange(m), np.arange(m)] = np.sqrt(alpha)
-    # y rides along as the last column: R_mm is then the norm of the residual
+    # Not by Phi' Phi, whose condition number is the square. y rides along as the last column: R_mm
+    # is then the norm of the residual.
     qr, _, _, _ = dgeqrf(stacked, overwrite_a=1)
     R = np.triu(qr[: m + 1])
     mean: Array = dtrsm(1.0, R[:m, :m], R[:m, m:])[:, 0] if m else np.zeros(0)
@@ -138,13 +133,7 @@ def weight_posterior(Phi: Array, y: Array, alpha: Array, noise_var: float) -> We
 
 
 def left_out_log_density(Phi: Array, y: Array, model: SparseModel) -> float:
-    r"""Log density of the rows (nats), each without itself and the basis at it, which suits it.
-
-    .. math::
-        C_i^{-1} = C^{-1} + C^{-1} \phi_i \phi_i' C^{-1} / (\alpha_i^2 \Sigma_{ii}), \quad
-        y_i \mid y_{\setminus i} \sim \mathcal N\bigl(y_i - [C_i^{-1} y]_i / k_i,\, 1 / k_i\bigr),
-        \quad k_i = [C_i^{-1}]_{ii}
-    """
+    """Log density of the rows (nats), each without itself and the basis at it: theory/rvm.md."""
     beta = 1.0 / model.noise_var
     posterior = weight_posterior(Phi, y, model.alpha, model.noise_var)
     inverse, _ = dtrtri(posterior.chol, lower=1)  # Sigma = inverse' inverse
@@ -178,16 +167,7 @@ class Statistics(NamedTuple):
     by_log_var: float  # (|y - Phi mu|^2 / s^2 - n + sum gamma) / 2
 
     def hessian(self) -> Array:
-        r"""Second derivatives in (log alpha, log s^2), of shape (m + 1, m + 1).
-
-        .. math::
-            \partial^2_{ij} &= \tfrac12[\alpha_i \alpha_j \Sigma_{ij}(\Sigma_{ij} + 2 \mu_i \mu_j)
-                - \delta_{ij} \alpha_i (\Sigma_{ii} + \mu_i^2)], \\
-            \partial^2_{i\sigma} &= -\tfrac12 \alpha_i [\Sigma_{ii} - (\Sigma A \Sigma)_{ii}
-                - 2 \mu_i (\Sigma A \mu)_i], \\
-            \partial^2_{\sigma\sigma} &= \tfrac12 [-\beta |e|^2 + 2 \mu' A \Sigma A \mu
-                - \textstyle\sum_i \alpha_i (\Sigma_{ii} - (\Sigma A \Sigma)_{ii})]
-        """
+        """Second derivatives in (log alpha, log s^2), of shape (m + 1, m + 1)."""
         alpha, m = self.alpha, len(self.alpha)
         out = np.empty((m + 1, m + 1), order="F")
         squares = -np.exp(-self.log_var) * self.squares
@@ -269,10 +249,7 @@ class Maximum(NamedTuple):
 def maximize(
     evidence: Evidence, alpha: Array, log_var: float, noise: NoisePrior, tolerance: float
 ) -> Maximum | None:
-    """Maximum by Newton's method in (log alpha, log s^2), damped as by Marquardt.
-
-    A column with q^2 <= s is deleted; None if the start is not positive definite.
-    """
+    """Maximum by Newton's method in (log alpha, log s^2), damped as by Marquardt."""
     at = evidence.at(alpha, noise.within(log_var))
     kept, damping, low_high = np.arange(len(alpha)), 1e-3, noise.bounds()
     for _ in range(100 + len(alpha)):

@@ -295,11 +295,7 @@ def _batch(cross: Array, Q: Array, log_var: float) -> tuple[list[int], list[floa
 def _exchanges(
     at: Statistics, W: Array, S: Array, Q: Array, members: Indices
 ) -> tuple[Array, Indices, Array]:
-    """Gain of the best exchange of each active column, the column that enters, its alpha.
-
-    Without column i, C^-1 grows by a rank-one term: with T_ji = phi_j' C^-1 phi_i,
-    S_j + T_ji^2 / (alpha_i - S_i) and Q_j + T_ji Q_i / (alpha_i - S_i).
-    """
+    """Gain of the best exchange of each active column, the column that enters, its alpha."""
     alpha = at.alpha
     # C^-1 Phi_active = beta Phi Sigma A
     T: Array = dtrsm(np.exp(-0.5 * at.log_var), at.chol, W, side=1, lower=1)
@@ -307,6 +303,7 @@ def _exchanges(
     # of deleting i: q^2 / (alpha + s) and log(alpha / (alpha + s)) in terms of Sigma
     lost = 0.5 * (at.mean**2 / at.variances + np.log1p(-at.gamma))
     room = alpha**2 * at.variances  # alpha_i - S_i
+    # without column i, C^-1 grows by a rank-one term
     S_without = S[:, None] + T**2 / room
     Q_without = Q[:, None] + T * (alpha * at.mean / room)
     gain = _gain_of_adding(S_without, Q_without, at.log_var)

@@ -42,21 +42,7 @@ def check_weights(
 
 
 def average(members: Sequence[Joint], weights: Array, disagreement: bool = False) -> Joint:
-    r"""The average of members by weights (k, h) that add up to 1 at each step.
-
-    .. math::
-
-        q_t(z) = \sum_k w_{kt} q_{kt}(z), \qquad
-        R_{tu} \propto \sum_k \sqrt{w_{kt} w_{ku}}\, s_{kt} s_{ku} (R_k)_{tu}
-
-    with s_k the std of member k in units of y, and R scaled to a diagonal of ones. Each term is a
-    Schur product of positive semidefinite matrices, hence so is R. With `disagreement` the 68 %
-    band is c times as wide, each member's by as much, m_k their medians, u half its width before:
-
-    .. math::
-
-        c_t^2 = 1 + \sum_k w_{kt} (m_{kt} - m_t)^2 / u_t^2
-    """
+    """The average of members by weights (k, h), 1 in all at each step: theory/averages.md."""
     if any(member.q.turned for member in members):
         turned = [member.negative() for member in members]
         if any(member.q.turned for member in turned):
@@ -70,6 +56,7 @@ def average(members: Sequence[Joint], weights: Array, disagreement: bool = False
     # Of each step's largest: the squares of tiny and of huge stds are no floats.
     roots = np.sqrt(weights) * (stds / stds.max(axis=0))
     roots = roots / np.sqrt((roots**2).sum(axis=0))
+    # each term is a Schur product of positive semidefinite matrices
     cor = joined(roots, [member.cor for member in members])
     np.fill_diagonal(cor, 1.0)
     q = maps.average([member.q for member in members], weights)

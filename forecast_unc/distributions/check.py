@@ -126,10 +126,7 @@ def check_average(
     labels: Sequence[str],
     propagation: str,
 ) -> tuple[Check, Joint]:
-    """Check an average of members by weights (h,) against that of what is found of each.
-
-    The shapes of the paths are averaged by the members' parts in the spread.
-    """
+    """Check an average of members by weights (h,) against that of what is found of each."""
     checks, drawn = zip(*found, strict=True)
     sampled = average(drawn, np.array([w for _, w in members]), disagreement)
     moments = []

@@ -25,10 +25,7 @@ _REACH_ERROR = 1e-4
 
 
 def condition(joint: Joint, at: Positions, y: Array, label: Callable[[int], str]) -> Joint:
-    r"""The joint of the steps that are not at some positions, of known values y (n,).
-
-    .. math:: B z_o, \quad R_{rr} - B R_{or}, \quad B = R_{ro} R_{oo}^{-1}
-    """
+    """The joint of the steps that are not at some positions, of known values y (n,)."""
     if joint.q.turned:
         return condition(joint.negative(), at, -y, label).negative()
     rest = np.setdiff1d(np.arange(len(joint)), at)
@@ -63,13 +60,9 @@ def condition(joint: Joint, at: Positions, y: Array, label: Callable[[int], str]
 
 
 def as_observed(cor: Array, z: Array, limited: Flags) -> tuple[Array, Array]:
-    """Observations of scores, and variances of their errors, that stand for scores and for limits.
-
-    A value at a bound says that its score is at most z_i. The conditional distribution is no normal
-    one; each such limit is replaced by an observation with an error, so that given those of all
-    others the mean and variance of the score are those of the truncated normal (expectation
-    propagation; T. P. Minka, UAI 2001). With one limit both moments of every score are exact.
-    """
+    """Observations, and variances of their errors, that stand for scores and for limits of them."""
+    # By expectation propagation (theory/transforms.md): given all others, mean and variance of a
+    # limited score are those of the truncated normal; with one limit those of all are exact.
     observed, variance = z.copy(), np.where(limited, 1.0, 0.0)
     places = np.flatnonzero(limited)
     for _ in range(_SWEEPS if len(places) else 0):
@@ -95,13 +88,9 @@ def as_observed(cor: Array, z: Array, limited: Flags) -> tuple[Array, Array]:
 
 
 def reach_of_all(cor: Array, coverage: float) -> float:
-    r"""The reach within which all scores stay with a given probability.
-
-    It lies between that of one score and that of independent ones, since
-    :math:`P(|z_t| \le c \;\forall t) \ge \prod_t P(|z_t| \le c)` whatever the correlations
-    (Z. Sidak, JASA 62 (1967) 626-633, https://doi.org/10.1080/01621459.1967.10482935).
-    """
+    """The reach within which all scores stay with a given probability."""
     h = len(cor)
+    # The bounds hold whatever the correlations (Z. Sidak, JASA 62 (1967) 626-633).
     one, independent = -ndtri(0.5 * (1 - coverage)), -ndtri(-0.5 * np.expm1(np.log(coverage) / h))
     root, points = lower_root(cor), sobol_points(h, _LOG_POINTS)
 
@@ -117,17 +106,7 @@ def reach_of_all(cor: Array, coverage: float) -> float:
 
 
 def probability_within(root: Array, reach: float, points: Array | None = None) -> float:
-    r"""Probability that all scores z = L x lie between -reach and reach, L lower triangular (h, h).
-
-    .. math::
-
-        \int_{[0, 1]^h} \prod_t (e_t - d_t)\, dw, \qquad
-        d_t, e_t = \Phi\Bigl(\frac{\mp c - \sum_{j<t} L_{tj} x_j}{L_{tt}}\Bigr), \quad
-        x_t = \Phi^{-1}\bigl(d_t + w_t (e_t - d_t)\bigr),
-
-    averaged over points w (h, n) (A. Genz, Journal of Computational and Graphical Statistics 1
-    (1992) 141-149, https://doi.org/10.1080/10618600.1992.10477010).
-    """
+    """Probability that all scores L x are in reach, by points (h, n): theory/questions.md."""
     w = sobol_points(len(root), _LOG_POINTS) if points is None else points
     x, product = np.empty_like(w), np.ones(w.shape[1])
     for t, row in enumerate(root):

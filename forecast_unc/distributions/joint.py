@@ -200,11 +200,7 @@ def _mapped(draw: Draw, matrix: Array, shift: float, n: int, random_state: Rando
 
 
 def score_correlations(q: Map, cov: Array) -> Array:
-    """Correlations (h, h) of the scores that give the steps a covariance of the same variances.
-
-    The nearest where none gives it; where they do not form a positive semidefinite matrix they are
-    mixed with the correlations of the steps until they do.
-    """
+    """Correlations (h, h) of the scores with which steps have a covariance, or the nearest ones."""
     one = np.ones_like(cov)
     if len(cov) == 1:
         return one
@@ -219,7 +215,8 @@ def score_correlations(q: Map, cov: Array) -> Array:
     if lowest < 0:
         std = np.sqrt(cov.diagonal())
         plain = cov / np.outer(std, std)  # the product of variances can overflow
-        # The lowest eigenvalue is concave: the mixture's is at least the mixture of the two.
+        # Mixed with the correlations of the steps until they are positive semidefinite. The lowest
+        # eigenvalue is concave: the mixture's is at least the mixture of the two.
         share = lowest / (lowest - max(float(np.linalg.eigvalsh(plain)[0]), 0.0))
         low = (1 - share) * low + share * plain
         np.fill_diagonal(low, 1.0)
@@ -227,12 +224,9 @@ def score_correlations(q: Map, cov: Array) -> Array:
 
 
 def onto_moments(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
-    r"""Factor k and shift b, (h,) each, that give max(L, k y + b) a mean above L and a variance.
-
-    With u the values before the bound and z_0 where y leaves it, y = L + k max(u(z) - u(z_0), 0):
-    of all z_0 one gives the ratio of the variance to the square of the mean above L, and k the
-    mean. Where the bound is out of reach they are those without one.
-    """
+    """Factor k and shift b, (h,) each, that give max(L, k y + b) a mean above L and a variance."""
+    # One score at which y leaves L gives the ratio of the variance to the square of the mean above
+    # L: theory/transforms.md.
     free = replace(q, bound=np.full(len(q), -np.inf))
     unit = mean - q.lower  # else squares overflow
     ratio = np.log1p((np.sqrt(var) / unit) ** 2)

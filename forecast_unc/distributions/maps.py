@@ -109,12 +109,7 @@ class Power(Link):
 
 @dataclass(frozen=True)
 class Student(Link):
-    r"""Student's t with `dof` degrees of freedom, a normal whose variance is unknown.
-
-    .. math:: T(z) = \frac{z_{.9}}{t_{\nu,.9}}\; F_\nu^{-1}(\Phi(z))
-
-    The scale leaves the central 80 % interval where it was.
-    """
+    """Student's t, T(z) = (z_.9 / t_.9) F^-1(Phi(z)), of the same central 80 % interval."""
 
     dof: float
 
@@ -145,22 +140,14 @@ class Student(Link):
 
 @dataclass(frozen=True, eq=False)
 class Polyline(Link):
-    """Straight lines through values (h, k) at nodes (k,), and from 0 through the outermost.
+    """Straight lines through values at nodes, and from 0 through the outermost."""
 
-    Nodes increase, the one in the middle is 0. Values do not decrease and are 0 in the middle.
-    """
-
-    nodes: Array
-    values: Array
+    nodes: Array  # (k,), increasing, 0 in the middle
+    values: Array  # (h, k), not decreasing, 0 in the middle
 
     @classmethod
     def of_sizes(cls, sizes: Array) -> Self:
-        """From sizes of errors (h, k), sorted and positive.
-
-        Half the width of the central interval of coverage i / (k + 1) is the i-th smallest: the
-        interval holds the next of k + 1 exchangeable errors with that probability (V. Vovk, A.
-        Gammerman and G. Shafer, Algorithmic Learning in a Random World (2005), ch. 2).
-        """
+        """From sorted sizes of errors (h, k): the i-th bounds those of coverage i / (k + 1)."""
         k = sizes.shape[1]
         above = ndtri(0.5 + 0.5 * np.arange(1, k + 1) / (k + 1.0))
         nodes = np.concatenate([-above[::-1], [0.0], above])
@@ -266,12 +253,10 @@ def with_wider_band(chain: Chain, more: Array) -> Chain:
 
 
 def with_dof(chain: Chain, dof: float) -> Chain:
-    """The chain with such tails of Student's t in the place of others, or of none.
-
-    Only without a transform: after a logarithm the mean would be infinite.
-    """
+    """The chain with such tails of Student's t in the place of others, or of none."""
     if any(isinstance(link, Student) for link in chain):
         return tuple(Student(dof) if isinstance(link, Student) else link for link in chain)
+    # not after a transform: of a logarithm the mean would be infinite
     return (Student(dof), *chain) if is_plain(chain) else chain
 
 
@@ -286,10 +271,7 @@ def shaped(chain: Chain, polyline: Polyline) -> Chain:
 
 
 def plain(chain: Chain) -> Chain:
-    """The chain with normal distributions in the place of all shapes but Student's t.
-
-    They have the mean and variance of these on the scale of the transform.
-    """
+    """The chain with normals of the same moments in the place of all shapes but Student's t."""
     shape, transform = _shape(chain)
     if not shape or isinstance(shape[-1], Student | Sums):
         return chain
@@ -408,24 +390,10 @@ class Map:
         return self.sign * mean
 
     def covariance(self, cor: Array) -> Array:
-        r"""Joint covariance (h, h) of the steps, whose scores have correlations R.
+        """Joint covariance (h, h) of the steps, by correlations of scores: theory/transforms.md.
 
-        .. math::
-
-            \operatorname{Cov}[e^{x}, e^{x'}] = m m' (e^{\rho\sigma\sigma'} - 1), \quad
-            \operatorname{Cov}[e^{x}, x'] = m \rho\sigma\sigma', \quad
-            m = e^{\mu + \sigma^2/2}
-
-        Else it is Mehler's series over the Hermite coefficients
-        :math:`c_n = \mathrm E[q(z) h_n(z)]`, h_n normalized,
-
-        .. math:: \operatorname{Cov}[y_t, y_u] = \sum_{n \ge 1} \rho^n c_n(t) c_n(u)
-
-        What the terms leave of the variance, at most N = 100, is taken for one more, so that the
-        diagonal is the variance whatever N is. That is nothing unless a y has a probability; then
-        the covariance is off by 1e-4 of the product of the stds at correlations of .99, by a few
-        more beyond, and by 3e-3 if nearly all the probability is at that y (M. G. Kendall,
-        Biometrika 32 (1941) 196-198, https://doi.org/10.1093/biomet/32.2.196).
+        Closed for normals and lognormals, else Mehler's series. What its terms leave of a variance
+        is taken for one more, so that the diagonal is right whatever their number.
         """
         closed, _, steep, logs = self._closed_forms
         with np.errstate(over="ignore", invalid="ignore"):
@@ -454,11 +422,7 @@ class Map:
         return np.asarray(ndtr(self.score(y[:, None])[:, 0]))
 
     def nlpd(self, y: Array) -> Array:
-        r"""Negative log density at one y a step, (h,): :math:`-\log[\varphi(z) / q'(z)], q(z) = y`.
-
-        inf where y is impossible. At the bound the probability takes the place of the density if it
-        is positive: not after a logarithm.
-        """
+        """Negative log density at one y a step, (h,), inf where y is impossible."""
         if self.turned:
             return self.unturned().nlpd(-y)
         z = self.score(y[:, None])[:, 0]
@@ -466,16 +430,12 @@ class Map:
         steep = self.latent_slope(finite[:, None])[:, 0]
         with np.errstate(divide="ignore"):
             density = 0.5 * np.log(2 * np.pi) + 0.5 * finite**2 + np.log(steep)
+        # at the bound the probability, if it is positive: not after a logarithm
         loss = np.where(self.atom(y), -log_ndtr(z), density)
         return np.where(np.isnan(z), np.nan, np.where(np.isinf(z), np.inf, loss))
 
     def crps(self, y: Array) -> Array:
-        r"""Continuous ranked probability score at one y a step, (h,).
-
-        .. math:: \mathrm E|q(z) - y| - \mathrm E\bigl[q(z) (2 \Phi(z) - 1)\bigr]
-
-        (S. Baran and S. Lerch, QJRMS 141 (2015) 2289-2299, https://doi.org/10.1002/qj.2521).
-        """
+        """Continuous ranked probability score at one y a step, (h,): theory/transforms.md."""
         if self.turned:
             return self.unturned().crps(-y)
         z = self.score(y[:, None])
@@ -646,11 +606,7 @@ def averaged(weights: Array, rows: Sequence[Array]) -> Array:
 
 
 def average(maps: Sequence[Map], weights: Array) -> Map:
-    """The average of functions of the first n of h steps, by weights (m, h) that add up to 1.
-
-    Of those with bounds it is that without them, above the average of the bounds. Normal chains
-    are merged into one, which loses nothing.
-    """
+    """The average of functions of the first n of h steps, by weights (m, h) that add up to 1."""
     steps, pieces = np.arange(weights.shape[1]), []
     for q, weight in zip(maps, weights, strict=True):
         at = np.minimum(steps, len(q) - 1)

@@ -1,12 +1,4 @@
-r"""Steps of which one of several joint normal distributions is right: a mixture.
-
-.. math::
-
-    p(y) = \sum_k p_k\, \mathcal N(y \mid \mu_k, \Sigma_k), \qquad
-    \mathrm{Cov}[y] = \sum_k p_k \bigl[\Sigma_k + (\mu_k - \mu)(\mu_k - \mu)'\bigr].
-
-Linear combinations of steps, and the rest once some are known, are mixtures themselves.
-"""
+"""Steps of which one of several joint normal distributions is right: theory/hyperparameters.md."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,11 +45,7 @@ class NormalMixture:
         return NormalMixture(self.p, means, matrix @ self.covs @ matrix.T)
 
     def conditioned(self, at: Positions, values: Array, rest: Positions) -> "NormalMixture":
-        r"""The mixture of the other steps once those at some positions are known.
-
-        Each normal is conditioned, its probability :math:`\propto p_k\, \mathcal N(y_o \mid
-        \mu_{ko}, \Sigma_{koo})`.
-        """
+        """The mixture of the other steps once those at some positions are known."""
         log_p, means, covs = np.log(self.p), [], []
         for k, (mean, cov) in enumerate(zip(self.means, self.covs, strict=True)):
             chol = np.linalg.cholesky(cov[np.ix_(at, at)])

@@ -99,16 +99,7 @@ def with_change(parts: Parts, name: str, before: Array, after: Array) -> Parts:
 def averaged_parts(
     parts: Sequence[Parts], covs: Sequence[Array], weights: Array, cov: Array
 ) -> Parts:
-    r"""Parts of an average by weights (k, h): the members', and what averaging quantiles changes.
-
-    .. math::
-
-        P_{tu} = \sum_k \sqrt{w_{kt} w_{ku}}\, (P_k)_{tu}, \qquad
-        \text{members} = \Sigma_{tu} - \sum_k \sqrt{w_{kt} w_{ku}}\, (\Sigma_k)_{tu},
-
-    at a step minus the average squared distance of the members' quantile functions from the
-    average's, each less its mean. For normal members :math:`-\sum_k w_k (s_k - \bar s)^2`.
-    """
+    """Parts of an average by weights (k, h): the members', and what averaging quantiles changes."""
     roots, pooled = np.sqrt(weights), {}
     for name in dict.fromkeys(name for each in parts for name in each):
         having = [i for i, each in enumerate(parts) if name in each]

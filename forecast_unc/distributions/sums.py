@@ -1,12 +1,4 @@
-r"""Linear combinations and extremes of steps.
-
-Sums of normal steps are normal. Of others the steps of a group are added up at one and the same
-score, as if they moved as one, with the scores drawn together and moved,
-
-.. math:: q(z) = \sum_t w_t\, q_t(a + c z),
-
-so that mean and variance are exact. The shape is an approximation, which keeps all bounds.
-"""
+"""Linear combinations and extremes of steps: theory/transforms.md."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -78,11 +70,7 @@ def _onto_moments(sums: Sums, mean: Array, std: Array) -> Affine:
 
 
 def _moments_near(center: Array, spread: Array, sums: Sums, mean: Array, std: Array) -> Moments:
-    """Mean and variance of sums at scores N(a, c^2), in stds from a mean, by a and log c.
-
-    By a table of the sums at nodes about other scores. Beside the moments, their slopes in a and in
-    log c, (2, g) each.
-    """
+    """Mean and variance of sums at scores N(a, c^2) and their slopes in a and log c, (2, g)."""
     nodes, weights = Map.of(Affine(center, spread), sums).panels()
     z = center[:, None] + spread[:, None] * nodes
     values = (sums(z) - mean[:, None]) / std[:, None]
@@ -125,11 +113,7 @@ def _solved(center: Array, spread: Array, moments: Moments) -> tuple[Array, Arra
 
 
 def extreme(joint: Joint, groups: Flags, largest: bool) -> Joint:
-    """The joint of the largest or smallest step of each group (g, h), from paths.
-
-    The quantiles are those of the paths, .1 apart in the normal score, with straight lines between
-    them and from the median through the outermost beyond; the scores are those of the ranks.
-    """
+    """The joint of the largest or smallest step of each group (g, h), by the quantiles of paths."""
     if joint.q.turned:
         return extreme(joint.negative(), groups, not largest).negative()
     paths, pick = joint.paths, np.max if largest else np.min
@@ -144,7 +128,7 @@ def extreme(joint: Joint, groups: Flags, largest: bool) -> Joint:
     nodes = np.concatenate([-half[:0:-1], half])
     quantiles = np.quantile(values, ndtr(nodes), axis=1).T  # (g, k)
     for row, path, bound in zip(quantiles, values, lower, strict=True):
-        _continue_below(row, nodes, path, bound)
+        _continue_below(row, nodes, path, bound)  # else off by up to .04 between nodes
     center, spread = quantiles[:, len(half) - 1], values.std(axis=1)
     unit = np.where(spread > 0.0, spread, 1.0)
     shape = Polyline(nodes, (quantiles - center[:, None]) / unit[:, None])
@@ -164,13 +148,10 @@ def sobol_points(h: int, log_n: int) -> Array:
 
 
 def _even_paths(joint: Joint) -> Array:
-    """Paths (h, n) spread evenly over the joint, the same every time.
-
-    By straight lines over 4,000 pieces of the range of the scores: the quantiles of an average with
-    heavy tails take 2 s at 24 times 65,536 scores themselves.
-    """
+    """Paths (h, n) spread evenly over the joint, the same every time."""
     log_n = min(_LOG_DRAWS, int(_LOG_SIZE - np.log2(len(joint))))
     scores = lower_root(joint.cor) @ ndtri(sobol_points(len(joint), log_n))
+    # lines: the quantiles of an average with heavy tails take 2 s at 24 times 65,536 scores
     grid = np.linspace(scores.min(), scores.max(), _PIECES + 1)
     values = np.broadcast_to(joint.q.latent(grid[None]), (len(joint), len(grid)))
     each = [np.interp(z, grid, row) for z, row in zip(scores, values, strict=True)]
@@ -178,10 +159,7 @@ def _even_paths(joint: Joint) -> Array:
 
 
 def _continue_below(values: Array, nodes: Array, path: Array, bound: float) -> None:
-    """Continue quantiles (k,) below a bound, in place, by a line that leaves it where paths do.
-
-    Between nodes its probability would be off by up to .04.
-    """
+    """Continue quantiles (k,) below a bound, in place, by a line that leaves it where paths do."""
     at_bound = np.mean(path <= bound)
     if not 0.0 < at_bound < 1.0:
         return

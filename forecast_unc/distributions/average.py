@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from forecast_unc._checks import frozen, numbers, refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions import maps
-from forecast_unc.distributions.joint import Joint, spread
+from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.parts import Deferred, averaged_parts, joined
 
 
@@ -61,8 +61,8 @@ def average(members: Sequence[Joint], weights: Array, disagreement: bool = False
     np.fill_diagonal(cor, 1.0)
     q = maps.average([member.q for member in members], weights)
     if disagreement:
-        center, unit = spread(q)
-        medians = np.array([np.pad(member.spread[0], (0, h - len(member))) for member in members])
+        center, unit = q.spread
+        medians = np.array([np.pad(member.q.spread[0], (0, h - len(member))) for member in members])
         between = (weights * (medians - center) ** 2).sum(axis=0)
         q = q.each(maps.with_wider_band, np.hypot(unit, np.sqrt(between)) - unit)
     mean, cov = q.mean(), q.covariance(cor)

@@ -131,12 +131,12 @@ def check_average(
     sampled = average(drawn, np.array([w for _, w in members]), disagreement)
     moments = []
     for each in (joint, sampled):
-        center, spread = each.spread
+        center, spread = each.q.spread
         total = np.sqrt(spread @ each.cor @ spread)
         moments.append((np.append(center, center.sum()), np.append(spread, total)))
     (center, spread), (center_mc, spread_mc) = moments
     n, h = checks[0].n_samples, len(labels)
-    own = [w[: len(m)] * m.spread[1] for m, w in members]
+    own = [w[: len(m)] * m.q.spread[1] for m, w in members]
     shares = np.array([np.pad(part, (0, h - len(part))) for part in own])
     shares /= shares.sum(axis=0)
     shares = np.column_stack([shares, shares.mean(axis=1)])

@@ -29,15 +29,7 @@ Draw = Callable[[int, RandomState], Array]
 
 
 class Diverged(ValueError):
-    """A forecast has no finite, positive variance from some step on.
-
-    Parameters
-    ----------
-    message : str
-        What went wrong, and what to do.
-    step : int
-        First step at which it did, from 1: a forecast of fewer steps is sound.
-    """
+    """A forecast has no finite, positive variance from `step` on, counted from 1."""
 
     def __init__(self, message: str, step: int) -> None:
         super().__init__(message)
@@ -96,11 +88,6 @@ class Joint:
     def std(self) -> Array:
         """Standard deviation of each step, (h,)."""
         return np.sqrt(self.cov.diagonal())
-
-    @property
-    def spread(self) -> tuple[Array, Array]:
-        """Median and half the distance of the quantiles at z = -1 and 1, (h,); std if normal."""
-        return spread(self.q)
 
     def width(self, coverage: float) -> Array:
         """Widths of the central intervals without the bound, (h,)."""
@@ -250,9 +237,3 @@ def onto_moments(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
     factor = np.where(within, 1.0 / excess(start)[0], np.sqrt(var / own))
     bound = q.lower - factor * free.latent(start[:, None])[:, 0]
     return factor, np.where(within, bound, mean - factor * free.mean())
-
-
-def spread(q: Map) -> tuple[Array, Array]:
-    """Median and half the distance of the quantiles at z = -1 and 1, (h,)."""
-    low, center, high = q(np.array([[-1.0, 0.0, 1.0]])).T
-    return center, 0.5 * (high - low)

@@ -281,12 +281,10 @@ def plain(chain: Chain) -> Chain:
 
 
 def _shape(chain: Chain) -> tuple[Chain, Chain]:
-    """The links up to the last that is a shape of the normal score, and those after it.
-
-    Sums count as a shape where nothing bounds them, and as a transform else.
-    """
+    """The links up to the last that is a shape of the normal score, and those after it."""
     shapes = (i for i, link in enumerate(chain, start=1) if not isinstance(link, Affine | Power))
     last = max(shapes, default=0)
+    # sums count as a shape where nothing bounds them, and as a transform else
     if last and isinstance(chain[last - 1], Sums) and np.isfinite(_end(chain)).any():
         last = 0
     return chain[:last], chain[last:]
@@ -514,11 +512,16 @@ class Map:
         return replace(self, bound=np.where(lower > self.lower, lower, self.bound))
 
     @property
+    def spread(self) -> tuple[Array, Array]:
+        """Median and half the distance of the quantiles at z = -1 and 1, (h,); std if normal."""
+        low, center, high = self(np.array([[-1.0, 0.0, 1.0]])).T
+        return center, 0.5 * (high - low)
+
+    @property
     def scale(self) -> Array:
         """Stds of the steps of one chain on the scale on which they are normal, (h,)."""
         if any(isinstance(link, Sums) for link in self.chains[0]):
-            low, high = self(np.array([[-1.0, 1.0]])).T
-            return np.asarray(0.5 * (high - low))
+            return self.spread[1]
         return next(link.scale for link in self.chains[0] if isinstance(link, Affine))
 
     def _average(self, z: Array, of: Callable[[Chain, Array], Array] = value) -> Array:
@@ -688,11 +691,9 @@ def solve(function: Callable[[Array], Array], slope: Callable[[Array], Array], y
 
 
 def newton(function: Callable[[Array], tuple[Array, Array]], low: Array, high: Array) -> Array:
-    """Largest x between low and high at which an increasing function, of known slope, is <= 0.
-
-    Newton's method within brackets, an eighth of the evaluations of a bisection. Each entry stays
-    once it has converged, so that it does not depend on the others.
-    """
+    """Largest x between low and high at which an increasing function, of known slope, is <= 0."""
+    # Within brackets, by an eighth of the evaluations of a bisection. Each entry stays once it has
+    # converged, so that it does not depend on the others.
     x, last = np.clip(0.0, low, high), high - low
     done = np.zeros(x.shape, dtype=np.bool_)
     for _ in range(_HALVINGS):

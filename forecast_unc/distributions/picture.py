@@ -94,13 +94,9 @@ def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Fo
 def continued(
     ax: Axes, history: pd.Series[float] | None, forecast: Forecast, frame: pd.DataFrame
 ) -> tuple[Any, pd.DataFrame]:
-    """Places and columns (h, k) of a forecast, from the last value of a history that leads to it.
-
-    Not of a single step, which is a point, nor of another frequency: a sum over a year does not go
-    on from the value of a month.
-    """
+    """Places and columns (h, k) of a forecast, from the last value of a history leading to it."""
     times = places(ax, forecast.index)
-    if history is None or len(forecast) == 1:
+    if history is None or len(forecast) == 1:  # a single step is a point
         return times, frame
     ahead, past = (axis_numbers(ax, index) for index in (forecast.index, history.index))
     past, values = past[past < ahead[0]], history.to_numpy(dtype=np.float64)[past < ahead[0]]
@@ -108,6 +104,7 @@ def continued(
     ours, theirs = np.diff(ahead), np.diff(past)
     if not seen.size or ahead[0] - past[-1] > 1.5 * max(ours.max(), theirs.max(initial=0.0)):
         return times, frame
+    # Not at another frequency: a sum over a year does not go on from the value of a month. By
     # ranges of distances, which calendars vary: months by a tenth, business days by weekends
     if theirs.size and max(ours.min(), theirs.min()) > 1.2 * min(ours.max(), theirs.max()):
         return times, frame

@@ -89,7 +89,7 @@ def rolling_errors(
         if member is None:
             continue
         n = min(len(member), h)
-        median, width = member.first(n)._joint.spread
+        median, width = member.first(n)._joint.q.spread
         medians[number, :n], widths[number, :n] = median, width
         now = model.transform.slope(model.transform.forward(median))
         # No scale where Box-Cox ends, at y = 0.

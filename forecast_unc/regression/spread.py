@@ -1,9 +1,4 @@
-"""A factor R of the covariance of features under a Gaussian input, R R' = Cov[phi(x)].
-
-With it a variance is a sum of squares, which loses the digits of the root of the condition of L L':
-of 36 rows that contradict a small noise (conditions 5e11 to 7e11) it was wrong by 2.3e-4 at most,
-tr[(G + w w') Cov] by a factor of up to 5000.
-"""
+"""A factor R of the covariance of features under a Gaussian input: theory/one_step.md, digits."""
 
 import heapq
 from collections.abc import Iterator
@@ -31,37 +26,15 @@ class Spread(NamedTuple):
 
 
 def feature_spread(root: Array, scaled: Array, lengthscales: Array) -> Spread:
-    r"""Columns of R of first order in the input, which are all of the linear part.
-
-    With F'F = diag(g) and x = m + root xi, xi ~ N(0, I), the columns of R are the coefficients of
-    each feature in products of normalized Hermite polynomials of xi: those of kernel i, with
-    q_i = E[k_i] and mu = (I + F'F)^-1 p_i,
-
-    .. math::
-        R_{i\alpha} = q_i \textstyle\prod_r h_{\alpha_r}(\mu_{ir}), \quad
-        h_0 = 1, \; h_1 = \mu, \;
-        h_{n+1} = \bigl(\mu h_n - \tfrac{g}{1+g} \sqrt n\, h_{n-1}\bigr) / \sqrt{n+1} .
-
-    `beyond_first_order` gives the further ones. `root` (d, r) is that of the input's covariance,
-    `scaled` (d, m) is (c_i - m) / l.
-    """
+    """Columns of R of first order in the input, which are all of the linear part."""
     _, size, axes = np.linalg.svd(root / lengthscales[:, None], full_matrices=False)
-    root = root @ axes.T
+    root = root @ axes.T  # (d, r), of the input's covariance
     features = mean_features(root / lengthscales[:, None], scaled)
     return Spread(root, (features.mean * features.pulled).T, features, size**2)
 
 
 def beyond_first_order(spread: Spread) -> Iterator[Array]:
-    r"""Further columns of R, those of the kernels, blocks (m, k) at a time.
-
-    Hermite columns, largest decay last; if they are not enough, pivoted Cholesky of what is left of
-
-    .. math::
-        \mathrm{Cov}[k_i, k_j] &= q_i q_j\, \mathrm{expm1}(\epsilon_{ij}), \\
-        \epsilon_{ij} &= \textstyle\sum_r \bigl[p_{ir} p_{jr}
-            - \tfrac12 (p_{ir}^2 + p_{jr}^2)\, g_r / (1+g_r)
-            \bigr] / (1+2g_r) - \tfrac12 \log[1 - g_r^2 / (1+g_r)^2] .
-    """
+    """Further columns of R, those of the kernels, blocks (m, k) at a time."""
     given = [spread.kernel]
     for block in _hermite_columns(spread.features, spread.g):
         given.append(block)

@@ -1,7 +1,4 @@
-"""Sparse Bayesian learning on a design: y = Phi w + noise, w_i ~ N(0, 1 / alpha_i), noise s^2.
-
-Columns whose alpha is infinite are out of the model, and in no matrix.
-"""
+"""Sparse Bayesian learning on a design: y = Phi w + noise, w_i ~ N(0, 1 / alpha_i), noise s^2."""
 
 from typing import NamedTuple, Self
 

@@ -57,11 +57,6 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
         ----------
         X, y : array-like of shape (n, d) and (n,)
             Inputs and targets.
-
-        Returns
-        -------
-        KernelRegressor
-            A new one, with the posterior of the new data; all else is that of `fit`.
         """
         check_is_fitted(self)
         conditioned = copy.copy(self)
@@ -88,7 +83,7 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
         return means_of([self.condition(X[:n], y[:n]).posterior_ for n in counts])
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Mean, and the standard deviation if asked for, of a new observation.
+        """Mean (n,), and standard deviation (n,) if asked for, of a new observation.
 
         Parameters
         ----------
@@ -96,11 +91,6 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
             Inputs.
         return_std : bool, default=False
             Also return the standard deviation; it includes the noise.
-
-        Returns
-        -------
-        mean, std : ndarray of shape (n,)
-            The mean, or both with `return_std`.
         """
         check_is_fitted(self)
         inputs: Array = validate_data(self, X, dtype=np.float64, reset=False)

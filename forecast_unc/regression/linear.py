@@ -247,14 +247,8 @@ class LinearRegressor(KernelRegressor):
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
-            Inputs.
-        y : array-like of shape (n,)
-            Targets.
-
-        Returns
-        -------
-        LinearRegressor
+        X, y : array-like of shape (n, d) and (n,)
+            Inputs and targets.
 
         Raises
         ------

@@ -168,10 +168,6 @@ class RVMRegressor(KernelRegressor):
         X, y : array-like of shape (n, d) and (n,)
             Inputs and targets.
 
-        Returns
-        -------
-        RVMRegressor
-
         Raises
         ------
         ValueError

@@ -132,10 +132,6 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         X, y : array-like of shape (n, d) and (n,)
             Inputs and class labels, of any type.
 
-        Returns
-        -------
-        RVMClassifier
-
         Raises
         ------
         ValueError
@@ -176,7 +172,7 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: ArrayLike) -> Array:
-        r"""Log-odds of the second class, or of each class, moderated by the weights' uncertainty.
+        r"""Log-odds (n,) of the second class, or (n, k) of more than two, moderated by uncertainty.
 
         .. math:: \mu / \sqrt{1 + \pi v / 8}
 
@@ -186,10 +182,6 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : array-like of shape (n, d)
             Inputs.
-
-        Returns
-        -------
-        ndarray of shape (n,), or (n, k) for more than two classes
         """
         check_is_fitted(self)
         X = np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
@@ -204,17 +196,12 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         return odds[0] if len(self.classes_) == 2 else np.column_stack(odds)
 
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Probability of each class, averaged over the posterior by the probit approximation.
+        """Probabilities (n, k), in the order of `classes_`, averaged by the probit approximation.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
             Inputs.
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-            Columns in the order of `classes_`; rows add up to 1.
         """
         odds = self.decision_function(X)
         if odds.ndim == 1:
@@ -224,17 +211,12 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         return shares
 
     def predict(self, X: ArrayLike) -> NDArray[np.generic]:
-        """Most probable class of each row.
+        """Most probable class of each row, (n,), a label of the type of y.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
             Inputs.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Labels, of the type of y.
         """
         odds = self.decision_function(X)
         best = (odds > 0).astype(np.intp) if odds.ndim == 1 else odds.argmax(axis=1)

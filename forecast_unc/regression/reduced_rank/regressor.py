@@ -143,10 +143,6 @@ class ReducedRankGPRegressor(ProcessRegressor):
         X, y : array-like of shape (n, d) and (n,)
             Inputs and targets.
 
-        Returns
-        -------
-        ReducedRankGPRegressor
-
         Raises
         ------
         ValueError

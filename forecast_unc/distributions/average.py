@@ -16,10 +16,7 @@ from forecast_unc.distributions.parts import Deferred, averaged_parts, joined
 def check_weights(
     weights: ArrayLike | None, lengths: Sequence[int], label: Callable[[int], str]
 ) -> Array:
-    """Weights (k, h) that add up to 1 at each step and are 0 beyond a member's end, or an error.
-
-    From one a member or one a member and step, or None for all alike; members have `lengths` steps.
-    """
+    """Weights (k, h), 1 in all at a step, 0 beyond a member's end, or an error; None: all alike."""
     k, h = len(lengths), max(lengths)
     within = np.arange(h) < np.array(lengths)[:, None]  # (k, h)
     given = numbers("weights", np.ones(k) if weights is None else weights)

@@ -1,8 +1,6 @@
-r"""The values of h steps as increasing functions of h normal scores, and what follows from them.
+"""The values of h steps as increasing functions of h normal scores: theory/transforms.md.
 
-.. math:: q_t(z) = \max\Bigl(L_t,\; \sum_k w_{kt}\, q_{kt}(z)\Bigr)
-
-Each q_k is a chain of links. Arrays are (h, n), one row a step; a row alone serves all steps.
+Arrays are (h, n), one row a step; a row alone serves all steps.
 """
 
 from collections.abc import Callable, Sequence
@@ -448,13 +446,11 @@ class Map:
         return nodes, weights * normal_density(nodes)
 
     def panels(self, kink: Array | None = None, beyond: Array | float = 0.0) -> tuple[Array, Array]:
-        """Gauss-Legendre nodes and weights (h, n), between the kinks of each q.
-
-        One more is at `kink`, (h, 1). They go on to REACH from where q counts most, and `beyond`.
-        """
+        """Gauss-Legendre nodes and weights (h, n) between the kinks of q, and `kink`, (h, 1)."""
         h, inner, n_nodes = len(self), self.kinks(), N_NODES
         if kink is not None:
             inner = np.column_stack([inner, kink])
+        # on to REACH from where q counts most, and `beyond`
         low, end = (
             np.full(h, -REACH),
             np.maximum(np.maximum(self._peak, self.start), beyond) + REACH,

@@ -106,12 +106,9 @@ class MixtureShape(Link):
 
 
 def _lower_quantiles(x: Array, log_p: Array, means: Array, stds: Array) -> Array:
-    """The t (n,) with sum_k p_k Phi((t - m_k) / s_k) = Phi(x), x <= 0, from means (k, n).
-
-    Newton's method in the score. The root lies between the quantiles of the normals, and where
-    p_k Phi((t - m_k) / s_k) is no more than Phi(x), for each k: far out that leaves next to no
-    room. Bounds close in, and a step beyond them is one of bisection.
-    """
+    """The t (n,) with sum_k p_k Phi((t - m_k) / s_k) = Phi(x), x <= 0, from means (k, n)."""
+    # Newton's method in the score. The root lies between the quantiles of the normals, and where
+    # p_k Phi((t - m_k) / s_k) is no more than Phi(x): far out that leaves next to no room.
     each = means + stds * x
     most = means + stds * ndtri_exp(np.minimum(log_ndtr(x) - log_p, 0.0))
     low, high = each.min(axis=0), np.minimum(each.max(axis=0), most.min(axis=0))

@@ -142,23 +142,12 @@ class PowerTransform:
 
 
 def _censored_loss(power: float, y: Array, n_at: int) -> float:
-    r"""Negative log likelihood of a power with so many values at the bound, over mean and std.
-
-    .. math::
-
-        -\sum_{i=1}^n \log\bigl[\tau \varphi(\tau u_i - \gamma) y_i^{\lambda - 1} / s\bigr]
-        - n_0 \log\Phi(\tau e - \gamma), \qquad
-        u_i = (x_i - \bar x) / s, \quad e = (-1/\lambda - \bar x) / s
-
-    with s the std of x and u of mean :math:`\gamma / \tau` and std :math:`1 / \tau` before it is
-    censored; convex in both (R. J. Olsen, "Note on the uniqueness of the maximum likelihood
-    estimator for the Tobit model", Econometrica 46 (1978) 1211-1215).
-    """
+    """Negative log likelihood of a power with so many values at the bound: theory/transforms.md."""
     log_y = np.log(y) - np.log(y).mean()  # in units of the geometric mean
     x = np.asarray(boxcox(np.exp(log_y), power))
     end, ratio = float((-1 / power - x.mean()) / x.std()), n_at / len(y)
 
-    def loss(parameters: Array) -> tuple[float, Array]:
+    def loss(parameters: Array) -> tuple[float, Array]:  # convex
         gamma, tau = parameters[0], np.exp(parameters[1])
         edge = tau * end - gamma
         tail = log_ndtr(edge)

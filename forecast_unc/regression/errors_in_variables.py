@@ -86,11 +86,8 @@ class ErrorsInVariablesGP(GPRegressor):
         with blas_threads(len(y)):
             kept = cls._round(plain, X, y, errors, kind)
             most, share = kept.log_evidence_, -1.0
-            # Slopes are renewed until the share of s_w^2 in both variances is still, as long as no
-            # more than a nat is lost. Of an autoregression the evidence hardly depends on slopes,
-            # while the share does: after one round s_w is a fifth to a half too small. Where it
-            # falls the slopes are too uncertain for the expansion (Mackey-Glass: by 3 to 17 nats,
-            # and NLPD goes up by .2 to .5).
+            # Slopes are renewed until the share of s_w^2 in both variances is still. The evidence
+            # falls where they are too uncertain for the expansion (Mackey-Glass: by 3 to 17 nats).
             for _ in range(19):
                 before = kept.noise_std_**2 / (kept.noise_std_**2 + kept.observation_std_**2)
                 if abs(before - share) < 0.01:

@@ -6,10 +6,7 @@ from scipy.special import chdtri
 
 from forecast_unc._typing import Array
 
-# Frequencies of a draw. At 200 to 1000 rows and 8 to 16 inputs one set of them gives the posterior
-# variance of the function to 3 to 6 % (one std) at worst, 512 plain random ones to 4 to 7 %; with
-# one or two inputs and noise of 1e-4 amplitudes to 0.1 to 4 %, plain ones to 30 to 160 %.
-_FREQUENCIES = 512
+_FREQUENCIES = 512  # of a draw; what that costs is in theory/propagations.md
 # Draws that share their frequencies. A common error of 6 % is small
 # beside the Monte Carlo error of the variance of so many draws, 25 %.
 _SHARING = 32

@@ -23,8 +23,7 @@ from forecast_unc.regression.spread import beyond_first_order, feature_spread
 # they do not.
 _MOST_ROUNDOFF = 1e-6
 # What few centers leave of the prior variance at a row, in units of the noise, and at least, of the
-# prior. Of four GPs on 250 to 672 rows 74 to 106 centers stay; the std of a sum of 24 to 36 steps
-# is that of all rows to 2 %, with .1 to 6 %.
+# prior; what that costs is in theory/propagations.md.
 _LEFT, _LEAST_LEFT = 0.01, 1e-9
 
 

@@ -30,12 +30,7 @@ _LEAST_GAIN = 1e-6  # nats; of two rows and a free bias the evidence is the same
 
 @dataclass(frozen=True)
 class LinearPosterior:
-    r"""Posterior of a linear model, with phi(x) = [x - offset; 1] and w its weights.
-
-    .. math::
-        y \mid x \sim \mathcal N(\mathrm{offset} + w \cdot \phi(x),\;
-            s^2 + \phi(x)' D (L L')^{-1} D \phi(x))
-    """
+    """y | x ~ N(offset + w . phi(x), s^2 + phi' D (L L')^-1 D phi), phi(x) = [x - offset; 1]."""
 
     closed_form: ClassVar[bool] = True
     joint: ClassVar[bool] = True
@@ -263,7 +258,8 @@ class LinearRegressor(KernelRegressor):
         # an orthogonal group, such as a profile of the season, stays so, and is eliminated fast
         self._scale = np.append(column_scale(X), 1.0)
         own = groups == np.bincount(groups).argmax()
-        orthogonal = own & (own.sum() > 1 and _is_diagonal(X[:, own].T @ X[:, own]))
+        gram = X[:, own].T @ X[:, own]
+        orthogonal = own & (own.sum() > 1 and not (gram - np.diag(gram.diagonal())).any())
         self._offset = np.where(orthogonal, 0.0, X.mean(axis=0))
         self._output_offset = float(y.mean()) if free else 0.0
         labels = np.append(groups, -1 if free else groups.max() + 1)
@@ -397,7 +393,3 @@ def _solved(sums: _Statistics, precisions: Array) -> tuple[Array, Array]:
     A = np.asfortranarray(sums.gram + np.diag(precisions))
     chol, _ = dpotrf(A, lower=1, overwrite_a=1)
     return chol, dpotrs(chol, sums.moment, lower=1)[0]
-
-
-def _is_diagonal(matrix: Array) -> bool:
-    return not (matrix - np.diag(matrix.diagonal())).any()

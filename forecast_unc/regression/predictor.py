@@ -98,14 +98,6 @@ class ScikitLearnRegressor(KernelRegressor):
     The std is taken as that of a new observation: BayesianRidge and ARDRegression include the
     noise, a GaussianProcessRegressor does with a WhiteKernel in its kernel. Uncertain inputs go
     through it by "taylor" with numerical derivatives and by "monte_carlo".
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import BayesianRidge
-    >>> X = np.arange(20.0)[:, None]
-    >>> line = ScikitLearnRegressor(BayesianRidge()).fit(X, 3 * X[:, 0] + np.sin(9 * X[:, 0]))
-    >>> round(float(line.predict_uncertain([5.0], [[4.0]], method="taylor").slope[0]), 1)
-    3.0
     """
 
     estimator_: Any

@@ -80,8 +80,7 @@ class Learner:
         evidence = ReducedRankEvidence(Z, t, centers, self.linear, self.objective)
         if self.space.free[-1]:
             # From the noise of the exact process the bound's search may end at an amplitude of 0:
-            # its first steps see nothing but the penalty on the rest (KIN40K, 200 means of
-            # clusters). So it starts from the noise that suits these centers best.
+            # its first steps see nothing but the penalty on the rest.
             stds = scales[-1] * 2.0 ** np.arange(-2.0, 8.0)
             stds = np.clip(stds, *np.exp(self.space.bounds[-1]))
             amplitude, tau = float(scales[d]), float(scales[d + 1])

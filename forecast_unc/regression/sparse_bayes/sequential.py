@@ -25,18 +25,11 @@ _LEAST_EXCHANGE = 1e-2
 
 
 class SequentialTrainer:
-    """Sequential maximization of the evidence on one design Phi (n, M) in Fortran order.
+    """Sequential maximization of the evidence on one design Phi (n, M), Fortran: theory/rvm.md.
 
     Models have positions in a pool of some hundred columns, of unit norm, whose Gram matrix is all
     a search needs; around it, the best candidates outside enter the pool, until none gains.
     """
-
-    # Tipping & Faul (2003) change one alpha at a time. That stops short: on lagged data the best
-    # single change gains nothing where moving a basis to a neighboring row does, and thousands of
-    # re-estimates creep along ridges that one joint step crosses. Here alphas and noise are
-    # re-estimated together, additions come in batches, and columns are exchanged. Greedy growth
-    # explains the signal by noise at first, and its early choices stay: kicks come from the side
-    # of a full model.
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from forecast_unc._typing import Array
 from forecast_unc.regression.functions import PriorDraws, sharing
 from forecast_unc.regression.kernels import exponent_factors, inverse, squared_exponential
 from forecast_unc.regression.moments import Tile, contiguous_tiles, covariance_root, departure
-from forecast_unc.regression.posterior import Moments
+from forecast_unc.regression.posterior import FunctionSample, Moments
 from forecast_unc.regression.spread import beyond_first_order, feature_spread
 
 # Share of a variance that may be roundoff, by an upper estimate. Beyond it the variance comes from
@@ -138,9 +138,7 @@ class KernelPosterior:
         std = float(np.sqrt(self.kernel_var))
         return KernelFunctionPath(self, lambda X: np.full(len(X), std), n_steps, n_paths)
 
-    def function_sample(
-        self, n_paths: int, rng: np.random.Generator
-    ) -> "KernelFunctionSample | None":
+    def function_sample(self, n_paths: int, rng: np.random.Generator) -> FunctionSample | None:
         """Functions drawn from the posterior; None if a factor does not state its data's errors."""
         down = [factor for factor in self.factors if factor.sign < 0]
         for factor in down:
@@ -168,7 +166,7 @@ class KernelPosterior:
                 shift, _ = dpotrs(factor.chol, draws, lower=1)
             weights[:m] += factor.scale * shift[:m]
             weights[m:] += dgemm(1.0, factor.linear, shift, trans_a=1)
-        return KernelFunctionSample(self, weights, prior)
+        return _functions(self, weights, prior)
 
     @cached_property
     def on_few_centers(self) -> Self:
@@ -366,36 +364,30 @@ class KernelFunctionPath:
             self._kept[i][: self._length] = kept[: self._length][..., paths]
 
 
-class KernelFunctionSample:
-    """Functions f(x) = sigma f_0(x / l) + phi(x) . w with f_0 from the prior."""
+def _functions(
+    posterior: KernelPosterior, weights: Array, prior: PriorDraws | None
+) -> FunctionSample:
+    """Functions sigma f_0(x / l) + phi(x) . w: f_0 from the prior, a column of weights each."""
+    m, std = len(posterior.centers), float(np.sqrt(posterior.kernel_var))
+    centers = exponent_factors((posterior.centers / posterior.lengthscales).T)[0]
+    kernel_weights = np.asfortranarray(weights[:m])
+    slopes, intercepts = weights[m:-1].T, weights[-1] + posterior.output_offset
 
-    def __init__(
-        self, posterior: KernelPosterior, weights: Array, prior: PriorDraws | None
-    ) -> None:
-        m, self._posterior, self._prior = len(posterior.centers), posterior, prior
-        self._centers = exponent_factors((posterior.centers / posterior.lengthscales).T)[0]
-        self._kernel_weights = np.asfortranarray(weights[:m])  # one function a column
-        self._slopes, self._intercepts = weights[m:-1].T, weights[-1]
-
-    def __call__(self, X: Array) -> Array:
-        """Values, (n,), of the functions at the rows of X (n, d), one input each."""
-        posterior = self._posterior
+    def values(X: Array) -> Array:
         inputs = X - posterior.input_offset
-        linear = np.einsum("nd,nd->n", self._slopes, inputs)
-        out = self._intercepts + posterior.output_offset + linear
+        out = intercepts + np.einsum("nd,nd->n", slopes, inputs)
         Z = (inputs / posterior.lengthscales).T
-        groups = sharing(len(X))
-        if self._centers.shape[1]:
-            right = exponent_factors(Z)[1]
-            for group in groups:
-                kernel = dgemm(1.0, self._centers, right[:, group], trans_a=1)  # (m, k)
+        right = exponent_factors(Z)[1]
+        for i, group in enumerate(sharing(len(X))):
+            if m:
+                kernel = dgemm(1.0, centers, right[:, group], trans_a=1)  # (m, k)
                 np.exp(kernel, out=kernel)
-                out[group] += np.einsum("mk,mk->k", kernel, self._kernel_weights[:, group])
-        if self._prior is not None:
-            std = float(np.sqrt(posterior.kernel_var))
-            for i, group in enumerate(groups):
-                out[group] += std * self._prior.along(Z[:, group], i)
+                out[group] += np.einsum("mk,mk->k", kernel, kernel_weights[:, group])
+            if prior is not None:
+                out[group] += std * prior.along(Z[:, group], i)
         return np.asarray(out)
+
+    return values
 
 
 def _products(past: Array, now: Array) -> Array:

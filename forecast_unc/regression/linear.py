@@ -1,6 +1,6 @@
 """The extended linear model: Bayesian linear regression, a precision for each group of inputs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Literal, NamedTuple, Self
@@ -16,7 +16,7 @@ from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
 from forecast_unc.regression.estimator import KernelRegressor, LeadingMeans, column_scale
 from forecast_unc.regression.kernels import inverse
-from forecast_unc.regression.posterior import Moments
+from forecast_unc.regression.posterior import FunctionSample, Moments
 from forecast_unc.regression.search import NOISE_BOUNDS
 
 # Prior precisions of standardized weights, in rows: half decades, from next to nothing, for lines
@@ -107,7 +107,7 @@ class LinearPosterior:
         """Empty paths with room for so many inputs each."""
         return LinearFunctionPath(self, n_steps, n_paths)
 
-    def function_sample(self, n_paths: int, rng: np.random.Generator) -> Callable[[Array], Array]:
+    def function_sample(self, n_paths: int, rng: np.random.Generator) -> FunctionSample:
         """Linear functions drawn from the posterior, one a path."""
         draws = np.asfortranarray(rng.standard_normal((len(self.weights), n_paths)))
         error = dtrsm(1.0, self.chol, draws, lower=1, trans_a=1, overwrite_b=1)

@@ -1,11 +1,15 @@
 """What a regressor has to return: the posterior protocol, with its capabilities stated."""
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forecast_unc._typing import Array
+
+# Functions drawn from a posterior, one a path: values (n_paths,), without noise, at (n_paths, d).
+FunctionSample = Callable[[Array], Array]
 
 
 class Moments(NamedTuple):
@@ -24,13 +28,6 @@ class FunctionPath(Protocol):
 
     def take(self, paths: NDArray[np.intp]) -> None:
         """Keep these paths, in this order, repeats allowed; for the resampling of particles."""
-
-
-class FunctionSample(Protocol):
-    """Functions drawn from a posterior, one a path."""
-
-    def __call__(self, X: Array) -> Array:
-        """Values (n_paths,), without noise, at the rows of X (n_paths, d), an input a path."""
 
 
 @runtime_checkable

@@ -109,7 +109,7 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
         n_samples: int = 1000,
         random_state: RandomState = None,
     ) -> Moments:
-        """Moments of a new observation at an input x ~ N(mean, cov); Cov[x, y] = cov @ slope.
+        """Moments of an observation, noise included, at x ~ N(mean, cov); Cov[x, y] = cov @ slope.
 
         Parameters
         ----------
@@ -120,11 +120,6 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
             `cov` (good only while it is small against the length-scales); or sampled inputs.
         n_samples, random_state : int, default=1000; int, Generator or None
             Of "monte_carlo": inputs, and their seed; None takes the estimator's `random_state`.
-
-        Returns
-        -------
-        Moments
-            Mean, variance (noise included) and mean slope E[d mu / dx] (d,).
 
         Raises
         ------

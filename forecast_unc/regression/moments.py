@@ -8,7 +8,7 @@ from scipy.linalg.blas import dgemm, dgemv, dtrsm
 from scipy.linalg.lapack import dpotrf, dpstrf
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.kernels import TILE, lower_tiles, reshaped
+from forecast_unc.regression.kernels import TILE, exponent_factors, lower_tiles, reshaped
 
 # exp overflows at 709: beyond this kernel values, which underflow there, are multiplied in first.
 LARGE_EXPONENT = 300.0
@@ -132,13 +132,9 @@ def _weighted_expm1(
     tiles: Sequence[Tile], kernel: Array, log_kernel: Array, z: Array, half_log_det: float
 ) -> float:
     """Sum over i, j of W_ij k_i k_j expm1(E_ij), in tiles of half the matrix that stay in cache."""
-    r, m = z.shape
     half_norm = 0.5 * np.einsum("ij,ij->j", z, z)
-    left, right = np.empty((r + 2, m), order="F"), np.empty((r + 2, m), order="F")
-    left[:r] = right[:r] = z
-    left[r] = half_norm - half_log_det
-    right[r + 1] = half_norm
-    left[r + 1] = right[r] = 1.0
+    left, right = exponent_factors(z)
+    left[-2], right[-1] = half_norm - half_log_det, half_norm
     overflows = 4.0 * half_norm.max() > LARGE_EXPONENT  # E_ij <= |z_i|^2 + |z_j|^2
     total, scratch = 0.0, np.empty(TILE**2)
     for rows, columns, weights in tiles:

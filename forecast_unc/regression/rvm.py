@@ -107,8 +107,6 @@ class RVMRegressor(KernelRegressor):
     converged_, n_iter_ : bool, int
         Whether the kept search ended before `max_iter`, and its iterations (joint re-estimations
         for "sequential").
-    n_features_in_ : int
-        Number d of inputs.
 
     References
     ----------

@@ -92,8 +92,6 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         In units of the inputs.
     converged_, n_iter_ : bool, int
         Whether the kept search of every machine came to rest; iterations of the longest.
-    n_features_in_ : int
-        Number d of inputs.
 
     Notes
     -----

@@ -70,7 +70,7 @@ class Problem:
         self.evidence, self.space, self.start, self.input_cov = evidence, space, start, input_cov
         self._precision = np.where(space.free, space.log_std**-2.0, 0.0)
         weak = np.isfinite(space.log_std).any()
-        self._input_precision = _LOG_STD**-2.0 if weak else 0.0
+        self.input_precision = _LOG_STD**-2.0 if weak else 0.0
 
     def scales(self, theta: Array) -> tuple[Array, float, Array, float]:
         """Length-scales, amplitude, linear scales, and the variance of the noise with its least."""
@@ -124,17 +124,11 @@ class Problem:
         found[free] = best.x[:k]
         return found, best.x[k:], best.n_iter
 
-    def input_prior(self, log_std: Array) -> tuple[float, Array]:
-        """Minus the log prior of the log stds of the input noise, (d,), and its gradient."""
-        away = log_std - np.log(_MEDIAN)
-        gradient = self._input_precision * away
-        return 0.5 * float(gradient @ away), gradient
-
     def input_cov_of(self, samples: Array) -> Array:
         """Nearly the mode of the input noise (d, d), given samples (k, n, d) of it."""
         log_std = np.log(np.maximum((samples**2).mean(axis=(0, 1)), _INPUT_STD[0] ** 2)) / 2.0
         # n draws have the information 2 n on a log std
-        own, prior = 2.0 * len(self.X), self._input_precision
+        own, prior = 2.0 * len(self.X), self.input_precision
         log_std = (own * log_std + prior * np.log(_MEDIAN)) / (own + prior)
         return np.diag(np.exp(2.0 * np.minimum(log_std, np.log(_INPUT_STD[1]))))
 
@@ -171,8 +165,9 @@ def nigp_terms(
     known = problem.input_cov
     added = each.sum(axis=1) if known is None else referred(slopes, known)
     value, gradient, terms = problem(theta, problem.X, added)
-    penalty, pull = problem.input_prior(log_std)
-    return value + penalty, gradient, 2.0 * terms.row_var @ each + pull
+    away = log_std - np.log(_MEDIAN)
+    pull = problem.input_precision * away
+    return value + 0.5 * float(pull @ away), gradient, 2.0 * terms.row_var @ each + pull
 
 
 def input_std(S: Array) -> Array:

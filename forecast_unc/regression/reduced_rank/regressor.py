@@ -61,16 +61,12 @@ class ReducedRankGPRegressor(ProcessRegressor):
         function has none. "augmented" (RRGP*) adds a center at each test input: no closed form for
         uncertain inputs, and a prediction costs O(n m).
     linear : bool or array-like of shape (d,), default=True
-        Include the linear term and a bias: far from the data the forecast then follows a linear
-        autoregression, and else returns to the mean. Numbers are the weights of a linear prior
-        mean, in units of y per unit of the inputs: they are kept.
+        The linear term and a bias, or the weights of a linear prior mean, as in `GPRegressor`.
     prior : {"weak", "shrunk", None}, default="weak"
         Of the hyper-parameters, as in `GPRegressor`; the variances of "augmented" are not those of
         Student's t with "shrunk".
-    lengthscales : float or array-like of shape (d,), optional
-        Length-scales in units of the inputs, kept fixed. By default they are learned.
-    noise_std : float, optional
-        Noise standard deviation in units of y, kept fixed. By default it is learned.
+    lengthscales, noise_std : float or array-like of shape (d,), float, optional
+        In units of the inputs, and of y, kept fixed. By default they are learned.
     search_rows : int, optional
         Rows, drawn at random, from which centers and hyper-parameters are learned; the posterior
         rests on all. At least as many as centers; None takes all.
@@ -86,18 +82,12 @@ class ReducedRankGPRegressor(ProcessRegressor):
         From which all predictions are made.
     support_ : ndarray of shape (m, d)
         The centers, in units of the inputs.
-    lengthscales_ : ndarray of shape (d,)
-        In units of the inputs; a large one means an input without nonlinear influence.
-    amplitude_, noise_std_ : float
-        Prior std a of the nonlinear part and std s of the observation noise, in units of y.
-    linear_scale_ : ndarray of shape (d,)
-        Prior std of each linear coefficient, in units of y per unit of the input.
+    lengthscales_, linear_scale_, amplitude_, noise_std_ : ndarray of shape (d,), float
+        The hyper-parameters, as of `GPRegressor`.
     log_evidence_ : float
         The objective in nats, of y less its mean, or of the `search_rows` of it; without the prior.
     converged_, n_iter_ : bool, int
         Whether the kept search ended at a stationary point or at a bound, and its iterations.
-    n_features_in_ : int
-        Number d of inputs.
 
     References
     ----------

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.series.times import format_time
 
@@ -18,9 +17,9 @@ from forecast_unc.series.times import format_time
 class PastSteps(NamedTuple):
     """Forecasts of some times of the past, each from the values before it."""
 
-    places: NDArray[np.intp]  # (k,), of the times in the series
+    places: Positions  # (k,), of the times in the series
     forecast: Forecast  # of the k times; only its marginals mean something
-    known: NDArray[np.bool_]  # (k,), which of the times it holds for
+    known: Flags  # (k,), which of the times it holds for
 
 
 class Fitted:

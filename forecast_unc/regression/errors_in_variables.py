@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, NoReturn, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpotrf
 from scipy.sparse import csr_array, find, tril
 
 from forecast_unc._checks import refusal
 from forecast_unc._threads import blas_threads
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.regression.estimator import LeadingMeans, means_of
 from forecast_unc.regression.evidence import CorrelatedErrors, GaussianProcessEvidence
 from forecast_unc.regression.gp import GPRegressor
@@ -34,9 +34,9 @@ _SHARE = 0.03
 class SharedErrors:
     """Errors of n rows as linear maps of N independent ones."""
 
-    targets: NDArray[np.intp]  # (n, k), which of the errors each target has
+    targets: Positions  # (n, k), which of the errors each target has
     target_weights: Array  # (k,), their weights there
-    inputs: NDArray[np.intp]  # (n, m), which of them the inputs of each row have
+    inputs: Positions  # (n, m), which of them the inputs of each row have
     input_weights: Array  # (q, m), in the first q <= d inputs; the others are known
     known_var: Array  # (N,), besides the one that is learned, in squares of the target's unit
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -19,7 +19,7 @@ from forecast_unc._checks import (
     generator,
     refusal,
 )
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags
 from forecast_unc.regression.kernels import lower_root
 from forecast_unc.regression.posterior import Moments, Posterior, check_positive_variance
 
@@ -38,8 +38,8 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
     random_state: RandomState = None
 
     # Of the search of the next fit, if it has one, and of the last one: what is free, and theta.
-    _start: tuple[NDArray[np.bool_], Array] | None = None
-    _end: tuple[NDArray[np.bool_], Array] | None = None
+    _start: tuple[Flags, Array] | None = None
+    _end: tuple[Flags, Array] | None = None
 
     @property
     def centers(self) -> bool:

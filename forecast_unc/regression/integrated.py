@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dtrtrs
 from scipy.special import logsumexp, ndtri
 
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 
 # Points of the normal at the mode, of one nine times as wide in variances, and of each of the ones
 # that follow. Of five series of 45 values, one with a mode that is not typical: means of forecasts
@@ -102,7 +101,7 @@ def kronecker_normals(start: int, n: int, q: int) -> Array:
     return np.asarray(ndtri((0.5 + np.outer(np.arange(start, start + n) + 1.0, steps)) % 1.0))
 
 
-def _cells(effects: Array, w: Array) -> list[NDArray[np.intp]]:
+def _cells(effects: Array, w: Array) -> list[Positions]:
     """Points of each of the cells, of like effects (n, m)."""
     cells = [np.arange(len(w))]
     spreads = [_principal(effects, w, cells[0])]
@@ -126,7 +125,7 @@ def _cells(effects: Array, w: Array) -> list[NDArray[np.intp]]:
     return cells
 
 
-def _principal(effects: Array, w: Array, cell: NDArray[np.intp]) -> tuple[float, Array]:
+def _principal(effects: Array, w: Array, cell: Positions) -> tuple[float, Array]:
     """Weighted variance of a cell along its principal direction, and its points along it."""
     own = w[cell]
     away = effects[cell] - own @ effects[cell] / own.sum()

@@ -6,11 +6,10 @@ from functools import cached_property
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dgemv, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrf, dpotrs, dpstrf, dtrtrs
 
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.regression.functions import PriorDraws, sharing
 from forecast_unc.regression.kernels import exponent_factors, inverse, squared_exponential
 from forecast_unc.regression.moments import Tile, contiguous_tiles, covariance_root, departure
@@ -357,7 +356,7 @@ class KernelFunctionPath:
             out += factor.sign * _products(V, V[t])
         return np.asarray(out)
 
-    def take(self, paths: NDArray[np.intp]) -> None:
+    def take(self, paths: Positions) -> None:
         """Keep these paths, in this order; repeats are allowed."""
         for i, kept in enumerate(self._kept):
             self._kept[i] = np.empty((*kept.shape[:2], len(paths)))

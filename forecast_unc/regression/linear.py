@@ -6,14 +6,14 @@ from functools import cached_property
 from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg.blas import dgemm, dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.special import gammaln
 from sklearn.utils.validation import validate_data
 
 from forecast_unc._checks import refusal
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.regression.estimator import KernelRegressor, LeadingMeans, column_scale
 from forecast_unc.regression.kernels import inverse
 from forecast_unc.regression.posterior import FunctionSample, Moments
@@ -129,7 +129,7 @@ class LinearFunctionPath:
         self._length += keep
         return np.asarray(np.einsum("trn,rn->tn", self._kept[: t + 1], now))
 
-    def take(self, paths: NDArray[np.intp]) -> None:
+    def take(self, paths: Positions) -> None:
         """Keep these paths, in this order; repeats are allowed."""
         self._kept = self._kept[:, :, paths]
 
@@ -278,7 +278,7 @@ class LinearRegressor(KernelRegressor):
         self._set_posterior(X, y)
         return self
 
-    def _checked_groups(self, d: int) -> NDArray[np.intp]:
+    def _checked_groups(self, d: int) -> Positions:
         """Groups of the inputs as 0, 1, ...; raises for what is none."""
         if self.bias not in ("free", "shrunk"):
             raise refusal("bias", "be 'free' or 'shrunk'", repr(self.bias), "Use 'free' if unsure.")
@@ -324,9 +324,7 @@ class LinearRegressor(KernelRegressor):
 class _Evidence:
     """log p(y | a) for the precisions of the groups, from sums over the rows."""
 
-    def __init__(
-        self, sums: _Statistics, labels: NDArray[np.intp], orthogonal: NDArray[np.bool_]
-    ) -> None:
+    def __init__(self, sums: _Statistics, labels: Positions, orthogonal: Flags) -> None:
         self.sums, self.labels = sums, labels
         out = np.append(orthogonal, False)
         self.first, self.rest = np.flatnonzero(out), np.flatnonzero(~out)

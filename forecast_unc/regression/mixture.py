@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.regression.posterior import FunctionPath, Moments, Posterior
 
 
@@ -117,7 +116,7 @@ class MixturePath:
             self._away.pop()
         return np.tensordot(self._mixture.p, between + within, 1)
 
-    def take(self, paths: NDArray[np.intp]) -> None:
+    def take(self, paths: Positions) -> None:
         """Keep these paths, in this order; repeats are allowed."""
         self._away = [away[:, paths] for away in self._away]
         for path in self._paths:

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 
 # Functions drawn from a posterior, one a path: values (n_paths,), without noise, at (n_paths, d).
 FunctionSample = Callable[[Array], Array]
@@ -26,7 +25,7 @@ class FunctionPath(Protocol):
     def append(self, X: Array, keep: bool = True) -> Array:
         """Covariances (t + 1, n_paths) of an input a path with those kept before, its own last."""
 
-    def take(self, paths: NDArray[np.intp]) -> None:
+    def take(self, paths: Positions) -> None:
         """Keep these paths, in this order, repeats allowed; for the resampling of particles."""
 
 

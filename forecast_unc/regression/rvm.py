@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from forecast_unc._checks import RandomState, check_choice, check_whole, generator
 from forecast_unc._threads import blas_threads
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.regression import estimator
 from forecast_unc.regression.augmented import AugmentedPosterior, KernelAtInput
 from forecast_unc.regression.estimator import KernelRegressor, Lengthscales
@@ -140,10 +140,10 @@ class RVMRegressor(KernelRegressor):
     random_state: RandomState = None
 
     posterior_: KernelPosterior | AugmentedPosterior = field(init=False)
-    relevance_: NDArray[np.intp] = field(init=False)
+    relevance_: Positions = field(init=False)
     n_relevance_: int = field(init=False)
     alpha_: Array = field(init=False)
-    active_: NDArray[np.intp] = field(init=False)
+    active_: Positions = field(init=False)
     lengthscales_: Array = field(init=False)
     noise_std_: float = field(init=False)
     log_evidence_: float = field(init=False)
@@ -156,7 +156,7 @@ class RVMRegressor(KernelRegressor):
     _input_scale: Array = field(init=False)
     _output_scale: float = field(init=False)
     _centers: Array = field(init=False)
-    _columns: NDArray[np.intp] = field(init=False)
+    _columns: Positions = field(init=False)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose the bases by the evidence and compute the posterior of their weights.

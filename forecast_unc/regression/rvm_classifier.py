@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._checks import RandomState, check_choice, check_whole, generator, refusal
 from forecast_unc._threads import blas_threads
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.regression import estimator
 from forecast_unc.regression.sparse_bayes import laplace
-from forecast_unc.regression.sparse_bayes.model import Indices, design
+from forecast_unc.regression.sparse_bayes.model import design
 
 # Length-scales that are compared, in multiples of the typical one. These and the numbers of folds,
 # rows, columns and steps below are choices: they trade the cost of a fit against its variance.
@@ -27,7 +27,7 @@ _MULTIPLES = (0.5, 1.0, 2.0, 4.0)
 class Machine(NamedTuple):
     """One class against the rest: columns kept, and the Gaussian of their weights."""
 
-    active: Indices  # (m,), rows of the training inputs; n is the bias
+    active: Positions  # (m,), rows of the training inputs; n is the bias
     alpha: Array  # (m,)
     mean: Array  # (m,)
     chol: Array  # (m, m), lower triangular L; Sigma = A^-1/2 (L L')^-1 A^-1/2
@@ -222,7 +222,7 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         return labels
 
 
-def _one_against_rest(labels: Indices) -> list[Array]:
+def _one_against_rest(labels: Positions) -> list[Array]:
     """Labels -1 and 1 of each binary problem; a single one, for class 1, if there are two."""
     k = int(labels.max()) + 1
     return [np.where(labels == j, 1.0, -1.0) for j in (range(k) if k > 2 else (1,))]
@@ -256,7 +256,7 @@ def _train(
 
 
 def _best_multiple(
-    Z: Array, labels: Indices, lengthscales: Array, max_iter: int, rng: np.random.Generator
+    Z: Array, labels: Positions, lengthscales: Array, max_iter: int, rng: np.random.Generator
 ) -> float:
     """Multiple of the length-scales by the cross-validated log score, 1 unless clearly better."""
     n_folds = min(5, int(np.bincount(labels).min()))

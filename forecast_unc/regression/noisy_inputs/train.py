@@ -5,11 +5,11 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg.blas import dgemv, dger
 
 from forecast_unc._checks import RandomState, generator
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.regression.evidence import GaussianProcessEvidence, RowTerms
 from forecast_unc.regression.kernels import factor, inverse, squared_exponential
 from forecast_unc.regression.noisy_inputs.evidence import Round, linearized, referred
@@ -212,7 +212,7 @@ def learn_annealed(problem: Problem, start: Learned, tol: float) -> Learned:
 
 
 def annealed(
-    problem: Problem, rows: NDArray[np.intp], S: Array, levels: Array, tol: float
+    problem: Problem, rows: Positions, S: Array, levels: Array, tol: float
 ) -> Iterator[Learned]:
     """Joint maxima of some rows at the log output noises, each from the last."""
     whole, space = problem.evidence, problem.space
@@ -247,7 +247,7 @@ def joint_maximum(
 
 
 def held_out_density(
-    problem: Problem, found: Learned, kept: NDArray[np.intp], out: NDArray[np.intp], S: Array
+    problem: Problem, found: Learned, kept: Positions, out: Positions, S: Array
 ) -> float:
     """Sum of the log densities of targets left out, given their inputs as observed."""
     X, y = problem.X, problem.y

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dgemv, dger, dtrsm
 from scipy.linalg.lapack import dpotrf
 from sklearn.cluster import kmeans_plusplus
 
 from forecast_unc._checks import refusal
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.reduced_rank.evidence import (
@@ -120,7 +119,7 @@ class Learner:
         return np.asarray(Z[greedy.choose(n_support, self.rng)])
 
 
-def some_rows(n: int, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def some_rows(n: int, most: int, rng: np.random.Generator) -> Positions:
     """All rows, or so many of them drawn at random, in order."""
     if n <= most:
         return np.arange(n)
@@ -163,7 +162,7 @@ class GreedySupport:
         self._delta, self._gg, self._gy = np.ones(size), np.zeros(size), np.zeros(size)
         self._free = np.arange(size)
 
-    def choose(self, n_support: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    def choose(self, n_support: int, rng: np.random.Generator) -> Positions:
         """Rows in the order of their choice, (n_support,)."""
         chosen: list[int] = []
         waiting = rng.permutation(len(self._y))
@@ -199,7 +198,7 @@ class GreedySupport:
         weights = dtrsm(1.0, chol, self._whitened(b[:, None]), lower=1, trans_a=1)
         return np.asarray(beta * (b - dgemv(1.0, self._H[:, :k], weights[:, 0])))
 
-    def _enter(self, rows: NDArray[np.intp]) -> None:
+    def _enter(self, rows: Positions) -> None:
         """New candidates in free slots: their columns and what is kept of them."""
         slots, self._free = self._free[: len(rows)], self._free[len(rows) :]
         if not len(rows):

@@ -9,13 +9,11 @@ from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.regression.search import LOG_STD
 from forecast_unc.regression.sparse_bayes.model import (
     Bases,
     Evidence,
-    Indices,
-    Mask,
     NoisePrior,
     SparseModel,
     Statistics,
@@ -71,7 +69,7 @@ def fixed_point(
     return SparseModel(kept, alpha, float(np.exp(log_var)), converged, n_iter)
 
 
-def _stays(at: Statistics, pruned: float) -> Mask:
+def _stays(at: Statistics, pruned: float) -> Flags:
     """False for columns whose alpha runs to infinity: gamma below a share, and q^2 <= s."""
     return np.asarray((at.gamma > pruned) | (at.by_log_alpha < 0))
 
@@ -91,13 +89,13 @@ def subspace_em(
     noise: NoisePrior,
     start: Start,
     budget: int,
-    order: Indices,
+    order: Positions,
     max_iter: int,
 ) -> SparseModel:
     """EM on blocks of columns within a budget: Quinonero-Candela & Winther, NIPS 15 (2003)."""
     block = max(1, budget // 10)
 
-    def iterated(active: Indices, alpha: Array, noise_var: float, most: int) -> SparseModel:
+    def iterated(active: Positions, alpha: Array, noise_var: float, most: int) -> SparseModel:
         own, start = Evidence.of(Phi[:, active], y), (alpha, float(np.log(noise_var)))
         end = fixed_point(own, noise, start, em_step, most)
         return end._replace(active=active[end.active])

@@ -11,11 +11,10 @@ from scipy.linalg.blas import dgemm, dgemv, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.special import expit
 
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.regression.sparse_bayes.model import (
     SPAN_TOLERANCE,
     Evidence,
-    Indices,
     NoisePrior,
     SparseModel,
     maximize,
@@ -26,7 +25,7 @@ from forecast_unc.regression.sparse_bayes.model import (
 GAIN_TOLERANCE = 1e-6
 _UNIT_NOISE = NoisePrior(median=1.0, log_std=1.0, floor=1.0, ceiling=1.0)
 
-Start = tuple[Indices, Array]  # columns (m,), ascending, and their precisions (m,)
+Start = tuple[Positions, Array]  # columns (m,), ascending, and their precisions (m,)
 
 
 class LaplacePosterior(NamedTuple):
@@ -87,7 +86,7 @@ def laplace(Phi: Array, signs: Array, alpha: Array, start: Array | None = None) 
 
 
 def sparsity_and_quality(
-    Phi: Array, active: Indices, alpha: Array, posterior: LaplacePosterior
+    Phi: Array, active: Positions, alpha: Array, posterior: LaplacePosterior
 ) -> tuple[Array, Array]:
     """Sparsity s and quality q, each (M,), of all columns at the mode (Bishop 2006, 7.2.3)."""
     s = posterior.curvature @ Phi**2
@@ -189,7 +188,7 @@ def train_mackay(Phi: Array, signs: Array, start: Start, max_iter: int) -> Spars
     return SparseModel(active, alpha, 1.0, False, max_iter)
 
 
-def equal_shares(Phi: Array, columns: Indices) -> Start:
+def equal_shares(Phi: Array, columns: Positions) -> Start:
     """Some columns, those of zeros left out, which share a prior variance of f of one equally."""
     squares = np.einsum("ij,ij->j", Phi[:, columns], Phi[:, columns])
     columns, squares = columns[squares > 0], squares[squares > 0]

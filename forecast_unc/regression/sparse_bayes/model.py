@@ -3,15 +3,11 @@
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dgemv, dtrsm
 from scipy.linalg.lapack import dgeqrf, dpotrf, dpotri, dpotrs, dtrtri
 
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.regression.kernels import exponent_factors
-
-Indices = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 # A candidate this close to the span of the model (share of its squared norm that is left, weighted
 # for classes) is not a candidate: its s and q are roundoff.
@@ -76,12 +72,12 @@ class Bases(NamedTuple):
     """The active columns of a design, by themselves."""
 
     centers: Array  # (k, d), standardized
-    columns: Indices  # (m,), among [kernels at the centers, inputs, 1]
+    columns: Positions  # (m,), among [kernels at the centers, inputs, 1]
     linear: bool
     bias: bool
 
     @classmethod
-    def of(cls, Z: Array, active: Indices, linear: bool, bias: bool) -> "Bases":
+    def of(cls, Z: Array, active: Positions, linear: bool, bias: bool) -> "Bases":
         """Those of the design whose centers are the rows of Z."""
         centers = Z[active[active < len(Z)]]
         rest = active[active >= len(Z)] - len(Z) + len(centers)
@@ -96,7 +92,7 @@ class Bases(NamedTuple):
 class SparseModel(NamedTuple):
     """A trained model: the active columns and their precisions."""
 
-    active: Indices  # (m,), columns of the design, ascending
+    active: Positions  # (m,), columns of the design, ascending
     alpha: Array  # (m,)
     noise_var: float  # 1 for classes
     converged: bool
@@ -198,7 +194,7 @@ class Evidence(NamedTuple):
         gram: Array = dgemm(1.0, Phi, Phi, trans_a=1)
         return cls(gram, dgemv(1.0, Phi, y, trans=1), float(y @ y), len(y))
 
-    def select(self, kept: Indices | Mask) -> Self:
+    def select(self, kept: Positions | Flags) -> Self:
         """The same for some of the columns, by index or by mask."""
         gram = np.asfortranarray(self.gram[kept][:, kept])
         return self._replace(gram=gram, projection=self.projection[kept])
@@ -238,7 +234,7 @@ class Evidence(NamedTuple):
 class Maximum(NamedTuple):
     """A model at a local maximum of the evidence."""
 
-    active: Indices  # (m,), the columns that were not deleted
+    active: Positions  # (m,), the columns that were not deleted
     at: Statistics
     objective: float  # log evidence plus the log prior of the noise
 
@@ -284,13 +280,13 @@ def maximize(
     return None if at is None else Maximum(kept, at, at.value + noise.terms(at.log_var)[0])
 
 
-def _stay(at: Statistics) -> Mask:
+def _stay(at: Statistics) -> Flags:
     """False for the columns to delete: the worst with q^2 <= s, and all that are nearly out."""
     gamma, variances = at.gamma, at.variances
     excess = at.mean**2 - variances * gamma  # (q^2 - s) Sigma_ii^2
     # Of weights that the data hardly determine several leave at once, for speed: those still of use
     # are added again.
-    stay: Mask = (excess > 0) | (gamma > 1e-3)
+    stay: Flags = (excess > 0) | (gamma > 1e-3)
     if len(gamma):
         ratio = excess / (variances * np.maximum(gamma, 1e-15))
         worst = int(np.argmin(ratio))

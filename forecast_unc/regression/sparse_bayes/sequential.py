@@ -3,12 +3,11 @@
 import numpy as np
 from scipy.linalg.blas import dgemm, dgemv, dtrsm
 
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.regression.sparse_bayes.batch import em_step, fixed_point, mackay_step
 from forecast_unc.regression.sparse_bayes.model import (
     SPAN_TOLERANCE,
     Evidence,
-    Indices,
     Maximum,
     NoisePrior,
     SparseModel,
@@ -82,7 +81,7 @@ class SequentialTrainer:
         noise_var, converged = float(np.exp(best.at.log_var)), self.n_iter < self.max_iter
         return SparseModel(columns[order], alpha[order], noise_var, converged, self.n_iter)
 
-    def _enter(self, new: Indices) -> None:
+    def _enter(self, new: Positions) -> None:
         """Let columns enter the pool."""
         if not len(new):  # BLAS refuses empty arrays
             return
@@ -98,12 +97,12 @@ class SequentialTrainer:
         gram[w:, :w] = gram[:w, w:].T
         self.pool = np.concatenate([self.pool, new])
 
-    def _evidence(self, active: Indices) -> Evidence:
+    def _evidence(self, active: Positions) -> Evidence:
         gram = np.asfortranarray(self._gram[np.ix_(active, active)])
         return Evidence(gram, self.projection[self.pool[active]], self.y_squared, len(self.y))
 
     def _joint(
-        self, active: Indices, alpha: Array, log_var: float, tolerance: float = 1e-2
+        self, active: Positions, alpha: Array, log_var: float, tolerance: float = 1e-2
     ) -> Maximum | None:
         """Joint maximum from a start."""
         self.n_iter += 1
@@ -211,7 +210,7 @@ class SequentialTrainer:
             state = self._search(refined)
         return state
 
-    def _entrants(self, state: Maximum) -> Indices:
+    def _entrants(self, state: Maximum) -> Positions:
         """Candidates outside the pool that would gain most."""
         columns = self.pool[state.active]
         new = [j for j in columns.tolist() if j not in self._products]
@@ -231,7 +230,7 @@ class SequentialTrainer:
         return _ranked(gain, 48, 24)
 
 
-def _ranked(gain: Array, most: int, top: int) -> Indices:
+def _ranked(gain: Array, most: int, top: int) -> Positions:
     """Columns that gain, by their gain; of too many the top ones and a sample of all ranks."""
     wanted = np.flatnonzero(gain > GAIN_TOLERANCE)
     ranked = wanted[np.argsort(-gain[wanted])]
@@ -286,8 +285,8 @@ def _batch(cross: Array, Q: Array, log_var: float) -> tuple[list[int], list[floa
 
 
 def _exchanges(
-    at: Statistics, W: Array, S: Array, Q: Array, members: Indices
-) -> tuple[Array, Indices, Array]:
+    at: Statistics, W: Array, S: Array, Q: Array, members: Positions
+) -> tuple[Array, Positions, Array]:
     """Gain of the best exchange of each active column, the column that enters, its alpha."""
     alpha = at.alpha
     # C^-1 Phi_active = beta Phi Sigma A

@@ -214,12 +214,9 @@ def check_rows_in_memory(n: int, n_matrices: int) -> None:
     except (AttributeError, ValueError, OSError):  # not POSIX: the system does not tell
         return
     if needed > memory:
-        raise refusal(
-            "X",
-            f"have rows whose {n_matrices} matrices of shape (rows, rows) fit into memory",
-            f"{n} rows, which need {needed / 2**30:.3g} GiB",
-            "Use fewer rows: the last ones, by Forecaster(max_train=...), or a sample.",
-        )
+        must = f"have rows whose {n_matrices} matrices of shape (rows, rows) fit into memory"
+        remedy = "Use fewer rows: the last ones, by Forecaster(max_train=...), or a sample."
+        raise refusal("X", must, f"{n} rows, which need {needed / 2**30:.3g} GiB", remedy)
 
 
 def column_scale(X: Array) -> Array:

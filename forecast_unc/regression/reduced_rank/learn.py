@@ -92,12 +92,9 @@ class Learner:
         objective, tol = Objective(evidence, self.space), self.tol * len(evidence.y) / 1e3
         found = maximize(objective, [theta[self.space.free]], tol, most=200)
         if not np.isfinite(found.value):
-            raise refusal(
-                "noise_std and lengthscales",
-                "give a finite evidence",
-                "one that is not, with what was given",
-                "Give a larger noise_std, or learn both.",
-            )
+            must, got = "give a finite evidence", "one that is not, with what was given"
+            remedy = "Give a larger noise_std, or learn both."
+            raise refusal("noise_std and lengthscales", must, got, remedy)
         return found
 
     def _centers(

@@ -47,9 +47,8 @@ class SequentialTrainer:
         self.projection = dgemv(1.0, Phi, y, trans=1) / self.scale  # Phi' y
         self.y_squared = float(y @ y)
         self.pool = np.empty(0, dtype=np.intp)
-        self._columns = np.empty(
-            (len(y), 0), order="F"
-        )  # the pool's, of unit norm, and room for more
+        # those of the pool, of unit norm, and room for more
+        self._columns = np.empty((len(y), 0), order="F")
         self._products_in_pool = np.empty((0, 0), order="F")
         self._gram = self._products_in_pool  # its part in use
         self._products: dict[int, Array] = {}  # Phi' phi_j of columns once in the model, (M,)

@@ -229,17 +229,15 @@ def widened(chain: Chain, factor: Array) -> Chain:
 
 
 def with_wider_band(chain: Chain, more: Array) -> Chain:
-    """The chain with half the width of the 68 % band so much larger, (h,), and the same medians.
-
-    Stds of logarithms grow by less than it: a shock sets members apart by many of their widths, and
-    so many times the std of a logarithm is beyond any float.
-    """
+    """The chain with half the width of the 68 % band so much larger, (h,), and the same medians."""
     ends = np.array([[-1.0, 1.0]])
     own = 0.5 * np.diff(value(chain, ends))[:, 0]
     factor = 1.0 + np.divide(more, own, out=np.zeros_like(own), where=own > 0.0)
     if is_plain(chain):
         return widened(chain, factor)
 
+    # Stds of logarithms grow by less: a shock sets members apart by many of their widths, and so
+    # many times the std of a logarithm is beyond any float.
     def too_wide(less: Array) -> tuple[Array, Array]:
         grown = widened(chain, factor * np.exp(less))
         width, steep = np.diff(value(grown, ends))[:, 0], slope(grown, ends).sum(axis=1)

@@ -29,11 +29,7 @@ REST = "inputs_nonlinear"  # what the others do not add up to; it is never kept
 
 
 class Deferred(Mapping[str, Array]):
-    """Parts made when they are first read: few forecasts are decomposed.
-
-    At once they would cost 1 % of a forecast of 24 steps by 100 rows, 3 % of an average of four.
-    To be pickled, `make` has to be a method or a partial of a function.
-    """
+    """Parts made when first read, which saves 1 to 3 % of a forecast; a partial can be pickled."""
 
     def __init__(self, make: Callable[[], Parts]) -> None:
         self._make = make

@@ -1,7 +1,4 @@
-r"""A Gaussian process whose inputs and targets share errors: rows y = f(x) + w + B e.
-
-To first order in e they have the covariance K + s_w^2 I + B (s_e^2 I + V) B': theory/two_noises.md.
-"""
+"""A Gaussian process whose inputs and targets share errors: theory/two_noises.md."""
 
 import copy
 from collections.abc import Sequence

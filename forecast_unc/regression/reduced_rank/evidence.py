@@ -55,10 +55,7 @@ class Solution(NamedTuple):
 
 
 class ReducedRankEvidence:
-    """-log N(y | 0, Q + s^2 I), a bound on the exact one, or FITC's, and its gradient.
-
-    In the letters of theory/reduced_rank.md, by two passes over the rows, each O(n m^2).
-    """
+    """-log N(y | 0, Q + s^2 I), a bound or FITC's, and its gradient: theory/reduced_rank.md."""
 
     # V and not K_uf in the sums: K_uf K_fu times the inverse of K_uu would lose its condition
     # number. The squares of the second pass are of second order in the error of mu.

@@ -259,10 +259,9 @@ class _Training(NamedTuple):
     def best(self) -> _Fit:
         """The fit of the highest evidence over the starts."""
         rvm, center = self.rvm, self.center
-        Phi = self._design(center)
         # no kicks before the end: length-scales that are still moving undo what they find
         n_kicks = 0 if rvm.adapt_lengthscales else None
-        fits = [self._fit(center, Phi, one, None, n_kicks) for one in range(rvm.n_restarts + 1)]
+        fits = [self._fit(center, one, None, n_kicks) for one in range(rvm.n_restarts + 1)]
         best = max(fits, key=lambda fit: fit.objective)
         if not rvm.adapt_lengthscales:
             return best
@@ -279,16 +278,13 @@ class _Training(NamedTuple):
             best = self._adapted(best, least, start)
         return self._adapted(best, least, best.lengthscales, best.model)
 
-    def _design(self, lengthscales: Array) -> Array:
-        return design(self.Z, self.Z, lengthscales, self.rvm.linear, self.rvm.bias)
-
     def _adapted(
         self, best: _Fit, least: float, lengthscales: Array, model: SparseModel | None = None
     ) -> _Fit:
         """The best so far and on the way of bases and length-scales in turns, rows left out too."""
         value, n, n_kicks = -np.inf, len(self.t), 0 if model is None else None
         for _ in range(50):  # a choice
-            fit = self._fit(lengthscales, self._design(lengthscales), 0, model, n_kicks)
+            fit = self._fit(lengthscales, 0, model, n_kicks)
             if fit.left_out >= least and fit.objective > best.objective:
                 best = fit
             # a nat a row: that way lies one basis a row
@@ -303,14 +299,10 @@ class _Training(NamedTuple):
         return best
 
     def _fit(
-        self,
-        lengthscales: Array,
-        Phi: Array,
-        restart: int,
-        model: SparseModel | None = None,
-        n_kicks: int | None = None,
+        self, lengthscales: Array, restart: int, model: SparseModel | None, n_kicks: int | None
     ) -> _Fit:
         """One start on one design, with what starts and rounds are compared by."""
+        Phi = design(self.Z, self.Z, lengthscales, self.rvm.linear, self.rvm.bias)
         model = self.optimize(Phi, restart, model, n_kicks)
         columns = Phi[:, model.active]
         posterior = weight_posterior(columns, self.t, model.alpha, model.noise_var)

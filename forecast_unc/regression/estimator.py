@@ -51,13 +51,7 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
         """Learn from rows and set `posterior_`."""
 
     def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """A new regressor with the same hyper-parameters and other data; this one is unchanged.
-
-        Parameters
-        ----------
-        X, y : array-like of shape (n, d) and (n,)
-            Inputs and targets.
-        """
+        """A new regressor of inputs X (n, d) and targets y (n,), with what this one has learned."""
         check_is_fitted(self)
         conditioned = copy.copy(self)
         conditioned._set_posterior(*self._checked_rows(X, y, reset=False))

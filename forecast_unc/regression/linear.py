@@ -238,12 +238,7 @@ class LinearRegressor(KernelRegressor):
         return self.bias == "free"
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Maximize the evidence and compute the posterior.
-
-        Parameters
-        ----------
-        X, y : array-like of shape (n, d) and (n,)
-            Inputs and targets.
+        """Maximize the evidence of inputs X (n, d) and targets y (n,) and compute the posterior.
 
         Raises
         ------

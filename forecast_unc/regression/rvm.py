@@ -159,12 +159,7 @@ class RVMRegressor(KernelRegressor):
     _columns: Positions = field(init=False)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Choose the bases by the evidence and compute the posterior of their weights.
-
-        Parameters
-        ----------
-        X, y : array-like of shape (n, d) and (n,)
-            Inputs and targets.
+        """Learn bases and the posterior of their weights from inputs X (n, d) and targets y (n,).
 
         Raises
         ------

@@ -117,12 +117,7 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
     random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Choose the bases by the evidence and compute the posterior of their weights.
-
-        Parameters
-        ----------
-        X, y : array-like of shape (n, d) and (n,)
-            Inputs and class labels, of any type.
+        """Learn bases and weights from inputs X (n, d) and class labels y (n,), of any type.
 
         Raises
         ------
@@ -164,16 +159,11 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: ArrayLike) -> Array:
-        r"""Log-odds (n,) of the second class, or (n, k) of more than two, moderated by uncertainty.
+        r"""Log-odds of the second class, (n,), or of each of more, (n, k), at inputs X (n, d).
 
         .. math:: \mu / \sqrt{1 + \pi v / 8}
 
         for f ~ N(mu, v): the farther from the data that decide it, the nearer to zero.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Inputs.
         """
         check_is_fitted(self)
         X = np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
@@ -188,13 +178,7 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         return odds[0] if len(self.classes_) == 2 else np.column_stack(odds)
 
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Probabilities (n, k), in the order of `classes_`, averaged by the probit approximation.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Inputs.
-        """
+        """Probabilities (n, k), in the order of `classes_`, at inputs X (n, d), by probits."""
         odds = self.decision_function(X)
         if odds.ndim == 1:
             return np.column_stack([expit(-odds), expit(odds)])
@@ -203,13 +187,7 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         return shares
 
     def predict(self, X: ArrayLike) -> NDArray[np.generic]:
-        """Most probable class of each row, (n,), a label of the type of y.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Inputs.
-        """
+        """Most probable class (n,), a label of the type of y, at inputs X (n, d)."""
         odds = self.decision_function(X)
         best = (odds > 0).astype(np.intp) if odds.ndim == 1 else odds.argmax(axis=1)
         labels: NDArray[np.generic] = self.classes_[best]

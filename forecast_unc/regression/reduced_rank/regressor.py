@@ -126,12 +126,7 @@ class ReducedRankGPRegressor(ProcessRegressor):
     _held: tuple[Support, int, str] | None = field(init=False)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Choose the centers, learn the hyper-parameters and compute the posterior.
-
-        Parameters
-        ----------
-        X, y : array-like of shape (n, d) and (n,)
-            Inputs and targets.
+        """Learn centers, hyper-parameters and posterior from inputs X (n, d) and targets y (n,).
 
         Raises
         ------

@@ -51,7 +51,7 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
         """Learn from rows and set `posterior_`."""
 
     def condition(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """A new regressor of inputs X (n, d) and targets y (n,), with what this one has learned."""
+        """A new regressor of rows X (n, d), y (n,) with what this one, unchanged, has learned."""
         check_is_fitted(self)
         conditioned = copy.copy(self)
         conditioned._set_posterior(*self._checked_rows(X, y, reset=False))

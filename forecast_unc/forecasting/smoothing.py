@@ -131,10 +131,11 @@ class Smoothing:
         """Joint mean and covariance of the next values after a series."""
         means, factor, psi = self._from_end(y, steps)
         mean, scaled = self.weights @ means, self.weights * self.variance
-        apart, noise, earlier = means - mean, scaled.sum() * np.eye(steps), np.zeros((steps, steps))
-        for weight, row in zip(scaled, psi, strict=True):
-            impulses = toeplitz(row, np.zeros(steps))  # of the innovations of steps 1 ... h
-            earlier += weight * (impulses @ impulses.T)
+        apart, noise = means - mean, scaled.sum() * np.eye(steps)
+        first = np.sqrt(scaled)[:, None] * psi
+        earlier = first.T @ first  # of the first innovation; of each later one the same, later
+        for step in range(1, steps):
+            earlier[step, 1:] += earlier[step - 1, :-1]
         parts = {
             "noise": noise,
             "inputs_propagated": earlier - noise,

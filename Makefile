@@ -64,7 +64,7 @@ bench: .venv/benchmarks/.benchmarks  ## seconds of a default call over those of 
 
 benchmarks: .venv/benchmarks/.benchmarks  ## compare with other libraries (installs PyTorch), write docs/ordinary.md
 	set -e; for script in $$(grep -L required=True examples/benchmarks/*.py | grep -v /ordinary.py); do .venv/benchmarks/bin/python "$$script"; done
-	.venv/benchmarks/bin/python examples/benchmarks/ordinary.py --cache .benchmarks --write docs/ordinary.md
+	.venv/benchmarks/bin/python examples/benchmarks/ordinary.py --part all --cache .benchmarks --write docs/ordinary.md
 
 clean:  ## remove what the other targets wrote, except .venv
 	rm -rf .benchmarks build dist demo docs/_build docs/api/generated docs/gallery .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -87,7 +87,7 @@ def test_the_reason_says_what_of_the_season_is_left_out(calendar, left_out):
         [one for one in resolve(given, history())[0] if isinstance(one, Specification)]
         for given in (arguments(), arguments(calendar=calendar))
     )
-    assert len(chosen) == 4
+    assert len(chosen) == 6
     for one, own in zip(found, chosen, strict=True):
         terms = {"fourier": "the Fourier terms", "profile": "the profile"}[own.calendar[0]]
         without = left_out or (terms == "the profile" and calendar != "auto")

@@ -355,8 +355,9 @@ def summary(results: pd.DataFrame) -> str:
     keys = zip(results["situation"], results["series"], strict=True)
     part = np.array(["reserve" if key in reserve else "chosen" for key in keys])
     rows = []
-    for name in dict.fromkeys(part):
-        found = means(results[part == name])
+    both = ["both"] if len(set(part)) > 1 else []
+    for name in [*dict.fromkeys(part), *both]:
+        found = means(results[(part == name) | (name == "both")])
         for title, kinds in {"best other": ["simple", "rival"], "best simple": ["simple"]}.items():
             own = over(found, kinds).xs(OURS, level="method")
             row = [f"{name}, over the {title}"]

@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Wh
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forecast_unc import GPRegressor
+from forecast_unc.regression import gp as regression_gp
 from forecast_unc.regression.process import GaussianProcess
 from tests import oracles
 
@@ -581,6 +582,17 @@ def test_a_given_noise_is_not_widened():
     X = rng.standard_normal((12, 1))
     gp = GPRegressor(prior="shrunk", noise_std=0.1).fit(X, X[:, 0] + 0.1 * rng.standard_normal(12))
     assert gp.posterior_.noise_var == pytest.approx(0.01, rel=1e-12)
+
+
+@pytest.mark.parametrize("prior", [None, "weak", "shrunk"])
+def test_a_first_search_on_some_rows_ends_at_the_same_evidence(rng, monkeypatch, prior):
+    X = rng.uniform(-3, 3, (600, 3))
+    y = np.sin(X[:, 0]) + 0.3 * X[:, 1] + 0.2 * rng.standard_normal(600)
+    found = GPRegressor(prior=prior).fit(X, y)
+    monkeypatch.setattr(regression_gp, "_FIRST_ROWS", 601)
+    direct = GPRegressor(prior=prior).fit(X, y)
+    assert found.log_evidence_ == pytest.approx(direct.log_evidence_, abs=0.5)
+    assert found.n_iter_ < direct.n_iter_
 
 
 def test_a_linear_prior_mean_is_taken_from_the_targets_and_given_back(rng):

@@ -10,8 +10,9 @@ import pytest
 from scipy import special, stats
 
 from forecast_unc import Forecast
+from forecast_unc.distributions import maps
 from forecast_unc.distributions.joint import Joint
-from forecast_unc.distributions.maps import Affine, Map, Polyline, Power, Student
+from forecast_unc.distributions.maps import Affine, Map, Polyline, Power, Student, solve
 from forecast_unc.distributions.mixture import MixtureShape, NormalMixture
 from forecast_unc.distributions.power import PowerTransform
 
@@ -452,3 +453,31 @@ def test_a_bound_above_is_a_single_value_too():
     turned = q.affine(-2.0, 0.5)
     assert list(turned.atom(np.array([-1.1, -1.1]))) == [True, False]
     assert list(q.atom(np.array([0.8, 0.8]))) == [True, False]
+
+
+def test_newtons_method_ends_where_rounding_begins(rng, monkeypatch):
+    """Not only where it meets a zero: log widths of bands are rounded to 1e-13."""
+    calls, search = [], maps.newton
+
+    def counted(function, low, high):
+        return search(lambda x: calls.append(x) or function(x), low, high)
+
+    monkeypatch.setattr(maps, "newton", counted)
+    scale = rng.uniform(0.001, 0.05, 200)
+    band = Affine(rng.normal(9.0, 0.1, 200), scale), Power(PowerTransform(0.0))
+    more = 0.1 * scale * np.exp(9.0)
+    wider = maps.with_wider_band(band, more)
+    ends = np.array([[-1.0, 1.0]])
+    before, after = (np.diff(maps.value(chain, ends))[:, 0] for chain in (band, wider))
+    np.testing.assert_allclose(after, before + 2.0 * more, rtol=1e-9)
+    assert len(calls) < 10  # halvings take 45
+
+
+def test_the_largest_solution_is_taken_where_a_function_is_flat():
+    def stairs(x):
+        return np.where(x < 1.0, np.minimum(x, 0.0), x - 1.0)
+
+    def slope(x):
+        return np.where((x < 0.0) | (x >= 1.0), 1.0, 0.0)
+
+    np.testing.assert_allclose(solve(stairs, slope, np.array([[0.0]])), 1.0, atol=1e-12)

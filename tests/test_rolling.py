@@ -305,3 +305,16 @@ def test_models_are_not_compared_at_fewer_than_eight_origins():
     models = tuple(Forecaster(GP, lags=p).fit(series(12)).models_[0] for p in (1, 6))
     assert len(Rolling(models).origins) < 8
     np.testing.assert_array_equal(Rolling(models).error_ratios(STEPS), [1.0, 1.0])
+
+
+def test_gaps_cost_no_origins(rng):
+    """Few rows are complete between gaps, but they reach back as far as those of a whole series."""
+    y = pd.Series(
+        50 + rng.standard_normal(120).cumsum(), pd.date_range("2010", periods=120, freq="MS")
+    )
+    holes = y.mask(np.arange(120) % 7 == 3)
+    whole, torn = (Forecaster(lags=4, calibrate=True).fit(one).ensemble_ for one in (y, holes))
+    assert torn.models[0].n_rows < 0.5 * whole.models[0].n_rows
+    assert (torn.models[0].span, whole.models[0].span) == (112, 116)
+    assert torn.rolling.origins[0] - whole.rolling.origins[0] in (2, 3)  # .6 of 4 values
+    assert len(torn.rolling.origins) == len(whole.rolling.origins)

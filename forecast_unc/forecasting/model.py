@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -70,6 +70,10 @@ class FittedModel(Protocol):
     @property
     def n_rows(self) -> int:
         """Rows or values that it rests on."""
+
+    @property
+    def span(self) -> int:
+        """Values of the history from the first of these rows on, missing ones included."""
 
     @property
     def depth(self) -> int:
@@ -220,7 +224,7 @@ class LaggedModel:
         """
         levels, exog, n = self.past.levels, self.past.exog, len(self.past.levels)
         one_step, anchor, p = self.one_step, self.specification.anchor, self.depth
-        rows = _noisy_rows(self.specification, self.differencing, self.past)
+        rows = self._rows
         found = np.searchsorted(rows.times, origins)
         enough = found >= _LEAST_ROWS
         counts = [max(int(count), _LEAST_ROWS) for count in found]
@@ -266,6 +270,15 @@ class LaggedModel:
             mean[:, place] = joint.mean[0] if mixture is None else mixture.means[:, 0]
             var[:, place] = joint.cov[0, 0] if mixture is None else mixture.covs[:, 0, 0]
         return np.array([p for p, _ in alternatives]), mean, var
+
+    @cached_property
+    def _rows(self) -> NoisyRows:
+        return _noisy_rows(self.specification, self.differencing, self.past)
+
+    @property
+    def span(self) -> int:
+        """Values of its history from the first of its rows on."""
+        return len(self.history.y) - int(self._rows.times[0])
 
     def __str__(self) -> str:
         last = "last " if self.n_rows == self.specification.max_train else ""

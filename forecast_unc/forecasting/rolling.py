@@ -30,7 +30,8 @@ from forecast_unc.series.values import check_is_series
 
 # Origins, at most: their errors over many steps overlap, and with 24 the figures were the same.
 MOST_ORIGINS = 32
-# The last part of the rows of a model that holds them: a posterior needs rows before.
+# The last part of the time that the rows of a model span, gaps included, which holds the origins: a
+# posterior needs rows before.
 _PART = 0.6
 # That models are compared at: with 4 the MSIS of short yearly series is .4 % higher, error .4.
 _LEAST_ORIGINS = 8
@@ -61,9 +62,9 @@ class Rolling:
 
     @cached_property
     def origins(self) -> NDArray[np.intp]:
-        """Numbers of values before the origins, (k,), with .4 of each model's rows; maybe none."""
+        """Numbers of values before the origins, (k,), with .4 of each model's span; maybe none."""
         n = len(self.models[0].history.y)
-        first = max(max(m.depth + 2, int(np.ceil(n - _PART * m.n_rows))) for m in self.models)
+        first = max(max(m.depth + 2, int(np.ceil(n - _PART * m.span))) for m in self.models)
         if first >= n:
             return np.zeros(0, dtype=np.intp)
         return np.unique(np.linspace(first, n - 1, min(MOST_ORIGINS, n - first)).astype(np.intp))

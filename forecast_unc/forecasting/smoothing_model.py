@@ -152,6 +152,8 @@ class SmoothingModel:
         """Values that it rests on."""
         return len(self.levels)
 
+    span = n_rows
+
     @property
     def unit(self) -> float:
         """Units of y in one of what was learned, at the median of the series."""

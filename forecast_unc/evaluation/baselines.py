@@ -34,10 +34,9 @@ from forecast_unc._checks import (
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.series import values as series_values
 from forecast_unc.series.calendar import seasonal_periods
-from forecast_unc.series.exog import check_exog
-from forecast_unc.series.times import extended_index, format_time, future_index
+from forecast_unc.series.history import History
+from forecast_unc.series.values import check_varies
 
 __all__ = ["ETS", "SARIMAX", "AutoReg", "SeasonalNaive", "Theta"]
 
@@ -81,17 +80,18 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         exog : DataFrame, optional
             Regressors with the index of y, for AutoReg and SARIMAX.
         """
-        values, index, self._exog = self._checked("y", y, exog, None)
-        known = values[~np.isnan(values)]
+        self._check_takes_exog(exog)
+        history = History.checked(y, exog)
+        self._check_missing(history, "y")
+        values, known = history.y, history.y[~np.isnan(history.y)]
         if len(known) < 10:
             remedy = "Fewer are not enough to estimate the errors of a forecast."
             raise refusal("y", "have at least 10 values", f"{len(known)}", remedy)
-        series_values.check_varies(values)
-        self.seasonal_period_ = self._period(index)
-        self.exog_columns_ = pd.Index([]) if exog is None else exog.columns
-        self._offset, self._earlier, self._values, self._index = 0, np.empty(0), values, index
-        self._name, self.converged_ = series_values.check_is_series(y).name, True
-        self.noise_std_ = self._learn(values, self._exog)
+        check_varies(values)
+        self.seasonal_period_ = self._period(history.index)
+        self._history, self._offset, self._earlier = history, 0, np.empty(0)
+        self.exog_columns_, self.converged_ = history.columns, True
+        self.noise_std_ = self._learn(values, history.exog)
         if not self.noise_std_ > 1e-12 * np.abs(known).max():
             got = f"a series that {type(self).__name__} predicts exactly"
             remedy = "It needs no intervals, or has a large offset to be subtracted."
@@ -109,11 +109,10 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
             Regressors at the times of `y_new`, if the model was fitted with some.
         """
         check_is_fitted(self)
-        y_new = series_values.check_follows(y_new, self._index)
-        values, _, new = self._checked("y_new", y_new, exog, self.exog_columns_)
-        self._values = np.concatenate([self._values, values])
-        self._exog = np.vstack([self._exog, new])
-        self._index = extended_index(self._index, len(values))
+        self._check_takes_exog(exog)
+        history = self._history.followed_by(y_new, exog)
+        self._check_missing(history, "y_new")
+        self._history = history
         return self
 
     def apply(self, y: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
@@ -128,21 +127,22 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
             Regressors with the index of y, if the model was fitted with some.
         """
         check_is_fitted(self)
-        values, index, regressors = self._checked("y", y, exog, self.exog_columns_)
-        known = int((~np.isnan(values)).sum())
+        self._check_takes_exog(exog)
+        history = History.checked(y, exog, columns=self.exog_columns_)
+        self._check_missing(history, "y")
+        known = int((~np.isnan(history.y)).sum())
         if known < self._least:
             must = f"have at least {self._least} values for the fitted {type(self).__name__}"
             raise refusal("y", must, f"{known}", "Give more history.")
-        later = _steps_between(self._index, index)
+        later = _steps_between(self._history.index, history.index)
         if later is None or self._offset + later < 0:
-            start = format_time(self._index, 0)
+            start = self._history.time(0)
             must = f"have the frequency of the fit and begin with it or later, at {start} or after"
-            raise refusal("y", must, format_time(index, 0), "Fit anew for another series.")
+            raise refusal("y", must, history.time(0), "Fit anew for another series.")
         applied = copy.copy(self)
         applied._offset += later
         applied._earlier = self._since_fit(applied._offset)
-        applied._values, applied._index, applied._exog = values, index, regressors
-        applied._name = series_values.check_is_series(y).name
+        applied._history = history
         return applied
 
     def forecast(self, steps: int, exog: pd.DataFrame | None = None, **options: Any) -> Forecast:
@@ -163,31 +163,23 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
             remedy = "A choice of propagation and uncertain regressors are for Forecasters."
             raise refusal(name, must, f"{value!r}", remedy, TypeError)
         check_steps(steps)
-        index = future_index(self._index, steps)
-        when = f"the {steps} steps after the origin"
-        mean, cov = self._joint(steps, self._regressors(exog, index, self.exog_columns_, when))
-        return Forecast(index, mean, cov, name=self._name)
+        self._check_takes_exog(exog)
+        ahead = self._history.future(steps, exog)
+        mean, cov = self._joint(steps, ahead.exog)
+        return Forecast(ahead.index, mean, cov, name=self._history.name)
 
-    def _checked(
-        self, name: str, y: Any, exog: Any, columns: pd.Index[Any] | None
-    ) -> tuple[Array, pd.Index[Any], Array]:
-        """Values, times and regressors of a series, or an error."""
-        values, index = series_values.check_series(y, name, all_missing=True)
-        missing = np.isnan(values)
+    def _check_missing(self, history: History, name: str) -> None:
+        missing = np.isnan(history.y)
         if missing.any() and not self._takes_missing:
-            first = format_time(index, int(missing.argmax()))
+            first = history.time(int(missing.argmax()))
             got = f"{missing.sum()} missing value(s), first at {first}"
             remedy = "Fill them, or take SARIMAX, which needs no filling."
             raise refusal(name, "be finite", got, remedy)
-        return values, index, self._regressors(exog, index, columns, name)
 
-    def _regressors(
-        self, exog: Any, index: pd.Index[Any], columns: pd.Index[Any] | None, when: str
-    ) -> Array:
+    def _check_takes_exog(self, exog: object) -> None:
         if exog is not None and not self.takes_exog:
             must, got = f"be None for {type(self).__name__}", f"a {type(exog).__name__}"
             raise refusal("exog", must, got, "It takes no regressors; AutoReg and SARIMAX do.")
-        return check_exog(exog, index, columns, when)
 
     def _period(self, index: pd.Index[Any]) -> int:
         if self.seasonal_period is None:
@@ -202,7 +194,7 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
     def _since_fit(self, stop: int | None = None) -> Array:
         """Values from the start of the fit on, NaN between the earlier ones and the history."""
         unknown = np.full(self._offset - len(self._earlier), np.nan)
-        return np.concatenate([self._earlier, unknown, self._values])[:stop]
+        return np.concatenate([self._earlier, unknown, self._history.y])[:stop]
 
 
 class SeasonalNaive(_Baseline):
@@ -236,7 +228,7 @@ class SeasonalNaive(_Baseline):
     def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
         m, ahead = self.seasonal_period_, np.arange(steps)
         weights = (ahead % m == 0).astype(np.float64)
-        return self._values[-m:][ahead % m], _accumulated(weights, self.noise_std_**2)
+        return self._history.y[-m:][ahead % m], _accumulated(weights, self.noise_std_**2)
 
 
 class AutoReg(_Baseline):
@@ -327,8 +319,9 @@ class AutoReg(_Baseline):
     def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
         from scipy.signal import lfilter, lfiltic  # kept out of the import: .1 s
 
-        level = self._design(self._offset + len(self._values), exog) @ self._beta
-        past = (self._values - self._center)[len(self._values) - self.lags_ :][::-1]
+        y = self._history.y
+        level = self._design(self._offset + len(y), exog) @ self._beta
+        past = (y - self._center)[len(y) - self.lags_ :][::-1]
         b, a = np.ones(1), np.concatenate([[1.0], -self.coef_])
         path, _ = lfilter(b, a, level, zi=lfiltic(b, a, past))
         weights = lfilter(b, a, np.eye(1, steps)[0])
@@ -738,9 +731,9 @@ class SARIMAX(_Baseline):
         return best, fits[best][1]
 
     def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
-        z = (self._values - self._center) / self._unit
+        z = (self._history.y - self._center) / self._unit
         with _quiet():
-            model = self._model(z, self._offset, self._exog, self._orders)
+            model = self._model(z, self._offset, self._history.exog, self._orders)
             state = model.filter(self._params, return_ssm=True)
         T, Z, R = (part[:, :, 0] for part in (state.transition, state.design, state.selection))
         # Z T^j, (h, k)

@@ -70,15 +70,10 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         raise NotImplementedError
 
     def fit(self, y: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
-        """Estimate the model's parameters from a series; return it.
+        """Estimate the model's parameters; return it. `y` and `exog` as in `Forecaster.fit`.
 
-        Parameters
-        ----------
-        y : Series
-            Numbers on a regular index, as of `Forecaster.fit`; missing values for SARIMAX alone,
-            which does not fill them.
-        exog : DataFrame, optional
-            Regressors with the index of y, for AutoReg and SARIMAX.
+        Missing values are for SARIMAX alone, which does not fill them; regressors for it and
+        AutoReg.
         """
         self._check_takes_exog(exog)
         history = History.checked(y, exog)
@@ -99,15 +94,7 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         return self
 
     def update(self, y_new: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
-        """Take in the values that followed, with the same parameters; return the model itself.
-
-        Parameters
-        ----------
-        y_new : Series
-            The next values; its index starts where the series ended.
-        exog : DataFrame, optional
-            Regressors at the times of `y_new`, if the model was fitted with some.
-        """
+        """Take in what followed, in place; `y_new` and `exog` as in `Forecaster.update`."""
         check_is_fitted(self)
         self._check_takes_exog(exog)
         history = self._history.followed_by(y_new, exog)
@@ -118,13 +105,8 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
     def apply(self, y: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
         """Return the fitted model at the end of another stretch of the series, a new one.
 
-        Parameters
-        ----------
-        y : Series
-            A series of the frequency of the fit that begins with it or later: states, phases of
-            the season and trends are counted from the start of the fit.
-        exog : DataFrame, optional
-            Regressors with the index of y, if the model was fitted with some.
+        `y` has the frequency of the fit and begins with it or later: states, phases of the season
+        and trends are counted from the start of the fit. `exog` as in `Forecaster.apply`.
         """
         check_is_fitted(self)
         self._check_takes_exog(exog)
@@ -146,16 +128,9 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         return applied
 
     def forecast(self, steps: int, exog: pd.DataFrame | None = None, **options: Any) -> Forecast:
-        """Return the joint forecast of the next values.
+        """Joint forecast of the next values; `steps` and `exog` as in `Forecaster.forecast`.
 
-        Parameters
-        ----------
-        steps : int
-            Steps ahead, from 1.
-        exog : DataFrame, optional
-            Regressors at the forecast times, if the model was fitted with some.
-        **options
-            Refused: a `Combination` passes those of `Forecaster.forecast` to every member.
+        Its other `options` are refused: a `Combination` passes them to every member.
         """
         check_is_fitted(self)
         for name, value in options.items():

@@ -213,17 +213,7 @@ class Backtest:
     def plot_errors(
         self, score: str = "CRPS", by: Literal["step", "origin"] = "step", ax: Axes | None = None
     ) -> Axes:
-        """Draw a score by step or by origin, one line a model; return the axes.
-
-        Parameters
-        ----------
-        score : str, default="CRPS"
-            Column of `scores`.
-        by : {"step", "origin"}, default="step"
-            See `plot.scores_by_step` and `plot.scores_by_origin`.
-        ax : Axes, optional
-            Where to draw; by default the current axes.
-        """
+        """Draw a score by step or origin, as `plot.scores_by_step`, `plot.scores_by_origin` do."""
         remedy = "'step' shows how errors grow, 'origin' when they were made."
         check_choice("by", by, ("step", "origin"), remedy)
         draw = plot.scores_by_step if by == "step" else plot.scores_by_origin
@@ -238,17 +228,13 @@ class Backtest:
         return plot.pit(self, ax=ax)
 
     def report(self, path: str | PathLike[str]) -> None:
-        """Write a page of HTML with all that the backtest says, one file that loads nothing else.
+        """Write a page of HTML with all that the backtest says to `path`, which it replaces.
 
-        What was asked, the data, what was chosen and why, the forecast from the end of the series
-        (with regressors from the last origin), for which the forecaster is fitted once more, scores
-        and their significance, calibration, and where the variance comes from. The page of a panel,
-        or of a Backtest made by hand, has what follows from the scores alone.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file to write, such as ``report.html``; one that is there is replaced.
+        One file that loads nothing else: what was asked, the data, what was chosen and why, the
+        forecast from the end of the series (with regressors from the last origin), for which the
+        forecaster is fitted once more, scores and their significance, calibration, and where the
+        variance comes from. The page of a panel, or of a Backtest made by hand, has what follows
+        from the scores alone.
         """
         write_report(self, path)
 
@@ -398,10 +384,6 @@ def backtest(
         on it.
     progress : bool, default=False
         Show a progress bar.
-
-    Returns
-    -------
-    Backtest
 
     Raises
     ------

@@ -13,6 +13,7 @@ import copy
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
 from itertools import accumulate, product
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -48,18 +49,18 @@ _UNITS = ((5,), (3,), (3, 5), (0,), (2,), (0, 2), (6,))
 _MOVES = [sign * np.isin(range(7), unit) for unit in _UNITS for sign in (-1, 1)]
 
 
+@dataclass(eq=False, repr=False)
 class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """What the five share: the checks, the history, and its place in time since the fit."""
 
     takes_exog: ClassVar[bool] = False
     _takes_missing: ClassVar[bool] = False
 
-    _least: int = 1  # number of values that a forecast with fitted parameters needs
-    _offset: int  # steps from the start of the fit to that of the history
-    _earlier: Array  # the first values of those steps, as far as they are known
+    seasonal_period: int | None = None
 
-    def __init__(self, seasonal_period: int | None = None) -> None:
-        self.seasonal_period = seasonal_period
+    _least = 1  # number of values that a forecast with fitted parameters needs
+    _offset: int = field(init=False)  # steps from the start of the fit to that of the history
+    _earlier: Array = field(init=False)  # the first values of those steps, as far as known
 
     def _learn(self, values: Array, exog: Array) -> float:
         """Estimate the parameters; the std of a one-step error, in units of y."""
@@ -206,6 +207,7 @@ class SeasonalNaive(_Baseline):
         return self._history.y[-m:][ahead % m], _accumulated(weights, self.noise_std_**2)
 
 
+@dataclass(eq=False, repr=False)
 class AutoReg(_Baseline):
     r"""Autoregression by least squares, its order chosen by a criterion.
 
@@ -237,18 +239,11 @@ class AutoReg(_Baseline):
 
     takes_exog: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        lags: Literal["aic", "bic", "hqic"] | int = "aic",
-        *,
-        trend: Literal["n", "c", "t", "ct"] = "c",
-        seasonal: bool = False,
-        seasonal_period: int | None = None,
-    ) -> None:
-        self.lags = lags
-        self.trend = trend
-        self.seasonal = seasonal
-        self.seasonal_period = seasonal_period
+    lags: Literal["aic", "bic", "hqic"] | int = "aic"
+    _: KW_ONLY
+    trend: Literal["n", "c", "t", "ct"] = "c"
+    seasonal: bool = False
+    seasonal_period: int | None = None
 
     def _learn(self, values: Array, exog: Array) -> float:
         from statsmodels.tsa import ar_model
@@ -314,6 +309,7 @@ class _Form(NamedTuple):
         return f"ETS({self.error},{self.trend},{self.season})"
 
 
+@dataclass(eq=False, repr=False)
 class ETS(_Baseline):
     r"""Exponential smoothing, its form chosen by the corrected Akaike criterion.
 
@@ -355,11 +351,7 @@ class ETS(_Baseline):
     ETS(M,N,N)
     """
 
-    def __init__(
-        self, seasonal_period: int | None = None, *, random_state: RandomState = 0
-    ) -> None:
-        self.seasonal_period = seasonal_period
-        self.random_state = random_state
+    random_state: RandomState = field(default=0, kw_only=True)
 
     def _learn(self, values: Array, exog: Array) -> float:
         m = self.seasonal_period_
@@ -555,6 +547,7 @@ class _Orders(NamedTuple):
     drift: int
 
 
+@dataclass(eq=False, repr=False)
 class SARIMAX(_Baseline):
     r"""Regression with seasonal ARIMA errors, its orders found by a small search.
 
@@ -598,12 +591,9 @@ class SARIMAX(_Baseline):
     takes_exog: ClassVar[bool] = True
     _takes_missing: ClassVar[bool] = True
 
-    def __init__(
-        self, seasonal_period: int | None = None, *, max_order: int = 2, max_seasonal_order: int = 1
-    ) -> None:
-        self.seasonal_period = seasonal_period
-        self.max_order = max_order
-        self.max_seasonal_order = max_seasonal_order
+    _: KW_ONLY
+    max_order: int = 2
+    max_seasonal_order: int = 1
 
     def _learn(self, values: Array, exog: Array) -> float:
         check_whole("max_order", self.max_order, 0, "2 is enough for most series.")

@@ -152,11 +152,7 @@ def make_lorenz(
 def _mackey_glass(
     history: Array, n_steps: int, step: float, *, production: float, exponent: float, decay: float
 ) -> Array:
-    """Integrate x' = production x(t - tau) / (1 + x(t - tau)^exponent) - decay x, tau = k step.
-
-    `history` (2 k + 1,) is x on [-tau, 0], two values a step; the result (n_steps + 1,) is x at 0,
-    step, 2 step, ...
-    """
+    """Solution (n_steps + 1,) at 0, step, ... from that (2 k + 1,) on [-k step, 0], two a step."""
     # As the delay is a whole number of steps, the classic Runge-Kutta method asks for the past at
     # steps and midpoints only, and the cubic Hermite midpoint keeps its fourth order.
     # Lists of Python floats: 0.08 s against 0.20 s with an ndarray, for 6000 units of time.

@@ -165,10 +165,7 @@ class Plan:
     def block(
         self, contender: Contender, folds: list[Fold], fitted: Any = None, earlier: Any = None
     ) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
-        """Rows of the frame and of the joint scores, for folds that share one fit, the first's.
-
-        It is made here, from an earlier one if given, unless it is given: then it is changed.
-        """
+        """Rows of the frame and of the joint scores, of one fit, made here or changed."""
         model = self.fit(contender, folds[0], earlier) if fitted is None else fitted
         parts = []
         for previous, fold in zip([None, *folds], folds, strict=False):
@@ -250,10 +247,7 @@ class Request:
     window: str
 
     def latest(self) -> tuple[Any, Forecast]:
-        """The forecaster fitted to the end of the series, and its forecast from there.
-
-        With regressors, of which nobody knows the next, from the last origin.
-        """
+        """Forecaster and forecast at the end of the series; with regressors at the last origin."""
         fold, plan = self.folds[-1], self.plan
         if plan.exog is None:
             end = len(plan.y) - 1

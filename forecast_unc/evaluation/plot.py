@@ -386,11 +386,7 @@ def _score_lines(backtest: Backtest, score: str, by: str, ax: Axes | None) -> Ax
 def _draw_chance(
     ax: Axes, backtest: Backtest, x: Array, probability: Array, scale: float = 1.0
 ) -> None:
-    """Draw calibrated shares, times `scale`, and the central 95 % of them by chance.
-
-    Among as many values as there are horizons that do not overlap, and among all values; with a
-    note where these horizons are too few to judge by.
-    """
+    """Draw calibrated shares, times `scale`, and 95 % of them by chance; or that it cannot be."""
     ax.plot(x[[0, -1]], scale * probability[[0, -1]], color="0.4", lw=1, label="calibrated")
     one = backtest.frame[backtest.frame["model"] == backtest.frame["model"].iloc[0]]
     n, apart = int(one["pit"].count()), _horizons_apart(one, backtest.id_col)

@@ -174,11 +174,7 @@ def _killed_by_dask() -> tuple[type[Exception], ...]:
 
 @contextmanager
 def _dask_reports_failures() -> Iterator[None]:
-    """Tell joblib of tasks that Dask gave up.
-
-    The backend of joblib 1.6 calls back for results alone: its future gets the exception, but the
-    `Parallel` that waits for the callback waits for ever.
-    """
+    """Tell joblib 1.6 of tasks that Dask gave up, for whose callback it would wait for ever."""
     backend = _dask_backend()
     submit = getattr(backend, "submit", None)  # absent before joblib 1.5
     if submit is None:
@@ -202,10 +198,7 @@ def _dask_reports_failures() -> Iterator[None]:
 
 
 def _await_dask() -> None:
-    """Wait until Dask has restarted workers.
-
-    joblib waits 10 seconds for one, and if it has one core alone, works in the caller's process.
-    """
+    """Wait until Dask has two cores again: joblib waits 10 s, and with one works in the caller."""
     backend, end = _dask_backend(), time.monotonic() + _PATIENCE
     while backend and sum(backend.client.ncores().values()) < 2 and time.monotonic() < end:
         time.sleep(0.1)

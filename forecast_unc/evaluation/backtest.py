@@ -183,12 +183,10 @@ class Backtest:
         series, table = self._has_series_for_units(unit), self._scored_losses(score)
         ids = [] if self.id_col is None else [self.id_col]
         keys = [*ids, "model"] if series else ["origin", *ids, "model"]
-        parts: dict[Any, pd.DataFrame] = {None: table}
-        if by == "step":
-            parts = dict(iter(table.groupby("step", sort=False)))
+        parts: Any = [(None, table)] if by == "model" else table.groupby("step", sort=False)
         others = [name for name in names if name != reference]
-        rows = {}
-        for step, part in parts.items():
+        rows = []
+        for step, part in parts:
             # A row a unit and a column a model; origins in order of time. Every series counts the
             # same, however many of its steps were scored.
             means = part.groupby(keys, observed=True)[score].mean().reset_index()
@@ -203,12 +201,10 @@ class Backtest:
                 raise refusal("significance", must, f"{n}", remedy)
             for name in others:
                 test = diebold_mariano(losses[name], losses[reference], lags)
-                rows[name, step] = {**test._asdict(), "n": n, "lags": lags}
-        columns = ["difference", "statistic", "p_value", "n", "lags", "kernel"]
-        index = pd.MultiIndex.from_product([others, list(parts)], names=["model", "step"])
-        ordered = [rows[name, step] for name in others for step in parts]
-        tests = pd.DataFrame(ordered, index, columns)
-        return tests.droplevel("step") if by == "model" else tests
+                rows.append({"model": name, "step": step, "lags": lags, "n": n, **test._asdict()})
+        rows.sort(key=lambda row: others.index(row["model"]))
+        tests = pd.DataFrame(rows).set_index("model" if by == "model" else ["model", "step"])
+        return tests[["difference", "statistic", "p_value", "n", "lags", "kernel"]]
 
     def plot_errors(
         self, score: str = "CRPS", by: Literal["step", "origin"] = "step", ax: Axes | None = None

@@ -1,17 +1,30 @@
-"""Pictures of forecasts and of backtests: Axes in, Axes out; they also read in gray."""
+"""Pictures of forecasts and of backtests; Axes in, Axes out.
 
-from forecast_unc.distributions.picture import fan
-from forecast_unc.evaluation.plot import (
-    COLORS,
-    calibration,
-    compare,
-    decomposition,
-    joint,
-    members,
-    pit,
-    scores_by_origin,
-    scores_by_step,
-)
+Several models on one picture are told apart by color, line style, marker and hatching at once, so
+that it also reads in gray. The legend stands above the axes, where it covers no data, and a title
+(``ax.set_title``) above the legend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import cycle
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binom
+
+from forecast_unc._checks import check_choice, refusal
+from forecast_unc._typing import Array
+from forecast_unc.distributions import picture
+from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.picture import current_axes, fan, fill_band, finish, places, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from forecast_unc.evaluation.backtest import Backtest
 
 __all__ = [
     "COLORS",
@@ -26,6 +39,397 @@ __all__ = [
     "scores_by_step",
 ]
 
+# Of Okabe and Ito, which color-blind readers can tell apart: blue, vermilion, green, purple,
+# orange, sky blue.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+_MARKERS = "os^Dvp<"
+_HATCHES = ("", "////", "\\\\\\\\", "....", "||||", "----", "xxxx")
+# One hue a kind of part, so that a kind reads as one, and lightness and hatching for gray.
+_PARTS = {
+    "noise": ("0.82", ""),
+    "noise_observation": ("0.93", ""),
+    "function_own": ("#0072B2", "///"),
+    "function_shared": ("#8CC4E6", "///"),
+    "inputs_propagated": ("#E69F00", ""),
+    "inputs_missing": ("#B34700", ""),
+    "inputs_regressors": ("#F7DFAE", ""),
+    "inputs_nonlinear": ("#6B3A00", ""),
+    "hyperparameters": ("#56B4E9", ".."),
+    "members": ("#CC79A7", "xxxx"),
+    "calibration": ("#009E73", "\\\\\\\\"),
+}
+_BAR = 40  # width of a single step
+_NO_PART = 1e-9  # a part below this share of the variance everywhere is roundoff
+_WIDEST = 12.0  # of the line of a member that alone counts, in points
+_NEGATIVE = 0.02  # correlations nearer to 0 are not shown as negative
+_BINS = 10  # of the histogram of pit
+# Of 5 independent values none may lie in a right interval of 50 %, or all: with 2 * 0.5**5 > 5 %
+# no share is too far off.
+_FEWEST = 6
+_IN_UNITS_OF_Y = {"MAE", "RMSE", "CRPS", "energy"}
+
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _Style(NamedTuple):
+    """Color, line style, marker and, of a band, hatching of one model."""
+
+    color: str
+    dashes: Any
+    marker: str
+    hatch: str
+
+    def line(self, name: object) -> dict[str, Any]:
+        """How the line of a model is drawn."""
+        return {"color": self.color, "linestyle": self.dashes, "label": plain(name)}
+
+
+def _styles() -> Iterator[_Style]:
+    """Styles of one model after the other; color and dashes repeat together after 30 only."""
+    return map(_Style, cycle(COLORS), cycle(_DASHES), cycle(_MARKERS), cycle(_HATCHES))
+
+
+def compare(
+    forecasts: Mapping[str, Forecast],
+    *,
+    coverage: float = 0.95,
+    history: pd.Series[float] | None = None,
+    actual: pd.Series[float] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw several forecasts of one series on top of each other; return the axes.
+
+    Parameters
+    ----------
+    forecasts : mapping of str to Forecast
+        The forecasts by the name they get in the legend.
+    coverage : float, default=0.95
+        Coverage of the intervals, in (0, 1).
+    history, actual, ax
+        As in `fan`.
+    """
+    from matplotlib.patheffects import withStroke  # kept out of `import forecast_unc`
+
+    remedy = "Pass {name: forecast}, one or more."
+    if not isinstance(forecasts, Mapping):
+        must, got = "be a mapping of names to forecasts", type(forecasts).__name__
+        raise refusal("forecasts", must, got, remedy, TypeError)
+    if not forecasts:
+        raise refusal("forecasts", "hold a forecast", "none", remedy)
+    first = next(iter(forecasts.values()))
+    for name, forecast in forecasts.items():
+        picture.check_forecast(f"forecasts[{name!r}]", forecast)
+        picture.check_times(f"forecasts[{name!r}]", forecast.index, first.index)
+    history = picture.check_history(history, first)
+    actual = picture.check_actual(actual, *forecasts.values())
+    bands = [each.interval(coverage).assign(mean=each.mean) for each in forecasts.values()]
+    ax = picture.draw_history(ax, history, first)
+    handles: list[Any] = [*ax.get_legend_handles_labels()[0]]
+    labels = [*ax.get_legend_handles_labels()[1]]
+    halo = [withStroke(linewidth=3.5, foreground="white")]
+    widths = range(4 * len(forecasts) + 4, 4, -4)
+    for style, width, band, (name, forecast) in zip(
+        _styles(), widths, bands, forecasts.items(), strict=False
+    ):
+        times, whole = picture.continued(ax, history, forecast, band)
+        line, marker = style.line(name), style.marker if len(forecast) == 1 else None
+        mean: dict[str, Any] = {"lw": 2, "marker": marker, "zorder": 3, "path_effects": halo}
+        drawn = ax.plot(times, whole["mean"], **line, **mean)
+        # Filled, then hatched: where bands overlap both are seen, in gray too.
+        face = "none" if style.hatch else (style.color, 0.3)
+        edge: dict[str, Any] = {"edgecolor": (style.color, 0.5), "hatch": style.hatch, "lw": 0}
+        patch = fill_band(ax, times, whole, width, facecolor=face, **edge)
+        if len(forecast) > 1:
+            ax.plot(times, whole[["lower", "upper"]], **{**line, "label": "_"}, lw=0.8)
+        handles.append((patch, *drawn))
+        labels.append(line["label"])
+    handles += (points := picture.draw_actual(ax, actual))
+    labels += ["actual"] * len(points)
+    title = f"mean and {100 * coverage:g} % interval"
+    return finish(ax, first.index, handles=handles, labels=labels, title=title)
+
+
+def decomposition(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
+    """Draw where the variance of each step comes from, as stacked bands; return the axes.
+
+    What widens the forecast is stacked from zero up, what narrows it from zero down, and the line
+    is their sum, the variance.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        Its :meth:`Forecast.decompose` is drawn.
+    ax : Axes, optional
+        Where to draw; by default the current axes.
+    """
+    picture.check_forecast("forecast", forecast)
+    parts, total = forecast.decompose(), forecast.var
+    kept = (parts.abs() > _NO_PART * total.to_numpy()[:, None]).any()
+    ax = current_axes(ax)
+    times = places(ax, forecast.index)
+    top, bottom = np.zeros(len(total)), np.zeros(len(total))
+    for name, part in parts.loc[:, kept].items():
+        values, (color, hatch) = part.to_numpy(), _PARTS[str(name)]
+        style: dict[str, Any] = {"facecolor": color, "edgecolor": "white", "hatch": hatch}
+        style |= {"alpha": 1.0, "lw": 0.6}
+        for base, share in ((top, values.clip(min=0.0)), (bottom, values.clip(max=0.0))):
+            if share.any():
+                edges = pd.DataFrame({"lower": base, "upper": base + share}, index=forecast.index)
+                fill_band(ax, times, edges, _BAR, **style)
+                base += share
+        ax.fill([], [], label=str(name).replace("_", ": "), **style)
+    marker = "o" if len(forecast) == 1 else None
+    ax.plot(times, total, color="black", lw=1.5, marker=marker, label="variance")
+    ax.axhline(0.0, color="0.3", lw=0.8)
+    if not ax.get_ylabel():
+        of = "" if forecast.name is None else f" of {forecast.name}"
+        ax.set_ylabel(plain(f"variance{of}"))
+    return finish(ax, forecast.index)
+
+
+def members(
+    forecast: Forecast,
+    *,
+    coverage: float = 0.95,
+    history: pd.Series[float] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the members of an average beside it, as strong as they count; return the axes.
+
+    The means of the members are as wide as their weights, of which the legend has those of the
+    first and of the last step, and of their choices those other than none; the ends of their
+    intervals are dotted. The average is black.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        Its :attr:`Forecast.members` are drawn.
+    coverage, history, ax
+        As in `compare`.
+    """
+    from matplotlib.collections import LineCollection
+
+    picture.check_forecast("forecast", forecast)
+    if not forecast.members:
+        got, remedy = f"{forecast!r}, of one model", "Draw it with forecast.plot()."
+        raise refusal("forecast", "be the average of several", got, remedy)
+    band = forecast.interval(coverage).assign(mean=forecast.mean)
+    history = picture.check_history(history, forecast)
+    ax = picture.draw_history(ax, history, forecast)
+    times, whole = picture.continued(ax, history, forecast, band)
+    average = f"average, {100 * coverage:g} %"
+    fill_band(ax, times, whole, _BAR, facecolor="0.88", lw=0, label=average)
+    marker = "_" if len(forecast) == 1 else None
+    black: dict[str, Any] = {"color": "black", "lw": 1, "marker": marker, "ms": 30, "zorder": 5}
+    ax.plot(times, whole["mean"], **black, label="average")
+    for style, (model, own, weights) in zip(_styles(), forecast.members, strict=False):
+        at, mean, color = picture.axis_numbers(ax, own.index), own.mean.to_numpy(), style.color
+        ends = dict.fromkeys(f"{100 * weights.iloc[end]:.0f}" for end in (0, -1))
+        kind, *choices = str(model).split(", ")
+        said = ", ".join([kind, *(one for one in choices if not one.endswith(" none"))])
+        label = plain(f"{' to '.join(ends)} %: {said}")
+        ax.plot(at, mean, style.marker, color=color, ms=4, zorder=4, label=label)
+        if len(own) > 1:
+            ax.plot(at, own.interval(coverage), color=color, lw=0.8, ls=":")
+            weight, points = weights.to_numpy()[: len(own)], np.column_stack([at, mean])
+            pieces = list(np.stack([points[:-1], points[1:]], axis=1))
+            widths = _WIDEST * 0.5 * (weight[1:] + weight[:-1])
+            ax.add_collection(LineCollection(pieces, linewidths=widths, colors=color, zorder=3))
+    return finish(ax, forecast.index, title="weight at the first and the last step")
+
+
+def joint(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
+    """Draw the correlations between the steps of a forecast; return the axes.
+
+    Light is 1 and dark 0, or -1 if some are negative. Contours are .25 apart. Independent steps
+    would be dark but for the diagonal, and their sums far less uncertain.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        Of two steps or more.
+    ax : Axes, optional
+        Where to draw; by default the current axes.
+    """
+    picture.check_forecast("forecast", forecast)
+    if len(forecast) == 1:
+        remedy = "It is correlated with none."
+        raise refusal("forecast", "have two steps or more", "one", remedy)
+    std = forecast.std.to_numpy()
+    correlations = forecast.cov.to_numpy() / np.outer(std, std)
+    lowest = -1.0 if correlations.min() < -_NEGATIVE else 0.0
+    steps = np.arange(1, len(forecast) + 1)
+    ax = current_axes(ax)
+    shown: dict[str, Any] = {
+        "vmin": lowest,
+        "vmax": 1.0,
+        "cmap": "cividis",
+        "interpolation": "nearest",
+    }
+    image = ax.imshow(correlations, origin="lower", extent=2 * (0.5, len(steps) + 0.5), **shown)
+    if len(steps) > 2:
+        levels = np.arange(lowest + 0.25, 1.0, 0.25)
+        white: dict[str, Any] = {"colors": "white", "linewidths": 0.8}
+        lines = ax.contour(steps, steps, correlations, levels=levels, **white)
+        ax.clabel(lines, fontsize="x-small", fmt="%g")
+    ax.figure.colorbar(image, ax=ax, label="correlation", ticks=np.arange(lowest, 1.01, 0.25))
+    for axis in (ax.xaxis, ax.yaxis):
+        _count(axis)
+    ax.set(xlabel="steps ahead", ylabel="steps ahead")
+    return ax
+
+
+def _count(axis: Any) -> None:
+    """Have an axis count in whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+
+
+def scores_by_step(backtest: Backtest, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
+    """Draw how a score grows with the steps ahead, one line a model; return the axes.
+
+    Parameters
+    ----------
+    backtest : Backtest
+        Its ``scores(by=["model", "step"])`` is drawn.
+    score : str, default="CRPS"
+        Column of the scores: ``"MAE"``, ``"NLPD"``, ``"coverage_95"`` (against a line at 0.95).
+    ax : Axes, optional
+        Where to draw; by default the current axes.
+    """
+    ax = _score_lines(backtest, score, "step", ax)
+    ax.set_xlabel("steps ahead")
+    _count(ax.xaxis)
+    return finish(ax)
+
+
+def scores_by_origin(backtest: Backtest, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
+    """Draw a score of each origin's forecast, one line a model; return the axes.
+
+    Parameters
+    ----------
+    backtest, score, ax
+        As in `scores_by_step`; ``"energy"`` is a score, too. Where all values of an origin are
+        missing there is a gap.
+    """
+    ax = _score_lines(backtest, score, "origin", ax)
+    ax.set_xlabel("origin (last observed time)")
+    return finish(ax, pd.Index(backtest.frame["origin"].unique()))
+
+
+def calibration(backtest: Backtest, *, ax: Axes | None = None) -> Axes:
+    """Draw how often intervals held the value and how often they should; return the axes.
+
+    On the diagonal the bands are right, below it they are too narrow, above it too wide; all steps
+    are pooled. Calibrated models stay in the gray area with a probability of 95 %: in the dark
+    one ("by value") if all values are independent, in the light one ("by horizon") if only horizons
+    that do not overlap are, as the errors of one path are correlated. The truth lies between. With
+    fewer than 6 such horizons nothing can be judged, and the picture says so.
+
+    Parameters
+    ----------
+    backtest : Backtest
+        Columns ``model``, ``origin``, ``time`` and ``pit`` of its ``frame`` are drawn.
+    ax : Axes, optional
+        Where to draw; by default the current axes.
+    """
+    _check_backtest(backtest)
+    ax = current_axes(ax)
+    nominal = np.linspace(0.0, 1.0, 101)
+    _draw_chance(ax, backtest, nominal, nominal)
+    for style, (model, values) in zip(_styles(), _pits(backtest), strict=False):
+        # A value lies in the central interval of coverage p if and only if |2 pit - 1| <= p.
+        observed = (np.abs(2 * values - 1)[:, None] <= nominal).mean(axis=0)
+        ax.plot(nominal, observed, lw=1.8, **style.line(model))
+    limits = (-0.02, 1.02)
+    ax.set(xlabel="nominal coverage", ylabel="observed coverage", xlim=limits, ylim=limits)
+    ax.set_aspect("equal")
+    return finish(ax)
+
+
+def pit(backtest: Backtest, *, ax: Axes | None = None) -> Axes:
+    """Draw histograms of the probability integral transform, one a model; return the axes.
+
+    Flat is calibrated; heaped at both ends the bands are too narrow, in the middle too wide; a
+    slope is a bias. The gray areas hold 95 % of the bars of a calibrated model, and fewer than 6
+    horizons say nothing, as in :func:`calibration`.
+
+    Parameters
+    ----------
+    backtest, ax
+        As in :func:`calibration`.
+    """
+    _check_backtest(backtest)
+    ax = current_axes(ax)
+    _draw_chance(ax, backtest, np.array([0.0, 1.0]), np.full(2, 1 / _BINS), _BINS)
+    for style, (model, values) in zip(_styles(), _pits(backtest), strict=False):
+        density, edges = np.histogram(values, bins=_BINS, range=(0.0, 1.0), density=True)
+        ax.stairs(density, edges, baseline=None, lw=1.8, **style.line(model))
+    ax.set(xlabel="probability integral transform", ylabel="density")
+    ax.set_ylim(bottom=0)
+    return finish(ax)
+
+
+def _check_backtest(backtest: object) -> None:
+    """Raise unless something has the frame and the scores of a Backtest."""
+    if not (hasattr(backtest, "frame") and hasattr(backtest, "scores")):
+        got, remedy = type(backtest).__name__, "Pass what backtest returns."
+        raise refusal("backtest", "be a Backtest", got, remedy, TypeError)
+
+
+def _score_lines(backtest: Backtest, score: str, by: str, ax: Axes | None) -> Axes:
+    """Draw a score against a column of the frame, one line a model."""
+    _check_backtest(backtest)
+    table = backtest.scores(by=["model", by])
+    names = [str(name) for name in table if name != "n"]
+    check_choice("score", score, names, "Scores carry the names of backtest.scores().")
+    ax = current_axes(ax)
+    of_models = table[score].groupby(level="model", sort=False)
+    for style, (model, values) in zip(_styles(), of_models, strict=False):
+        at = places(ax, values.index.get_level_values(by))
+        ax.plot(at, values.to_numpy(), marker=style.marker, markersize=4, **style.line(model))
+    if score.startswith("coverage_"):
+        nominal = float(score.removeprefix("coverage_")) / 100
+        ax.axhline(nominal, color="0.4", lw=1, label=f"nominal {nominal:g}")
+    unit = backtest.frame.attrs.get("unit") if score in _IN_UNITS_OF_Y else None
+    ax.set_ylabel(picture.with_unit(score, unit))
+    return ax
+
+
+def _draw_chance(
+    ax: Axes, backtest: Backtest, x: Array, probability: Array, scale: float = 1.0
+) -> None:
+    """Draw calibrated shares, times `scale`, and 95 % of them by chance; or that it cannot be."""
+    ax.plot(x[[0, -1]], scale * probability[[0, -1]], color="0.4", lw=1, label="calibrated")
+    one = backtest.frame[backtest.frame["model"] == backtest.frame["model"].iloc[0]]
+    n, apart = int(one["pit"].count()), _horizons_apart(one, backtest.id_col)
+    areas = [(apart, "0.93", "horizon")] if apart < n else []
+    for size, shade, by in areas + ([(n, "0.85", "value")] if apart else []):
+        low, high = (scale * (binom.ppf(q, size, probability) / size) for q in (0.025, 0.975))
+        ax.fill_between(x, low, high, color=shade, lw=0, label=f"95 %, by {by}")
+    if apart < _FEWEST:
+        horizons = f"{apart} horizon{'s' * (apart != 1)} without\noverlap, {_FEWEST} needed"
+        note: dict[str, Any] = {"fontsize": "small", "ha": "center", "va": "center", "zorder": 5}
+        box = {"facecolor": "white", "edgecolor": "0.3", "alpha": 0.9}
+        text = f"Nothing can be judged:\n{horizons}"
+        ax.text(0.5, 0.5, text, transform=ax.transAxes, bbox=box, **note)
+
+
+def _horizons_apart(frame: pd.DataFrame, id_col: str | None) -> int:
+    """Horizons with a value that do not overlap, of one model, over all series of a panel."""
+    apart = 0
+    for _, rows in [(None, frame)] if id_col is None else frame.groupby(id_col, observed=True):
+        horizons, free = rows.groupby("origin"), None
+        for origin, end in horizons["time"].max()[horizons["pit"].count() > 0].items():
+            if free is None or origin >= free:
+                apart, free = apart + 1, end
+    return apart
+
+
+def _pits(backtest: Backtest) -> Iterator[tuple[str, Any]]:
+    for model, values in backtest.frame.groupby("model", sort=False)["pit"]:
+        yield str(model), values.dropna().to_numpy()

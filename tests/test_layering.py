@@ -22,6 +22,7 @@ FLOORS = {
     "regression": 1,
     "distributions": 2,
     "forecasting": 3,
+    "plot": 4,
     "evaluation": 4,
     "panels": 5,
 }

@@ -16,10 +16,10 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from tqdm.auto import tqdm
 
-from forecast_unc import _checks
+from forecast_unc import _checks, plot
 from forecast_unc._checks import check_choice, check_whole, refusal
 from forecast_unc.distributions import scores
-from forecast_unc.evaluation import folds, plot
+from forecast_unc.evaluation import folds
 from forecast_unc.evaluation.folds import OWN_NAME, percent
 from forecast_unc.evaluation.report import write_report
 from forecast_unc.evaluation.significance import diebold_mariano

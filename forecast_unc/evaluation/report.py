@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from forecast_unc import plot
 from forecast_unc._checks import check_path
 from forecast_unc._version import __version__
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.distributions.picture import fan, finish, places, with_unit
-from forecast_unc.evaluation import plot
+from forecast_unc.distributions.picture import finish, places, with_unit
 from forecast_unc.evaluation.folds import Request, percent
 from forecast_unc.series.times import format_time
 
@@ -192,7 +192,7 @@ def _latest(backtest: Backtest, request: Request) -> dict[str, Any]:
         "steps": len(ahead),
         "origin": format_time(past.index, -1),
         "forecast": _table(pd.DataFrame(columns)),
-        "fan": _picture(partial(fan, ahead, coverage, history=past)),
+        "fan": _picture(partial(plot.fan, ahead, coverage, history=past)),
         "shown": ", ".join(compared),
         "compared": _picture(partial(plot.compare, compared, coverage=max(coverage), **beside)),
         "members": _table(pd.DataFrame(members, columns=heads)) if members else None,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
@@ -76,9 +76,7 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         Missing values are for SARIMAX alone, which does not fill them; regressors for it and
         AutoReg.
         """
-        self._check_takes_exog(exog)
-        history = History.checked(y, exog)
-        self._check_missing(history, "y")
+        history = self._checked(History.checked, y, exog)
         values, known = history.y, history.y[~np.isnan(history.y)]
         if len(known) < 10:
             remedy = "Fewer are not enough to estimate the errors of a forecast."
@@ -97,10 +95,7 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
     def update(self, y_new: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
         """Take in what followed, in place; `y_new` and `exog` as in `Forecaster.update`."""
         check_is_fitted(self)
-        self._check_takes_exog(exog)
-        history = self._history.followed_by(y_new, exog)
-        self._check_missing(history, "y_new")
-        self._history = history
+        self._history = self._checked(self._history.followed_by, y_new, exog, "y_new")
         return self
 
     def apply(self, y: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
@@ -110,9 +105,7 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         and trends are counted from the start of the fit. `exog` as in `Forecaster.apply`.
         """
         check_is_fitted(self)
-        self._check_takes_exog(exog)
-        history = History.checked(y, exog, columns=self.exog_columns_)
-        self._check_missing(history, "y")
+        history = self._checked(self._history.alike, y, exog)
         known = int((~np.isnan(history.y)).sum())
         if known < self._least:
             must = f"have at least {self._least} values for the fitted {type(self).__name__}"
@@ -144,13 +137,19 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         mean, cov = self._joint(steps, ahead.exog)
         return Forecast(ahead.index, mean, cov, name=self._history.name)
 
-    def _check_missing(self, history: History, name: str) -> None:
+    def _checked(
+        self, made: Callable[..., History], y: object, exog: object, name: str = "y"
+    ) -> History:
+        """The history of a series, or an error where it holds what the model does not take."""
+        self._check_takes_exog(exog)
+        history = made(y, exog)
         missing = np.isnan(history.y)
         if missing.any() and not self._takes_missing:
             first = history.time(int(missing.argmax()))
             got = f"{missing.sum()} missing value(s), first at {first}"
             remedy = "Fill them, or take SARIMAX, which needs no filling."
             raise refusal(name, "be finite", got, remedy)
+        return history
 
     def _check_takes_exog(self, exog: object) -> None:
         if exog is not None and not self.takes_exog:
@@ -766,13 +765,12 @@ def _quiet() -> Iterator[None]:
 
 
 def _steps_between(first: pd.Index[Any], second: pd.Index[Any]) -> int | None:
-    """How many steps later a regular index starts than another; None on another grid."""
+    """Steps from the start of an index to another's of its frequency; None on another grid."""
     one: Any = first
     other: Any = second
-    kinds = [(type(i), getattr(i, "freq", None), getattr(i, "step", 0)) for i in (one, other)]
-    if kinds[0] != kinds[1] or getattr(one, "tz", None) != getattr(other, "tz", None):
+    freq: Any = getattr(one, "freq", None)
+    if getattr(one, "tz", None) != getattr(other, "tz", None):
         return None
-    freq: Any = kinds[0][1]
     if isinstance(one, pd.RangeIndex):
         distance, step = other.start - one.start, one.step
     elif isinstance(one, pd.PeriodIndex):

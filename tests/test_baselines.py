@@ -622,7 +622,7 @@ def test_steps_and_histories_that_are_refused(seasonal):
         (lambda: fitted.apply(seasonal), "begin with it or later, at 2010-06 .*; got 2010-01"),
         (
             lambda: fitted.apply(seasonal.set_axis(pd.RangeIndex(108))),
-            "y must have the frequency of the fit, .*; got 1. Fit a new model",
+            "y must have the frequency of the fit, M; got 1. Fit a new model",
         ),
         (lambda: by_hours.apply(hours[::2]), "y must have the frequency of the fit, 3h; got 6h"),
         (

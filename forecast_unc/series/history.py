@@ -81,10 +81,9 @@ class History:
     def alike(self, y: object, exog: object = None, y_std: object = None) -> Self:
         """Another series of the same frequency, with the same regressors; see `checked`."""
         other = self.checked(y, exog, y_std, self.columns)
-        ours, theirs = _spacing(self.index), _spacing(other.index)
-        if ours != theirs:
-            must = f"have the frequency of the fit, {_named(ours)}"
-            raise refusal("y", must, _named(theirs), "Fit a new model.")
+        if _spacing(self.index) != _spacing(other.index):
+            must = f"have the frequency of the fit, {_named(self.index)}"
+            raise refusal("y", must, _named(other.index), "Fit a new model.")
         if index_kind(self.index) != index_kind(other.index):
             must = f"have the kind of index of the fit, {index_kind(self.index)}"
             remedy = "Convert it with y.tz_localize or y.tz_convert."
@@ -128,6 +127,6 @@ def _spacing(index: pd.Index[Any]) -> object:
     return index.step if isinstance(index, pd.RangeIndex) else index.freq  # type: ignore[attr-defined]
 
 
-def _named(spacing: object) -> str:
-    """A frequency or a step as text."""
-    return str(getattr(spacing, "freqstr", spacing))
+def _named(index: pd.Index[Any]) -> str:
+    """The same as text; the frequency of periods is spelled M, and not ME as that of dates."""
+    return str(getattr(index, "freqstr", _spacing(index)))

@@ -48,7 +48,7 @@ def described(found, *fields):
 
 def processes(y, periods=(), **options):
     """Gaussian processes on lagged values: kind, deepest lag, transform and rows."""
-    found = [c for c in candidates(y, periods, **options) if c.kind != "smoothing" and not c.linear]
+    found = [c for c in candidates(y, periods, **options) if c.model == "process"]
     return [(c.kind, c.lags[-1], c.transform, c.rows) for c in found]
 
 
@@ -108,7 +108,9 @@ def test_regressors_explain_levels_whatever_the_season():
 
 
 def linear(n, periods=(), **options):
-    return [c for c in candidates(np.arange(1.0, n + 1.0), periods, **options) if c.linear]
+    return [
+        c for c in candidates(np.arange(1.0, n + 1.0), periods, **options) if c.model == "linear"
+    ]
 
 
 @pytest.mark.parametrize("regressors", [False, True])
@@ -117,7 +119,7 @@ def test_linear_models_count_from_72_values_on(periods, regressors):
     assert linear(71, periods, regressors=regressors) == []
     y = np.arange(1.0, 73.0)
     y[5] = np.nan  # what is missing does not count
-    assert not any(one.linear for one in candidates(y, periods, regressors=regressors))
+    assert not any(one.model == "linear" for one in candidates(y, periods, regressors=regressors))
     found = linear(72, periods, regressors=regressors)
     assert {one.transform for one in found} == {None, "log"}
     assert {one.calendar for one in found} == ({"profile"} if periods else {None})

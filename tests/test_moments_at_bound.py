@@ -160,9 +160,9 @@ def test_what_comes_after_moves_with_the_steps(rng):
 
 
 def demand(n=150, share=0.3, seed=4):
-    """Days of sales, of which most are 0."""
+    """Kilograms sold on days of which most have none."""
     rng = np.random.default_rng(seed)
-    sold = (rng.random(n) < share) * rng.gamma(2.0, 5.0, n).round()
+    sold = (rng.random(n) < share) * rng.gamma(2.0, 5.0, n).round(1)
     return pd.Series(sold, index=pd.period_range("2024-01-01", periods=n, freq="D"))
 
 

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from forecast_unc._checks import check_positive, refusal
-from forecast_unc._typing import Array, Flags, Positions
+from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.sums import sobol_points
@@ -21,6 +21,7 @@ _LEAST_SHARE, _LARGEST_SHARE = 1e-9, 1.0 - 1e-9
 # 2^13 points: probabilities of .5 to .98 were right to .0006 over 24 steps, to .003 over 400.
 _LOG_POINTS = 13
 _LEAST_PIVOT = 1e-12  # of a score that those before it determine
+_EXACT = 1e-4  # a score between ends nearer than this is known: its variance would be roundoff
 _REACH_ERROR = 1e-4
 
 
@@ -37,8 +38,8 @@ def condition(joint: Joint, at: Positions, y: Array, label: Callable[[int], str]
         must = "hold steps that do not determine each other"
         raise refusal("observed", must, got, "Leave some of them out.")
     known = joint.q[at]
-    z, at_bound = known.score(y[:, None])[:, 0], known.atom(y)
-    wrong = ~np.isfinite(known.nlpd(y)) | (at_bound & (joint.mixture is not None))
+    z, atom = known.score(y[:, None])[:, 0], known.atom(y)
+    wrong = ~np.isfinite(known.nlpd(y)) | (atom & (joint.mixture is not None))
     if wrong.any():
         first = int(wrong.argmax())
         place = f"{label(at[first])}, which the forecast excludes or lumps together"
@@ -49,7 +50,7 @@ def condition(joint: Joint, at: Positions, y: Array, label: Callable[[int], str]
         check_positive(left.cov, lambda i: label(rest[i]))
         free = Joint.normal(left.mean, left.cov, PowerTransform(), mixture=left)
         return free.censored(joint.q.lower[rest])
-    z, variance = as_observed(cor, z, at_bound)
+    z, variance = as_observed(cor, np.where(atom, known.before_atom(y), z), z)
     cross = joint.cor[np.ix_(rest, at)]
     gain = np.linalg.solve(cor + np.diag(variance), cross.T).T
     cov = joint.cor[np.ix_(rest, rest)] - gain @ cross.T
@@ -59,11 +60,12 @@ def condition(joint: Joint, at: Positions, y: Array, label: Callable[[int], str]
     return Joint.of(joint.q[rest].before(gain @ z, std), cov / np.outer(std, std))
 
 
-def as_observed(cor: Array, z: Array, limited: Flags) -> tuple[Array, Array]:
-    """Observations, and variances of their errors, that stand for scores and for limits of them."""
+def as_observed(cor: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Observations, and variances of their errors, that stand for scores between two ends (n,)."""
     # By expectation propagation (theory/transforms.md): given all others, mean and variance of a
     # limited score are those of the truncated normal; with one limit those of all are exact.
-    observed, variance = z.copy(), np.where(limited, 1.0, 0.0)
+    limited = high - low > _EXACT
+    observed, variance = np.where(limited, 0.0, high), np.where(limited, 1.0, 0.0)
     places = np.flatnonzero(limited)
     for _ in range(_SWEEPS if len(places) else 0):
         before = variance[places]
@@ -72,19 +74,33 @@ def as_observed(cor: Array, z: Array, limited: Flags) -> tuple[Array, Array]:
             # mean and variance of z_i given the others
             mean = observed[i] - (inverse[i] @ observed) / inverse[i, i]
             var = 1.0 / inverse[i, i] - variance[i]
-            a = (z[i] - mean) / np.sqrt(var)
-            hazard = np.exp(-0.5 * a**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(a))
-            share = np.clip(hazard * (hazard + a), _LEAST_SHARE, _LARGEST_SHARE)
+            shift, share = _truncated(*((np.array([low[i], high[i]]) - mean) / np.sqrt(var)))
+            share = np.clip(share, _LEAST_SHARE, _LARGEST_SHARE)
             replaced = variance[i]
             variance[i] = var * (1.0 - share) / share  # not by a sum, which could round it to 0
             change = variance[i] - replaced
-            observed[i] = mean - np.sqrt(var) * hazard / share
+            observed[i] = mean + np.sqrt(var) * shift / share
             column = inverse[:, i].copy()
             inverse -= np.outer(column, column * (change / (1.0 + change * column[i])))
         change_of_precision = np.abs(1.0 / variance[places] - 1.0 / before)
         if (change_of_precision <= _TOLERANCE * (1.0 + 1.0 / before)).all():
             break
     return observed, variance
+
+
+def _truncated(low: float, high: float) -> tuple[float, float]:
+    """Mean of a normal between two ends, and the share of its variance that is lost."""
+    if low > 0.0:  # from the nearer tail, where small probabilities keep their digits
+        mean, share = _truncated(-high, -low)
+        return -mean, share
+    log_p = log_ndtr(high)
+    if np.isfinite(low):
+        log_p += np.log1p(-np.exp(log_ndtr(low) - log_p))
+    ends = np.array([low, high])[np.isfinite([low, high])]
+    sign = np.where(ends == high, -1.0, 1.0)
+    density = sign * np.exp(-0.5 * ends**2 - 0.5 * np.log(2.0 * np.pi) - log_p)
+    mean = float(density.sum())
+    return mean, float(mean**2 - density @ ends)
 
 
 def reach_of_all(cor: Array, coverage: float) -> float:

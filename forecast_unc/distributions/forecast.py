@@ -200,6 +200,19 @@ class Forecast:
         return self._series(self._joint.cov.diagonal())
 
     @property
+    def atoms(self) -> pd.DataFrame:
+        """Single values of positive probability, by step: ``value`` and ``probability``.
+
+        A bound that is within reach (:meth:`censored`), or the whole numbers of a count
+        (:meth:`whole`) but for those of less than a millionth. Everywhere else :meth:`cdf` and
+        :meth:`quantile` are inverse of each other; at an atom the cdf jumps.
+        """
+        rows = self._joint.q.atoms()
+        frame = pd.DataFrame(rows, columns=["step", "value", "probability"])
+        times = self._index[frame.pop("step").to_numpy(np.intp)]
+        return frame.set_axis(times)
+
+    @property
     def cov(self) -> pd.DataFrame:
         """Joint covariance, steps by steps, in squared units of y."""
         return pd.DataFrame(self._joint.cov.copy(), index=self.index, columns=self.index)
@@ -387,6 +400,21 @@ class Forecast:
         joint = self._joint.censored(np.full(len(self), float(lower)), keep_moments)
         return self if joint is self._joint else self._changed(joint)
 
+    def whole(self) -> Self:
+        """Return the forecast of counts: each value rounded to the nearest whole number.
+
+        Quantiles are whole numbers, each of which is an atom (:attr:`atoms`) with the probability
+        of what is rounded to it; moments and scores are those of the counts. Sums and extremes are
+        those of 65,536 paths.
+
+        Examples
+        --------
+        >>> sold = Forecast(pd.RangeIndex(1), [1.2], [[1.0]]).censored(0.0).whole()
+        >>> sold.quantile([0.1, 0.5, 0.9]).iloc[0].tolist(), round(sold.prob(lower=0).item(), 3)
+        ([0.0, 1.0, 2.0], 0.758)
+        """
+        return self._changed(self._joint.whole())
+
     def conformal(self, sizes: ArrayLike) -> Self:
         """Return the forecast whose bands are those of errors seen before.
 
@@ -534,6 +562,8 @@ class Forecast:
         self, values: float | pd.Series[float] | Sequence[float] | Array
     ) -> pd.Series[float] | pd.DataFrame:
         """Return the probability of a value up to the given ones, the inverse of :meth:`quantile`.
+
+        But at :attr:`atoms`, where it jumps.
 
         Parameters
         ----------

@@ -98,9 +98,7 @@ class Joint:
     def prob(self, lower: Array, upper: Array) -> Array:
         """Probability of a value above one end and up to the other, (h,)."""
         low, high = (self.q.score(end[:, None])[:, 0] for end in (lower, upper))
-        # from the nearer tail, where small probabilities keep their digits
-        turn = low > 0
-        return np.asarray(ndtr(np.where(turn, -low, high)) - ndtr(np.where(turn, -high, low)))
+        return maps.between(low, high)
 
     def sample(self, n: int, random: np.random.Generator) -> Array:
         """Paths (h, n) by the symmetric root of the correlations, which exists for any rank."""
@@ -178,6 +176,14 @@ class Joint:
             return replace(self, q=q, paths=paths, draw=None)
         result = Joint.of(q, self.cor)
         parts = deferred(stretched, self.parts, self.std, result.std)
+        return replace(result, parts=parts, paths=paths)
+
+    def whole(self) -> Joint:
+        """Each value rounded to the nearest whole number; see `Forecast.whole`."""
+        grid = np.outer([0.0, 1.0], np.ones(len(self)))
+        result = Joint.of(replace(self.q, grid=grid), self.cor)
+        parts = deferred(stretched, self.parts, self.std, result.std)
+        paths = None if self.paths is None else np.ceil(self.paths - 0.5)
         return replace(result, parts=parts, paths=paths)
 
 

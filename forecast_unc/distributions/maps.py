@@ -30,6 +30,9 @@ N_NODES = 200  # Gauss-Legendre, on each panel between kinks
 FEW_NODES, N_PANELS, MANY_KINKS = 12, 40, 8
 REACH = 12.0  # z beyond this from where the integrand peaks does not count: exp(-72) = 5e-32
 N_TERMS = 100  # of Mehler's series: 200 nodes a panel resolve Hermite functions up to there
+# Whole numbers: so near to one counts as one, in their unit, and so many jumps around the median
+# are ends of panels. Atoms are listed within so many stds, from this probability on.
+_ROUND, _MOST_JUMPS, _LISTED, _LEAST_ATOM = 1e-6, 100, 5.0, 1e-6
 
 
 class Link(Protocol):
@@ -186,6 +189,56 @@ class Polyline(Link):
         return type(self)(self.nodes, self.values[at])
 
 
+@dataclass(frozen=True, eq=False)
+class Table(Link):
+    """Values y_i where the probability is p_i, on straight lines in the probability; h steps alike.
+
+    Beyond the table, where less than its last probability is left, all is at the last value.
+    """
+
+    values: Array  # (k,), increasing
+    below: Array  # (k,), probability up to each, from 0 on, increasing
+    above: Array  # (k,), one less that, where small ones keep their digits; the last is 0
+    steps: int
+
+    @cached_property
+    def scores(self) -> Array:
+        """The normal scores of the values, (k,)."""
+        return np.asarray(np.where(self.below < 0.5, ndtri(self.below), -ndtri(self.above)))
+
+    def __call__(self, x: Array) -> Array:
+        """Values at x."""
+        values = np.where(
+            x < 0.0,
+            np.interp(ndtr(x), self.below, self.values),
+            np.interp(-ndtr(-x), -self.above, self.values),
+        )
+        return np.broadcast_to(values, (self.steps, x.shape[1]))
+
+    def slope(self, x: Array) -> Array:
+        """Derivative at x."""
+        at = np.clip(np.searchsorted(self.scores, x, side="right"), 1, len(self.values) - 1)
+        low = self.below[at] < 0.5
+        mass = np.where(
+            low, self.below[at] - self.below[at - 1], self.above[at - 1] - self.above[at]
+        )
+        steep = (self.values[at] - self.values[at - 1]) / mass * normal_density(x)
+        return np.broadcast_to(steep, (self.steps, x.shape[1]))
+
+    def inverse(self, y: Array) -> Array:
+        """The x of y."""
+        below = ndtri(np.interp(y, self.values, self.below, left=0.0))
+        x = np.where(below < 0.0, below, -ndtri(np.interp(y, self.values, self.above)))
+        return np.broadcast_to(x, (self.steps, y.shape[1]))
+
+    def kinks(self) -> Array:
+        """The scores of the first values."""
+        return self.scores[None, 1 : _MOST_JUMPS + 1]
+
+    def __getitem__(self, at: Positions) -> Self:
+        return replace(self, steps=len(np.arange(self.steps)[at]))
+
+
 def linked(*links: Link) -> Chain:
     """A chain of these links, neighbouring affine ones merged."""
     chain: list[Link] = []
@@ -301,6 +354,8 @@ class Map:
     weights: Array  # (k, h), adding up to 1 at each step; nothing is read where one is 0
     bound: Array  # (h,), above the ends of the chains; -inf for none
     sign: float = 1.0
+    grid: Array | None = None
+    """Of values that are rounded: an origin and the distance of the whole numbers, (2, h)."""
 
     @classmethod
     def of(cls, *links: Link) -> Self:
@@ -316,7 +371,8 @@ class Map:
         weights = self.weights[:, at]
         used = np.flatnonzero(weights.any(axis=1))
         chains = tuple(tuple(link[at] for link in self.chains[k]) for k in used)
-        return Map(chains, weights[used], self.bound[at], self.sign)
+        grid = None if self.grid is None else self.grid[:, at]
+        return Map(chains, weights[used], self.bound[at], self.sign, grid)
 
     @property
     def turned(self) -> bool:
@@ -326,15 +382,23 @@ class Map:
     @property
     def normal(self) -> bool:
         """Whether every step is normal."""
-        plain = len(self.chains) == 1 and is_plain(self.chains[0])
+        plain = len(self.chains) == 1 and is_plain(self.chains[0]) and self.grid is None
         return plain and bool(np.isneginf(self.bound).all())
 
     def __call__(self, z: Array) -> Array:
         """Values (h, n) at scores z, (h or 1, n)."""
-        return self.sign * np.maximum(self._average(self.sign * z), self.lower[:, None])
+        return np.asarray(self.sign * self.ended(self._average(self.sign * z)))
+
+    def ended(self, values: Array) -> Array:
+        """Values (h, n) of what is not turned, none below the bound, and rounded (halves down)."""
+        values = np.maximum(values, self.lower[:, None])
+        if self.grid is None:
+            return values
+        origin, unit = self.grid[:, :, None]
+        return np.asarray(origin + unit * np.ceil((values - origin) / unit - 0.5))
 
     def latent(self, z: Array) -> Array:
-        """The same before the bound."""
+        """The same before the bound and before they are rounded."""
         return self.sign * self._average(self.sign * z)
 
     def latent_slope(self, z: Array) -> Array:
@@ -350,8 +414,16 @@ class Map:
 
     def score(self, y: Array) -> Array:
         """Largest z with q_t(z) <= y, (h, n): the inverse of q_t; -inf if none, NaN where y is."""
-        lower, z = self.lower[:, None], self.latent_score(y)
+        lower, z = self.lower[:, None], self.latent_score(self._up_to(y))
         return np.where(-y <= lower, np.inf, z) if self.turned else np.where(y < lower, -np.inf, z)
+
+    def _up_to(self, y: Array) -> Array:
+        """The largest latent values (h, n) that become y or less."""
+        if self.grid is None:
+            return y
+        origin, unit = self.grid[:, :, None]
+        number = self.sign * (self.sign * y - origin) / unit
+        return np.asarray(self.sign * origin + unit * (np.floor(number + _ROUND) + 0.5))
 
     @cached_property
     def natural(self) -> Array:
@@ -407,9 +479,40 @@ class Map:
             return np.asarray(0.5 * (total + total.T))
 
     def atom(self, y: Array) -> Flags:
-        """Whether each y, (h,), is a single value of positive probability: at the bound."""
+        """Whether each y, (h,), is a value of positive probability: at the bound, or rounded."""
         at_bound = self.sign * y == self.lower
-        return np.asarray(at_bound & np.isfinite(self.latent_score(y[:, None])[:, 0]))
+        single = at_bound & np.isfinite(self.latent_score(y[:, None])[:, 0])
+        if self.grid is None:
+            return np.asarray(single)
+        number = (self.sign * y - self.grid[0]) / self.grid[1]
+        near = np.abs(number - np.round(number)) <= _ROUND
+        return np.asarray(near & (self.score(y[:, None])[:, 0] > self.before_atom(y)))
+
+    def before_atom(self, y: Array) -> Array:
+        """Largest scores (h,) of values less than y, which are atoms; -inf if there are none."""
+        if self.grid is None:
+            return np.full(len(self), -np.inf)
+        return self.score((y - self.grid[1])[:, None])[:, 0]
+
+    def atoms(self) -> list[tuple[int, float, float]]:
+        """Step, value and probability of each atom of more than a millionth, in this order."""
+        ends = self(np.array([[-_LISTED, _LISTED]]))
+        found = []
+        for step, (low, high) in enumerate(ends):
+            values = np.array([self.sign * self.lower[step]])
+            if self.grid is not None:
+                values = np.arange(low, high + 0.5 * self.grid[1, step], self.grid[1, step])
+            own, many = self[np.full(len(values), step)], values
+            after = own.score(many[:, None])[:, 0]
+            if self.turned and self.grid is None:  # all that is not below it
+                mass = between(own.latent_score(many[:, None])[:, 0], after)
+            else:
+                mass = between(own.before_atom(many), after)
+            some = own.atom(many) & (mass > _LEAST_ATOM)
+            found += [
+                (step, float(v), float(p)) for v, p in zip(many[some], mass[some], strict=True)
+            ]
+        return found
 
     def pit(self, y: Array) -> Array:
         """Probability of a value up to y, of one y a step, (h,)."""
@@ -419,13 +522,14 @@ class Map:
         """Negative log density at one y a step, (h,), inf where y is impossible."""
         if self.turned:
             return self.unturned().nlpd(-y)
-        z = self.score(y[:, None])[:, 0]
+        z, atom = self.score(y[:, None])[:, 0], self.atom(y)
         finite = np.where(np.isfinite(z), z, 0.0)
         steep = self.latent_slope(finite[:, None])[:, 0]
         with np.errstate(divide="ignore"):
             density = 0.5 * np.log(2 * np.pi) + 0.5 * finite**2 + np.log(steep)
-        # at the bound the probability, if it is positive: not after a logarithm
-        loss = np.where(self.atom(y), -log_ndtr(z), density)
+            # of an atom the probability: not at the end of a logarithm
+            lump = -log_ndtr(z) if self.grid is None else -np.log(between(self.before_atom(y), z))
+        loss = np.where(atom, lump, density if self.grid is None else np.inf)
         return np.where(np.isnan(z), np.nan, np.where(np.isinf(z), np.inf, loss))
 
     def crps(self, y: Array) -> Array:
@@ -434,7 +538,7 @@ class Map:
             return self.unturned().crps(-y)
         z = self.score(y[:, None])
         nodes, weights = self.nodes(np.where(np.isnan(z), -np.inf, z))
-        values = self(nodes)
+        values = self._integrand(nodes)
         spread = (values - self(np.zeros((1, 1)))) * (2 * ndtr(nodes) - 1)
         return integral(weights * (np.abs(values - y[:, None]) - spread))
 
@@ -453,13 +557,15 @@ class Map:
             np.full(h, -REACH),
             np.maximum(np.maximum(self._peak, self.start), beyond) + REACH,
         )
-        if inner.shape[1] > MANY_KINKS:
+        if inner.shape[1] > MANY_KINKS or self.grid is not None:
             n_nodes, more = FEW_NODES, np.linspace(low, end, N_PANELS + 1, axis=1)
             inner = np.column_stack([inner, more])
         inner = np.sort(np.clip(inner, low[:, None], end[:, None]), axis=1)
         breaks = np.column_stack([low, inner, end])
         some = (np.diff(breaks, axis=1) > 0.0).any(axis=0)
         breaks = breaks[:, np.append(True, some)]
+        if n_nodes == FEW_NODES and FEW_NODES * (breaks.shape[1] - 1) % N_NODES == 0:
+            breaks = np.column_stack([breaks, breaks[:, -1]])  # an empty panel, for `integral`
         half, (points, weights) = 0.5 * np.diff(breaks, axis=1)[:, :, None], _legendre(n_nodes)
         nodes = (breaks[:, :-1, None] + half * (1 + points)).reshape(h, -1)
         return nodes, (half * weights).reshape(h, -1)
@@ -472,7 +578,31 @@ class Map:
                 if (at := link.kinks()) is not None:
                     used = (weight > 0)[:, None]
                     found.append(np.where(used, inverse(chain[:i], at), -np.inf))
+        if self.grid is not None:
+            known = np.isfinite(self._edges)
+            z = self.latent_score(self.sign * np.where(known, self._edges, 0.0))
+            found.append(np.where(known, self.sign * z, -np.inf))
         return np.column_stack(found)
+
+    @cached_property
+    def _edges(self) -> Array:
+        """Values half way between the whole numbers around the median, (h, p); inf for none."""
+        assert self.grid is not None
+        low, center, high = self.ended(self._average(np.array([[-REACH, 0.0, REACH]]))).T
+        unit = self.grid[1]
+        low = np.maximum(low, center - 0.5 * _MOST_JUMPS * unit)
+        count = np.minimum(np.round((high - low) / unit), _MOST_JUMPS)[:, None]
+        number = np.arange(count.max() + 2)
+        return np.where(number < count + 2, low[:, None] + unit[:, None] * (number - 0.5), np.inf)
+
+    def _integrand(self, z: Array) -> Array:
+        """Values of what is not turned, rounded where their jumps are ends of panels."""
+        values = np.maximum(self._average(z), self.lower[:, None])
+        if self.grid is None:
+            return values
+        last = np.where(np.isfinite(self._edges), self._edges, -np.inf).max(axis=1)
+        near = (values >= self._edges[:, :1]) & (values <= last[:, None])
+        return np.where(near, self.ended(values), values)
 
     def unturned(self) -> "Map":
         """The functions of -y, or y again."""
@@ -490,7 +620,8 @@ class Map:
                     return Map.of(Affine(-m, s))
             return turned
         chains = tuple(linked(*chain, Affine(shift, factor)) for chain in self.chains)
-        return replace(self, chains=chains, bound=factor * self.bound + shift)
+        grid = None if self.grid is None else factor * self.grid + np.outer([1.0, 0.0], shift)
+        return replace(self, chains=chains, bound=factor * self.bound + shift, grid=grid)
 
     def before(self, mean: Array, std: Array) -> "Map":
         """The functions of ``mean + std * z`` in the place of z, (h,) each."""
@@ -535,7 +666,7 @@ class Map:
     @cached_property
     def _closed_forms(self) -> tuple[Flags, Array, Array, list[tuple[Array, Array]]]:
         """Of normals and lognormals: steps of no others, their mean, mean slope in z, m and s."""
-        open_, logs = self.bitten, []
+        open_, logs = self.bitten | (self.grid is not None), []
         total, steep = np.zeros(len(self)), np.zeros(len(self))
         for chain, w in zip(self.chains, self.weights, strict=True):
             match chain:
@@ -559,7 +690,7 @@ class Map:
     def _quadrature(self) -> tuple[Array, Array, Array, Array]:
         """Nodes, their weights, the mean, and values less the mean, of what is not turned."""
         nodes, weights = self.nodes()
-        values = np.maximum(self._average(nodes), self.lower[:, None])
+        values = self._integrand(nodes)
         base = np.where(np.isfinite(self.lower), self.lower, 0.0)  # where values can be certain
         with np.errstate(over="ignore", invalid="ignore"):
             mean = base + integral(weights * (values - base[:, None]))
@@ -624,7 +755,17 @@ def average(maps: Sequence[Map], weights: Array) -> Map:
     bounded = ((weights > 0) & np.isfinite(bounds)).any(axis=0)
     lower = averaged(weights, [np.pad(q.lower, (0, len(steps) - len(q))) for q in maps])
     shares, chains = zip(*pieces, strict=True)
-    return Map(chains, np.array(shares), np.where(bounded, lower, -np.inf))
+    grid = max(maps, key=len).grid
+    for q in maps:  # rounded if all are, to the same
+        if grid is None or q.grid is None or not np.array_equal(q.grid, grid[:, : len(q)]):
+            grid = None
+    return Map(chains, np.array(shares), np.where(bounded, lower, -np.inf), grid=grid)
+
+
+def between(low: Array, high: Array) -> Array:
+    """P(low < z <= high), from the nearer tail, where small probabilities keep their digits."""
+    turn = low > 0
+    return np.asarray(ndtr(np.where(turn, -low, high)) - ndtr(np.where(turn, -high, low)))
 
 
 @dataclass(frozen=True, eq=False)

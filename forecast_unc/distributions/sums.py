@@ -33,6 +33,8 @@ def linear(joint: Joint, matrix: Array) -> Joint:
     """The joint of ``matrix @ y``, matrix (g, h) with each step in one group at most."""
     q, negative = joint.q, bool((matrix < 0).any())
     mean, cov, carried = matrix @ joint.mean, mapped(matrix, joint.cov), joint.carried(matrix)
+    if q.grid is not None and (np.count_nonzero(matrix, axis=1) > 1).any():
+        return _whole_sums(joint, matrix)
     if q.normal or negative or joint.mixture is not None:
         own = Joint.normal(mean, cov, PowerTransform(), mixture=carried["mixture"])
         own = replace(own, **carried)
@@ -116,18 +118,52 @@ def extreme(joint: Joint, groups: Flags, largest: bool) -> Joint:
     """The joint of the largest or smallest step of each group (g, h), by the quantiles of paths."""
     if joint.q.turned:
         return extreme(joint.negative(), groups, not largest).negative()
-    paths, pick = joint.paths, np.max if largest else np.min
-    if paths is None:
-        joint.eigen()
-        paths = _even_paths(joint)
+    paths, pick = _paths(joint), np.max if largest else np.min
     values = np.array([pick(paths[steps], axis=0) for steps in groups])
     lower = np.array([pick(joint.q.lower[steps]) for steps in groups])
+    grid = None if joint.q.grid is None else joint.q.grid[:, groups.argmax(axis=1)]
+    return _by_paths(values, lower, grid)
+
+
+def _whole_sums(joint: Joint, matrix: Array) -> Joint:
+    """The joint of ``matrix @ y`` of whole numbers, by the quantiles of paths."""
+    if joint.q.turned:
+        return _whole_sums(joint.negative(), matrix).negative()
+    assert joint.q.grid is not None
+    origin, unit = joint.q.grid
+    step = np.abs(matrix * unit)
+    common = np.min(step, axis=1, where=step > 0.0, initial=np.inf)
+    alike = np.isclose(step, common[:, None]) | (step == 0.0)
+    grid = np.array([matrix @ origin, common]) if alike.all() else None
+    signed = np.where(matrix < 0, -np.inf, joint.q.lower)  # bounded if no weight is negative
+    lower = np.where(matrix == 0.0, 0.0, matrix * np.where(np.isinf(signed), 0.0, signed))
+    open_ = ((matrix != 0.0) & np.isinf(signed)).any(axis=1)
+    lower = np.where(open_, -np.inf, lower.sum(axis=1))
+    shape = _by_paths(matrix @ _paths(joint), lower, grid)
+    mean, cov = matrix @ joint.mean, mapped(matrix, joint.cov)
+    return replace(shape, mean=mean, cov=cov, **joint.carried(matrix))
+
+
+def _paths(joint: Joint) -> Array:
+    """Paths (h, n): those of the model, or others spread evenly over the joint."""
+    if joint.paths is not None:
+        return joint.paths
+    joint.eigen()
+    return _even_paths(joint)
+
+
+def _by_paths(values: Array, lower: Array, grid: Array | None) -> Joint:
+    """The joint with quantiles, correlations and moments of values (g, n) above bounds (g,)."""
     n = values.shape[1]
+    paths = values
+    if grid is not None:  # those of one value lie evenly between those before and after it
+        order, first, last = (rankdata(values, m, axis=1) for m in ("ordinal", "min", "max"))
+        values = values + grid[1][:, None] * ((order - first + 0.5) / (last - first + 1.0) - 0.5)
     end = -ndtri(min(_BEYOND / n, 0.25))
     half = np.linspace(0.0, end, 1 + int(np.ceil(end / _SPACING)))
     nodes = np.concatenate([-half[:0:-1], half])
     quantiles = np.quantile(values, ndtr(nodes), axis=1).T  # (g, k)
-    for row, path, bound in zip(quantiles, values, lower, strict=True):
+    for row, path, bound in zip(quantiles, values, lower, strict=True) if grid is None else ():
         _continue_below(row, nodes, path, bound)  # else off by up to .04 between nodes
     center, spread = quantiles[:, len(half) - 1], values.std(axis=1)
     unit = np.where(spread > 0.0, spread, 1.0)
@@ -135,9 +171,9 @@ def extreme(joint: Joint, groups: Flags, largest: bool) -> Joint:
     scores = ndtri((rankdata(values, axis=1) - 0.5) / n)
     cor = np.atleast_2d(np.corrcoef(scores)) if (spread > 0.0).all() else np.eye(len(values))
     np.fill_diagonal(cor, 1.0)
-    q = Map.of(shape, Affine(center, unit)).censored(lower)
-    moments = values.mean(axis=1), np.atleast_2d(np.cov(values))
-    return Joint(q, cor, *moments, paths=frozen("paths", values, values.shape))
+    q = replace(Map.of(shape, Affine(center, unit)).censored(lower), grid=grid)
+    moments = paths.mean(axis=1), np.atleast_2d(np.cov(paths))
+    return Joint(q, cor, *moments, paths=frozen("paths", paths, paths.shape))
 
 
 def sobol_points(h: int, log_n: int) -> Array:
@@ -155,7 +191,7 @@ def _even_paths(joint: Joint) -> Array:
     grid = np.linspace(scores.min(), scores.max(), _PIECES + 1)
     values = np.broadcast_to(joint.q.latent(grid[None]), (len(joint), len(grid)))
     each = [np.interp(z, grid, row) for z, row in zip(scores, values, strict=True)]
-    return np.maximum(each, joint.q.lower[:, None])
+    return joint.q.ended(np.array(each))
 
 
 def _continue_below(values: Array, nodes: Array, path: Array, bound: float) -> None:

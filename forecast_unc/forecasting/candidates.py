@@ -18,6 +18,8 @@ from forecast_unc.series.calendar import LONGEST_PROFILE
 
 # Fewer values than this support no autoregression without a season (a choice: yearly series).
 FEW = 60
+# Share of zeros beyond which counts without a season have their own model alone.
+MANY_ZEROS = 0.4
 # Fewer values than this support no logarithm: the tail of what two or three of them say explodes.
 _LOG = 5
 # Seasons from this many steps have enough rows to be learned as levels, and those of a day or
@@ -49,7 +51,7 @@ class Candidate:
     prior: Literal["weak", "shrunk"] = "shrunk"
     lag_weights: Literal["shrunk", "free", None] = "shrunk"  # those of other inputs are free
     bias: Literal["free", "shrunk", None] = "shrunk"  # in differences it is a drift
-    linear: bool = False  # a linear model in the place of the process
+    model: Literal["process", "linear", "smoothing", "counts"] = "process"
 
 
 PLAIN = Candidate("given", MOST_ROWS, "as given", (), (), calendar=None)
@@ -92,7 +94,7 @@ def _linear_rows(n: int, periods: tuple[int, ...]) -> int:
 
 
 _LEVELS = {"differences": (), "transform": "log"}  # the logarithm of positive values
-_LINEAR = {"linear": True, "calendar": "profile", "bias": "free", "rows": _linear_rows}
+_LINEAR = {"model": "linear", "calendar": "profile", "bias": "free", "rows": _linear_rows}
 KINDS: dict[str, dict[str, Any]] = {
     "walk": {
         "lags": (1,),
@@ -130,7 +132,11 @@ KINDS: dict[str, dict[str, Any]] = {
         "differences": lambda n, periods: periods[:1],
         "why": "changes over a season, linear in the lags",
     },
-    "smoothing": {"why": "level, trend and season, their parameters averaged over"},
+    "smoothing": {
+        "model": "smoothing",
+        "why": "level, trend and season, their parameters averaged over",
+    },
+    "counts": {"model": "counts", "why": "whether something occurs, and how much"},
 }
 """Fields of a `Candidate` that differ from its defaults, or functions of (n, periods)."""
 
@@ -172,6 +178,8 @@ TABLE = (
     # With several seasons, hours of a week, the average was the same within an error.
     Row("any", "smoothing"),
     Row("any", "smoothing", transform="log"),
+    Row("counts", "counts"),
+    Row("intermittent", "counts"),
 )
 
 
@@ -180,8 +188,12 @@ def candidates(
     periods: tuple[int, ...],
     transform: bool = True,
     regressors: bool = False,
+    whole: bool = False,
 ) -> tuple[Candidate, ...]:
-    """The candidates to average for a series with NaN where missing; `transform`: may have one."""
+    """The candidates to average for a series with NaN where missing.
+
+    `transform`: may have one; `whole`: values are counts, with zeros.
+    """
     n = int((~np.isnan(y)).sum())
     log = transform and n >= _LOG and np.nanmin(y, initial=np.inf) > 0
 
@@ -200,6 +212,10 @@ def candidates(
             yield Candidate(kind, **fields)
 
     regimes = [_regime(n, periods, regressors), *(["linear"] if n >= _LINEAR_FROM else []), "any"]
+    if whole:
+        many = np.count_nonzero(y == 0.0) > MANY_ZEROS * n
+        alone = many and not periods and not regressors
+        regimes = ["intermittent"] if alone else [*regimes, "counts"]
     return tuple(dict.fromkeys(one for regime in regimes for one in of(regime)))
 
 

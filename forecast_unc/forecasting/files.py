@@ -33,6 +33,7 @@ from forecast_unc._checks import check_path, refusal
 from forecast_unc._version import __version__
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.averaging import Averaging
+from forecast_unc.forecasting.counts import CountSpecification
 from forecast_unc.forecasting.ensemble import MODELS, Ensemble, Refusal
 from forecast_unc.forecasting.resolve import Rules
 from forecast_unc.forecasting.rolling import Rolling
@@ -58,6 +59,7 @@ _TAIL = len(_LABEL) + 2 * hashlib.sha256().digest_size
 
 _CLASSES: tuple[type, ...] = (History, Rules, Averaging, Refusal, Specification, PowerTransform)
 _CLASSES += (Differencing, NoiseChoice, SmoothingSpecification, Smoothing, Nodes)
+_CLASSES += (CountSpecification,)
 _CLASSES += (GPRegressor, ErrorsInVariablesGP, RVMRegressor, ReducedRankGPRegressor)
 _CLASSES += (LinearRegressor, GaussianProcess, Round)
 _CLASSES += (KernelPosterior,)  # of which rows are linearized: a mean alone

@@ -407,6 +407,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             if ensemble.keeps_moments:
                 why += f"; {ensemble.at_bound:.0%} are at it, so that forecasts keep their mean"
             lines.append(f"lower {lower:g}: {why}")
+        if ensemble.rules.whole:
+            lines.append("whole numbers: all values are, so that forecasts are of counts")
         lines += ensemble.models_named(noise=self.noise != "process")
         without = why_no_smoothing(self._arguments(), ensemble.history, periods)
         smoothed = any(isinstance(model, SmoothingModel) for model in ensemble.models)

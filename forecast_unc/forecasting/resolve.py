@@ -19,6 +19,7 @@ from forecast_unc.forecasting.candidates import (
     Candidate,
     candidates,
 )
+from forecast_unc.forecasting.counts import CountSpecification, are_counts
 from forecast_unc.forecasting.outliers import gross_outliers
 from forecast_unc.forecasting.rows import complete_rows
 from forecast_unc.forecasting.smoothing_model import LEAST_BEYOND, SmoothingSpecification
@@ -66,7 +67,7 @@ _LEAST_REGRESSED = 5
 # Groups of linear weights in GPRegressor; the first is shrunk, the third those of other inputs.
 _LAG_GROUP, _OTHERS = {"shrunk": 0, "free": 1, None: -1}, 2
 
-MemberSpecification = Specification | SmoothingSpecification
+MemberSpecification = Specification | SmoothingSpecification | CountSpecification
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +79,7 @@ class Rules:
     calibrate: Calibrate  # whether bands are as wide as errors inside the training part say
     lower: float = -np.inf  # the bound at which forecasts are censored
     lower_given: bool = False  # one that was chosen is dropped where a value is below it
+    whole: bool = False  # forecasts are rounded to whole numbers
     otherwise: MemberSpecification | None = None  # what answers where no specification suits
 
 
@@ -99,14 +101,19 @@ def resolve(
     n = int((~np.isnan(history.y)).sum())
     periods = tuple(period for period in periods if n >= period + LEAST_BEYOND)
     season = periods[0] if periods else 0
+    whole = lower == 0.0 and are_counts(history.y)
     found: list[MemberSpecification] = []
     for candidate in candidates(
         history.y - measured_from,
         periods,
         arguments.transform is not None,
         history.exog.shape[1] > 0,
+        whole and not why_no_smoothing(arguments, history, ()) and is_auto(arguments.transform),
     ):
-        if candidate.kind == "smoothing":
+        if candidate.model == "counts":
+            most = min(arguments.max_train or candidate.rows, candidate.rows)
+            found.append(CountSpecification(most, candidate.why))
+        elif candidate.model == "smoothing":
             if why_no_smoothing(arguments, history, periods):
                 continue
             one_smoothing = SmoothingSpecification(
@@ -118,7 +125,9 @@ def resolve(
                 weight=_SMOOTHING,
             )
             found.append(one_smoothing)
-        elif candidate.linear and (arguments.regressor is not None or arguments.noise != "process"):
+        elif candidate.model == "linear" and (
+            arguments.regressor is not None or arguments.noise != "process"
+        ):
             continue
         else:
             one = _completed(arguments, candidate, history, periods)
@@ -127,8 +136,11 @@ def resolve(
                 found.append(replace(one, lower=measured_from))
     look_ahead = int(np.clip(3 * season // 2, LOOK_AHEAD, MOST_AHEAD))
     rule = Averaging(True, WIDEST, look_ahead, disagreement=True)
-    calibrate = value_or(arguments.calibrate, arguments.noise == "process")
-    return _distinct(found, history.y), Rules(rule, periods, calibrate, lower, given, otherwise)
+    # A model of counts alone is as wide as its states say.
+    counted = all(isinstance(one, CountSpecification) for one in found)
+    calibrate = value_or(arguments.calibrate, arguments.noise == "process" and not counted)
+    rules = Rules(rule, periods, calibrate, lower, given, whole, otherwise)
+    return _distinct(found, history.y), rules
 
 
 def _otherwise(
@@ -268,7 +280,7 @@ def _completed(
     regressor, why = one.regressor, candidate.why
     n_others = history.exog.shape[1]
     n_others += calendar_inputs(history.index[:1], one.calendar, periods).shape[1]
-    if arguments.regressor is None and candidate.linear:
+    if arguments.regressor is None and candidate.model == "linear":
         groups = (0,) * len(lags) + (1,) * n_others
         regressor = LinearRegressor(groups=groups, bias=candidate.bias or "shrunk")
     elif arguments.regressor is None:
@@ -300,7 +312,7 @@ def _most_rows(arguments: Arguments, candidate: Candidate) -> int | None:
     if isinstance(regressor, ReducedRankGPRegressor):
         return given
     too_many = given is not None and given > _MOST_EXACT and regressor is None
-    return candidate.rows if given is None or (too_many and not candidate.linear) else given
+    return candidate.rows if given is None or (too_many and candidate.model != "linear") else given
 
 
 def _filled(

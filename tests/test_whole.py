@@ -1,0 +1,189 @@
+"""Forecasts of whole numbers: each against the probabilities of what is rounded to them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from forecast_unc import Forecast
+from forecast_unc.distributions.condition import as_observed
+from forecast_unc.distributions.joint import Joint
+from forecast_unc.distributions.maps import Map, Table
+from forecast_unc.distributions.power import PowerTransform
+
+H = 3
+INDEX = pd.RangeIndex(H)
+MEAN, STD = np.array([1.4, 4.0, -0.3]), np.array([1.1, 2.5, 0.8])
+COR = np.array([[1.0, 0.6, 0.2], [0.6, 1.0, -0.3], [0.2, -0.3, 1.0]])
+
+
+def normal(scale=1.0):
+    return Forecast(INDEX, MEAN * scale, np.outer(STD, STD) * COR * scale**2)
+
+
+def of_log():
+    cov = 0.3 * COR
+    return Forecast(INDEX, [0.5, 1.0, 2.0], cov, transform=PowerTransform(0.0))
+
+
+LATENT = {
+    "normal": normal(),
+    "bounded": normal().censored(0.0),
+    "t": normal().recalibrated(np.full(H, 1.3), dof=5),
+    "log": of_log(),
+    "average": Forecast.average([normal(), of_log()], [0.3, 0.7], disagreement=True),
+    "turned": -of_log(),
+    "wide": normal(30.0),
+}
+
+
+@pytest.fixture(params=LATENT)
+def latent(request):
+    return LATENT[request.param]
+
+
+def masses(latent):
+    """Whole numbers and their probabilities at each step, (H, n)."""
+    k = np.arange(-700.0, 701.0)
+    if latent._joint.q.turned:  # halves go up
+        edges = latent.cdf(np.append(k - 0.5, k[-1] + 0.5) + 1e-9).to_numpy()
+    else:
+        edges = latent.cdf(np.append(k - 0.5, k[-1] + 0.5)).to_numpy()
+    edges = edges.copy()
+    edges[:, 0], edges[:, -1] = 0.0, 1.0
+    return k, np.diff(edges)
+
+
+def test_moments_and_scores_are_those_of_the_probabilities(latent):
+    whole, (k, p) = latent.whole(), masses(latent)
+    np.testing.assert_allclose(whole.mean, p @ k, rtol=1e-6, atol=1e-8)
+    var = (p * (k - (p @ k)[:, None]) ** 2).sum(axis=1)
+    np.testing.assert_allclose(whole.var, var, rtol=1e-5, atol=0.1 * (whole.std.max() > 20.0))
+    spread = np.abs(k[:, None] - k)
+    for y in (0.0, 2.0, -3.0, 1.5):
+        found = whole.score(pd.Series(y, INDEX))
+        crps = [row @ np.abs(k - y) - 0.5 * row @ spread @ row for row in p]
+        np.testing.assert_allclose(found["crps"], crps, rtol=1e-5, atol=1e-8)
+        np.testing.assert_allclose(found["pit"], p[:, k <= y].sum(axis=1), atol=1e-9)
+        with np.errstate(divide="ignore"):
+            expected = -np.log(p[:, k == y][:, 0]) if y in k else np.full(H, np.inf)
+        likely = expected < 30.0
+        np.testing.assert_allclose(found["nlpd"][likely], expected[likely], rtol=1e-6)
+        assert (found["nlpd"][~likely] > 25.0).all()
+
+
+def test_quantiles_are_the_least_numbers_of_enough_probability(latent):
+    whole, (k, p) = latent.whole(), masses(latent)
+    for level in (1e-4, 0.05, 0.31, 0.5, 0.87, 0.999):
+        expected = k[(p.cumsum(axis=1) >= level).argmax(axis=1)]
+        np.testing.assert_array_equal(whole.quantile(level), expected)
+    for y in (-2.0, 0.0, 1.0, 1.7):
+        np.testing.assert_allclose(whole.prob(lower=y), p[:, k > y].sum(axis=1), atol=1e-9)
+
+
+def test_atoms_are_listed_with_their_probabilities(latent):
+    k, p = masses(latent)
+    atoms = latent.whole().atoms
+    for step in range(H):
+        own = atoms[atoms.index == INDEX[step]]
+        expected = p[step, np.searchsorted(k, own["value"])]
+        np.testing.assert_allclose(own["probability"], expected, rtol=1e-6, atol=1e-9)
+        assert own["probability"].sum() == pytest.approx(1.0, abs=1e-4)
+
+
+def test_atoms_of_a_bound_and_of_what_has_none():
+    assert normal().atoms.empty
+    for ahead, value in ((normal().censored(0.5), 0.5), (-normal().censored(0.5), -0.5)):
+        assert ahead.atoms["value"].tolist() == [value] * H
+        expected = stats.norm.cdf((0.5 - MEAN) / STD)
+        np.testing.assert_allclose(ahead.atoms["probability"], expected, rtol=1e-9)
+
+
+def test_covariances_are_those_of_pairs_of_numbers():
+    whole, k = normal().whole(), np.arange(-15.0, 25.0)
+    for t, u in ((0, 1), (0, 2), (1, 2)):
+        both = stats.multivariate_normal([0.0, 0.0], [[1.0, COR[t, u]], [COR[t, u], 1.0]])
+        at = [(np.append(k - 0.5, k[-1] + 0.5) - MEAN[i]) / STD[i] for i in (t, u)]
+        p = np.diff(np.diff(both.cdf(np.stack(np.meshgrid(*at, indexing="ij"), -1)), axis=0))
+        expected = k @ p @ k - (p.sum(1) @ k) * (p.sum(0) @ k)
+        # Mehler's series of a function that jumps ends with one term more
+        scale = whole.std.iloc[t] * whole.std.iloc[u]
+        assert whole.cov.iloc[t, u] == pytest.approx(expected, abs=2e-3 * scale)
+
+
+def test_the_first_steps_are_a_forecast_of_their_own(latent):
+    whole = latent.whole()._joint
+    for n in (1, 2):
+        alone = Joint.of(whole.q[np.arange(n)], whole.cor[:n, :n])
+        np.testing.assert_array_equal(alone.mean, whole.mean[:n])
+        np.testing.assert_array_equal(alone.cov, whole.cov[:n, :n])
+
+
+@pytest.mark.parametrize("how", ["sum", "mean", "max", "min", [1.0, 0.0, -1.0], [1.0, 2.0, 0.5]])
+def test_aggregates_are_those_of_paths(latent, how):
+    whole = latent.whole()
+    total, paths = whole.aggregate(how), whole.sample(200_000, random_state=0).to_numpy()
+    values = getattr(np, how)(paths, axis=0) if isinstance(how, str) else np.array(how) @ paths
+    assert total.mean.item() == pytest.approx(values.mean(), abs=0.02 * total.std.item())
+    assert total.std.item() == pytest.approx(values.std(), rel=0.02)
+    for level in (0.1, 0.5, 0.9):
+        at = total.quantile(level).item()
+        assert np.mean(values < at - 1e-9) <= level + 0.012
+        assert np.mean(values <= at + 1e-9) >= level - 0.012
+        if how != [1.0, 2.0, 0.5]:  # of no common unit
+            assert np.min(np.abs(values - at)) < 1e-6  # one of the values
+            assert total.cdf(at).item() == pytest.approx(np.mean(values <= at + 1e-9), abs=0.01)
+
+
+def test_what_is_known_is_a_range_of_scores():
+    whole = normal().censored(0.0).whole()
+    known = pd.Series([2.0, 5.0], INDEX[:2])
+    rest = whole.condition(known)
+    paths = whole.sample(3_000_000, random_state=1).to_numpy()
+    kept = paths[2, (paths[:2] == known.to_numpy()[:, None]).all(axis=0)]
+    assert rest.mean.item() == pytest.approx(kept.mean(), abs=4.0 * kept.std() / len(kept) ** 0.5)
+    for k in (0.0, 1.0):
+        assert rest.cdf(k).item() == pytest.approx(np.mean(kept <= k), abs=0.01)
+    with pytest.raises(ValueError, match="observed must hold values of positive density"):
+        whole.condition(pd.Series([2.5], INDEX[:1]))
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.5, 0.7), (2.0, 2.5), (-9.0, -8.0), (-np.inf, 1.0)])
+def test_one_range_is_a_truncated_normal(low, high):
+    z, variance = as_observed(np.eye(1), np.array([low]), np.array([high]))
+    own = stats.truncnorm(low, high)
+    gain = 1.0 / (1.0 + variance[0])
+    assert gain * z[0] == pytest.approx(own.mean(), rel=1e-6, abs=1e-8)
+    assert 1.0 - gain == pytest.approx(own.var(), rel=1e-5)
+
+
+def test_counts_that_are_scaled_keep_their_unit():
+    whole = normal().whole()
+    np.testing.assert_array_equal((2.0 * whole + 1.0).quantile(0.8), 2.0 * whole.quantile(0.8) + 1)
+    np.testing.assert_allclose((-whole).quantile(0.8), -whole.quantile(0.2 - 1e-12))
+    assert ((0.1 * whole).atoms["value"] * 10 % 1).round(9).isin([0.0, 1.0]).all()
+
+
+def test_averages_are_rounded_if_all_are():
+    both = Forecast.average([normal().whole(), of_log().whole()])
+    expected = Forecast.average([normal(), of_log()]).whole()
+    np.testing.assert_array_equal(both.quantile([0.1, 0.6]), expected.quantile([0.1, 0.6]))
+    one = Forecast.average([normal().whole(), of_log()])
+    plain = Forecast.average([normal(), of_log()])
+    np.testing.assert_allclose(one.quantile([0.1, 0.6]), plain.quantile([0.1, 0.6]))
+
+
+def test_a_table_goes_through_its_points_in_probability():
+    below = np.array([0.0, 0.3, 0.9, 1.0])
+    table = Table(np.array([-0.5, 0.5, 1.5, 4.5]), below, 1.0 - below, 2)
+    p = np.array([1e-9, 0.15, 0.3, 0.6, 0.95, 1 - 1e-9])
+    z = stats.norm.ppf(p)[None]
+    expected = np.interp(p, below, [-0.5, 0.5, 1.5, 4.5])
+    np.testing.assert_allclose(table(z), [expected, expected], atol=1e-9)
+    np.testing.assert_allclose(table.inverse(table(z)), np.repeat(z, 2, axis=0), rtol=1e-6)
+    step = 1e-6
+    slope = (table(z + step) - table(z - step)) / (2 * step)
+    inner = [0, 1, 3, 4, 5]
+    np.testing.assert_allclose(table.slope(z)[:, inner], slope[:, inner], rtol=1e-5, atol=1e-9)
+    assert table.inverse(np.array([[-0.6, 4.5]])).tolist() == [[-np.inf, np.inf]] * 2
+    assert Map.of(table).mean() == pytest.approx([0.6 + 0.3] * 2, rel=1e-9)

@@ -100,11 +100,13 @@ def test_a_short_series_with_zeros_has_the_last_value_for_relative_changes():
     assert candidates(np.arange(20.0), ())[1].prior_mean == "last"
 
 
-def test_regressors_explain_levels_whatever_the_season():
+def test_regressors_join_the_candidates():
     y = np.arange(1.0, 61.0)
-    for periods, lag in (((), 12), ((12,), 13), ((4,), 5), ((7, 365), 15)):
-        found = processes(y, periods, regressors=True)
-        assert found == [("levels", lag, None, 800), ("levels", lag, "log", 800)]
+    for periods in ((), (12,), (4,), (7, 365)):
+        assert candidates(y, periods, regressors=True) == candidates(y, periods)
+    rare = np.where(np.arange(60) % 3, 0.0, y)
+    assert len(candidates(rare, (), whole=True)) == 1
+    assert len(candidates(rare, (), whole=True, regressors=True)) > 3
 
 
 def linear(n, periods=(), **options):

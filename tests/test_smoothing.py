@@ -408,7 +408,6 @@ def test_the_automatic_choice_has_it_where_nothing_forbids_it():
         ({"regressor": GPRegressor()}, (), "regressor was given"),
         ({"noise": "observation", "transform": None}, (), "noise was given"),
         ({"seasonal_period": (4, 8)}, (), "there are several seasons"),
-        ({}, ("exog",), "exog was given"),
         ({}, ("y_std",), "y_std was given"),
         ({"lags": 4, "differences": 1}, (), None),
         ({"transform": "log", "lower": 0.0}, (), None),
@@ -416,9 +415,8 @@ def test_the_automatic_choice_has_it_where_nothing_forbids_it():
 )
 def test_choices_say_why_there_is_none(given, data, why):
     y = pd.Series(seasonal(60), pd.period_range("2000Q1", periods=60, freq="Q"))
-    exog = pd.DataFrame({"x": np.arange(60.0)}, y.index) if "exog" in data else None
     y_std = pd.Series(0.1, y.index) if "y_std" in data else None
-    model = Forecaster(**given).fit(y, exog, y_std)
+    model = Forecaster(**given).fit(y, y_std=y_std)
     found = [line for line in model.choices_ if line.startswith("no exponential smoothing")]
     assert found == ([] if why is None else [f"no exponential smoothing: {why}"])
     if why:

@@ -141,9 +141,6 @@ KINDS: dict[str, dict[str, Any]] = {
 """Fields of a `Candidate` that differ from its defaults, or functions of (n, periods)."""
 
 TABLE = (
-    # regressors belong to the levels: of the changes they explain little
-    Row("regressors", "levels", transform=None, why="levels, which the regressors explain"),
-    Row("regressors", "levels"),
     Row("few", "walk"),
     Row("few", "relative", otherwise="last"),
     Row("no season", "walk", rows=_WALK),
@@ -221,8 +218,6 @@ def candidates(
 
 def _regime(n: int, periods: tuple[int, ...], regressors: bool) -> str:
     """Which rows of the table are for a series, beside those for all."""
-    if regressors:
-        return "regressors"
     if len(periods) > 1:
         return "several seasons"
     if not periods:

@@ -232,6 +232,17 @@ class Ensemble:
         first = [member is not None for member in members] @ averaged.shares[:, 0]
         return replace(averaged, members=members, own=False) if first > 0.0 else averaged
 
+    def effects(self, k: int) -> tuple[Array, Array]:
+        """Mean and std (k,) of the change of the next value for one unit of each regressor."""
+        ahead = Ahead(self.history.index[-1:], self.history.exog[-1:], None)
+        shares = self._averaged(ahead, Method("naive"))[0].shares[:, 0]
+        models, none = self.models, np.zeros((2, k))
+        rows = [one.effects() if isinstance(one, LaggedModel) else none for one in models]
+        means, variances = np.array(rows).transpose(1, 0, 2)
+        shares = shares / shares.sum()
+        mean = shares @ means
+        return mean, np.sqrt(shares @ (variances + (means - mean) ** 2))
+
     @property
     def at_bound(self) -> float:
         """Share of the observed values that are at the bound."""

@@ -9,15 +9,18 @@ from typing import Literal, Self
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from forecast_unc._checks import (
     RandomState,
     check_choice,
+    check_coverage,
     check_steps,
     check_truth,
     check_whole,
+    refusal,
 )
 from forecast_unc._typing import Array
 from forecast_unc.distributions.fitted import Fitted
@@ -97,6 +100,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         and `choices_` names them; what recurs is none. "keep" takes all as they are.
     random_state : int, numpy.random.Generator or None
         Seed of "monte_carlo" forecasts and of the default regressor's restarts.
+    exog_lags : int, default=0
+        Regressors act so many steps later, too: their values at the steps before are inputs beside.
 
     Attributes
     ----------
@@ -141,6 +146,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         calibrate: Literal["auto", "conformal"] | bool = "auto",
         outliers: Literal["mask", "keep"] = "mask",
         random_state: RandomState = None,
+        exog_lags: int = 0,
     ) -> None:
         self.regressor = regressor
         self.lags = lags
@@ -155,6 +161,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         self.calibrate = calibrate
         self.outliers = outliers
         self.random_state = random_state
+        self.exog_lags = exog_lags
 
     def fit(
         self, y: pd.Series, exog: pd.DataFrame | None = None, y_std: pd.Series | None = None
@@ -340,6 +347,44 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             errors cost a forecast each.
         """
         return fitted(self._past_steps(), self._history)
+
+    def effects(self, coverage: float = 0.9) -> pd.DataFrame:
+        """Return how much the next value changes with one unit more of each regressor.
+
+        An association, not a cause: what moved with the regressor in the past, other inputs as they
+        were last. Members without regressors say 0, with their weight in a forecast of one step;
+        the interval is that of a normal distribution with the members' variance and disagreement.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Coverage of the interval, in (0, 1).
+
+        Returns
+        -------
+        DataFrame
+            A row for each regressor, and lag of it (``exog_lags``): ``effect``, ``lower`` and
+            ``upper`` in units of y for one unit of the regressor, after a transform at the last
+            level.
+
+        Raises
+        ------
+        ValueError
+            If there are no regressors, or a model knows no covariances of its function.
+        """
+        check_coverage(coverage)
+        ensemble, lags = self._ensemble(), range(self.exog_lags + 1)
+        names = [
+            f"{name}, {lag} before" if lag else name
+            for lag in lags
+            for name in self._history.columns
+        ]
+        if not names:
+            raise refusal("exog", "be given to `fit` for effects", "none", "Fit with regressors.")
+        mean, std = ensemble.effects(len(names))
+        reach = -ndtri(0.5 * (1.0 - coverage)) * std
+        columns = {"effect": mean, "lower": mean - reach, "upper": mean + reach}
+        return pd.DataFrame(columns, index=pd.Index(names, name="regressor"))
 
     def score(self, y: pd.Series, exog: pd.DataFrame | None = None) -> float:
         """Negative mean CRPS, in units of y: the higher, the better.

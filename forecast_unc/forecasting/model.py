@@ -27,6 +27,7 @@ from forecast_unc.forecasting.rows import (
     NoiseChoice,
     NoisyRows,
     complete_rows,
+    difference,
     interpolated,
     lag_embedding,
 )
@@ -299,7 +300,7 @@ class LaggedModel:
     @property
     def depth(self) -> int:
         """Values that a step looks back."""
-        return self.one_step.maps.depth
+        return self.specification.depth
 
     def from_known(self) -> Self:
         """The model with missing values interpolated, and all taken for exact, if need be."""
@@ -308,6 +309,18 @@ class LaggedModel:
             return self
         levels, stds = interpolated(self.past.levels), np.zeros_like(self.past.stds)
         return replace(self, past=self.past._replace(levels=levels, stds=stds))
+
+    def effects(self) -> tuple[Array, Array]:
+        """Mean and variance (k,) of the change of the next value for one unit of each regressor."""
+        start, posterior, p = self.from_known(), self.one_step.posterior, self.depth
+        row = Trajectory(self.one_step, start.past.levels[-p:], 1).inputs(start.past.exog[-1])
+        k = self.history.exog.shape[1] * (1 + self.specification.exog_lags)
+        first = len(self.specification.lags)
+        X = np.vstack([row, row + np.eye(len(row))[first : first + k]])
+        mean, cov = posterior.mean(X), posterior.covariance(X)
+        var = cov[0, 0] + cov.diagonal()[1:] - 2.0 * cov[0, 1:]
+        unit = self.differencing.scale * self.transform.slope(start.past.levels[-1:])
+        return unit * (mean[1:] - mean[0]), unit**2 * np.maximum(var, 0.0)
 
     def learned(self) -> list[str]:
         """What the regressor learned, where it has it: its noise, evidence and search."""
@@ -326,7 +339,15 @@ class LaggedModel:
 
     def _future(self, ahead: Ahead) -> Future:
         """Regressors and inputs from the calendar of the steps."""
-        return Future(_inputs(self.specification, ahead.exog, ahead.index), ahead.exog_cov)
+        spec, cov, (steps, k) = self.specification, ahead.exog_cov, ahead.exog.shape
+        past = self.history.exog[len(self.history.exog) - spec.exog_depth :]
+        exog = _explanatory(spec, np.vstack([past, ahead.exog]))
+        if cov is not None and spec.exog_depth:
+            units = np.eye(steps * k).reshape(-1, steps, k)
+            known = np.zeros_like(past)
+            matrix = [_explanatory(spec, np.vstack([known, unit])).ravel() for unit in units]
+            cov = np.transpose(matrix) @ cov @ matrix
+        return Future(_inputs(spec, exog, ahead.index), cov)
 
     @property
     def _splits_cheaply(self) -> bool:
@@ -403,8 +424,17 @@ def _past(specification: Specification, transform: PowerTransform, history: Hist
     levels = transform.forward(values)
     if transform.power is not None and stds.any():
         stds = np.where(np.isnan(levels), stds, transform.forward(values + stds) - levels)
-    learned = np.ones(len(values), dtype=np.bool_)
-    return Past(levels, stds, _inputs(specification, history.exog, history.index), learned)
+    learned, exog = np.ones(len(values), dtype=np.bool_), _explanatory(specification, history.exog)
+    first = np.full((len(values) - len(exog), exog.shape[1]), np.nan)  # no row has these
+    exog = np.vstack([first, exog])
+    return Past(levels, stds, _inputs(specification, exog, history.index), learned)
+
+
+def _explanatory(specification: Specification, exog: Array) -> Array:
+    """Regressors (n, k) as inputs: changes of them, and their lags from 0 on, (n - depth, k l)."""
+    changes, most = difference(exog.T, specification.exog_differences).T, specification.exog_lags
+    lagged = [changes[most - lag : len(changes) - lag] for lag in range(most + 1)]
+    return np.hstack(lagged)
 
 
 def _inputs(specification: Specification, exog: Array, index: pd.Index[Any]) -> Array:

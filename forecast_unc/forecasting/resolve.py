@@ -103,6 +103,7 @@ def resolve(
     season = periods[0] if periods else 0
     whole = lower == 0.0 and are_counts(history.y)
     found: list[MemberSpecification] = []
+    without = "; without the regressors" if history.exog.shape[1] else ""
     for candidate in candidates(
         history.y - measured_from,
         periods,
@@ -112,7 +113,7 @@ def resolve(
     ):
         if candidate.model == "counts":
             most = min(arguments.max_train or candidate.rows, candidate.rows)
-            found.append(CountSpecification(most, candidate.why))
+            found.append(CountSpecification(most, candidate.why + without))
         elif candidate.model == "smoothing":
             if why_no_smoothing(arguments, history, periods):
                 continue
@@ -120,7 +121,7 @@ def resolve(
                 period=season or 1,
                 transform=value_or(arguments.transform, candidate.transform),
                 max_train=min(arguments.max_train or candidate.rows, candidate.rows),
-                why=candidate.why,
+                why=candidate.why + without,
                 lower=measured_from,
                 weight=_SMOOTHING,
             )
@@ -186,7 +187,6 @@ def why_no_smoothing(arguments: Arguments, history: History, periods: tuple[int,
         "calendar": not is_auto(arguments.calendar),
         "regressor": arguments.regressor is not None,
         "noise": arguments.noise != "process",
-        "exog": history.exog.shape[1] > 0,
         "y_std": bool(history.stds.any()),
     }
     several = ["there are several seasons"] if len(periods) > 1 else []
@@ -278,7 +278,7 @@ def _completed(
         lags = tuple(sorted({*lags, periods[0]}))
     one = _filled(arguments, candidate, lags, periods)
     regressor, why = one.regressor, candidate.why
-    n_others = history.exog.shape[1]
+    n_others = history.exog.shape[1] * (1 + arguments.exog_lags)
     n_others += calendar_inputs(history.index[:1], one.calendar, periods).shape[1]
     if arguments.regressor is None and candidate.model == "linear":
         groups = (0,) * len(lags) + (1,) * n_others
@@ -303,7 +303,8 @@ def _completed(
         terms = {"fourier": "Fourier terms", "profile": "profile"}[own[0]]
         why += f", which leaves out the {terms} of the season"
     most = _most_rows(arguments, candidate)
-    return replace(one, regressor=regressor, max_train=most, why=why)
+    changes = differences if is_auto(arguments.differences) else ()
+    return replace(one, regressor=regressor, max_train=most, exog_differences=changes, why=why)
 
 
 def _most_rows(arguments: Arguments, candidate: Candidate) -> int | None:
@@ -334,6 +335,7 @@ def _filled(
         calendar=check_calendar(value_or(arguments.calendar, candidate.calendar)),
         max_train=arguments.max_train,
         noise=arguments.noise,
+        exog_lags=arguments.exog_lags,
         why=candidate.why,
     )
 

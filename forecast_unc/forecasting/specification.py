@@ -50,6 +50,7 @@ class Arguments:
     calibrate: Auto | Calibrate
     outliers: Literal["mask", "keep"]
     random_state: RandomState
+    exog_lags: int = 0
 
     def check(self) -> None:
         """Raise unless each argument is one that it could be, whatever the series."""
@@ -77,6 +78,7 @@ class Arguments:
             check_calendar(self.calendar)
         if self.max_train is not None:
             check_whole("max_train", self.max_train, MIN_ROWS, "Use None to learn from all rows.")
+        check_whole("exog_lags", self.exog_lags, 0, "0 is the effect at the same time alone.")
         if self.regressor is not None:
             as_kernel_regressor(self.regressor)
             if self.noise != "process":
@@ -113,12 +115,19 @@ class Specification:
     noise: Noise
     why: str  # the reason for it, a few words
     lower: float = 0.0  # what the transform is measured from: the bound, or 0 without one
+    exog_differences: tuple[int, ...] = ()  # of the regressors: those of y where both are changes
+    exog_lags: int = 0  # of the regressors, from 0 on
     weight: float = 1.0  # of its forecast in an average, before the widths are known
 
     @property
     def depth(self) -> int:
         """Values that a step looks back."""
-        return max(self.lags) + sum(self.differences)
+        return max(max(self.lags) + sum(self.differences), self.exog_depth)
+
+    @property
+    def exog_depth(self) -> int:
+        """Values of the regressors that a step looks back."""
+        return sum(self.exog_differences) + self.exog_lags
 
     @property
     def anchor(self) -> int | None:

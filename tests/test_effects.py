@@ -1,0 +1,148 @@
+"""Regressors of the automatic choice: lags, changes, effects; against least squares and paths."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+
+from forecast_unc import Forecaster, GPRegressor, load_model
+from forecast_unc.regression.linear import LinearRegressor
+
+N, H = 150, 8
+
+
+@pytest.fixture(scope="module")
+def index():
+    return pd.period_range("2010-01", periods=N + H, freq="M")
+
+
+@pytest.fixture(scope="module")
+def exog(index):
+    rng = np.random.default_rng(5)
+    return pd.DataFrame(
+        {"promo": (rng.random(N + H) < 0.3).astype(float), "price": rng.normal(size=N + H)}, index
+    )
+
+
+@pytest.fixture(scope="module")
+def y(index, exog):
+    """A walk, moved by a promotion, by the same one month later, and by a price."""
+    rng, promo = np.random.default_rng(6), exog["promo"].to_numpy()
+    before = np.concatenate([[0.0], promo[:-1]])
+    walk = rng.normal(0.0, 0.4, N + H).cumsum()
+    values = (
+        40.0 + walk + 6.0 * promo - 3.0 * before - 1.5 * exog["price"] + rng.normal(0, 0.3, N + H)
+    )
+    return pd.Series(values, index, name="sales")
+
+
+@pytest.fixture(scope="module")
+def model(y, exog):
+    return Forecaster(exog_lags=1).fit(y[:N], exog[:N])
+
+
+def test_effects_are_those_that_were_simulated(model):
+    found = model.effects(0.95)
+    truth = pd.Series([6.0, -1.5, -3.0, 0.0], found.index)
+    assert found.index.tolist() == ["promo", "price", "promo, 1 before", "price, 1 before"]
+    assert (found["effect"] - truth).abs().max() < 0.8
+    assert ((found["lower"] <= truth) & (truth <= found["upper"])).all()
+    assert (model.effects(0.5)["upper"] < found["upper"]).all()
+
+
+def test_effects_of_a_plain_linear_model_are_those_of_least_squares(y, exog):
+    own = LinearRegressor(groups=(0, 0, 0), bias="free")
+    model = Forecaster(own, lags=1, transform=None).fit(y[:N], exog[:N])
+    X = sm.add_constant(np.column_stack([y[: N - 1], exog[1:N]]))
+    fit = sm.OLS(y[1:N].to_numpy(), X).fit()
+    found = model.effects(0.9)
+    np.testing.assert_allclose(found["effect"], fit.params[2:], rtol=0.03, atol=0.02)
+    width = (found["upper"] - found["lower"]).to_numpy() / (2 * 1.645)
+    np.testing.assert_allclose(width, fit.bse[2:], rtol=0.1)
+
+
+def test_an_effect_on_levels_stays_over_the_horizon(model, exog):
+    """Of models of changes too, where eight such changes would add up to -12."""
+    future = exog[N:]
+    higher = future.assign(price=future["price"] + 1.0)
+    moved = model.forecast(H, higher).mean - model.forecast(H, future).mean
+    np.testing.assert_allclose(moved, -1.5, atol=1.2)
+
+
+def test_regressors_are_worth_what_they_explain(y, exog, model):
+    """Three quarters of what the series gains that is without the effects."""
+    effect = (
+        6.0 * exog["promo"] - 3.0 * exog["promo"].shift(1, fill_value=0.0) - 1.5 * exog["price"]
+    )
+    plain = y - effect
+    best = (plain[N:] - Forecaster().fit(plain[:N]).forecast(H).mean).abs().mean()
+    found = (y[N:] - model.forecast(H, exog[N:]).mean).abs().mean()
+    without = (y[N:] - Forecaster().fit(y[:N]).forecast(H).mean).abs().mean()
+    assert found < best + 0.25 * (without - best)
+
+
+def test_a_useless_regressor_changes_little(y, exog):
+    rng, wide = np.random.default_rng(0), y[:N] - 6.0 * exog["promo"][:N]
+    plain = Forecaster().fit(wide).forecast(H)
+    for k in (1, 10):
+        noise = pd.DataFrame(rng.normal(size=(N + H, k)), exog.index, [f"x{i}" for i in range(k)])
+        model = Forecaster().fit(wide, noise[:N])
+        ahead = model.forecast(H, noise[N:])
+        assert ((ahead.mean - plain.mean).abs() < 0.35 * plain.std).all()
+        np.testing.assert_allclose(ahead.std, plain.std, rtol=0.2)
+        assert any("without the regressors" in line for line in model.choices_)
+
+
+def test_errors_of_regressors_pass_through_lags_and_changes(y, exog):
+    """Variance with uncertain regressors = mean variance + variance of the mean over draws."""
+    own = LinearRegressor(groups=(0, 0, 0, 0, 0), bias="free")
+    settings = {"lags": 1, "transform": None, "exog_lags": 1}
+    model = Forecaster(own, **settings).fit(y[:N], exog[:N])
+    rng = np.random.default_rng(2)
+    root = np.tril(rng.normal(size=(6, 6)))
+    cov = 0.02 * root @ root.T
+    future = exog[N : N + 3]
+    found = model.forecast(3, future, cov)
+    draws = rng.multivariate_normal(future.to_numpy().ravel(), cov, 400).reshape(-1, 3, 2)
+    each = [model.forecast(3, future * 0.0 + one).mean for one in draws]
+    expected = model.forecast(3, future).cov + np.cov(np.transpose(each))
+    np.testing.assert_allclose(found.cov, expected, rtol=0.15, atol=0.05)
+
+
+def test_changes_of_regressors_carry_their_errors(y, exog):
+    """In an average with models of changes; std with errors against draws of the regressors."""
+    model = Forecaster(transform=None, calibrate=False).fit(y[:N], exog[:N])
+    future, std = exog[N : N + 3], 0.5
+    found = model.forecast(3, future, exog_std=future * 0.0 + std)
+    plain = model.forecast(3, future)
+    rng = np.random.default_rng(3)
+    each = [model.forecast(3, future + rng.normal(0, std, (3, 2))).mean for _ in range(150)]
+    expected = np.sqrt(plain.var + np.var(each, axis=0))
+    np.testing.assert_allclose(found.std, expected, rtol=0.15)
+
+
+def test_lags_of_regressors_go_on_from_what_is_known(y, exog, model, tmp_path):
+    ahead = model.forecast(3, exog[N : N + 3])
+    model.save(tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.forecast(3, exog[N : N + 3]).mean, ahead.mean)
+    assert again.effects().equals(model.effects())
+    moved = model.apply(y[: N + 2], exog[: N + 2]).forecast(3, exog[N + 2 : N + 5])
+    later = again.update(y[N : N + 2], exog[N : N + 2]).forecast(3, exog[N + 2 : N + 5])
+    np.testing.assert_allclose(later.mean, moved.mean, atol=0.5)
+    fitted = model.fitted()
+    assert fitted.residuals.abs().mean() < 1.2
+
+
+def test_errors_say_what_to_do(y, exog, model):
+    with pytest.raises(ValueError, match="exog_lags must be a whole number, at least 0"):
+        Forecaster(exog_lags=-1).fit(y[:N], exog[:N])
+    with pytest.raises(ValueError, match="exog must be given to `fit` for effects; got none"):
+        Forecaster().fit(y[:N]).effects()
+    with pytest.raises(ValueError, match="coverage must"):
+        model.effects(1.5)
+    log = Forecaster(GPRegressor(), lags=1, transform="log").fit(y[:N], exog[:N])
+    slope = (log.forecast(1, exog[N : N + 1] * 0.0 + [1.0, 0.0]).median.item()) - (
+        log.forecast(1, exog[N : N + 1] * 0.0).median.item()
+    )
+    assert log.effects()["effect"].iloc[0] == pytest.approx(slope, rel=0.3)

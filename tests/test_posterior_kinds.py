@@ -219,7 +219,8 @@ def test_a_mixture_has_the_moments_of_quadrature(gps, mixture):
     np.testing.assert_allclose(found.var, second, rtol=1e-9)
     np.testing.assert_allclose(cov @ found.slope, cross, rtol=1e-9)
     # the same as a step of the recursion from uncertain values
-    step = propagate(mixture, (2, 1), mean, no_exog(1), history_cov=cov)
+    options = {"history_cov": cov, "path_consistent": False}
+    step = propagate(mixture, (2, 1), mean, no_exog(1), **options)
     np.testing.assert_allclose(step.mean, first, rtol=1e-9)
     np.testing.assert_allclose(step.cov, second, rtol=1e-9)
     # where the input hardly moves the means, the expansion of each part is enough
@@ -228,23 +229,14 @@ def test_a_mixture_has_the_moments_of_quadrature(gps, mixture):
         np.testing.assert_allclose(mine, theirs, rtol=1e-6)
 
 
-def test_a_mixture_has_the_total_covariance_along_every_path(gps, mixture, rng):
-    paths = rng.uniform(-2, 2, size=(3, 4, 2))
-    path = mixture.function_path(4, 3)
-    for t in range(2):
-        path.append(paths[:, t])
-    kept = [2, 0, 0]
-    path.take(np.array(kept))
-    for t in (2, 3):
-        row = path.append(paths[kept, t])
-    for n, X in enumerate(paths[kept]):
+def test_a_mixture_has_the_total_covariance_of_the_function(gps, mixture, rng):
+    for X in rng.uniform(-2, 2, size=(3, 4, 2)):
         second = sum(
             p * (one.covariance(X) + np.outer(one.mean(X), one.mean(X)))
             for p, one in zip(mixture.p, gps, strict=True)
         )
         total = second - np.outer(mixture.mean(X), mixture.mean(X))
         np.testing.assert_allclose(mixture.covariance(X), total, rtol=1e-11)
-        np.testing.assert_allclose(row[:, n], total[-1], rtol=1e-11)
         noise = mixture.noise_var + mixture.observation_var
         np.testing.assert_allclose(mixture.predict(X)[1], np.diagonal(total) + noise, rtol=1e-11)
         slopes = [oracles.finite_difference(lambda x: mixture.mean(x[None])[0], x) for x in X]
@@ -297,6 +289,16 @@ def test_a_mixture_of_twice_the_same_is_the_same(gps, propagation, path_consiste
         for one in (twice, conditioned(gps[0].plus_input(1)))
     )
     assert_same(ours, theirs, sampled=path_consistent and propagation == "monte_carlo")
+
+
+@pytest.mark.parametrize("propagation", NAMED)
+def test_a_mixture_of_one_is_that_one(gps, propagation):
+    alone = PosteriorMixture(gps[:1], np.ones(1))
+    options = {"propagation": propagation, "random_state": 0}
+    ours, theirs = (
+        propagate(one, (1, 2), HISTORY, no_exog(4), **options) for one in (alone, gps[0])
+    )
+    np.testing.assert_allclose(ours.cov, theirs.cov, rtol=1e-12)
 
 
 @pytest.mark.parametrize("prior_mean", ["zero", "last"])

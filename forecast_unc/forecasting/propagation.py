@@ -76,9 +76,9 @@ def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -
 def _alternatives(model: OneStepModel, method: Method) -> list[_Alternative]:
     """Each model of which one is right, with its share of the paths; or the whole, by moments."""
     found = model.alternatives
-    if len(found) == 1 or not method.path_consistent:
+    if not method.path_consistent:
         return [(1.0, model, method)]
-    if method.propagation != "monte_carlo":
+    if len(found) == 1 or method.propagation != "monte_carlo":
         return [(p, one, method) for p, one in found]
     n, likeliest = method.n_samples, max(p for p, _ in found)
     kept = [(p, one) for p, one in found if p == likeliest or p * n >= _LEAST_PATHS]

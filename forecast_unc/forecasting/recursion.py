@@ -83,9 +83,7 @@ class OneStepModel:
     def alternatives(self) -> tuple[tuple[float, Self], ...]:
         """Models of which one is right at all steps, with their probabilities; or itself."""
         found = self.posterior.alternatives
-        if len(found) == 1:
-            return ((1.0, self),)
-        return tuple((p, replace(self, posterior=one)) for p, one in found)
+        return tuple((p, replace(self, posterior=one)) for p, one in found) or ((1.0, self),)
 
     @property
     def scales(self) -> Scales:

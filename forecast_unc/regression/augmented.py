@@ -23,6 +23,7 @@ class AugmentedPosterior(ABC):
 
     closed_form: ClassVar[bool] = False
     joint: ClassVar[bool] = True
+    alternatives: ClassVar[tuple[()]] = ()
     observation_var: ClassVar[float] = 0.0
 
     plain: KernelPosterior  # without the added basis; its `kernel_var` is 0
@@ -37,11 +38,6 @@ class AugmentedPosterior(ABC):
     def added_gradient(self, X: Array) -> Array:
         """Gradient of what it adds to the mean, by differences of fourth order, (n, d)."""
         return slope_by_differences(lambda rows: self.added(rows)[0], X, self.plain.lengthscales)
-
-    @property
-    def alternatives(self) -> tuple[tuple[float, Self], ...]:
-        """Itself, with certainty."""
-        return ((1.0, self),)
 
     @property
     def noise_var(self) -> float:

@@ -61,6 +61,7 @@ class KernelPosterior:
 
     closed_form: ClassVar[bool] = True
     joint: ClassVar[bool] = True
+    alternatives: ClassVar[tuple[()]] = ()
 
     centers: Array  # (m, d), of the kernels, measured from `input_offset`; m may be 0
     lengthscales: Array  # (d,), of the kernels, in units of the inputs
@@ -78,11 +79,6 @@ class KernelPosterior:
     def __getstate__(self) -> dict[str, object]:
         """The fields alone: what was computed from them has the size of a factor."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-    @property
-    def alternatives(self) -> tuple[tuple[float, Self], ...]:
-        """Itself, with certainty."""
-        return ((1.0, self),)
 
     @property
     def signal_var(self) -> float:

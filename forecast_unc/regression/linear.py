@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import add
 from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -34,6 +35,7 @@ class LinearPosterior:
 
     closed_form: ClassVar[bool] = True
     joint: ClassVar[bool] = True
+    alternatives: ClassVar[tuple[()]] = ()
     signal_var: ClassVar[None] = None
     observation_var: ClassVar[float] = 0.0
 
@@ -43,11 +45,6 @@ class LinearPosterior:
     noise_var: float  # s^2
     input_offset: Array  # (d,)
     output_offset: float = 0.0  # added to every mean
-
-    @property
-    def alternatives(self) -> tuple[tuple[float, Self], ...]:
-        """Itself, with certainty."""
-        return ((1.0, self),)
 
     @property
     def path_size(self) -> int:
@@ -141,15 +138,6 @@ class _Statistics(NamedTuple):
     moment: Array  # (d + 1,), sum z y
     square: float  # sum y^2
     n: int
-
-    def plus(self, other: "_Statistics") -> "_Statistics":
-        """Sums over the rows of both."""
-        return _Statistics(
-            self.gram + other.gram,
-            self.moment + other.moment,
-            self.square + other.square,
-            self.n + other.n,
-        )
 
 
 class LinearRegressor(KernelRegressor):
@@ -305,7 +293,7 @@ class LinearRegressor(KernelRegressor):
         weights, total, before = {}, None, 0
         for count in sorted(set(counts)):
             part = self._sums(X[before:count], y[before:count] - self._output_offset)
-            total = part if total is None else total.plus(part)
+            total = part if total is None else _Statistics(*map(add, total, part))
             weights[count], before = _solved(total, self._weight_precisions)[1], count
         w = np.array([weights[count] for count in counts]) / self._scale
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import NoReturn, Self
 
 import numpy as np
 
-from forecast_unc._typing import Array, Positions
-from forecast_unc.regression.posterior import FunctionPath, Moments, Posterior
+from forecast_unc._typing import Array
+from forecast_unc.regression.posterior import Moments, Posterior
 
 
 @dataclass(frozen=True)
@@ -90,34 +90,9 @@ class PosteriorMixture:
         """The posterior of y + x_column."""
         return replace(self, posteriors=tuple(one.plus_input(column) for one in self.posteriors))
 
-    def function_path(self, n_steps: int, n_paths: int = 1) -> "MixturePath":
-        """Empty paths with room for so many inputs each."""
-        paths = [one.function_path(n_steps, n_paths) for one in self.posteriors]
-        return MixturePath(self, paths)
+    def function_path(self, n_steps: int, n_paths: int = 1) -> NoReturn:
+        """Raise: a path has one function, which is that of one of the `alternatives`."""
+        raise NotImplementedError("paths are those of the alternatives")
 
     def function_sample(self, n_paths: int, rng: np.random.Generator) -> None:
         """None: whole functions are drawn from each of the `alternatives`."""
-
-
-class MixturePath:
-    """The paths of k posteriors, and how far their means lie from the mixture's, (k, n_paths)."""
-
-    def __init__(self, mixture: PosteriorMixture, paths: Sequence[FunctionPath]) -> None:
-        self._mixture, self._paths = mixture, paths
-        self._away: list[Array] = []
-
-    def append(self, X: Array, keep: bool = True) -> Array:
-        """Covariances with the kept inputs of each path and the variance, (t + 1, n_paths)."""
-        means = np.array([one.mean(X) for one in self._mixture.posteriors])
-        self._away.append(means - self._mixture.p @ means)
-        between = np.stack(self._away, axis=1) * self._away[-1][:, None]  # (k, t + 1, n_paths)
-        within = np.array([path.append(X, keep) for path in self._paths])
-        if not keep:
-            self._away.pop()
-        return np.tensordot(self._mixture.p, between + within, 1)
-
-    def take(self, paths: Positions) -> None:
-        """Keep these paths, in this order; repeats are allowed."""
-        self._away = [away[:, paths] for away in self._away]
-        for path in self._paths:
-            path.take(paths)

@@ -43,7 +43,7 @@ class Posterior(Protocol):
 
     @property
     def alternatives(self) -> "tuple[tuple[float, Posterior], ...]":
-        """Posteriors of which one is right at all inputs, with their probabilities; or itself."""
+        """Posteriors of which one is right at all inputs, with probabilities; none if it is one."""
 
     @property
     def noise_var(self) -> float:

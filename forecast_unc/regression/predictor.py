@@ -31,6 +31,7 @@ class PredictorPosterior:
 
     closed_form: ClassVar[bool] = False
     joint: ClassVar[bool] = False
+    alternatives: ClassVar[tuple[()]] = ()
     noise_var: ClassVar[float] = 0.0
     observation_var: ClassVar[float] = 0.0
     signal_var: ClassVar[None] = None
@@ -38,11 +39,6 @@ class PredictorPosterior:
 
     predictor: Any  # fitted, with ``predict(X, return_std=True)``
     scale: Array  # (d,), length of each input over which predictions change
-
-    @property
-    def alternatives(self) -> tuple[tuple[float, Self], ...]:
-        """Itself, with certainty."""
-        return ((1.0, self),)
 
     def mean(self, X: Array) -> Array:
         """Predictive mean at the rows of X, of shape (n,)."""

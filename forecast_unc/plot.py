@@ -263,13 +263,9 @@ def joint(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
     lowest = -1.0 if correlations.min() < -_NEGATIVE else 0.0
     steps = np.arange(1, len(forecast) + 1)
     ax = current_axes(ax)
-    shown: dict[str, Any] = {
-        "vmin": lowest,
-        "vmax": 1.0,
-        "cmap": "cividis",
-        "interpolation": "nearest",
-    }
-    image = ax.imshow(correlations, origin="lower", extent=2 * (0.5, len(steps) + 0.5), **shown)
+    shown: dict[str, Any] = {"vmin": lowest, "vmax": 1.0, "cmap": "cividis", "origin": "lower"}
+    shown |= {"interpolation": "nearest", "extent": 2 * (0.5, len(steps) + 0.5)}
+    image = ax.imshow(correlations, **shown)
     if len(steps) > 2:
         levels = np.arange(lowest + 0.25, 1.0, 0.25)
         white: dict[str, Any] = {"colors": "white", "linewidths": 0.8}

@@ -282,9 +282,7 @@ def completion(options: Any) -> int:
     return _DONE
 
 
-def _read(
-    options: Any,
-) -> tuple[Forecaster | Combination, pd.Series[float], pd.DataFrame | None]:
+def _read(options: Any) -> tuple[Forecaster | Combination, pd.Series[float], pd.DataFrame | None]:
     """The model, and the series at whose end it forecasts: that of the data, or its own."""
     if options.load is None:
         return of.make_forecaster(options), *tables.read_series(options)

@@ -278,9 +278,7 @@ BACKTEST = [
 ]
 
 DEMO = _options(
-    "files",
-    "--output FOLDER: to write to (default: demo)",
-    output={"default": Path("demo")},
+    "files", "--output FOLDER: to write to (default: demo)", output={"default": Path("demo")}
 )
 
 

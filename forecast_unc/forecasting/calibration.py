@@ -73,10 +73,7 @@ class Calibration(NamedTuple):
 
 
 def rolling_errors(
-    rolling: Rolling,
-    members: list[Forecast | None],
-    shares: Array,
-    disagreement: bool = False,
+    rolling: Rolling, members: list[Forecast | None], shares: Array, disagreement: bool = False
 ) -> Errors:
     """Errors of an average by shares (k, h), from origins inside the history of its models.
 

@@ -23,12 +23,7 @@ from forecast_unc.forecasting.recursion import (
     check_stable,
 )
 from forecast_unc.forecasting.sampling import sample_paths_from
-from forecast_unc.forecasting.sources import (
-    LinearRecursion,
-    Step,
-    parts_of_matching,
-    passed_on,
-)
+from forecast_unc.forecasting.sources import LinearRecursion, Step, parts_of_matching, passed_on
 from forecast_unc.forecasting.state import State, run_in, state_at_origin
 from forecast_unc.regression.posterior import check_positive_variance
 

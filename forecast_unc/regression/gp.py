@@ -19,7 +19,7 @@ from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.mixture import PosteriorMixture
 from forecast_unc.regression.noisy_inputs import evidence as noisy_rows
 from forecast_unc.regression.noisy_inputs.evidence import Round
-from forecast_unc.regression.noisy_inputs.train import Learned, train
+from forecast_unc.regression.noisy_inputs.train import Learned, Problem, train
 from forecast_unc.regression.process import GaussianProcess, ProcessRegressor, Units
 from forecast_unc.regression.search import Objective, Prior, maximize, widening
 
@@ -173,10 +173,6 @@ class GPRegressor(ProcessRegressor):
             Known noise of the inputs, in their squared units: variances, a covariance, or one for
             each row. With `noisy_inputs=None`, which takes variances alone, none by default.
 
-        Returns
-        -------
-        GPRegressor
-
         Raises
         ------
         ValueError
@@ -219,8 +215,9 @@ class GPRegressor(ProcessRegressor):
             self._set_optimum(best, units, n)
             if self.noisy_inputs is not None:
                 known = None if S is None else S / np.outer(units.inputs, units.inputs)
-                given = self.noisy_inputs, evidence, space, best.theta, known
-                self._set_noisy(train(*given, self.random_state, self.tol), units, X, y)
+                problem = Problem(evidence, space, best.theta, known)
+                found = train(self.noisy_inputs, problem, self.random_state, self.tol)
+                self._set_noisy(found, units, X, y)
             elif self.hyperparameters == "integrated":
                 self._set_nodes(objective, best.x, units, X, y)
             self._set_posterior(X, y)
@@ -300,7 +297,7 @@ class GPRegressor(ProcessRegressor):
         self._curve = replace(curve, factors=())
 
     def condition(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> Self:
-        """A new regressor with the same hyper-parameters and other data; this one is unchanged.
+        """A new regressor with the hyper-parameters and `log_evidence_` of this one and other data.
 
         Inputs that continue those it holds, all of them or all but a few at the front, cost O(n^2)
         for each row that came or went; others, and all whose inputs are noisy, O(n^3).
@@ -311,11 +308,6 @@ class GPRegressor(ProcessRegressor):
             Inputs and targets.
         input_cov : array-like of shape (d,), (d, d) or (n, d, d), optional
             Noise of these inputs; by default that of `fit`, learned or given for all rows.
-
-        Returns
-        -------
-        GPRegressor
-            A new one, with the posterior of the new data; `log_evidence_` is that of `fit`.
         """
         check_is_fitted(self)
         X, y = self._checked_rows(X, y, reset=False)

@@ -212,10 +212,7 @@ class LinearRegressor(KernelRegressor):
     _weight_precisions: Array
 
     def __init__(
-        self,
-        *,
-        groups: ArrayLike | None = None,
-        bias: Literal["free", "shrunk"] = "free",
+        self, *, groups: ArrayLike | None = None, bias: Literal["free", "shrunk"] = "free"
     ) -> None:
         self.groups = groups
         self.bias = bias

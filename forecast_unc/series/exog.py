@@ -84,10 +84,7 @@ def check_aligned(exog: object, index: pd.Index, when: str, name: str = "exog") 
 
 
 def check_uncertainty(
-    exog_std: object,
-    exog_cov: object,
-    exog: pd.DataFrame | None,
-    columns: pd.Index | None = None,
+    exog_std: object, exog_cov: object, exog: pd.DataFrame | None, columns: pd.Index | None = None
 ) -> Array | None:
     """Covariance (h * k, h * k) of the regressors of h steps, step by step; None: known.
 

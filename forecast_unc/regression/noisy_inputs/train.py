@@ -36,17 +36,8 @@ class Learned(NamedTuple):
     n_iter: int
 
 
-def train(
-    kind: NoisyInputs,
-    evidence: GaussianProcessEvidence,
-    space: SearchSpace,
-    start: Array,
-    input_cov: Array | None,
-    random_state: RandomState,
-    tol: float,
-) -> Learned:
+def train(kind: NoisyInputs, problem: "Problem", random_state: RandomState, tol: float) -> Learned:
     """Run a trainer on standardized data; those other than "nigp" start from what that finds."""
-    problem = Problem(evidence, space, start, input_cov)
     found = learn_nigp(problem, tol)
     if kind == "annealed":
         found = learn_annealed(problem, found, tol)

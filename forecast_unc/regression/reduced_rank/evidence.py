@@ -73,11 +73,7 @@ class ReducedRankEvidence:
         self._product = np.empty((len(centers), BLOCK), order="F")
 
     def __call__(
-        self,
-        lengthscales: Array,
-        amplitude: float,
-        linear_scale: Array | float,
-        noise_std: float,
+        self, lengthscales: Array, amplitude: float, linear_scale: Array | float, noise_std: float
     ) -> tuple[float, Array]:
         """Value and gradient in log [l, a, tau, s], (d + 3,); inf where B is not definite."""
         n, d, m = len(self.y), len(lengthscales), len(self.centers)

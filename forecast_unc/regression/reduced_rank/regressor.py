@@ -172,7 +172,7 @@ class ReducedRankGPRegressor(ProcessRegressor):
         if isinstance(posterior, AugmentedPosterior):
             return super().leading_means(X, y, counts)
         weights = np.empty((len(counts), len(posterior.weights)))
-        model, held = self._without_rows(), 0
+        model, held = Support.of(self._centers, self._process, self._independent_rest), 0
         for i in np.argsort(counts, kind="stable"):
             model = model.with_rows(X[held : counts[i]], y[held : counts[i]])
             weights[i], held = model.weights(), counts[i]
@@ -188,16 +188,12 @@ class ReducedRankGPRegressor(ProcessRegressor):
         """Whether what the centers leave of a row's prior variance is noise of it."""
         return self.objective == "evidence" and self.variance == "corrected"
 
-    def _without_rows(self) -> Support:
-        """The model of what was learned."""
-        return Support.of(self._centers, self._process, self._independent_rest)
-
     def _set_posterior(self, X: Array, y: Array) -> None:
         """Make the posterior of rows: those that follow the rows held cost O(m^2) each."""
         model, held, digest = vars(self).get("_held") or (None, 0, "")
         with blas_threads(len(y)):
             if model is None or held > len(y) or digest != _digest(X[:held], y[:held]):
-                model, held = self._without_rows(), 0
+                model, held = Support.of(self._centers, self._process, self._independent_rest), 0
             model = model.with_rows(X[held:], y[held:])
             self._held = model, len(y), _digest(X, y)
             plain = model.posterior(self.variance == "corrected")

@@ -227,9 +227,8 @@ def _widths_and_tails(
         if forecast is not None:
             first = forecast.first(steps)
             h = len(first)
-            width[:h] = first._joint.width(
-                0.95
-            )  # at a bound a band is narrow without being precise
+            # at a bound a band is narrow without being precise
+            width[:h] = first._joint.width(0.95)
             median = first.median.to_numpy()
             tail[:h] = (first.mean.to_numpy() > _TAIL * median) & (median > 0)
     return widths, tails

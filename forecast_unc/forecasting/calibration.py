@@ -139,12 +139,9 @@ def conformal(forecast: Forecast, errors: Errors) -> Forecast:
     for z in errors.z.T[: len(forecast)]:
         own = np.abs(z[np.isfinite(z)])
         if len(own) < _FEWEST_CONFORMAL and not sizes:
-            raise refusal(
-                "calibrate",
-                f"not be 'conformal' with fewer than {_FEWEST_CONFORMAL} errors",
-                f"{len(own)} from origins inside the series",
-                "Use True, or give more history.",
-            )
+            must = f"not be 'conformal' with fewer than {_FEWEST_CONFORMAL} errors"
+            got = f"{len(own)} from origins inside the series"
+            raise refusal("calibrate", must, got, "Use True, or give more history.")
         sizes.append(own if len(own) >= _FEWEST_CONFORMAL else sizes[-1])
     sizes += [sizes[-1]] * (len(forecast) - len(sizes))
     most = len(errors.z)  # of any step, whatever the horizon

@@ -198,12 +198,9 @@ def check_above(history: History, lower: float) -> None:
     below = history.y < lower
     if below.any():
         at = int(below.argmax())
-        raise refusal(
-            "lower",
-            "be at most every value of y",
-            f"{lower:g}, and y is {history.y[at]:g} at {history.time(at)}",
-            "Take a smaller one, or lower=-np.inf for none.",
-        )
+        got = f"{lower:g}, and y is {history.y[at]:g} at {history.time(at)}"
+        remedy = "Take a smaller one, or lower=-np.inf for none."
+        raise refusal("lower", "be at most every value of y", got, remedy)
 
 
 def _periods(arguments: Arguments, history: History) -> tuple[int, ...]:
@@ -369,12 +366,9 @@ def _check_prior_mean(
 ) -> None:
     """Raise unless the lag that is the prior mean is among the lags."""
     if prior_mean == "seasonal" and not periods:
-        raise refusal(
-            "prior_mean",
-            "not be 'seasonal' for a series without a season",
-            f"one for which seasonal_period is {arguments.seasonal_period!r}",
-            "Give its period.",
-        )
+        must = "not be 'seasonal' for a series without a season"
+        got = f"one for which seasonal_period is {arguments.seasonal_period!r}"
+        raise refusal("prior_mean", must, got, "Give its period.")
     lag = {"zero": None, "last": 1}.get(prior_mean, periods[0] if periods else None)
     if lag is not None and lag not in lags:
         must = f"hold {lag} for prior_mean={prior_mean!r}"

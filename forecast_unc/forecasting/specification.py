@@ -156,12 +156,9 @@ def check_length(n: int, deepest: int, differences: tuple[int, ...]) -> None:
     """Raise unless n values are enough to learn from lags so deep."""
     least = deepest + sum(differences) + MIN_ROWS
     if n < least:
-        raise refusal(
-            "y",
-            f"have at least {least} values for lags up to {deepest} and differences {differences}",
-            f"{n}",
-            "Give more data, or fewer lags.",
-        )
+        of = f"for lags up to {deepest} and differences {differences}"
+        remedy = "Give more data, or fewer lags."
+        raise refusal("y", f"have at least {least} values {of}", f"{n}", remedy)
 
 
 def is_auto(value: object) -> TypeGuard[Auto]:
@@ -188,11 +185,8 @@ def as_lags(name: str, value: object, upto: bool) -> Sequence[int]:
         items = list(value) if iterable else [value]  # type: ignore[call-overload]
     valid = all(_is_whole(item) and item >= 1 for item in items)
     if upto and (not valid or not items or len(set(items)) < len(items)):
-        must, remedy = (
-            "be a positive whole number or distinct positive ones",
-            "Lag 1 is the previous value.",
-        )
-        raise refusal(name, must, repr(value), remedy)
+        must = "be a positive whole number or distinct positive ones"
+        raise refusal(name, must, repr(value), "Lag 1 is the previous value.")
     if not valid:
         raise refusal(name, "be lags, positive whole numbers", repr(value), "Use 0 or () for none.")
     return tuple(int(item) for item in items)
@@ -205,10 +199,8 @@ def _is_whole(value: object) -> TypeGuard[int]:
 def _check_two_noises(regressor: BaseEstimator, noise: Noise) -> None:
     """Raise unless a regressor can learn a noise of the observations."""
     if type(regressor) is not GPRegressor:
-        which, remedy = (
-            type(regressor).__name__,
-            "Only GPRegressor() tells two kinds of noise apart.",
-        )
+        which = type(regressor).__name__
+        remedy = "Only GPRegressor() tells two kinds of noise apart."
     elif regressor.noise_std is not None:
         which = f"GPRegressor(noise_std={regressor.noise_std!r}), which is all the noise there is"
         remedy = "Give known errors of the observations as y_std."

@@ -84,10 +84,9 @@ class AugmentedPosterior(ABC):
     def moments(self, mean: Array, cov: Array) -> NoReturn:
         """Raise: the added basis moves with the input, so there is no closed form."""
         must = "be 'taylor' or 'monte_carlo' for variance='augmented'"
-        why = "The added basis moves with the input, so there is no closed form"
-        raise refusal(
-            "method or propagation", must, "'exact'", f"{why}; or fit with another variance."
-        )
+        remedy = "The added basis moves with the input, so there is no closed form; "
+        remedy += "or fit with another variance."
+        raise refusal("method or propagation", must, "'exact'", remedy)
 
     def taylor_moments(self, mean: Array, cov: Array) -> Moments:
         """Moments by Taylor expansion, second derivatives by differences; see `KernelPosterior`."""

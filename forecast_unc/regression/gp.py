@@ -204,13 +204,10 @@ class GPRegressor(ProcessRegressor):
                 starts = [maximize(first, [start], self.tol).x for start in starts]
             best = maximize(objective, starts, self.tol)
             if not np.isfinite(best.log_evidence):
-                raise refusal(
-                    "noise_std and lengthscales",
-                    "give a positive definite covariance",
-                    f"a factorization that fails with noise_std={self.noise_std!r}, "
-                    f"lengthscales={self.lengthscales!r}",
-                    "Give a larger noise_std, or learn both.",
-                )
+                given = f"noise_std={self.noise_std!r}, lengthscales={self.lengthscales!r}"
+                must, got = "give a positive definite covariance", "a factorization that fails"
+                remedy = "Give a larger noise_std, or learn both."
+                raise refusal("noise_std and lengthscales", must, f"{got} with {given}", remedy)
             self._end = space.free, best.theta
             self._set_optimum(best, units, n)
             if self.noisy_inputs is not None:
@@ -222,9 +219,8 @@ class GPRegressor(ProcessRegressor):
                 self._set_nodes(objective, best.x, units, X, y)
             self._set_posterior(X, y)
             if self._curve is not None:
-                self.log_evidence_ = noisy_rows.log_evidence(
-                    self._kernel_posterior, self.amplitude_
-                )
+                posterior = self._kernel_posterior
+                self.log_evidence_ = noisy_rows.log_evidence(posterior, self.amplitude_)
         self._start = None  # of this fit alone
         return self
 
@@ -242,10 +238,8 @@ class GPRegressor(ProcessRegressor):
         weights, noisy = self._prior_mean, self.noisy_inputs is not None
         if weights and noisy:
             must = "be True or False with noisy_inputs"
-            why = (
-                "Their slopes would be noise of the output: take the linear part off y beforehand."
-            )
-            raise refusal("linear", must, "weights", why)
+            remedy = "Take the linear part off y first: its slopes would be noise of the output."
+            raise refusal("linear", must, "weights", remedy)
         if weights and S is not None and np.any(self.linear):
             must = "be None with weights of a linear prior mean"
             raise refusal("input_cov", must, "one", "Use linear=True.")
@@ -360,12 +354,9 @@ class GPRegressor(ProcessRegressor):
         if self._curve is None:
             return process.posterior(X, y, blur=np.diagonal(S))
         if S.ndim == 3 and len(S) != len(X):
-            raise refusal(
-                "input_cov",
-                f"be given for these {len(X)} rows, of shape ({len(X)}, d, d)",
-                f"none, and each of the {len(S)} rows of the fit had its own",
-                "Pass condition(X, y, input_cov=...).",
-            )
+            must = f"be given for these {len(X)} rows, of shape ({len(X)}, d, d)"
+            got = f"none, and each of the {len(S)} rows of the fit had its own"
+            raise refusal("input_cov", must, got, "Pass condition(X, y, input_cov=...).")
         at = X
         if self.noisy_inputs != "nigp":
             at = noisy_rows.smoothed_inputs(self._curve, X, y, S, self.noise_std_**2)

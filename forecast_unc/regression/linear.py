@@ -279,10 +279,8 @@ class LinearRegressor(KernelRegressor):
     def _set_posterior(self, X: Array, y: Array) -> None:
         sums = self._sums(X, y - self._output_offset)
         chol, w = _solved(sums, self._weight_precisions)
-        scale, s = 1.0 / self._scale, self.noise_std_
-        self.posterior_ = LinearPosterior(
-            w * scale, chol, s * scale, s**2, self._offset, self._output_offset
-        )
+        scale, s, offsets = 1.0 / self._scale, self.noise_std_, (self._offset, self._output_offset)
+        self.posterior_ = LinearPosterior(w * scale, chol, s * scale, s**2, *offsets)
         self.coef_ = self.posterior_.weights[:-1]
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:

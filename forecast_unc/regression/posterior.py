@@ -93,10 +93,8 @@ class Unstable(ValueError):
     """A prediction without a meaning: it ran away, or its variance has lost its digits."""
 
 
-def check_positive_variance(
-    var: Array, posterior: Posterior, method: str = "exact", where: str = ""
-) -> None:
-    """Raise Unstable if a predictive variance is not positive, `where` "at step 12" or so."""
+def check_positive_variance(var: Array, posterior: Posterior, method: str = "exact") -> None:
+    """Raise Unstable if a predictive variance is not positive."""
     if (var > 0).all():
         return
     noise_var, ratio = posterior.noise_var + posterior.observation_var, 1.0
@@ -108,4 +106,4 @@ def check_positive_variance(
         remedy = "The inputs have run far away from the data: ask for fewer steps, or differences."
     else:
         remedy = f"The noise is {ratio:.2g} of the signal, too little here. Fix a larger noise_std."
-    raise Unstable(f"variance must be positive; got {var.min():.3g}{where}. {remedy}")
+    raise Unstable(f"variance must be positive; got {var.min():.3g}. {remedy}")

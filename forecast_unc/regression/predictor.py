@@ -49,9 +49,7 @@ class PredictorPosterior:
         mean, std = self.predictor.predict(X, return_std=True)
         if not (std > 0).all():
             must = "predict a positive std"
-            remedy = (
-                "Let the model have noise, such as a WhiteKernel in a GaussianProcessRegressor."
-            )
+            remedy = "Let the model have noise, such as a WhiteKernel in GaussianProcessRegressor."
             raise refusal("regressor", must, f"{np.min(std):.3g}", remedy)
         return np.asarray(mean, dtype=np.float64), np.asarray(std, dtype=np.float64) ** 2
 

@@ -211,10 +211,8 @@ class ProcessRegressor(KernelRegressor):
         targets = rest / units.output
         bias = search.bias_std(self.bias, targets)
         linear_std = np.append(np.zeros(d), bias * units.output * learned)
-        one = np.ones(d)
-        self._process = GaussianProcess(
-            one, 1.0, linear_std, 1.0, input_offset, output_offset, weights
-        )
+        origin = input_offset, output_offset
+        self._process = GaussianProcess(np.ones(d), 1.0, linear_std, 1.0, *origin, weights)
         return inputs / units.inputs, targets, units, bias
 
     def _search_space(self, evidence: GaussianProcessEvidence, units: Units) -> search.SearchSpace:

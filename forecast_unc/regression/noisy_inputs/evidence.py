@@ -50,9 +50,8 @@ def linearized(
 ) -> KernelPosterior:
     """Posterior of rows `at` inputs x-bar, input noise referred to the output by slopes (n, d)."""
     targets = y - np.einsum("nd,nd->n", slopes, X - at)
-    return process.posterior(
-        at, targets, row_var=process.noise_std**2 + referred(slopes, input_cov)
-    )
+    row_var = process.noise_std**2 + referred(slopes, input_cov)
+    return process.posterior(at, targets, row_var=row_var)
 
 
 def log_evidence(posterior: KernelPosterior, amplitude: float) -> float:

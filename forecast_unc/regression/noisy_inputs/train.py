@@ -17,6 +17,7 @@ from forecast_unc.regression.process import GaussianProcess
 from forecast_unc.regression.search import PRIORS, SearchSpace, descend
 
 NoisyInputs = Literal["nigp", "annealed", "stochastic_em"]
+Evaluation = tuple[float, Array, Array]  # -log(evidence prior), gradients in theta and in more
 
 # Bounds of the learned stds of input noise, on standardized inputs; median and log-std of their
 # log-normal prior, those of the noise of standardized targets.
@@ -94,7 +95,7 @@ class Problem:
 
     def search(
         self,
-        evaluate: Callable[[Array, Array], tuple[float, Array, Array]],
+        evaluate: Callable[[Array, Array], Evaluation],
         theta: Array,
         more: Array,
         bounds: ArrayLike,
@@ -148,9 +149,7 @@ def learn_nigp(problem: Problem, tol: float) -> Learned:
     return Learned(theta, S, X, slopes, rounds, converged, n_iter)
 
 
-def nigp_terms(
-    problem: Problem, slopes: Array, theta: Array, log_std: Array
-) -> tuple[float, Array, Array]:
+def nigp_terms(problem: Problem, slopes: Array, theta: Array, log_std: Array) -> Evaluation:
     """-log(evidence prior) at slopes, and its gradients in theta and log stds (q,) to learn."""
     each = slopes[:, : len(log_std)] ** 2 * np.exp(2.0 * log_std)  # (n, q), none where S is known
     known = problem.input_cov
@@ -225,7 +224,7 @@ def joint_maximum(
 ) -> tuple[Array, Array, int]:
     """Inputs u + S^(1/2) c and hyper-parameters that maximize their joint density, from a start."""
 
-    def evaluate(at: Array, c: Array) -> tuple[float, Array, Array]:
+    def evaluate(at: Array, c: Array) -> Evaluation:
         c = c.reshape(shift.shape)
         X = problem.X + np.einsum("nde,ne->nd", roots, c)
         value, gradient, terms = problem(at, X)
@@ -269,9 +268,7 @@ def learn_stochastic_em(
             shift = sweep(problem, theta, shift, roots, rng)
             samples.append(shift)
 
-        def evaluate(
-            at: Array, none: Array, samples: list[Array] = samples
-        ) -> tuple[float, Array, Array]:
+        def evaluate(at: Array, none: Array, samples: list[Array] = samples) -> Evaluation:
             values, gradients, _ = zip(*(problem(at, X + each) for each in samples), strict=True)
             return float(np.mean(values)), np.mean(gradients, axis=0), none
 

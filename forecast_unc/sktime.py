@@ -14,11 +14,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from forecast_unc._checks import RandomState, refusal
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.fitted import Fitted
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.forecaster import Forecaster
@@ -44,7 +43,7 @@ _TEST_RVM = RVMRegressor(lengthscales=2.0)
 class _Horizon(NamedTuple):
     """What is known of the times of a horizon."""
 
-    steps: NDArray[np.intp]  # (k,), after the cutoff, increasing; 0 is the cutoff
+    steps: Positions  # (k,), after the cutoff, increasing; 0 is the cutoff
     times: pd.Index[Any]  # of length k
     past: Fitted | None  # of the steps up to 0
     ahead: Forecast | None  # of all steps from 1 to the last

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.joint import Diverged
@@ -208,7 +207,7 @@ def _unstable(
     references: Sequence[Forecast | None],
     steps: int,
     widest: float,
-) -> NDArray[np.bool_]:
+) -> Flags:
     """From which step on each forecast is so many times as wide as its exact one, or all tail."""
     widths, tails = _widths_and_tails(forecasts, steps)
     limits, _ = _widths_and_tails(references, steps)
@@ -217,9 +216,7 @@ def _unstable(
     return np.asarray(np.logical_or.accumulate(away, axis=1))
 
 
-def _widths_and_tails(
-    forecasts: Sequence[Forecast | None], steps: int
-) -> tuple[Array, NDArray[np.bool_]]:
+def _widths_and_tails(forecasts: Sequence[Forecast | None], steps: int) -> tuple[Array, Flags]:
     """Widths of the 95 % bands, 0 beyond the end, and whether the mean is all tail, (k, steps)."""
     widths = np.zeros((len(forecasts), steps))
     tails = np.zeros(widths.shape, dtype=np.bool_)
@@ -234,12 +231,12 @@ def _widths_and_tails(
     return widths, tails
 
 
-def _within(forecasts: Sequence[Forecast | None], steps: int) -> NDArray[np.bool_]:
+def _within(forecasts: Sequence[Forecast | None], steps: int) -> Flags:
     """Which of the steps each forecast has, (k, steps)."""
     return np.asarray(np.arange(steps) < _lengths(forecasts)[:, None])
 
 
-def _lengths(forecasts: Sequence[Forecast | None]) -> NDArray[np.intp]:
+def _lengths(forecasts: Sequence[Forecast | None]) -> Positions:
     """Steps of each forecast, (k,)."""
     return np.array([0 if f is None else len(f) for f in forecasts])
 

@@ -10,12 +10,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from forecast_unc._checks import check_steps, one_seed, refusal
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.fitted import Fitted, PastSteps
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting import files
@@ -202,7 +201,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         """One-step forecasts of the past by their places in the series, for :meth:`fitted`."""
         members = [member._past_steps() for member in self._known_members()]
 
-        def ask(at: NDArray[np.intp]) -> PastSteps | None:
+        def ask(at: Positions) -> PastSteps | None:
             return self._averaging.average_past([ask(at) for ask in members], self.weights_)
 
         return ask

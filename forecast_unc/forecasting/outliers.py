@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.forecasting.rows import interpolated
 
 
@@ -43,7 +42,7 @@ class _Rule:
 _RULE = _Rule()
 
 
-def gross_outliers(y: Array, periods: tuple[int, ...] = ()) -> NDArray[np.bool_]:
+def gross_outliers(y: Array, periods: tuple[int, ...] = ()) -> Flags:
     """Which values (n,) of a series with such seasons are gross outliers; none if too many are.
 
     A deviation has to be beyond four times the larger steps nearby, and beyond a limit by Hill's
@@ -73,7 +72,7 @@ class _Seen(NamedTuple):
         return bool(self.deviations[i] > times * np.nanquantile(near, _RULE.larger))
 
 
-def _far_out(y: Array, periods: tuple[int, ...]) -> NDArray[np.bool_]:
+def _far_out(y: Array, periods: tuple[int, ...]) -> Flags:
     """The values beyond the limit, on a scale that counts."""
     t, out = np.flatnonzero(~np.isnan(y)), np.zeros(len(y), dtype=np.bool_)
     if not _RULE.most(len(t)):
@@ -91,7 +90,7 @@ def _far_out(y: Array, periods: tuple[int, ...]) -> NDArray[np.bool_]:
     return out
 
 
-def _seen(y: Array, t: NDArray[np.intp], periods: tuple[int, ...]) -> _Seen:
+def _seen(y: Array, t: Positions, periods: tuple[int, ...]) -> _Seen:
     """Deviations and steps of the values observed at t, and the limit of the deviations."""
     y, t = y[t[0] : t[-1] + 1], t - t[0]  # what is missing at an end would repeat its neighbour
     filled = interpolated(y)

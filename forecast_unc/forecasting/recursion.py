@@ -7,11 +7,10 @@ from functools import cached_property
 from typing import Literal, NamedTuple, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
 from forecast_unc._checks import RandomState
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.forecasting.rows import Differencing, LevelMap
 from forecast_unc.forecasting.sources import FunctionError, Scales, Step
@@ -42,7 +41,7 @@ class Past(NamedTuple):
     levels: Array  # (n,), NaN where missing
     stds: Array  # (n,), of the measurement errors
     exog: Array  # (n, k)
-    learned: NDArray[np.bool_]  # (n,), part of the posterior's data
+    learned: Flags  # (n,), part of the posterior's data
 
     def before(self, t: int) -> "Past":
         """The first t values."""
@@ -135,7 +134,7 @@ class Trajectory:
         window = self._levels[..., first : self.now]
         self._changes[..., first : self.now - self._lead] = self.model.differencing.forward(window)
 
-    def take(self, paths: NDArray[np.intp]) -> None:
+    def take(self, paths: Positions) -> None:
         """Keep these of the series, repeats allowed."""
         self._levels, self._changes = self._levels[paths], self._changes[paths]
 
@@ -164,8 +163,8 @@ class MomentMatching:
         cov: Array,
         n: int,
         x: Array,
-        at: NDArray[np.intp],
-        levels: NDArray[np.intp],
+        at: Positions,
+        levels: Positions,
         learned_from: bool = False,
     ) -> Step:
         """Enter the next level as coordinate n of `cov`, of which row and column n are filled.
@@ -205,7 +204,7 @@ class MomentMatching:
         cov[n, n] = var - 2.0 * maps.carried @ cross[own] + taken[own] @ maps.carried
         return Step(mean, weights, shared, learned)
 
-    def _input_cov(self, d: int, at: NDArray[np.intp], cov: Array) -> Array:
+    def _input_cov(self, d: int, at: Positions, cov: Array) -> Array:
         """Covariance (d, d) of an input that is linear in coordinates."""
         input_cov, r = np.zeros((d, d)), len(self.combine)
         input_cov[:r, :r] = self.combine @ cov[np.ix_(at, at)] @ self.combine.T

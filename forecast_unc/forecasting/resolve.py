@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from forecast_unc._checks import refusal
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags
 from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, WIDEST, Averaging
 from forecast_unc.forecasting.candidates import (
     MOST_ROWS,
@@ -221,7 +220,7 @@ def _bound(arguments: Arguments, history: History) -> float:
     return 0.0 if count else -np.inf
 
 
-def _unusual(arguments: Arguments, history: History) -> NDArray[np.bool_]:
+def _unusual(arguments: Arguments, history: History) -> Flags:
     """Where there is a holiday, or a regressor outside the central 90 % of its values, (n,)."""
     parts = check_calendar(value_or(arguments.calendar, None))
     holidays = tuple(part for part in parts if not isinstance(part, str))

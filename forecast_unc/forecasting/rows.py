@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.regression.errors_in_variables import ErrorKind, ErrorsInVariablesGP, SharedErrors
 from forecast_unc.regression.estimator import KernelRegressor, LeadingMeans
 from forecast_unc.regression.gp import GPRegressor
@@ -81,9 +80,7 @@ def lag_embedding(y: Array, lags: tuple[int, ...], exog: Array) -> tuple[Array, 
     return np.column_stack([*past, exog[first:]]), y[first:].copy()
 
 
-def complete_rows(
-    values: Array, lags: tuple[int, ...], differences: tuple[int, ...]
-) -> NDArray[np.bool_]:
+def complete_rows(values: Array, lags: tuple[int, ...], differences: tuple[int, ...]) -> Flags:
     """Which training rows touch no missing value."""
     changes = difference(values, differences)
     X, target = lag_embedding(changes, lags, np.empty((len(changes), 0)))
@@ -116,13 +113,13 @@ class NoisyRows:
 
     X: Array  # (n, d)
     y: Array  # (n,)
-    times: NDArray[np.intp]  # (n,), of the targets
+    times: Positions  # (n,), of the targets
     maps: LevelMap
     anchor: int | None  # the lagged input that is taken off the target
     stds: Array  # of e by time, as far as they are known; in units of the scale
 
     @cached_property
-    def _touched(self) -> NDArray[np.intp]:
+    def _touched(self) -> Positions:
         """Times of the observations that the rows are made of, (N,)."""
         return np.unique(self.times[:, None] - self.maps.touched)
 

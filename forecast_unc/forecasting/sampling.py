@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from forecast_unc._checks import generator
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.forecasting.recursion import (
     Future,
     Method,
@@ -48,7 +47,7 @@ class Points:
     made orthogonal to those before it; the other half has the opposite signs. There is no seed.
     """
 
-    def __init__(self, pieces: slice | NDArray[np.intp]) -> None:
+    def __init__(self, pieces: slice | Positions) -> None:
         half = PIECES // 2
         self._pieces = pieces  # of a block, m of all 256
         self._quantiles = ndtri((np.arange(half) + 0.5) / half)
@@ -230,7 +229,7 @@ class _Function:
     def keep(self, standard: Array) -> None:
         """Take in what it came out as, in stds from its mean."""
 
-    def take(self, paths: NDArray[np.intp]) -> None:
+    def take(self, paths: Positions) -> None:
         """Keep these paths; functions drawn whole are never resampled."""
 
 
@@ -265,7 +264,7 @@ class _OneFunction(_Function):
             self.draws[self.step] = standard
             self.step += 1
 
-    def take(self, paths: NDArray[np.intp]) -> None:
+    def take(self, paths: Positions) -> None:
         """Keep these paths."""
         self.path.take(paths)
         self.chol[: self.step] = self.chol[: self.step, :, paths]

@@ -21,12 +21,11 @@ from itertools import islice, product
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import toeplitz
 from scipy.special import ndtri, stdtrit
 
 from forecast_unc._checks import SMALLEST, RandomState, generator
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.forecasting.propagation import LevelJoint
 
 
@@ -76,7 +75,7 @@ class Nodes(NamedTuple):
     drift_var: Array
     season_var: Array
 
-    def take(self, at: NDArray[np.intp]) -> Nodes:
+    def take(self, at: Positions) -> Nodes:
         """Some of them."""
         return Nodes(*(each[at] for each in self))
 
@@ -221,7 +220,7 @@ def _variance_of_one(n: int) -> float:
     return float((stdtrit(dof, 0.95) / ndtri(0.95)) ** 2 / dof)
 
 
-def _grid(period: int) -> tuple[Nodes, NDArray[np.intp], NDArray[np.intp]]:
+def _grid(period: int) -> tuple[Nodes, Positions, Positions]:
     """All nodes, the first of each with other parameters, and which of these each has."""
     seasons = _GRID.seasons if _season(period)[0] else (0.0,)
     season_vars = _GRID.season_vars if period > 1 else _GRID.season_vars[:1]
@@ -241,7 +240,7 @@ def _season(period: int) -> tuple[int, int]:
     return 0 if long or period == 1 else period, 2 * _WAVES if long else 0
 
 
-def _waves(period: int, times: NDArray[np.intp]) -> Array:
+def _waves(period: int, times: Positions) -> Array:
     """Cosines and sines (..., q) of a long season at times (...)."""
     angles = 2.0 * np.pi / period * times[..., None] * np.arange(1, _season(period)[1] // 2 + 1)
     return np.concatenate([np.cos(angles), np.sin(angles)], axis=-1)
@@ -290,7 +289,7 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> It
             )
 
 
-def unknowns(missing: NDArray[np.bool_], period: int) -> NDArray[np.intp]:
+def unknowns(missing: Flags, period: int) -> Positions:
     """How many unknowns missing values (n,) have added up to each time, that one included.
 
     With the states of a season each adds one, else a gap, however long, two.

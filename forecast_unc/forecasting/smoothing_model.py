@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from forecast_unc._checks import RandomState, refusal
 from forecast_unc._threads import blas_threads
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.model import FittedModel, fitted_transform, forecast_of
@@ -119,7 +118,7 @@ class SmoothingModel:
         """Sample paths (n_samples, h) in units of y."""
         return self.transform.inverse(self._sample(len(ahead.index), n_samples, random_state))
 
-    def plug_in(self, origins: NDArray[np.intp], steps: int) -> Array:
+    def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) forecast from origins inside; NaN where the value before is missing."""
         skipped = len(self.history.y) - len(self.levels)
         with blas_threads(0):
@@ -127,7 +126,7 @@ class SmoothingModel:
         levels[np.isnan(self.history.y[origins - 1])] = np.nan
         return levels
 
-    def next_levels(self, at: NDArray[np.intp]) -> tuple[Array, Array, Array]:
+    def next_levels(self, at: Positions) -> tuple[Array, Array, Array]:
         """One-step forecasts of the times in its window."""
         origins = at - (len(self.history.y) - len(self.levels))
         before = np.concatenate([[0], np.cumsum(~np.isnan(self.levels))])

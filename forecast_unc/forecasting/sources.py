@@ -6,11 +6,10 @@ from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dtbtrs, dtrtri
 
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.forecasting.rows import LevelMap
 from forecast_unc.regression.posterior import Posterior
 
@@ -44,7 +43,7 @@ class FunctionError:
     def next_step(
         self,
         x: Array,
-        back: NDArray[np.intp],
+        back: Positions,
         weights: Array,
         added: float,
         learned_from: bool = False,

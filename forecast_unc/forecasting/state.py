@@ -3,9 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags
 from forecast_unc.forecasting.recursion import (
     Method,
     MomentMatching,
@@ -41,10 +40,10 @@ class RunIn(NamedTuple):
     now: int  # the time of its first step; n if the last p levels are known
     mean: Array  # (p,), of the levels before
     cov: Array  # (p, p), in units of scale^2
-    observed: NDArray[np.bool_]  # (n,)
+    observed: Flags  # (n,)
     noise_var: Array  # (n,), of the observations, in units of scale^2
-    known: NDArray[np.bool_]  # (n,), from `now` on: the level and those it depends on are exact
-    learned: NDArray[np.bool_]  # (n,), from `now` on: the posterior has learned from that row
+    known: Flags  # (n,), from `now` on: the level and those it depends on are exact
+    learned: Flags  # (n,), from `now` on: the posterior has learned from that row
 
     def passed_over(self, t: int, one_function: bool) -> bool:
         """Whether a value tells nothing of others: of known inputs, and of a function not new."""
@@ -115,7 +114,7 @@ def state_at_origin(model: OneStepModel, past: Past, method: Method, steps: int 
     return State(trajectory.levels[-p:].copy(), cov[:p, :p].copy(), function, limit)
 
 
-def _start(known: NDArray[np.bool_], observed: NDArray[np.bool_], p: int) -> int:
+def _start(known: Flags, observed: Flags, p: int) -> int:
     """The time at which the recursion starts, its state the p levels before."""
     n = len(known)
     ends = np.flatnonzero(np.convolve(known, np.ones(p), "valid") > p - 0.5) + p

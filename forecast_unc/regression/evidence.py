@@ -3,11 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg.blas import dgemm, dgemv, dsymm, dsyr
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.regression import kernels
 
 
@@ -43,8 +43,8 @@ def covariance_matrix(
 class CorrelatedErrors(NamedTuple):
     """Errors of n targets with the covariance s_e^2 C + V, both sparse: their lower triangles."""
 
-    rows: NDArray[np.intp]  # (q,)
-    columns: NDArray[np.intp]  # (q,)
+    rows: Positions  # (q,)
+    columns: Positions  # (q,)
     shape: Array  # (q,), entries of C
     known: Array  # (q,), entries of V
 

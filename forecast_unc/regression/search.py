@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from forecast_unc._checks import RandomState, generator
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags
 from forecast_unc.regression.evidence import GaussianProcessEvidence
 
 Prior = Literal["weak", "shrunk"] | None
@@ -78,7 +78,7 @@ class SearchSpace(NamedTuple):
 
     d: int
     start: Array  # given values, and plain medians where they are learned
-    free: NDArray[np.bool_]
+    free: Flags
     median: Array
     log_std: Array  # of the prior; infinite without
     bounds: Array  # (d + 2 + g, 2)
@@ -87,7 +87,7 @@ class SearchSpace(NamedTuple):
     errors: bool = False  # theta ends with the errors' std
     share_of_errors: float | None = None  # that the noise is of them, where it is not searched
 
-    def starting_at(self, end: tuple[NDArray[np.bool_], Array] | None) -> "SearchSpace":
+    def starting_at(self, end: tuple[Flags, Array] | None) -> "SearchSpace":
         """The space that starts where a search ended, at theta, if that had the same ones free."""
         if end is None or not np.array_equal(end[0], self.free):
             return self

@@ -7,10 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from forecast_unc._checks import refusal
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags
 from forecast_unc.series.exog import check_exog, check_uncertainty
 from forecast_unc.series.times import extended_index, format_time, future_index, index_kind
 from forecast_unc.series.values import check_follows, check_is_series, check_series, check_y_std
@@ -66,7 +65,7 @@ class History:
         """The series with its outliers, NaN where missing, (n,)."""
         return np.where(np.isnan(self.outliers), self.y, self.outliers)
 
-    def without(self, outliers: NDArray[np.bool_]) -> Self:
+    def without(self, outliers: Flags) -> Self:
         """The history with some of the values that were given taken for missing, and no others."""
         given = self.given
         return replace(

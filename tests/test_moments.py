@@ -192,7 +192,6 @@ def test_explicit_form_fails_where_rows_contradict_the_noise(name, monkeypatch):
         posterior.lengthscales,
         posterior.weights,
         posterior._second_moment,
-        posterior._tiles,
     )
     error = abs(posterior.moments(*at).var - case["answer"]["var"])
     assert error < departed.roundoff  # which is known without the answer

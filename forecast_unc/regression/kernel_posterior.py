@@ -12,7 +12,12 @@ from scipy.linalg.lapack import dpotrf, dpotrs, dpstrf, dtrtrs
 from forecast_unc._typing import Array, Positions
 from forecast_unc.regression.functions import PriorDraws, sharing
 from forecast_unc.regression.kernels import exponent_factors, inverse, squared_exponential
-from forecast_unc.regression.moments import Tile, contiguous_tiles, covariance_root, departure
+from forecast_unc.regression.moments import (
+    SecondMoment,
+    contiguous_tiles,
+    covariance_root,
+    departure,
+)
 from forecast_unc.regression.posterior import FunctionSample, Moments
 from forecast_unc.regression.spread import beyond_first_order, feature_spread
 
@@ -225,9 +230,8 @@ class KernelPosterior:
         plain, var = self.predict(mean[None])
         x, root = mean - self.input_offset, covariance_root(cov)
         scaled = ((self.centers - x) / self.lengthscales).T
-        delta, second, slope, roundoff = departure(
-            x, root, scaled, self.lengthscales, self.weights, self._second_moment, self._tiles
-        )
+        own = self.lengthscales, self.weights, self._second_moment
+        delta, second, slope, roundoff = departure(x, root, scaled, *own)
         # plain mean without the offset: w.phi is what D and delta are about
         mu = plain[0] - self.output_offset
         total = var[0] + second - 2.0 * mu * delta - delta**2
@@ -292,13 +296,8 @@ class KernelPosterior:
         return mean + self.output_offset
 
     @cached_property
-    def _tiles(self) -> list[Tile]:
-        """The kernel-kernel block of G + w w' as steps read it."""
-        return contiguous_tiles(self._second_moment[0])
-
-    @cached_property
-    def _second_moment(self) -> tuple[Array, Array, Array]:
-        """Blocks of G + w w', kernel-kernel, kernel-linear, linear-linear."""
+    def _second_moment(self) -> SecondMoment:
+        """Blocks of G + w w', as steps read them."""
         m = len(self.centers)
         w_kernel, w_linear = self.weights[:m], self.weights[m:]
         kk = np.asfortranarray(np.outer(w_kernel, w_kernel))
@@ -313,7 +312,7 @@ class KernelPosterior:
             V: Array = dtrsm(1.0, factor.chol, factor.linear, lower=1)
             kl += factor.sign * factor.scale * dtrsm(1.0, factor.chol, V, lower=1, trans_a=1)[:m]
             ll += factor.sign * dgemm(1.0, V, V, trans_a=1)
-        return kk, kl, ll
+        return contiguous_tiles(kk), np.diagonal(kk).copy(), kl, ll
 
 
 class KernelFunctionPath:

@@ -130,7 +130,7 @@ def problem(X, y, input_cov=None, free=5):
     bounds = np.tile([-9.0, 4.0], (5, 1))
     log_std, learned = np.full(5, 1.5), np.arange(5) < free
     space = SearchSpace(2, start, learned, np.zeros(5), log_std, bounds, least_ratio=1e-2)
-    return Problem(row_evidence(X, y), space, start, input_cov)
+    return Problem(row_evidence(X, y), space, start, input_cov, tol=1e-12)
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["known", "learned"])
@@ -259,7 +259,7 @@ def test_the_joint_maximum_is_stationary(rows):
     roots = np.tile(np.diag([0.3, 0.2]), (12, 1, 1))
     theta, shift = p.start, np.zeros((12, 2))
     for _ in range(50):
-        theta, shift, n_iter = joint_maximum(p, theta, shift, roots, 1e-12)
+        theta, shift, n_iter = joint_maximum(p, theta, shift, roots)
         if not n_iter:
             break
 
@@ -294,7 +294,7 @@ def test_the_joint_maximum_explains_the_targets_by_their_inputs_if_the_noise_is_
     roots = np.tile(np.diag([0.5 / X.std(), 0.0]), (60, 1, 1))
     theta, shift = p.start, np.zeros((60, 2))
     for _ in range(30):
-        theta, shift, _ = joint_maximum(p, theta, shift, roots, 1e-10)
+        theta, shift, _ = joint_maximum(p, theta, shift, roots)
     assert np.exp(theta[-1]) * y.std() < 0.25 * 0.05
 
 

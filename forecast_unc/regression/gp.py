@@ -212,8 +212,8 @@ class GPRegressor(ProcessRegressor):
             self._set_optimum(best, units, n)
             if self.noisy_inputs is not None:
                 known = None if S is None else S / np.outer(units.inputs, units.inputs)
-                problem = Problem(evidence, space, best.theta, known)
-                found = train(self.noisy_inputs, problem, self.random_state, self.tol)
+                problem = Problem(evidence, space, best.theta, known, self.tol)
+                found = train(self.noisy_inputs, problem, self.random_state)
                 self._set_noisy(found, units, X, y)
             elif self.hyperparameters == "integrated":
                 self._set_nodes(objective, best.x, units, X, y)

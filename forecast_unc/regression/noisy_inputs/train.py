@@ -18,6 +18,7 @@ from forecast_unc.regression.search import PRIORS, SearchSpace, descend
 
 NoisyInputs = Literal["nigp", "annealed", "stochastic_em"]
 Evaluation = tuple[float, Array, Array]  # -log(evidence prior), gradients in theta and in more
+Evaluate = Callable[[Array, Array], Evaluation]
 
 # Bounds of the learned stds of input noise, on standardized inputs; median and log-std of their
 # log-normal prior, those of the noise of standardized targets.
@@ -37,13 +38,13 @@ class Learned(NamedTuple):
     n_iter: int
 
 
-def train(kind: NoisyInputs, problem: "Problem", random_state: RandomState, tol: float) -> Learned:
+def train(kind: NoisyInputs, problem: "Problem", random_state: RandomState) -> Learned:
     """Run a trainer on standardized data; those other than "nigp" start from what that finds."""
-    found = learn_nigp(problem, tol)
+    found = learn_nigp(problem)
     if kind == "annealed":
-        found = learn_annealed(problem, found, tol)
+        found = learn_annealed(problem, found)
     elif kind == "stochastic_em":
-        found = learn_stochastic_em(problem, found, generator(random_state), tol)
+        found = learn_stochastic_em(problem, found, generator(random_state))
     found.theta[-1] = problem.log_noise(found.theta)
     return found
 
@@ -57,9 +58,11 @@ class Problem:
         space: SearchSpace,
         start: Array,  # (d + 2 + g,), theta of the fit that ignores input noise
         input_cov: Array | None,  # (d, d) or (n, d, d), where it is known
+        tol: float,  # of its searches, in nats
     ) -> None:
         self.X, self.y = np.ascontiguousarray(evidence.X.T), evidence.y  # (n, d)
-        self.evidence, self.space, self.start, self.input_cov = evidence, space, start, input_cov
+        self.evidence, self.space, self.tol = evidence, space, tol
+        self.start, self.input_cov = start, input_cov
         self._precision = np.where(space.free, space.log_std**-2.0, 0.0)
         weak = np.isfinite(space.log_std).any()
         self.input_precision = _LOG_STD**-2.0 if weak else 0.0
@@ -94,13 +97,7 @@ class Problem:
         return self.evidence.slopes(X, l, a, tau, terms.weights), -terms.value
 
     def search(
-        self,
-        evaluate: Callable[[Array, Array], Evaluation],
-        theta: Array,
-        more: Array,
-        bounds: ArrayLike,
-        tol: float,
-        most: int = 500,
+        self, evaluate: Evaluate, theta: Array, more: Array, bounds: ArrayLike, most: int = 500
     ) -> tuple[Array, Array, int]:
         """theta, where free, and `more` (in `bounds`) at a minimum, and the steps to it."""
         free, found = self.space.free, theta.copy()
@@ -112,7 +109,7 @@ class Problem:
             return value, np.append(gradient[free], further)
 
         both = np.vstack([self.space.bounds[free], bounds])
-        best = descend(objective, np.append(theta[free], more), both, tol, most)
+        best = descend(objective, np.append(theta[free], more), both, self.tol, most)
         found[free] = best.x[:k]
         return found, best.x[k:], best.n_iter
 
@@ -125,7 +122,7 @@ class Problem:
         return np.diag(np.exp(2.0 * np.minimum(log_std, np.log(_INPUT_STD[1]))))
 
 
-def learn_nigp(problem: Problem, tol: float) -> Learned:
+def learn_nigp(problem: Problem) -> Learned:
     """Maximize the evidence with noise of inputs referred to the output by slopes, in rounds."""
     X, theta, known = problem.X, problem.start, problem.input_cov
     slopes, _ = problem.slopes(theta, X)
@@ -135,7 +132,7 @@ def learn_nigp(problem: Problem, tol: float) -> Learned:
     n_iter, converged, before = 0, False, np.zeros(len(X))
     while len(rounds) < 50 and not converged:
         terms_at = partial(nigp_terms, problem, slopes)
-        theta, log_std, n_used = problem.search(terms_at, theta, log_std, bounds, tol)
+        theta, log_std, n_used = problem.search(terms_at, theta, log_std, bounds)
         n_iter += n_used
         S = np.diag(np.exp(2.0 * log_std)) if known is None else known
         added, noise_std = referred(slopes, S), float(np.exp(problem.log_noise(theta)))
@@ -173,7 +170,7 @@ def symmetric_roots(S: Array) -> Array:
     return np.asarray(stretched @ np.swapaxes(axes, -1, -2))
 
 
-def learn_annealed(problem: Problem, start: Learned, tol: float) -> Learned:
+def learn_annealed(problem: Problem, start: Learned) -> Learned:
     """The joint maximum, followed as the output noise falls from that of the plain fit."""
     n, d = problem.X.shape
     S, rows = np.broadcast_to(start.input_cov, (n, d, d)), np.arange(n)
@@ -181,7 +178,7 @@ def learn_annealed(problem: Problem, start: Learned, tol: float) -> Learned:
     levels = problem.log_noise(problem.start) + np.log(0.75) * np.arange(14)
     if learned and n >= 10:
         parts = [(rows[rows % 5 != fold], rows[rows % 5 == fold]) for fold in range(5)]
-        descents = [annealed(problem, kept, S, levels, tol) for kept, _ in parts]
+        descents = [annealed(problem, kept, S, levels) for kept, _ in parts]
         scores = []
         for level in zip(*descents, strict=True):
             densities = [
@@ -192,7 +189,7 @@ def learn_annealed(problem: Problem, start: Learned, tol: float) -> Learned:
             if len(scores) - 1 - int(np.argmax(scores)) >= 4:  # levels in a row without a better
                 break
     best = int(np.argmax(scores))
-    *_, found = annealed(problem, rows, S, levels[: best + 1], tol)
+    *_, found = annealed(problem, rows, S, levels[: best + 1])
     rounds = [
         Round(float(np.exp(level)), input_std(S), score)
         for level, score in zip(levels, scores, strict=False)
@@ -201,26 +198,27 @@ def learn_annealed(problem: Problem, start: Learned, tol: float) -> Learned:
     return found._replace(input_cov=start.input_cov, rounds=rounds, converged=converged)
 
 
-def annealed(
-    problem: Problem, rows: Positions, S: Array, levels: Array, tol: float
-) -> Iterator[Learned]:
+def annealed(problem: Problem, rows: Positions, S: Array, levels: Array) -> Iterator[Learned]:
     """Joint maxima of some rows at the log output noises, each from the last."""
     whole, space = problem.evidence, problem.space
     given = whole.linear, whole.groups, whole.bias_scale
     evidence = GaussianProcessEvidence(problem.X[rows], whole.y[rows], *given)
     space = space._replace(free=np.append(space.free[:-1], False))
-    part, roots = Problem(evidence, space, problem.start, None), symmetric_roots(S[rows])
+    part, roots = (
+        Problem(evidence, space, problem.start, None, problem.tol),
+        symmetric_roots(S[rows]),
+    )
     theta, shift, n_iter = problem.start, np.zeros_like(part.X), 0
     for level in levels:
         start = np.append(theta[:-1], level)
-        theta, shift, n_used = joint_maximum(part, start, shift, roots, tol)
+        theta, shift, n_used = joint_maximum(part, start, shift, roots)
         n_iter += n_used
         X = part.X + np.einsum("nde,ne->nd", roots, shift)
         yield Learned(theta, S[rows], X, part.slopes(theta, X)[0], [], False, n_iter)
 
 
 def joint_maximum(
-    problem: Problem, theta: Array, shift: Array, roots: Array, tol: float
+    problem: Problem, theta: Array, shift: Array, roots: Array
 ) -> tuple[Array, Array, int]:
     """Inputs u + S^(1/2) c and hyper-parameters that maximize their joint density, from a start."""
 
@@ -232,7 +230,7 @@ def joint_maximum(
         return value + 0.5 * float(np.sum(c**2)), gradient, change.ravel()
 
     anywhere = np.tile([-np.inf, np.inf], (shift.size, 1))
-    theta, found, n_iter = problem.search(evaluate, theta, shift.ravel(), anywhere, tol, 30)
+    theta, found, n_iter = problem.search(evaluate, theta, shift.ravel(), anywhere, 30)
     return theta, found.reshape(shift.shape), n_iter
 
 
@@ -251,9 +249,7 @@ def held_out_density(
     return float(-0.5 * np.sum(np.log(2.0 * np.pi * var) + (y[out] - mean) ** 2 / var))
 
 
-def learn_stochastic_em(
-    problem: Problem, start: Learned, rng: np.random.Generator, tol: float
-) -> Learned:
+def learn_stochastic_em(problem: Problem, start: Learned, rng: np.random.Generator) -> Learned:
     """Sampled inputs and fitted hyper-parameters in turn, averaged over the rounds' second half."""
     X, theta, S, learned = problem.X, start.theta, start.input_cov, problem.input_cov is None
     shift, none = np.zeros_like(X), np.empty(0)
@@ -272,7 +268,7 @@ def learn_stochastic_em(
             values, gradients, _ = zip(*(problem(at, X + each) for each in samples), strict=True)
             return float(np.mean(values)), np.mean(gradients, axis=0), none
 
-        theta, _, n_used = problem.search(evaluate, theta, none, none.reshape(0, 2), tol, 10)
+        theta, _, n_used = problem.search(evaluate, theta, none, none.reshape(0, 2), 10)
         n_iter += n_used
         S = problem.input_cov_of(np.array(samples)) if learned else S
         slopes, scores = zip(*(problem.slopes(theta, X + each) for each in samples), strict=True)

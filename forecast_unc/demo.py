@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from forecast_unc import datasets
-from forecast_unc.distributions.forecast import Forecast
+from forecast_unc import Forecast, Forecaster, backtest, datasets
 from forecast_unc.distributions.picture import finish
-from forecast_unc.evaluation.backtest import OWN_NAME, backtest
-from forecast_unc.forecasting.forecaster import Forecaster
+from forecast_unc.evaluation.folds import OWN_NAME
 from forecast_unc.plot import COLORS, fan
 
 if TYPE_CHECKING:

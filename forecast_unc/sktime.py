@@ -16,13 +16,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
+from forecast_unc import Forecast, Forecaster, GPRegressor, RVMRegressor
 from forecast_unc._checks import RandomState, refusal
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.fitted import Fitted
-from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.forecasting.forecaster import Forecaster
-from forecast_unc.regression.gp import GPRegressor
-from forecast_unc.regression.rvm import RVMRegressor
 from forecast_unc.series.calendar import Calendar
 
 try:

@@ -15,17 +15,15 @@ import click
 import pandas as pd
 from click.shell_completion import get_completion_class
 
-from forecast_unc import load_model
+from forecast_unc import Combination, Forecaster, backtest_panel, forecast_panel, load_model
 from forecast_unc._checks import refusal
 from forecast_unc._version import __version__
 from forecast_unc.cli import options as of
 from forecast_unc.cli import tables
 from forecast_unc.evaluation import backtest as backtests
 from forecast_unc.evaluation.folds import percent
-from forecast_unc.forecasting.combination import Combination
-from forecast_unc.forecasting.forecaster import Forecaster, outliers_named
-from forecast_unc.panels.backtest import backtest_panel
-from forecast_unc.panels.forecast import FailedSeriesWarning, forecast_panel
+from forecast_unc.forecasting.forecaster import outliers_named
+from forecast_unc.panels.forecast import FailedSeriesWarning
 from forecast_unc.series.times import MissingTimesError, future_index, group_weights
 
 _DONE, _SOME_FAILED, _WRONG = 0, 1, 2  # exit codes

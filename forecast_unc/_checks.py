@@ -73,6 +73,15 @@ def check_lower(lower: object) -> None:
         raise refusal("lower", "be a number below inf", f"{lower!r}", "Use -np.inf for no bound.")
 
 
+def check_upper(upper: object, lower: object) -> None:
+    """Raise unless an upper bound is a number above the lower one, or inf for none."""
+    number = isinstance(upper, (int, float, np.number)) and not isinstance(upper, bool)
+    least = -np.inf if lower is None else lower
+    if not number or not upper > least:  # type: ignore[operator]
+        must, remedy = f"be a number above {least}", "Use np.inf for no bound."
+        raise refusal("upper", must, f"{upper!r}", remedy)
+
+
 def check_path(path: object, example: str = "model.npz", writes: bool = False) -> None:
     """Raise unless something names a file, and one to write in a folder that is there."""
     if not isinstance(path, (str, PathLike)):

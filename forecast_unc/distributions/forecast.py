@@ -368,8 +368,8 @@ class Forecast:
             raise refusal("correlation", "lie between -1 and 1", repr(correlation), remedy)
         return self._changed(self._joint.recalibrated(factors, dof, correlation))
 
-    def censored(self, lower: float, *, keep_moments: bool = False) -> Self:
-        """Return the forecast of a series that is never below a bound, max(y, lower).
+    def censored(self, lower: float, *, upper: float = np.inf, keep_moments: bool = False) -> Self:
+        """Return the forecast of a series that is never beyond its bounds: what is, is at them.
 
         Where the series is never below, no quantile is farther from what happens than before. Mean
         and covariance are those of the censored values, the parts have their shares of before, and
@@ -380,6 +380,8 @@ class Forecast:
         lower : float
             The bound, in units of y; -inf for none. Not of a forecast that was turned to -y; a step
             that is certain to be at the bound has diverged.
+        upper : float, default=inf
+            What the series is never above, such as 100 for shares in percent; above `lower`.
         keep_moments : bool, default=False
             Move and stretch the steps until the mean and the variance of what is censored are those
             of the forecast before: for a model that has learned from many values at the bound,
@@ -394,10 +396,12 @@ class Forecast:
         1.0
         """
         _checks.check_lower(lower)
-        if lower > -np.inf and self._joint.q.turned:
+        _checks.check_upper(upper, lower)
+        if (lower > -np.inf or upper < np.inf) and self._joint.q.turned:
             must = "be the bound of a forecast that has not been turned upside down"
             raise refusal("lower", must, "one for -y", "Call `censored` before the minus sign.")
-        joint = self._joint.censored(np.full(len(self), float(lower)), keep_moments)
+        low, high = (np.full(len(self), float(end)) for end in (lower, upper))
+        joint = self._joint.censored(low, high, keep_moments)
         return self if joint is self._joint else self._changed(joint)
 
     def whole(self) -> Self:

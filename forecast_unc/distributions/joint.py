@@ -159,19 +159,22 @@ class Joint:
         parts = deferred(with_change, self.parts, "calibration", self.cov, changed.cov)
         return replace(changed, parts=parts)
 
-    def censored(self, lower: Array, keep_moments: bool = False) -> Joint:
-        """What lies below bounds (h,), -inf for none, at them; see `Forecast.censored`."""
-        q, paths = self.q.censored(lower), self.paths
-        if np.array_equal(q.lower, self.q.lower):
+    def censored(
+        self, lower: Array, upper: Array | None = None, keep_moments: bool = False
+    ) -> Joint:
+        """What lies beyond bounds (h,), inf for none, at them; see `Forecast.censored`."""
+        q, paths = self.q.censored(lower, upper), self.paths
+        if np.array_equal(q.lower, self.q.lower) and q.top is self.q.top:
             return self
         bitten = q.bitten
         if keep_moments and bitten.any():
             mean = np.maximum(self.mean, lower + _LEAST_ABOVE * self.std)
             factor, shift = onto_moments(q, mean, self.cov.diagonal())
             factor, shift = np.where(bitten, factor, 1.0), np.where(bitten, shift, 0.0)
-            q = replace(q.affine(factor, shift), bound=q.bound)
+            q = replace(q.affine(factor, shift), bound=q.bound, top=q.top)
             paths = None if paths is None else factor[:, None] * paths + shift[:, None]
-        paths = None if paths is None else np.maximum(paths, lower[:, None])
+        if paths is not None:
+            paths = np.clip(paths, lower[:, None], None if q.top is None else q.top[:, None])
         if not bitten.any():
             return replace(self, q=q, paths=paths, draw=None)
         result = Joint.of(q, self.cor)
@@ -220,7 +223,7 @@ def onto_moments(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
     """Factor k and shift b, (h,) each, that give max(L, k y + b) a mean above L and a variance."""
     # One score at which y leaves L gives the ratio of the variance to the square of the mean above
     # L: theory/transforms.md.
-    free = replace(q, bound=np.full(len(q), -np.inf))
+    free = replace(q, bound=np.full(len(q), -np.inf), top=None)
     unit = mean - q.lower  # else squares overflow
     ratio = np.log1p((np.sqrt(var) / unit) ** 2)
 

@@ -356,6 +356,7 @@ class Map:
     sign: float = 1.0
     grid: Array | None = None
     """Of values that are rounded: an origin and the distance of the whole numbers, (2, h)."""
+    top: Array | None = None  # (h,), what values are never above; inf where there is no end
 
     @classmethod
     def of(cls, *links: Link) -> Self:
@@ -372,7 +373,8 @@ class Map:
         used = np.flatnonzero(weights.any(axis=1))
         chains = tuple(tuple(link[at] for link in self.chains[k]) for k in used)
         grid = None if self.grid is None else self.grid[:, at]
-        return Map(chains, weights[used], self.bound[at], self.sign, grid)
+        top = None if self.top is None else self.top[at]
+        return Map(chains, weights[used], self.bound[at], self.sign, grid, top)
 
     @property
     def turned(self) -> bool:
@@ -383,6 +385,7 @@ class Map:
     def normal(self) -> bool:
         """Whether every step is normal."""
         plain = len(self.chains) == 1 and is_plain(self.chains[0]) and self.grid is None
+        plain = plain and self.top is None
         return plain and bool(np.isneginf(self.bound).all())
 
     def __call__(self, z: Array) -> Array:
@@ -390,12 +393,16 @@ class Map:
         return np.asarray(self.sign * self.ended(self._average(self.sign * z)))
 
     def ended(self, values: Array) -> Array:
-        """Values (h, n) of what is not turned, none below the bound, and rounded (halves down)."""
-        values = np.maximum(values, self.lower[:, None])
+        """Values (h, n) of what is not turned, none beyond the bounds, rounded (halves down)."""
+        values = self._between_bounds(values)
         if self.grid is None:
             return values
         origin, unit = self.grid[:, :, None]
         return np.asarray(origin + unit * np.ceil((values - origin) / unit - 0.5))
+
+    def _between_bounds(self, values: Array) -> Array:
+        values = np.maximum(values, self.lower[:, None])
+        return values if self.top is None else np.minimum(values, self.top[:, None])
 
     def latent(self, z: Array) -> Array:
         """The same before the bound and before they are rounded."""
@@ -415,7 +422,11 @@ class Map:
     def score(self, y: Array) -> Array:
         """Largest z with q_t(z) <= y, (h, n): the inverse of q_t; -inf if none, NaN where y is."""
         lower, z = self.lower[:, None], self.latent_score(self._up_to(y))
-        return np.where(-y <= lower, np.inf, z) if self.turned else np.where(y < lower, -np.inf, z)
+        z = np.where(-y <= lower, np.inf, z) if self.turned else np.where(y < lower, -np.inf, z)
+        if self.top is None:
+            return z
+        top = self.top[:, None]
+        return np.where(-y > top, -np.inf, z) if self.turned else np.where(y >= top, np.inf, z)
 
     def _up_to(self, y: Array) -> Array:
         """The largest latent values (h, n) that become y or less."""
@@ -444,10 +455,19 @@ class Map:
         y = self.sign * np.where(bounded, self.bound, 0.0)
         return np.where(bounded, self.sign * self.latent_score(y[:, None])[:, 0], -np.inf)
 
+    @cached_property
+    def end(self) -> Array:
+        """The z at which what is not turned reaches its upper bound, (h,); inf if there is none."""
+        if self.top is None:
+            return np.full(len(self), np.inf)
+        known = np.isfinite(self.top)
+        y = self.sign * np.where(known, self.top, 0.0)
+        return np.where(known, self.sign * self.latent_score(y[:, None])[:, 0], np.inf)
+
     @property
     def bitten(self) -> Flags:
-        """Whether the bound of each step has a probability that counts, (h,)."""
-        return np.asarray(self.start > -REACH)
+        """Whether a bound of each step has a probability that counts, (h,)."""
+        return np.asarray((self.start > -REACH) | (self.end < REACH))
 
     def mean(self) -> Array:
         """Mean of each step, (h,); not finite where it is too large for a float."""
@@ -481,6 +501,8 @@ class Map:
     def atom(self, y: Array) -> Flags:
         """Whether each y, (h,), is a value of positive probability: at the bound, or rounded."""
         at_bound = self.sign * y == self.lower
+        if self.top is not None:
+            at_bound |= self.sign * y == self.top
         single = at_bound & np.isfinite(self.latent_score(y[:, None])[:, 0])
         if self.grid is None:
             return np.asarray(single)
@@ -490,28 +512,27 @@ class Map:
 
     def before_atom(self, y: Array) -> Array:
         """Largest scores (h,) of values less than y, which are atoms; -inf if there are none."""
-        if self.grid is None:
-            return np.full(len(self), -np.inf)
-        return self.score((y - self.grid[1])[:, None])[:, 0]
+        first = -self.top if self.turned and self.top is not None else self.lower
+        if self.turned and self.top is None:
+            first = np.full(len(self), -np.inf)
+        before = y if self.grid is None else y - self.grid[1]
+        score = self.latent_score if self.grid is None else self.score
+        return np.where(y == first, -np.inf, score(before[:, None])[:, 0])
 
     def atoms(self) -> list[tuple[int, float, float]]:
         """Step, value and probability of each atom of more than a millionth, in this order."""
         ends = self(np.array([[-_LISTED, _LISTED]]))
         found = []
         for step, (low, high) in enumerate(ends):
-            values = np.array([self.sign * self.lower[step]])
+            bounds = [self.lower[step]] if self.top is None else [self.lower[step], self.top[step]]
+            values = np.sort(self.sign * np.array(bounds)) + 0.0  # no -0
             if self.grid is not None:
                 values = np.arange(low, high + 0.5 * self.grid[1, step], self.grid[1, step])
-            own, many = self[np.full(len(values), step)], values
-            after = own.score(many[:, None])[:, 0]
-            if self.turned and self.grid is None:  # all that is not below it
-                mass = between(own.latent_score(many[:, None])[:, 0], after)
-            else:
-                mass = between(own.before_atom(many), after)
-            some = own.atom(many) & (mass > _LEAST_ATOM)
-            found += [
-                (step, float(v), float(p)) for v, p in zip(many[some], mass[some], strict=True)
-            ]
+            own = self[np.full(len(values), step)]
+            mass = between(own.before_atom(values), own.score(values[:, None])[:, 0])
+            some = own.atom(values) & (mass > _LEAST_ATOM)
+            both = zip(values[some].tolist(), mass[some].tolist(), strict=True)
+            found += [(step, value, p) for value, p in both]
         return found
 
     def pit(self, y: Array) -> Array:
@@ -525,12 +546,13 @@ class Map:
         z, atom = self.score(y[:, None])[:, 0], self.atom(y)
         finite = np.where(np.isfinite(z), z, 0.0)
         steep = self.latent_slope(finite[:, None])[:, 0]
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             density = 0.5 * np.log(2 * np.pi) + 0.5 * finite**2 + np.log(steep)
             # of an atom the probability: not at the end of a logarithm
-            lump = -log_ndtr(z) if self.grid is None else -np.log(between(self.before_atom(y), z))
+            before = self.before_atom(y)
+            lump = np.where(np.isneginf(before), -log_ndtr(z), -np.log(between(before, z)))
         loss = np.where(atom, lump, density if self.grid is None else np.inf)
-        return np.where(np.isnan(z), np.nan, np.where(np.isinf(z), np.inf, loss))
+        return np.where(np.isnan(z), np.nan, np.where(np.isinf(z) & ~atom, np.inf, loss))
 
     def crps(self, y: Array) -> Array:
         """Continuous ranked probability score at one y a step, (h,): theory/transforms.md."""
@@ -572,7 +594,7 @@ class Map:
 
     def kinks(self) -> Array:
         """Scores at which the slope of each q jumps, (h, p); -inf where it does so less often."""
-        found = [self.start[:, None]]
+        found = [self.start[:, None], np.where(np.isinf(self.end), -np.inf, self.end)[:, None]]
         for chain, weight in zip(self.chains, self.weights, strict=True):
             for i, link in enumerate(chain):
                 if (at := link.kinks()) is not None:
@@ -597,7 +619,7 @@ class Map:
 
     def _integrand(self, z: Array) -> Array:
         """Values of what is not turned, rounded where their jumps are ends of panels."""
-        values = np.maximum(self._average(z), self.lower[:, None])
+        values = self._between_bounds(self._average(z))
         if self.grid is None:
             return values
         last = np.where(np.isfinite(self._edges), self._edges, -np.inf).max(axis=1)
@@ -621,7 +643,9 @@ class Map:
             return turned
         chains = tuple(linked(*chain, Affine(shift, factor)) for chain in self.chains)
         grid = None if self.grid is None else factor * self.grid + np.outer([1.0, 0.0], shift)
-        return replace(self, chains=chains, bound=factor * self.bound + shift, grid=grid)
+        top = None if self.top is None else factor * self.top + shift
+        bound = factor * self.bound + shift
+        return replace(self, chains=chains, bound=bound, grid=grid, top=top)
 
     def before(self, mean: Array, std: Array) -> "Map":
         """The functions of ``mean + std * z`` in the place of z, (h,) each."""
@@ -632,9 +656,12 @@ class Map:
         """The functions of changed chains, above the same bound."""
         return replace(self, chains=tuple(changed(chain, *args) for chain in self.chains))
 
-    def censored(self, lower: Array) -> "Map":
-        """The functions with what lies below a bound (h,) at it."""
-        return replace(self, bound=np.where(lower > self.lower, lower, self.bound))
+    def censored(self, lower: Array, upper: Array | None = None) -> "Map":
+        """The functions with what lies below a bound (h,), or above another, at it."""
+        top = self.top if upper is None or np.isinf(upper).all() else upper
+        if top is not None and self.top is not None:
+            top = np.minimum(top, self.top)
+        return replace(self, bound=np.where(lower > self.lower, lower, self.bound), top=top)
 
     @property
     def spread(self) -> tuple[Array, Array]:
@@ -759,7 +786,11 @@ def average(maps: Sequence[Map], weights: Array) -> Map:
     for q in maps:  # rounded if all are, to the same
         if grid is None or q.grid is None or not np.array_equal(q.grid, grid[:, : len(q)]):
             grid = None
-    return Map(chains, np.array(shares), np.where(bounded, lower, -np.inf), grid=grid)
+    tops, top = [q.top for q in maps], None
+    if all(one is not None for one in tops):
+        ends = [np.pad(one, (0, len(steps) - len(one))) for one in tops if one is not None]
+        top = np.where(weights > 0, weights * np.array(ends), 0.0).sum(axis=0)
+    return Map(chains, np.array(shares), np.where(bounded, lower, -np.inf), grid=grid, top=top)
 
 
 def between(low: Array, high: Array) -> Array:
@@ -783,7 +814,8 @@ class Sums(Link):
     def slope(self, x: Array) -> Array:
         """Derivative at x."""
         z = self._at_steps(x)
-        return self._sum(np.where(z > self.q.start[:, None], self.q.latent_slope(z), 0.0))
+        moves = (z > self.q.start[:, None]) & (z < self.q.end[:, None])
+        return self._sum(np.where(moves, self.q.latent_slope(z), 0.0))
 
     def inverse(self, y: Array) -> Array:
         """The x of y."""

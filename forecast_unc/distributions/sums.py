@@ -121,8 +121,9 @@ def extreme(joint: Joint, groups: Flags, largest: bool) -> Joint:
     paths, pick = _paths(joint), np.max if largest else np.min
     values = np.array([pick(paths[steps], axis=0) for steps in groups])
     lower = np.array([pick(joint.q.lower[steps]) for steps in groups])
+    top = None if joint.q.top is None else np.array([pick(joint.q.top[s]) for s in groups])
     grid = None if joint.q.grid is None else joint.q.grid[:, groups.argmax(axis=1)]
-    return _by_paths(values, lower, grid)
+    return _by_paths(values, lower, grid, top)
 
 
 def _whole_sums(joint: Joint, matrix: Array) -> Joint:
@@ -152,7 +153,9 @@ def _paths(joint: Joint) -> Array:
     return _even_paths(joint)
 
 
-def _by_paths(values: Array, lower: Array, grid: Array | None) -> Joint:
+def _by_paths(
+    values: Array, lower: Array, grid: Array | None = None, top: Array | None = None
+) -> Joint:
     """The joint with quantiles, correlations and moments of values (g, n) above bounds (g,)."""
     n = values.shape[1]
     paths = values
@@ -165,13 +168,17 @@ def _by_paths(values: Array, lower: Array, grid: Array | None) -> Joint:
     quantiles = np.quantile(values, ndtr(nodes), axis=1).T  # (g, k)
     for row, path, bound in zip(quantiles, values, lower, strict=True) if grid is None else ():
         _continue_below(row, nodes, path, bound)  # else off by up to .04 between nodes
+    for row, path, bound in zip(quantiles, values, () if top is None else top, strict=False):
+        turned = -row[::-1]
+        _continue_below(turned, nodes, -path, -bound)
+        row[:] = -turned[::-1]
     center, spread = quantiles[:, len(half) - 1], values.std(axis=1)
     unit = np.where(spread > 0.0, spread, 1.0)
     shape = Polyline(nodes, (quantiles - center[:, None]) / unit[:, None])
     scores = ndtri((rankdata(values, axis=1) - 0.5) / n)
     cor = np.atleast_2d(np.corrcoef(scores)) if (spread > 0.0).all() else np.eye(len(values))
     np.fill_diagonal(cor, 1.0)
-    q = replace(Map.of(shape, Affine(center, unit)).censored(lower), grid=grid)
+    q = replace(Map.of(shape, Affine(center, unit)).censored(lower, top), grid=grid)
     moments = paths.mean(axis=1), np.atleast_2d(np.cov(paths))
     return Joint(q, cor, *moments, paths=frozen("paths", paths, paths.shape))
 

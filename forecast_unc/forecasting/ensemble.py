@@ -21,7 +21,7 @@ from forecast_unc.forecasting.candidates import MANY_ZEROS
 from forecast_unc.forecasting.counts import CountModel, CountSpecification, are_counts
 from forecast_unc.forecasting.model import FittedModel, LaggedModel
 from forecast_unc.forecasting.recursion import Method
-from forecast_unc.forecasting.resolve import MemberSpecification, Rules, check_above
+from forecast_unc.forecasting.resolve import MemberSpecification, Rules, check_within
 from forecast_unc.forecasting.rolling import AskPast, Rolling, past_steps
 from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
 from forecast_unc.forecasting.specification import Specification
@@ -97,9 +97,8 @@ class Ensemble:
         learns: bool,
     ) -> Self:
         rules = self.rules
-        if rules.lower_given:
-            check_above(history, rules.lower)
-        elif (history.y < rules.lower).any():
+        check_within(history, rules.lower if rules.lower_given else -np.inf, rules.upper)
+        if (history.y < rules.lower).any():
             rules = replace(rules, lower=-np.inf)
         if rules.whole and not are_counts(history.y):
             rules = replace(rules, whole=False)
@@ -148,8 +147,9 @@ class Ensemble:
         free = average.forecast
         if self.rules.calibrate:
             free = self._bands(average, ahead, correlated)(free)
-        bounded = free.censored(self.rules.lower, keep_moments=self.keeps_moments)
-        return bounded.whole() if self.rules.whole else bounded
+        rules = self.rules
+        bounded = free.censored(rules.lower, upper=rules.upper, keep_moments=self.keeps_moments)
+        return bounded.whole() if rules.whole else bounded
 
     def past_steps(self) -> AskPast:
         """One-step forecasts of the history, each from the values before it.
@@ -165,7 +165,7 @@ class Ensemble:
             if steps is None:
                 return None
             forecast = steps.forecast if bands is None else bands(steps.forecast)
-            return steps._replace(forecast=forecast.censored(rules.lower))
+            return steps._replace(forecast=forecast.censored(rules.lower, upper=rules.upper))
 
         return ask
 

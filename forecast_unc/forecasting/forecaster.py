@@ -29,7 +29,12 @@ from forecast_unc.forecasting import files
 from forecast_unc.forecasting.ensemble import Ensemble, Refusal
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method, Propagation
-from forecast_unc.forecasting.resolve import resolve, why_no_smoothing, without_outliers
+from forecast_unc.forecasting.resolve import (
+    never_negative,
+    resolve,
+    why_no_smoothing,
+    without_outliers,
+)
 from forecast_unc.forecasting.rolling import AskPast, fitted, score
 from forecast_unc.forecasting.rows import Noise
 from forecast_unc.forecasting.smoothing_model import SmoothingModel
@@ -74,7 +79,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     lower : float, optional
         What the series is never below, 0 for sales: forecasts are censored there, and keep their
         mean where more than 40 % of the values are at it (``Forecast.censored``). By default 0 with
-        ``lags="auto"`` where two values or more are 0 and none is negative; ``-np.inf`` for none.
+        ``lags="auto"`` where none is negative, and two or more are 0, or all lie between 0 and 1,
+        or the largest is more than 100 times the smallest, of whole numbers 10; ``-np.inf`` for
+        none.
     prior_mean : {"auto", "zero", "last", "seasonal"}, default="auto"
         What the regressor learns the deviation from: nothing, the previous value, or that of the
         shortest season ago. The lag has to be among `lags`.
@@ -102,6 +109,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         Seed of "monte_carlo" forecasts and of the default regressor's restarts.
     exog_lags : int, default=0
         Regressors act so many steps later, too: their values at the steps before are inputs beside.
+    upper : float, optional
+        What the series is never above, 100 for shares in percent: forecasts are censored there.
 
     Attributes
     ----------
@@ -147,6 +156,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         outliers: Literal["mask", "keep"] = "mask",
         random_state: RandomState = None,
         exog_lags: int = 0,
+        upper: float | None = None,
     ) -> None:
         self.regressor = regressor
         self.lags = lags
@@ -162,6 +172,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         self.outliers = outliers
         self.random_state = random_state
         self.exog_lags = exog_lags
+        self.upper = upper
 
     def fit(
         self, y: pd.Series, exog: pd.DataFrame | None = None, y_std: pd.Series | None = None
@@ -448,10 +459,12 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         if np.isfinite(lower):
             why = "as given"
             if self.lower is None:
-                why = "some values are 0 and none is below; lower=-inf for no bound"
+                why = f"{never_negative(ensemble.history.y)}; lower=-inf for no bound"
             if ensemble.keeps_moments:
                 why += f"; {ensemble.at_bound:.0%} are at it, so that forecasts keep their mean"
             lines.append(f"lower {lower:g}: {why}")
+        if ensemble.rules.upper < np.inf:
+            lines.append(f"upper {ensemble.rules.upper:g}: as given")
         if ensemble.rules.whole:
             lines.append("whole numbers: all values are, so that forecasts are of counts")
         lines += ensemble.models_named(noise=self.noise != "process")

@@ -60,6 +60,10 @@ _SMOOTHING = 2.0
 _TOL = 0.5
 # Zeros that make 0 a bound: one may be an error, or a difference that happens to be 0.
 _FEWEST_ZEROS = 2
+# The largest value over the smallest from which 0 is a bound without a zero, too: two orders of
+# magnitude; of whole numbers, counts, one. (Choices.)
+_ORDERS, _WHOLE_ORDERS = 100.0, 10.0
+_LEAST_SHARE = 0.1  # the largest of shares is above it: smaller numbers are of another unit
 # Rows that regressors need: of walks of 4 values with one that is noise 95 % bands held .52 to .68,
 # and without it .93 to .98.
 _LEAST_REGRESSED = 5
@@ -78,6 +82,7 @@ class Rules:
     calibrate: Calibrate  # whether bands are as wide as errors inside the training part say
     lower: float = -np.inf  # the bound at which forecasts are censored
     lower_given: bool = False  # one that was chosen is dropped where a value is below it
+    upper: float = np.inf
     whole: bool = False  # forecasts are rounded to whole numbers
     otherwise: MemberSpecification | None = None  # what answers where no specification suits
 
@@ -87,7 +92,8 @@ def resolve(
 ) -> tuple[tuple[MemberSpecification, ...], Rules]:
     """Specifications with nothing left open: one for lags of one's own, else a few to average."""
     periods, lower = _periods(arguments, history), _bound(arguments, history)
-    check_above(history, lower)
+    upper = np.inf if arguments.upper is None else float(arguments.upper)
+    check_within(history, lower, upper)
     given, measured_from = arguments.lower is not None, lower if np.isfinite(lower) else 0.0
     check_changes(history.index, check_calendar(value_or(arguments.calendar, None)))
     otherwise = _otherwise(arguments, history, measured_from)
@@ -96,11 +102,12 @@ def resolve(
     if not is_auto(arguments.lags):
         one = replace(_as_given(arguments, history, periods), lower=measured_from)
         calibrate = value_or(arguments.calibrate, False)
-        return (one,), Rules(Averaging(), periods, calibrate, lower, given)
+        return (one,), Rules(Averaging(), periods, calibrate, lower, given, upper)
     n = int((~np.isnan(history.y)).sum())
     periods = tuple(period for period in periods if n >= period + LEAST_BEYOND)
     season = periods[0] if periods else 0
-    whole = lower == 0.0 and are_counts(history.y)
+    zeros = np.count_nonzero(history.y == 0.0) >= _FEWEST_ZEROS
+    whole = bool(lower == 0.0 and zeros and are_counts(history.y))
     found: list[MemberSpecification] = []
     without = "; without the regressors" if history.exog.shape[1] else ""
     for candidate in candidates(
@@ -139,7 +146,7 @@ def resolve(
     # A model of counts alone is as wide as its states say.
     counted = all(isinstance(one, CountSpecification) for one in found)
     calibrate = value_or(arguments.calibrate, arguments.noise == "process" and not counted)
-    rules = Rules(rule, periods, calibrate, lower, given, whole, otherwise)
+    rules = Rules(rule, periods, calibrate, lower, given, upper, whole, otherwise)
     return _distinct(found, history.y), rules
 
 
@@ -192,14 +199,17 @@ def why_no_smoothing(arguments: Arguments, history: History, periods: tuple[int,
     return [f"{name} was given" for name, is_given in given.items() if is_given] + several
 
 
-def check_above(history: History, lower: float) -> None:
-    """Raise unless no value of a history is below a bound."""
-    below = history.y < lower
-    if below.any():
-        at = int(below.argmax())
-        got = f"{lower:g}, and y is {history.y[at]:g} at {history.time(at)}"
-        remedy = "Take a smaller one, or lower=-np.inf for none."
-        raise refusal("lower", "be at most every value of y", got, remedy)
+def check_within(history: History, lower: float, upper: float) -> None:
+    """Raise unless no value of a history is beyond a bound."""
+    for name, end, beyond, rule, other, no_bound in (
+        ("lower", lower, history.y < lower, "at most", "smaller", "-np.inf"),
+        ("upper", upper, history.y > upper, "at least", "larger", "None"),
+    ):
+        if beyond.any():
+            at = int(beyond.argmax())
+            got = f"{end:g}, and y is {history.y[at]:g} at {history.time(at)}"
+            remedy = f"Take a {other} one, or {name}={no_bound} for none."
+            raise refusal(name, f"be {rule} every value of y", got, remedy)
 
 
 def _periods(arguments: Arguments, history: History) -> tuple[int, ...]:
@@ -212,12 +222,27 @@ def _periods(arguments: Arguments, history: History) -> tuple[int, ...]:
 
 
 def _bound(arguments: Arguments, history: History) -> float:
-    """The lower bound: that given, or 0 for zeros without a value below; -inf for none."""
+    """The lower bound: that given, or 0 for what is never negative; -inf for none."""
     if arguments.lower is not None:
         return float(arguments.lower)
-    zeros = int((history.y == 0.0).sum())
-    count = is_auto(arguments.lags) and zeros >= _FEWEST_ZEROS and np.nanmin(history.y) == 0.0
-    return 0.0 if count else -np.inf
+    return 0.0 if is_auto(arguments.lags) and never_negative(history.y) else -np.inf
+
+
+def never_negative(y: Array) -> str:
+    """Why values are taken for those that are never negative; empty if they are not."""
+    known = y[~np.isnan(y)]
+    low, high = known.min(), known.max()
+    if low < 0.0 or low == high != 0.0:
+        return ""
+    if low == 0.0 and np.count_nonzero(known == 0.0) >= _FEWEST_ZEROS:
+        return "some values are 0 and none is below"
+    if _LEAST_SHARE < high <= 1.0:
+        return "shares, all between 0 and 1"
+    if low > 0.0 and high > _ORDERS * low:
+        return f"none is below 0, and the largest is {high / low:.0f} times the smallest"
+    if high > _WHOLE_ORDERS * low > 0.0 and (known == np.round(known)).all():
+        return "whole numbers, none below 0"
+    return ""
 
 
 def _unusual(arguments: Arguments, history: History) -> Flags:

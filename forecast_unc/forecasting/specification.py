@@ -9,7 +9,13 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from forecast_unc._checks import RandomState, check_lower, check_whole, refusal
+from forecast_unc._checks import (
+    RandomState,
+    check_lower,
+    check_upper,
+    check_whole,
+    refusal,
+)
 from forecast_unc.distributions.power import POWERS
 from forecast_unc.forecasting.rows import NOISES, Noise
 from forecast_unc.regression.estimator import KernelRegressor
@@ -51,6 +57,7 @@ class Arguments:
     outliers: Literal["mask", "keep"]
     random_state: RandomState
     exog_lags: int = 0
+    upper: float | None = None
 
     def check(self) -> None:
         """Raise unless each argument is one that it could be, whatever the series."""
@@ -74,6 +81,8 @@ class Arguments:
                 raise refusal(name, must, repr(value), remedy)
         if self.lower is not None:
             check_lower(self.lower)
+        if self.upper is not None:
+            check_upper(self.upper, self.lower)
         if not is_auto(self.calendar):
             check_calendar(self.calendar)
         if self.max_train is not None:

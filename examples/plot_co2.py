@@ -26,7 +26,7 @@ models = {
     "RVM, levels": Forecaster(RVMRegressor(), lags=3, differences=(), **settings),
     "RVM, changes": Forecaster(RVMRegressor(), lags=12, differences=1, **settings),
 }
-compare = {"naive": "naive", "Taylor": "taylor"}
+compare = {"naive": "naive propagation", "Taylor": "taylor"}
 folds = {
     name: backtest(model, y, 48, origins=12, step=24, refit=False, compare=compare)
     for name, model in models.items()

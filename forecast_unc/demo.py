@@ -51,7 +51,10 @@ def demo(output: Path, n_origins: int = 20) -> None:
         origins=n_origins,
         step=12,
         refit=5,
-        compare={name: name for name in ("naive", "taylor", "exact", "monte_carlo")},
+        compare={
+            "naive": "naive propagation",
+            **{name: name for name in ("taylor", "exact", "monte_carlo")},
+        },
         progress=True,
     )
     table = result.scores().loc[list(_NAMES), _COLUMNS].round(3)

@@ -68,7 +68,9 @@ class Skewed(Forecast):
 
 
 def test_rows_are_the_forecasts_of_a_loop_written_by_hand(y, model):
-    result = backtest(model, y, steps=4, origins=3, step=5, gap=2, compare={"plain": "naive"})
+    result = backtest(
+        model, y, steps=4, origins=3, step=5, gap=2, compare={"plain": "naive propagation"}
+    )
     frame = result.frame.set_index(["model", "origin", "step"])
     assert list(result.frame["model"].unique()) == [OWN_NAME, "plain"]
     first = clone(model).fit(y.iloc[:74])
@@ -92,7 +94,7 @@ def test_rows_are_the_forecasts_of_a_loop_written_by_hand(y, model):
 
 
 def test_scores_are_the_means_of_their_definitions(y, model):
-    result = backtest(model, y, steps=3, origins=5, compare={"n": "naive"})
+    result = backtest(model, y, steps=3, origins=5, compare={"n": "naive propagation"})
     rows = result.frame[result.frame["model"] == "n"]
     table = result.scores().loc["n"]
     error = rows["actual"] - rows["mean"]
@@ -127,7 +129,7 @@ def test_refit_policy_and_shared_fits(y, model, monkeypatch, refit, calls):
 
     for name in ("fit", "refit", "update", "apply"):
         spy(name)
-    result = backtest(model, y, steps=2, origins=5, refit=refit, compare={"n": "naive"})
+    result = backtest(model, y, steps=2, origins=5, refit=refit, compare={"n": "naive propagation"})
     assert "".join(seen) == calls
     flags = result.frame.groupby("origin")["refit"].first()
     assert flags.tolist() == [call in "fr" for call in calls]
@@ -257,7 +259,7 @@ def test_parallel_and_progress_change_nothing(y, model, capsys):
 
 def test_another_forecaster_on_the_same_folds_keeps_its_place(y, model):
     other = Forecaster(GPRegressor(lengthscales=3.0), lags=5)
-    compare = {"five": other, "naive": "naive"}
+    compare = {"five": other, "naive": "naive propagation"}
     result = backtest(model, y, steps=2, origins=2, compare=compare)
     assert list(result.scores().index) == [OWN_NAME, "five", "naive"]
     alone = backtest(other, y, steps=2, origins=2).frame
@@ -356,7 +358,7 @@ def test_coverage_may_be_any_iterable(y, model):
 
 
 def test_repr_is_short(y, model):
-    result = backtest(model, y, steps=2, origins=3, gap=1, compare={"n": "naive"})
+    result = backtest(model, y, steps=2, origins=3, gap=1, compare={"n": "naive propagation"})
     assert repr(result) == "Backtest(forecast_unc, n; 3 origins, steps 2 to 3)"
     assert repr(backtest(model, y, 1, origins=1)) == "Backtest(forecast_unc; 1 origin, step 1)"
 
@@ -423,7 +425,7 @@ def test_forecast_regressors_are_all_that_is_read_past_the_origin(y, model, refi
     origins = y.index[[60, 66]]
 
     def run(y, exog):
-        compare = {"n": "naive", "last": LastValue()}
+        compare = {"n": "naive propagation", "last": LastValue()}
         arguments = {"exog_future": lambda *a: archive(*a)[0], "compare": compare}
         return backtest(model, y, 3, exog=exog, origins=origins, refit=refit, **arguments).frame
 
@@ -691,7 +693,7 @@ def test_models_are_checked(y, model):
     with pytest.raises(TypeError, match="forecaster must have fit and forecast; got 3. Pass a For"):
         backtest(3, y, 2)
     with pytest.raises(ValueError, match="compare must hold no propagation if the .* with LastVal"):
-        backtest(LastValue(), y, 2, compare={"n": "naive"})
+        backtest(LastValue(), y, 2, compare={"n": "naive propagation"})
     exog = regressors(y)
     with pytest.raises(TypeError, match="exog_future must be callable; got DataFrame. Pass a fun"):
         backtest(model, y, 2, exog=exog, exog_future=exog)

@@ -75,17 +75,17 @@ def test_backtest_prints_the_scores(nile, tmp_path, capsys):
         datasets.load_nile(),
         2,
         n_origins=3,
-        compare={"naive": "naive"},
+        compare={"naive": "naive propagation"},
         coverage=(0.8, 0.95),
     )
-    for model in ("forecast_unc", "naive"):
-        line = next(line for line in printed.splitlines() if line.startswith(model))
+    for model, own in (("forecast_unc", "forecast_unc"), ("naive", "naive_propagation")):
+        line = next(line for line in printed.splitlines() if line.startswith(own))
         assert float(line.split()[1]) == pytest.approx(
             expected.scores().loc[model, "MAE"], abs=1e-3
         )
     written = pd.read_csv(out)
     assert len(written) == 12
-    assert set(written["model"]) == {"forecast_unc", "naive"}
+    assert set(written["model"]) == {"forecast_unc", "naive_propagation"}
     assert picture.read_bytes()[1:4] == b"PNG"
 
 

@@ -17,8 +17,8 @@ from forecast_unc.cli import main
             ["forecast", "y.csv", "--lags", "1", "2", "--calendar", "hour_of_"],
             ["plain,hour_of_day", "plain,hour_of_week"],
         ),
-        (["backtest", "y.csv", "--compare", "naive", "ets", "th"], ["plain,theta"]),
-        (["backtest", "y.csv", "--compare", "naive", "--ref"], ["plain,--refit"]),
+        (["backtest", "y.csv", "--compare", "last_value", "ets", "th"], ["plain,theta"]),
+        (["backtest", "y.csv", "--compare", "last_value", "--ref"], ["plain,--refit"]),
         (["forecast", "--output", "x"], ["file,x"]),
     ],
 )

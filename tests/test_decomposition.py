@@ -351,7 +351,7 @@ def test_parts_add_up(
     ):
         for forecast in (
             ahead,
-            ahead.aggregate("sum", "QS"),
+            ahead.aggregate("sum", "QS", partial="keep"),
             ahead.aggregate("mean"),
             ahead.aggregate([1, -1, 0, 2, 0, -1]),
         ):
@@ -364,8 +364,11 @@ def test_parts_add_up(
             np.testing.assert_allclose(kinds.sum(axis=1), forecast.var, rtol=1e-10)
         if propagation != "naive":
             parts = ahead.decompose()
-            assert ((parts["inputs_missing"] > 0) == (gap or noisy)).all()
-            assert ((parts["inputs_regressors"] > 0) == uncertain).all()
+            for name, there in (("inputs_missing", gap or noisy), ("inputs_regressors", uncertain)):
+                found = parts[name] > 0
+                assert found.any() == there
+                # of 50 paths one step's estimate may be 0
+                assert propagation == "monte_carlo" or found.all() == there
 
 
 def test_parts_are_made_once_and_copied_with_a_forecast():

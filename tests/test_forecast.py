@@ -324,7 +324,7 @@ def test_aggregates_are_those_of_the_paths(monthly):
 @pytest.mark.parametrize("how", ["sum", "mean"])
 def test_groups_are_those_of_pandas(kind, freq, how):
     forecast = make(INDEXES[kind])
-    by_group = forecast.aggregate(how, freq=freq)
+    by_group = forecast.aggregate(how, freq=freq, partial="keep")
     paths = forecast.sample(5, random_state=0)
     if isinstance(paths.index, pd.PeriodIndex):
         groups = paths.groupby(paths.index.asfreq(freq))
@@ -335,10 +335,12 @@ def test_groups_are_those_of_pandas(kind, freq, how):
     pd.testing.assert_index_equal(by_group.index, expected.index, exact="equiv")
     # The same linear map must take the paths, hence every covariance, to their aggregates.
     shift = Forecast(forecast.index, paths[0], forecast.cov)
-    np.testing.assert_allclose(shift.aggregate(how, freq=freq).mean, expected[0], rtol=1e-12)
+    np.testing.assert_allclose(
+        shift.aggregate(how, freq=freq, partial="keep").mean, expected[0], rtol=1e-12
+    )
     matrix = np.array(
         [
-            Forecast(forecast.index, e, forecast.cov).aggregate(how, freq=freq).mean
+            Forecast(forecast.index, e, forecast.cov).aggregate(how, freq=freq, partial="keep").mean
             for e in np.eye(H)
         ]
     ).T
@@ -351,26 +353,26 @@ def test_groups_of_periods_hold_whole_periods_without_overlap(freq):
         ValueError,
         match=rf"freq must be a plain, coarser frequency .* M; got '{freq}'\. .* such as \"Y\"",
     ):
-        make(INDEXES["monthly period"]).aggregate("sum", freq=freq)
+        make(INDEXES["monthly period"]).aggregate("sum", freq=freq, partial="keep")
 
 
 def test_weeks_within_a_month_have_a_sum_and_others_none():
     weeks = pd.period_range("2024-02-05", periods=3, freq="W-SUN")  # 5 to 25 February
-    assert len(make(weeks).aggregate("sum", freq="M")) == 1
+    assert len(make(weeks).aggregate("sum", freq="M", partial="keep")) == 1
     with pytest.raises(ValueError, match=r"coarser frequency than W-SUN; got 'M'\. "):
-        make(weeks + 1).aggregate("sum", freq="M")
+        make(weeks + 1).aggregate("sum", freq="M", partial="keep")
 
 
 def test_groups_without_a_step_are_left_out():
     gap = pd.DatetimeIndex(["2024-01-30", "2024-01-31", "2024-03-01"])
-    assert list(make(gap).aggregate("sum", freq="MS").index) == [
+    assert list(make(gap).aggregate("sum", freq="MS", partial="keep").index) == [
         pd.Timestamp("2024-01-01"),
         pd.Timestamp("2024-03-01"),
     ]
 
 
 def test_the_sum_of_sums_is_the_sum(monthly):
-    by_year = monthly.aggregate("sum", freq="YE")
+    by_year = monthly.aggregate("sum", freq="YE", partial="keep")
     assert list(by_year.index.year) == [2023, 2024]
     total, again = monthly.aggregate("sum"), by_year.aggregate("sum")
     assert again.std.item() == pytest.approx(total.std.item(), rel=1e-12)
@@ -668,7 +670,10 @@ def test_levels_of_other_kinds_are_refused(monthly):
         ),
         (lambda f: f.to_nixtla(80), r"levels must be a sequence of percentages; got 80\. Pass"),
         (lambda f: f.to_nixtla("80"), r"levels must be a sequence of percentages; got '80'\. "),
-        (lambda f: f.aggregate(freq=10), r"freq must be a frequency of pandas, a str; got 10\. "),
+        (
+            lambda f: f.aggregate(freq=10, partial="keep"),
+            r"freq must be a frequency of pandas, a str; got 10\. ",
+        ),
         (
             lambda f: Forecast([0, 1], [0.0, 0.0], np.eye(2)),
             r"index must be a pandas Index; got list\. Pass pd\.RangeIndex\(n\) for",
@@ -730,17 +735,17 @@ def test_aggregate_says_what_it_needs(monthly):
     with pytest.raises(
         ValueError, match=r"how must have a weight other than 0 in each group; .* 2023-12-31 "
     ):
-        monthly.aggregate([0, 0, 1, 1, 1, 1], freq="YE")
+        monthly.aggregate([0, 0, 1, 1, 1, 1], freq="YE", partial="keep")
     with pytest.raises(
         ValueError, match=r"freq must be None for a RangeIndex; got 'YE'\. Give the"
     ):
-        make(INDEXES["range"]).aggregate("sum", freq="YE")
+        make(INDEXES["range"]).aggregate("sum", freq="YE", partial="keep")
     with pytest.raises(
         ValueError, match=r"freq must be a frequency of pandas that suits a PeriodIndex; got 'foo'"
     ):
-        make(INDEXES["monthly period"]).aggregate("sum", freq="foo")
+        make(INDEXES["monthly period"]).aggregate("sum", freq="foo", partial="keep")
     with pytest.raises(ValueError, match=r"DatetimeIndex; got 'X'\. Pass one such as \"YE\"\.$"):
-        monthly.aggregate("sum", freq="X")
+        monthly.aggregate("sum", freq="X", partial="keep")
 
 
 def test_condition_says_what_it_needs(monthly):

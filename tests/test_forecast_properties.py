@@ -376,10 +376,10 @@ def test_aggregates_of_weights_by_step_are_those_of_their_own_steps():
     """Groups in which a member has no weight at all are those of the others."""
     log, plain = make(LOG), make(seed=1)
     both = Forecast.average([log, plain], [[1, 1, 0, 0], [0, 0, 1, 1]])
-    years = both.aggregate("sum", freq="YE")
+    years = both.aggregate("sum", freq="YE", partial="keep")
     levels = [0.01, 0.5, 0.9]
-    expected = [log.aggregate("sum", "YE").quantile(levels).iloc[0]]
-    expected.append(plain.aggregate("sum", "YE").quantile(levels).iloc[1])
+    expected = [log.aggregate("sum", "YE", partial="keep").quantile(levels).iloc[0]]
+    expected.append(plain.aggregate("sum", "YE", partial="keep").quantile(levels).iloc[1])
     np.testing.assert_allclose(years.quantile(levels), expected, rtol=1e-9)
 
 
@@ -460,7 +460,10 @@ def test_averages_of_extreme_units_are_those_of_plain_ones(scale):
             expected.decompose().div(expected.var, axis=0),
             rtol=1e-10,
         )
-        total, sum_ = got.aggregate("sum", "YE"), expected.aggregate("sum", "YE")
+        total, sum_ = (
+            got.aggregate("sum", "YE", partial="keep"),
+            expected.aggregate("sum", "YE", partial="keep"),
+        )
         np.testing.assert_allclose(total.std / scale, sum_.std, rtol=1e-10)
 
 

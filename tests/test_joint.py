@@ -247,7 +247,7 @@ def test_groups_have_their_covariance(kind):
     at = np.array([0, 1, 2, 1])
     cor = longer.cor[np.ix_(at, at)] * 0.9 + 0.1 * np.eye(4)
     ahead = Forecast._of(index, Joint.of(longer.q[at], cor), "y")
-    years = ahead.aggregate("mean", freq="Y")
+    years = ahead.aggregate("mean", freq="Y", partial="keep")
     matrix = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])
     np.testing.assert_allclose(years.cov, matrix @ ahead.cov @ matrix.T, rtol=1e-6)
 

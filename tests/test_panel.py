@@ -698,7 +698,13 @@ def panel(series):
 
 
 def test_a_backtest_of_a_panel_is_that_of_each_series(series, panel, model):
-    arguments = {"steps": 2, "n_origins": 3, "gap": 1, "refit": 2, "compare": {"n": "naive"}}
+    arguments = {
+        "steps": 2,
+        "n_origins": 3,
+        "gap": 1,
+        "refit": 2,
+        "compare": {"n": "naive propagation"},
+    }
     result = backtest_panel(panel, model, **arguments)
     assert list(result.frame.columns[:3]) == ["unique_id", "frequency", "model"]
     assert list(result.joint.columns[:3]) == ["unique_id", "frequency", "model"]
@@ -768,7 +774,10 @@ def test_a_backtest_of_a_panel_does_not_depend_on_the_jobs(panel, model):
         ({"refit": 0}, "refit must be a whole number, at least 1; got 0"),
         ({"window": "sliding"}, "window must be one of 'expanding', 'rolling'; got 'sl"),
         ({"compare": ["naive"]}, "compare must be a mapping of names to forecasters; got list"),
-        ({"compare": {"n": "naive"}}, "compare must hold no propagation if the forecaster has no"),
+        (
+            {"compare": {"n": "naive propagation"}},
+            "compare must hold no propagation if the forecaster has no",
+        ),
         ({"coverage": (95,)}, "coverage must lie strictly between 0 and 1; got 95"),
         ({"origins": "a"}, "origins must be a sequence of times of y; got 'a'"),
         ({"n_jobs": 0}, "n_jobs must be None or a whole number other than 0; got 0"),

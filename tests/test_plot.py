@@ -143,7 +143,7 @@ def test_a_forecast_of_another_frequency_does_not_go_on_from_the_history(kind):
     history = pd.Series(np.arange(36.0), index[:36])
     months = Forecast(index[36:], np.arange(24.0), np.eye(24))
     for freq in ("Y", "Q") if kind == "periods" else ("YS", "QE"):
-        sums = months.aggregate("sum", freq=freq)
+        sums = months.aggregate("sum", freq=freq, partial="keep")
         ax = plot.fan(sums, history=history, ax=plt.figure().gca())
         np.testing.assert_array_equal(line(ax, "forecast").get_ydata(), sums.mean)
         ax = plot.compare({"sums": sums}, history=history, ax=plt.figure().gca())
@@ -544,7 +544,7 @@ def test_compared_times_are_of_one_kind():
 
 def test_times_of_the_same_kind_need_not_be_the_same():
     dates, zone = INDEXES["dates"], INDEXES["time zone"]
-    by_year = ahead(INDEXES["periods"]).aggregate("mean", freq="Y")
+    by_year = ahead(INDEXES["periods"]).aggregate("mean", freq="Y", partial="keep")
     assert plot.fan(by_year, history=series(INDEXES["periods"])).get_legend() is not None
     ax = plt.figure().subplots()
     elsewhere = series(zone.tz_convert("Asia/Tokyo"))

@@ -41,7 +41,7 @@ def kinds():
         "average": average,
         "censored average": average.recalibrated(np.full(H, 1.1), dof=5).censored(0.5),
         "conditioned": average.condition(pd.Series([2.0], INDEX[2:3])),
-        "quarters": found["log"].aggregate("sum", freq="QS"),
+        "quarters": found["log"].aggregate("sum", freq="QS", partial="keep"),
         "of -y": 3.0 - found["log"],
         "of -y, bounded": -found["censored"],
     }
@@ -248,14 +248,14 @@ def test_extremes_are_those_of_paths(forecast):
 
 
 def test_extremes_of_groups_go_together():
-    by_year = KINDS["plain"].aggregate("max", freq="YS")
+    by_year = KINDS["plain"].aggregate("max", freq="YS", partial="keep")
     assert by_year.index.equals(pd.DatetimeIndex(["2026-01-01", "2027-01-01"]))
     paths = KINDS["plain"].sample(40_000, random_state=1)
     expected = np.cov(paths[:3].max(), paths[3:].max())
     np.testing.assert_allclose(by_year.cov, expected, rtol=0.05)
     again = by_year.aggregate("max").prob(lower=2.0).item()
     assert again == pytest.approx(KINDS["plain"].aggregate("max").prob(lower=2.0).item(), abs=1e-9)
-    single = KINDS["log"].aggregate("max", freq="MS")
+    single = KINDS["log"].aggregate("max", freq="MS", partial="keep")
     pd.testing.assert_series_equal(single.std, KINDS["log"].std)
 
 

@@ -65,7 +65,7 @@ def nile(name="flow", n=60):
 
 @pytest.fixture(scope="module")
 def result():
-    compare = {"naive": "naive", "last season": baselines.SeasonalNaive()}
+    compare = {"naive": "naive propagation", "last season": baselines.SeasonalNaive()}
     return backtest(Forecaster(lags=2), nile(), 3, origins=7, compare=compare)
 
 
@@ -225,7 +225,7 @@ def test_the_same_backtest_gives_the_same_page(result, text, tmp_path):
 
 
 def test_hostile_names_are_text(tmp_path):
-    compare = {IMAGE: "naive", HOSTILE: baselines.SeasonalNaive(), "x" * 3000: "taylor"}
+    compare = {IMAGE: "naive propagation", HOSTILE: baselines.SeasonalNaive(), "x" * 3000: "taylor"}
     y = nile(SCRIPT + "\ud800")  # half a pair of surrogates, which has no bytes
     y.attrs["unit"] = IMAGE
     result = backtest(Forecaster(lags=1), y, 2, origins=2, compare=compare)
@@ -325,7 +325,9 @@ def test_a_panel_has_its_scores_by_series(no_pictures, tmp_path):
     )
     frame = pd.concat([frame, frame.iloc[:2].assign(unique_id="short")])
     with pytest.warns(FailedSeriesWarning, match="1 of 3 series could not be backtested"):
-        result = backtest_panel(frame, Forecaster(lags=1), 2, origins=2, compare={"naive": "naive"})
+        result = backtest_panel(
+            frame, Forecaster(lags=1), 2, origins=2, compare={"naive": "naive propagation"}
+        )
     report = written(result, tmp_path)
     rows = table(report, "CRPS by series and model")
     crps = result.scores(["unique_id", "model"])["CRPS"]
@@ -372,7 +374,12 @@ def test_the_command_line_writes_a_report(no_pictures, tmp_path, capsys):
     arguments = ["backtest", str(data), "--steps", "2", "--origins", "2", "--lags", "1"]
     assert main([*arguments, "--report", str(path)]) == 0
     rows = table(Page(path.read_text(encoding="utf-8")), "Scores by model: ")
-    assert [row[0] for row in rows] == ["forecast_unc", "naive", "seasonal_naive", "ets"]
+    assert [row[0] for row in rows] == [
+        "forecast_unc",
+        "naive_propagation",
+        "seasonal_naive",
+        "ets",
+    ]
     assert main([*arguments, "--report", str(data)]) == 2
     assert "--report must be another file than data" in capsys.readouterr().err
 

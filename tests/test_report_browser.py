@@ -44,7 +44,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def result():
-    compare = {IMAGE: "naive", "last season": baselines.SeasonalNaive()}
+    compare = {IMAGE: "naive propagation", "last season": baselines.SeasonalNaive()}
     y = datasets.load_nile().rename(SCRIPT)
     return backtest(Forecaster(lags=2), y, 6, origins=7, compare=compare)
 

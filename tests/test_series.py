@@ -229,11 +229,11 @@ def test_of_a_frame_of_several_columns_one_is_asked_for():
     with pytest.raises(
         TypeError,
         match=r"y must be one series; got a frame of 2 columns of values\. Take one, for example "
-        r"y\[\['load'\]\]\.",
+        r"y\[\['load'\]\], or name time= and target=\.",
     ):
         MODEL.fit(frame)
     rows = frame.rename_axis("ds").reset_index()
-    with pytest.raises(TypeError, match=r"for example y\.set_index\('ds'\)\[\['load'\]\]\.$"):
+    with pytest.raises(TypeError, match=r"for example y\.set_index\('ds'\)\[\['load'\]\], or name"):
         MODEL.fit(rows)
     assert MODEL.fit(rows.set_index("ds")[["load"]]).forecast(1).name == "load"
     for empty in (frame[[]], frame.astype(str)):

@@ -51,7 +51,7 @@ _PHRASES = {
 _EXAMPLES = """\b
 examples:
   forecast-unc forecast data.csv --steps 24 --output f.csv --plot f.png
-  forecast-unc backtest data.csv --steps 24 --compare naive ets theta
+  forecast-unc backtest data.csv --steps 24 --compare last_value ets theta
   forecast-unc forecast --help     all options, with more examples
 """
 _OF_FORECAST = """\b
@@ -77,7 +77,7 @@ error; 2 after wrong usage or bad data
 """
 _OF_BACKTEST = """\b
 examples:
-  forecast-unc backtest data.csv --steps 24 --origins 10 --compare naive ets theta
+  forecast-unc backtest data.csv --steps 24 --origins 10 --compare last_value ets theta
   forecast-unc backtest data.csv --steps 24 --output - > forecasts.csv
   forecast-unc backtest shops.csv --id shop --steps 12 --jobs 4
 """
@@ -199,7 +199,7 @@ def forecast(options: Any) -> int:
         for line in outliers_named(model.ensemble_.history):
             _say(line)
     ahead = model.forecast(options.steps, future, propagation=options.propagation)
-    answer = ahead if counts is None else ahead.aggregate("sum", freq=freq)
+    answer = ahead if counts is None else ahead.aggregate("sum", freq=freq, partial="keep")
     columns: dict[str, Any] = {} if counts is None else {"steps": counts}
     columns |= {"mean": answer.mean, "std": answer.std}
     for level in options.coverage:
@@ -236,12 +236,13 @@ def backtest(options: Any) -> int:
     of.check_backtest(options)
     names = options.compare
     if names is None:
-        names = ["naive"] if options.report is None else ["naive", "seasonal_naive", "ets"]
+        names = ["naive_propagation"]
+        names += [] if options.report is None else ["seasonal_naive", "ets"]
     asked = {
         "origins": options.origins,
         "step": options.step,
         "refit": options.refit,
-        "compare": {name: of.BASELINES[name]() if name in of.BASELINES else name for name in names},
+        "compare": {name: of.compared(name) for name in names},
         "coverage": options.coverage,
         "n_jobs": options.jobs,
         "progress": sys.stderr.isatty(),

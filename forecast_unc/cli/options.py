@@ -18,7 +18,7 @@ from forecast_unc._checks import check_coverages, check_jobs, check_steps, check
 from forecast_unc.cli.tables import STANDARD, check_table, read_holidays
 from forecast_unc.distributions.power import POWERS
 from forecast_unc.evaluation import baselines
-from forecast_unc.evaluation.folds import percent
+from forecast_unc.evaluation.folds import COMPARED, percent
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.recursion import PROPAGATIONS
 from forecast_unc.regression.gp import GPRegressor
@@ -34,13 +34,23 @@ _REGRESSORS = {
     "reduced-rank": ReducedRankGPRegressor,
 }
 BASELINES = {
+    "last_value": baselines.Naive,
+    "drift": baselines.Drift,
     "seasonal_naive": baselines.SeasonalNaive,
     "autoreg": baselines.AutoReg,
     "ets": baselines.ETS,
     "theta": baselines.Theta,
     "sarimax": baselines.SARIMAX,
 }
-_COMPARED = [*PROPAGATIONS, *BASELINES]
+PROPAGATED = {name.replace(" ", "_"): name for name in COMPARED}  # no blank in an option's value
+_COMPARED = [*PROPAGATED, *BASELINES]
+
+
+def compared(name: str) -> Any:
+    """What `backtest` compares with under a name of `--compare`."""
+    return BASELINES[name]() if name in BASELINES else PROPAGATED[name]
+
+
 # Between the values of an option that takes several: no argument of a process can hold it.
 _BETWEEN = "\0"
 _OPEN = "forecast_unc.cli.open"  # key of the option of several values that may get one more
@@ -261,7 +271,8 @@ BACKTEST = [
         --step N: values between origins (default: as many as --steps)
         --refit K: refit at every k-th origin (default: 1)
         --compare MODEL ...: propagations and other models to compare with:
-          {", ".join(_COMPARED)} (default: naive, and for --report seasonal_naive and ets too)
+          {", ".join(_COMPARED)} (default: naive_propagation, and for --report seasonal_naive and
+          ets too)
         """,
         origins={"default": 10},
         refit={"default": 1},

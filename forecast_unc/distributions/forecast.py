@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 import pandas as pd
@@ -443,7 +443,13 @@ class Forecast:
             raise refusal("sizes", "be positive", f"{checked.min():g}", "Leave out errors of 0.")
         return self._changed(self._joint.conformal(checked))
 
-    def aggregate(self, how: str | ArrayLike = "sum", freq: str | None = None) -> Self:
+    def aggregate(
+        self,
+        how: str | ArrayLike = "sum",
+        freq: str | None = None,
+        *,
+        partial: Literal["warn", "keep", "drop"] = "warn",
+    ) -> Self:
         """Return the forecast of a sum, mean or weighted sum of the steps, or of an extreme.
 
         Mean and variance are exact. Of normal steps the aggregate is normal; of others its shape is
@@ -463,6 +469,9 @@ class Forecast:
             Frequency of the groups, as for :meth:`pandas.Series.resample`, which labels them, such
             as ``"YE"``; of a PeriodIndex ``"Y"``, of whole periods. None is one group, at the last
             time. Groups at the ends have only the steps that were forecast.
+        partial : {"warn", "keep", "drop"}, default="warn"
+            Groups at the ends that are parts of their periods, three months of a year: named by a
+            ``PartialPeriodWarning``, kept without a word, or dropped.
 
         Examples
         --------
@@ -471,8 +480,8 @@ class Forecast:
         (1.732, 0.25)
         """
         if isinstance(how, str) and how in ("max", "min"):
-            return self._extreme(how == "max", freq)
-        labels, matrix = group_weights(self._index, how, freq)
+            return self._extreme(how == "max", freq, partial)
+        labels, matrix = group_weights(self._index, how, freq, partial)
         with np.errstate(over="ignore", invalid="ignore"):
             cov = mapped(matrix, self._joint.cov)
             wrong = ~np.isfinite(matrix @ self._joint.mean + cov.diagonal())
@@ -481,7 +490,7 @@ class Forecast:
             must = "give a mean and a variance that fit a float"
             got = f"a variance of {cov[at, at]:g} at {format_time(labels, at)}"
             raise refusal("how", must, got, "Divide the series by a constant.")
-        _checks.check_positive(cov, partial(format_time, labels))
+        _checks.check_positive(cov, lambda i: format_time(labels, i))
         result = self._of(labels, linear(self._joint, matrix), self._name, self._propagation)
         before = None if self._before is None else self._before._uncalibrated()
         if before is not None and before._joint.draw is not None:
@@ -916,11 +925,11 @@ class Forecast:
             result._before = self._before._each(part, factor, shift)
         return result
 
-    def _extreme(self, largest: bool, freq: str | None) -> Self:
+    def _extreme(self, largest: bool, freq: str | None, partial: str) -> Self:
         """Forecast of the largest or smallest value of each group."""
-        labels, matrix = group_weights(self._index, "sum", freq)
+        labels, matrix = group_weights(self._index, "sum", freq, partial)
         if len(labels) == len(self):
-            return self.aggregate("sum", freq)
+            return self.aggregate("sum", freq, partial="keep")
         joint = extreme(self._joint, matrix > 0, largest)
         assert joint.paths is not None
         certain = (joint.paths == joint.paths[:, :1]).all(axis=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from os import PathLike
@@ -178,7 +178,7 @@ class Backtest:
         remedy = "It is the name of a model of the backtest."
         check_choice("reference", reference, names, remedy)
         if len(names) < 2:
-            remedy = 'Pass compare={"naive": "naive"} to backtest, for example.'
+            remedy = 'Pass compare={"naive": "naive propagation"} to backtest, for example.'
             raise refusal("significance", "have models to compare", f"{names[0]!r} alone", remedy)
         series, table = self._has_series_for_units(unit), self._scored_losses(score)
         ids = [] if self.id_col is None else [self.id_col]
@@ -335,6 +335,8 @@ def backtest(
     coverage: Sequence[float] = (0.5, 0.8, 0.95),
     n_jobs: int | None = None,
     progress: bool = False,
+    time: Hashable | None = None,
+    target: Hashable | None = None,
 ) -> Backtest:
     """Forecast from many origins of a series, each time with only what was known there.
 
@@ -372,7 +374,8 @@ def backtest(
         Steps after the origin that are forecast but not scored, for data that arrive late.
     compare : mapping of str to Model or str, optional
         Further models by name, on the same folds: anything with ``fit`` and ``forecast``, given
-        regressors if it takes them, or the name of a propagation of the same fitted forecaster.
+        regressors if it takes them, or the name of a propagation of the same fitted forecaster, of
+        which the naive one is ``"naive propagation"``; the last value is ``baselines.Naive()``.
     coverage : sequence of float, default=(0.5, 0.8, 0.95)
         Coverages of the intervals, in (0, 1).
     n_jobs : int, optional
@@ -380,6 +383,8 @@ def backtest(
         on it.
     progress : bool, default=False
         Show a progress bar.
+    time, target : hashable, optional
+        Names of the columns of times and of values, if y is a frame that has others beside.
 
     Raises
     ------
@@ -389,14 +394,14 @@ def backtest(
     Examples
     --------
     >>> from forecast_unc import Forecaster, backtest, datasets
-    >>> nile, compare = datasets.load_nile(), {"naive": "naive"}
+    >>> nile, compare = datasets.load_nile(), {"naive": "naive propagation"}
     >>> result = backtest(Forecaster(lags=2), nile, steps=3, origins=4, compare=compare)
     >>> result.scores()["n"].to_dict()
     {'forecast_unc': 12, 'naive': 12}
     """
     check_arguments(steps, origins, step, refit, window, gap, compare, n_jobs)
     step, coverage = steps if step is None else step, _checks.check_coverages(coverage)
-    models, y = folds.contenders(forecaster, compare), check_is_series(y)
+    models, y = folds.contenders(forecaster, compare), check_is_series(y, "y", time, target)
     index, unit = regular_index(y.index, "y"), y.attrs.get("unit")
     y = y.set_axis(index)  # with its frequency set: short slices need not infer it
     if exog_future is not None and not callable(exog_future):
@@ -447,7 +452,7 @@ def check_arguments(
     check_choice("window", window, ("expanding", "rolling"), "'rolling' drops old values.")
     if compare is not None and not isinstance(compare, Mapping):
         must = "be a mapping of names to forecasters"
-        remedy = 'Pass {"naive": "naive"}, for example.'
+        remedy = 'Pass {"naive": "naive propagation"}, for example.'
         raise refusal("compare", must, type(compare).__name__, remedy, TypeError)
     _checks.check_jobs(n_jobs)
     if isinstance(origins, numbers.Number):

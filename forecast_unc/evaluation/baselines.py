@@ -39,7 +39,7 @@ from forecast_unc.series.calendar import seasonal_periods
 from forecast_unc.series.history import History
 from forecast_unc.series.values import check_varies
 
-__all__ = ["ETS", "SARIMAX", "AutoReg", "SeasonalNaive", "Theta"]
+__all__ = ["ETS", "SARIMAX", "AutoReg", "Drift", "Naive", "SeasonalNaive", "Theta"]
 
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # in each unit of an index
 # Seasons up to this are states of the ARIMA, longer ones Fourier terms.
@@ -51,7 +51,7 @@ _MOVES = [sign * np.isin(range(7), unit) for unit in _UNITS for sign in (-1, 1)]
 
 @dataclass(eq=False, repr=False)
 class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """What the five share: the checks, the history, and its place in time since the fit."""
+    """What they share: the checks, the history, and its place in time since the fit."""
 
     takes_exog: ClassVar[bool] = False
     _takes_missing: ClassVar[bool] = False
@@ -204,6 +204,71 @@ class SeasonalNaive(_Baseline):
         m, ahead = self.seasonal_period_, np.arange(steps)
         weights = (ahead % m == 0).astype(np.float64)
         return self._history.y[-m:][ahead % m], _accumulated(weights, self.noise_std_**2)
+
+
+@dataclass(eq=False, repr=False)
+class Naive(_Baseline):
+    r"""The last value again: a random walk, whose errors accumulate.
+
+    Attributes
+    ----------
+    noise_std_ : float
+        The root mean square of the changes, in units of y.
+
+    Examples
+    --------
+    >>> from forecast_unc import baselines, datasets
+    >>> nile = datasets.load_nile()
+    >>> ahead = baselines.Naive().fit(nile).forecast(4)
+    >>> bool((ahead.mean == nile.iloc[-1]).all()), float(ahead.std.iloc[3] / ahead.std.iloc[0])
+    (True, 2.0)
+    """
+
+    seasonal_period: int | None = field(default=1, init=False)
+
+    def _learn(self, values: Array, exog: Array) -> float:
+        return float(np.sqrt(np.mean(np.diff(values) ** 2)))
+
+    def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
+        step = np.arange(1.0, steps + 1.0)
+        return np.repeat(self._history.y[-1], steps), self.noise_std_**2 * np.minimum.outer(
+            step, step
+        )
+
+
+@dataclass(eq=False, repr=False)
+class Drift(_Baseline):
+    r"""The last value and the mean change since the first: a random walk with a drift.
+
+    The drift is as uncertain as a mean of n changes:
+    :math:`\mathrm{Cov}_{ij} = \sigma^2 (\min(i, j) + i j / n)`.
+
+    Attributes
+    ----------
+    drift_, noise_std_ : float
+        The mean change, and the standard deviation of the changes, in units of y.
+
+    Examples
+    --------
+    >>> from forecast_unc import baselines, datasets
+    >>> gdp = datasets.load_us_gdp()
+    >>> model = baselines.Drift().fit(gdp)
+    >>> rise = model.forecast(8).mean.iloc[-1] - gdp.iloc[-1]
+    >>> bool(abs(rise - 8 * model.drift_) < 1e-6)
+    True
+    """
+
+    seasonal_period: int | None = field(default=1, init=False)
+
+    def _learn(self, values: Array, exog: Array) -> float:
+        changes = np.diff(values)
+        self.drift_, self._n = float(changes.mean()), len(changes)
+        return float(changes.std(ddof=1))
+
+    def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
+        step = np.arange(1.0, steps + 1.0)
+        shape = np.minimum.outer(step, step) + np.outer(step, step) / self._n
+        return self._history.y[-1] + self.drift_ * step, self.noise_std_**2 * shape
 
 
 @dataclass(eq=False, repr=False)

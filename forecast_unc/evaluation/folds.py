@@ -23,6 +23,8 @@ from forecast_unc.forecasting.recursion import PROPAGATIONS
 from forecast_unc.series.times import format_time
 
 # The name of the backtested forecaster itself among those it is compared with.
+COMPARED = {f"{name} propagation" if name == "naive" else name: name for name in PROPAGATIONS}
+"""Propagations by the names that `compare` knows: a naive one is not the naive method."""
 OWN_NAME = "forecast_unc"
 # Sample paths of the energy score, 12 ms a forecast of 24 steps. With other seeds its mean over 20
 # origins of El Nino moved by 0.6 %; between models it moves less, as all share the same draws.
@@ -84,17 +86,21 @@ def contenders(forecaster: Model, compare: Mapping[str, Model | str] | None) -> 
         if name == OWN_NAME:
             remedy = "It is the forecaster itself."
             raise refusal("compare", f"not use the name {OWN_NAME!r}", "it twice", remedy)
-        if isinstance(model, str) and model in PROPAGATIONS:
+        if model == "naive":
+            remedy = 'Pass "naive propagation", which forgets the uncertainty of earlier steps, or '
+            remedy += "baselines.Naive(), the last value again."
+            raise refusal("compare", "say which naive is meant", f"'naive' for {name!r}", remedy)
+        if isinstance(model, str) and model in COMPARED:
             if "propagation" not in own.can:
                 got = f"{model!r} for {name!r} with {type(forecaster).__name__}"
                 must = "hold no propagation if the forecaster has none"
                 raise refusal("compare", must, got, "Pass a Forecaster instead.")
-            own = replace(own, names=(*own.names, (name, model)))
+            own = replace(own, names=(*own.names, (name, COMPARED[model])))
         elif _is_model(model):
             others.append(Contender(model, ((name, None),)))
         else:
-            must = f"hold forecasters or one of {', '.join(PROPAGATIONS)}"
-            remedy = "Spell it as in Forecaster.forecast; a forecaster has fit and forecast."
+            must = f"hold forecasters or one of {', '.join(COMPARED)}"
+            remedy = "A forecaster has fit and forecast."
             raise refusal("compare", must, f"{model!r} for {name!r}", remedy)
     return [own, *others]
 

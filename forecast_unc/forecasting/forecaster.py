@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from os import PathLike
 from typing import Literal, Self
 
@@ -41,7 +41,7 @@ from forecast_unc.forecasting.smoothing_model import SmoothingModel
 from forecast_unc.forecasting.specification import Arguments, is_auto
 from forecast_unc.series.calendar import Calendar, seasonal_periods
 from forecast_unc.series.history import History
-from forecast_unc.series.values import check_two
+from forecast_unc.series.values import check_is_series, check_two
 
 # Outliers that `choices_` names.
 _NAMED = 3
@@ -175,7 +175,13 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         self.upper = upper
 
     def fit(
-        self, y: pd.Series, exog: pd.DataFrame | None = None, y_std: pd.Series | None = None
+        self,
+        y: pd.Series | pd.DataFrame,
+        exog: pd.DataFrame | None = None,
+        y_std: pd.Series | None = None,
+        *,
+        time: Hashable | None = None,
+        target: Hashable | None = None,
     ) -> Self:
         """Learn the one-step model from a series.
 
@@ -183,8 +189,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         ----------
         y : Series
             Numbers on a regular index: times or periods of a frequency, or evenly spaced integers.
-            A DataFrame of one column will do, or a frame of polars or pyarrow with a column of
-            times beside it, here and wherever a Series is asked for. Missing values (NaN) are not
+            A DataFrame of one column will do, or of two, one of times (dates, or text with the year
+            first) and one of values, also of polars or pyarrow, here and wherever a Series is asked
+            for. Missing values (NaN) are not
             filled: rows that touch them are left out, and the forecast starts from what is
             uncertain. With all left to choose two observed values are enough, and a constant goes
             on, with a std of a billionth of it.
@@ -194,6 +201,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         y_std : Series, optional
             Std of the measurement error of each value of y, with its index; 0 is exact. The
             learning knows of it if `noise` is not "process", the forecast always.
+        time, target : hashable, optional
+            Names of the columns of times and of values, of a frame that has others beside.
 
         Returns
         -------
@@ -204,6 +213,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         TypeError, ValueError
             If an argument is not what it must be; the message says what to do.
         """
+        y = check_is_series(y, "y", time, target)
         # one assignment, so that an error or an interrupt leaves an earlier fit as it was
         self.ensemble_ = self._fitted(y, exog, y_std)
         return self

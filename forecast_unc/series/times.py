@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,7 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from pandas.errors import OutOfBoundsDatetime, OutOfBoundsTimedelta
 
-from forecast_unc._checks import frozen, refusal
+from forecast_unc._checks import check_choice, frozen, refusal
 from forecast_unc._typing import Array
 
 # A frequency under which fewer than one time in ten is there is no plausible one: no grid is built
@@ -265,12 +267,32 @@ def format_time(index: pd.Index, position: int) -> str:
     return str(time)
 
 
+class PartialPeriodWarning(UserWarning):
+    """A group of steps is only a part of its period, such as three months of a year."""
+
+
 def group_weights(
-    index: pd.Index[Any], how: str | ArrayLike, freq: str | None
+    index: pd.Index[Any], how: str | ArrayLike, freq: str | None, partial: str = "keep"
 ) -> tuple[pd.Index[Any], Array]:
-    """Labels of the groups (g,) and the weights of the steps in each, (g, h)."""
+    """Labels of the groups (g,) and the weights of the steps in each, (g, h).
+
+    `partial`: "drop" what is a part of its period, "keep" it, or "warn" of it.
+    """
     h = len(index)
+    check_choice("partial", partial, ("warn", "keep", "drop"))
     labels, group = (index[-1:], np.zeros(h)) if freq is None else _groups(index, freq)
+    if freq is not None and partial != "keep" and (parts := _parts(index, freq)):
+        if partial == "drop":
+            kept = [i for i, label in enumerate(labels.astype(str)) if label not in parts]
+            if not kept:
+                must, got = "leave a whole period", f"only parts: {', '.join(parts.values())}"
+                raise refusal("partial", must, got, 'Pass partial="keep", or forecast further.')
+            group = np.where(np.isin(group, kept), np.searchsorted(kept, group), -1)
+            labels = labels[kept]
+        else:
+            text = f"freq={freq!r} makes groups of parts of periods: {', '.join(parts.values())}. "
+            text += 'Pass partial="drop" to leave them out, or "keep" to have them.'
+            warnings.warn(text, PartialPeriodWarning, stacklevel=3)
     member = (group == np.arange(len(labels))[:, None]).astype(np.float64)  # (groups, h)
     if isinstance(how, str):
         if how not in ("sum", "mean"):
@@ -313,6 +335,33 @@ def positions(index: pd.Index[Any], key: Any) -> slice:
             f"those from {first} to {last}{places}."
         )
     return part
+
+
+def _parts(index: pd.Index[Any], freq: str) -> dict[str, str]:
+    """Groups at the ends that have fewer steps than their period, in words by label."""
+    if getattr(index, "freq", None) is None:  # steps that were picked
+        return {}
+    labels, group = _groups(index, freq)
+    own, more, wide = np.bincount(group), len(index), labels
+    with suppress(ValueError):  # dates that no index can hold
+        while not (wide[0] < labels[0] and wide[-1] > labels[-1]):
+            longer: pd.Index[Any]
+            if isinstance(index, pd.PeriodIndex):
+                longer = pd.period_range(index[0] - more, index[-1] + more, freq=index.freq)
+            else:
+                ends = {"freq": index.freq, "periods": more + 1}  # type: ignore[attr-defined]
+                before, after = (
+                    pd.date_range(end=index[0], **ends),
+                    pd.date_range(index[-1], **ends),
+                )
+                longer = before.append(index[1:-1]).append(after).unique()
+            wide, group = _groups(longer, freq)
+            more *= 2
+    if len(wide) == len(labels):
+        return {}
+    whole = np.bincount(group)[wide.get_indexer(labels)]
+    both = zip(labels.astype(str), own, whole, strict=True)
+    return {label: f"{label} ({k} of {n} steps)" for label, k, n in both if k < n}
 
 
 def _groups(index: pd.Index[Any], freq: str) -> tuple[pd.Index[Any], NDArray[Any]]:

@@ -38,11 +38,20 @@ def check_series(y: object, name: str = "y", all_missing: bool = False) -> tuple
     return values, index
 
 
-def check_is_series(y: object, name: str = "y") -> pd.Series[Any]:
-    """A Series, a DataFrame's one column, or that of another library's frame beside its times."""
+def check_is_series(
+    y: object, name: str = "y", time: Any = None, target: Any = None
+) -> pd.Series[Any]:
+    """A Series, a DataFrame's one column, or that of a frame beside its column of times.
+
+    `time`, `target`: their names, if there are others.
+    """
+    if time is not None or target is not None:
+        y = _chosen(y, name, time, target)
     if isinstance(y, pd.Series):
         return y
     frame = y if isinstance(y, pd.DataFrame) else _by_time(y, name)
+    if frame is y and isinstance(y.index, pd.RangeIndex) and len(frame.columns) == 2:
+        frame = _on_times(frame)
     if len(frame.columns) == 1:
         return frame.iloc[:, 0]
     got = f"a frame of {len(frame.columns)} columns of values"
@@ -53,7 +62,7 @@ def check_is_series(y: object, name: str = "y") -> pd.Series[Any]:
         remedy = f"Take one, for example {name}[{[frame.index.name, numbers[0]]}]."
     elif numbers:
         at = f".set_index({times[0]!r})" if times else ""
-        remedy = f"Take one, for example {name}{at}[{numbers[:1]}]."
+        remedy = f"Take one, for example {name}{at}[{numbers[:1]}], or name time= and target=."
     raise refusal(name, "be one series", got, remedy, TypeError)
 
 
@@ -183,6 +192,37 @@ def _by_time(data: object, name: str) -> pd.DataFrame:
 def _columns_of_times(frame: pd.DataFrame) -> list[Any]:
     types = pd.api.types
     return [c for c, dtype in frame.dtypes.items() if types.is_datetime64_any_dtype(dtype)]
+
+
+def _chosen(y: object, name: str, time: Any, target: Any) -> pd.DataFrame:
+    """The column of values of a frame, with that of times if it is named."""
+    if target is None:
+        remedy = "Or pass a frame of two columns, times and values."
+        raise refusal("target", "name the column of values beside time", "None", remedy)
+    if isinstance(y, pd.Series) or not hasattr(y, "columns"):
+        must, remedy = "be a frame if its columns are named", "Leave out time and target."
+        raise refusal(name, must, kind(y), remedy, TypeError)
+    frame, columns = to_pandas(y, name), [target] if time is None else [time, target]
+    lacks = [column for column in columns if column not in frame.columns]
+    if lacks:
+        got = f"no {lacks[0]!r} in {list(frame.columns)}"
+        raise refusal("time and target", f"name columns of {name}", got, "Check the spelling.")
+    return frame[columns] if time is None else frame[columns].reset_index(drop=True)
+
+
+def _on_times(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame of a column of times and one of numbers by the times, else as it is."""
+    times = _columns_of_times(frame)
+    texts = [column for column, dtype in frame.dtypes.items() if not is_real(dtype)]
+    if not times and len(texts) == 1:  # only in ISO 8601 is nothing of a date guessed
+        text = frame[texts[0]]
+        parsed = pd.to_datetime(text, format="ISO8601", errors="coerce")
+        if parsed.isna().any():
+            got = f"{text[parsed.isna()].iloc[0]!r} in column {texts[0]!r}"
+            remedy = f"Convert it, pd.to_datetime(frame[{texts[0]!r}], dayfirst=True) if the day "
+            raise refusal("y", "have dates with the year first", got, f"{remedy}comes first.")
+        frame, times = frame.assign(**{str(texts[0]): parsed}), [str(texts[0])]
+    return frame.set_index(times[0]) if len(times) == 1 else frame
 
 
 def narwhals(frame: object, name: str) -> Any:

@@ -1,0 +1,138 @@
+"""What people bring: frames, names that cannot be mistaken, periods that are not whole."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from forecast_unc import Forecast, Forecaster, backtest, baselines
+from forecast_unc.series.times import PartialPeriodWarning
+
+
+@pytest.fixture
+def frame(rng):
+    times = pd.date_range("2020-01-01", periods=48, freq="MS")
+    return pd.DataFrame({"ds": times, "y": rng.normal(100.0, 5.0, 48)})
+
+
+@pytest.fixture
+def series(frame):
+    return frame.set_index("ds")["y"].asfreq("MS")
+
+
+def test_a_frame_of_times_and_values_is_the_series(frame, series):
+    before = frame.copy()
+    expected = Forecaster(lags=2).fit(series).forecast(3)
+    for y in (frame, frame[["y", "ds"]], frame.assign(ds=frame["ds"].dt.strftime("%Y-%m-%d"))):
+        found = Forecaster(lags=2).fit(y).forecast(3)
+        pd.testing.assert_series_equal(found.mean, expected.mean, check_names=False)
+    pd.testing.assert_frame_equal(frame, before)
+    assert Forecaster(lags=2).fit(frame[:40]).update(frame[40:]).forecast(1).index[0].year == 2024
+
+
+def test_columns_of_a_wider_frame_are_named(frame, series):
+    wide = frame.assign(shop="a", price=1.5)
+    expected = Forecaster(lags=2).fit(series).forecast(3).mean
+    found = Forecaster(lags=2).fit(wide, time="ds", target="y").forecast(3).mean
+    np.testing.assert_array_equal(found, expected)
+    indexed = wide.set_index("ds").asfreq("MS")
+    np.testing.assert_array_equal(
+        Forecaster(lags=2).fit(indexed, target="y").forecast(3).mean, expected
+    )
+    result = backtest(Forecaster(lags=2), wide, 3, origins=2, time="ds", target="y")
+    same = backtest(Forecaster(lags=2), series, 3, origins=2)
+    pd.testing.assert_frame_equal(result.scores(), same.scores())
+
+
+@pytest.mark.parametrize(
+    ("change", "kwargs", "message"),
+    [
+        (
+            {"ds": "31.12.2025"},
+            {},
+            "y must have dates with the year first; got '31.12.2025' in col",
+        ),
+        ({"ds": "12/31/2025"}, {}, r"pd.to_datetime\(frame\['ds'\], dayfirst=True\)"),
+        ({"shop": "a"}, {}, "y must be one series; got a frame of 3 columns .* time= and target="),
+        ({}, {"time": "ds"}, "target must name the column of values beside time; got None"),
+        (
+            {},
+            {"time": "day", "target": "y"},
+            "time and target must name columns of y; got no 'day'",
+        ),
+    ],
+)
+def test_what_is_not_clear_is_an_error(frame, change, kwargs, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        Forecaster().fit(frame.assign(**change), **kwargs)
+
+
+def test_columns_of_a_series_cannot_be_named(series):
+    with pytest.raises(TypeError, match="y must be a frame if its columns are named; got pandas"):
+        Forecaster().fit(series, target="y")
+
+
+def test_naive_says_which(series):
+    message = r'compare must say which naive is meant; .*"naive propagation".*baselines.Naive\(\)'
+    with pytest.raises(ValueError, match=message):
+        backtest(Forecaster(lags=2), series, 2, compare={"naive": "naive"})
+    compare = {"last": baselines.Naive(), "forgetful": "naive propagation"}
+    result = backtest(Forecaster(lags=2), series, 2, origins=3, compare=compare)
+    last = result.frame[result.frame["model"] == "last"]
+    assert (last["mean"] == series.reindex(last["origin"]).to_numpy()).all()
+
+
+def test_drift_is_a_walk_with_an_uncertain_mean_change(rng):
+    """Its errors over simulated walks have the stated covariance."""
+    n, h = 30, 5
+    paths = 0.5 * np.arange(n + h) + rng.normal(size=(6000, n + h)).cumsum(axis=1)
+    drift = (paths[:, n - 1] - paths[:, 0]) / (n - 1)
+    errors = paths[:, n:] - paths[:, [n - 1]] - drift[:, None] * np.arange(1, h + 1)
+    model = baselines.Drift().fit(pd.Series(paths[0, :n]))
+    ahead = model.forecast(h)
+    assert model.drift_ == pytest.approx(drift[0])
+    np.testing.assert_allclose(ahead.mean, paths[0, n - 1] + drift[0] * np.arange(1, h + 1))
+    unit = ahead.cov.to_numpy() / model.noise_std_**2
+    np.testing.assert_allclose(unit, np.cov(errors.T), rtol=0.1, atol=0.15)
+    assert "seasonal_period" not in model.get_params()
+
+
+PARTS = [
+    (pd.period_range("2025-10", periods=15, freq="M"), "Y", ["2025 (3 of 12 steps)"], [12.0]),
+    (pd.date_range("2025-10-01", periods=15, freq="MS"), "YE", ["2025-12-31 (3 of 12"], [12.0]),
+    (pd.date_range("2025-01-01", periods=24, freq="MS"), "YS", [], [12.0, 12.0]),
+    (pd.date_range("2025-01-01", periods=50, freq="h"), "D", ["(2 of 24 steps)"], [24.0, 24.0]),
+    (
+        pd.date_range("2025-01-01", periods=20, freq="D", tz="Europe/Berlin"),
+        "W",
+        ["(5 of 7 steps)", "(1 of 7 steps)"],
+        [7.0, 7.0],
+    ),
+]
+
+
+@pytest.mark.parametrize(("index", "freq", "parts", "whole"), PARTS)
+def test_parts_of_periods_are_named_or_dropped(index, freq, parts, whole):
+    ahead = Forecast(index, np.ones(len(index)), np.eye(len(index)), name="y")
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        total = ahead.aggregate("sum", freq)
+    assert all(part in str(found[0].message) for part in parts) if parts else not found
+    assert all(issubclass(one.category, PartialPeriodWarning) for one in found)
+    assert len(total) == len(whole) + len(parts)
+    assert ahead.aggregate("sum", freq, partial="drop").mean.tolist() == whole
+    assert len(ahead.aggregate("max", freq, partial="drop")) == len(whole)
+    kept = ahead.aggregate("sum", freq, partial="keep")
+    np.testing.assert_array_equal(kept.cov, total.cov)
+
+
+def test_nothing_but_parts_is_an_error():
+    index = pd.period_range("2025-10", periods=3, freq="M")
+    ahead = Forecast(index, np.ones(3), np.eye(3))
+    with pytest.raises(
+        ValueError, match=r"partial must leave a whole period; got only parts: 2025"
+    ):
+        ahead.aggregate("sum", "Y", partial="drop")
+    with pytest.raises(ValueError, match="partial must be one of 'warn', 'keep', 'drop'"):
+        ahead.aggregate("sum", "Y", partial="mark")

@@ -33,6 +33,7 @@ WITH_PANDAS = {
     "forecast_unc.distributions.check",
     "forecast_unc.distributions.fitted",
     "forecast_unc.distributions.forecast",
+    "forecast_unc.distributions.page",
     "forecast_unc.distributions.picture",
     "forecast_unc.distributions.tables",
     "forecast_unc.forecasting.combination",

@@ -92,7 +92,7 @@ def report(text):
 @pytest.fixture
 def no_pictures(monkeypatch):
     """Pages without drawings, nine tenths of their cost, for tests of what they say."""
-    monkeypatch.setattr(page, "_picture", lambda draw: "")
+    monkeypatch.setattr(page.page, "picture", lambda draw: "")
 
 
 def written(result, tmp_path):
@@ -347,7 +347,7 @@ def test_a_backtest_made_by_hand_has_what_follows_from_its_scores(no_pictures, r
 
 def test_long_series_are_drawn_in_pixels():
     def size(n):
-        return len(page._picture(lambda ax: ax.plot(np.sin(np.arange(float(n))))))
+        return len(page.page.picture(lambda ax: ax.plot(np.sin(np.arange(float(n))))))
 
     assert size(20_000) < 1.2 * size(6000) < 400_000
 

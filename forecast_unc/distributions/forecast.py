@@ -25,6 +25,7 @@ from forecast_unc.distributions.condition import condition, reach_of_all
 from forecast_unc.distributions.joint import Diverged, Draw, Joint
 from forecast_unc.distributions.maps import LEAST_DOF
 from forecast_unc.distributions.mixture import NormalMixture
+from forecast_unc.distributions.page import forecast_card
 from forecast_unc.distributions.parts import Deferred, check_parts, mapped, of_kinds, variances
 from forecast_unc.distributions.picture import fan
 from forecast_unc.distributions.power import PowerTransform
@@ -107,6 +108,8 @@ class Forecast:
         "_name",
         "_propagation",
     )
+
+    _repr_html_ = forecast_card  # in a notebook
 
     __iter__ = None  # or Python, and numpy with it, would go through positions
 

@@ -166,9 +166,11 @@ def check_forecast(name: str, forecast: object) -> None:
 
 def current_axes(ax: Axes | None) -> Axes:
     """Return the axes given, or else the current ones."""
+    if ax is not None:
+        return ax  # without pyplot, which chooses a backend
     import matplotlib.pyplot as plt  # kept out of `import forecast_unc`
 
-    return plt.gca() if ax is None else ax
+    return plt.gca()
 
 
 def places(ax: Axes, index: pd.Index[Any]) -> Any:
@@ -205,6 +207,12 @@ def plain(text: object) -> str:
     short = drawable if len(drawable) <= 80 else f"{drawable[:60]}…{drawable[-19:]}"
     shown = short.replace("$", r"\$")  # between dollars it would set mathematics
     return f" {shown}" if shown.startswith("_") else shown  # and leave such names out of legends
+
+
+def in_short(model: object) -> str:
+    """The text of a model without what it has none of."""
+    kind, *choices = str(model).split(", ")
+    return ", ".join([kind, *(one for one in choices if not one.endswith(" none"))])
 
 
 def finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes:

@@ -21,7 +21,7 @@ from forecast_unc._checks import check_choice, check_whole, refusal
 from forecast_unc.distributions import scores
 from forecast_unc.evaluation import folds
 from forecast_unc.evaluation.folds import OWN_NAME, percent
-from forecast_unc.evaluation.report import write_report
+from forecast_unc.evaluation.report import backtest_card, write_report
 from forecast_unc.evaluation.significance import diebold_mariano
 from forecast_unc.series.calendar import season_of
 from forecast_unc.series.exog import check_aligned
@@ -83,6 +83,8 @@ class Backtest:
         series = "" if self.id_col is None else f"{self.frame[self.id_col].nunique()} series, "
         origins = f"{n} origin{'s' * (n > 1)}"
         return f"Backtest({', '.join(map(str, models))}; {series}{origins}, {steps})"
+
+    _repr_html_ = backtest_card  # in a notebook
 
     def scores(self, by: str | Sequence[str] = "model") -> pd.DataFrame:
         """Scores averaged over the rows of each group; lower is better, except for coverage.

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
-import numbers
-import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from importlib.resources import files
@@ -21,7 +17,9 @@ import pandas as pd
 from forecast_unc import plot
 from forecast_unc._checks import check_path
 from forecast_unc._version import __version__
+from forecast_unc.distributions import page
 from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.page import number
 from forecast_unc.distributions.picture import finish, places, with_unit
 from forecast_unc.evaluation.folds import Request, percent
 from forecast_unc.series.times import format_time
@@ -32,17 +30,12 @@ if TYPE_CHECKING:
     from forecast_unc.evaluation.backtest import Backtest
 
 _LEVEL = 0.05  # of the tests
-_HISTORY = (2, 24)  # of the past beside a forecast: horizons, and values at least
 _COMPARED = 3  # models on one picture
 _ROUNDOFF = 1e-9  # share of the variance, or of a score
-_INCHES = (5.6, 4.0)  # with letters of 11 points, which on a phone are still 10 pixels high
-_MOST_POINTS = 5000  # of a line in vectors: 100,000 take 3 MB
 
 
 def write_report(backtest: Backtest, path: str | PathLike[str]) -> None:
     """Write the report of a backtest to a file."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # kept out of the import
-
     check_path(path, "report.html", writes=True)
     request = backtest.request
     name = None if request is None else request.plan.y.name
@@ -53,10 +46,9 @@ def write_report(backtest: Backtest, path: str | PathLike[str]) -> None:
         f"style-src {_hash(style)}; script-src {_hash(script)}"
     )
     page_itself = {"policy": policy, "style": style, "script": script, "version": __version__}
-    how: dict[str, Any] = {"autoescape": True, "undefined": StrictUndefined}
-    how |= {"trim_blocks": True, "lstrip_blocks": True}
-    environment = Environment(loader=PackageLoader("forecast_unc.evaluation", "."), **how)
-    page = environment.get_template("report.html").render(
+    text = page.render(
+        "forecast_unc.evaluation",
+        "report.html",
         title="Backtest" if name is None else f"Backtest of {name}",
         latest=None if request is None else _latest(backtest, request),
         panel=None if backtest.id_col is None else _panel(backtest, backtest.id_col),
@@ -64,8 +56,7 @@ def write_report(backtest: Backtest, path: str | PathLike[str]) -> None:
         **_asked(backtest),
         **_judged(backtest),
     )
-    # Half a pair of surrogates has no bytes.
-    Path(path).write_bytes(page.strip().encode("utf-8", "xmlcharrefreplace"))
+    Path(path).write_bytes(text.encode())
 
 
 def _asked(backtest: Backtest) -> dict[str, Any]:
@@ -98,16 +89,13 @@ def _judged(backtest: Backtest) -> dict[str, Any]:
     own, widest = backtest.frame["model"].iloc[0], max(backtest.coverage)
     table, by_step = backtest.scores(), backtest.scores(["model", "step"])
     context: dict[str, Any] = {"own": own, "level": f"{_LEVEL:g}", "widest": f"{100 * widest:g} %"}
-    context |= {"scores": _table(table.reset_index()), "untested": None, "tested_by_step": False}
-    chance = "not tested"
-    best = table["CRPS"].drop(own).idxmin() if table["CRPS"].drop(own).notna().any() else None
+    context |= {"scores": page.table(table.reset_index()), "untested": None}
+    context["tested_by_step"] = False
     try:
         test = _exact(backtest.significance("CRPS", own), table.loc[own, "CRPS"])
         clear, better = test["p_value"] < _LEVEL, test["difference"] < 0
         verdict = np.where(clear, np.where(better, "better", "worse"), "no clear difference")
-        context["tests"] = _table(test.assign(verdict=verdict).reset_index())
-        if best is not None and test.loc[best, "p_value"] >= 0:  # not NaN
-            chance = f"p = {test.loc[best, 'p_value']:.2g}"
+        context["tests"] = page.table(test.assign(verdict=verdict).reset_index())
     except ValueError as reason:
         context["untested"] = str(reason)
     for key, score in (("crps", "CRPS"), ("coverage", f"coverage_{percent(widest)}")):
@@ -115,7 +103,7 @@ def _judged(backtest: Backtest) -> dict[str, Any]:
             f"{model}: {number(values.iloc[0])} at first, {number(values.iloc[-1])} at last"
             for model, values in by_step[score].groupby(level="model", sort=False)
         )
-        data = _picture(partial(plot.scores_by_step, backtest, score))
+        data = page.picture(partial(plot.scores_by_step, backtest, score))
         context[f"{key}_by_step"] = {"name": score, "data": data, "ends": ends}
     with suppress(ValueError):
         test = _exact(backtest.significance("CRPS", own, "step"), table.loc[own, "CRPS"])
@@ -127,18 +115,40 @@ def _judged(backtest: Backtest) -> dict[str, Any]:
         + ", ".join(f"{of[model]:.0f} % in that of {100 * k:g} %" for k, of in inside.items())
         for model in table.index
     )
+    return context | {
+        "verdict": _verdict(backtest, table),
+        "calibration": page.picture(partial(plot.calibration, backtest)),
+        "pit": page.picture(partial(plot.pit, backtest)),
+        "by_step": page.table(by_step.reset_index()),
+    }
+
+
+def _verdict(backtest: Backtest, table: pd.DataFrame) -> str:
+    """The result in two sentences."""
+    own, widest, chance = table.index[0], max(backtest.coverage), "not tested"
     said = f"The mean CRPS of {own} is {number(table.loc[own, 'CRPS'])}"
-    if best is not None:
+    if table["CRPS"].drop(own).notna().any():
+        best = table["CRPS"].drop(own).idxmin()
+        with suppress(ValueError):
+            test = _exact(backtest.significance("CRPS", own), table.loc[own, "CRPS"])
+            if test.loc[best, "p_value"] >= 0:  # not NaN
+                chance = f"p = {test.loc[best, 'p_value']:.2g}"
         change = 100 * (table.loc[own, "CRPS"] / table.loc[best, "CRPS"] - 1)
         side = "below" if change < 0 else "above"
         said += f", {abs(change):.1f} % {side} that of {best}, the best of the others ({chance})"
-    held = f"held {inside[widest][own]:.1f} % of {table.loc[own, 'n']} values"
-    return context | {
-        "verdict": f"{said}. Its {100 * widest:g} % interval {held}.",
-        "calibration": _picture(partial(plot.calibration, backtest)),
-        "pit": _picture(partial(plot.pit, backtest)),
-        "by_step": _table(by_step.reset_index()),
-    }
+    inside = 100 * table.loc[own, f"coverage_{percent(widest)}"]
+    held = f"held {inside:.1f} % of {table.loc[own, 'n']} values"
+    return f"{said}. Its {100 * widest:g} % interval {held}."
+
+
+def backtest_card(backtest: Backtest) -> str:
+    """A backtest in a notebook: the verdict, scores by model, and the CRPS by step."""
+    table, n = backtest.scores(), len(backtest.failures)
+    said = _verdict(backtest, table) + (f" Without {n} series that failed." if n else "")
+    few = table.drop(columns=["sMAPE", "NLPD", "MSIS", "energy"], errors="ignore").reset_index()
+    image = page.picture(partial(plot.scores_by_step, backtest), small=True)
+    name = None if backtest.request is None else backtest.request.plan.y.name
+    return page.card(kind="Backtest", of=name, said=said, table=page.table(few), picture=image)
 
 
 def _exact(test: pd.DataFrame, score: float) -> pd.DataFrame:
@@ -172,7 +182,7 @@ def _latest(backtest: Backtest, request: Request) -> dict[str, Any]:
         ax.set_ylabel(with_unit(y.name, unit))
         finish(ax, y.index)
 
-    past = _past(y, ahead.index)
+    past = page.past(y, ahead.index)
     columns = {"time": ahead.index, "mean": ahead.mean.array, "std": ahead.std.array}
     for level in coverage:
         for end, ends in ahead.interval(level).items():
@@ -184,18 +194,18 @@ def _latest(backtest: Backtest, request: Request) -> dict[str, Any]:
     names = last["model"].unique()[:_COMPARED]
     compared: dict[str, Any] = {str(n): _Rows(last[last["model"] == n], y.name) for n in names}
     first = compared[str(names[0])]
-    beside: dict[str, Any] = {"history": _past(y, first.index), "actual": first.rows["actual"]}
+    beside: dict[str, Any] = {"history": page.past(y, first.index), "actual": first.rows["actual"]}
     return {
         "data": data,
-        "series": _picture(draw_series),
+        "series": page.picture(draw_series),
         "choices": getattr(model, "choices_", None),
         "steps": len(ahead),
         "origin": format_time(past.index, -1),
-        "forecast": _table(pd.DataFrame(columns)),
-        "fan": _picture(partial(plot.fan, ahead, coverage, history=past)),
+        "forecast": page.table(pd.DataFrame(columns)),
+        "fan": page.picture(partial(plot.fan, ahead, coverage, history=past)),
         "shown": ", ".join(compared),
-        "compared": _picture(partial(plot.compare, compared, coverage=max(coverage), **beside)),
-        "members": _table(pd.DataFrame(members, columns=heads)) if members else None,
+        "compared": page.picture(partial(plot.compare, compared, coverage=max(coverage), **beside)),
+        "members": page.table(pd.DataFrame(members, columns=heads)) if members else None,
         "parts": _parts(ahead),
     }
 
@@ -212,16 +222,16 @@ def _parts(ahead: Forecast) -> dict[str, Any] | None:
     shares = parts.sum() / total.sum()
     return {
         "shares": ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items()),
-        "picture": _picture(partial(plot.decomposition, ahead)),
-        "table": _table(parts.assign(variance=total).rename_axis("time").reset_index()),
+        "picture": page.picture(partial(plot.decomposition, ahead)),
+        "table": page.table(parts.assign(variance=total).rename_axis("time").reset_index()),
     }
 
 
 def _panel(backtest: Backtest, id_col: str) -> dict[str, Any]:
     scores = backtest.scores([id_col, "model"]).reset_index()
     crps = scores.pivot_table("CRPS", id_col, "model", sort=False, observed=True).reset_index()
-    failures = _table(backtest.failures) if len(backtest.failures) else None
-    return {"crps": _table(crps), "failures": failures}
+    failures = page.table(backtest.failures) if len(backtest.failures) else None
+    return {"crps": page.table(crps), "failures": failures}
 
 
 class _Rows:
@@ -238,63 +248,6 @@ class _Rows:
         """Interval of each step, of a coverage that the backtest has."""
         names = {f"{end}_{percent(coverage)}": end for end in ("lower", "upper")}
         return self.rows[list(names)].rename(columns=names)
-
-
-def _past(y: pd.Series[float], index: pd.Index[Any]) -> pd.Series[float]:
-    """The last values before some times."""
-    horizons, least = _HISTORY
-    past: pd.Series[float] = y.loc[y.index < index[0]].iloc[-max(horizons * len(index), least) :]
-    past.attrs = y.attrs
-    return past
-
-
-def _picture(draw: Callable[..., Any]) -> str:
-    """What is drawn on the axes given, in matplotlib's own style, as SVG in base 64."""
-    from matplotlib import style
-    from matplotlib.figure import Figure
-
-    plain = {"svg.hashsalt": "forecast_unc", "svg.fonttype": "path", "font.size": 11}
-    with style.context(["default", plain]), warnings.catch_warnings():
-        # Letters that the font lacks are boxes in the picture; the text of the page has them.
-        warnings.filterwarnings("ignore", "Glyph .* missing from")
-        figure = Figure(figsize=_INCHES, layout="constrained")
-        ax = figure.subplots()
-        draw(ax=ax)
-        for line in ax.lines:
-            line.set_rasterized(np.size(line.get_xdata()) > _MOST_POINTS)
-        file = io.BytesIO()
-        figure.savefig(file, format="svg", metadata={"Date": None}, dpi=150)
-    return base64.b64encode(file.getvalue()).decode()
-
-
-def _table(frame: pd.DataFrame) -> dict[str, Any]:
-    """A table whose first column names the rows; numbers have 4 digits, and are sorted by all."""
-    columns = [_column(frame.iloc[:, i]) for i in range(frame.shape[1])]
-    heads = [(str(name), kind) for name, (kind, _) in zip(frame.columns, columns, strict=True)]
-    return {"heads": heads, "rows": list(zip(*(cells for _, cells in columns), strict=True))}
-
-
-def _column(column: pd.Series[Any]) -> tuple[str, list[tuple[str, str, str]]]:
-    """The kind, a class of the style sheet; of each cell it, what it is sorted by, and the text."""
-    values, dtype, kind = column.tolist(), column.dtype, "text"
-    keys = texts = list(map(str, values))
-    if isinstance(dtype, pd.DatetimeTZDtype | pd.PeriodDtype) or dtype.kind == "M":
-        times, kind = pd.Index(column), "time"
-        # in UTC no hour comes twice
-        order = times.tz_convert("UTC") if isinstance(dtype, pd.DatetimeTZDtype) else times
-        keys, texts = list(order.astype(str)), list(times.astype(str))
-    elif pd.api.types.is_numeric_dtype(dtype) and dtype.kind != "b":
-        keys, texts, kind = list(map(repr, values)), list(map(number, values)), "number"
-    return kind, [(kind, key, text) for key, text in zip(keys, texts, strict=True)]
-
-
-def number(value: Any) -> str:
-    """A number as a reader wants it: 4 digits, none cut from before the point."""
-    if isinstance(value, numbers.Integral):
-        return str(value)
-    if not np.isfinite(value):
-        return "–" if np.isnan(value) else str(value)
-    return f"{value:.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def _file(name: str) -> str:

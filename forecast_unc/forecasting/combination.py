@@ -17,6 +17,7 @@ from forecast_unc._checks import check_steps, one_seed, refusal
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.fitted import Fitted, PastSteps
 from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.page import model_card
 from forecast_unc.forecasting import files
 from forecast_unc.forecasting.averaging import Ask, Averaging
 from forecast_unc.forecasting.ensemble import those_that_can
@@ -77,6 +78,8 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     forecasters_: list[Any]
     weights_: Array
     refused_: dict[int, str]
+
+    _repr_html_, _repr_mimebundle_ = model_card, None  # in the place of scikit-learn's diagram
 
     def __init__(
         self,
@@ -223,6 +226,15 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         """Places of the fitted members in `forecasters`."""
         n = len(self.forecasters_) + len(self.refused_)
         return sorted({*range(n)} - {*self.refused_})
+
+    @property
+    def choices_(self) -> list[str]:
+        """The weight of each member, what it is, and what it chose."""
+        check_is_fitted(self, "forecasters_")
+        lines = [f"weights: {'all alike' if self.weights is None else self.weights}"]
+        for weight, member in zip(self.weights_, self.forecasters_, strict=True):
+            lines += [f"weight {weight:.2f}: {member!r}", *getattr(member, "choices_", [])]
+        return lines + [f"refused: member {at}; {why}" for at, why in self.refused_.items()]
 
     def _replace(self, make: Callable[[Any], Any]) -> None:
         """Take what is made of the members, and note those of which nothing could be made."""

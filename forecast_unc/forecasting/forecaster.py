@@ -25,6 +25,7 @@ from forecast_unc._checks import (
 from forecast_unc._typing import Array
 from forecast_unc.distributions.fitted import Fitted
 from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.page import model_card
 from forecast_unc.forecasting import files
 from forecast_unc.forecasting.ensemble import Ensemble, Refusal
 from forecast_unc.forecasting.model import FittedModel
@@ -138,6 +139,8 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     """
 
     ensemble_: Ensemble
+
+    _repr_html_, _repr_mimebundle_ = model_card, None  # in the place of scikit-learn's diagram
 
     def __init__(
         self,

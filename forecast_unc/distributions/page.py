@@ -1,0 +1,167 @@
+"""Templates, tables and pictures of HTML, and what a notebook shows: no script, names escaped."""
+
+from __future__ import annotations
+
+import base64
+import io
+import numbers
+import threading
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from sklearn import get_config
+
+from forecast_unc.distributions.picture import fan, in_short
+
+if TYPE_CHECKING:
+    from forecast_unc.distributions.forecast import Forecast
+
+_INCHES = (5.6, 4.0)  # with letters of 11 points, which on a phone are still 10 pixels high
+_LOW, _COLORS = (5.6, 3.2), 32  # of small ones, for a notebook
+_MOST_POINTS = 5000  # of a line in vectors: 100,000 take 3 MB
+_HISTORY = (2, 24)  # of the past beside a forecast: horizons, and values at least
+_AHEAD, _SHOWN = 12, 6  # steps that a fitted model is asked for in a notebook, and rows of a table
+_DRAWING = threading.Lock()  # the style is the process's
+
+
+def render(package: str, template: str, **context: Any) -> str:
+    """A template of a package, filled; all values are escaped but those that it calls safe."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # kept out of the import
+
+    how: dict[str, Any] = {"autoescape": True, "undefined": StrictUndefined}
+    how |= {"trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(loader=PackageLoader(package, "."), **how)
+    text = environment.get_template(template).render(**context).strip()
+    return text.encode("utf-8", "xmlcharrefreplace").decode()  # half a pair of surrogates
+
+
+card = partial(render, "forecast_unc.distributions", "notebook.html")
+"""What a notebook shows: a kind of object, its name, sentences, a table and a picture, lists."""
+
+
+def forecast_card(forecast: Forecast) -> str:
+    """A forecast in a notebook: the models behind it, its first steps and its picture."""
+    said = _made_by(forecast)
+    if forecast.propagation is not None:
+        said += f" Propagation: {', '.join(np.atleast_1d(forecast.propagation))}."
+    return card(kind="Forecast", of=forecast.name, said=said, **_ahead(forecast))
+
+
+def model_card(model: Any) -> str | None:
+    """A model in a notebook: its choices and next steps; before the fit its settings."""
+    if get_config()["display"] != "diagram":
+        return None  # set_config(display="text") of scikit-learn
+    given, choices = model.get_params(deep=False), getattr(model, "choices_", [])
+    settings = [f"{key} = {value!r:.300}" for key, value in given.items()]
+    shown: dict[str, Any] = {"lists": {"Choices": choices, "Settings": settings}, "of": None}
+    said, history = "Not fitted yet.", None
+    if choices:
+        general = "; ".join(takewhile(lambda line: not line.startswith("weight "), choices))
+        said = f"{general[:1].upper()}{general[1:]}."
+        with suppress(AttributeError, TypeError):  # members of other kinds have none
+            known = getattr(model, "forecasters_", [model])[0]._history
+            history, shown["of"] = pd.Series(known.y, known.index, name=known.name), known.name
+        # with a seed, so that a generator of the user's stays as it is
+        seed = {"random_state": 0} if "random_state" in given else {}
+        try:
+            ahead = model.forecast(_AHEAD, **seed)
+            said = f"{_made_by(ahead)} {said}"
+            shown |= _ahead(ahead, None if history is None else past(history, ahead.index))
+        except (TypeError, ValueError) as reason:
+            said += f" No forecast to show: {reason}"
+    return card(kind=type(model).__name__, said=said, **shown)
+
+
+def _made_by(forecast: Forecast) -> str:
+    """The sentence on the models behind a forecast."""
+    if forecast.members:
+        weights = [member.weight.iloc[0] for member in forecast.members]
+        first = in_short(forecast.members[int(np.argmax(weights))].model)
+        largest = f"the largest weight at the first step, {100 * max(weights):.0f} %"
+        return f"An average of {len(weights)} models; {largest}, is that of {first}."
+    if forecast.model is not None:
+        return f"One model: {in_short(forecast.model)}."
+    return "Which models made it is not noted, as after a sum or a condition."
+
+
+def _ahead(forecast: Forecast, history: pd.Series[float] | None = None) -> dict[str, Any]:
+    """Parts of a card: the table of the first steps and the picture."""
+    first, columns, levels = forecast[:_SHOWN], {"mean": forecast.mean}, (0.8, 0.95)
+    for level in levels:
+        columns |= first.interval(level).add_suffix(f" {100 * level:g} %")
+    frame = pd.DataFrame(columns, index=first.index)
+    decimals = int(1 - np.floor(np.log10(first.std.min())))  # two digits of the least std
+    if -10 < decimals < 9:
+        frame = frame.map(lambda value: f"{value:.{max(decimals, 0)}f}")
+    frame.insert(0, "time", first.index)
+    image = picture(partial(fan, forecast, levels, history=history), small=True)
+    return {"table": table(frame), "later": len(forecast) - len(first), "picture": image}
+
+
+def past(y: pd.Series[float], index: pd.Index[Any]) -> pd.Series[float]:
+    """The last values before some times."""
+    horizons, least = _HISTORY
+    last: pd.Series[float] = y.loc[y.index < index[0]].iloc[-max(horizons * len(index), least) :]
+    last.attrs = y.attrs
+    return last
+
+
+def picture(draw: Callable[..., Any], small: bool = False) -> str:
+    """What is drawn on the axes given, in matplotlib's own style, in base 64: SVG or small PNG."""
+    from matplotlib import style
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    plain = {"svg.hashsalt": "forecast_unc", "svg.fonttype": "path", "font.size": 11}
+    with _DRAWING, style.context(["default", plain]), warnings.catch_warnings():
+        # Letters that the font lacks are boxes in the picture; the text of the page has them.
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
+        figure = Figure(figsize=_LOW if small else _INCHES, layout="constrained")
+        ax = figure.subplots()
+        draw(ax=ax)
+        for line in ax.lines:
+            line.set_rasterized(np.size(line.get_xdata()) > _MOST_POINTS)
+        file = io.BytesIO()
+        if small:
+            figure.savefig(file, dpi=150)
+            few, file = Image.open(file).convert("RGB").quantize(_COLORS), io.BytesIO()
+            few.save(file, "png", optimize=True)  # a quarter of the bytes
+        else:
+            figure.savefig(file, format="svg", metadata={"Date": None}, dpi=150)
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def table(frame: pd.DataFrame) -> dict[str, Any]:
+    """A table whose first column names the rows; numbers have 4 digits, and are sorted by all."""
+    columns = [_column(frame.iloc[:, i]) for i in range(frame.shape[1])]
+    heads = [(str(name), kind) for name, (kind, _) in zip(frame.columns, columns, strict=True)]
+    return {"heads": heads, "rows": list(zip(*(cells for _, cells in columns), strict=True))}
+
+
+def _column(column: pd.Series[Any]) -> tuple[str, list[tuple[str, str, str]]]:
+    """The kind, a class of the style sheet; of each cell it, what it is sorted by, and the text."""
+    values, dtype, kind = column.tolist(), column.dtype, "text"
+    keys = texts = list(map(str, values))
+    if isinstance(dtype, pd.DatetimeTZDtype | pd.PeriodDtype) or dtype.kind == "M":
+        times, kind = pd.Index(column), "time"
+        # in UTC no hour comes twice
+        order = times.tz_convert("UTC") if isinstance(dtype, pd.DatetimeTZDtype) else times
+        keys, texts = list(order.astype(str)), list(times.astype(str))
+    elif pd.api.types.is_numeric_dtype(dtype) and dtype.kind != "b":
+        keys, texts, kind = list(map(repr, values)), list(map(number, values)), "number"
+    return kind, [(kind, key, text) for key, text in zip(keys, texts, strict=True)]
+
+
+def number(value: Any) -> str:
+    """A number as a reader wants it: 4 digits, none cut from before the point."""
+    if isinstance(value, numbers.Integral):
+        return str(value)
+    if not np.isfinite(value):
+        return "–" if np.isnan(value) else str(value)
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from tqdm.auto import tqdm
 
 from forecast_unc import _checks, plot
 from forecast_unc._checks import check_choice, check_whole, refusal
+from forecast_unc._progress import tqdm
 from forecast_unc.distributions import scores
 from forecast_unc.evaluation import folds
 from forecast_unc.evaluation.folds import OWN_NAME, percent

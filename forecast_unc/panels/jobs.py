@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Protocol
 from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import get_active_backend
-from tqdm.auto import tqdm
 
+from forecast_unc._progress import tqdm
 from forecast_unc._threads import blas_threads
 
 Warned = tuple[type[Warning], str, str, int]  # category, text, file and line

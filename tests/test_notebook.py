@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 from sklearn import config_context
+from sklearn.exceptions import NotFittedError
 
 from forecast_unc import Combination, Forecast, Forecaster, backtest, backtest_panel, baselines
 from forecast_unc.datasets import load_nile
@@ -168,7 +169,11 @@ def test_a_model_with_regressors_says_why_it_shows_no_forecast():
 
 def test_a_combination_shows_its_members_whatever_they_are():
     members = [Forecaster(lags=3), baselines.ETS()]
-    shown = Shown(Combination(members, weights=[3, 1]).fit(months()))
+    both = Combination(members, weights=[3, 1])
+    with pytest.raises(NotFittedError):
+        both.choices_  # noqa: B018
+    shown = Shown(both.fit(months()))
+    assert both.choices_[:2] == ["weights: [3, 1]", "weight 0.75: Forecaster(lags=3)"]
     assert "An average of 2 models; the largest weight at the first step, 75 %" in shown.text
     assert "weight 0.25: ETS()" in shown.lists
     assert len(shown.rows) == 7

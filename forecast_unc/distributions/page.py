@@ -125,6 +125,7 @@ def picture(draw: Callable[..., Any], small: bool = False) -> str:
         figure = Figure(figsize=_LOW if small else _INCHES, layout="constrained")
         ax = figure.subplots()
         draw(ax=ax)
+        ax.yaxis.label.set_wrap(True)
         for line in ax.lines:
             line.set_rasterized(np.size(line.get_xdata()) > _MOST_POINTS)
         file = io.BytesIO()

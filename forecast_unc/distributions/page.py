@@ -62,8 +62,8 @@ def model_card(model: Any) -> str | None:
     shown: dict[str, Any] = {"lists": {"Choices": choices, "Settings": settings}, "of": None}
     said, history = "Not fitted yet.", None
     if choices:
-        general = "; ".join(takewhile(lambda line: not line.startswith("weight "), choices))
-        said = f"{general[:1].upper()}{general[1:]}."
+        general = takewhile(lambda line: not line.startswith("weight "), choices)
+        said = " ".join(f"{line[0].upper()}{line[1:]}." for line in general)
         with suppress(AttributeError, TypeError):  # members of other kinds have none
             known = getattr(model, "forecasters_", [model])[0]._history
             history, shown["of"] = pd.Series(known.y, known.index, name=known.name), known.name

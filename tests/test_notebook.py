@@ -11,12 +11,14 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 from PIL import Image
 from sklearn import config_context
 from sklearn.exceptions import NotFittedError
 
 from forecast_unc import Combination, Forecast, Forecaster, backtest, backtest_panel, baselines
 from forecast_unc.datasets import load_nile
+from forecast_unc.plot import COLORS
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)> $x_1$ \u202e'
 START = pd.Timestamp("2020-01-31")
@@ -198,6 +200,9 @@ def test_a_backtest_shows_scores_of_all_methods_and_the_verdict():
     np.testing.assert_allclose(crps, result.scores()["CRPS"], rtol=1e-3)
     assert "The mean CRPS of forecast_unc is" in shown.text
     assert "of 21 values." in shown.text
+    # The picture has few colors, those of the models among them.
+    there = {tuple(pixel) for pixel in np.asarray(shown.pixels).reshape(-1, 3).tolist()}
+    assert {tuple(round(255 * part) for part in to_rgb(name)) for name in COLORS[:4]} <= there
 
 
 def test_a_backtest_of_a_panel_shows_too():

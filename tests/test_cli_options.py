@@ -93,6 +93,10 @@ def parsed(*options: str) -> Forecaster:
         (["--transform", "log", "--period", "7"], {"transform": "log", "seasonal_period": 7}),
         (["--calendar", "none"], {"calendar": ()}),
         (["--calendar", "fourier", "month"], {"calendar": ("fourier", "month")}),
+        (
+            ["--calendar", "fourier", "holidays:DE-BY", "easter"],
+            {"calendar": ("fourier", "holidays:DE-BY", "easter")},
+        ),
         (["--outliers", "keep"], {"outliers": "keep"}),
         (["--seed", "7"], {"random_state": 7}),
     ],
@@ -103,7 +107,12 @@ def test_options_are_arguments_of_the_forecaster(options, expected):
 
 @pytest.mark.parametrize(
     ("options", "named"),
-    [([], ["fourier"]), (["--lags", "2"], []), (["--calendar", "month"], ["month"])],
+    [
+        ([], ["fourier"]),
+        (["--lags", "2"], []),
+        (["--calendar", "month"], ["month"]),
+        (["--calendar", "holidays:US"], ["fourier", "holidays:US"]),
+    ],
 )
 def test_holidays_stand_beside_the_calendar(folder, options, named):
     *names, days = parsed("--holidays", "holidays.txt", *options).calendar

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster, GPRegressor
+from forecast_unc.forecasting.calendar_effects import NO_EFFECTS
 from forecast_unc.forecasting.resolve import resolve
 from forecast_unc.forecasting.specification import Arguments, Specification, as_lags
 from forecast_unc.series.history import History
@@ -44,6 +45,7 @@ def test_other_lags_are_an_error(lags):
 def test_lags_of_ones_own_are_one_plain_specification():
     (one,), rules = resolve(arguments(lags=3), history())
     plain = ((1, 2, 3), (), (12,), None, "zero", (), None, "process", "as given", 0.0, (), 0, 1.0)
+    plain += (NO_EFFECTS,)
     names = (field.name for field in dataclasses.fields(one) if field.name != "regressor")
     assert tuple(getattr(one, name) for name in names) == plain
     assert (rules.averaging.by_width, rules.averaging.widest) == (False, None)

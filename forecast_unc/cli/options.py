@@ -25,7 +25,7 @@ from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.regression.rvm import RVMRegressor
-from forecast_unc.series.calendar import NAMES
+from forecast_unc.series.calendar import EFFECTS, HOLIDAYS, NAMES, is_effect
 
 _REGRESSORS = {
     "gp": GPRegressor,
@@ -73,6 +73,15 @@ class _Several(click.ParamType):  # type: ignore[type-arg]  # generic from click
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
         """What each of the values may be."""
         return self.one.shell_complete(ctx, param, incomplete)
+
+
+class _Calendar(click.Choice):  # type: ignore[type-arg]
+    """A part of the calendar, or the holidays of a country."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Holidays are checked where they are looked up."""
+        held = isinstance(value, str) and value.startswith(HOLIDAYS)
+        return value if held else super().convert(value, param, ctx)
 
 
 class _Option(click.Option):
@@ -209,7 +218,8 @@ MODEL = _options(
     --lower BOUND: what y is never below (default: 0 for zeros and none below; -inf for none)
     --outliers KIND: mask gross outliers, which are then taken for missing, and named, or keep them
     --period N ...: seasonal periods (default: from the times)
-    --calendar PART ...: inputs from the calendar: none, {", ".join(NAMES)}
+    --calendar PART ...: inputs from the calendar: none, {", ".join(NAMES)}; effects
+      learned before: {", ".join(EFFECTS)} (of months), {HOLIDAYS}DE (a country, or DE-BY)
     --holidays FILE: file with one date a line, beside --calendar (of which the default is then
       fourier without --lags)
     --max-train ROWS: learn from the last rows only
@@ -218,7 +228,7 @@ MODEL = _options(
     model=_one_of("auto", *_REGRESSORS),
     transform=_one_of("auto", "none", *filter(None, POWERS)),
     outliers=_one_of("mask", "keep"),
-    calendar={"type": _Several(click.Choice(["none", *NAMES]))},
+    calendar={"type": _Several(_Calendar(["none", *NAMES, *EFFECTS]))},
 )
 
 
@@ -325,6 +335,8 @@ def _calendar(options: Any) -> tuple[Any, ...] | None:
         # What is chosen with lags has the Fourier terms of the season, which holidays alone would
         # take the place of.
         parts = ["fourier"] if options.lags is None else []
+    if holidays is not None and options.lags is None and all(map(is_effect, parts)):
+        parts = ["fourier", *parts]
     if parts is None:
         return None
     if "none" in parts and len(parts) > 1:

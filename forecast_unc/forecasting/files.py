@@ -33,6 +33,7 @@ from forecast_unc._checks import check_path, refusal
 from forecast_unc._version import __version__
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.averaging import Averaging
+from forecast_unc.forecasting.calendar_effects import CalendarEffects
 from forecast_unc.forecasting.counts import CountSpecification
 from forecast_unc.forecasting.ensemble import MODELS, Ensemble, Refusal
 from forecast_unc.forecasting.resolve import Rules
@@ -61,7 +62,7 @@ _CLASSES: tuple[type, ...] = (History, Rules, Averaging, Refusal, Specification,
 _CLASSES += (Differencing, NoiseChoice, SmoothingSpecification, Smoothing, Nodes)
 _CLASSES += (CountSpecification,)
 _CLASSES += (GPRegressor, ErrorsInVariablesGP, RVMRegressor, ReducedRankGPRegressor)
-_CLASSES += (LinearRegressor, GaussianProcess, Round)
+_CLASSES += (LinearRegressor, GaussianProcess, Round, CalendarEffects)
 _CLASSES += (KernelPosterior,)  # of which rows are linearized: a mean alone
 """What a file may hold beside the forecasters that save it, each by its fields."""
 # Attributes of estimators that `condition` makes again, or that scikit-learn sets for a frame.

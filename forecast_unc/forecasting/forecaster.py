@@ -40,7 +40,7 @@ from forecast_unc.forecasting.rolling import AskPast, fitted, score
 from forecast_unc.forecasting.rows import Noise
 from forecast_unc.forecasting.smoothing_model import SmoothingModel
 from forecast_unc.forecasting.specification import Arguments, is_auto
-from forecast_unc.series.calendar import Calendar, seasonal_periods
+from forecast_unc.series.calendar import Calendar, effects_apart, seasonal_periods
 from forecast_unc.series.history import History
 from forecast_unc.series.values import check_is_series, check_two
 
@@ -90,7 +90,10 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         Further inputs, known in the future: "fourier" (sines and cosines of the seasons), "profile"
         (an indicator of each step of the longest season of up to 340 steps, sines and cosines of
         those that do not divide it), "hour_of_day", "day_of_week", "hour_of_week", "month", where
-        they change with the steps, and holidays as a DatetimeIndex.
+        they change with the steps, and holidays as a DatetimeIndex. Or effects that are learned and
+        taken out before any model, beside what is chosen or given: "holidays:DE" or another country
+        or a part of one, "holidays:DE-BY" (extra ``holidays``), an effect a feast, its day before
+        and after; for months, quarters and years "trading_days" and "easter".
     max_train : int, optional
         Learn from the last rows only. None takes all: up to 2000 exactly, at a cost that grows with
         their cube, and more by reduced rank. With ``lags="auto"`` most models learn from the last
@@ -541,7 +544,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         return self._ensemble().past_steps()
 
     def _arguments(self) -> Arguments:
-        return Arguments(**self.get_params(deep=False))
+        inputs, effects = effects_apart(self.calendar)
+        given = self.get_params(deep=False) | {"calendar": inputs, "calendar_effects": effects}
+        return Arguments(**given)
 
     def _ensemble(self) -> Ensemble:
         check_is_fitted(self, "ensemble_")

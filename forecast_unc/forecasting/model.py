@@ -58,7 +58,10 @@ class FittedModel(Protocol):
 
     @property
     def specification(self) -> Any:
-        """What was fitted: its `weight`, `why` and `described()` are asked for."""
+        """What was fitted: `weight`, `why`, `described()` and `calendar_effects` are asked for.
+
+        The latter are not in the levels that `plug_in` and `next_levels` return.
+        """
 
     @property
     def history(self) -> History:
@@ -209,13 +212,15 @@ class LaggedModel:
             method = closed._replace(path_consistent=method.path_consistent)
         with blas_threads(self.n_rows):
             joint = propagate(self.one_step, self.past, self._future(ahead), method)
+        joint = joint.shifted(self.specification.calendar_effects.at(ahead.index))
         return forecast_of(self, ahead, joint, method.propagation)
 
     def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) in units of y, each of one function."""
         method = Method("monte_carlo", True, n_samples, random_state)
         with blas_threads(self.n_rows):
-            paths = propagate(self.one_step, self.past, self._future(ahead), method).paths
+            joint = propagate(self.one_step, self.past, self._future(ahead), method)
+        paths = joint.shifted(self.specification.calendar_effects.at(ahead.index)).paths
         return self.transform.inverse(np.asarray(paths).T)
 
     def plug_in(self, origins: NDArray[np.intp], steps: int) -> Array:
@@ -424,6 +429,7 @@ def _past(specification: Specification, transform: PowerTransform, history: Hist
     levels = transform.forward(values)
     if transform.power is not None and stds.any():
         stds = np.where(np.isnan(levels), stds, transform.forward(values + stds) - levels)
+    levels = levels - specification.calendar_effects.at(history.index)
     learned, exog = np.ones(len(values), dtype=np.bool_), _explanatory(specification, history.exog)
     first = np.full((len(values) - len(exog), exog.shape[1]), np.nan)  # no row has these
     exog = np.vstack([first, exog])

@@ -1,6 +1,7 @@
 """The joint distribution of the horizon: one-step predictions iterated, with their uncertainty."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, Self
 
@@ -50,6 +51,15 @@ class LevelJoint(NamedTuple):
     def of_paths(cls, paths: Array, parts: Mapping[str, Array] | None, ddof: int = 1) -> Self:
         """The moments of sample paths (h, n)."""
         return cls(paths.mean(axis=1), np.atleast_2d(np.cov(paths, ddof=ddof)), parts, paths)
+
+    def shifted(self, by: Array) -> Self:
+        """The joint of the levels plus a known number for each step, (h,)."""
+        paths, mixture = self.paths, self.mixture
+        return self._replace(
+            mean=self.mean + by,
+            paths=None if paths is None else paths + by[:, None],
+            mixture=None if mixture is None else replace(mixture, means=mixture.means + by),
+        )
 
 
 _Alternative = tuple[float, OneStepModel, Method]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array, Flags
 from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, WIDEST, Averaging
+from forecast_unc.forecasting.calendar_effects import NO_EFFECTS, CalendarEffects
 from forecast_unc.forecasting.candidates import (
     MOST_ROWS,
     PLAIN,
@@ -19,6 +21,7 @@ from forecast_unc.forecasting.candidates import (
     candidates,
 )
 from forecast_unc.forecasting.counts import CountSpecification, are_counts
+from forecast_unc.forecasting.model import fitted_transform
 from forecast_unc.forecasting.outliers import gross_outliers
 from forecast_unc.forecasting.rows import complete_rows
 from forecast_unc.forecasting.smoothing_model import LEAST_BEYOND, SmoothingSpecification
@@ -36,9 +39,11 @@ from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.regression.predictor import as_kernel_regressor
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.series.calendar import (
+    HOLIDAYS,
     calendar_inputs,
     check_calendar,
     check_changes,
+    effect_inputs,
     seasonal_periods,
 )
 from forecast_unc.series.history import History
@@ -102,7 +107,8 @@ def resolve(
     if not is_auto(arguments.lags):
         one = replace(_as_given(arguments, history, periods), lower=measured_from)
         calibrate = value_or(arguments.calibrate, False)
-        return (one,), Rules(Averaging(), periods, calibrate, lower, given, upper)
+        rules = Rules(Averaging(), periods, calibrate, lower, given, upper)
+        return _with_effects([one], arguments, history, rules)
     n = int((~np.isnan(history.y)).sum())
     periods = tuple(period for period in periods if n >= period + LEAST_BEYOND)
     season = periods[0] if periods else 0
@@ -115,7 +121,9 @@ def resolve(
         periods,
         arguments.transform is not None,
         history.exog.shape[1] > 0,
-        whole and not why_no_smoothing(arguments, history, ()) and is_auto(arguments.transform),
+        whole
+        and not (why_no_smoothing(arguments, history, ()) or arguments.calendar_effects)
+        and is_auto(arguments.transform),
     ):
         if candidate.model == "counts":
             most = min(arguments.max_train or candidate.rows, candidate.rows)
@@ -147,7 +155,31 @@ def resolve(
     counted = all(isinstance(one, CountSpecification) for one in found)
     calibrate = value_or(arguments.calibrate, arguments.noise == "process" and not counted)
     rules = Rules(rule, periods, calibrate, lower, given, upper, whole, otherwise)
-    return _distinct(found, history.y), rules
+    return _with_effects(_distinct(found, history.y), arguments, history, rules)
+
+
+def _with_effects(
+    found: Iterable[MemberSpecification], arguments: Arguments, history: History, rules: Rules
+) -> tuple[tuple[MemberSpecification, ...], Rules]:
+    """Specifications with the calendar's effects on their levels, learned once a transform."""
+
+    @cache
+    def learned(transform: str | None, lower: float) -> CalendarEffects:
+        try:
+            levels = fitted_transform(transform, lower, history).forward(history.y)
+        except ValueError:  # that it does not suit the series is said by the fit
+            return NO_EFFECTS
+        words = arguments.calendar_effects
+        return CalendarEffects.learn(words, levels, history.index, rules.periods)
+
+    if not arguments.calendar_effects:
+        return tuple(found), rules
+    return tuple(
+        one
+        if isinstance(one, CountSpecification)
+        else replace(one, calendar_effects=learned(one.transform, one.lower))
+        for one in found
+    ), rules
 
 
 def _otherwise(
@@ -249,11 +281,12 @@ def _unusual(arguments: Arguments, history: History) -> Flags:
     """Where there is a holiday, or a regressor outside the central 90 % of its values, (n,)."""
     parts = check_calendar(value_or(arguments.calendar, None))
     holidays = tuple(part for part in parts if not isinstance(part, str))
+    words = tuple(word for word in arguments.calendar_effects if word.startswith(HOLIDAYS))
+    days = effect_inputs(history.index, words).values()
     low, high = np.quantile(history.exog, [0.05, 0.95], axis=0)
     rare = (history.exog < low) | (history.exog > high)
-    return np.asarray(
-        rare.any(axis=1) | (calendar_inputs(history.index, holidays, ()) > 0).any(axis=1)
-    )
+    given = calendar_inputs(history.index, holidays, ()).T
+    return np.asarray(np.vstack([rare.T, given, *days]).any(axis=0))
 
 
 def _given_lags(arguments: Arguments) -> tuple[Sequence[int], tuple[int, ...]]:

@@ -119,8 +119,9 @@ def rolling_forecasts(
     if not len(origins):
         return RollingForecasts(np.zeros((0, steps)), np.zeros((0, steps)))
     levels = model.plug_in(origins, steps)
-    inside = origins[:, None] + np.arange(steps) < len(model.history.y)
-    levels = np.where(inside, levels, np.nan)
+    times, n = origins[:, None] + np.arange(steps), len(model.history.y)
+    effects = model.specification.calendar_effects.at(model.history.index)
+    levels = np.where(times < n, levels + effects[np.minimum(times, n - 1)], np.nan)
     return RollingForecasts(model.transform.inverse(levels), model.transform.slope(levels))
 
 
@@ -128,6 +129,7 @@ def past_steps(model: FittedModel, at: NDArray[np.intp]) -> PastSteps | None:
     """A model's one-step forecasts of some times of its history, before any calibration."""
     with blas_threads(model.n_rows):
         p, mean, var = model.next_levels(at)
+    mean = mean + model.specification.calendar_effects.at(model.history.index)[at]
     known = np.asarray((np.isfinite(mean) & (var > 0.0)).all(axis=0))
     if not known.any():
         return None

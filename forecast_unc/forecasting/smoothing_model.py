@@ -13,6 +13,7 @@ from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.forecasting.calendar_effects import NO_EFFECTS, CalendarEffects
 from forecast_unc.forecasting.model import FittedModel, fitted_transform, forecast_of
 from forecast_unc.forecasting.propagation import LevelJoint
 from forecast_unc.forecasting.recursion import Method
@@ -37,13 +38,15 @@ class SmoothingSpecification:
     why: str
     lower: float = 0.0  # what the transform measures values from
     weight: float = 1.0  # in an average, beside the others' and before the widths are known
+    calendar_effects: CalendarEffects = NO_EFFECTS  # of holidays, taken out of the levels
 
     def described(self, power: float | None = None) -> str:
         """The specification as text, with the power of its Box-Cox transform once it is known."""
         season = self.period if self.period > 1 else "none"
         name = self.transform or "none"
         of_power = "" if power is None else f" of power {power:.3g}"
-        return f"exponential smoothing, season {season}, transform {name}{of_power}"
+        effects = "".join(f", {word}" for word in self.calendar_effects.words)
+        return f"exponential smoothing, season {season}, transform {name}{of_power}{effects}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +115,13 @@ class SmoothingModel:
             noise = joint.parts["noise"]
             cov = np.diag(np.minimum(joint.cov[0, 0], np.diag(joint.cov)))
             joint = joint._replace(cov=cov, parts={"noise": noise, "function_own": cov - noise})
+        joint = joint.shifted(self.specification.calendar_effects.at(ahead.index))
         return forecast_of(self, ahead, joint, propagation)
 
     def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) in units of y."""
-        return self.transform.inverse(self._sample(len(ahead.index), n_samples, random_state))
+        paths = self._sample(len(ahead.index), n_samples, random_state)
+        return self.transform.inverse(paths + self.specification.calendar_effects.at(ahead.index))
 
     def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) forecast from origins inside; NaN where the value before is missing."""
@@ -198,4 +203,5 @@ def _levels(
         must = f"have at least {least} observed values for exponential smoothing with season "
         must += f"{season}, the last ones with {_MOST_UNKNOWN} missing between them"
         raise refusal("y", f"{must} at most", f"{known.sum()}", "Give more data.")
-    return transform.forward(history.y[known.argmax() :])
+    levels = transform.forward(history.y) - specification.calendar_effects.at(history.index)
+    return levels[known.argmax() :]

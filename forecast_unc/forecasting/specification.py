@@ -17,6 +17,7 @@ from forecast_unc._checks import (
     refusal,
 )
 from forecast_unc.distributions.power import POWERS
+from forecast_unc.forecasting.calendar_effects import NO_EFFECTS, CalendarEffects
 from forecast_unc.forecasting.rows import NOISES, Noise
 from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.gp import GPRegressor
@@ -58,6 +59,7 @@ class Arguments:
     random_state: RandomState
     exog_lags: int = 0
     upper: float | None = None
+    calendar_effects: tuple[str, ...] = ()  # words of the calendar that are no inputs
 
     def check(self) -> None:
         """Raise unless each argument is one that it could be, whatever the series."""
@@ -127,6 +129,7 @@ class Specification:
     exog_differences: tuple[int, ...] = ()  # of the regressors: those of y where both are changes
     exog_lags: int = 0  # of the regressors, from 0 on
     weight: float = 1.0  # of its forecast in an average, before the widths are known
+    calendar_effects: CalendarEffects = NO_EFFECTS  # of holidays, taken out of the levels
 
     @property
     def depth(self) -> int:
@@ -152,7 +155,8 @@ class Specification:
 
     def described(self, power: float | None = None) -> str:
         """The specification as text, with the power of its Box-Cox transform once it is known."""
-        parts = (part if isinstance(part, str) else "holidays" for part in self.calendar)
+        parts = [part if isinstance(part, str) else "holidays" for part in self.calendar]
+        parts += self.calendar_effects.words
         of_power = "" if power is None else f" of power {power:.3g}"
         return (
             f"lags {_ranges(self.lags)}, differences {self.differences or 'none'}, "

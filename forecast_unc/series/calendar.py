@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from dateutil.easter import easter
 from pandas.tseries.offsets import BusinessDay, Day, Tick, Week
 
 from forecast_unc._checks import refusal
@@ -16,6 +18,12 @@ Calendar = str | Sequence[Any] | pd.DatetimeIndex | None
 # Parts of the date that can be inputs, with the number of their values.
 _PARTS = {"hour_of_day": 24, "day_of_week": 7, "month": 12}
 NAMES = ("fourier", "profile", "hour_of_day", "hour_of_week", "day_of_week", "month")
+# What shifts single times, which is learned and taken out before anything else.
+EFFECTS = ("trading_days", "easter")
+HOLIDAYS = "holidays:"  # and a country, such as DE, or a part of one, DE-BY
+_AROUND = {-1: "day before ", 0: "", 1: "day after "}
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+_EASTER_DAYS = 8  # that end with Easter Sunday: regARIMA's Easter[8] ends the day before
 # The longest season with a column for each of its steps: half hours of a week, not days of a year.
 LONGEST_PROFILE = 340
 # Days from which on steps are too long for a part to change from one to the next.
@@ -94,10 +102,113 @@ def check_calendar(calendar: Calendar) -> tuple[Any, ...]:
     parts: tuple[Any, ...] = (calendar,) if alone else tuple(calendar)
     for part in parts:
         if not (isinstance(part, pd.DatetimeIndex) or (isinstance(part, str) and part in NAMES)):
-            must = f"name {', '.join(NAMES)}, or hold holidays as a DatetimeIndex"
+            must = f"name {', '.join((*NAMES, *EFFECTS))}, holidays:DE (or another country), "
+            must += "or hold holidays as a DatetimeIndex"
             remedy = "Use None for no inputs from the calendar."
             raise refusal("calendar", must, f"{part!r}", remedy)
     return parts
+
+
+def is_effect(part: object) -> bool:
+    """Whether a part of a calendar is a word for effects: holidays, trading days, Easter."""
+    return isinstance(part, str) and (part in EFFECTS or part.startswith(HOLIDAYS))
+
+
+def effects_apart(calendar: Calendar) -> tuple[Calendar, tuple[str, ...]]:
+    """The inputs of a calendar, "auto" where only effects are named, and the words for these."""
+    parts = (calendar,) if isinstance(calendar, str) else calendar
+    if not isinstance(parts, Sequence) or not any(map(is_effect, parts)):
+        return calendar, ()
+    inputs = tuple(part for part in parts if not is_effect(part))
+    return inputs or "auto", tuple(dict.fromkeys(part for part in parts if is_effect(part)))
+
+
+def effect_inputs(index: pd.Index[Any], words: tuple[str, ...]) -> dict[tuple[str, str], Array]:
+    """What the words say of each time, (n,) each, by kind and name; only names that occur.
+
+    A holiday: how many of it a time holds, for days and shorter times also those of the day before
+    and after. "trading_days": how many of each weekday, less the Sundays, and a leap day. "easter":
+    the share of the eight days up to Easter Sunday.
+    """
+    found: dict[tuple[str, str], Array] = {}
+    if not words or not len(index):
+        return found
+    _times(index[:1])  # an error without dates
+    first, last = _days_of(index)
+    years = range((first[0] - _DAY).year, (last[-1] + _DAY).year + 1)
+    daily = bool((first == last).all())
+
+    def count(days: pd.DatetimeIndex) -> Array:
+        column, begins = np.zeros(len(index)), last.searchsorted(days, "left")
+        for begin, end in zip(begins, first.searchsorted(days, "right"), strict=True):
+            column[begin:end] += 1.0
+        return column
+
+    for word in words:
+        if word in EFFECTS and _in_a_year(getattr(index, "freq", None)) not in (1, 4, 12):
+            must, got = f"hold {word!r} for months, quarters and years alone", index.freqstr  # type: ignore[attr-defined]
+            raise refusal("calendar", must, got, "Use holidays:DE, or another country.")
+        if word == "trading_days":
+            weeks, days = np.divmod((last - first).days.to_numpy() + 1, 7)
+            place = (np.arange(7) - first.day_of_week.to_numpy()[:, None]) % 7
+            weekdays = weeks[:, None] + (place < days[:, None])
+            less = weekdays[:, :6] - weekdays[:, 6:]
+            found |= {(word, day): less[:, i] * 1.0 for i, day in enumerate(_WEEKDAYS)}
+            leap = [pd.Timestamp(year, 2, 29) for year in years if year % 4 == 0]
+            found[word, "leap day"] = count(pd.DatetimeIndex(leap))
+        elif word == "easter":
+            ends = pd.DatetimeIndex([easter(year) for year in years])
+            shares = [count(ends - day * _DAY) for day in range(_EASTER_DAYS)]
+            found[word, "Easter"] = np.sum(shares, axis=0) / _EASTER_DAYS
+        else:
+            feasts = _feasts(word.removeprefix(HOLIDAYS), years)
+            for name, dates in feasts.items():
+                for shift, around in _AROUND.items() if daily else [(0, "")]:
+                    kind = f"{word} around" if shift else word
+                    found[kind, around + name] = count(dates + shift * _DAY)
+    return {key: column for key, column in found.items() if column.any()}
+
+
+def daily_means(
+    levels: Array, index: pd.Index[Any], periods: tuple[int, ...]
+) -> tuple[Array, pd.Index[Any], tuple[int, ...]]:
+    """Means of local days of which 3/4 was observed, and their seasons; longer times as they are.
+
+    An autoregression of hours would leave of a holiday its first hour alone.
+    """
+    _times(index[:1])
+    days = pd.Series(levels, _days_of(index)[0]).groupby(level=0)
+    counts = days.count()
+    a_day = int(counts.max())
+    if a_day <= 1:
+        return levels, index, periods
+    means = days.mean().where(counts >= 0.75 * a_day).asfreq("D")
+    seasons = tuple(one // a_day for one in periods if one % a_day == 0 and one > a_day)
+    return np.asarray(means, dtype=np.float64), means.index, seasons
+
+
+@lru_cache(maxsize=64)
+def _feasts(place: str, years: range) -> dict[str, pd.DatetimeIndex]:
+    """The days of each holiday of a country, or a part of one, by name."""
+    try:
+        import holidays
+    except ImportError as error:
+        what = f"calendar={HOLIDAYS + place!r} needs the package holidays"
+        raise ImportError(f"{what}: install forecast_unc[holidays].") from error
+    country, _, part = place.partition("-")
+    try:
+        found = holidays.country_holidays(
+            country, subdiv=part or None, years=years, language="en_US"
+        )
+    except NotImplementedError as error:
+        must = "name a country by two letters, and a part of it as in holidays:DE-BY"
+        remedy = "See holidays.list_supported_countries()."
+        raise refusal("calendar", must, repr(HOLIDAYS + place), remedy) from error
+    days: dict[str, list[Any]] = {}
+    for day, names in sorted(found.items()):
+        for name in names.split("; "):
+            days.setdefault(name, []).append(day)
+    return {name: pd.DatetimeIndex(dates) for name, dates in days.items()}
 
 
 def check_changes(index: pd.Index[Any], parts: tuple[Any, ...]) -> None:

@@ -151,8 +151,8 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
             "--time must hold dates or whole numbers; got 'Jan 2024' in column 'ds' on",
         ),
         (
-            "ds,y\n31/01/2024,1\n",
-            "--time must hold dates with the year first, or whole numbers; got '31/01/2024' in ",
+            "ds,y\n05/01/2024,1\n",
+            "--time must hold dates of which the day and the month can be told apart, or whole "
         ),
         (
             "ds,y\n20240130,1\n20240131,2\n20240201,3\n",

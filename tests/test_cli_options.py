@@ -480,3 +480,21 @@ def test_a_shell_pipes_both_ways(folder):
         err = run.communicate()[1]
     assert err == b""
     assert run.returncode == 141
+
+
+@pytest.mark.parametrize("form", ["%d.%m.%Y", "%m/%d/%Y"])
+def test_dates_with_the_year_last_are_read_where_they_are_clear(form, tmp_path, capsys):
+    times = pd.date_range("2024-01-01", periods=40, freq="D")
+    y = np.random.default_rng(0).normal(10.0, 1.0, 40)
+    path = tmp_path / "y.csv"
+    pd.DataFrame({"ds": times.strftime(form), "y": y}).to_csv(path, index=False)
+    assert main(["forecast", str(path), "--steps", "1", "--lags", "1"]) == 0
+    assert "2024-02-10" in capsys.readouterr().out
+    pd.DataFrame({"ds": times[:12].strftime(form), "y": y[:12]}).to_csv(path, index=False)
+    asked = ["forecast", str(path), "--steps", "1", "--lags", "1"]
+    assert main(asked) == 2
+    assert "Pass --date-format %d.%m.%Y" in capsys.readouterr().err
+    assert main([*asked, "--date-format", form]) == 0
+    assert "2024-01-13" in capsys.readouterr().out
+    assert main([*asked, "--date-format", "%Y"]) == 2
+    assert "--time must hold dates as %Y; got" in capsys.readouterr().err

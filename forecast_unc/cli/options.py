@@ -182,6 +182,8 @@ DATA = [
         --time COLUMN: column of times (default: ds); several as year,month or
           year,month,day,hour, year,quarter or date,time
         --target COLUMN: column of values (default: y)
+        --date-format FORMAT: of the times, such as %d.%m.%Y, where the year does not come first and
+          the day and the month cannot be told apart
         --id COLUMN: column that names series: forecast each
         --exog COLUMN ...: columns of regressors
         --freq FREQ: frequency of the times, such as D, MS or h, of whole numbers their distance:

@@ -339,11 +339,11 @@ def _from_one(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
     if isinstance(column.dtype, pd.PeriodDtype):
         return pd.PeriodIndex(column)
     if types.is_integer_dtype(column.dtype):
-        for form, pattern in (("%Y-%m-%d", r"\d{8}"), ("%Y-%m", r"\d{6}")):
-            dates = pd.to_datetime(text, format=form.replace("-", ""), errors="coerce")
+        for dashed, pattern in (("%Y-%m-%d", r"\d{8}"), ("%Y-%m", r"\d{6}")):
+            dates = pd.to_datetime(text, format=dashed.replace("-", ""), errors="coerce")
             if text.str.fullmatch(pattern).all() and dates.notna().all():
                 must = "hold dates with dashes, or whole numbers that count"
-                raise refusal("--time", must, f"{text[0]} {place}", f"Write {dates[0]:{form}}.")
+                raise refusal("--time", must, f"{text[0]} {place}", f"Write {dates[0]:{dashed}}.")
         counts: pd.Index[Any] = pd.Index(column)
         return counts
     if text.str.fullmatch(r"\d{4}-?Q[1-4]").all():
@@ -354,8 +354,23 @@ def _from_one(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
         remedy = "Write all times in UTC, such as 2024-01-31T12:00Z."
         raise refusal("--time", "keep to one offset from UTC", got, remedy)
     rule, wrong = "dates or whole numbers", text.str.match(r"\d{1,2}\D\d{1,2}\D\d")
-    if wrong.any():  # of 01/02/2024 nobody knows which is the month
-        rule = "dates with the year first, or whole numbers"
+    form: str | None = table.options.date_format
+    remedy = "Write dates as 2024-01-31."
+    plain = text.str.fullmatch(r"\d{1,2}\D\d{1,2}\D\d{4}").all()
+    if form is None and plain:  # of 31.12.2024 the first is the day, of 01/02 nobody knows
+        parts = text.str.extract(r"(\d{1,2})\D(\d{1,2})\D\d").astype(int)
+        days = (parts > 12).any()
+        separators = text.str.extract(r"\d+(\D)\d+(\D)\d").iloc[0]
+        order = "%d{}%m{}%Y" if days[0] else "%m{}%d{}%Y"
+        form = None if days.all() or not days.any() else order.format(*separators)
+    if form is not None:
+        dates = pd.to_datetime(text, format=form, errors="coerce")
+        if dates.notna().all():
+            return pd.DatetimeIndex(dates, name=name)
+        rule, wrong = f"dates as {form}", dates.isna()
+    elif wrong.any():
+        rule = "dates of which the day and the month can be told apart, or whole numbers"
+        remedy = "Pass --date-format %d.%m.%Y, or as the dates are written."
     elif types.is_numeric_dtype(column.dtype):
         wrong = column % 1 != 0  # NaN too
     else:
@@ -367,7 +382,7 @@ def _from_one(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
             return pd.DatetimeIndex(dates, name=name)
     row = int(wrong.argmax())
     got = f"{column.tolist()[row]!r} {place} {table.place(row)}"
-    raise refusal("--time", f"hold {rule}", got, "Write dates as 2024-01-31.")
+    raise refusal("--time", f"hold {rule}", got, remedy)
 
 
 def _regular(times: pd.Index[Any], name: str) -> pd.Index[Any]:

@@ -239,8 +239,10 @@ def test_series_that_fail_are_rows_and_an_exit_code(folder, capsys):
     assert main(command) == 1
     out, err = capsys.readouterr()
     table = pd.read_csv(io.StringIO(out))
-    assert table["shop"].tolist() == ["a", "a", "b"]
-    assert table["error"].notna().tolist() == [False, False, True]
+    assert table["shop"].tolist() == ["a", "a", "b", "b"]
+    assert table["error"].notna().tolist() == [False, False, True, True]
+    assert table["status"].str.partition(":")[0].tolist() == ["ok"] * 2 + ["the model failed"] * 2
+    assert table["forecast_unc"].notna().all()
     assert err.startswith(
         "forecast-unc: 1 of 2 series could not be forecast; the first: b: Missing"
     )
@@ -388,7 +390,7 @@ def test_names_of_csv_are_written_as_such(folder, name):
     ("rows", "remedy"),
     [
         (
-            slice(N + 2),
+            slice(2),
             "for its frequency to be inferred; got 2. Pass --freq, for example --freq D.",
         ),
         ([*range(N), *range(2 * N - 1, N - 1, -1)], "out of place. Sort its rows by time."),

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from joblib import parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
+from scipy import stats
 from scipy.stats import binom, ttest_1samp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -103,12 +104,13 @@ def of(result, name):
 
 def test_each_series_is_forecast_as_by_itself(series, model):
     result = forecast_panel(long(series), model, 3)
-    assert list(result.columns) == ["unique_id", "ds", *FIGURES, "error"]
+    assert list(result.columns) == ["unique_id", "ds", *FIGURES, "error", "status"]
     assert result["unique_id"].tolist() == [name for name in series for _ in range(3)]
     assert result["error"].tolist() == [None] * 9
+    assert result["status"].tolist() == ["ok"] * 9
     for name, y in series.items():
         alone = model.fit(y).forecast(3).to_nixtla(unique_id=name)
-        rows = of(result, name).drop(columns="error").reset_index(drop=True)
+        rows = of(result, name).drop(columns=["error", "status"]).reset_index(drop=True)
         pd.testing.assert_frame_equal(rows, alone, check_exact=True, check_dtype=False)
 
 
@@ -117,7 +119,7 @@ def test_names_levels_and_propagation_are_the_users(series, model):
     names = {"id_col": "shop", "time_col": "day", "target_col": "sales"}
     result = forecast_panel(frame, model, 2, **names, levels=[90, 50], propagation="naive")
     ends = [f"forecast_unc-{end}" for end in ("lo-90", "lo-50", "hi-50", "hi-90")]
-    assert list(result.columns) == ["shop", "day", "forecast_unc", *ends, "error"]
+    assert list(result.columns) == ["shop", "day", "forecast_unc", *ends, "error", "status"]
     alone = model.fit(series["a"]).forecast(2, propagation="naive").interval(0.9)
     rows = result[result["shop"] == "a"]
     np.testing.assert_array_equal(rows["forecast_unc-lo-90"], alone["lower"])
@@ -218,12 +220,18 @@ def test_every_kind_of_time(series, model, kind):
 
 def test_a_frequency_serves_series_too_short_to_show_theirs(series):
     series["a"] = series["a"].iloc[:2]
-    with pytest.warns(FailedSeriesWarning, match="1 of 3 series could not"):
-        inferred = forecast_panel(long(series), LastValue(), 2)
-    assert of(inferred, "a")["error"].item() == (
+    inferred = forecast_panel(long(series), LastValue(), 2)
+    assert of(inferred, "a")["ds"].tolist() == list(pd.date_range("2020-01-03", periods=2))
+    assert set(of(inferred, "a")["status"]) == {
+        "2 values: last value, spread of the panel's changes"
+    }
+    with pytest.warns(FailedSeriesWarning, match="1 of 1 series could not"):
+        alone = forecast_panel(long({"a": series["a"]}), LastValue(), 2)
+    assert alone["error"].item() == (
         "ValueError: y must have 3 times or more for its frequency to be inferred; got 2. Pass "
         'freq, for example freq="D".'
     )
+    assert alone["status"].item().startswith("no forecast: no frequency to continue its times by")
     given = forecast_panel(long(series), LastValue(), 2, freq="D")
     assert of(given, "a")["ds"].tolist() == list(pd.date_range("2020-01-03", periods=2))
     numbered = {name: y.set_axis(range(0, 7 * len(y), 7)) for name, y in series.items()}
@@ -260,14 +268,11 @@ def test_a_frequency_serves_series_too_short_to_show_theirs(series):
             "y must have every time of freq='D' and no other; got 2020-01-06 where 2020-01-05 is "
             "due. Give another frequency, or add the missing",
         ),
-        (lambda a: a.iloc[:1], None, "y must have 3 times or more"),
-        (lambda a: a.iloc[:1], "D", "y must have more than one value"),
         (lambda a: a * np.inf, None, "y must be finite or missing"),
-        (lambda a: a * np.nan, None, "y must hold numbers; got only missing values"),
         (lambda a: a * 0, None, "y must vary"),
     ],
 )
-def test_a_series_that_fails_is_a_row_and_the_others_are_forecast(
+def test_a_series_that_fails_is_answered_and_the_others_are_forecast(
     series, model, spoil, freq, message
 ):
     sound = forecast_panel(long({n: y for n, y in series.items() if n != "a"}), model, 2)
@@ -277,20 +282,110 @@ def test_a_series_that_fails_is_a_row_and_the_others_are_forecast(
         result = forecast_panel(long(series), model, 2, freq=freq)
     assert [one.filename for one in caught] == [__file__]
     row = of(result, "a").iloc[0]
-    assert len(of(result, "a")) == 1
-    assert row["ds"] is pd.NaT
-    assert row[FIGURES].isna().all()
+    assert of(result, "a")["ds"].tolist() == list(pd.date_range("2020-01-26", periods=2))
+    assert of(result, "a")[FIGURES].notna().all(axis=None)
+    assert (np.diff(of(result, "a")[FIGURES[1:]]) > 0).all()
+    instead = (
+        "no value: median level" if message.startswith("y must be fin") else "the model failed"
+    )
+    assert row["status"].startswith(instead)
     assert row["error"].partition("Error: ")[2].startswith(message)
     others = result[result["unique_id"] != "a"].reset_index(drop=True)
     pd.testing.assert_frame_equal(others, sound, check_exact=True)
 
 
-def test_whole_number_times_are_missing_where_a_series_fails(series):
+def test_whole_number_times_are_continued_where_a_series_fails(series):
     numbered = {name: y.reset_index(drop=True) for name, y in series.items()}
     numbered["b"] = numbered["b"].set_axis([*range(29), 50])
     with pytest.warns(FailedSeriesWarning, match="first: 'b': MissingTimesError: y must"):
         result = forecast_panel(long(numbered), LastValue(), 1)
-    assert result["ds"].tolist() == [pd.NA, 25, 40]
+    assert result["ds"].tolist() == [51, 25, 40]
+
+
+FEW = {
+    "none": [np.nan] * 5,
+    "one": [3.0],
+    "two": [3.0, 4.0],
+    "three, one missing": [3.0, np.nan, 5.0, 4.0],
+    "one zero": [0.0],
+    "constant": [7.0] * 24,
+    "zeros": [0.0] * 24,
+    "one-valued once": [0.0] * 23 + [5.0],
+    "two-valued": [1.0, 2.0] * 12,
+    "infinite": [1.0] * 11 + [np.inf],
+}
+
+
+@pytest.mark.parametrize("forecaster", [Forecaster(), baselines.ETS()])
+def test_every_item_of_a_shop_has_an_answer(rng, forecaster):
+    """Thirty items: new ones, long zeros, ordinary ones; no row without numbers."""
+    items = {name: np.array(y) for name, y in FEW.items()}
+    for i in range(10):
+        items[f"slow {i}"] = rng.poisson(2.0, 36) * (rng.random(36) < 0.3) * 1.0
+        items[f"usual {i}"] = 50.0 + rng.normal(0, 5, 36).cumsum().clip(-40)
+    end = pd.Timestamp("2023-01-01")
+    frame = long(
+        {
+            n: pd.Series(y, pd.date_range(end=end, periods=len(y), freq="MS"))
+            for n, y in items.items()
+        }
+    )
+    with warnings.catch_warnings(action="ignore"):
+        result = forecast_panel(frame, forecaster, 3)
+    assert result.groupby("unique_id").size().to_dict() == dict.fromkeys(items, 3)
+    assert result[FIGURES].notna().all(axis=None)
+    assert set(result["ds"]) == set(pd.date_range("2023-02-01", periods=3, freq="MS"))
+    status = result.groupby("unique_id")["status"].first()
+    last = "last value, spread of the panel's changes"
+    assert status["one"] == status["one zero"] == f"1 value: {last}"
+    assert status["two"] == f"2 values: {last}"
+    assert status["three, one missing"] == f"3 values: {last}"
+    assert status["none"].startswith("no value: median level of the panel")
+    assert status["infinite"].startswith("the model failed: last value, spread of its own")
+    assert (status == "ok").sum() >= (20 if isinstance(forecaster, Forecaster) else 10)
+    new = result[result["status"] != "ok"]
+    assert (new[FIGURES] >= 0).all(axis=None)  # as all values of the panel
+    assert (new["forecast_unc-hi-95"] > new["forecast_unc-lo-95"]).all()
+
+
+def test_a_new_item_borrows_the_relative_changes_of_the_others(rng):
+    """Items of other sizes: the spread is that of the others times the item's own size."""
+    times = pd.date_range("2020-01-01", periods=200, freq="D")
+    walks = rng.normal(0, 1, (3, 200)).cumsum(axis=1) + 100
+    items = {f"s{i}": pd.Series(w * 10.0**i, times) for i, w in enumerate(walks)}
+    r = {
+        h: np.median([np.sqrt(np.mean((w[h:] - w[:-h]) ** 2)) / w.mean() for w in walks])
+        for h in (1, 2)
+    }
+    new = [5000.0, 5100.0]
+    result = forecast_panel(
+        long({**items, "new": pd.Series(new, times[-2:])}), LastValue(), 2, levels=(90,)
+    )
+    first = np.sqrt((4 * (r[1] * np.mean(new)) ** 2 + 100.0**2) / 5)
+    half = np.array([first, first * r[2] / r[1]]) * stats.t(5).ppf(0.95)
+    assert len(forecast_panel(long(items | {"new": items["s0"][-3:]}), LastValue(), 300)) == 1200
+    rows = of(result, "new")
+    np.testing.assert_allclose(rows["forecast_unc"], new[-1])
+    np.testing.assert_allclose(rows["forecast_unc-hi-90"], new[-1] + half, rtol=1e-9)
+    np.testing.assert_allclose(rows["forecast_unc-lo-90"], new[-1] - half, rtol=1e-9)
+
+
+def test_a_panel_of_new_items_alone_has_wide_answers(model):
+    times = pd.date_range("2020-01-01", periods=1, freq="D")
+    with pytest.warns(FailedSeriesWarning, match="2 of 2"):
+        result = forecast_panel(
+            long({"a": pd.Series(4.0, times), "b": pd.Series(np.nan, times)}),
+            model,
+            1,
+            freq="D",
+        )
+    width = 4 * stats.t(4).ppf(0.975)
+    assert result["status"].tolist() == [
+        "1 value: last value, spread of its size, none to borrow",
+        "no forecast: no value, and no series of the panel to borrow from",
+    ]
+    assert result["forecast_unc-hi-95"][0] == pytest.approx(4 + width)
+    assert result["forecast_unc-lo-95"][0] == 0.0
 
 
 def test_missing_targets_are_left_to_the_model(series, model):
@@ -349,12 +444,13 @@ def test_regressors_that_are_missing_fail_their_series(regressors, model):
     ]
     with pytest.warns(FailedSeriesWarning, match="2 of 3 series"):
         result = forecast_panel(frame, model, 3, exog=exog)
-    assert of(result, "a")["error"].item() == (
+    assert result[FIGURES].notna().all(axis=None)
+    assert of(result, "a")["error"].iloc[0] == (
         "ValueError: exog must have rows of each series; got none of this one. Give its regressors "
         "at the 3 steps after its last time."
     )
     assert (
-        of(result, "b")["error"].item()
+        of(result, "b")["error"].iloc[0]
         == "ValueError: exog must have exactly the times of the 3 steps after the origin, 3 rows "
         "from 2020-02-04; got no row at 2020-02-06. Give a value for every time."
     )
@@ -511,7 +607,7 @@ def test_columns_of_the_result_are_not_taken_twice(series):
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_other_dataframes_come_back_as_what_they_were(series, model, library):
     polars = pytest.importorskip("polars")
-    series["a"] *= 0
+    series["a"] = series["a"].set_axis(pd.DatetimeIndex([pd.NaT] * 25))
     frame = long(series)
     given = pa.Table.from_pandas(frame, preserve_index=False)
     if library == "polars":

@@ -331,7 +331,7 @@ def _forecast_panel(options: Any) -> int:
         progress=sys.stderr.isatty(),
     )
     if options.output is None:
-        figures = table.drop(columns=[options.id, tables.time_column(options), "error"])
+        figures = table.drop(columns=[options.id, tables.time_column(options), "error", "status"])
         low, high = (
             figures[f"forecast_unc-{end}-{min(levels, key=float)}"] for end in ("lo", "hi")
         )
@@ -339,6 +339,7 @@ def _forecast_panel(options: Any) -> int:
     else:
         tables.write_table(table, options.output)
     failures = table.loc[table["error"].notna(), [options.id, "error"]]
+    failures = failures.drop_duplicates(options.id)
     return _told(failures, panel[options.id].nunique(), "forecast")
 
 

@@ -16,6 +16,7 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions import tables
 from forecast_unc.evaluation.folds import Model, contenders
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Propagation
+from forecast_unc.panels.borrow import FEW, Lent, answer, lend
 from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
 from forecast_unc.panels.panel import Columns, OneSeries, Panel
 from forecast_unc.series.values import narwhals
@@ -24,7 +25,7 @@ FrameT = TypeVar("FrameT")
 
 
 class FailedSeriesWarning(UserWarning):
-    """Some series of a panel have no result."""
+    """The model of some series of a panel failed."""
 
 
 def forecast_panel(
@@ -42,10 +43,11 @@ def forecast_panel(
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> FrameT:
-    """Forecast every series of a long frame, each by itself.
+    r"""Forecast every series of a long frame, each by itself.
 
     Each is fitted by a clone of the forecaster, in a job of its own on the joblib backend in force.
-    One that cannot be forecast has one row with the reason.
+    One of at most four observed values, or whose model fails, is answered by its last value, with
+    a spread that it borrows from the other series (Notes); the column ``status`` says so.
 
     Parameters
     ----------
@@ -67,7 +69,7 @@ def forecast_panel(
         Long, with the id, the time, and the regressors of `frame`: their values at the steps ahead.
     freq : str, offset or int, optional
         Frequency of all series, of whole-number times their distance. By default each has that of
-        its own times, for which it needs three. A series with another time or a gap fails.
+        its own times, for which it needs three; a shorter one takes that of the longest series.
     propagation : {"exact", "taylor", "mixture", "monte_carlo", "naive", "auto"}
         As in `Forecaster.forecast`.
     n_jobs : int, optional
@@ -81,8 +83,9 @@ def forecast_panel(
     DataFrame
         Of the library of `frame`, long, the series in order of their first rows: the id; the time
         (of a period its first instant, whole numbers as nullable ``Int64``); ``forecast_unc``, the
-        mean; ``forecast_unc-lo-95``, ``-lo-80``, ``-hi-80``, ``-hi-95``; and ``error``, None where
-        all is well. A series that failed has one row: a missing time, NaN, and the reason.
+        mean; ``forecast_unc-lo-95``, ``-lo-80``, ``-hi-80``, ``-hi-95``; ``error``, None or why the
+        model failed; and ``status``, "ok" or what was done instead. A series without a frequency,
+        or without a value where no other has eight, has one row: a missing time, NaN, the status.
 
     Raises
     ------
@@ -92,7 +95,21 @@ def forecast_panel(
     Warns
     -----
     FailedSeriesWarning
-        Once, if some series failed; one that kills its worker process twice does, too.
+        Once, if some models failed; one that kills its worker process twice does, too.
+
+    Notes
+    -----
+    Series of eight observed values or more lend the root mean square of their h-step changes over
+    their mean absolute value, :math:`r_h`, of which the median is taken. A series of n values of
+    mean size m is Student's t about its last value with :math:`n + 3` degrees of freedom and
+
+    .. math::
+        s_h^2 = \frac{r_h^2}{r_1^2} \, \frac{4 (m r_1)^2 + \sum_t (y_t - y_{t-1})^2}{n + 3},
+
+    the conjugate update of a variance whose prior counts for four changes; without a value it is
+    about the median of the others' last values, their variance added. No bound is below zero if no
+    value of the panel is. Where no series lends, :math:`r_h = \sqrt h`, and a series that the
+    model can fit is left to it.
 
     Examples
     --------
@@ -119,22 +136,31 @@ def forecast_panel(
         must = f"be 'exact', the default, for {type(forecaster).__name__}, which has no choice"
         raise refusal("propagation", must, repr(propagation), "Leave it out.")
     columns, names = Columns(id_col, time_col, target_col), tables.nixtla_columns(levels)
-    taken = {*names, "error"} & {id_col, time_col}
+    taken = {*names, "error", "status"} & {id_col, time_col}
     if taken:
         must = "not be columns of the result"
         raise refusal("id_col and time_col", must, repr(taken.pop()), "Rename the column.")
     panel = Panel.checked(frame, columns, freq, contender).with_future(exog)
-    work = partial(_forecast, clone(forecaster, safe=False), steps, levels, options)
+    lent = lend(panel, steps)
+    few = FEW if lent.lenders else -1
+    work = partial(_forecast, clone(forecaster, safe=False), steps, levels, options, few)
     outcomes = run_jobs(work, panel, n_jobs=n_jobs, progress=progress, title="forecast_panel")
     warn_again(outcomes, panel.ids.tolist())
     warn_of_failures(outcomes, panel.ids.tolist(), "forecast, see the column error")
-    return _like(_assembled(outcomes, panel, names), frame)
+    return _like(_assembled(outcomes, panel, names, levels, steps, lent), frame)
 
 
 def _forecast(
-    forecaster: Any, steps: int, levels: Sequence[float], options: dict[str, Any], one: OneSeries
-) -> tuple[Any, Array]:
-    """The job of one series: its times (h,) and figures (h, 1 + 2 * levels)."""
+    forecaster: Any,
+    steps: int,
+    levels: Sequence[float],
+    options: dict[str, Any],
+    few: int,
+    one: OneSeries,
+) -> tuple[Any, Array] | None:
+    """The job of one series: times (h,), figures (h, 1 + 2 * levels); None if it is to borrow."""
+    if one.past.iloc[:, 0].count() <= few:
+        return None
     model = clone(forecaster, safe=False)
     y, past = one.history()
     future = one.ahead(y.index, steps)
@@ -148,13 +174,29 @@ def _forecast(
     return tables.first_instants(forecast.index).array, figures
 
 
-def _assembled(outcomes: Sequence[Outcome], panel: Panel, names: list[str]) -> pd.DataFrame:
+def _assembled(
+    outcomes: Sequence[Outcome],
+    panel: Panel,
+    names: list[str],
+    levels: tuple[float, ...],
+    steps: int,
+    lent: Lent,
+) -> pd.DataFrame:
     """The long result of pandas."""
     index = panel.past.index
     dates = tables.first_instants(index[:0])
     dtype: Any = dates.dtype if isinstance(dates, pd.DatetimeIndex) else pd.Int64Dtype()
     none = pd.array([None], dtype=dtype), np.full((1, len(names)), np.nan)
-    parts = [none if outcome.error is not None else outcome.value for outcome in outcomes]
+    parts, status = [], []
+    for i, outcome in enumerate(outcomes):
+        instead = None if outcome.value else answer(panel[i], steps, lent)
+        if instead is None:
+            parts.append(outcome.value)
+        elif isinstance(instead, str):
+            parts.append(none)
+        else:
+            parts.append((instead.times.array, instead.figures(levels)))
+        status.append("ok" if instead is None else getattr(instead, "status", instead))
     sizes = [len(figures) for _, figures in parts]
     times = [pd.Series(each).astype(dtype) for each, _ in parts]
     figures = np.concatenate([none[1][:0], *(figures for _, figures in parts)])
@@ -164,6 +206,7 @@ def _assembled(outcomes: Sequence[Outcome], panel: Panel, names: list[str]) -> p
         panel.columns.time: pd.concat([pd.Series(none[0])[:0], *times], ignore_index=True),
         **dict(zip(names, figures.T, strict=True)),
         "error": pd.Series(np.repeat(errors, sizes), dtype=object),
+        "status": pd.Series(np.repeat(np.array(status, dtype=object), sizes), dtype="string"),
     }
     return pd.DataFrame(columns)
 
@@ -174,7 +217,9 @@ def _like(result: pd.DataFrame, frame: FrameT) -> FrameT:
         return result  # type: ignore[return-value]  # FrameT is pd.DataFrame here
     nw = narwhals(frame, "frame")
     given = nw.from_native(frame, eager_only=True)
-    table = nw.from_arrow(result.astype({"error": pd.StringDtype()}), backend=given.implementation)
+    table = nw.from_arrow(
+        result.astype({"error": "string", "status": "string"}), backend=given.implementation
+    )
     types = {name: given.schema[name] for name in table.columns if name in given.schema}
     ours = [nw.col(name).cast(kind) for name, kind in types.items() if table.schema[name] != kind]
     native: FrameT = table.with_columns(ours).to_native()

@@ -1,0 +1,158 @@
+"""Answers for series of few values, or whose model failed: what the others of the panel lend."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from forecast_unc._typing import Array
+from forecast_unc.panels.panel import OneSeries, Panel
+from forecast_unc.series.times import regular_index
+
+FEW = 4  # a series of so many observed values borrows
+_LENDER = 8  # observed values of one that lends
+_ENOUGH = 500  # lenders, evenly spread over the panel
+_PRIOR = 4.0  # changes that the panel's spread counts for, beside those of the series itself
+
+
+class Lent(NamedTuple):
+    """What the series of a panel lend to one of few values."""
+
+    lenders: int
+    spread: Array  # (h,) root mean square of h-step changes over the mean |y|, median of lenders
+    size: float  # mean |y|, median of lenders
+    level: float  # last value, median of lenders
+    between: float  # standard deviation of last values
+    lower: float  # 0 where no value of the panel is negative
+    freq: Any  # of the longest series that shows one
+
+
+def lend(panel: Panel, steps: int) -> Lent:
+    """What the series of a panel with enough values lend for so many steps."""
+    target = panel.past.iloc[:, 0].to_numpy()
+    finite = np.isfinite(target)
+    able = [rows for rows in panel.rows if np.count_nonzero(finite[rows]) >= _LENDER]
+    some = np.linspace(0, len(able) - 1, min(len(able), _ENOUGH)).astype(int)
+    taken = [np.where(finite[able[i]], target[able[i]], np.nan) for i in some]
+    sizes = np.array([np.nanmean(np.abs(y)) for y in taken])
+    last = np.array([y[np.isfinite(y)][-1] for y in taken])
+    rows = [_relative_changes(y, size, steps) for y, size in zip(taken, sizes, strict=True) if size]
+    table = np.array(rows).reshape(-1, steps)
+    known = int(np.isfinite(table).any(axis=0).sum())
+    spread, ahead = np.zeros(steps), np.sqrt(np.arange(1.0, steps + 1))
+    if known:
+        spread[:known] = np.nanmedian(table[:, :known], axis=0)
+    if spread[0] > 0:
+        spread[known:] = spread[known - 1] * ahead[known:] / ahead[known - 1]
+        spread = np.maximum.accumulate(spread)
+    else:  # nothing to borrow: a spread as wide as the level
+        spread = ahead
+    between = float(np.std(last, ddof=1)) if len(last) > 1 else float(np.abs(last).sum())
+    size, level = (float(np.median(each)) if len(each) else np.nan for each in (sizes, last))
+    lower = 0.0 if finite.any() and target[finite].min() >= 0 else -np.inf
+    return Lent(len(able), spread, size, level, between, lower, _frequency(panel))
+
+
+def _relative_changes(y: Array, size: float, steps: int) -> Array:
+    """Root mean square of changes over 1 to h steps over the size, NaN beyond half of y, (h,)."""
+    found = np.full(steps, np.nan)
+    for h in range(1, min(steps, len(y) // 2) + 1):
+        changes = y[h:] - y[:-h]
+        if not np.isfinite(changes).any():
+            break
+        found[h - 1] = np.sqrt(np.nanmean(changes**2)) / size
+    return found
+
+
+def _frequency(panel: Panel) -> Any:
+    """Frequency given for all series, or that of the longest one that shows it."""
+    times = panel.past.index
+    if panel.freq is not None or isinstance(times, pd.PeriodIndex):
+        return panel.freq
+    for i in sorted(range(len(panel)), key=lambda i: -len(panel.rows[i]))[:20]:
+        if len(panel.rows[i]) < 3:
+            break
+        try:
+            index = regular_index(times.take(panel.rows[i]), "y")
+        except (TypeError, ValueError):
+            continue
+        return index.step if isinstance(index, pd.RangeIndex) else getattr(index, "freq", None)
+    return None
+
+
+class Answer(NamedTuple):
+    """Student's t about one level, at each step."""
+
+    times: pd.Index[Any]
+    level: float
+    scale: Array  # (h,)
+    dof: float
+    lower: float
+    status: str
+
+    def figures(self, levels: tuple[float, ...]) -> Array:
+        """The level and the bounds of intervals, (h, 1 + 2 * levels), as of a forecast."""
+        tails = [0.5 - level / 200 for level in reversed(levels)]
+        tails += [0.5 + level / 200 for level in levels]
+        bounds = self.level + self.scale[:, None] * stdtrit(self.dof, np.array(tails))
+        bounds = np.maximum(bounds, self.lower)
+        return np.column_stack([np.full(len(self.scale), self.level), bounds])
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Paths, (h, n): sums of independent changes, their scale common to the steps."""
+        changes = np.sqrt(np.diff(self.scale**2, prepend=0.0))
+        walks = np.cumsum(changes[:, None] * rng.standard_normal((len(changes), n)), axis=0)
+        walks *= np.sqrt(self.dof / rng.chisquare(self.dof, n))
+        return np.maximum(self.level + walks, self.lower)
+
+
+def answer(one: OneSeries, steps: int, lent: Lent) -> Answer | str:
+    """The last value, with its own changes and the panel's; or a status where there is no time."""
+    past = one.past.iloc[:, 0]
+    y = past[past.index.notna()].sort_index(kind="stable").to_numpy()
+    y = y[np.isfinite(y)]
+    times = _times_ahead(one, steps, lent.freq)
+    if times is None:
+        return "no forecast: no frequency to continue its times by, in the panel either; pass freq"
+    borrowed = "the panel's changes" if lent.lenders else "its size, none to borrow"
+    if not len(y):
+        if not lent.lenders:
+            return "no forecast: no value, and no series of the panel to borrow from"
+        scale = np.hypot(lent.spread * lent.size, lent.between)
+        status = "no value: median level of the panel, spread of its levels and changes"
+        return Answer(times, lent.level, scale, _PRIOR, lent.lower, status)
+    size = float(np.mean(np.abs(y))) or (lent.size if lent.lenders and lent.size else 1.0)
+    own, dof = float(np.sum(np.diff(y) ** 2)), _PRIOR + len(y) - 1
+    # the conjugate update of a variance, with the panel's as prior
+    first = np.sqrt((_PRIOR * (lent.spread[0] * size) ** 2 + own) / dof)
+    if len(y) <= FEW:
+        status = f"{len(y)} value{'s' * (len(y) > 1)}: last value, spread of {borrowed}"
+    else:
+        status = f"the model failed: last value, spread of its own and {borrowed}"
+    scale = first * lent.spread / lent.spread[0]
+    return Answer(times, float(y[-1]), scale, dof, lent.lower, status)
+
+
+def _times_ahead(one: OneSeries, steps: int, freq: Any) -> Any:
+    """An index of the steps, by the frequency of the series or the panel's; None without one."""
+    ahead: Any
+    times = one.past.index[one.past.index.notna()]
+    if not len(times):
+        return None
+    if isinstance(times, pd.PeriodIndex):
+        ahead = pd.period_range(times.max(), periods=steps + 1, freq=times.freq)[1:]
+        return ahead.to_timestamp()
+    try:
+        index: Any = one.history()[0].index
+        freq = index.step if isinstance(index, pd.RangeIndex) else index.freq
+    except (TypeError, ValueError):
+        pass  # irregular or too short: that of the panel
+    if freq is None:
+        return None
+    if isinstance(times, pd.DatetimeIndex):
+        ahead = pd.date_range(times.max(), periods=steps + 1, freq=freq)
+        return ahead[ahead > times.max()][:steps].astype(times.dtype)
+    return pd.Index(times.max() + int(freq) * np.arange(1, steps + 1))

@@ -152,7 +152,7 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
         ),
         (
             "ds,y\n05/01/2024,1\n",
-            "--time must hold dates of which the day and the month can be told apart, or whole "
+            "--time must hold dates of which the day and the month can be told apart, or whole ",
         ),
         (
             "ds,y\n20240130,1\n20240131,2\n20240201,3\n",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from forecast_unc.distributions.forecast import Forecast
 
 _INCHES = (5.6, 4.0)  # with letters of 11 points, which on a phone are still 10 pixels high
-_LOW, _COLORS = (5.6, 3.2), 64  # of small ones, for a notebook
+_LOW, _COLORS = (5.6, 3.2), 64  # of small ones: of 32 colors some would not be those of the models
 _MOST_POINTS = 5000  # of a line in vectors: 100,000 take 3 MB
 _HISTORY = (2, 24)  # of the past beside a forecast: horizons, and values at least
 _AHEAD, _SHOWN = 12, 6  # steps that a fitted model is asked for in a notebook, and rows of a table
@@ -131,8 +131,7 @@ def picture(draw: Callable[..., Any], small: bool = False) -> str:
         file = io.BytesIO()
         if small:
             figure.savefig(file, dpi=150)
-            whole, file = Image.open(file).convert("RGB"), io.BytesIO()
-            few = whole.quantize(_COLORS, Image.Quantize.MAXCOVERAGE)  # the median cut loses hues
+            few, file = Image.open(file).convert("RGB").quantize(_COLORS), io.BytesIO()
             few.save(file, "png", optimize=True)  # a quarter of the bytes
         else:
             figure.savefig(file, format="svg", metadata={"Date": None}, dpi=150)

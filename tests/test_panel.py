@@ -2,6 +2,7 @@ import os
 import pickle
 import re
 import signal
+import subprocess
 import sys
 import warnings
 
@@ -29,7 +30,7 @@ from forecast_unc import (
 )
 from forecast_unc.evaluation.backtest import Backtest
 from forecast_unc.evaluation.folds import OWN_NAME, contenders
-from forecast_unc.panels import jobs
+from forecast_unc.panels import jobs, parts
 from forecast_unc.panels.forecast import FailedSeriesWarning
 from forecast_unc.panels.panel import Columns, Panel
 from forecast_unc.series.times import future_index
@@ -652,6 +653,60 @@ def test_other_dataframes_need_narwhals(series, monkeypatch):
     )
     with pytest.raises(TypeError, match=message):
         forecast_panel(table, Never(), 2)
+
+
+# --- output
+
+
+class Stops(LastValue):
+    """A run that is broken off at one series, as by a keyboard."""
+
+    at, fits = None, 0
+
+    def fit(self, y):
+        if y.name == type(self).at:
+            raise KeyboardInterrupt
+        type(self).fits += 1
+        return super().fit(y)
+
+
+def test_a_run_that_is_broken_off_is_resumed(series, tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "SIZE", 2)
+    monkeypatch.setattr(Stops, "at", "e")
+    series |= {name: y.iloc[:20] for name, y in zip("def", series.values(), strict=True)}
+    series["new"] = series["a"].iloc[:2]
+    series["gap"] = series["a"].drop(series["a"].index[4])
+    frame, folder = long(series), tmp_path / "of" / "sales"
+    with pytest.warns(FailedSeriesWarning, match="1 of 8 .*'gap': Missing"):
+        expected = forecast_panel(frame, LastValue(), 3)
+    with pytest.raises(KeyboardInterrupt):
+        forecast_panel(frame, Stops(), 3, output=folder)
+    assert [path.name[:11] for path in sorted(folder.iterdir())] == ["part-00000-", "part-00001-"]
+    monkeypatch.setattr(Stops, "at", None)
+    monkeypatch.setattr(Stops, "fits", 0)
+    for where in (folder, str(folder)):
+        with pytest.warns(FailedSeriesWarning, match="1 of 8 .*'gap': Missing"):
+            result = forecast_panel(frame, Stops(), 3, output=where)
+        assert Stops.fits == 2
+        pd.testing.assert_frame_equal(result, expected, check_exact=True)
+    pd.testing.assert_frame_equal(pd.read_parquet(folder)[FIGURES], expected[FIGURES])
+    frame.loc[3, "y"] += 1.0
+    with pytest.raises(ValueError, match="output must be a directory without parts of another ca"):
+        forecast_panel(frame, Never(), 3, output=folder)
+
+
+def test_parts_have_the_same_names_in_another_process(series, tmp_path):
+    frame, folder = long(series), tmp_path / "sales"
+    frame.to_pickle(tmp_path / "frame.pkl")
+    forecast_panel(frame, baselines.SeasonalNaive(), 3, output=folder)
+    code = (
+        "import sys, pandas as pd; from forecast_unc import baselines, forecast_panel as f;"
+        "f(pd.read_pickle(sys.argv[1]), baselines.SeasonalNaive(), 3, output=sys.argv[2])"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "frame.pkl", folder], check=True, timeout=300
+    )
+    assert len(list(folder.iterdir())) == 1
 
 
 # --- jobs

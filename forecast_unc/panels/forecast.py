@@ -5,10 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Sequence
 from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
+from joblib import hash as joblib_hash
 from sklearn.base import clone
 
 from forecast_unc._checks import check_choice, check_jobs, check_steps, refusal
@@ -19,6 +22,7 @@ from forecast_unc.forecasting.recursion import PROPAGATIONS, Propagation
 from forecast_unc.panels.borrow import FEW, Lent, answer, lend
 from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
 from forecast_unc.panels.panel import Columns, OneSeries, Panel
+from forecast_unc.panels.parts import in_parts
 from forecast_unc.series.values import narwhals
 
 FrameT = TypeVar("FrameT")
@@ -42,6 +46,7 @@ def forecast_panel(
     propagation: Propagation = "auto",
     n_jobs: int | None = None,
     progress: bool = False,
+    output: str | PathLike[str] | None = None,
 ) -> FrameT:
     r"""Forecast every series of a long frame, each by itself.
 
@@ -77,6 +82,9 @@ def forecast_panel(
         do not depend on it.
     progress : bool, default=False
         Show a progress bar.
+    output : path, optional
+        A directory in which the result of each 200 series is written as a Parquet file once they
+        are done. The same call again reads what is there and goes on with the rest.
 
     Returns
     -------
@@ -143,11 +151,23 @@ def forecast_panel(
     panel = Panel.checked(frame, columns, freq, contender).with_future(exog)
     lent = lend(panel, steps)
     few = FEW if lent.lenders else -1
-    work = partial(_forecast, clone(forecaster, safe=False), steps, levels, options, few)
-    outcomes = run_jobs(work, panel, n_jobs=n_jobs, progress=progress, title="forecast_panel")
-    warn_again(outcomes, panel.ids.tolist())
-    warn_of_failures(outcomes, panel.ids.tolist(), "forecast, see the column error")
-    return _like(_assembled(outcomes, panel, names, levels, steps, lent), frame)
+    model = clone(forecaster, safe=False)
+    work = partial(_forecast, model, steps, levels, options, few)
+
+    def run(part: Panel) -> pd.DataFrame:
+        outcomes = run_jobs(work, part, n_jobs=n_jobs, progress=progress, title="forecast_panel")
+        warn_again(outcomes, part.ids.tolist())
+        return _assembled(outcomes, part, names, levels, steps, lent)
+
+    if output is None:
+        result = run(panel)
+    else:
+        call = joblib_hash((model, steps, levels, options, lent))
+        result = in_parts(run, panel, Path(output), call)
+    errors = result.loc[~result[id_col].duplicated(), "error"]
+    failed = [Outcome(None, None if pd.isna(error) else error) for error in errors]
+    warn_of_failures(failed, panel.ids.tolist(), "forecast, see the column error")
+    return _like(result, frame)
 
 
 def _forecast(

@@ -1,0 +1,53 @@
+"""The result of a panel as files, a part of its series each, so that a run can be resumed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+from joblib import hash as joblib_hash
+
+from forecast_unc._checks import refusal
+from forecast_unc.panels.panel import Panel
+
+SIZE = 200  # series a file: of two jobs one waits 1 % of the time
+
+
+def in_parts(
+    run: Callable[[Panel], pd.DataFrame], panel: Panel, folder: Path, call: str
+) -> pd.DataFrame:
+    """The result of a run, part by part: those of the same call and rows are read, not run."""
+    parts = {}
+    for start in range(0, max(len(panel), 1), SIZE):
+        some = slice(start, start + SIZE)
+        part = replace(
+            panel, ids=panel.ids[some], rows=panel.rows[some], rows_ahead=panel.rows_ahead[some]
+        )
+        parts[folder / f"part-{start // SIZE:05d}-{_fingerprint(part, call)}.parquet"] = part
+    others = set(folder.glob("part-*.parquet")) - set(parts)
+    if others:
+        must = "be a directory without parts of another call"
+        remedy = "Its rows or arguments differ: give a new directory, or delete the parts."
+        raise refusal("output", must, repr(min(others).name), remedy)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, part in parts.items():
+        if not path.exists():
+            written = path.with_suffix(f".{os.getpid()}.tmp")
+            # of objects that are all None a file has no type, and a folder of such is not readable
+            run(part).astype({"error": "string"}).to_parquet(written, index=False)
+            written.replace(path)
+    result = pd.concat(map(pd.read_parquet, parts), ignore_index=True)
+    errors = result["error"].astype(object)
+    return result.assign(error=errors.where(errors.notna(), None))
+
+
+def _fingerprint(part: Panel, call: str) -> str:
+    """A name for the rows of some series and a call, the same in every process."""
+    frames = [part.past.take(rows) for rows in part.rows]
+    if part.future is not None:
+        frames += [part.future.take(rows) for rows in part.rows_ahead]
+    rows = [pd.util.hash_pandas_object(each).to_numpy() for each in frames]
+    return joblib_hash([call, [repr(name) for name in part.ids], rows])[:12]

@@ -120,6 +120,13 @@ def test_holidays_stand_beside_the_calendar(folder, options, named):
     assert days.equals(HOLIDAYS)
 
 
+def test_a_missing_package_is_one_line(folder, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "holidays", None)
+    options = ["sales.csv", "--steps", "3", "--calendar", "holidays:FI"]
+    message = "calendar='holidays:FI' needs the package holidays: install forecast_unc[holidays]."
+    assert error_of(capsys, "forecast", *options) == message
+
+
 def test_regressors_of_the_future_are_picked_by_time(folder, sales, capsys):
     options = ["--lags", "2", "--exog", "price", "--exog-future", "prices.csv", "--output", "-"]
     table = printed(capsys, "forecast", "sales.csv", "--steps", "5", *options)

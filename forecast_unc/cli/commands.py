@@ -113,7 +113,7 @@ def _answering(run: Callable[[Any], int]) -> Callable[..., int]:
         except KeyboardInterrupt:
             _say("interrupted")
             return _INTERRUPTED
-        except (ValueError, TypeError, OSError) as error:
+        except (ValueError, TypeError, OSError, ImportError) as error:
             _say(_in_options(str(error), given))
             return _WRONG
         except MemoryError as error:

@@ -193,7 +193,8 @@ def _checked_freq(freq: Any, times: pd.Index[Any]) -> Any:
 def _factorized(ids: pd.Series[Any], name: str) -> tuple[np.ndarray, Any]:
     """Code of each row, (rows,), and the ids in order of first appearance."""
     try:
-        codes, unique = pd.factorize(ids.array)
+        own = isinstance(ids.array, pd.arrays.NumpyExtensionArray)
+        codes, unique = pd.factorize(ids.to_numpy() if own else ids.array)  # else pandas 2.3 warns
     except TypeError as error:
         got = f"{ids.name!r} with an {error}"
         remedy = "Convert them, lists for example to tuples."
@@ -201,8 +202,6 @@ def _factorized(ids: pd.Series[Any], name: str) -> tuple[np.ndarray, Any]:
     if len(codes) and codes.min() < 0:
         got = f"no id in row {int(codes.argmin())}"
         raise refusal(name, "name the series of each row", got, "Fill it in, or drop the row.")
-    if isinstance(unique, pd.arrays.NumpyExtensionArray):
-        unique = unique.to_numpy()
     return codes, unique
 
 

@@ -90,7 +90,7 @@ def test_a_useless_regressor_changes_little(y, exog):
         ahead = model.forecast(H, noise[N:])
         assert ((ahead.mean - plain.mean).abs() < 0.35 * plain.std).all()
         np.testing.assert_allclose(ahead.std, plain.std, rtol=0.2)
-        assert any("without the regressors" in line for line in model.choices_)
+        assert any("effects of the regressors are taken" in line for line in model.choices_)
 
 
 def test_errors_of_regressors_pass_through_lags_and_changes(y, exog):

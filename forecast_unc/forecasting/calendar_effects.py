@@ -1,4 +1,4 @@
-"""Effects of holidays, trading days and Easter on the levels of a series, learned before a model.
+"""Effects of the calendar, and of regressors, on levels, learned before a model.
 
 Taken out of the levels they do not come back through lagged values, and members of every kind have
 them: on daily births the CRPS is as with an input for each, at three quarters of the time; with one
@@ -33,35 +33,11 @@ class CalendarEffects:
     def learn(
         cls, words: tuple[str, ...], levels: Array, index: Any, periods: tuple[int, ...]
     ) -> Self:
-        """Shrunk effects by an autoregression and a regression of its filtered levels in turn.
-
-        Cochrane and Orcutt (1949), with a precision for each kind of effect by evidence.
-        """
+        """Shrunk effects, with a precision for each kind by evidence."""
         levels, index, periods = daily_means(levels, index, periods)
-        season = calendar_inputs(index, ("profile",), periods)
-        lags = lags_for(int(np.isfinite(levels).sum()), periods[:1])
-        t = np.arange(max(lags), len(levels))
-        t = t[np.isfinite(levels[[t, *(t - lag for lag in lags)]]).all(axis=0)]
         found = effect_inputs(index, words)
-        enough = len(t) >= _LEAST_ROWS
-        columns = {name: one for name, one in found.items() if enough and np.ptp(one[t]) > 0.0}
-        if not columns:
-            return cls(words)
-        weights, H = np.zeros(len(columns)), np.array([*columns.values()]).T
-        kinds = list(dict.fromkeys(kind for kind, _ in columns))
-        groups = [kinds.index(kind) for kind, _ in columns]
-        own = LinearRegressor(groups=(0,) * len(lags) + (1,) * season.shape[1])
-        both = LinearRegressor(groups=(*groups, *(len(kinds),) * season.shape[1]))
-        for _ in range(_ROUNDS):
-            z = levels - H @ weights
-            own.fit(np.column_stack([*(z[t - lag] for lag in lags), season[t]]), z[t])
-            ar = own.coef_[: len(lags)]
-            filtered, at = levels[t].copy(), H[t]
-            for lag, weight in zip(lags, ar, strict=True):
-                filtered -= weight * levels[t - lag]
-                at = at - weight * H[t - lag]
-            weights = both.fit(np.hstack([at, season[t]]), filtered).coef_[: len(weights)]
-        return cls(words, tuple(columns), weights)
+        weights = _shrunk(levels, index, periods, [*found.values()], [kind for kind, _ in found])
+        return cls(words) if weights is None else cls(words, tuple(found), weights)
 
     def at(self, index: Any) -> Array:
         """The sum of the effects at each time, (n,); what was never seen has none."""
@@ -75,3 +51,70 @@ class CalendarEffects:
 
 
 NO_EFFECTS = CalendarEffects()
+
+
+@dataclass(frozen=True, eq=False)
+class ExogEffects:
+    """What regressors add to levels that know of none themselves."""
+
+    weights: Array | None = None  # (k l,), of k regressors at l lags from 0 on
+    lags: int = 0
+
+    @classmethod
+    def learn(
+        cls, levels: Array, index: Any, exog: Array, lags: int, periods: tuple[int, ...]
+    ) -> Self:
+        """Shrunk effects, with a precision for each regressor by evidence."""
+        columns = _lagged(exog, lags)
+        kinds = [*range(exog.shape[1])] * (lags + 1)
+        return cls(_shrunk(levels, index, periods, [*columns.T], kinds), lags)
+
+    def at(self, exog: Array, before: Array | None = None) -> Array:
+        """The sum of the effects at times of regressors (n, k), after others if there are."""
+        if self.weights is None:
+            return np.zeros(len(exog))
+        past = exog[:0] if before is None else before
+        return np.asarray(_lagged(np.vstack([past, exog]), self.lags)[len(past) :] @ self.weights)
+
+
+NO_EXOG = ExogEffects()
+
+
+def _lagged(exog: Array, lags: int) -> Array:
+    """Regressors (n, k) and those of the times before, 0 before the first, (n, k l)."""
+    zero = np.zeros((lags, exog.shape[1]))
+    longer = np.vstack([zero, exog])
+    return np.hstack([longer[lags - lag : len(longer) - lag] for lag in range(lags + 1)])
+
+
+def _shrunk(
+    levels: Array, index: Any, periods: tuple[int, ...], columns: list[Array], kinds: list[Any]
+) -> Array | None:
+    """Weights of columns by an autoregression and a regression of its filtered levels in turn.
+
+    Cochrane and Orcutt (1949); None if there are too few rows. What does not change weighs 0.
+    """
+    season = calendar_inputs(index, ("profile",), periods)
+    lags = lags_for(int(np.isfinite(levels).sum()), periods[:1])
+    t = np.arange(max(lags), len(levels))
+    t = t[np.isfinite(levels[[t, *(t - lag for lag in lags)]]).all(axis=0)]
+    some = np.array([len(t) >= _LEAST_ROWS and np.ptp(one[t]) > 0.0 for one in columns], bool)
+    if not some.any():
+        return None
+    H, used = np.array(columns).T[:, some], [k for k, s in zip(kinds, some, strict=True) if s]
+    distinct = list(dict.fromkeys(used))
+    weights, groups = np.zeros(H.shape[1]), [distinct.index(kind) for kind in used]
+    own = LinearRegressor(groups=(0,) * len(lags) + (1,) * season.shape[1])
+    both = LinearRegressor(groups=(*groups, *(len(distinct),) * season.shape[1]))
+    for _ in range(_ROUNDS):
+        z = levels - H @ weights
+        own.fit(np.column_stack([*(z[t - lag] for lag in lags), season[t]]), z[t])
+        ar = own.coef_[: len(lags)]
+        filtered, at = levels[t].copy(), H[t]
+        for lag, weight in zip(lags, ar, strict=True):
+            filtered -= weight * levels[t - lag]
+            at = at - weight * H[t - lag]
+        weights = both.fit(np.hstack([at, season[t]]), filtered).coef_[: len(weights)]
+    found = np.zeros(len(columns))
+    found[some] = weights
+    return found

@@ -34,7 +34,6 @@ from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.maps import Map, Table
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.forecasting.calendar_effects import NO_EFFECTS, CalendarEffects
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.series.history import Ahead, History
@@ -60,7 +59,6 @@ class CountSpecification:
     max_train: int  # the most values, the last ones
     why: str
     weight: float = 1.0
-    calendar_effects: CalendarEffects = NO_EFFECTS  # without those of others
 
     def described(self, power: float | None = None) -> str:
         """The specification as text."""
@@ -226,6 +224,15 @@ class CountModel:
         return len(self.states.a[0]) - 1
 
     depth = 1
+
+    def effects(self, k: int) -> tuple[Array, Array]:
+        """None of k regressors."""
+        return np.zeros(k), np.zeros(k)
+
+    @property
+    def taken_out(self) -> Array:
+        """Nothing, (n,)."""
+        return np.zeros(len(self.history.y))
 
     def learned(self) -> list[str]:
         """The discounts, on average."""

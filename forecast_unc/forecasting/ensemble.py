@@ -236,9 +236,7 @@ class Ensemble:
         """Mean and std (k,) of the change of the next value for one unit of each regressor."""
         ahead = Ahead(self.history.index[-1:], self.history.exog[-1:], None)
         shares = self._averaged(ahead, Method("naive"))[0].shares[:, 0]
-        models, none = self.models, np.zeros((2, k))
-        rows = [one.effects() if isinstance(one, LaggedModel) else none for one in models]
-        means, variances = np.array(rows).transpose(1, 0, 2)
+        means, variances = np.array([one.effects(k) for one in self.models]).transpose(1, 0, 2)
         shares = shares / shares.sum()
         mean = shares @ means
         return mean, np.sqrt(shares @ (variances + (means - mean) ** 2))

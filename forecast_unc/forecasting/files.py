@@ -33,7 +33,7 @@ from forecast_unc._checks import check_path, refusal
 from forecast_unc._version import __version__
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.averaging import Averaging
-from forecast_unc.forecasting.calendar_effects import CalendarEffects
+from forecast_unc.forecasting.calendar_effects import CalendarEffects, ExogEffects
 from forecast_unc.forecasting.counts import CountSpecification
 from forecast_unc.forecasting.ensemble import MODELS, Ensemble, Refusal
 from forecast_unc.forecasting.resolve import Rules
@@ -60,7 +60,7 @@ _TAIL = len(_LABEL) + 2 * hashlib.sha256().digest_size
 
 _CLASSES: tuple[type, ...] = (History, Rules, Averaging, Refusal, Specification, PowerTransform)
 _CLASSES += (Differencing, NoiseChoice, SmoothingSpecification, Smoothing, Nodes)
-_CLASSES += (CountSpecification,)
+_CLASSES += (CountSpecification, ExogEffects)
 _CLASSES += (GPRegressor, ErrorsInVariablesGP, RVMRegressor, ReducedRankGPRegressor)
 _CLASSES += (LinearRegressor, GaussianProcess, Round, CalendarEffects)
 _CLASSES += (KernelPosterior,)  # of which rows are linearized: a mean alone

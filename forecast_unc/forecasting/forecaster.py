@@ -379,8 +379,9 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         """Return how much the next value changes with one unit more of each regressor.
 
         An association, not a cause: what moved with the regressor in the past, other inputs as they
-        were last. Members without regressors say 0, with their weight in a forecast of one step;
-        the interval is that of a normal distribution with the members' variance and disagreement.
+        were last. Members count by their weight in a forecast of one step, those without
+        regressors as 0; the interval is that of a normal distribution with the members' variance
+        (exponential smoothing takes its effects for known) and disagreement.
 
         Parameters
         ----------

@@ -58,10 +58,11 @@ class FittedModel(Protocol):
 
     @property
     def specification(self) -> Any:
-        """What was fitted: `weight`, `why`, `described()` and `calendar_effects` are asked for.
+        """What was fitted: its `weight`, `why` and `described()` are asked for."""
 
-        The latter are not in the levels that `plug_in` and `next_levels` return.
-        """
+    @property
+    def taken_out(self) -> Array:
+        """Effects that are not in the levels of `plug_in` and `next_levels`, (n,)."""
 
     @property
     def history(self) -> History:
@@ -109,6 +110,9 @@ class FittedModel(Protocol):
 
         Probabilities (c,) of the posteriors, and means and variances (c, k); NaN where none.
         """
+
+    def effects(self, k: int) -> tuple[Array, Array]:
+        """Mean and variance (k,) of the change of the next value for one unit of a regressor."""
 
     def learned(self) -> list[str]:
         """Noise, evidence and search in words, as far as it has them."""
@@ -307,6 +311,11 @@ class LaggedModel:
         """Values that a step looks back."""
         return self.specification.depth
 
+    @property
+    def taken_out(self) -> Array:
+        """Effects of holidays, which are not in its levels, (n,)."""
+        return self.specification.calendar_effects.at(self.history.index)
+
     def from_known(self) -> Self:
         """The model with missing values interpolated, and all taken for exact, if need be."""
         last = slice(len(self.past.levels) - self.depth, None)
@@ -315,11 +324,10 @@ class LaggedModel:
         levels, stds = interpolated(self.past.levels), np.zeros_like(self.past.stds)
         return replace(self, past=self.past._replace(levels=levels, stds=stds))
 
-    def effects(self) -> tuple[Array, Array]:
+    def effects(self, k: int) -> tuple[Array, Array]:
         """Mean and variance (k,) of the change of the next value for one unit of each regressor."""
         start, posterior, p = self.from_known(), self.one_step.posterior, self.depth
         row = Trajectory(self.one_step, start.past.levels[-p:], 1).inputs(start.past.exog[-1])
-        k = self.history.exog.shape[1] * (1 + self.specification.exog_lags)
         first = len(self.specification.lags)
         X = np.vstack([row, row + np.eye(len(row))[first : first + k]])
         mean, cov = posterior.mean(X), posterior.covariance(X)

@@ -61,6 +61,14 @@ class LevelJoint(NamedTuple):
             mixture=None if mixture is None else replace(mixture, means=mixture.means + by),
         )
 
+    def widened(self, cov: Array) -> Self:
+        """The joint of the levels plus independent errors, of a covariance (h, h)."""
+        parts = None
+        if self.parts is not None:
+            before = self.parts.get("inputs_regressors", 0.0)
+            parts = {**self.parts, "inputs_regressors": before + cov}
+        return self._replace(cov=self.cov + cov, parts=parts)
+
 
 _Alternative = tuple[float, OneStepModel, Method]
 """The probability that a model is the right one, the model, and the method for it."""

@@ -13,7 +13,12 @@ from sklearn.base import BaseEstimator, clone
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array, Flags
 from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, WIDEST, Averaging
-from forecast_unc.forecasting.calendar_effects import NO_EFFECTS, CalendarEffects
+from forecast_unc.forecasting.calendar_effects import (
+    NO_EFFECTS,
+    NO_EXOG,
+    CalendarEffects,
+    ExogEffects,
+)
 from forecast_unc.forecasting.candidates import (
     MOST_ROWS,
     PLAIN,
@@ -116,6 +121,7 @@ def resolve(
     whole = bool(lower == 0.0 and zeros and are_counts(history.y))
     found: list[MemberSpecification] = []
     without = "; without the regressors" if history.exog.shape[1] else ""
+    smoothed = "; effects of the regressors are taken out before" if without else ""
     for candidate in candidates(
         history.y - measured_from,
         periods,
@@ -135,7 +141,7 @@ def resolve(
                 period=season or 1,
                 transform=value_or(arguments.transform, candidate.transform),
                 max_train=min(arguments.max_train or candidate.rows, candidate.rows),
-                why=candidate.why + without,
+                why=candidate.why + smoothed,
                 lower=measured_from,
                 weight=_SMOOTHING,
             )
@@ -161,25 +167,35 @@ def resolve(
 def _with_effects(
     found: Iterable[MemberSpecification], arguments: Arguments, history: History, rules: Rules
 ) -> tuple[tuple[MemberSpecification, ...], Rules]:
-    """Specifications with the calendar's effects on their levels, learned once a transform."""
+    """Specifications with effects on their levels, learned once a transform.
+
+    Those of the calendar for all, those of regressors for smoothing, which has no other inputs.
+    """
+    words, (index, exog) = arguments.calendar_effects, (history.index, history.exog)
 
     @cache
-    def learned(transform: str | None, lower: float) -> CalendarEffects:
+    def learned(transform: str | None, lower: float) -> tuple[CalendarEffects, ExogEffects]:
         try:
             levels = fitted_transform(transform, lower, history).forward(history.y)
         except ValueError:  # that it does not suit the series is said by the fit
-            return NO_EFFECTS
-        words = arguments.calendar_effects
-        return CalendarEffects.learn(words, levels, history.index, rules.periods)
+            return NO_EFFECTS, NO_EXOG
+        days = CalendarEffects.learn(words, levels, index, rules.periods) if words else NO_EFFECTS
+        if not exog.shape[1]:
+            return days, NO_EXOG
+        levels, lags = levels - days.at(index), arguments.exog_lags
+        return days, ExogEffects.learn(levels, index, exog, lags, rules.periods)
 
-    if not arguments.calendar_effects:
+    def with_own(one: MemberSpecification) -> MemberSpecification:
+        if isinstance(one, CountSpecification):
+            return one
+        days, of_exog = learned(one.transform, one.lower)
+        if isinstance(one, SmoothingSpecification):
+            return replace(one, calendar_effects=days, exog_effects=of_exog)
+        return replace(one, calendar_effects=days)
+
+    if not words and not exog.shape[1]:
         return tuple(found), rules
-    return tuple(
-        one
-        if isinstance(one, CountSpecification)
-        else replace(one, calendar_effects=learned(one.transform, one.lower))
-        for one in found
-    ), rules
+    return tuple(with_own(one) for one in found), rules
 
 
 def _otherwise(

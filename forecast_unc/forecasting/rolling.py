@@ -120,8 +120,7 @@ def rolling_forecasts(
         return RollingForecasts(np.zeros((0, steps)), np.zeros((0, steps)))
     levels = model.plug_in(origins, steps)
     times, n = origins[:, None] + np.arange(steps), len(model.history.y)
-    effects = model.specification.calendar_effects.at(model.history.index)
-    levels = np.where(times < n, levels + effects[np.minimum(times, n - 1)], np.nan)
+    levels = np.where(times < n, levels + model.taken_out[np.minimum(times, n - 1)], np.nan)
     return RollingForecasts(model.transform.inverse(levels), model.transform.slope(levels))
 
 
@@ -129,7 +128,7 @@ def past_steps(model: FittedModel, at: NDArray[np.intp]) -> PastSteps | None:
     """A model's one-step forecasts of some times of its history, before any calibration."""
     with blas_threads(model.n_rows):
         p, mean, var = model.next_levels(at)
-    mean = mean + model.specification.calendar_effects.at(model.history.index)[at]
+    mean = mean + model.taken_out[at]
     known = np.asarray((np.isfinite(mean) & (var > 0.0)).all(axis=0))
     if not known.any():
         return None

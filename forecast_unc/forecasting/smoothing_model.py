@@ -13,7 +13,12 @@ from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.forecasting.calendar_effects import NO_EFFECTS, CalendarEffects
+from forecast_unc.forecasting.calendar_effects import (
+    NO_EFFECTS,
+    NO_EXOG,
+    CalendarEffects,
+    ExogEffects,
+)
 from forecast_unc.forecasting.model import FittedModel, fitted_transform, forecast_of
 from forecast_unc.forecasting.propagation import LevelJoint
 from forecast_unc.forecasting.recursion import Method
@@ -39,6 +44,7 @@ class SmoothingSpecification:
     lower: float = 0.0  # what the transform measures values from
     weight: float = 1.0  # in an average, beside the others' and before the widths are known
     calendar_effects: CalendarEffects = NO_EFFECTS  # of holidays, taken out of the levels
+    exog_effects: ExogEffects = NO_EXOG  # of regressors, likewise
 
     def described(self, power: float | None = None) -> str:
         """The specification as text, with the power of its Box-Cox transform once it is known."""
@@ -115,13 +121,33 @@ class SmoothingModel:
             noise = joint.parts["noise"]
             cov = np.diag(np.minimum(joint.cov[0, 0], np.diag(joint.cov)))
             joint = joint._replace(cov=cov, parts={"noise": noise, "function_own": cov - noise})
-        joint = joint.shifted(self.specification.calendar_effects.at(ahead.index))
+        joint = joint.shifted(self._added(ahead))
+        if ahead.exog_cov is not None:
+            units = np.eye(ahead.exog.size).reshape(-1, *ahead.exog.shape)
+            by = np.array([self.specification.exog_effects.at(unit) for unit in units])
+            joint = joint.widened(by.T @ ahead.exog_cov @ by)
         return forecast_of(self, ahead, joint, propagation)
 
     def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) in units of y."""
         paths = self._sample(len(ahead.index), n_samples, random_state)
-        return self.transform.inverse(paths + self.specification.calendar_effects.at(ahead.index))
+        return self.transform.inverse(paths + self._added(ahead))
+
+    def _added(self, ahead: Ahead) -> Array:
+        """Effects of holidays and regressors at the steps, (h,)."""
+        effects, before = self.specification.exog_effects, self.history.exog
+        return self.specification.calendar_effects.at(ahead.index) + effects.at(ahead.exog, before)
+
+    def effects(self, k: int) -> tuple[Array, Array]:
+        """Change of the next value for one unit of each regressor, (k,), taken for known."""
+        weights = self.specification.exog_effects.weights
+        unit = self.transform.slope(self.from_known().levels[-1:])
+        return unit * (np.zeros(k) if weights is None else weights), np.zeros(k)
+
+    @property
+    def taken_out(self) -> Array:
+        """Effects of holidays and regressors, which are not in its levels, (n,)."""
+        return _taken_out(self.specification, self.history)
 
     def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) forecast from origins inside; NaN where the value before is missing."""
@@ -203,5 +229,10 @@ def _levels(
         must = f"have at least {least} observed values for exponential smoothing with season "
         must += f"{season}, the last ones with {_MOST_UNKNOWN} missing between them"
         raise refusal("y", f"{must} at most", f"{known.sum()}", "Give more data.")
-    levels = transform.forward(history.y) - specification.calendar_effects.at(history.index)
+    levels = transform.forward(history.y) - _taken_out(specification, history)
     return levels[known.argmax() :]
+
+
+def _taken_out(specification: SmoothingSpecification, history: History) -> Array:
+    effects = specification.calendar_effects.at(history.index)
+    return effects + specification.exog_effects.at(history.exog)

@@ -75,6 +75,15 @@ def test_forecast_is_that_of_its_paths(parts):
         assert total.quantile(0.9).item() % 1.0 == 0.0
 
 
+def test_checks_compare_with_the_paths_of_the_model(parts):
+    """Each step is exact, and the correlations of scores are nearly those of the paths."""
+    found = Forecaster().fit(parts).forecast(6).check(4000, random_state=0)
+    steps = found.frame.iloc[:-1]
+    np.testing.assert_allclose(steps["std_ratio"], 1.0, atol=0.06)
+    assert (steps["mean_error"].abs() < 4.0).all()  # in standard errors
+    assert found.frame["std_ratio"].iloc[-1] == pytest.approx(1.0, abs=0.1)
+
+
 def test_quantiles_are_whole_and_atoms_are_stated(parts):
     ahead = Forecaster().fit(parts).forecast(3)
     q = ahead.quantile([0.1, 0.5, 0.9, 0.99])

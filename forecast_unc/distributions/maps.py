@@ -672,7 +672,7 @@ class Map:
     @property
     def scale(self) -> Array:
         """Stds of the steps of one chain on the scale on which they are normal, (h,)."""
-        if any(isinstance(link, Sums) for link in self.chains[0]):
+        if any(isinstance(link, Sums | Table) for link in self.chains[0]):
             return self.spread[1]
         return next(link.scale for link in self.chains[0] if isinstance(link, Affine))
 

@@ -158,11 +158,13 @@ class CountModel:
 
             cor[cor == 0.0] = brentq(excess, 0.0, 1.0) if excess(1.0) > 0.0 else 1.0
             cov[cov == 0.0] = shared
-        draw = partial(self.sample_paths, ahead)
+        draw = partial(self._unrounded, ahead)
         asked = method.propagation == "monte_carlo"
         n_paths, seed = (method.n_samples, method.random_state) if asked else (_PATHS, 0)
         # Sums are of these, as the steps are tied together by more than correlations of scores.
-        paths = None if method.propagation == "naive" else draw(n_paths, seed).T
+        paths = None
+        if method.propagation != "naive":
+            paths = self.sample_paths(ahead, n_paths, seed).T
         joint = Joint(q, cor, np.full(steps, mean), cov, paths=paths, draw=draw)
         propagation = "exact" if method.propagation == "auto" else method.propagation
         return Forecast._of(ahead.index, joint, self.history.name, propagation, str(self))
@@ -184,6 +186,12 @@ class CountModel:
             spread = np.where(poisson, 1.0, random.gamma(np.where(poisson, 1.0, r)))
             found[:, step] = np.where(happens, 1.0 + random.poisson(odds * spread), 0.0)
         return found
+
+    def _unrounded(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
+        """Sample paths of what is rounded to counts."""
+        random = generator(random_state)
+        paths = self.sample_paths(ahead, n_samples, random)
+        return paths + random.uniform(-0.5, 0.5, paths.shape)
 
     def plug_in(self, origins: NDArray[np.intp], steps: int) -> Array:
         """Means (k, h) at origins inside."""

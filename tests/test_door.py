@@ -136,3 +136,30 @@ def test_nothing_but_parts_is_an_error():
         ahead.aggregate("sum", "Y", partial="drop")
     with pytest.raises(ValueError, match="partial must be one of 'warn', 'keep', 'drop'"):
         ahead.aggregate("sum", "Y", partial="mark")
+
+
+def test_a_meter_that_failed_is_named_and_nothing_is_changed(rng):
+    index = pd.date_range("2024-01-01", periods=120, freq="D")
+    y = pd.Series(rng.normal(500.0, 20.0, 120), index)
+    assert Forecaster(lags=1).fit(y).notes_ == []
+    y.iloc[60:64] = 0.0
+    model = Forecaster(lags=1).fit(y)
+    (note,) = model.notes_
+    assert note.startswith("repeated: 4 values of 0 from 2024-03-01 to 2024-03-04; if a meter")
+    assert note in model.choices_
+    gone = y.copy()
+    exec(note.split("out: ")[1], {"y": gone, "np": np})
+    assert gone.isna().sum() == 4
+    assert Forecaster(lags=1).fit(gone).notes_ == []
+
+
+@pytest.mark.parametrize("kind", ["counts", "prices", "new item", "step"])
+def test_values_that_repeat_by_nature_are_not_named(rng, kind):
+    y = {
+        "counts": rng.poisson(2.0, 120),
+        "prices": np.repeat(rng.normal(10.0, 1.0, 24), 5),
+        "new item": np.r_[np.zeros(30), rng.normal(100.0, 5.0, 90)],
+        "step": np.repeat([1.0, 2.0, 3.0, 2.0], 30) + 0.0,
+    }[kind]
+    model = Forecaster(lags=1, outliers="keep").fit(pd.Series(y.astype(float)))
+    assert model.notes_ == []

@@ -22,7 +22,6 @@ from forecast_unc.cli import options as of
 from forecast_unc.cli import tables
 from forecast_unc.evaluation import backtest as backtests
 from forecast_unc.evaluation.folds import percent
-from forecast_unc.forecasting.forecaster import outliers_named
 from forecast_unc.panels.forecast import FailedSeriesWarning
 from forecast_unc.series.times import MissingTimesError, future_index, group_weights
 
@@ -196,7 +195,7 @@ def forecast(options: Any) -> int:
     elif options.data is not None:
         model = model.apply(y, exog)
     if isinstance(model, Forecaster):
-        for line in outliers_named(model.ensemble_.history):
+        for line in model.notes_:
             _say(line)
     ahead = model.forecast(options.steps, future, propagation=options.propagation)
     answer = ahead if counts is None else ahead.aggregate("sum", freq=freq, partial="keep")

@@ -62,7 +62,8 @@ def check_is_series(
         remedy = f"Take one, for example {name}[{[frame.index.name, numbers[0]]}]."
     elif numbers:
         at = f".set_index({times[0]!r})" if times else ""
-        remedy = f"Take one, for example {name}{at}[{numbers[:1]}], or name time= and target=."
+        remedy = f"Take one, for example {name}{at}[{numbers[:1]}], "
+        remedy += "or name time= and target= in Forecaster.fit."
     raise refusal(name, "be one series", got, remedy, TypeError)
 
 

@@ -709,6 +709,130 @@ def test_parts_have_the_same_names_in_another_process(series, tmp_path):
     assert len(list(folder.iterdir())) == 1
 
 
+# --- sums over groups
+
+
+def groups_of(frame, result):
+    """Rows of a result that are sums, and the rows of series."""
+    sums = result["unique_id"].isna()
+    assert not frame["unique_id"].isin(result.loc[sums, "unique_id"]).any()
+    return result[sums].reset_index(drop=True), result[~sums].reset_index(drop=True)
+
+
+@pytest.fixture
+def shops(rng):
+    """Twelve walks of twenty days, in two regions, of integer ids."""
+    walks = {i: pd.Series(rng.normal(50, 1 + i, 20)).cumsum() for i in range(12)}
+    days = pd.date_range("2024", periods=20, freq="D")
+    frame = long({i: y.set_axis(days) for i, y in walks.items()})
+    return frame.assign(region=frame["unique_id"].mod(3).map({0: "east", 1: "west", 2: "west"}))
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.4, 1.0])
+def test_sums_of_groups_have_the_stated_correlation(shops, correlation):
+    ets = baselines.ETS()
+    result = forecast_panel(shops, ets, 3, by="region", correlation=correlation)
+    alone = forecast_panel(shops.drop(columns="region"), ets, 3)
+    sums, items = groups_of(shops, result)
+    items["unique_id"] = items["unique_id"].astype("int64")
+    pd.testing.assert_frame_equal(items.drop(columns="region"), alone)
+    assert list(result.columns[:3]) == ["unique_id", "ds", "region"]
+    assert list(sums["region"]) == ["east"] * 3 + ["west"] * 3
+    assert set(sums["status"]) == {"ok"}
+    z = stats.norm.ppf(0.975)
+    for row in sums.itertuples():
+        own = items[(items["region"] == row.region) & (items["ds"] == row.ds)]
+        assert row.forecast_unc == pytest.approx(own["forecast_unc"].sum())
+        stds = (own["forecast_unc-hi-95"] - own["forecast_unc-lo-95"]).to_numpy() / (2 * z)
+        std = np.sqrt((1 - correlation) * (stds**2).sum() + correlation * stds.sum() ** 2)
+        lower, upper = (sums.loc[row.Index, f"forecast_unc-{end}-95"] for end in ("lo", "hi"))
+        # 10,000 draws: a standard error of .027 at each end
+        assert upper - row.forecast_unc == pytest.approx(z * std, rel=0.06)
+        assert row.forecast_unc - lower == pytest.approx(z * std, rel=0.06)
+
+
+def test_a_group_of_one_series_has_its_intervals_and_sums_of_counts_are_counts(rng):
+    days = pd.date_range("2020-01-31", periods=40, freq="ME")
+    demand = {name: pd.Series(rng.poisson(0.6, 40), days) for name in "abc"}
+    frame = long(demand).assign(kind=lambda frame: frame["unique_id"].eq("a"))
+    result = forecast_panel(frame, Forecaster(), 2, by=["kind"], correlation=0.3)
+    sums, items = groups_of(frame, result)
+    alone = sums[sums["kind"]].reset_index(drop=True)
+    a = items[items["unique_id"] == "a"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(alone[FIGURES], a[FIGURES])
+    others = sums.loc[~sums["kind"], FIGURES[1:]].to_numpy()
+    np.testing.assert_array_equal(others, np.round(others))
+
+
+def test_sums_say_what_they_are_made_of(series, model):
+    series["new"] = series["a"].iloc[-2:]
+    ends = {name: y.index[-1] for name, y in series.items()}
+    assert ends["a"] != ends["b"]
+    frame = long(series)
+    result = forecast_panel(frame, model, 3, by=[], correlation=0)
+    sums, items = groups_of(frame, result)
+    assert sums["ds"].is_monotonic_increasing
+    counted = items.groupby("ds").size()
+    assert list(sums["ds"]) == list(counted.index)
+    for row in sums.itertuples():
+        n = counted[row.ds]
+        instead = (items.loc[items["ds"] == row.ds, "status"] != "ok").sum()
+        expected = [f"{n} of 4 series have a forecast of this time"] * int(n < 4)
+        expected += [f"{instead} of {n} series without a model"] * int(instead > 0)
+        assert row.status == ("; ".join(expected) or "ok")
+
+
+def test_sums_do_not_depend_on_jobs_or_parts(shops, tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "SIZE", 5)
+    asked = {"by": ["region"], "correlation": 0.2}
+    expected = forecast_panel(shops, LastValue(), 2, **asked)
+    jobs = forecast_panel(shops, LastValue(), 2, n_jobs=2, **asked)
+    pd.testing.assert_frame_equal(jobs, expected, check_exact=True)
+    for _ in range(2):  # the second run reads all
+        result = forecast_panel(shops, LastValue(), 2, output=tmp_path, **asked)
+        sums, _ = groups_of(shops, expected)
+        pd.testing.assert_frame_equal(result, expected, rtol=1e-12)
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path)[FIGURES], result[FIGURES])
+    assert pd.read_parquet(tmp_path / "sums.parquet")["status"].tolist() == ["ok"] * len(sums)
+    with pytest.raises(ValueError, match="output must be a directory without parts of another"):
+        forecast_panel(shops, LastValue(), 2, output=tmp_path, by="region", correlation=0.3)
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "message"),
+    [
+        ({}, {"by": "region"}, "correlation must be a number from 0 to 1 with by; got None. It is"),
+        ({}, {"by": "region", "correlation": 1.5}, "correlation must be .* got 1.5"),
+        ({}, {"by": "region", "correlation": True}, "correlation must be .* got True"),
+        ({}, {"correlation": 0.5}, "correlation must be None without by; got 0.5"),
+        ({}, {"by": "shop", "correlation": 0}, "by must be a column of frame; got 'shop'"),
+        ({}, {"by": 3, "correlation": 0}, "by must be a sequence of columns; got 3. Pass by='reg"),
+        ({}, {"by": ["y"], "correlation": 0}, "by must hold further columns, each once; got"),
+        (
+            {"region": ["east", "north"] * 120},
+            {"by": "region", "correlation": 0},
+            "by must hold one label throughout a series; got 'north' beside 'east' for 0",
+        ),
+        (
+            {"region": ["east", None] * 120},
+            {"by": "region", "correlation": 0},
+            "by must hold one label throughout a series; got (None|nan) beside 'east' for 0",
+        ),
+        (
+            {"status": "a"},
+            {"by": "status", "correlation": 0},
+            "by must not hold columns of the result; got",
+        ),
+    ],
+)
+def test_wrong_groups_are_an_error_before_any_work(shops, change, arguments, message):
+    frame = shops.sort_values("unique_id", kind="stable").assign(**change)
+    if "status" in change:
+        frame = frame.drop(columns="region")
+    with pytest.raises((TypeError, ValueError), match=message):
+        forecast_panel(frame, Never(), 2, **arguments)
+
+
 # --- jobs
 
 

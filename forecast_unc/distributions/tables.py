@@ -35,6 +35,12 @@ def nixtla_figures(forecast: Forecast, levels: Sequence[float]) -> Array:
     return np.column_stack([forecast.mean.to_numpy(), *lower, *upper])
 
 
+def nixtla_tails(levels: Sequence[float]) -> Array:
+    """Probabilities of the bounds among these figures, (2 * levels,)."""
+    lower = [0.5 - level / 200 for level in reversed(levels)]
+    return np.array([*lower, *(0.5 + level / 200 for level in levels)])
+
+
 def nixtla_columns(levels: Sequence[float]) -> list[str]:
     """Names of these figures."""
     lower = [f"forecast_unc-lo-{level}" for level in reversed(levels)]

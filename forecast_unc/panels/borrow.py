@@ -9,6 +9,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from forecast_unc._typing import Array
+from forecast_unc.distributions.tables import nixtla_tails
 from forecast_unc.panels.panel import OneSeries, Panel
 from forecast_unc.series.times import regular_index
 
@@ -95,18 +96,12 @@ class Answer(NamedTuple):
 
     def figures(self, levels: tuple[float, ...]) -> Array:
         """The level and the bounds of intervals, (h, 1 + 2 * levels), as of a forecast."""
-        tails = [0.5 - level / 200 for level in reversed(levels)]
-        tails += [0.5 + level / 200 for level in levels]
-        bounds = self.level + self.scale[:, None] * stdtrit(self.dof, np.array(tails))
-        bounds = np.maximum(bounds, self.lower)
+        bounds = self.quantiles(nixtla_tails(levels))
         return np.column_stack([np.full(len(self.scale), self.level), bounds])
 
-    def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Paths, (h, n): sums of independent changes, their scale common to the steps."""
-        changes = np.sqrt(np.diff(self.scale**2, prepend=0.0))
-        walks = np.cumsum(changes[:, None] * rng.standard_normal((len(changes), n)), axis=0)
-        walks *= np.sqrt(self.dof / rng.chisquare(self.dof, n))
-        return np.maximum(self.level + walks, self.lower)
+    def quantiles(self, q: Array) -> Array:
+        """Of each step at several probabilities, (h, len(q))."""
+        return np.maximum(self.level + self.scale[:, None] * stdtrit(self.dof, q), self.lower)
 
 
 def answer(one: OneSeries, steps: int, lent: Lent) -> Answer | str:

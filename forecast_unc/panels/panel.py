@@ -12,6 +12,7 @@ from pandas.tseries.frequencies import to_offset
 
 from forecast_unc._checks import check_whole, refusal
 from forecast_unc.evaluation.folds import Contender
+from forecast_unc.panels.groups import Groups
 from forecast_unc.series.exog import check_aligned
 from forecast_unc.series.times import future_index, on_frequency, regular_index
 from forecast_unc.series.values import is_real, to_pandas
@@ -70,6 +71,7 @@ class Panel:
     rows: list[np.ndarray]  # of each series in `past`
     future: pd.DataFrame | None = None  # regressors, on their times
     rows_ahead: Sequence[np.ndarray] = ()  # of each series in `future`
+    groups: Groups | None = None  # that sums are asked of
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -80,10 +82,18 @@ class Panel:
         return OneSeries(self.ids[position], past, self.freq, future)
 
     @classmethod
-    def checked(cls, given: object, columns: Columns, freq: Any, contender: Contender) -> Panel:
+    def checked(
+        cls,
+        given: object,
+        columns: Columns,
+        freq: Any,
+        contender: Contender,
+        by: Sequence[Hashable] | None = None,
+        correlation: object = None,
+    ) -> Panel:
         """The series of the user's frame for a model, or an error about it as a whole."""
         frame = to_pandas(given, "frame")
-        _check_columns(frame, columns)
+        _check_columns(frame, columns, by or ())
         target, types = frame[columns.target], pd.api.types
         if not (types.is_float_dtype(target.dtype) or types.is_integer_dtype(target.dtype)):
             got = f"{columns.target!r} of dtype {target.dtype}"
@@ -91,14 +101,24 @@ class Panel:
             raise refusal("target_col", "be a column of numbers", got, remedy, TypeError)
         times = _times(frame[columns.time], "time_col")
         codes, ids = _factorized(frame[columns.id], "id_col")
-        past = frame.drop(columns=list(columns)).set_axis(times)
+        rows = _positions(codes, len(ids))
+        labels = None if by is None else _labels(frame[[*by]], codes, rows, ids)
+        groups = Groups.checked(labels, correlation)
+        past = frame.drop(columns=[*columns, *(by or ())]).set_axis(times)
         _check_regressors(past, "frame")
         if len(past.columns) and "exog" not in contender.can:
             model, got = type(contender.model).__name__, str(list(past.columns))
             must = f"have no further columns for {model}, which takes no regressors"
-            raise refusal("frame", must, got, f"Leave them out, frame[{list(columns)}].")
+            kept = [*columns, *(by or ())]
+            raise refusal("frame", must, got, f"Leave them out, frame[{kept}].")
         past.insert(0, columns.target, target.to_numpy(dtype=np.float64, na_value=np.nan))
-        return cls(columns, ids, past, _checked_freq(freq, times), _positions(codes, len(ids)))
+        return cls(columns, ids, past, _checked_freq(freq, times), rows, groups=groups)
+
+    def part(self, some: slice) -> Panel:
+        """Some of the series."""
+        groups = None if self.groups is None else self.groups.part(some)
+        rows, ahead = self.rows[some], self.rows_ahead[some]
+        return replace(self, ids=self.ids[some], rows=rows, rows_ahead=ahead, groups=groups)
 
     def with_future(self, given: object) -> Panel:
         """The panel with the regressors of the time after it, the user's frame, or an error."""
@@ -133,9 +153,10 @@ class Panel:
         return replace(self, future=future, rows_ahead=rows)
 
 
-def _check_columns(frame: pd.DataFrame, columns: Columns) -> None:
-    """Raise unless the three are distinct columns of the frame, and no name is there twice."""
-    for argument, name in zip(("id_col", "time_col", "target_col"), columns, strict=True):
+def _check_columns(frame: pd.DataFrame, columns: Columns, by: Sequence[Hashable]) -> None:
+    """Raise unless they are distinct columns of the frame, and no name is there twice."""
+    arguments = ("id_col", "time_col", "target_col", *["by"] * len(by))
+    for argument, name in zip(arguments, (*columns, *by), strict=True):
         if name not in frame.columns:
             must = "be a column of frame"
             got = f"{name!r}, and the columns are {list(frame.columns)}"
@@ -143,9 +164,28 @@ def _check_columns(frame: pd.DataFrame, columns: Columns) -> None:
     if len(set(columns)) < 3:
         three, got = "id_col, time_col and target_col", ", ".join(map(repr, columns))
         raise refusal(three, "be three columns", got, "Each has its own.")
+    if len({*columns, *by}) < 3 + len(by):
+        raise refusal("by", "hold further columns, each once", f"{list(by)}", "Leave it out.")
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise refusal("frame", "have distinct columns", f"{twice!r} twice", "Rename one.")
+
+
+def _labels(
+    frame: pd.DataFrame, codes: np.ndarray, rows: list[np.ndarray], ids: Any
+) -> pd.DataFrame:
+    """Labels of each series, (series, by), or an error unless its rows agree."""
+    labels = frame.take([each[0] for each in rows]).reset_index(drop=True)
+    for name in labels:
+        given = frame[name].reset_index(drop=True)
+        other = ~(given == labels[name].take(codes).reset_index(drop=True)).fillna(False)  # NaN too
+        if other.any():
+            at = int(other.argmax())
+            code = codes[at]
+            got = f"{given[at]!r} beside {labels[name][code]!r} for {ids.tolist()[code]!r}"
+            remedy = f"Correct the column {name!r}."
+            raise refusal("by", "hold one label throughout a series", got, remedy)
+    return labels
 
 
 def _check_regressors(frame: pd.DataFrame, name: str) -> None:

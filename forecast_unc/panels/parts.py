@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -17,15 +16,17 @@ SIZE = 200  # series a file: of two jobs one waits 1 % of the time
 
 
 def in_parts(
-    run: Callable[[Panel], pd.DataFrame], panel: Panel, folder: Path, call: str
-) -> pd.DataFrame:
-    """The result of a run, part by part: those of the same call and rows are read, not run."""
+    run: Callable[[Panel], list[pd.DataFrame]], panel: Panel, folder: Path, call: str
+) -> list[pd.DataFrame]:
+    """The result of a run, part by part: those of the same call and rows are read, not run.
+
+    A second frame of a run, sums of groups, is written beside, where readers of the folder do not
+    look, and comes back as one for each part.
+    """
     parts = {}
     for start in range(0, max(len(panel), 1), SIZE):
         some = slice(start, start + SIZE)
-        part = replace(
-            panel, ids=panel.ids[some], rows=panel.rows[some], rows_ahead=panel.rows_ahead[some]
-        )
+        part = panel.part(some)
         parts[folder / f"part-{start // SIZE:05d}-{_fingerprint(part, call)}.parquet"] = part
     others = set(folder.glob("part-*.parquet")) - set(parts)
     if others:
@@ -35,13 +36,28 @@ def in_parts(
     folder.mkdir(parents=True, exist_ok=True)
     for path, part in parts.items():
         if not path.exists():
-            written = path.with_suffix(f".{os.getpid()}.tmp")
-            # of objects that are all None a file has no type, and a folder of such is not readable
-            run(part).astype({"error": "string"}).to_parquet(written, index=False)
-            written.replace(path)
+            result, *sums = run(part)
+            for frame in sums:
+                write(frame, _beside(path))
+            write(result, path)
     result = pd.concat(map(pd.read_parquet, parts), ignore_index=True)
     errors = result["error"].astype(object)
-    return result.assign(error=errors.where(errors.notna(), None))
+    result = result.assign(error=errors.where(errors.notna(), None))
+    return [result, *(pd.read_parquet(_beside(path)) for path in parts if panel.groups)]
+
+
+def write(frame: pd.DataFrame, path: Path) -> None:
+    """A frame as a file, under another name until it is whole."""
+    written = path.with_suffix(f".{os.getpid()}.tmp")
+    # of objects that are all None a file has no type, and a folder of such is not readable
+    texts = {"error": "string"} if "error" in frame else {}
+    frame.astype(texts).to_parquet(written, index=False)
+    written.replace(path)
+
+
+def _beside(path: Path) -> Path:
+    """The file of a part's sums; what begins with _ is no part of a folder's data."""
+    return path.with_name(f"_sums-{path.name}")
 
 
 def _fingerprint(part: Panel, call: str) -> str:
@@ -50,4 +66,5 @@ def _fingerprint(part: Panel, call: str) -> str:
     if part.future is not None:
         frames += [part.future.take(rows) for rows in part.rows_ahead]
     rows = [pd.util.hash_pandas_object(each).to_numpy() for each in frames]
-    return joblib_hash([call, [repr(name) for name in part.ids], rows])[:12]
+    groups = part.groups and part.groups.codes
+    return joblib_hash([call, [repr(name) for name in part.ids], rows, groups])[:12]

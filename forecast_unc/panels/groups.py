@@ -1,0 +1,139 @@
+"""Sums over groups of a panel's series: draws of their quantiles that share a factor."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from forecast_unc._checks import refusal
+from forecast_unc._typing import Array
+from forecast_unc.distributions.tables import nixtla_tails
+
+POINTS = (np.arange(500) + 0.5) / 500  # probabilities of the quantiles that a draw is one of
+_DRAWS = 20 * len(POINTS)
+_SCORES = ndtri((np.arange(_DRAWS) + 0.5) / _DRAWS)  # equally probable normal scores
+
+
+class Steps(NamedTuple):
+    """What one series brings to the sums of its group."""
+
+    times: Any  # (h,)
+    mean: Array  # (h,)
+    quantiles: Array  # (h, points), at POINTS
+    modelled: bool
+
+
+class Groups(NamedTuple):
+    """Groups of some series of a panel, and the correlation of the series' errors."""
+
+    labels: pd.DataFrame  # of each group, of the user's types
+    sizes: Any  # (groups,) series of each, in the whole panel
+    codes: Any  # (series,) the group of each
+    correlation: float
+    first: int = 0  # position in the panel of the first of these series
+
+    @classmethod
+    def checked(cls, labels: pd.DataFrame | None, correlation: object) -> Groups | None:
+        """Groups by the labels of each series (series, by), or an error about the correlation."""
+        if labels is None:
+            if correlation is not None:
+                must, remedy = "be None without by", "Name the columns to sum by, by=[] for all."
+                raise refusal("correlation", must, repr(correlation), remedy)
+            return None
+        number = isinstance(correlation, Real) and not isinstance(correlation, bool)
+        if not number or not 0 <= correlation <= 1:  # type: ignore[operator]
+            must = "be a number from 0 to 1 with by"
+            remedy = (
+                "It is that of two series' forecast errors at one time: 0 where they have nothing "
+                "in common, .2 to .5 for shops that share weather and prices."
+            )
+            raise refusal("correlation", must, repr(correlation), remedy)
+        if len(labels.columns):
+            by = labels.groupby(list(labels), sort=False, observed=True)
+            codes = by.ngroup().to_numpy()
+        else:
+            codes = np.zeros(len(labels), dtype=int)
+        _, first = np.unique(codes, return_index=True)
+        sizes = np.bincount(codes, minlength=len(first))
+        return cls(labels.take(first), sizes, codes, float(correlation))  # type: ignore[arg-type]
+
+    def part(self, some: slice) -> Groups:
+        """The same for some of the series."""
+        return self._replace(codes=self.codes[some], first=self.first + some.start)
+
+    def columns(self, rows: np.ndarray) -> dict[Hashable, Any]:
+        """Labels of the series at these positions, column by column."""
+        labels = self.labels.take(self.codes[rows])
+        return {name: labels[name].array for name in labels}
+
+    def totals(self, series: Iterable[Steps | None]) -> pd.DataFrame:
+        """Sums of each group and time over these series, None for one without a forecast."""
+        found: dict[tuple[int, Any], list[Any]] = {}
+        for i, (group, steps) in enumerate(zip(self.codes.tolist(), series, strict=True)):
+            if steps is None:
+                continue
+            drawn = steps.quantiles[:, self._points(self.first + i)]
+            for time, mean, draws in zip(steps.times, steps.mean, drawn, strict=True):
+                _add(found, group, time, [mean, 1, int(steps.modelled), draws])
+        return _frame(found)
+
+    def _points(self, position: int) -> Array:
+        """Which of POINTS each draw of a series takes, each as often; correlated by a factor."""
+        own = np.random.default_rng([position]).permutation(_SCORES)
+        scores = np.sqrt(self.correlation) * _SCORES + np.sqrt(1 - self.correlation) * own
+        ranks = np.empty(_DRAWS, dtype=int)
+        ranks[np.argsort(scores, kind="stable")] = np.arange(_DRAWS)
+        return ranks * len(POINTS) // _DRAWS
+
+    def table(
+        self, parts: Sequence[pd.DataFrame], like: pd.DataFrame, levels: tuple[float, ...]
+    ) -> pd.DataFrame:
+        """Rows for the groups, from the sums of all parts, with the columns of the series' rows."""
+        found: dict[tuple[int, Any], list[Any]] = {}
+        for group, time, *figures in pd.concat(parts).itertuples(index=False):
+            _add(found, group, time, figures)
+        totals = _frame(found).sort_values(["group", "time"], ignore_index=True)
+        draws = np.array([*totals["draws"]]).reshape(-1, _DRAWS)
+        bounds = np.quantile(draws, nixtla_tails(levels), axis=1, method="inverted_cdf")
+        id_col, time_col, *by = like.columns[: 2 + len(self.labels.columns)]
+        names = [name for name in like.columns[2 + len(by) :] if name not in ("error", "status")]
+        labels = self.labels.take(totals["group"].to_numpy())
+        columns: dict[Hashable, Any] = {
+            id_col: pd.Series([None] * len(totals), dtype=like[id_col].dtype),
+            time_col: totals["time"].astype(like[time_col].dtype),
+            **{name: labels[name].array for name in by},
+            **dict(zip(names, [totals["mean"], *bounds], strict=True)),
+            "error": pd.Series([None] * len(totals), dtype=object),
+            "status": self._status(totals),
+        }
+        return pd.DataFrame(columns)
+
+    def _status(self, totals: pd.DataFrame) -> pd.Series[str]:
+        """What a sum is made of, "ok" if of all series of its group, each by its model."""
+        said = []
+        for group, items, modelled in zip(
+            totals["group"], totals["items"], totals["modelled"], strict=True
+        ):
+            notes = []
+            if items < self.sizes[group]:
+                notes.append(f"{items} of {self.sizes[group]} series have a forecast of this time")
+            if modelled < items:
+                notes.append(f"{items - modelled} of {items} series without a model")
+            said.append("; ".join(notes) or "ok")
+        return pd.Series(said, dtype="string")
+
+
+def _add(found: dict[tuple[int, Any], list[Any]], group: int, time: Any, more: list[Any]) -> None:
+    known = found.get((group, time))
+    added = more if known is None else [a + b for a, b in zip(known, more, strict=True)]
+    found[group, time] = added
+
+
+def _frame(found: dict[tuple[int, Any], list[Any]]) -> pd.DataFrame:
+    rows = [(*key, *figures) for key, figures in found.items()]
+    return pd.DataFrame(rows, columns=["group", "time", "mean", "items", "modelled", "draws"])

@@ -78,6 +78,36 @@ def test_between_two_bounds():
     assert (kept.quantile(0.99) == 90.0).all()
 
 
+@pytest.mark.parametrize(
+    ("bounds", "end"),
+    [((34.0, np.inf), 0), ((30.0, np.inf), 0), ((-np.inf, 31.0), -1), ((29.0, 33.0), -1)],
+    ids=str,
+)
+def test_sums_state_what_lies_at_their_bounds(bounds, end, rng):
+    mean, cor = (
+        np.array([33.0, 34.0, 35.0, 36.0]),
+        0.8 ** np.abs(np.subtract.outer(range(4), range(4))),
+    )
+    ahead = Forecast(pd.RangeIndex(4), mean, 4.0 * cor).censored(bounds[0], upper=bounds[1])
+    paths = np.clip(rng.multivariate_normal(mean, 4.0 * cor, 400_000), *bounds).sum(axis=1)
+    for sign in (1, -1):
+        total, drawn = sign * ahead.aggregate("sum"), sign * paths
+        value = sign * 4.0 * bounds[end]
+        expected = (np.abs(drawn - value) < 1e-9).mean()
+        error = 4.0 * np.sqrt(max(expected, 1e-5) / len(paths)) + 1e-3
+        stated = total.atoms.set_index("value")["probability"]
+        assert stated.get(value, 0.0) == pytest.approx(expected, abs=error)
+        q = np.array([0.02, 0.1, 0.3, 0.6, 0.9, 0.99])
+        assert total.quantile(q).to_numpy()[0] == pytest.approx(
+            np.quantile(drawn, q), abs=0.05 * paths.std()
+        )
+        # the cdf is that of the paths, atoms and what lies between them
+        x = np.quantile(drawn, q) + 1e-9
+        assert total.cdf(x).to_numpy()[0] == pytest.approx(
+            stats.ecdf(drawn).cdf.evaluate(x), abs=5e-3
+        )
+
+
 def test_bounds_that_cannot_be(rng):
     with pytest.raises(ValueError, match="upper must be a number above 5"):
         NORMAL.censored(5.0, upper=5.0)

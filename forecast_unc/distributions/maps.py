@@ -461,7 +461,7 @@ class Map:
         if self.top is None:
             return np.full(len(self), np.inf)
         known = np.isfinite(self.top)
-        y = self.sign * np.where(known, self.top, 0.0)
+        y = self._inside(self.sign * np.where(known, self.top, 0.0))
         return np.where(known, self.sign * self.latent_score(y[:, None])[:, 0], np.inf)
 
     @property
@@ -503,7 +503,7 @@ class Map:
         at_bound = self.sign * y == self.lower
         if self.top is not None:
             at_bound |= self.sign * y == self.top
-        single = at_bound & np.isfinite(self.latent_score(y[:, None])[:, 0])
+        single = at_bound & np.isfinite(self.latent_score(self._inside(y)[:, None])[:, 0])
         if self.grid is None:
             return np.asarray(single)
         number = (self.sign * y - self.grid[0]) / self.grid[1]
@@ -517,7 +517,14 @@ class Map:
             first = np.full(len(self), -np.inf)
         before = y if self.grid is None else y - self.grid[1]
         score = self.latent_score if self.grid is None else self.score
-        return np.where(y == first, -np.inf, score(before[:, None])[:, 0])
+        return np.where(y == first, -np.inf, score(self._inside(before)[:, None])[:, 0])
+
+    def _inside(self, y: Array) -> Array:
+        """Values (h,), those at the upper end just below it, which sums reach and do not pass."""
+        if self.top is None and not self.turned:
+            return y
+        upper = -self.lower if self.turned else self.top
+        return np.where(y == upper, y - 4.0 * np.spacing(np.abs(y)), y)
 
     def atoms(self) -> list[tuple[int, float, float]]:
         """Step, value and probability of each atom of more than a millionth, in this order."""

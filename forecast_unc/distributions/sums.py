@@ -10,7 +10,7 @@ from scipy.stats import qmc, rankdata
 from forecast_unc._checks import frozen
 from forecast_unc._typing import Array, Flags
 from forecast_unc.distributions import maps
-from forecast_unc.distributions.joint import Joint, score_correlations
+from forecast_unc.distributions.joint import Joint, onto_moments, score_correlations
 from forecast_unc.distributions.maps import REACH, Affine, Map, Polyline, Sums
 from forecast_unc.distributions.parts import mapped
 from forecast_unc.distributions.power import PowerTransform
@@ -25,6 +25,8 @@ _LOG_DRAWS, _LOG_SIZE = 16, 23
 # show the noise of the paths in the density.
 _SPACING, _BEYOND = 0.1, 10.0
 _PIECES = 4000
+# Score of a probability at a bound, 1 %, from which on sums are those of paths.
+_OFTEN = -2.33
 
 Moments = Callable[[Array, Array], tuple[Array, Array, Array]]
 
@@ -33,15 +35,14 @@ def linear(joint: Joint, matrix: Array) -> Joint:
     """The joint of ``matrix @ y``, matrix (g, h) with each step in one group at most."""
     q, negative = joint.q, bool((matrix < 0).any())
     mean, cov, carried = matrix @ joint.mean, mapped(matrix, joint.cov), joint.carried(matrix)
-    if q.grid is not None and (np.count_nonzero(matrix, axis=1) > 1).any():
-        return _whole_sums(joint, matrix)
+    often = q.grid is not None or (np.maximum(q.start, -q.end) > _OFTEN).any()
+    if often and (np.count_nonzero(matrix, axis=1) > 1).any():
+        return _sums_of_paths(joint, matrix)
     if q.normal or negative or joint.mixture is not None:
         own = Joint.normal(mean, cov, PowerTransform(), mixture=carried["mixture"])
         own = replace(own, **carried)
         if not (negative or q.turned or q.normal):
-            free = np.isneginf(q.lower)
-            bounds = matrix @ np.where(free, 0.0, q.lower)
-            own = own.censored(np.where((matrix > 0) @ free, -np.inf, bounds))
+            own = own.censored(*_bounds(q, matrix))
         return replace(own, draw=carried["draw"])
     if q.turned:
         own = linear(joint.negative(), matrix).negative()
@@ -55,10 +56,21 @@ def linear(joint: Joint, matrix: Array) -> Joint:
         group = matrix[:, at].argmax(axis=0)
         sums = Sums(summed[at], group, matrix[group, at])
         shape = Map.of(_onto_moments(sums, mean, np.sqrt(cov.diagonal())), sums)
+        shape = shape.censored(*_bounds(q, matrix))
         own = Joint(shape, np.ones((1, 1)), mean, cov)
         if len(matrix) > 1:
             own = Joint.of(shape, score_correlations(shape, cov))
     return replace(own, **carried)
+
+
+def _bounds(q: Map, matrix: Array) -> tuple[Array, Array | None]:
+    """Bounds of ``matrix @ y``, (g,) each, of what is not turned; no upper one if y has none."""
+    top = np.full(len(q), np.inf) if q.top is None else q.top
+    low = np.where(matrix < 0.0, top, q.lower)
+    high = np.where(matrix < 0.0, q.lower, top)
+    with np.errstate(invalid="ignore"):
+        ends = [np.where(matrix == 0.0, 0.0, matrix * each).sum(axis=1) for each in (low, high)]
+    return ends[0], None if np.isinf(ends[1]).all() else ends[1]
 
 
 def _onto_moments(sums: Sums, mean: Array, std: Array) -> Affine:
@@ -123,26 +135,26 @@ def extreme(joint: Joint, groups: Flags, largest: bool) -> Joint:
     lower = np.array([pick(joint.q.lower[steps]) for steps in groups])
     top = None if joint.q.top is None else np.array([pick(joint.q.top[s]) for s in groups])
     grid = None if joint.q.grid is None else joint.q.grid[:, groups.argmax(axis=1)]
-    return _by_paths(values, lower, grid, top)
+    return _by_paths(values, lower, top, grid)
 
 
-def _whole_sums(joint: Joint, matrix: Array) -> Joint:
-    """The joint of ``matrix @ y`` of whole numbers, by the quantiles of paths."""
+def _sums_of_paths(joint: Joint, matrix: Array) -> Joint:
+    """The joint of ``matrix @ y``, by the quantiles of paths."""
     if joint.q.turned:
-        return _whole_sums(joint.negative(), matrix).negative()
-    assert joint.q.grid is not None
-    origin, unit = joint.q.grid
-    step = np.abs(matrix * unit)
-    common = np.min(step, axis=1, where=step > 0.0, initial=np.inf)
-    alike = np.isclose(step, common[:, None]) | (step == 0.0)
-    grid = np.array([matrix @ origin, common]) if alike.all() else None
-    signed = np.where(matrix < 0, -np.inf, joint.q.lower)  # bounded if no weight is negative
-    lower = np.where(matrix == 0.0, 0.0, matrix * np.where(np.isinf(signed), 0.0, signed))
-    open_ = ((matrix != 0.0) & np.isinf(signed)).any(axis=1)
-    lower = np.where(open_, -np.inf, lower.sum(axis=1))
-    shape = _by_paths(matrix @ _paths(joint), lower, grid)
-    mean, cov = matrix @ joint.mean, mapped(matrix, joint.cov)
-    return replace(shape, mean=mean, cov=cov, **joint.carried(matrix))
+        return _sums_of_paths(joint.negative(), matrix).negative()
+    grid = None
+    if joint.q.grid is not None:
+        origin, unit = joint.q.grid
+        step = np.abs(matrix * unit)
+        common = np.min(step, axis=1, where=step > 0.0, initial=np.inf)
+        if (np.isclose(step, common[:, None]) | (step == 0.0)).all():
+            grid = np.array([matrix @ origin, common])
+    shape = _by_paths(matrix @ _paths(joint), *_bounds(joint.q, matrix), grid)
+    mean, cov, q = matrix @ joint.mean, mapped(matrix, joint.cov), shape.q
+    if grid is None and q.top is None and np.isfinite(q.lower).all():
+        factor, shift = onto_moments(q, mean, cov.diagonal())
+        q = replace(q.affine(factor, shift), bound=q.bound)
+    return replace(shape, q=q, mean=mean, cov=cov, **joint.carried(matrix))
 
 
 def _paths(joint: Joint) -> Array:
@@ -153,9 +165,7 @@ def _paths(joint: Joint) -> Array:
     return _even_paths(joint)
 
 
-def _by_paths(
-    values: Array, lower: Array, grid: Array | None = None, top: Array | None = None
-) -> Joint:
+def _by_paths(values: Array, lower: Array, top: Array | None, grid: Array | None) -> Joint:
     """The joint with quantiles, correlations and moments of values (g, n) above bounds (g,)."""
     n = values.shape[1]
     paths = values

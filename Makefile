@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs test coverage test-slow test-cpus lint bench benchmarks clean
+.PHONY: help demo docs test coverage fuzz test-slow test-cpus lint bench benchmarks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ coverage: .venv/.test  ## the same, with the lines that no test runs
 test-slow: .venv/.test .venv/sktime/.test  ## run the tests that take minutes, and sktime's conformance suite
 	$(BIN)/python -m pytest -m slow
 	.venv/sktime/bin/python -m pytest -m slow -s tests/test_sktime.py
+
+fuzz: .venv/.test  ## 20,000 generated calls of the whole public surface, a seed a case
+	$(BIN)/python tests/fuzz.py
 
 test-cpus: .venv/.test  ## run the tests under five OpenBLAS kernel sets, and on two threads
 	$(BIN)/python tests/cpus.py

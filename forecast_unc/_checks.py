@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,12 +42,21 @@ def check_whole(name: str, value: object, lowest: int, remedy: str) -> None:
         raise refusal(name, f"be a whole number, at least {lowest}", f"{value!r}", remedy)
 
 
+def check_paths(n: object, lowest: int, steps: int, name: str = "n_samples") -> None:
+    """Raise unless so many paths of a horizon can be drawn: 8 bytes a path and step."""
+    check_whole(name, n, lowest, "It is the number of paths; 1000 is a good start.")
+    if n * steps > _MOST_STEPS**2:  # type: ignore[operator]
+        got = f"{n:,}, which would take {8e-9 * float(n) * steps:,.3g} GB"  # type: ignore[arg-type]
+        must = f"be at most {_MOST_STEPS**2 // steps:,} for {steps} steps"
+        raise refusal(name, must, got, "Draw them in parts.")
+
+
 def check_choice(name: str, value: object, allowed: Sequence[str | None], remedy: str = "") -> None:
     """Raise unless a value is one of some names, of which the first is the usual one."""
-    if value not in allowed:
+    if not isinstance(value, str | None) or value not in allowed:
         listed = ", ".join(map(repr, allowed))
         remedy = remedy or f"Use {allowed[0]!r} unless you compare."
-        raise refusal(name, f"be one of {listed}", f"{value!r}", remedy)
+        raise refusal(name, f"be one of {listed}", reprlib.repr(value), remedy)
 
 
 def check_truth(name: str, value: object, remedy: str) -> None:
@@ -66,18 +75,22 @@ def check_steps(steps: object, name: str = "steps") -> None:
         raise refusal(name, f"be at most {_MOST_STEPS:,}", got, remedy)
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a real number, and no truth value."""
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+
+
 def check_lower(lower: object) -> None:
     """Raise unless a lower bound is a number, or -inf for none."""
-    number = isinstance(lower, (int, float, np.number)) and not isinstance(lower, bool)
-    if not number or not lower < np.inf:  # type: ignore[operator]
-        raise refusal("lower", "be a number below inf", f"{lower!r}", "Use -np.inf for no bound.")
+    if not is_number(lower) or not lower < np.inf:
+        must, remedy = "be a number below inf", "Use -np.inf for no bound."
+        raise refusal("lower", must, reprlib.repr(lower), remedy)
 
 
 def check_upper(upper: object, lower: object) -> None:
     """Raise unless an upper bound is a number above the lower one, or inf for none."""
-    number = isinstance(upper, (int, float, np.number)) and not isinstance(upper, bool)
     least = -np.inf if lower is None else lower
-    if not number or not upper > least:  # type: ignore[operator]
+    if not is_number(upper) or not upper > least:  # type: ignore[operator]
         must, remedy = f"be a number above {least}", "Use np.inf for no bound."
         raise refusal("upper", must, f"{upper!r}", remedy)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.interpolate import make_interp_spline
 
-from forecast_unc._checks import RandomState, check_whole, generator, refusal
+from forecast_unc._checks import RandomState, check_whole, generator, is_number, refusal
 from forecast_unc._typing import Array
 
 __all__ = [
@@ -108,7 +108,7 @@ def make_mackey_glass(
         Seed of the noise; without noise nothing is random.
     """
     _check_size_and_noise(n, noise_std)
-    if not (math.isfinite(tau) and tau >= 1):
+    if not (is_number(tau) and 1 <= tau < math.inf):
         raise refusal("tau", "be finite and at least 1", f"{tau}", "17 is usual.")
     per_delay = math.ceil(tau / 0.05)  # steps of the integrator
     step = tau / per_delay
@@ -143,7 +143,7 @@ def make_lorenz(
         As of :func:`make_mackey_glass`; the clean series has a standard deviation of about 7.9.
     """
     _check_size_and_noise(n, noise_std)
-    if not (math.isfinite(step) and step > 0):
+    if not (is_number(step) and 0 < step < math.inf):
         raise refusal("step", "be finite and positive", f"{step}", "0.05 is usual.")
     states = _lorenz((-8.0, 8.0, 27.0), 10 + step * np.arange(n, dtype=np.float64))
     return _observe(states[:, 0], "lorenz", noise_std, random_state)
@@ -216,6 +216,6 @@ def _load(name: str, freq: str, unit: str) -> pd.Series[float]:
 
 def _check_size_and_noise(n: int, noise_std: float) -> None:
     check_whole("n", n, 1, "It is the number of values returned.")
-    if not (math.isfinite(noise_std) and noise_std >= 0):
+    if not (is_number(noise_std) and 0 <= noise_std < math.inf):
         remedy = "Pass 0 for the clean series."
         raise refusal("noise_std", "be finite and not negative", f"{noise_std}", remedy)

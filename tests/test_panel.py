@@ -597,7 +597,7 @@ def test_frequencies_of_other_times(series):
 def test_columns_of_the_result_are_not_taken_twice(series):
     frame = long(series).rename(columns={"unique_id": "error"})
     with pytest.raises(
-        ValueError, match="id_col and time_col must not be columns of the result; g"
+        ValueError, match="id_col, time_col and by must not name columns of the result; g"
     ):
         forecast_panel(frame, Never(), 2, id_col="error")
 
@@ -821,7 +821,7 @@ def test_sums_do_not_depend_on_jobs_or_parts(shops, tmp_path, monkeypatch):
         (
             {"status": "a"},
             {"by": "status", "correlation": 0},
-            "by must not hold columns of the result; got",
+            "id_col, time_col and by must not name columns of the result; got",
         ),
     ],
 )

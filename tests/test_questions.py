@@ -333,6 +333,11 @@ def test_periods_and_numbers_are_picked():
             r"pick steps of the forecast, .*; got '2030'\. They are those from 2026-1",
         ),
         (slice(None, None, -1), KeyError, r"a key must pick steps of the forecast, in their order"),
+        (
+            slice(None, None, 0),
+            KeyError,
+            r"a key must pick steps .*; got .*, an empty slice\. They",
+        ),
         (slice(9, None), KeyError, r", an empty slice\. .*; positions count from 0 to 5\."),
         (slice(5, 2), KeyError, r", an empty slice\. .*; positions count from 0 to 5\."),
         (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self, overload
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,15 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from forecast_unc import _checks
-from forecast_unc._checks import RandomState, check_whole, frozen, numbers, refusal
+from forecast_unc._checks import (
+    RandomState,
+    check_paths,
+    check_whole,
+    frozen,
+    is_number,
+    numbers,
+    refusal,
+)
 from forecast_unc._typing import Array
 from forecast_unc.distributions import scores, tables
 from forecast_unc.distributions.average import average, check_weights
@@ -276,6 +284,13 @@ class Forecast:
 
     __radd__, __rmul__ = __add__, __mul__
 
+    def __pow__(self, other: object) -> NoReturn:
+        must, remedy = "be shifted or multiplied", "Raise its quantiles or paths, as of `sample`."
+        raise refusal("a forecast", must, "a power or an absolute value", remedy, TypeError)
+
+    def __abs__(self) -> NoReturn:
+        self.__pow__(1)
+
     @classmethod
     def average(
         cls,
@@ -363,10 +378,10 @@ class Forecast:
         if not (factors > 0).all():
             remedy = "1 leaves a step as it is."
             raise refusal("factor", "be positive", f"{factors.min():g}", remedy)
-        if dof is not None and not (_is_number(dof) and LEAST_DOF <= dof < np.inf):
+        if dof is not None and not (is_number(dof) and LEAST_DOF <= dof < np.inf):
             remedy = "None leaves the shape as it is."
             raise refusal("dof", f"be None or a number from {LEAST_DOF:g}", repr(dof), remedy)
-        if not (_is_number(correlation) and -1.0 <= correlation <= 1.0):
+        if not (is_number(correlation) and -1.0 <= correlation <= 1.0):
             remedy = "0 leaves the correlations as they are."
             raise refusal("correlation", "lie between -1 and 1", repr(correlation), remedy)
         return self._changed(self._joint.recalibrated(factors, dof, correlation))
@@ -400,6 +415,7 @@ class Forecast:
         """
         _checks.check_lower(lower)
         _checks.check_upper(upper, lower)
+        _checks.check_truth("keep_moments", keep_moments, "False leaves the steps where they are.")
         if (lower > -np.inf or upper < np.inf) and self._joint.q.turned:
             must = "be the bound of a forecast that has not been turned upside down"
             raise refusal("lower", must, "one for -y", "Call `censored` before the minus sign.")
@@ -661,7 +677,7 @@ class Forecast:
         random_state : int, Generator or None, optional
             An int gives the same paths every time.
         """
-        check_whole("n", n, 1, "It is the number of paths to draw.")
+        check_paths(n, 1, len(self), "n")
         paths, random = self._joint.paths, _checks.generator(random_state)
         if paths is None:
             return pd.DataFrame(self._joint.sample(n, random), index=self.index)
@@ -728,7 +744,7 @@ class Forecast:
             If the model is not known (of a forecast built by hand, after :meth:`condition`, of an
             extreme, or an aggregate of an average), or a path diverges.
         """
-        check_whole("n_samples", n_samples, 100, "500 is a good start.")
+        check_paths(n_samples, 100, len(self))
         return self._checked(n_samples, _checks.one_seed(random_state))[0]
 
     def score(self, actual: pd.Series[float], coverage: float = 0.95) -> pd.DataFrame:
@@ -778,7 +794,7 @@ class Forecast:
         random_state : int, Generator or None, optional
             An int gives the same paths, hence the same score, every time.
         """
-        check_whole("n_samples", n_samples, 2, "1000 is a good start.")
+        check_paths(n_samples, 2, len(self))
         if self._joint.paths is not None:
             n_samples = min(n_samples, self._joint.paths.shape[1])
         y = self._at_steps("actual", actual)
@@ -999,9 +1015,9 @@ class Forecast:
         value = otherwise if value is None else value
         if isinstance(value, pd.Series):
             return self._at_steps(name, value)
-        if not _is_number(value) or np.isnan(value):
+        if not is_number(value) or np.isnan(value):
             must, remedy = "be a number or a Series of one for each step", "It is in units of y."
-            raise refusal(name, must, repr(value), remedy, TypeError)
+            raise refusal(name, must, reprlib.repr(value), remedy, TypeError)
         return np.full(len(self), float(value))
 
 
@@ -1011,13 +1027,9 @@ def _each_way(forecast: Forecast, otherwise: str = "other") -> tuple[str, ...]:
     return ways if isinstance(ways, tuple) else (ways or otherwise,)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
 def _number(value: Any, verb: str = "combined", of_zero: type[Exception] = ValueError) -> float:
     """A finite number, or an error; not 0 but where a forecast is moved."""
-    if not _is_number(value):
+    if not is_number(value):
         remedy = (
             "For sums of its steps call `aggregate`; forecasts of different series have no joint "
             "distribution."

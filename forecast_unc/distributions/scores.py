@@ -11,11 +11,13 @@ methods of `distributions.maps.Map`.
 
 from __future__ import annotations
 
+import reprlib
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from forecast_unc._checks import check_coverage, numbers, refusal
+from forecast_unc._checks import check_coverage, is_number, numbers, refusal
 from forecast_unc._typing import Array
 
 __all__ = [
@@ -213,10 +215,14 @@ def naive_scale(history: ArrayLike, seasonal_period: int = 1) -> float:
     >>> naive_scale([1.0, 2.0, 4.0])
     1.5
     """
-    past, m = numbers("history", history), int(seasonal_period)
-    if m < 1 or m != seasonal_period:
-        remedy = "Pass 12 for monthly data with a yearly season, 1 for none."
-        raise refusal("seasonal_period", "be a positive whole number", f"{seasonal_period}", remedy)
+    past = numbers("history", history)
+    if not is_number(seasonal_period) or seasonal_period < 1 or seasonal_period % 1:
+        got, remedy = (
+            reprlib.repr(seasonal_period),
+            "Pass 12 for months with a yearly season, 1 for none.",
+        )
+        raise refusal("seasonal_period", "be a positive whole number", got, remedy)
+    m = int(seasonal_period)
     if past.ndim != 1:
         remedy = "Pass the values of one series."
         raise refusal("history", "be one series, of shape (n,)", f"shape {past.shape}", remedy)

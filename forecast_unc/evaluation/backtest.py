@@ -106,7 +106,7 @@ class Backtest:
         """
         frame = self.frame
         keys = [by] if isinstance(by, str) or not np.iterable(by) else list(by)
-        unknown = [key for key in keys if key not in frame]
+        unknown = [key for key in keys if not isinstance(key, Hashable) or key not in frame]
         if unknown or not keys:
             got = repr(unknown[0]) if keys else "none"
             remedy = "Use 'model', 'step', 'origin' or several of them."

@@ -13,7 +13,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from forecast_unc._checks import check_steps, one_seed, refusal
+from forecast_unc._checks import check_steps, is_number, one_seed, refusal
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.fitted import Fitted, PastSteps
 from forecast_unc.distributions.forecast import Forecast
@@ -271,8 +271,7 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
             if isinstance(member, type) or not model:
                 must = "hold models with fit and forecast"
                 raise refusal("forecasters", must, repr(member), "Pass Forecaster(...).", TypeError)
-        number = isinstance(self.widest, (int, float, np.number))
-        if self.widest is not None and not (number and self.widest > 1):
+        if self.widest is not None and not (is_number(self.widest) and self.widest > 1):
             remedy = "Use None to keep all members."
             raise refusal("widest", "be greater than 1", repr(self.widest), remedy)
         n, must = len(members), "be numbers, 'inverse_width', 'validation' or None"

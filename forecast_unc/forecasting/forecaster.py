@@ -17,9 +17,9 @@ from forecast_unc._checks import (
     RandomState,
     check_choice,
     check_coverage,
+    check_paths,
     check_steps,
     check_truth,
-    check_whole,
     refusal,
 )
 from forecast_unc._typing import Array
@@ -357,7 +357,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         """
         ensemble = self._ensemble()
         check_steps(steps)
-        check_whole("n_samples", n_samples, 2, "1000 is a good start.")
+        check_paths(n_samples, 2, steps)
         remedy = "True shares the function uncertainty between the steps."
         check_truth("path_consistent", path_consistent, remedy)
         check_choice("propagation", propagation, PROPAGATIONS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, Literal, TypeGuard
 
 import numpy as np
@@ -76,7 +77,8 @@ class Arguments:
             self._check_season_used(periods)
         for name, allowed in _ALLOWED.items():
             value = getattr(self, name)
-            if not any(value is item or value == item for item in allowed):
+            words = isinstance(value, (str, bool, np.bool_, NoneType))
+            if not words or not any(value is item or value == item for item in allowed):
                 none = None in allowed and str(value).lower() == "none"
                 remedy = "Pass None, without quotes." if none else "Leave it out if unsure."
                 must = f"be one of {', '.join(map(repr, allowed))}"

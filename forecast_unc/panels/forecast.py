@@ -161,15 +161,13 @@ def forecast_panel(
         must = f"be 'exact', the default, for {type(forecaster).__name__}, which has no choice"
         raise refusal("propagation", must, repr(propagation), "Leave it out.")
     columns, names = Columns(id_col, time_col, target_col), tables.nixtla_columns(levels)
-    taken = {*names, "error", "status"} & {id_col, time_col}
-    if taken:
-        must = "not be columns of the result"
-        raise refusal("id_col and time_col", must, repr(taken.pop()), "Rename the column.")
     if by is not None:
         by = [by] if isinstance(by, str) else check_several("by", by, "columns", "by='region'")
-    if by and taken.union(names, ("error", "status")) & {*by}:
-        raise refusal("by", "not hold columns of the result", repr([*by]), "Rename the column.")
     panel = Panel.checked(frame, columns, freq, contender, by, correlation).with_future(exog)
+    taken = {*names, "error", "status"} & {id_col, time_col, *(by or ())}
+    if taken:
+        must, remedy = "not name columns of the result", "Rename the column."
+        raise refusal("id_col, time_col and by", must, repr(taken.pop()), remedy)
     lent = lend(panel, steps)
     few = FEW if lent.lenders else -1
     model = clone(forecaster, safe=False)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from forecast_unc._checks import refusal
+from forecast_unc._checks import is_number, refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.tables import nixtla_tails
 
@@ -45,8 +44,7 @@ class Groups(NamedTuple):
                 must, remedy = "be None without by", "Name the columns to sum by, by=[] for all."
                 raise refusal("correlation", must, repr(correlation), remedy)
             return None
-        number = isinstance(correlation, Real) and not isinstance(correlation, bool)
-        if not number or not 0 <= correlation <= 1:  # type: ignore[operator]
+        if not is_number(correlation) or not 0 <= correlation <= 1:
             must = "be a number from 0 to 1 with by"
             remedy = (
                 "It is that of two series' forecast errors at one time: 0 where they have nothing "
@@ -60,7 +58,7 @@ class Groups(NamedTuple):
             codes = np.zeros(len(labels), dtype=int)
         _, first = np.unique(codes, return_index=True)
         sizes = np.bincount(codes, minlength=len(first))
-        return cls(labels.take(first), sizes, codes, float(correlation))  # type: ignore[arg-type]
+        return cls(labels.take(first), sizes, codes, float(correlation))
 
     def part(self, some: slice) -> Groups:
         """The same for some of the series."""

@@ -157,7 +157,7 @@ def _check_columns(frame: pd.DataFrame, columns: Columns, by: Sequence[Hashable]
     """Raise unless they are distinct columns of the frame, and no name is there twice."""
     arguments = ("id_col", "time_col", "target_col", *["by"] * len(by))
     for argument, name in zip(arguments, (*columns, *by), strict=True):
-        if name not in frame.columns:
+        if not isinstance(name, Hashable) or name not in frame.columns:
             must = "be a column of frame"
             got = f"{name!r}, and the columns are {list(frame.columns)}"
             raise refusal(argument, must, got, "An index becomes a column by frame.reset_index().")

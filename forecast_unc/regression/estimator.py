@@ -2,6 +2,7 @@
 
 import copy
 import os
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal, Self
@@ -22,6 +23,8 @@ from forecast_unc._checks import (
 from forecast_unc._typing import Array, Flags
 from forecast_unc.regression.kernels import lower_root
 from forecast_unc.regression.posterior import Moments, Posterior, check_positive_variance
+
+_FAR = 1e-100  # ratio of a given std to the data's whose square is a float
 
 Method = Literal["exact", "taylor", "monte_carlo"]
 LeadingMeans = Callable[[Array], Array]
@@ -182,22 +185,38 @@ def check_gaussian_input(mean: ArrayLike, cov: ArrayLike, d: int) -> tuple[Array
 def _are_positive(value: object, *shapes: tuple[int, ...]) -> bool:
     """Whether something is positive numbers of one of these shapes."""
     given = np.asarray(value)
-    numbers = given.shape in shapes and np.issubdtype(given.dtype, np.number)
+    numbers = given.shape in shapes and given.dtype.kind in "iuf"
     return bool(numbers and (np.isfinite(given) & (given > 0)).all())
 
 
-def check_lengthscales(lengthscales: Lengthscales, d: int, otherwise: str) -> None:
-    """Raise unless None, which is to `otherwise`, a positive number or d of them."""
+def check_lengthscales(lengthscales: Lengthscales, X: Array, otherwise: str) -> None:
+    """Raise unless None, which is to `otherwise`, a positive number or d of them, for X (n, d)."""
+    d = X.shape[1]
     if lengthscales is not None and not _are_positive(lengthscales, (), (d,)):
         must = f"be positive, one number or {d} (one an input)"
-        raise refusal("lengthscales", must, f"{lengthscales!r}", f"Use None to {otherwise}.")
+        got, remedy = reprlib.repr(lengthscales), f"Use None to {otherwise}."
+        raise refusal("lengthscales", must, got, remedy)
+    _check_ratio("lengthscales", lengthscales, column_scale(X), _FAR)
 
 
-def check_noise_std(noise_std: float | None) -> None:
-    """Raise unless a noise standard deviation is None or positive."""
+def check_noise_std(noise_std: float | None, y: Array, least: float = 0.0) -> None:
+    """Raise unless a noise std is None or positive, at least so many stds of y (n,)."""
     if noise_std is not None and not _are_positive(noise_std, ()):
         remedy = "For data without noise pass 1e-4 of the std of y; use None to learn it."
-        raise refusal("noise_std", "be positive", f"{noise_std!r}", remedy)
+        raise refusal("noise_std", "be positive", reprlib.repr(noise_std), remedy)
+    _check_ratio("noise_std", noise_std, column_scale(y[:, None]), max(least, _FAR))
+
+
+def _check_ratio(name: str, given: Lengthscales, scale: Array, least: float) -> None:
+    """Raise if a std or length-scale is so far from the data's that squares lose all digits."""
+    if given is None:
+        return
+    with np.errstate(over="ignore"):
+        ratio = np.asarray(given, dtype=np.float64) / scale
+    if ((ratio < least) | (ratio > 1.0 / _FAR)).any():
+        must = f"be {least:g} to {1.0 / _FAR:g} times the std of the data"
+        got = f"{reprlib.repr(given)} beside {scale.min():.3g}"
+        raise refusal(name, must, got, "Rescale the data, or use None.")
 
 
 def check_rows_in_memory(n: int, n_matrices: int) -> None:

@@ -182,7 +182,7 @@ class GPRegressor(ProcessRegressor):
         X, y = self._checked_rows(X, y)
         n, d = X.shape
         S = noisy_rows.check_input_cov(input_cov, X.shape, self.noisy_inputs is None)
-        self._check_parameters(d, S)
+        self._check_parameters(X, y, S)
         check_rows_in_memory(n, 3)  # (n, n) each: covariance, kernel part, a factor or inverse
         Z, targets, units, bias = self._standardized(X, y)
         evidence = GaussianProcessEvidence(Z, targets, self._learns_linear, self.groups, bias)
@@ -224,11 +224,12 @@ class GPRegressor(ProcessRegressor):
         self._start = None  # of this fit alone
         return self
 
-    def _check_parameters(self, d: int, S: Array | None) -> None:
-        """Raise unless the parameters go together, with d inputs and with their noise S."""
+    def _check_parameters(self, X: Array, y: Array, S: Array | None) -> None:
+        """Raise unless the parameters go together, with the rows and with their noise S."""
+        d = X.shape[1]
         for name, allowed in _CHOICES.items():
             check_choice(name, getattr(self, name), allowed)
-        self._check_process(d)
+        self._check_process(X, y)
         groups = np.asarray(self.groups)
         whole = groups.shape == (d,) and np.issubdtype(groups.dtype, np.integer)
         if self.groups is not None and not (whole and -1 <= groups.min() <= groups.max() <= d + 1):

@@ -13,7 +13,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.special import gammaln
 from sklearn.utils.validation import validate_data
 
-from forecast_unc._checks import refusal
+from forecast_unc._checks import check_choice, refusal
 from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.regression.estimator import KernelRegressor, LeadingMeans, column_scale
 from forecast_unc.regression.kernels import inverse
@@ -260,8 +260,7 @@ class LinearRegressor(KernelRegressor):
 
     def _checked_groups(self, d: int) -> Positions:
         """Groups of the inputs as 0, 1, ...; raises for what is none."""
-        if self.bias not in ("free", "shrunk"):
-            raise refusal("bias", "be 'free' or 'shrunk'", repr(self.bias), "Use 'free' if unsure.")
+        check_choice("bias", self.bias, ("free", "shrunk"), "Use 'free' if unsure.")
         if self.groups is None:
             return np.zeros(d, dtype=np.intp)
         given = np.asarray(self.groups)

@@ -10,7 +10,7 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dgemm, dgemv, dtrsv
 from scipy.linalg.lapack import dpotrs
 
-from forecast_unc._checks import check_choice, refusal
+from forecast_unc._checks import check_choice, is_number, refusal
 from forecast_unc._typing import Array
 from forecast_unc.regression import estimator, search
 from forecast_unc.regression.estimator import KernelRegressor, LeadingMeans, Lengthscales
@@ -185,19 +185,20 @@ class ProcessRegressor(KernelRegressor):
         """Whether there are linear weights to learn."""
         return bool(not self._prior_mean and self.linear)
 
-    def _check_process(self, d: int) -> None:
-        """Raise unless the parameters above are those of a process with d inputs."""
+    def _check_process(self, X: Array, y: Array, least_noise: float = 0.0) -> None:
+        """Raise unless the parameters above are those of a process for rows X (n, d), y (n,)."""
+        d = X.shape[1]
         check_choice("prior", self.prior, ("weak", "shrunk", None))
         weights = np.asarray(self.linear)
-        numbers = weights.shape == (d,) and np.issubdtype(weights.dtype, np.number)
+        numbers = weights.shape == (d,) and weights.dtype.kind in "iuf"
         if self._prior_mean and not (numbers and np.isfinite(weights).all()):
             must = f"be True, False or {d} finite weights of a linear prior mean"
             raise refusal("linear", must, f"{self.linear!r}", "True learns them.")
-        if not isinstance(self.tol, (int, float, np.number)) or not 0.0 < self.tol < 1.0:
+        if not is_number(self.tol) or not 0.0 < self.tol < 1.0:
             must = "lie strictly between 0 and 1 nat"
             raise refusal("tol", must, f"{self.tol!r}", "Leave it out.")
-        estimator.check_lengthscales(self.lengthscales, d, "learn them")
-        estimator.check_noise_std(self.noise_std)
+        estimator.check_lengthscales(self.lengthscales, X, "learn them")
+        estimator.check_noise_std(self.noise_std, y, least_noise)
 
     def _standardized(self, X: Array, y: Array) -> tuple[Array, Array, Units, float]:
         """Rows in units of their own, which are set with their origin, and the bias's std."""

@@ -169,8 +169,8 @@ class RVMRegressor(KernelRegressor):
         X, y = self._checked_rows(X, y)
         for name, allowed in _CHOICES.items():
             check_choice(name, getattr(self, name), allowed)
-        estimator.check_lengthscales(self.lengthscales, X.shape[1], "take them from the data")
-        estimator.check_noise_std(self.noise_std)
+        estimator.check_lengthscales(self.lengthscales, X, "take them from the data")
+        estimator.check_noise_std(self.noise_std, y, least=1e-8)  # else roundoff of |y|^2 decides
         for name, least in (("budget", 2), ("n_restarts", 0), ("max_iter", 1)):
             check_whole(name, getattr(self, name), least, "Leave it out for the default.")
         # arrays (n, n) of "sequential": the design and its norms, 1.4 to 2.0 measured

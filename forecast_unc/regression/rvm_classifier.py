@@ -128,7 +128,7 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         X = np.asarray(X)
         check_classification_targets(y)
         check_choice("algorithm", self.algorithm, ("sequential", "mackay"))
-        estimator.check_lengthscales(self.lengthscales, X.shape[1], "take them from the data")
+        estimator.check_lengthscales(self.lengthscales, X, "take them from the data")
         for name, least in (("n_restarts", 0), ("max_iter", 1)):
             check_whole(name, getattr(self, name), least, "Leave it out for the default.")
         self.classes_, labels = np.unique(y, return_inverse=True)

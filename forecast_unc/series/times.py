@@ -325,7 +325,7 @@ def positions(index: pd.Index[Any], key: Any) -> slice:
     except (KeyError, TypeError, ValueError, pd.errors.InvalidIndexError):
         where = slice(0)
     where = where if isinstance(where, slice) else slice(where, where + 1)
-    part = slice(*where.indices(len(index)))
+    part = slice(0, 0, 1) if where.step == 0 else slice(*where.indices(len(index)))
     if part.step < 0 or part.start >= part.stop:
         first, last = index[[0, -1]].astype(str)
         empty = ", an empty slice" if isinstance(key, slice) and part.step > 0 else ""

@@ -135,8 +135,8 @@ class ReducedRankGPRegressor(ProcessRegressor):
             or has the wrong shape.
         """
         X, y = self._checked_rows(X, y)
-        n, d = X.shape
-        self._check_process(d)
+        n = len(X)
+        self._check_process(X, y, least_noise=1e-8)  # else roundoff of K - Q decides
         for name, allowed in _CHOICES.items():
             check_choice(name, getattr(self, name), allowed)
         check_whole("n_support", self.n_support, 1, "200 is a good start.")

@@ -293,7 +293,8 @@ def _exchanges(
     T *= alpha
     # of deleting i: q^2 / (alpha + s) and log(alpha / (alpha + s)) in terms of Sigma
     lost = 0.5 * (at.mean**2 / at.variances + np.log1p(-at.gamma))
-    room = alpha**2 * at.variances  # alpha_i - S_i
+    with np.errstate(over="ignore"):
+        room = alpha**2 * at.variances  # alpha_i - S_i
     # without column i, C^-1 grows by a rank-one term
     S_without = S[:, None] + T**2 / room
     Q_without = Q[:, None] + T * (alpha * at.mean / room)

@@ -1,0 +1,119 @@
+"""Five hundred generated calls, and by name what they have found; `make fuzz` runs thousands."""
+
+import warnings
+
+import fuzz
+import numpy as np
+import pandas as pd
+import pytest
+
+from forecast_unc import (
+    Forecast,
+    Forecaster,
+    GPRegressor,
+    LinearRegressor,
+    ReducedRankGPRegressor,
+    RVMClassifier,
+    RVMRegressor,
+    backtest_panel,
+    baselines,
+    datasets,
+    forecast_panel,
+    scores,
+)
+
+X = np.linspace(-1.0, 1.0, 30)[:, None]
+Y = pd.Series(np.arange(20.0) % 7, pd.date_range("2020", periods=20, freq="D"))
+FRAME = pd.DataFrame({"unique_id": "a", "ds": Y.index, "y": Y.to_numpy()})
+AHEAD = Forecast(pd.RangeIndex(3), np.array([1.0, 2.0, 3.0]), np.eye(3) + 0.5)
+
+
+@pytest.mark.parametrize("first", range(0, 500, 50))
+def test_every_call_ends_in_a_result_or_a_reason(first, monkeypatch):
+    monkeypatch.setattr(fuzz, "SECONDS", 60)  # of a machine that does other things beside
+    found = {number: fuzz.run(number) for number in range(first, first + 50)}
+    assert {number: wrong for number, wrong in found.items() if wrong} == {}
+
+
+WORDS = np.array(["log", "sqrt"])
+CORPUS = {
+    "array for a word": (
+        lambda: Forecaster(transform=WORDS).fit(Y),
+        "transform must be one of .*; got array",
+    ),
+    "frame for a word": (
+        lambda: Forecaster(noise=pd.DataFrame()).fit(Y),
+        "noise must be one of .*; got Empty DataFrame",
+    ),
+    "array for a propagation": (
+        lambda: Forecaster(lags=1).fit(Y).forecast(2, propagation=WORDS),
+        "propagation must be one of 'exact', .*; got array",
+    ),
+    "power": (lambda: AHEAD**2, "a forecast must be shifted or multiplied; got a power or"),
+    "absolute value": (lambda: abs(AHEAD), "a forecast must be shifted or multiplied; got"),
+    "more paths than memory": (
+        lambda: AHEAD.sample(10**12),
+        r"n must be at most 33,333,333 for 3 steps; got 1,000,000,000,000, which would take 2.4e",
+    ),
+    "more paths than memory of a model": (
+        lambda: Forecaster(lags=1).fit(Y).forecast(2, n_samples=10**12),
+        "n_samples must be at most 50,000,000 for 2 steps; got",
+    ),
+    "a series of truth values": (
+        lambda: AHEAD.censored(0.0, keep_moments=Y > 0),
+        "keep_moments must be True or False; got ",
+    ),
+    "text for a number of paths": (
+        lambda: AHEAD.energy_score(AHEAD.mean, n_samples="x"),
+        "n_samples must be a whole number, at least 2; got 'x'",
+    ),
+    "array for a choice": (
+        lambda: LinearRegressor(bias=WORDS).fit(X, X[:, 0]),
+        "bias must be one of 'free', 'shrunk'; got array",
+    ),
+    "list for a column": (
+        lambda: forecast_panel(FRAME, baselines.Naive(), 1, id_col=["unique_id"]),
+        "id_col must be a column of frame; got",
+    ),
+    "set for a column": (
+        lambda: backtest_panel(FRAME, baselines.Naive(), 1, id_col={"unique_id"}),
+        "id_col must be a column of frame; got",
+    ),
+    "array for a delay": (
+        lambda: datasets.make_mackey_glass(10, tau=np.ones(2)),
+        "tau must be finite and at least 1; got",
+    ),
+    "text for a season": (
+        lambda: scores.naive_scale(Y, "2020-01-01"),
+        "seasonal_period must be a positive whole number; got '2020-01-01'",
+    ),
+    "complex noise": (
+        lambda: GPRegressor(noise_std=1 + 2j).fit(X, X[:, 0]),
+        r"noise_std must be positive; got \(1\+2j\)",
+    ),
+    "noise of nothing": (
+        lambda: RVMRegressor(noise_std=1e-300).fit(X, X[:, 0]),
+        r"noise_std must be 1e-08 to 1e\+100 times the std of the data; got 1e-300 beside",
+    ),
+    "noise below roundoff": (
+        lambda: ReducedRankGPRegressor(noise_std=1e-12).fit(X, X[:, 0]),
+        r"noise_std must be 1e-08 to 1e\+100 times the std of the data; got 1e-12 beside",
+    ),
+    "a length-scale of nothing": (
+        lambda: RVMClassifier(lengthscales=1e-300).fit(X, X[:, 0] > 0),
+        r"lengthscales must be 1e-100 to 1e\+100 times the std of the data; got 1e-300 beside",
+    ),
+    "noise beyond all": (
+        lambda: GPRegressor(noise_std=1e300).fit(X, X[:, 0]),
+        r"noise_std must be 1e-100 to 1e\+100 times the std of the data; got 1e\+300 beside",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), CORPUS.values(), ids=CORPUS)
+def test_what_calls_have_found(call, message):
+    with (
+        warnings.catch_warnings(action="error"),
+        pytest.raises((ValueError, TypeError), match=message),
+    ):
+        call()

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc import Forecast, Forecaster, backtest, baselines
+from forecast_unc import Combination, Forecast, Forecaster, backtest, baselines
 from forecast_unc.series.times import PartialPeriodWarning
 
 
@@ -31,11 +31,21 @@ def test_a_frame_of_times_and_values_is_the_series(frame, series):
     assert Forecaster(lags=2).fit(frame[:40]).update(frame[40:]).forecast(1).index[0].year == 2024
 
 
-def test_columns_of_a_wider_frame_are_named(frame, series):
+MODELS = [Forecaster(lags=2), Combination([Forecaster(lags=2), baselines.ETS()]), baselines.Drift()]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_columns_of_a_wider_frame_are_named(frame, series, model):
+    wide = frame.assign(shop="a", price=1.5)
+    expected = model.fit(series).forecast(3).mean
+    found = model.fit(wide, time="ds", target="y").forecast(3).mean
+    np.testing.assert_array_equal(found, expected)
+    assert list(found.index) == list(expected.index)
+
+
+def test_a_backtest_and_an_indexed_frame_have_named_columns_too(frame, series):
     wide = frame.assign(shop="a", price=1.5)
     expected = Forecaster(lags=2).fit(series).forecast(3).mean
-    found = Forecaster(lags=2).fit(wide, time="ds", target="y").forecast(3).mean
-    np.testing.assert_array_equal(found, expected)
     indexed = wide.set_index("ds").asfreq("MS")
     np.testing.assert_array_equal(
         Forecaster(lags=2).fit(indexed, target="y").forecast(3).mean, expected
@@ -56,6 +66,7 @@ def test_columns_of_a_wider_frame_are_named(frame, series):
         ({"ds": "12/31/2025"}, {}, r"pd.to_datetime\(frame\['ds'\], dayfirst=True\)"),
         ({"shop": "a"}, {}, "y must be one series; got a frame of 3 columns .* time= and target="),
         ({}, {"time": "ds"}, "target must name the column of values beside time; got None"),
+        ({}, {"time": ["ds"], "target": "y"}, r"time and target must name columns of y; got no \["),
         (
             {},
             {"time": "day", "target": "y"},

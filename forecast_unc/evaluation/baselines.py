@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
@@ -37,7 +37,7 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.series.calendar import seasonal_periods
 from forecast_unc.series.history import History
-from forecast_unc.series.values import check_varies
+from forecast_unc.series.values import check_is_series, check_varies
 
 __all__ = ["ETS", "SARIMAX", "AutoReg", "Drift", "Naive", "SeasonalNaive", "Theta"]
 
@@ -70,13 +70,20 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         """Mean (h,) and covariance (h, h) of the next steps, in units of y."""
         raise NotImplementedError
 
-    def fit(self, y: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
-        """Estimate the model's parameters; return it. `y` and `exog` as in `Forecaster.fit`.
+    def fit(
+        self,
+        y: pd.Series[float] | pd.DataFrame,
+        exog: pd.DataFrame | None = None,
+        *,
+        time: Hashable | None = None,
+        target: Hashable | None = None,
+    ) -> Self:
+        """Estimate the model's parameters; return it. All arguments as in `Forecaster.fit`.
 
         Missing values are for SARIMAX alone, which does not fill them; regressors for it and
         AutoReg.
         """
-        history = self._checked(History.checked, y, exog)
+        history = self._checked(History.checked, check_is_series(y, "y", time, target), exog)
         values, known = history.y, history.y[~np.isnan(history.y)]
         if len(known) < 10:
             remedy = "Fewer are not enough to estimate the errors of a forecast."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from os import PathLike
 from typing import Any, Literal, Self
@@ -93,11 +93,17 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         self.widest = widest
 
     def fit(
-        self, y: pd.Series, exog: pd.DataFrame | None = None, y_std: pd.Series | None = None
+        self,
+        y: pd.Series | pd.DataFrame,
+        exog: pd.DataFrame | None = None,
+        y_std: pd.Series | None = None,
+        *,
+        time: Hashable | None = None,
+        target: Hashable | None = None,
     ) -> Self:
-        """Fit every member to a series; `y`, `exog` and `y_std` as in `Forecaster.fit`."""
+        """Fit every member to a series; all arguments as in `Forecaster.fit`."""
         weights, fitted = self._checked_weights(), []
-        y, inputs = check_is_series(y), _given(exog=exog, y_std=y_std)
+        y, inputs = check_is_series(y, "y", time, target), _given(exog=exog, y_std=y_std)
         for number, forecaster in enumerate(self.forecasters):
             try:
                 fitted.append(clone(forecaster).fit(y, **inputs))

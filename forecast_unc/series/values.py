@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ def check_is_series(
     elif numbers:
         at = f".set_index({times[0]!r})" if times else ""
         remedy = f"Take one, for example {name}{at}[{numbers[:1]}], "
-        remedy += "or name time= and target= in Forecaster.fit."
+        remedy += "or name time= and target= in fit."
     raise refusal(name, "be one series", got, remedy, TypeError)
 
 
@@ -204,7 +205,7 @@ def _chosen(y: object, name: str, time: Any, target: Any) -> pd.DataFrame:
         must, remedy = "be a frame if its columns are named", "Leave out time and target."
         raise refusal(name, must, kind(y), remedy, TypeError)
     frame, columns = to_pandas(y, name), [target] if time is None else [time, target]
-    lacks = [column for column in columns if column not in frame.columns]
+    lacks = [c for c in columns if not isinstance(c, Hashable) or c not in frame.columns]
     if lacks:
         got = f"no {lacks[0]!r} in {list(frame.columns)}"
         raise refusal("time and target", f"name columns of {name}", got, "Check the spelling.")

@@ -471,9 +471,10 @@ class Forecast:
     ) -> Self:
         """Return the forecast of a sum, mean or weighted sum of the steps, or of an extreme.
 
-        Mean and variance are exact. Of normal steps the aggregate is normal; of others its shape is
-        an approximation, that of steps that move as one, within all bounds, or a normal
-        distribution if a weight is negative. :attr:`paths` are added up one by one.
+        Mean and variance are exact. Of normal steps the aggregate is normal; of counts and of steps
+        that are at a bound with 1 % or more its shape is that of paths, of others an approximation:
+        that of steps that move as one, within all bounds, or a normal distribution if a weight is
+        negative. :attr:`paths` are added up one by one.
 
         The largest or smallest value is that of paths: the forecast's own, if it has :attr:`paths`,
         or 65,536 that are spread evenly over its joint distribution (fewer beyond 128 steps), the

@@ -151,7 +151,7 @@ def _sums_of_paths(joint: Joint, matrix: Array) -> Joint:
             grid = np.array([matrix @ origin, common])
     shape = _by_paths(matrix @ _paths(joint), *_bounds(joint.q, matrix), grid)
     mean, cov, q = matrix @ joint.mean, mapped(matrix, joint.cov), shape.q
-    if grid is None and q.top is None and np.isfinite(q.lower).all():
+    if joint.q.grid is None and q.top is None and np.isfinite(q.lower).all():
         factor, shift = onto_moments(q, mean, cov.diagonal())
         q = replace(q.affine(factor, shift), bound=q.bound)
     return replace(shape, q=q, mean=mean, cov=cov, **joint.carried(matrix))

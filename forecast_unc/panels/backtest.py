@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -90,11 +90,11 @@ def backtest_panel(
     options |= {"window": window, "gap": gap, "compare": compare}
     check_arguments(steps=steps, n_jobs=n_jobs, **options)
     own, *_ = contenders(forecaster, compare)
-    panel = Panel.checked(frame, Columns(id_col, time_col, target_col), freq, own)
     bounds = {f"{end}_{percent(level)}" for level in coverage for end in ("lower", "upper")}
-    if id_col in {*_OWN, *bounds}:
+    if isinstance(id_col, Hashable) and id_col in {*_OWN, *bounds}:
         must = "not be a column of a backtest"
         raise refusal("id_col", must, repr(id_col), "Rename the column.")
+    panel = Panel.checked(frame, Columns(id_col, time_col, target_col), freq, own)
     work = partial(_backtest, forecaster, steps, options | {"coverage": coverage})
     outcomes = run_jobs(work, panel, n_jobs=n_jobs, progress=progress, title="backtest_panel")
     warn_again(outcomes, panel.ids.tolist())

@@ -145,6 +145,36 @@ def test_links_meet_a_file_and_its_heading():
     assert wrong == []
 
 
+def table_rows(page: str) -> list[list[str]]:
+    """Cells of the rows of all tables of a page."""
+    rows = re.findall(r"^\| (.*) \|$", read(page), re.MULTILINE)
+    return [[cell.strip() for cell in row.split("|")] for row in rows]
+
+
+def test_readme_is_short_and_its_figures_are_those_of_the_board():
+    assert len(read("README.md").splitlines()) <= 150
+    # method, situations, MAE, CRPS, MSIS, two of MAE, coverage, ...; rows of the summary alone
+    board = {row[0]: row[1:] for row in table_rows("docs/ordinary.md") if len(row) == 11}
+    rows = {row[0]: row[1:] for row in table_rows("README.md") if len(row) == 3}
+    for method, start in {
+        "forecast_unc": "forecast_unc: ",
+        "AutoARIMA": "AutoARIMA of",
+        "AutoETS": "AutoETS of",
+        "seasonal last value": "seasonal last value",
+    }.items():
+        (row,) = (cells for name, cells in rows.items() if name.startswith(start))
+        assert row == [board[method][6], board[method][3]], method
+    reserve = next(row for row in table_rows("docs/ordinary.md") if row[0].startswith("reserve, "))
+    assert f"has {reserve[7]}." in read("README.md")
+
+
+def test_readme_repeats_its_table_of_propagations():
+    whole = {row[0]: [row[7], row[4]] for row in table_rows("README.md") if len(row) == 8}
+    part = {row[0]: row[1:] for row in table_rows("README.md") if len(row) == 3}
+    assert part["one Gaussian process, uncertainty propagated"] == whole["mixture (the default)"]
+    assert part["the same, naive propagation"] == whole["naive"]
+
+
 @pytest.mark.parametrize("script", [slow_if_long(file) for file in GALLERY])
 def test_gallery_page_runs_without_warnings(script, tmp_path):
     run = run_script(script, cwd=tmp_path)

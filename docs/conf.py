@@ -50,7 +50,7 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "forecast_unc"
 # Pages without a section have nothing to show beside them.
-ALONE = "quickstart troubleshooting comparison experiments machines changelog contributing"
+ALONE = "quickstart troubleshooting comparison experiments machines glossary changelog contributing"
 html_sidebars = {page: [] for page in ALONE.split()}
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]

@@ -47,7 +47,7 @@ frame = pd.concat(blocks)
 # %%
 # The machine is far better than the base rate, equal to logistic regression, and a little worse
 # than the Gaussian process, which learns from the values and not only from their direction.
-# Sunspots are the most predictable of the series at hand: with a refit every ten values the Brier
+# Sunspots are the most predictable of the bundled series: with a refit every ten values the Brier
 # score is 0.097 here (base rate 0.237), 0.214 on the growth of US GDP (0.251), 0.231 on El Niño's
 # change over a year (0.251), and that of the base rate on the Nile and on CO2's change over a year.
 

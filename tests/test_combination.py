@@ -274,7 +274,7 @@ def test_a_member_that_cannot_take_in_later_values_is_refused_only_with_widest(y
         assert model.numbers_ == [1, 2]
     apart = [clone(model).fit(y).update(later).forecast(3) for model in (LEVELS, CHANGES)]
     pd.testing.assert_frame_equal(both.forecast(3).cov, Forecast.average(apart).cov)
-    both.update(later.set_axis(later.index + pd.Timedelta(days=3)))  # goes on without it
+    both.update(later.set_axis(later.index + pd.Timedelta(days=3)))  # the member is dropped
     alone = Combination([LOG], widest=50.0).fit(y)
     with pytest.raises(ValueError, match="y must be positive"):
         alone.update(later)

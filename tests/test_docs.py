@@ -27,6 +27,9 @@ BENCHMARKS = found("examples/benchmarks/*.py")
 
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?P<inline>[^)\s]+)[^)]*\)|(?:src|href)=\"(?P<html>[^\"]+)\"")
+# Words that no textbook's index has (docs/glossary.md has ours); the pages use fewer still.
+UNUSED = r"abreast|afresh|at hand|doubt|goes on without|outruns?|prolong\w*|surer|too sure"
+UNUSED_IN_PAGES = UNUSED + r"|judged|looks after itself|runs? away|kin"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -173,6 +176,23 @@ def test_readme_repeats_its_table_of_propagations():
     part = {row[0]: row[1:] for row in table_rows("README.md") if len(row) == 3}
     assert part["one Gaussian process, uncertainty propagated"] == whole["mixture (the default)"]
     assert part["the same, naive propagation"] == whole["naive"]
+
+
+def test_private_words_are_not_used():
+    code = found("forecast_unc/**/*.py", "examples/**/*.py", "tests/**/*.py", "datasets/*.py")
+    lines = []
+    for words, files in (UNUSED_IN_PAGES, PAGES), (UNUSED, {*code} - {"tests/test_docs.py"}):
+        for file in files:
+            lines += [
+                f"{file}: {match[0]}"
+                for match in re.finditer(rf"\b(?:{words})\b", read(file), re.IGNORECASE)
+            ]
+    assert lines == []
+
+
+def test_the_glossary_has_each_term_once_in_order():
+    terms = re.findall(r"^## (.+)$", read("docs/glossary.md"), re.MULTILINE)
+    assert terms == sorted(set(terms), key=str.lower)
 
 
 @pytest.mark.parametrize("script", [slow_if_long(file) for file in GALLERY])

@@ -692,7 +692,7 @@ def test_uncertain_regressors_of_a_linear_model(path_consistent):
     T = model.models_[0].differencing.scale * np.tril(np.ones((steps, steps))) @ changes
     M = T @ np.kron(np.eye(steps), slope[1:])
     added = ahead.cov.to_numpy() - known.cov.to_numpy()
-    # the doubt about the slopes adds a little
+    # the uncertainty of the slopes adds a little
     np.testing.assert_allclose(added, M @ cov @ M.T, rtol=0.05, atol=0.05 * added.max())
     frame = pd.DataFrame(cov)
     np.testing.assert_array_equal(model.forecast(steps, future, frame, **options).cov, ahead.cov)

@@ -312,7 +312,7 @@ def autoregression(n=200):
     return pd.Series(y, pd.period_range("2001-01", periods=n, freq="M"))
 
 
-def test_a_forecast_with_little_doubt_of_weights_is_that_of_the_autoregression():
+def test_a_forecast_with_nearly_known_weights_is_that_of_the_autoregression():
     y = autoregression(3000)
     model = Forecaster(LinearRegressor(), lags=2).fit(y)
     weights = model.models_[0].regressor.coef_

@@ -131,7 +131,7 @@ def test_the_earlier_fit_stays_as_it_was():
     np.testing.assert_array_equal(first.forecast(3).mean, ahead.mean)
 
 
-def test_other_inputs_start_afresh():
+def test_other_inputs_start_a_new_search():
     y = datasets.load_nile()
     first = Forecaster(lags=2).fit(y)
     again = first.set_params(lags=3).refit(y)

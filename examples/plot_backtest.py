@@ -19,7 +19,7 @@ result = backtest(
     origins=20,
     step=12,
     refit=5,
-    compare={"naive iteration": "naive", "ETS": baselines.ETS()},
+    compare={"naive iteration": "naive propagation", "ETS": baselines.ETS()},
 )
 result.scores()[["MAE", "CRPS", "NLPD", "coverage_50", "coverage_80", "coverage_95"]].round(2)
 

@@ -27,13 +27,13 @@ def draw(path):
     past, actual = y.iloc[:-STEPS], y.iloc[-STEPS:]
     ahead = Forecaster().fit(past).forecast(STEPS)
 
-    figure, ax = plt.subplots(figsize=(9, 3.9), layout="constrained", facecolor="white")
+    figure, ax = plt.subplots(figsize=(7.2, 3.5), layout="constrained", facecolor="white")
     ahead.plot(past.iloc[-SHOWN:], actual=actual, ax=ax)
     ax.set_ylabel("CO2 in the air (ppm)")
     ax.set_title("Forecast from the values up to December 1996", loc="left", fontsize="medium")
     ax.xaxis.set_major_locator(mdates.YearLocator(2))
     ax.xaxis.set_major_formatter(mdates.DateFormatter("%Y"))
-    figure.savefig(path, dpi=100)
+    figure.savefig(path, dpi=125)
     for coverage in (0.8, 0.95):
         band = ahead.interval(coverage)
         inside = actual.between(band["lower"], band["upper"]).sum()

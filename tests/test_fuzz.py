@@ -1,6 +1,7 @@
 """Five hundred generated calls, and by name what they have found; `make fuzz` runs thousands."""
 
 import warnings
+from decimal import Decimal
 
 import fuzz
 import numpy as np
@@ -15,6 +16,7 @@ from forecast_unc import (
     ReducedRankGPRegressor,
     RVMClassifier,
     RVMRegressor,
+    backtest,
     backtest_panel,
     baselines,
     datasets,
@@ -87,6 +89,18 @@ CORPUS = {
         lambda: scores.naive_scale(Y, "2020-01-01"),
         "seasonal_period must be a positive whole number; got '2020-01-01'",
     ),
+    "a frame of decimals": (
+        lambda: Forecaster().fit(FRAME[["ds", "y"]].assign(ds=Decimal("2.5"))),
+        "y must have dates with the year first; got '2.5' in column 'ds'",
+    ),
+    "arrays for origins": (
+        lambda: backtest(baselines.Naive(), Y, 2, origins=[np.ones(2)]),
+        r"origins must be times of y; got array\(\[1",
+    ),
+    "no complex values": (
+        lambda: Forecaster().fit(pd.Series([], dtype=complex)),
+        "y must be numeric; got dtype complex128",
+    ),
     "complex noise": (
         lambda: GPRegressor(noise_std=1 + 2j).fit(X, X[:, 0]),
         r"noise_std must be positive; got \(1\+2j\)",
@@ -101,7 +115,7 @@ CORPUS = {
     ),
     "a length-scale of nothing": (
         lambda: RVMClassifier(lengthscales=1e-300).fit(X, X[:, 0] > 0),
-        r"lengthscales must be 1e-100 to 1e\+100 times the std of the data; got 1e-300 beside",
+        r"lengthscales must be 1e-06 to 1e\+100 times the std of the data; got 1e-300 beside",
     ),
     "noise beyond all": (
         lambda: GPRegressor(noise_std=1e300).fit(X, X[:, 0]),

@@ -60,7 +60,8 @@ def crps(actual: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
     """
     y, mu, sigma = _gaussian(actual, mean, std)
     z = (y - mu) / sigma
-    density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+    with np.errstate(over="ignore"):  # of a square beyond all floats
+        density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
     return np.asarray(sigma * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi)))
 
 
@@ -80,7 +81,8 @@ def nlpd(actual: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
     array([0.9189, 2.9189])
     """
     y, mu, sigma = _gaussian(actual, mean, std)
-    return np.asarray(0.5 * np.log(2 * np.pi) + np.log(sigma) + 0.5 * ((y - mu) / sigma) ** 2)
+    with np.errstate(over="ignore"):
+        return np.asarray(0.5 * np.log(2 * np.pi) + np.log(sigma) + 0.5 * ((y - mu) / sigma) ** 2)
 
 
 def pit(actual: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import reprlib
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -277,6 +278,10 @@ def positions_of(origins: Any, step: int, index: pd.Index[Any], horizon: int) ->
             raise refusal("y", must, f"{len(index)}", "Take fewer origins, or a smaller step.")
         return list(range(last - before, last + 1, step))
     labels = check_several("origins", origins, "times of y", "how many, such as 10, or [time]")
+    wrong = [label for label in labels if not isinstance(label, Hashable)]
+    if wrong:
+        got = reprlib.repr(wrong[0])
+        raise refusal("origins", "be times of y", got, "Use y.index[...].", TypeError)
     positions = [int(i) for i in index.get_indexer(pd.Index(list(labels)))] if labels else []
     for label, position in zip(labels, positions, strict=True):
         if position < 0:

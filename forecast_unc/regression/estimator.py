@@ -196,15 +196,15 @@ def check_lengthscales(lengthscales: Lengthscales, X: Array, otherwise: str) -> 
         must = f"be positive, one number or {d} (one an input)"
         got, remedy = reprlib.repr(lengthscales), f"Use None to {otherwise}."
         raise refusal("lengthscales", must, got, remedy)
-    _check_ratio("lengthscales", lengthscales, column_scale(X), _FAR)
+    _check_ratio("lengthscales", lengthscales, column_scale(X), 1e-6)  # else squares cancel
 
 
-def check_noise_std(noise_std: float | None, y: Array, least: float = 0.0) -> None:
+def check_noise_std(noise_std: float | None, y: Array, least: float = _FAR) -> None:
     """Raise unless a noise std is None or positive, at least so many stds of y (n,)."""
     if noise_std is not None and not _are_positive(noise_std, ()):
         remedy = "For data without noise pass 1e-4 of the std of y; use None to learn it."
         raise refusal("noise_std", "be positive", reprlib.repr(noise_std), remedy)
-    _check_ratio("noise_std", noise_std, column_scale(y[:, None]), max(least, _FAR))
+    _check_ratio("noise_std", noise_std, column_scale(y[:, None]), least)
 
 
 def _check_ratio(name: str, given: Lengthscales, scale: Array, least: float) -> None:

@@ -185,7 +185,7 @@ class ProcessRegressor(KernelRegressor):
         """Whether there are linear weights to learn."""
         return bool(not self._prior_mean and self.linear)
 
-    def _check_process(self, X: Array, y: Array, least_noise: float = 0.0) -> None:
+    def _check_process(self, X: Array, y: Array, least_noise: float = 1e-100) -> None:
         """Raise unless the parameters above are those of a process for rows X (n, d), y (n,)."""
         d = X.shape[1]
         check_choice("prior", self.prior, ("weak", "shrunk", None))

@@ -72,7 +72,8 @@ def numeric_values(y: object, name: str = "y") -> Array:
     """A copy of the values (n,) of a numeric series with any index, NaN where missing."""
     y = check_is_series(y, name)
     types = pd.api.types
-    if len(y) and not (types.is_integer_dtype(y.dtype) or types.is_float_dtype(y.dtype)):
+    real = types.is_integer_dtype(y.dtype) or types.is_float_dtype(y.dtype)
+    if not real and (len(y) or types.is_complex_dtype(y.dtype)):
         remedy = f"Convert it with pd.to_numeric({name}), truth values with {name}.astype(float)."
         raise refusal(name, "be numeric", f"dtype {y.dtype}", remedy, TypeError)
     return y.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
@@ -217,7 +218,7 @@ def _on_times(frame: pd.DataFrame) -> pd.DataFrame:
     times = _columns_of_times(frame)
     texts = [column for column, dtype in frame.dtypes.items() if not is_real(dtype)]
     if not times and len(texts) == 1:  # only in ISO 8601 is nothing of a date guessed
-        text = frame[texts[0]]
+        text = frame[texts[0]].astype(str)
         parsed = pd.to_datetime(text, format="ISO8601", errors="coerce")
         if parsed.isna().any():
             got = f"{text[parsed.isna()].iloc[0]!r} in column {texts[0]!r}"

@@ -17,6 +17,7 @@ from scipy import stats
 from scipy.stats import binom, ttest_1samp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from threadpoolctl import threadpool_info, threadpool_limits
+from tqdm.auto import tqdm
 
 from forecast_unc import (
     Combination,
@@ -35,6 +36,7 @@ from forecast_unc.panels.forecast import FailedSeriesWarning
 from forecast_unc.panels.panel import Columns, Panel
 from forecast_unc.series.times import future_index
 
+NO_BAR = tqdm(disable=True)
 FIGURES = ["forecast_unc", *(f"forecast_unc-{end}" for end in ("lo-95", "lo-80", "hi-80", "hi-95"))]
 
 
@@ -695,6 +697,14 @@ def test_a_run_that_is_broken_off_is_resumed(series, tmp_path, monkeypatch):
         forecast_panel(frame, Never(), 3, output=folder)
 
 
+def test_one_bar_counts_the_series_of_all_parts(series, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(parts, "SIZE", 2)
+    for _ in range(2):  # done, then read
+        forecast_panel(long(series), baselines.Naive(), 2, output=tmp_path, progress=True)
+        bars = {line.split("%")[0] for line in capsys.readouterr().err.split("\r") if "3/3" in line}
+        assert bars == {"forecast_panel: 100"}
+
+
 def test_parts_have_the_same_names_in_another_process(series, tmp_path):
     frame, folder = long(series), tmp_path / "sales"
     frame.to_pickle(tmp_path / "frame.pkl")
@@ -948,7 +958,7 @@ def test_those_that_kill_are_found_whatever_a_pool_holds(monkeypatch, deadly, he
                 yield i, jobs.Outcome(work(tasks[i]), None, ())
 
     monkeypatch.setattr(jobs, "_outcomes", outcomes)
-    done = jobs.run_jobs(str, list(range(100)), n_jobs=2, progress=False, title="")
+    done = jobs.run_jobs(str, list(range(100)), n_jobs=2, bar=NO_BAR)
     for i, outcome in enumerate(done):
         assert outcome.value == (None if i in deadly else str(i))
         assert (outcome.error or "").startswith("the worker process died" if i in deadly else "")
@@ -961,7 +971,7 @@ def test_a_pool_that_dies_before_it_has_anything_is_the_callers_error(monkeypatc
 
     monkeypatch.setattr(jobs, "_outcomes", outcomes)
     with pytest.raises(TerminatedWorkerError, match="gone"):
-        jobs.run_jobs(str, [1, 2], n_jobs=2, progress=False, title="")
+        jobs.run_jobs(str, [1, 2], n_jobs=2, bar=NO_BAR)
 
 
 # --- backtests
@@ -1078,7 +1088,7 @@ def test_a_note_follows_an_error_without_its_full_stop():
         error.add_note("while forecasting")
         raise error
 
-    (outcome,) = jobs.run_jobs(work, [0], n_jobs=1, progress=False, title="")
+    (outcome,) = jobs.run_jobs(work, [0], n_jobs=1, bar=NO_BAR)
     assert outcome.error == "ValueError: y must be finite. Mend it; while forecasting"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from forecast_unc._checks import check_coverages, check_several, refusal
+from forecast_unc._progress import tqdm
 from forecast_unc.evaluation.backtest import Backtest, backtest, check_arguments, with_n_origins
 from forecast_unc.evaluation.folds import Model, contenders, percent
 from forecast_unc.panels.forecast import warn_of_failures
@@ -96,7 +97,8 @@ def backtest_panel(
         raise refusal("id_col", must, repr(id_col), "Rename the column.")
     panel = Panel.checked(frame, Columns(id_col, time_col, target_col), freq, own)
     work = partial(_backtest, forecaster, steps, options | {"coverage": coverage})
-    outcomes = run_jobs(work, panel, n_jobs=n_jobs, progress=progress, title="backtest_panel")
+    with tqdm(total=len(panel), disable=not progress, desc="backtest_panel") as bar:
+        outcomes = run_jobs(work, panel, n_jobs=n_jobs, bar=bar)
     warn_again(outcomes, panel.ids.tolist())
     result = _assembled(outcomes, panel, coverage)
     warn_of_failures(outcomes, panel.ids.tolist(), "backtested, see failures")

@@ -15,6 +15,7 @@ from joblib import hash as joblib_hash
 from sklearn.base import clone
 
 from forecast_unc._checks import check_choice, check_jobs, check_several, check_steps, refusal
+from forecast_unc._progress import tqdm
 from forecast_unc._typing import Array
 from forecast_unc.distributions import tables
 from forecast_unc.evaluation.folds import Model, contenders
@@ -175,15 +176,16 @@ def forecast_panel(
     work = partial(_forecast, model, steps, levels, options, few, points)
 
     def run(part: Panel) -> list[pd.DataFrame]:
-        outcomes = run_jobs(work, part, n_jobs=n_jobs, progress=progress, title="forecast_panel")
+        outcomes = run_jobs(work, part, n_jobs=n_jobs, bar=bar)
         warn_again(outcomes, part.ids.tolist())
         return _assembled(outcomes, part, names, levels, steps, lent)
 
-    if output is None:
-        result, *sums = run(panel)
-    else:
-        call = joblib_hash((model, steps, levels, options, lent, correlation))
-        result, *sums = in_parts(run, panel, Path(output), call)
+    with tqdm(total=len(panel), disable=not progress, desc="forecast_panel") as bar:
+        if output is None:
+            result, *sums = run(panel)
+        else:
+            call = joblib_hash((model, steps, levels, options, lent, correlation))
+            result, *sums = in_parts(run, panel, Path(output), call, bar)
     errors = result.loc[~result[id_col].duplicated(), "error"]
     failed = [Outcome(None, None if pd.isna(error) else error) for error in errors]
     warn_of_failures(failed, panel.ids.tolist(), "forecast, see the column error")

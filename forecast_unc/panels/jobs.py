@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
 
 
 def run_jobs(
-    work: Callable[[Any], Any], tasks: Tasks, *, n_jobs: int | None, progress: bool, title: str
+    work: Callable[[Any], Any], tasks: Tasks, *, n_jobs: int | None, bar: tqdm[Any]
 ) -> list[Outcome]:
     """The outcome of every task, in their order, from the joblib backend in force.
 
@@ -61,11 +61,7 @@ def run_jobs(
     outcomes: dict[int, Outcome] = {}
     suspected: set[int] = set()
     groups = [list(range(len(tasks)))] if len(tasks) else []
-    with (
-        blas_threads(0),
-        _dask_reports_failures(),
-        tqdm(total=len(tasks), disable=not progress, desc=title) as bar,
-    ):
+    with blas_threads(0), _dask_reports_failures():
         while groups:
             group = groups.pop()
             sent: list[int] = []

@@ -5,18 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from joblib import hash as joblib_hash
 
 from forecast_unc._checks import refusal
+from forecast_unc._progress import tqdm
 from forecast_unc.panels.panel import Panel
 
 SIZE = 200  # series a file: of two jobs one waits 1 % of the time
 
 
 def in_parts(
-    run: Callable[[Panel], list[pd.DataFrame]], panel: Panel, folder: Path, call: str
+    run: Callable[[Panel], list[pd.DataFrame]],
+    panel: Panel,
+    folder: Path,
+    call: str,
+    bar: tqdm[Any],
 ) -> list[pd.DataFrame]:
     """The result of a run, part by part: those of the same call and rows are read, not run.
 
@@ -35,7 +41,9 @@ def in_parts(
         raise refusal("output", must, repr(min(others).name), remedy)
     folder.mkdir(parents=True, exist_ok=True)
     for path, part in parts.items():
-        if not path.exists():
+        if path.exists():
+            bar.update(len(part))
+        else:
             result, *sums = run(part)
             for frame in sums:
                 write(frame, _beside(path))

@@ -27,6 +27,9 @@ __all__ = [
 ]
 
 
+_LONGEST, _MOST = 1e3, 10_000_000  # a delay or step, in the system's own time; values
+
+
 def load_co2() -> pd.Series[float]:
     """Load the monthly carbon dioxide concentration of the air at Mauna Loa, Hawaii.
 
@@ -108,8 +111,8 @@ def make_mackey_glass(
         Seed of the noise; without noise nothing is random.
     """
     _check_size_and_noise(n, noise_std)
-    if not (is_number(tau) and 1 <= tau < math.inf):
-        raise refusal("tau", "be finite and at least 1", f"{tau}", "17 is usual.")
+    if not (is_number(tau) and 1 <= tau <= _LONGEST):
+        raise refusal("tau", f"be from 1 to {_LONGEST:g}", f"{tau}", "17 is usual.")
     per_delay = math.ceil(tau / 0.05)  # steps of the integrator
     step = tau / per_delay
     start = 1000
@@ -143,8 +146,8 @@ def make_lorenz(
         As of :func:`make_mackey_glass`; the clean series has a standard deviation of about 7.9.
     """
     _check_size_and_noise(n, noise_std)
-    if not (is_number(step) and 0 < step < math.inf):
-        raise refusal("step", "be finite and positive", f"{step}", "0.05 is usual.")
+    if not (is_number(step) and 0 < step <= _LONGEST):
+        raise refusal("step", f"be positive, up to {_LONGEST:g}", f"{step}", "0.05 is usual.")
     states = _lorenz((-8.0, 8.0, 27.0), 10 + step * np.arange(n, dtype=np.float64))
     return _observe(states[:, 0], "lorenz", noise_std, random_state)
 
@@ -216,6 +219,8 @@ def _load(name: str, freq: str, unit: str) -> pd.Series[float]:
 
 def _check_size_and_noise(n: int, noise_std: float) -> None:
     check_whole("n", n, 1, "It is the number of values returned.")
+    if n > _MOST:
+        raise refusal("n", f"be at most {_MOST:,}", f"{n:,}", "Chaotic series say no more later.")
     if not (is_number(noise_std) and 0 <= noise_std < math.inf):
         remedy = "Pass 0 for the clean series."
         raise refusal("noise_std", "be finite and not negative", f"{noise_std}", remedy)

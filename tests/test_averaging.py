@@ -254,6 +254,18 @@ def test_the_error_of_all_is_that_of_the_one_that_gets_farthest():
     assert raised.value.step == 6
 
 
+def test_a_member_that_diverges_before_its_first_step_is_asked_once():
+    asked = []
+
+    def ask(steps):
+        asked.append(steps)
+        raise Diverged("levels must be finite before the first step", 0)
+
+    ahead = Averaging(True, 8.0, 8).average([ask, lambda n: normal([2.0] * n)], np.ones(2), 3)
+    np.testing.assert_allclose(ahead.forecast.std * BAND, 2.0)
+    assert len(asked) == 1
+
+
 def test_a_generator_gives_the_same_first_steps_whatever_the_horizon():
     y = pd.Series(np.random.default_rng(0).standard_normal(70).cumsum())
     model = Forecaster().fit(y)

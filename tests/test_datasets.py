@@ -290,13 +290,13 @@ def test_noise_is_additive_white_and_seeded(make, name):
             datasets.make_mackey_glass,
             "tau",
             (0, -17, 0.5, np.inf, np.nan),
-            "be finite and at least 1; got {}. 17 is usual.",
+            "be from 1 to 1000; got {}. 17 is usual.",
         ),
         (
             datasets.make_lorenz,
             "step",
             (0, -0.05, np.inf, np.nan),
-            "be finite and positive; got {}. 0.05 is usual.",
+            "be positive, up to 1000; got {}. 0.05 is usual.",
         ),
     ],
 )

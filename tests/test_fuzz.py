@@ -83,7 +83,7 @@ CORPUS = {
     ),
     "array for a delay": (
         lambda: datasets.make_mackey_glass(10, tau=np.ones(2)),
-        "tau must be finite and at least 1; got",
+        "tau must be from 1 to 1000; got",
     ),
     "text for a season": (
         lambda: scores.naive_scale(Y, "2020-01-01"),

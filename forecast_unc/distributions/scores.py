@@ -282,6 +282,7 @@ def smape(actual: ArrayLike, mean: ArrayLike) -> Array:
     """
     y, mu = numbers("actual", actual), _known("mean", mean)
     _check_shapes(actual=y, mean=mu)
+    y, mu = 0.5 * y, 0.5 * mu  # whose sum is finite
     size = np.abs(y) + np.abs(mu)
     return np.asarray(200 * np.abs(y - mu) / np.where(size == 0, 1.0, size))
 

@@ -191,12 +191,12 @@ def until_diverged(
     errors: dict[int, ValueError] = {}
     for place, ask in enumerate(asks):
         forecast, reach = None, steps
-        while forecast is None and reach:
+        while forecast is None and reach > 0:
             try:
                 forecast = ask(reach)
             except ValueError as error:
                 errors[place] = error
-                # a shorter one may fail at an earlier step, for another reason
+                # a shorter one may fail at an earlier step, for another reason (0: before all)
                 reach = min(reach, error.step) - 1 if isinstance(error, Diverged) else 0
         found.append(forecast)
     return found, errors

@@ -101,6 +101,10 @@ CORPUS = {
         lambda: Forecaster().fit(pd.Series([], dtype=complex)),
         "y must be numeric; got dtype complex128",
     ),
+    "a forecast of infinity": (
+        lambda: scores.smape([1.0, 2.0], [1.0, np.inf]),
+        "mean must be finite; got inf at position 1",
+    ),
     "complex noise": (
         lambda: GPRegressor(noise_std=1 + 2j).fit(X, X[:, 0]),
         r"noise_std must be positive; got \(1\+2j\)",

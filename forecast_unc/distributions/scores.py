@@ -293,6 +293,10 @@ def _known(name: str, value: ArrayLike) -> Array:
     if missing.any():
         remedy = "Only actual may be missing: score the entries that were forecast."
         raise refusal(name, "not be NaN", f"NaN at position {_first(missing)}", remedy)
+    endless = np.isinf(array)
+    if endless.any() and name not in ("lower", "upper"):
+        at = _first(endless)
+        raise refusal(name, "be finite", f"{array[at]} at position {at}", "Leave these entries out.")
     return array
 
 

@@ -62,8 +62,9 @@ lint: .venv/.lint  ## ruff, codespell and mypy
 	.venv/benchmarks/bin/python -m pip install --quiet --disable-pip-version-check -e '.[benchmarks]'
 	@touch $@
 
-bench: .venv/benchmarks/.benchmarks  ## seconds of a default call over those of other libraries
+bench: .venv/benchmarks/.benchmarks  ## seconds of a default call over those of other libraries, items a second
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 .venv/benchmarks/bin/python examples/benchmarks/speed.py
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 .venv/benchmarks/bin/python examples/benchmarks/throughput.py
 
 benchmarks: .venv/benchmarks/.benchmarks  ## compare with other libraries (installs PyTorch), write docs/ordinary.md
 	set -e; for script in $$(grep -L required=True examples/benchmarks/*.py | grep -v /ordinary.py); do .venv/benchmarks/bin/python "$$script"; done

@@ -296,7 +296,8 @@ def _known(name: str, value: ArrayLike) -> Array:
     endless = np.isinf(array)
     if endless.any() and name not in ("lower", "upper"):
         at = _first(endless)
-        raise refusal(name, "be finite", f"{array[at]} at position {at}", "Leave these entries out.")
+        got = f"{array[at]} at position {at}"
+        raise refusal(name, "be finite", got, "Leave these entries out.")
     return array
 
 

@@ -105,6 +105,14 @@ CORPUS = {
         lambda: scores.smape([1.0, 2.0], [1.0, np.inf]),
         "mean must be finite; got inf at position 1",
     ),
+    "an endless season": (
+        lambda: Forecaster(seasonal_period=10**9).fit(Y),
+        "seasonal_period must be at most 1,000,000; got 1000000000",
+    ),
+    "text for targets": (
+        lambda: GPRegressor().fit(X[:2], np.array(["a", "b"])),
+        "y must be numbers; got array",
+    ),
     "complex noise": (
         lambda: GPRegressor(noise_std=1 + 2j).fit(X, X[:, 0]),
         r"noise_std must be positive; got \(1\+2j\)",

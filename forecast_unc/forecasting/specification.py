@@ -25,6 +25,7 @@ from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.predictor import as_kernel_regressor
 from forecast_unc.series.calendar import Calendar, check_calendar
 
+_LONGEST = 1_000_000  # steps of a season
 Auto = Literal["auto"]
 Calibrate = bool | Literal["conformal"]
 Transform = str  # a name of `POWERS`
@@ -69,11 +70,14 @@ class Arguments:
         as_lags("differences", value_or(self.differences, ()), upto=False)
         period = self.seasonal_period
         if not is_auto(period) and period is not None:
-            periods = list(period) if isinstance(period, Iterable) else [period]
+            periods: list[Any] = list(period) if isinstance(period, Iterable) else [period]
             if not periods or not all(_is_whole(one) and one > 1 for one in periods):
                 remedy = "Use None for a series without a season."
                 must = "be 2 or more, or several such"
                 raise refusal("seasonal_period", must, repr(period), remedy)
+            if max(periods) > _LONGEST:
+                remedy = "It counts steps of the series."
+                raise refusal("seasonal_period", f"be at most {_LONGEST:,}", repr(period), remedy)
             self._check_season_used(periods)
         for name, allowed in _ALLOWED.items():
             value = getattr(self, name)

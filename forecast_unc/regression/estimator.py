@@ -18,6 +18,7 @@ from forecast_unc._checks import (
     check_covariance,
     check_whole,
     generator,
+    numbers,
     refusal,
 )
 from forecast_unc._typing import Array, Flags
@@ -63,7 +64,7 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
     def _checked_rows(self, X: ArrayLike, y: ArrayLike, reset: bool = True) -> tuple[Array, Array]:
         """Finite inputs (n, d) and targets (n,); `reset` takes their names and number as new."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=reset)
-        return np.asarray(X), np.asarray(y, dtype=np.float64)
+        return np.asarray(X), numbers("y", y)
 
     def _set_posterior(self, X: Array, y: Array) -> None:
         """Make the posterior of rows by what was learned: in `fit`, `condition` and from files."""

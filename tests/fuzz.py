@@ -238,7 +238,7 @@ def a_forecaster(rng: np.random.Generator, often: float = 0.3) -> Any:
 
 
 @cache
-def bank() -> list[Any]:
+def kinds() -> dict[str, Any]:
     """Forecasts of every kind."""
     rng = np.random.default_rng(0)
     months = pd.date_range("2015-01-01", periods=72, freq="MS")
@@ -247,18 +247,33 @@ def bank() -> list[Any]:
     model = fu.Forecaster(lags=2, random_state=0).fit(walk)
     plain = model.forecast(6, propagation="exact")
     average = fu.Forecaster().fit(walk).forecast(6)
-    log = fu.Forecaster(lags=2, transform="boxcox").fit(walk).forecast(6)
+    boxcox = fu.Forecaster(lags=2, transform="boxcox").fit(walk).forecast(6)
     few = fu.Forecaster().fit(counts).forecast(6)
-    paths = model.forecast(6, propagation="monte_carlo", n_samples=200)
-    seen = pd.Series([30.0, 31.0], plain.index[:2])
-    found = [plain, average, log, few, paths, model.forecast(6), plain.censored(29.0, upper=31.0)]
-    found += [plain.condition(seen), average.aggregate("sum", freq="QS"), -plain * 2 + 1, few[:3]]
-    found += [plain.whole(), average.aggregate("max"), fu.Forecast.average([plain, log])]
-    return [
-        *found,
-        plain.recalibrated(np.full(6, 1.3)),
-        fu.Forecaster(lags=2, calibrate="conformal").fit(walk).forecast(6),
-    ]
+    return {
+        "plain": plain,
+        "average": average,
+        "box-cox": boxcox,
+        "log": fu.Forecaster(lags=2, transform="log").fit(walk).forecast(6, propagation="exact"),
+        "counts": few,
+        "paths": model.forecast(6, propagation="monte_carlo", n_samples=200),
+        "mixture": model.forecast(6),
+        "bounded": plain.censored(29.0, upper=31.0),
+        "bounded average": average.censored(29.5),
+        "conditioned": plain.condition(pd.Series([30.0, 31.0], plain.index[:2])),
+        "summed": average.aggregate("sum", freq="QS"),
+        "turned": -plain * 2 + 1,
+        "turned counts": -few[:3],
+        "whole": plain.whole(),
+        "largest": average.aggregate("max"),
+        "average of kinds": fu.Forecast.average([plain, boxcox]),
+        "stretched": plain.recalibrated(np.full(6, 1.3)),
+        "heavy tails": plain.recalibrated(np.full(6, 1.3), dof=4.0),
+        "conformal": fu.Forecaster(lags=2, calibrate="conformal").fit(walk).forecast(6),
+    }
+
+
+def bank() -> list[Any]:
+    return list(kinds().values())
 
 
 def case_fit(rng: np.random.Generator) -> Any:

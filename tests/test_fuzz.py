@@ -2,11 +2,13 @@
 
 import warnings
 from decimal import Decimal
+from itertools import pairwise
 
 import fuzz
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from forecast_unc import (
     Forecast,
@@ -143,3 +145,61 @@ def test_what_calls_have_found(call, message):
         pytest.raises((ValueError, TypeError), match=message),
     ):
         call()
+
+
+@pytest.fixture(params=list(fuzz.kinds()))
+def kind(request):
+    return request.param, fuzz.kinds()[request.param]
+
+
+def test_every_kind_has_the_properties_of_a_distribution(kind):
+    _, f = kind
+    fuzz.check_forecast(f)
+    bands = [f.interval(coverage).to_numpy() for coverage in (0.2, 0.5, 0.9, 0.999)]
+    for inner, outer in pairwise(bands):
+        assert (outer[:, 0] <= inner[:, 0]).all()
+        assert (inner[:, 1] <= outer[:, 1]).all()
+    x = np.linspace(*f.quantile([0.001, 0.999]).to_numpy()[0], 50)
+    assert (np.diff(f.cdf(x).to_numpy(), axis=1) >= 0).all()
+
+
+def test_paths_of_every_kind_have_its_steps_and_its_sum(kind):
+    name, f = kind
+    paths = f.sample(400 if name != "paths" else 200, random_state=1).to_numpy()
+    rng, total = np.random.default_rng(2), f.aggregate("sum", partial="keep")
+    for steps, drawn in ((f, paths[0]), (total, paths.sum(axis=0))):
+        before = 0.5 if "whole" in name or "counts" in name else 1e-6 * steps.std.iloc[0]
+        low, high = (steps.cdf(drawn - off).to_numpy()[0] for off in (before, 0.0))
+        u = low + (high - low) * rng.random(len(drawn))  # uniform, at atoms too
+        assert stats.kstest(u, "uniform").pvalue > 1e-4
+
+
+def test_parts_of_every_kind_add_up(kind):
+    name, f = kind
+    if name in ("conditioned", "largest") or "counts" in name:
+        with pytest.raises(ValueError, match="parts"):
+            f.decompose()
+    else:
+        np.testing.assert_allclose(f.decompose().sum(axis=1), f.var, rtol=1e-9)
+
+
+def test_other_units_of_every_kind_are_an_affine_map(kind):
+    _, f = kind
+    q = np.array([0.02, 0.3, 0.7, 0.98])
+    moved = f * 3.0 + 7.0
+    np.testing.assert_allclose(moved.quantile(q), 3.0 * f.quantile(q) + 7.0, rtol=1e-9)
+    np.testing.assert_allclose((-f).quantile(1.0 - q), -f.quantile(q), rtol=1e-9)
+    np.testing.assert_allclose(moved.mean, 3.0 * f.mean + 7.0, rtol=1e-9)
+    np.testing.assert_allclose(moved.cov, 9.0 * f.cov, rtol=1e-9)
+    assert len(f.atoms) == len(moved.atoms) == len((-f).atoms)
+
+
+def test_what_was_forecast_moves_no_mean(kind):
+    name, f = kind
+    if len(f) == 1 or name in ("paths", "counts", "whole", "turned counts", "mixture"):
+        return  # of a mean that is no value of theirs, or of several normals
+    expected = f.median if name != "conformal" else f.mean
+    later = f.condition(expected[:1])
+    reference = f.median[1:] if name != "conformal" else f.mean[1:]
+    moved = (later.median if name != "conformal" else later.mean) - reference
+    assert np.abs(moved / f.std[1:]).max() < (1e-8 if name in ("plain", "turned") else 0.25)

@@ -65,6 +65,9 @@ def test_forecast_is_that_of_its_paths(parts):
     np.testing.assert_allclose(ahead.cdf(k).iloc[0], [(paths <= v).mean() for v in k], atol=3e-3)
     assert ahead.mean.iloc[0] == pytest.approx(paths.mean(), rel=0.01)
     assert ahead.std.iloc[2] == pytest.approx(paths.std(), rel=0.01)
+    before = own.forecast(model.ensemble_.history.future(6))  # before it is rounded
+    assert before.std.iloc[2] == pytest.approx(paths.std(), rel=0.01)
+    assert before.mean.iloc[2] == pytest.approx(paths.mean(), rel=0.01)
     cov = np.cov(paths.T)
     off = ~np.eye(6, dtype=bool)
     assert ahead.cov.to_numpy()[off].mean() == pytest.approx(cov[off].mean(), abs=0.03 * cov[0, 0])

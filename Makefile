@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs test coverage fuzz test-slow test-cpus lint bench benchmarks clean
+.PHONY: help demo docs test coverage fuzz mutants test-slow test-cpus lint bench benchmarks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ test-slow: .venv/.test .venv/sktime/.test  ## run the tests that take minutes, a
 
 fuzz: .venv/.test  ## 20,000 generated calls of the whole public surface, a seed a case
 	$(BIN)/python tests/fuzz.py
+
+mutants: .venv/.test  ## a sample of mutants of the mathematics, hours; mutants.csv keeps what was tried
+	$(BIN)/python tests/mutate.py
 
 test-cpus: .venv/.test  ## run the tests under five OpenBLAS kernel sets, and on two threads
 	$(BIN)/python tests/cpus.py

@@ -3,8 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.optimize import minimize
 
-from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.distributions.power import PowerTransform, _censored_loss
 
 POWERS = [None, 0.0, 1e-9, 0.1, 0.5, 1.0]
 exponents = st.just(0.0) | st.floats(1e-9, 1)
@@ -96,3 +97,21 @@ def test_messages():
         PowerTransform.fit(np.array([2.0, 2.0]))
     with pytest.raises(ValueError, match=r"y must hold different values .* got none\. "):
         PowerTransform.fit(np.array([np.nan]))
+
+
+@pytest.mark.parametrize(("power", "n_at"), [(0.3, 3), (0.7, 10), (1.4, 25)])
+def test_censored_likelihood_is_that_of_a_direct_search(power, n_at, rng):
+    """Of normals: -log N(x; m, s^2), and -log Phi((end - m) / s) of what lies at the bound."""
+    y = rng.gamma(2.0, 3.0, 40)
+    scaled = y / np.exp(np.log(y).mean())
+    x = (scaled**power - 1.0) / power
+
+    def loss(parameters):
+        mu, s = parameters[0], np.exp(parameters[1])
+        inside = 0.5 * ((x - mu) / s) ** 2 + np.log(s)
+        return inside.sum() - n_at * stats.norm.logcdf((-1.0 / power - mu) / s)
+
+    start = [x.mean(), np.log(x.std())]
+    tight = {"xatol": 1e-10, "fatol": 1e-12, "maxiter": 4000}
+    expected = minimize(loss, start, method="Nelder-Mead", options=tight).fun
+    assert _censored_loss(power, y, n_at) == pytest.approx(expected, rel=1e-8)

@@ -233,6 +233,14 @@ class RVMForecaster(_SktimeForecaster):
     """Relevance vector machines on lagged values, iterated with their uncertainty.
 
     As `GPForecaster`, without ``noise``; the regressor is ``RVMRegressor()`` by default.
+
+    Examples
+    --------
+    >>> from forecast_unc import datasets
+    >>> from forecast_unc.sktime import RVMForecaster
+    >>> model = RVMForecaster(lags=3).fit(datasets.load_nile()[:60], fh=[1, 2, 5])
+    >>> model.predict_interval(coverage=0.9).shape
+    (3, 2)
     """
 
     _regressor = RVMRegressor

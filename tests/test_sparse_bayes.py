@@ -24,6 +24,7 @@ from forecast_unc.regression.sparse_bayes.sequential import (
     GAIN_TOLERANCE,
     SequentialTrainer,
     _exchanges,
+    _statistics,
 )
 from tests import oracles_rvm as oracles
 
@@ -297,6 +298,24 @@ def test_subspace_em_stays_within_its_budget():
     model = batch.subspace_em(Phi, y, NOISE, start, 12, order, 500)
     assert 0 < len(model.active) <= 12
     assert (np.diff(model.active) > 0).all()
+
+
+def test_exchanges_gain_what_the_evidence_of_the_exchanged_model_says(rng):
+    Phi = rng.standard_normal((25, 9)) @ (np.eye(9) + 0.4)  # columns that are alike
+    Phi /= np.linalg.norm(Phi, axis=0)
+    y, active = 3.0 * Phi @ rng.standard_normal(9) + rng.standard_normal(25), np.array([1, 4, 6])
+    alpha, log_var = np.array([0.2, 0.05, 1.0]), -0.3
+    at = Evidence.of(Phi[:, active], y).at(alpha, log_var)
+    products = np.asfortranarray(Phi.T @ Phi[:, active])
+    worth, entering, alphas = _exchanges(
+        at, *_statistics(at, products, Phi.T @ y, np.ones(9)), active
+    )
+    assert np.isfinite(worth).all()
+    for i in range(3):
+        columns = np.append(np.delete(active, i), entering[i])
+        precisions = np.append(np.delete(alpha, i), alphas[i])
+        exchanged = oracles.log_evidence(Phi[:, columns], y, precisions, np.exp(log_var))
+        assert_allclose(worth[i], exchanged - at.value, rtol=1e-9)
 
 
 def test_no_exchange_where_only_the_deletion_gains(rng):

@@ -78,10 +78,10 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         time: Hashable | None = None,
         target: Hashable | None = None,
     ) -> Self:
-        """Estimate the model's parameters; return it. All arguments as in `Forecaster.fit`.
+        """Estimate the model's parameters; return it.
 
-        Missing values are for SARIMAX alone, which does not fill them; regressors for it and
-        AutoReg.
+        `y`, `exog`, `time` and `target` as in `Forecaster.fit`. Missing values are for SARIMAX
+        alone, which does not fill them; regressors for it and AutoReg.
         """
         history = self._checked(History.checked, check_is_series(y, "y", time, target), exog)
         values, known = history.y, history.y[~np.isnan(history.y)]

@@ -101,7 +101,10 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
         time: Hashable | None = None,
         target: Hashable | None = None,
     ) -> Self:
-        """Fit every member to a series; all arguments as in `Forecaster.fit`."""
+        """Fit every member to a series.
+
+        `y`, `exog`, `y_std`, `time` and `target` as in `Forecaster.fit`.
+        """
         weights, fitted = self._checked_weights(), []
         y, inputs = check_is_series(y, "y", time, target), _given(exog=exog, y_std=y_std)
         for number, forecaster in enumerate(self.forecasters):

@@ -9,9 +9,11 @@ import io
 import json
 import os
 import pickle
+import re
 import stat
 import struct
 import sys
+import tracemalloc
 import warnings
 import zipfile
 from pathlib import Path
@@ -19,8 +21,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.linear_model import BayesianRidge
 
 import forecast_unc
@@ -449,6 +449,10 @@ def foreign(members):
     yield buffer.getvalue()
     yield sealed(buffer.getvalue())
     content, *arrays = members
+    first = arrays[0][1]
+    for name in ("a.npy", "../../0.npy", "/tmp/0.npy", "0.npy", "content.npy", "run.py"):
+        yield zipped([*members, (name, first)])
+        yield zipped([content, (name + "x", first), *arrays[1:]])
     yield zipped([])
     yield zipped(arrays)
     yield zipped([content])
@@ -476,6 +480,7 @@ def foreign(members):
         npy(np.zeros(3, dtype=np.longdouble)),
         header(shape % ("'<f8'", "(10**15,)")),
         header(shape % ("'<f8'", "(1000000000000000,)")),
+        header(shape % ("'<f8'", "(10000000,)")),
         header(shape % ("'<f8'", "(-1, -1)"), bytes(8)),
         header(shape % ("'<f8'", "__import__('os').system('touch RAN')")),
         header("(" * 3000),
@@ -501,6 +506,23 @@ def crafted(content, arrays):
                 yield changed(lambda new, key=key, wrong=wrong: new.update({key: wrong}))
     for version in (0, 3, "1", 10**400, -1):
         yield changed(lambda new, version=version: new.update(version=version))
+    for wrong in (
+        {"tuple": {"range": [0, 10**15, 1]}},
+        {"dict": {"range": [0, 10**15, 1]}},
+        {"range": [0, 10**15, 1]},
+        {"RangeIndex": {"start": 0, "stop": 10**15, "step": 1, "name": None}},
+    ):
+        yield changed(lambda new, wrong=wrong: history(new).update(index=wrong))
+        yield changed(lambda new, wrong=wrong: specification(new).update(lags=wrong))
+    for name, values in NO_NUMBERS.items():
+        for wrong in values:
+            yield changed(lambda new, name=name, wrong=wrong: process(new).update({name: wrong}))
+    for wrong in (10**15, 10**400, None, 0.5, "1", {"float": "nan"}):
+        yield changed(lambda new, wrong=wrong: specification(new).update(exog_lags=wrong))
+        if not isinstance(wrong, int):
+            yield changed(lambda new, wrong=wrong: averaging(new).update(look_ahead=wrong))
+    for one in (np.append(arrays[0], 1.0), arrays[0][:-1], arrays[0][None]):
+        yield content, [one, *arrays[1:]]
     for kind in ("os.system", "Popen", "DataFrame", "BayesianRidge", "object", "type", "", "eval"):
         yield changed(lambda new, kind=kind: new.update(model={kind: {}}))
         yield changed(lambda new, kind=kind: ensemble(new).update(learned={kind: {}}))
@@ -516,6 +538,14 @@ def crafted(content, arrays):
                 )
 
 
+NAN = {"float": "nan"}
+NO_NUMBERS = {
+    "amplitude": (NAN, "1", None, [1.0], {"array": 0}, {"range": [0, 9, 1]}),
+    "noise_std": (NAN, "x", {"tuple": [1.0]}, {"dict": []}),
+    "lengthscales": (NAN, 1.0, "x", [1.0], None),
+}
+
+
 def ensemble(content):
     return content["model"]["Forecaster"]["ensemble_"]["Ensemble"]
 
@@ -524,10 +554,24 @@ def history(content):
     return ensemble(content)["learned"]["History"]
 
 
+def averaging(content):
+    return ensemble(content)["rules"]["Rules"]["averaging"]["Averaging"]
+
+
+def first_model(content):
+    return dict(map(tuple, ensemble(content)["models"][0]["dict"]))
+
+
+def specification(content):
+    return first_model(content)["specification"]["Specification"]
+
+
 def regressor(content):
-    """Of the first model."""
-    pairs = ensemble(content)["models"][0]["dict"]
-    return dict(map(tuple, pairs))["regressor"]["GPRegressor"]
+    return first_model(content)["regressor"]["GPRegressor"]
+
+
+def process(content):
+    return regressor(content)["_process"]["GaussianProcess"]
 
 
 _EVENTS: list[str] = []
@@ -579,16 +623,75 @@ def test_each_of_200_damaged_files_is_one_clear_error_and_runs_no_code(
     assert not (tmp_path / "RAN").exists()
 
 
-@given(st.data())
-def test_no_flipped_bit_is_read(whole, data):
-    good = whole.read_bytes()
-    place, bit = data.draw(st.integers(0, len(good) - 1)), data.draw(st.integers(0, 7))
-    bad = bytearray(good)
-    bad[place] ^= 1 << bit
-    path = whole.with_name("model.npz")
-    path.write_bytes(bad)
-    with pytest.raises(ValueError, match=MESSAGE):
-        load_model(path)
+def flipped(data, bits):
+    """A file with one bit the other way, for each of some bits."""
+    for bit in bits:
+        one = bytearray(data)
+        one[bit // 8] ^= 1 << bit % 8
+        yield bytes(one)
+
+
+def bits_of(data):
+    """All bits of the first header, of the zip and of its array, and 2,000 others."""
+    header = 8 * data.index(b"{", data.index(b"}"))  # where the JSON begins
+    return [*range(header), *np.random.default_rng(7).integers(header, 8 * len(data), 2000)]
+
+
+def test_no_file_is_read_that_lost_a_byte_or_a_bit(whole):
+    good, path = whole.read_bytes(), whole.with_name("model.npz")
+    ends = (good[:end] for end in range(len(good)))
+    for bad in (*ends, *flipped(good, bits_of(good))):
+        path.write_bytes(bad)
+        with pytest.raises(ValueError, match="^path must name a file written by"):
+            load_model(path)
+
+
+@pytest.mark.parametrize("every", [20, pytest.param(1, marks=pytest.mark.slow)])
+def test_bits_that_are_flipped_under_a_new_digest_are_an_error_or_a_model(
+    whole, tmp_path, audited, monkeypatch, every
+):
+    """As an adversary writes them: nothing runs, and no more memory is taken than a model takes."""
+    monkeypatch.chdir(tmp_path)
+    body, path = whole.read_bytes()[:-71], tmp_path / "model.npz"
+    refused = 0
+    load_model(whole)
+    tracemalloc.start()
+    try:
+        for bad in flipped(body, bits_of(body)[::every]):
+            path.write_bytes(sealed(bad))
+            audited.clear()
+            tracemalloc.reset_peak()
+            before, _ = tracemalloc.get_traced_memory()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of arithmetic on digits that were changed
+                try:
+                    assert type(load_model(path)) is Forecaster
+                except ValueError as error:
+                    assert re.match(MESSAGE.replace("Save it again", ".*"), str(error))  # noqa: PT017
+                    refused += 1
+            assert audited == []
+            assert tracemalloc.get_traced_memory()[1] - before < 2e6
+    finally:
+        tracemalloc.stop()
+    assert refused > 1000 // every
+
+
+def test_parts_that_share_their_bytes_are_not_read(whole, tmp_path):
+    """A zip in which a thousand parts are the same million bytes."""
+    big = npy(np.zeros(10**5))
+    data = bytearray(zipped([("content.npy", big)])[:-71])
+    start, end = data.index(b"PK\x01\x02"), data.index(b"PK\x05\x06")
+    entry, count = bytes(data[start:end]), 1000
+    tail = bytearray(data[end:])
+    tail[8:16] = struct.pack("<HHI", count, count, count * len(entry))
+    (tmp_path / "model.npz").write_bytes(sealed(bytes(data[:start]) + count * entry + tail))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=MESSAGE):
+            load_model(tmp_path / "model.npz")
+        assert tracemalloc.get_traced_memory()[1] < 6 * len(data)
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_later_format_says_so_and_fields_with_defaults_may_be_missing(whole, tmp_path):

@@ -16,6 +16,7 @@ from forecast_unc._typing import Array
 from forecast_unc.forecasting.candidates import lags_for
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.series.calendar import calendar_inputs, daily_means, effect_inputs
+from forecast_unc.series.exog import lagged
 
 _ROUNDS = 3  # of autoregression and effects in turn
 _LEAST_ROWS = 20  # of fewer there are no effects
@@ -65,7 +66,7 @@ class ExogEffects:
         cls, levels: Array, index: Any, exog: Array, lags: int, periods: tuple[int, ...]
     ) -> Self:
         """Shrunk effects, with a precision for each regressor by evidence."""
-        columns = _lagged(exog, lags)
+        columns = lagged(exog, lags)
         kinds = [*range(exog.shape[1])] * (lags + 1)
         return cls(_shrunk(levels, index, periods, [*columns.T], kinds), lags)
 
@@ -74,17 +75,10 @@ class ExogEffects:
         if self.weights is None:
             return np.zeros(len(exog))
         past = exog[:0] if before is None else before
-        return np.asarray(_lagged(np.vstack([past, exog]), self.lags)[len(past) :] @ self.weights)
+        return np.asarray(lagged(np.vstack([past, exog]), self.lags)[len(past) :] @ self.weights)
 
 
 NO_EXOG = ExogEffects()
-
-
-def _lagged(exog: Array, lags: int) -> Array:
-    """Regressors (n, k) and those of the times before, 0 before the first, (n, k l)."""
-    zero = np.zeros((lags, exog.shape[1]))
-    longer = np.vstack([zero, exog])
-    return np.hstack([longer[lags - lag : len(longer) - lag] for lag in range(lags + 1)])
 
 
 def _shrunk(

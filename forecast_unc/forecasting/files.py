@@ -14,12 +14,16 @@ import math
 import os
 import re
 import secrets
+import zipfile
 import zoneinfo
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
+from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -67,6 +71,18 @@ _CLASSES += (KernelPosterior,)  # of which rows are linearized: a mean alone
 """What a file may hold beside the forecasters that save it, each by its fields."""
 # Attributes of estimators that `condition` makes again, or that scikit-learn sets for a frame.
 _MADE = {"posterior_", "_held", "feature_names_in_"}
+
+# What a field must be, by its annotation; fields of other kinds are not checked.
+_ACCEPTED: dict[Any, Any] = {
+    bool: bool,
+    int: Integral,
+    float: Real,
+    str: str,
+    np.ndarray: np.ndarray,
+    tuple: (tuple, range),
+    NoneType: NoneType,
+}
+_LONGEST = 10_000  # range: far more lags than any series has use for
 
 _LABELS = re.compile(r"object|str|string|bool|u?int\d+|float\d+")
 _FROM_UTC = re.compile(r"UTC([+-]\d\d:\d\d(:\d\d)?)?")
@@ -141,9 +157,24 @@ def load(path: str | PathLike[str], kinds: tuple[type, ...]) -> Any:
 
 def _learned_names(cls: type) -> set[str]:
     """Attributes that a fit sets, by their annotations; those that are made again left out."""
-    hints = [pair for base in cls.__mro__ for pair in inspect.get_annotations(base).items()]
-    named = {name for name, hint in hints if "ClassVar" not in str(hint)}
+    named = {name for name, hint in _hints(cls) if get_origin(hint) is not ClassVar}
     return named - set(inspect.signature(cls).parameters) - _MADE
+
+
+@cache
+def _hints(cls: type) -> list[tuple[str, Any]]:
+    """Fields and attributes with what the class says that they are."""
+    return [*get_type_hints(cls).items()]
+
+
+def _fits(value: Any, hint: Any, cls: type) -> bool:
+    """Whether a field is of the kind that its class says; only series may have gaps."""
+    each = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    kinds: list[Any] = [_ACCEPTED.get(get_origin(one) or one) for one in each]
+    if None in kinds:
+        return True
+    has_gaps = isinstance(value, float | np.ndarray) and np.isnan(value).any()
+    return isinstance(value, tuple(kinds)) and (cls is History or not has_gaps)
 
 
 class _Coder:
@@ -198,7 +229,7 @@ class _Coder:
         if not isinstance(plain, dict):
             return plain
         ((kind, value),) = plain.items()
-        if kind in _BUILT_IN:
+        if kind in _BUILT_IN and isinstance(value, str if kind == "float" else list):
             return _BUILT_IN[kind](self.made(value))
         if kind == "array":
             return self._arrays[range(len(self._arrays))[value]][()]  # of no dimension: a number
@@ -206,6 +237,9 @@ class _Coder:
         if kind in _MAKE:
             return _MAKE[kind](**fields)
         cls = self._classes[kind]
+        for name, hint in _hints(cls):
+            if name in fields and not _fits(fields[name], hint, cls):
+                raise Unreadable(f"whose {name} of a {kind} is of another kind")
         learned = _learned_names(cls) & set(fields) if issubclass(cls, BaseEstimator) else set()
         made = cls(**{name: one for name, one in fields.items() if name not in learned})
         for name in learned:
@@ -238,6 +272,9 @@ def _ensemble(
     learned: History, origin: History | None, models: Sequence[dict[str, Any]], **rest: Any
 ) -> Ensemble:
     """An ensemble by its recipe: each model as `extend` makes it, and moved as by `at`."""
+    for one in (learned, origin or learned):
+        if len({len(each) for each in (one.y, one.stds, one.index, one.exog, one.outliers)}) > 1:
+            raise Unreadable("whose series is not as long as its index")
     trained = tuple(MODELS[type(one["specification"])].made(learned, **one) for one in models)
     now = trained if origin is None else tuple(model.at(origin) for model in trained)
     return Ensemble(origin or learned, now, rolling=Rolling(trained), **rest)
@@ -301,12 +338,15 @@ def _generator(state: dict[str, Any]) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-_BUILT_IN: dict[str, Any] = {
-    "float": float,
-    "tuple": tuple,
-    "dict": dict,
-    "range": lambda ends: range(*ends),
-}
+def _range(ends: list[int]) -> range:
+    """A range, which is no longer than what a file could list."""
+    made = range(*ends)
+    if len(made) > _LONGEST:
+        raise Unreadable(f"which holds a range of {len(made)}")
+    return made
+
+
+_BUILT_IN: dict[str, Any] = {"float": float, "tuple": tuple, "dict": dict, "range": _range}
 _PARTS: dict[type, tuple[Any, Any]] = {
     Ensemble: (_recipe_of, _ensemble),
     **dict.fromkeys((pd.DatetimeIndex, pd.PeriodIndex, pd.Index), (_index_of, _index)),
@@ -404,13 +444,27 @@ def _parsed(data: bytes) -> tuple[Any, list[NDArray[Any]]]:
         raise Unreadable("which is incomplete or of another kind")
     if hashlib.sha256(body).hexdigest().encode() != tail[len(_LABEL) :]:
         raise Unreadable("which was damaged or changed after it was written")
-    with np.load(io.BytesIO(body), allow_pickle=False) as file:
-        # stored as they are, so that no file grows when it is read
-        if any(one.compress_type for one in file.zip.infolist()):
+    with zipfile.ZipFile(io.BytesIO(body)) as file:
+        parts = file.infolist()
+        named = [f"{number}.npy" for number in range(len(parts) - 1)]
+        # stored as they are and once, so that no file grows when it is read
+        grows = any(one.compress_type for one in parts)
+        if grows or sum(one.file_size for one in parts) > len(data):
+            raise Unreadable("whose parts are larger than the file")
+        if [one.filename for one in parts[1:]] != named:
             raise Unreadable("whose parts are not those of a model")
-        first, *numbers = file.files  # of format 1 a text, not the bytes of one
-        content = json.loads(bytes(file[first]).decode())
-        arrays = [file[number] for number in numbers]
-    if not all(map(_is_plain, (one.dtype for one in arrays))):
+        first, *others = map(file.read, parts)
+    text = first if parts[0].filename == "content.json" else bytes(_array(first))  # of format 1
+    return json.loads(text.decode()), [*map(_array, others)]
+
+
+def _array(data: bytes) -> NDArray[Any]:
+    """An array as numpy writes it, which takes no more memory than its bytes."""
+    file = io.BytesIO(data)
+    np.lib.format.read_magic(file)
+    shape, in_columns, dtype = np.lib.format.read_array_header_1_0(file)
+    if not _is_plain(dtype):
         raise Unreadable("which holds an array of another type")
-    return content, [one.astype(one.dtype.newbyteorder("=")) for one in arrays]
+    order: Literal["F", "C"] = "F" if in_columns else "C"
+    read = np.ndarray(shape, dtype, data, file.tell(), order=order)
+    return read.astype(dtype.newbyteorder("="))

@@ -37,6 +37,7 @@ from forecast_unc.forecasting.state import run_in
 from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
 from forecast_unc.series.calendar import calendar_inputs
+from forecast_unc.series.exog import lagged
 from forecast_unc.series.history import Ahead, History
 
 # Levels whose range or changes are a smaller share of their size are all the same.
@@ -447,8 +448,7 @@ def _past(specification: Specification, transform: PowerTransform, history: Hist
 def _explanatory(specification: Specification, exog: Array) -> Array:
     """Regressors (n, k) as inputs: changes of them, and their lags from 0 on, (n - depth, k l)."""
     changes, most = difference(exog.T, specification.exog_differences).T, specification.exog_lags
-    lagged = [changes[most - lag : len(changes) - lag] for lag in range(most + 1)]
-    return np.hstack(lagged)
+    return lagged(changes, most)[most:]
 
 
 def _inputs(specification: Specification, exog: Array, index: pd.Index[Any]) -> Array:

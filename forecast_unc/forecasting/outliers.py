@@ -101,7 +101,8 @@ def _seen(y: Array, t: Positions, periods: tuple[int, ...]) -> _Seen:
         (_beside_neighbors(view) for view in views), key=lambda one: np.nanmedian(one[1])
     )
     around[np.isnan(y)] = np.nan
-    for ago in {period + j for period in periods for j in (-1, 0, 1)}:
+    back = {period + j for period in periods for j in (-1, 0, 1)}
+    for ago in (one for one in back if one < len(around)):
         change, beyond = np.abs(around[ago:] - around[:-ago]), np.full(ago, np.inf)
         away = np.fmin(np.append(beyond, change), np.append(change, beyond))
         deviations = np.fmin(deviations, away[t])

@@ -51,6 +51,7 @@ from forecast_unc.series.calendar import (
     effect_inputs,
     seasonal_periods,
 )
+from forecast_unc.series.exog import check_exog_lags
 from forecast_unc.series.history import History
 from forecast_unc.series.seasons import seasons_in
 from forecast_unc.series.values import check_varies
@@ -104,6 +105,7 @@ def resolve(
     periods, lower = _periods(arguments, history), _bound(arguments, history)
     upper = np.inf if arguments.upper is None else float(arguments.upper)
     check_within(history, lower, upper)
+    check_exog_lags(arguments.exog_lags, history.exog.shape[1])
     given, measured_from = arguments.lower is not None, lower if np.isfinite(lower) else 0.0
     check_changes(history.index, check_calendar(value_or(arguments.calendar, None)))
     otherwise = _otherwise(arguments, history, measured_from)

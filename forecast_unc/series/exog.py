@@ -12,6 +12,8 @@ from forecast_unc._typing import Array
 from forecast_unc.series.times import format_time, index_kind
 from forecast_unc.series.values import is_real, kind
 
+_MOST_WEIGHTS = 10_000
+
 
 def check_exog(exog: object, index: pd.Index, columns: pd.Index | None, when: str) -> Array:
     """Regressors (len(index), k) at the times of `index`, in the order of `columns`.
@@ -147,3 +149,18 @@ def check_uncertainty(
     h, k = exog.shape
     order = np.add.outer(k * np.arange(h), exog.columns.get_indexer(columns)).ravel()
     return np.ascontiguousarray(cov[np.ix_(order, order)])
+
+
+def check_exog_lags(lags: int, k: int) -> None:
+    """Raise unless the covariance of the weights of k regressors at lags from 0 on takes .8 GB."""
+    most = _MOST_WEIGHTS // max(k, 1)
+    if lags >= most:
+        must = f"be less than {most:,} for {k} regressors"
+        raise refusal("exog_lags", must, f"{lags:,}", "0 is the effect at the same time alone.")
+
+
+def lagged(exog: Array, lags: int) -> Array:
+    """Regressors (n, k) at lags from 0 on, (n, k l); 0 before the first."""
+    check_exog_lags(lags, exog.shape[1])
+    longer = np.vstack([np.zeros((lags, exog.shape[1])), exog])
+    return np.hstack([longer[lags - lag : len(longer) - lag] for lag in range(lags + 1)])

@@ -229,6 +229,65 @@ def test_what_stands_for_a_missing_value(tmp_path, values, missing):
     np.testing.assert_array_equal(y, [1.0, np.nan, 3.0, np.nan])
 
 
+@pytest.mark.parametrize("mark", [";", ";;", " ; "])
+def test_rows_of_separators_alone_are_none(tmp_path, capsys, mark):
+    path = tmp_path / "d.csv"
+    rows = [mark, *(f"{day}.01.2024;{day};" for day in range(1, 20)), "", mark, mark]
+    path.write_text("ds;y;\n" + "\n".join(rows) + "\n")
+    y, _ = read_series(asked(path, "--sep", ";"))
+    np.testing.assert_array_equal(y, np.arange(1, 20))
+    path.write_text("ds;y;\n" + "\n".join([*rows, "20.01.2024;x;"]) + "\n")
+    err = error_of(capsys, ["forecast", str(path), "--sep", ";", "--steps", "1"])
+    assert "got 'x' in column 'y' on line 25" in err
+
+
+def test_whole_numbers_above_a_row_of_separators_count(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("ds,y\n1,3\n2,5\n3,4\n,\n")
+    assert read_series(asked(path))[0].index.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "read"),
+    [
+        (["1.234,5", "999,5", "-12.345.678"], ["--decimal", ",", "--thousands", "."],
+         [1234.5, 999.5, -12345678]),
+        (["1.234", "2.345", "3.456"], ["--decimal", ",", "--thousands", "."], [1234, 2345, 3456]),
+        (['"1,234.5"', '"2,345"', "7"], ["--thousands", ","], [1234.5, 2345, 7]),
+        (["1'234.5", "2'345", "7"], ["--thousands", "'"], [1234.5, 2345, 7]),
+        (["12,5", "k.A.", "7,25"], ["--decimal", ",", "--missing", "k.A."], [12.5, np.nan, 7.25]),
+    ],
+)  # fmt: skip
+def test_numbers_of_spreadsheets(tmp_path, values, options, read):
+    path = tmp_path / "d.csv"
+    sep = ";" if "--decimal" in options else ","
+    rows = [f"2024-01-0{i}{sep}{value}" for i, value in enumerate(values, 1)]
+    path.write_text(f"ds{sep}y\n" + "\n".join(rows) + "\n")
+    np.testing.assert_array_equal(read_series(asked(path, "--sep", sep, *options))[0], read)
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "remedy"),
+    [
+        ("1.720", ["--decimal", ","], "If . separates thousands, pass --thousands ."),
+        ("1.720,74", ["--decimal", ","], "If . separates thousands, pass --thousands ."),
+        ("1.72", ["--decimal", ",", "--thousands", "."], "Correct the value, or pass --missing 1"),
+    ],
+)
+def test_what_may_be_thousands_is_not_guessed(tmp_path, capsys, value, options, remedy):
+    path = tmp_path / "d.csv"
+    path.write_text(f"ds;y\n2024-01-01;{value}\n2024-01-02;{value}\n")
+    arguments = ["forecast", str(path), "--sep", ";", *options, "--steps", "1"]
+    assert f"got '{value}' in column 'y' on line 2. {remedy}" in error_of(capsys, arguments)
+
+
+def test_thousands_and_decimals_have_marks_of_their_own(tmp_path, capsys):
+    path = tmp_path / "d.csv"
+    FRAME.to_csv(path, index=False)
+    arguments = ["forecast", str(path), "--thousands", ".", "--steps", "1"]
+    assert error_of(capsys, arguments).startswith("--thousands must be another mark than --deci")
+
+
 @pytest.mark.parametrize("freq", ["D", "1D"])
 def test_rows_that_are_missing_become_missing_values(tmp_path, capsys, freq):
     path = tmp_path / "d.csv"

@@ -201,6 +201,7 @@ DATA = [
         --comment CHARACTER: skip the rest of a line from it on, such as '#'
         --sep CHARACTER: what separates columns (default: ,); \t tabs, \s+ spaces
         --decimal CHARACTER: what is before decimals (default: .)
+        --thousands CHARACTER: what is between thousands, such as . in 1.234,50 (default: nothing)
         """,
         sep={"default": ","},
         decimal={"default": "."},

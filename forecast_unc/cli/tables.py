@@ -7,6 +7,7 @@ import importlib
 import re
 import sys
 import warnings
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from forecast_unc.series.times import (
 STANDARD = Path("-")  # standard input or output
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
 _JOINED = "ds"  # name of times that are made of several columns
+_GROUPED = r"[+-]?\d{{1,3}}({0}\d{{3}})+({1}\d*)?"  # 1,234.50, of two marks
 
 
 class _Table:
@@ -68,19 +70,27 @@ class _Table:
             ("--sep", sep, ("\\t", "\\s+"), ", \\t or \\s+"),
             ("--decimal", decimal, (), ""),
             ("--comment", comment, (None,), ""),
+            ("--thousands", self.options.thousands, (None,), ""),
         ):
             if value not in longer and len(value) != 1:
                 must = f"be one character{also}"
                 raise refusal(name, must, repr(value), "Quote it for the shell.")
+        if self.options.thousands == decimal:
+            got = f"{decimal!r} for both"
+            raise refusal("--thousands", "be another mark than --decimal", got, "Leave one out.")
+        read: Any = partial(
+            pd.read_csv,
+            sep="\t" if sep == "\\t" else sep,
+            decimal=decimal,
+            comment=comment,
+            skipinitialspace=True,
+            low_memory=False,  # types of whole columns
+        )
         try:
-            frame = pd.read_csv(
-                self._opened(),
-                sep="\t" if sep == "\\t" else sep,
-                decimal=decimal,
-                comment=comment,
-                skipinitialspace=True,
-                low_memory=False,  # types of whole columns
-            )
+            frame: pd.DataFrame = read(self._opened())
+            if frame.isna().all(axis=1).any():  # such as ;; below the table of a spreadsheet
+                lines = self._lines()
+                frame = read(self._opened(), skiprows=lines.index[lines == ""])
         except (ValueError, EOFError) as error:
             remedy = "Look at its first lines."
             if comment is None and self.start.startswith(b"#"):
@@ -120,8 +130,9 @@ class _Table:
     def numbers(self, option: str, name: str) -> Array:
         """Values (n,) of a column that an option names, NaN where missing; or an error."""
         column, missing = self.column(option, name), self.options.missing
-        values = pd.to_numeric(column, errors="coerce")
         text = column.astype(str).str.strip()
+        is_text = not pd.api.types.is_numeric_dtype(column.dtype)
+        values = pd.to_numeric(self._with_points(text) if is_text else column, errors="coerce")
         numbers = pd.to_numeric(pd.Series(missing, dtype=object), errors="coerce").dropna()
         gone = column.isna() | text.isin(missing) | values.isin(numbers.astype(float))
         wrong = values.isna() & ~gone
@@ -129,9 +140,27 @@ class _Table:
             row = int(wrong.to_numpy().argmax())
             got = f"{column.tolist()[row]!r} in column {name!r} {self.place(row)}"
             remedy = f"Correct the value, or pass --missing {text[row]} if it stands for none."
+            mark = "," if self.options.decimal == "." else "."
+            if re.fullmatch(self._grouped(mark), str(text[row])):
+                remedy = f"If {mark} separates thousands, pass --thousands {mark}"
             raise refusal(option, "hold numbers", got, remedy)
         given: Array = values.to_numpy(dtype=np.float64, na_value=np.nan)
         return np.where(gone, np.nan, given)
+
+    def _grouped(self, mark: str) -> str:
+        """The pattern of a number with a mark between its thousands."""
+        return _GROUPED.format(re.escape(mark), re.escape(self.options.decimal))
+
+    def _with_points(self, text: pd.Series[str]) -> pd.Series[str]:
+        """Numbers as text, with a point before decimals and no mark between thousands."""
+        mark, decimal = self.options.thousands, self.options.decimal
+        if mark is not None:
+            grouped = text.str.fullmatch(self._grouped(mark), na=False)
+            text = text.mask(grouped, text.str.replace(mark, "", regex=False))
+        if decimal == "." or not self.is_csv:
+            return text
+        # of 1.720 with a decimal comma nobody knows whether it is 1720
+        return text.str.translate({ord("."): "?", ord(decimal): "."})
 
     def regressors(self) -> dict[str, Array]:
         """The columns of --exog."""
@@ -159,11 +188,10 @@ class _Table:
         columns = {id_col: ids.array, time_column(self.options): self.times().array}
         return pd.DataFrame({**columns, **self.regressors()})
 
-    def place(self, row: int) -> str:
-        """Where a row stands: the line of a CSV file, where blank ones and comments count."""
-        if not self.is_csv:
-            return f"in row {row + 1}"
-        lines = pd.read_csv(
+    def _lines(self) -> pd.Series[str]:
+        """The lines of a CSV file, from 0; of one that holds separators alone nothing is left."""
+        marks = " \t" + (self.options.sep if len(self.options.sep) == 1 else "")
+        lines: pd.Series[str] = pd.read_csv(
             self._opened(),
             sep="\x01",
             names=["text"],
@@ -171,7 +199,14 @@ class _Table:
             dtype=str,
             skip_blank_lines=False,
             keep_default_na=False,
-        )["text"].str.strip()
+        )["text"].str.strip(marks)
+        return lines
+
+    def place(self, row: int) -> str:
+        """Where a row stands: the line of a CSV file, where blank ones and comments count."""
+        if not self.is_csv:
+            return f"in row {row + 1}"
+        lines = self._lines()
         skipped = lines == ""
         if self.options.comment is not None:
             skipped |= lines.str.startswith(self.options.comment)

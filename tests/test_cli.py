@@ -171,7 +171,8 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
         ),
         (
             "ds,y\n" + "".join(f"{day},1\n" for day in [*DAYS, DAYS[3]]),
-            "column 'ds' must have unique times; got 2024-01-04 more than once. Write one row",
+            "column 'ds' must have unique times; got 2024-01-04 more than once. Write one row "
+            "for each time, in order and without a gap. Of several series name the column that ",
         ),
         (
             "ds,y\n" + "".join(f"{day},1\n" for day in [*DAYS[2:], *DAYS[:2]]),
@@ -207,7 +208,9 @@ def test_a_file_in_another_encoding_is_named(tmp_path, capsys):
     path = tmp_path / "d.csv"
     path.write_bytes("ds,y\n1,größer\n".encode("latin-1"))
     assert main(["forecast", str(path), "--steps", "3"]) == 2
-    assert f"data must be a CSV file with a header; got {path}: 'utf-8'" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert f"data must be a CSV file with a header; got {path}: 'utf-8'" in err
+    assert err.endswith("Save it as UTF-8.\n")
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,7 @@ def parsed(*options: str) -> Forecaster:
         (["--model", "reduced-rank"], {"regressor": ReducedRankGPRegressor()}),
         (["--max-train", "500"], {"max_train": 500}),
         (["--lags", "3", "--differences", "1", "12"], {"lags": 3, "differences": [1, 12]}),
+        (["--lower", "1", "--upper", "100"], {"lower": 1.0, "upper": 100.0}),
         (["--transform", "none", "--lower=-inf"], {"transform": None, "lower": -np.inf}),
         (["--transform", "log", "--period", "7"], {"transform": "log", "seasonal_period": 7}),
         (["--calendar", "none"], {"calendar": ()}),
@@ -502,8 +503,12 @@ def test_dates_with_the_year_last_are_read_where_they_are_clear(form, tmp_path, 
     pd.DataFrame({"ds": times[:12].strftime(form), "y": y[:12]}).to_csv(path, index=False)
     asked = ["forecast", str(path), "--steps", "1", "--lags", "1"]
     assert main(asked) == 2
-    assert "Pass --date-format %d.%m.%Y" in capsys.readouterr().err
+    mark = form[2]
+    ways = [f"--date-format {a}{mark}{b}{mark}%Y" for a, b in (("%d", "%m"), ("%m", "%d"))]
+    assert f"Pass {ways[0]} or {ways[1]}." in capsys.readouterr().err
     assert main([*asked, "--date-format", form]) == 0
     assert "2024-01-13" in capsys.readouterr().out
     assert main([*asked, "--date-format", "%Y"]) == 2
     assert "--time must hold dates as %Y; got" in capsys.readouterr().err
+    assert main([*asked, "--date-format", "%G-W%V"]) == 2
+    assert "--date-format must be one of strptime; got %G-W%V: ISO year" in capsys.readouterr().err

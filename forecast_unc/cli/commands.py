@@ -35,6 +35,7 @@ _RENAMED = {"n_jobs": "jobs", "seasonal_period": "period", "path": "load"}
 _PHRASES = {
     "lower=-np.inf": "--lower=-inf",
     "Use -np.inf": "Use --lower=-inf",
+    "or upper=None for none": "or leave it out",
     "Use None for a series without a season": "Leave it out for the season of the times",
     "Use None to learn": "Leave it out to learn",
     "True fits at every origin, False at the first alone": "1 fits at every origin, as "

@@ -219,6 +219,7 @@ MODEL = _options(
     --differences LAG ...: lags of differences, such as 1 12; 0 for none
     --transform KIND: of y: auto, none, {", ".join(filter(None, POWERS))}
     --lower BOUND: what y is never below (default: 0 for zeros and none below; -inf for none)
+    --upper BOUND: what y is never above, such as 100 for shares in percent
     --outliers KIND: mask gross outliers, which are then taken for missing, and named, or keep them
     --period N ...: seasonal periods (default: from the times)
     --calendar PART ...: inputs from the calendar: none, {", ".join(NAMES)}; effects
@@ -319,6 +320,7 @@ def make_forecaster(options: Any) -> Forecaster:
         "differences": differences,
         "seasonal_period": period,
         "lower": options.lower,
+        "upper": options.upper,
         "outliers": options.outliers,
         "max_train": options.max_train,
         "transform": options.transform,

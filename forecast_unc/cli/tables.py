@@ -95,6 +95,8 @@ class _Table:
             remedy = "Look at its first lines."
             if comment is None and self.start.startswith(b"#"):
                 remedy = "Skip its comments with --comment '#'."
+            elif isinstance(error, UnicodeDecodeError):
+                remedy = "Save it as UTF-8."
             elif self.source == b"":
                 remedy = "Look at what should have come through the pipe."
             got = f"{self.name}: {error}"
@@ -396,16 +398,22 @@ def _from_one(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
         parts = text.str.extract(r"(\d{1,2})\D(\d{1,2})\D\d").astype(int)
         days = (parts > 12).any()
         separators = text.str.extract(r"\d+(\D)\d+(\D)\d").iloc[0]
-        order = "%d{}%m{}%Y" if days[0] else "%m{}%d{}%Y"
-        form = None if days.all() or not days.any() else order.format(*separators)
+        order, other = (one.format(*separators) for one in ("%d{}%m{}%Y", "%m{}%d{}%Y"))
+        remedy = f"Pass --date-format {order} or --date-format {other}."
+        form = None if days.all() or not days.any() else order if days[0] else other
     if form is not None:
-        dates = pd.to_datetime(text, format=form, errors="coerce")
+        try:
+            dates = pd.to_datetime(text, format=form, errors="coerce")
+        except ValueError as error:
+            got = f"{form}: {str(error).rstrip('.')}"
+            raise refusal("--date-format", "be one of strptime", got, remedy) from error
         if dates.notna().all():
             return pd.DatetimeIndex(dates, name=name)
         rule, wrong = f"dates as {form}", dates.isna()
     elif wrong.any():
         rule = "dates of which the day and the month can be told apart, or whole numbers"
-        remedy = "Pass --date-format %d.%m.%Y, or as the dates are written."
+        if not plain:
+            remedy = "Pass --date-format %d.%m.%Y, or as the dates are written."
     elif types.is_numeric_dtype(column.dtype):
         wrong = column % 1 != 0  # NaN too
     else:
@@ -433,4 +441,6 @@ def _regular(times: pd.Index[Any], name: str) -> pd.Index[Any]:
     except (TypeError, ValueError) as error:
         problem = str(error).partition(". ")[0]
         remedy = "Write one row for each time, in order and without a gap."
+        if "unique" in problem:
+            remedy += " Of several series name the column that tells them apart with --id."
     raise ValueError(f"{problem}. {remedy}")

@@ -238,6 +238,10 @@ def test_a_panel_is_printed_with_the_digits_that_tell_its_intervals_apart(folder
     width = exact[high] - exact[low]
     assert ((table[low] - exact[low]).abs() < 1e-3 * width).all()
     assert table[low].astype(str).str.len().max() < exact[low].astype(str).str.len().max()
+    shops.loc[shops["shop"] == 1234567.5, "y"] -= 1e7 - 10
+    shops.to_csv("high.csv", index=False)
+    lengths = printed(capsys, *command, index=None)[low].astype(str).str.len().tolist()
+    assert min(lengths[:2]) > 8 >= max(lengths[2:])  # each row has its own digits
 
 
 def test_series_that_fail_are_rows_and_an_exit_code(folder, capsys):

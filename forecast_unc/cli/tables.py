@@ -330,15 +330,16 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
 def print_table(table: pd.DataFrame, figures: pd.DataFrame, width: pd.Series[float]) -> None:
     """Print CSV whose figures, of intervals of this width, have the digits that tell them apart.
 
-    Six digits, and more where the level is large beside the width: three of the least width.
+    Six digits, and more in a row where the level is large beside the width: three of it.
     """
     ratio = figures.abs().max(axis=1) / width
-    needed = float(np.log10(ratio[np.isfinite(ratio) & (ratio > 1)]).max())
-    digits = 6 if np.isnan(needed) else max(6, 3 + int(np.ceil(needed)))
-    others = table.drop(columns=figures.columns).select_dtypes("float")  # such as an id
-    kept = dict.fromkeys(others.columns, object)
-    index = table.index.name is not None
-    print(table.astype(kept).to_csv(float_format=f"%.{digits}g", index=index), end="")
+    needed = 3 + np.ceil(np.log10(ratio.where(np.isfinite(ratio) & (ratio > 1), 1.0)))
+    formats = [f"%.{digits:.0f}g" for digits in np.maximum(needed, 6)]
+    said = table.astype(dict.fromkeys(figures.columns, object))
+    for name, values in figures.items():
+        pairs = zip(formats, values, values.isna(), strict=True)
+        said[name] = [None if missing else form % value for form, value, missing in pairs]
+    print(said.to_csv(index=table.index.name is not None), end="")
 
 
 def _from_parts(table: _Table, columns: list[pd.Series[Any]]) -> pd.Index[Any]:

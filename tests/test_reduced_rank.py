@@ -456,3 +456,11 @@ def test_an_update_is_a_fit_with_the_same_hyper_parameters(series):
         updated.regressor.posterior_.mean(X[-5:]), fresh.posterior_.mean(X[-5:]), rtol=1e-7
     )
     assert len(y) == 128
+
+
+@pytest.mark.parametrize("support", ["greedy", "random", "kmeans"])
+def test_no_center_comes_twice(support, rng):
+    X = np.repeat(rng.normal(size=(6, 2)), 5, axis=0)
+    y = X[:, 0] + 0.1 * rng.standard_normal(30)
+    centers = ReducedRankGPRegressor(n_support=10, support=support).fit(X, y).support_
+    assert len(centers) == len(np.unique(centers, axis=0)) <= 6

@@ -100,11 +100,11 @@ class Learner:
     def _centers(
         self, Z: Array, t: Array, n_support: int, support: SupportKind, theta: Array
     ) -> Array:
-        """Centers for these hyper-parameters, (m, d)."""
+        """Centers for these hyper-parameters, (m, d), all of them different."""
         (n, d), scales = Z.shape, np.exp(theta)
         n_support = min(n_support, n)
         if support == "random":
-            return np.asarray(Z[self.rng.permutation(n)[:n_support]])
+            return _different(Z[self.rng.permutation(n)[:n_support]])
         inputs = Z / scales[:d]
         if support == "kmeans":
             return np.asarray(cluster_means(inputs, n_support, self.rng) * scales[:d])
@@ -113,7 +113,13 @@ class Learner:
             linear = np.column_stack([scales[d + 1] * Z, np.ones(n)])
         amplitude, noise_std = float(scales[d]), float(scales[-1])
         greedy = GreedySupport(inputs, t, linear, amplitude, noise_std, n_support, self.objective)
-        return np.asarray(Z[greedy.choose(n_support, self.rng)])
+        return _different(Z[greedy.choose(n_support, self.rng)])
+
+
+def _different(Z: Array) -> Array:
+    """The rows without repeats, in their order: doubles cost the gradient its digits."""
+    _, first = np.unique(Z, axis=0, return_index=True)
+    return np.asarray(Z[np.sort(first)])
 
 
 def some_rows(n: int, most: int, rng: np.random.Generator) -> Positions:

@@ -43,7 +43,7 @@ class ReducedRankGPRegressor(ProcessRegressor):
     Parameters
     ----------
     n_support : int, default=200
-        Number m of centers, or that of the rows if there are fewer. More follow a finer function;
+        Number m of centers, at most that of different rows. More follow a finer function;
         cost grows with the square.
     support : {"greedy", "random", "kmeans"}, default="greedy"
         "greedy" takes rows one by one, each the one of some 59 that raises the objective most;

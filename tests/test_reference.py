@@ -1,0 +1,40 @@
+"""The mathematics beside 60 digits, over the regimes of docs/numbers.md."""
+
+import pytest
+
+from tests.reference import measure
+
+REFERENCE = measure.reference()
+# What the regressors refuse to learn, and learn only where the noise is given.
+BELOW = ("condition 1e10", "condition 1e12", "condition 1e14")
+
+
+@pytest.mark.parametrize("name", REFERENCE["regressors"])
+def test_regressors_have_the_digits_of_their_regime(name):
+    errors = {
+        quantity: measure.error(found)
+        for quantity, found in measure.of_regressors(REFERENCE["regressors"][name]).items()
+    }
+    if name.startswith(BELOW):  # below the floor of the noise, where a half of the digits is left
+        assert all(error < 1e-3 or error == measure.REFUSED for error in errors.values())
+    else:
+        assert max(errors.values()) < measure.SUPPORTED, errors
+
+
+@pytest.mark.parametrize("name", REFERENCE["transforms"])
+def test_moments_and_crps_on_the_scale_of_a_transform(name):
+    errors = measure.of_transform(REFERENCE["transforms"][name])
+    assert max(errors.values()) < 1e-9, errors
+
+
+@pytest.mark.parametrize("name", REFERENCE["mixtures"])
+def test_moments_quantiles_and_crps_of_mixtures(name):
+    errors = measure.of_mixture(REFERENCE["mixtures"][name])
+    assert max(errors.values()) < measure.SUPPORTED, errors
+
+
+def test_the_page_has_every_regime_and_quantity():
+    page = measure.DOCS.read_text()
+    assert all(f"| {name} |" in page for part in REFERENCE.values() for name in part)
+    (case, *_) = REFERENCE["regressors"].values()
+    assert all(f" {quantity} |" in page for quantity in case["answers"])

@@ -228,7 +228,7 @@ def members(
     for style, (model, own, weights) in zip(_styles(), forecast.members, strict=False):
         at, mean, color = picture.axis_numbers(ax, own.index), own.mean.to_numpy(), style.color
         ends = dict.fromkeys(f"{100 * weights.iloc[end]:.0f}" for end in (0, -1))
-        label = plain(f"{' to '.join(ends)} %: {picture.in_short(model)}")
+        label = plain(f"{' to '.join(ends)} %: {model}")
         ax.plot(at, mean, style.marker, color=color, ms=4, zorder=4, label=label)
         if len(own) > 1:
             ax.plot(at, own.interval(coverage), color=color, lw=0.8, ls=":")

@@ -119,7 +119,7 @@ def test_the_members_can_be_fitted_by_hand(y):
 
 def test_a_series_without_origins_inside_has_the_usual_calibration():
     lines = Forecaster().fit(series(6, "YS")).choices_
-    assert "bands: calibrated, as usual for series as short as this" in lines
+    assert "bands: calibrated as usual for series as short as this" in lines
 
 
 def test_choices_are_sentences():
@@ -129,33 +129,36 @@ def test_choices_are_sentences():
     model.update(pd.Series([0.0], y.index[-1:] + pd.DateOffset(months=1), name="sales"))
     zero = "y must be positive for a log transform; got 0 at 2021-01-01"
     season, bands, *averaged, no_levels, no_linear, no_changes, no_smoothing = model.choices_
-    assert season == "seasonal period 12: given"
-    assert bands == "bands: calibrated, by errors from up to 28 origins"
-    votes = [line.split(" / width: ")[0] for line in averaged]
-    assert votes == [f"weight {vote:.2g}" for vote in model.ensemble_.votes]
-    assert [line.split(" / width: ")[1] for line in averaged] == [
-        "lags 1, differences (1,), transform none, prior mean zero, calendar fourier, 71 rows: "
-        "a random walk on the season, with a drift",
-        "lags 1-13, differences none, transform none, prior mean zero, calendar profile, 60 rows: "
-        "linear in the lags",
-        "lags 1-13, differences (12,), transform none, prior mean zero, calendar profile, 48 rows: "
-        "changes over a season, linear in the lags",
-        "exponential smoothing, season 12, transform none, 73 values: level, trend and season, "
-        "their parameters averaged over",
+    assert season == "season of 12 steps: as given"
+    assert bands == "bands: calibrated on errors of forecasts from up to 28 earlier origins"
+    shares = [share.weight.iloc[0] for share in model.forecast(1).members]
+    assert [line.split(": ", 1)[0] for line in averaged] == [
+        f"model {number}, {100 * share:.0f} % of the next step"
+        for number, share in enumerate(shares, start=1)
     ]
-    levels = "lags 1-13, differences none, transform log, prior mean zero, calendar fourier"
+    assert [line.split(": ", 1)[1] for line in averaged] == [
+        "Gaussian process of changes of the series, lag 1, seasonal harmonics, 71 rows: "
+        "a random walk on the season, with a drift",
+        "linear autoregression of the series, lags 1-13, seasonal profile, 60 rows: "
+        "levels, which return to where they were",
+        "linear autoregression of changes of the series over 12 steps, lags 1-13, "
+        "seasonal profile, 48 rows: the changes of the last season go on",
+        "exponential smoothing of the series, season of 12 steps, 73 values: "
+        "level, trend and season, of which the last values count most",
+    ]
+    levels = "Gaussian process of the logarithm, lags 1-13, seasonal harmonics"
     assert no_levels.startswith(f"refused: {levels}; {zero}")
-    for line, differences in ((no_linear, "none"), (no_changes, "(12,)")):
-        linear = f"lags 1-13, differences {differences}, transform log, prior mean zero"
-        assert line.startswith(f"refused: {linear}, calendar profile; {zero}")
-    smooth = "exponential smoothing, season 12, transform log"
+    of_changes = "changes of the logarithm over 12 steps"
+    for line, what in ((no_linear, "the logarithm"), (no_changes, of_changes)):
+        linear = f"linear autoregression of {what}, lags 1-13, seasonal profile"
+        assert line.startswith(f"refused: {linear}; {zero}")
+    smooth = "exponential smoothing of the logarithm, season of 12 steps"
     assert no_smoothing.startswith(f"refused: {smooth}; {zero}")
     one = Forecaster(lags=(1, 2, 5), transform="boxcox", max_train=60).fit(y)
     assert one.choices_ == [
-        "seasonal period 12: of 12 that the index suggests",
-        "weight 1.00: lags 1-2, 5, differences none, transform boxcox of power "
-        f"{one.models_[0].transform.power:.3g}, prior mean zero, calendar none, last 60 rows: "
-        "as given",
+        "season of 12 steps: found; the index suggests 12",
+        "model: Gaussian process of the Box-Cox transform of power "
+        f"{one.models_[0].transform.power:.3g}, lags 1-2, 5, last 60 rows: as given",
     ]
 
 
@@ -785,7 +788,7 @@ def test_reasons_are_those_of_what_was_chosen(fitted):
     assert given == [
         "a random walk on the season, with a drift; but for what was given",
         "levels, which return to where they were",
-        "linear in the lags",
+        "levels, which return to where they were",
     ]
 
 
@@ -793,7 +796,7 @@ def test_given_holidays_are_every_members():
     holidays = pd.DatetimeIndex(["2015-12-25", "2017-12-25"])
     model = Forecaster(calendar=holidays).fit(monthly())
     assert all(given[0] is holidays for given in parts(model.models_, "calendar"))
-    assert "calendar holidays, " in str(model.models_[0])
+    assert ", holidays, " in str(model.models_[0])
     without = "but for what was given, which leaves out the {} of the season"
     terms = ["Fourier terms"] * 2 + ["profile"] * 4
     whys = [why.split("; ")[1] for why in parts(model.models_, "why")]

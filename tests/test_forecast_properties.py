@@ -641,3 +641,29 @@ def test_transform_is_a_power_transform():
         TypeError, match=r"transform must be a PowerTransform or None; got 'log'\. .* pass PowerTr"
     ):
         make("log")
+
+
+def test_an_explanation_adds_up_to_the_change():
+    members = [make(), make(LOG, seed=1), make(ROOT, seed=2).first(2)]
+    h = len(members[0])
+    weights = np.vstack([np.linspace(0.2, 0.7, h), np.full(h, 0.5), [0.3, 0.2, *[0.0] * (h - 2)]])
+    average = Forecast.average(members, weights)
+    for f in (average, average.recalibrated(np.linspace(1, 2, h)), average * 3.0, -average, make()):
+        table = f.explain()
+        assert table.index[-2:].tolist() == ["bounds", "forecast"]
+        ends = f.mean.iloc[[0, -1]].tolist()
+        assert table.iloc[-1].tolist() == [1.0, 1.0, *ends, ends[1] - ends[0]]
+        np.testing.assert_allclose(table["change"].iloc[:-1].sum(), ends[1] - ends[0], atol=1e-9)
+    table = average.explain()
+    assert table["weight_first"].iloc[:3].tolist() == pytest.approx([0.2, 0.5, 0.3])
+    assert table["weight_last"].iloc[2] == 0.0
+    assert np.isnan(table["mean_last"].iloc[2])
+    assert table["mean_last"].iloc[1] == members[1].mean.iloc[-1]
+    assert abs(table["change"].iloc[3]) < 1e-9  # no bound
+    start, last, w = (
+        average.mean.iloc[0],
+        members[1].mean.iloc[-1],
+        weights[1] / weights.sum(axis=0),
+    )
+    first = w[0] * (members[1].mean.iloc[0] - start)
+    assert table["change"].iloc[1] == pytest.approx(w[-1] * (last - start) - first)

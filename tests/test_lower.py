@@ -453,7 +453,7 @@ def test_a_check_is_that_of_the_forecast_before(counts):
 def test_a_square_root_is_box_cox_of_a_half(counts):
     model = Forecaster(lags=2, transform="sqrt").fit(counts)
     assert model.models_[0].transform == PowerTransform(0.5)
-    assert "transform sqrt" in model.choices_[-1]
+    assert "of the square root, " in model.choices_[-1]
     # the pieces of the default's mixture are split by rounding here
     root = Forecaster(lags=2).fit(2 * np.sqrt(counts) - 2).forecast(3, propagation="exact")
     np.testing.assert_allclose(

@@ -105,7 +105,7 @@ def test_a_forecast_shows_its_first_steps_as_it_has_them(index):
         assert len({len(x.partition(".")[2]) for row in rows for x in row[1:]}) == 1
         assert ("and 3 more" in shown.text) == (len(forecast) == 9)
         assert "Forecast of sales" in shown.text
-        assert "One model: lags 1-12" in shown.text
+        assert "One model: Gaussian process of the series, lags 1-12" in shown.text
 
 
 def test_the_picture_is_light_and_has_the_forecast_on_it():
@@ -149,7 +149,7 @@ def test_a_model_shows_its_choices_and_what_comes_next():
     model = Forecaster().fit(y)
     shown = Shown(model)
     assert "Forecaster of sales" in shown.text
-    assert "Seasonal period 12: of 12 that the index suggests" in shown.text
+    assert "Season of 12 steps: found; the index suggests 12" in shown.text
     assert "1 value taken for missing" in shown.text.partition("Choices")[0]
     assert shown.lists[: len(model.choices_)] == model.choices_
     assert [row[0] for row in shown.rows[1:]] == list(model.forecast(6).index.astype(str))

@@ -616,8 +616,8 @@ def test_members_that_count_alike_throughout_have_one_weight():
 
 
 def test_members_that_differ_at_the_end_alone_read_apart(monkeypatch):
-    model = "lags 1-12, differences (1,), transform none, prior mean zero, calendar %s, %d rows"
-    for calendar, shown in (("none", "zero, 7 rows"), ("day of week and hour of day " * 3, "…")):
+    model = "Gaussian process of changes of the series, lags 1-12, %s, %d rows"
+    for calendar, shown in (("month", "month, 7 rows"), ("day of week and hour of day " * 3, "…")):
         average = averaged(INDEXES["dates"])
         members = [
             member._replace(model=model % (calendar, rows))
@@ -626,7 +626,7 @@ def test_members_that_differ_at_the_end_alone_read_apart(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(Forecast, "members", members)
             labels = legend(plot.members(average, ax=plt.figure().gca()))
-        assert labels[-2].startswith("25 %: lags 1-12, differences (1,), prior mean zero, ")
+        assert labels[-2].startswith("25 %: Gaussian process of changes of the series, lags")
         assert shown in labels[-2]
         assert labels[-2].endswith(", 7 rows")
         assert labels[-1].endswith(", 8 rows")

@@ -306,7 +306,7 @@ def test_members_are_listed_with_their_weights(no_pictures, tmp_path):
     model = Combination([Forecaster(lags=1), Forecaster(lags=2)], weights=[3, 1])
     report = written(backtest(model, nile(), 2, origins=1), tmp_path)
     rows = table(report, "Models averaged")
-    assert [row[0].partition(", diff")[0] for row in rows] == ["lags 1", "lags 1-2"]
+    assert [row[0].split(", ")[1] for row in rows] == ["lag 1", "lags 1-2"]
     assert [float(row[1]) for row in rows] == [float(row[2]) for row in rows] == [0.75, 0.25]
 
 

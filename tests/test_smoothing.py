@@ -251,13 +251,14 @@ def test_the_last_values_are_learned_from():
     y = seasonal(60)
     y[20] = np.nan
     model = fitted(y, max_train=40)
-    assert str(model) == "exponential smoothing, season 4, transform none, last 39 values"
+    assert str(model) == "exponential smoothing of the series, season of 4 steps, last 39 values"
     assert_allclose(model.levels, y[21:])
     assert str(fitted(y, max_train=30)).endswith("last 30 values")
     power = PowerTransform.fit(y).power
     found = str(fitted(y, "boxcox"))
     assert found == (
-        f"exponential smoothing, season 4, transform boxcox of power {power:.3g}, 59 values"
+        f"exponential smoothing of the Box-Cox transform of power {power:.3g}, season of 4 steps, "
+        "59 values"
     )
 
 
@@ -270,7 +271,7 @@ def test_more_gaps_than_it_can_hold_shorten_the_window():
     moved = fitted(y[:60]).at(history(y))
     assert_allclose(moved.levels, y[79:])
     long = fitted(seasonal(200, missing=range(1, 100)), max_train=100)
-    assert str(long).endswith("none, last 100 values")  # no gap among them
+    assert str(long).endswith("steps, last 100 values")  # no gap among them
 
 
 def test_a_series_of_many_gaps_is_forecast_by_smoothing_alone():

@@ -249,6 +249,44 @@ class Forecast:
             for i, (own, w) in enumerate(self._averaged, start=1)
         )
 
+    def explain(self) -> pd.DataFrame:
+        """Return why the forecast rises or falls: what each member adds to its change.
+
+        Returns
+        -------
+        DataFrame
+            A row a member: ``weight_first`` and ``weight_last``, its shares at the first and the
+            last step; ``mean_first`` and ``mean_last``, its own forecasts there, in units of y; and
+            ``change``, what it adds to the change of the average between them. With shares w and
+            means m, and the mean M of the average, it is w (m - M_first) at the last step less that
+            at the first. The row ``bounds`` has what a bound, rounding and calibration add; the row
+            ``forecast``, the last one, is the sum. A forecast of one model has one member.
+
+        Examples
+        --------
+        >>> index = pd.RangeIndex(2)
+        >>> flat, rising = (Forecast(index, mean, np.eye(2)) for mean in ([4, 4], [2, 6]))
+        >>> Forecast.average([flat, rising], [3, 1]).explain()["change"].tolist()
+        [0.0, 1.0, 0.0, 1.0]
+        """
+        shares = self.members or (Share(self._model or "model", self, self.mean * 0.0 + 1.0),)
+        weights = np.array([[one.weight.iloc[0], one.weight.iloc[-1]] for one in shares])
+        means = np.array([self._ends(one.forecast) for one in shares])  # (k, 2)
+        start = weights[:, 0] @ np.where(weights[:, 0] > 0.0, means[:, 0], 0.0)
+        from_start = np.where(weights > 0.0, weights * (means - start), 0.0)
+        changes, own = from_start[:, 1] - from_start[:, 0], self._ends(self)
+        whole = own[1] - own[0]
+        rows = [*np.column_stack([weights, means, changes])]
+        rows += [[np.nan] * 4 + [whole - changes.sum()], [1.0, 1.0, *own, whole]]
+        names = [*(one.model for one in shares), "bounds", "forecast"]
+        columns = ["weight_first", "weight_last", "mean_first", "mean_last", "change"]
+        return pd.DataFrame(rows, pd.Index(names, name="model"), columns)
+
+    def _ends(self, other: Forecast) -> list[float]:
+        """Means of another forecast at the first and the last of these steps, NaN if it ended."""
+        mean = other._joint.mean
+        return [mean[0], mean[-1] if len(other) >= len(self) else np.nan]
+
     def first(self, n: int) -> Self:
         """Return the forecast of the first ``n`` steps, from 1; of all if there are fewer."""
         check_whole("n", n, 1, "It is the number of steps to keep.")

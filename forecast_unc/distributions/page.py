@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from sklearn import get_config
 
-from forecast_unc.distributions.picture import fan, in_short
+from forecast_unc.distributions.picture import fan
 
 if TYPE_CHECKING:
     from forecast_unc.distributions.forecast import Forecast
@@ -62,7 +62,7 @@ def model_card(model: Any) -> str | None:
     shown: dict[str, Any] = {"lists": {"Choices": choices, "Settings": settings}, "of": None}
     said, history = "Not fitted yet.", None
     if choices:
-        general = takewhile(lambda line: not line.startswith("weight "), choices)
+        general = takewhile(lambda line: not line.startswith(("model", "weight ")), choices)
         said = " ".join(f"{line[0].upper()}{line[1:]}." for line in general)
         with suppress(AttributeError, TypeError):  # members of other kinds have none
             known = getattr(model, "forecasters_", [model])[0]._history
@@ -82,11 +82,11 @@ def _made_by(forecast: Forecast) -> str:
     """The sentence on the models behind a forecast."""
     if forecast.members:
         weights = [member.weight.iloc[0] for member in forecast.members]
-        first = in_short(forecast.members[int(np.argmax(weights))].model)
+        first = forecast.members[int(np.argmax(weights))].model
         largest = f"the largest weight at the first step, {100 * max(weights):.0f} %"
         return f"An average of {len(weights)} models; {largest}, is that of {first}."
     if forecast.model is not None:
-        return f"One model: {in_short(forecast.model)}."
+        return f"One model: {forecast.model}."
     return "Which models made it is not noted, as after a sum or a condition."
 
 

@@ -209,12 +209,6 @@ def plain(text: object) -> str:
     return f" {shown}" if shown.startswith("_") else shown  # and leave such names out of legends
 
 
-def in_short(model: object) -> str:
-    """The text of a model without what it has none of."""
-    kind, *choices = str(model).split(", ")
-    return ", ".join([kind, *(one for one in choices if not one.endswith(" none"))])
-
-
 def finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes:
     """Set readable dates, a light grid, and the legend above the axes, where it covers nothing."""
     from matplotlib.dates import AutoDateFormatter, AutoDateLocator, ConciseDateFormatter

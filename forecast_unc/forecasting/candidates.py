@@ -126,15 +126,15 @@ KINDS: dict[str, dict[str, Any]] = {
         "bias": "free",
         "why": "levels, which return to where they were",
     },
-    "linear": {**_LINEAR, "differences": (), "why": "linear in the lags"},
+    "linear": {**_LINEAR, "differences": (), "why": "levels, which return to where they were"},
     "linear changes": {
         **_LINEAR,
         "differences": lambda n, periods: periods[:1],
-        "why": "changes over a season, linear in the lags",
+        "why": "the changes of the last season go on",
     },
     "smoothing": {
         "model": "smoothing",
-        "why": "level, trend and season, their parameters averaged over",
+        "why": "level, trend and season, of which the last values count most",
     },
     "counts": {"model": "counts", "why": "whether something occurs, and how much"},
 }

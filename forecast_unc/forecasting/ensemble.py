@@ -232,12 +232,17 @@ class Ensemble:
         first = [member is not None for member in members] @ averaged.shares[:, 0]
         return replace(averaged, members=members, own=False) if first > 0.0 else averaged
 
-    def effects(self, k: int) -> tuple[Array, Array]:
-        """Mean and std (k,) of the change of the next value for one unit of each regressor."""
+    @cached_property
+    def next_shares(self) -> Array:
+        """Shares of the models in the forecast of the next step, (k,), which add up to 1."""
         ahead = Ahead(self.history.index[-1:], self.history.exog[-1:], None)
         shares = self._averaged(ahead, Method("naive"))[0].shares[:, 0]
+        return np.asarray(shares / shares.sum())
+
+    def effects(self, k: int) -> tuple[Array, Array]:
+        """Mean and std (k,) of the change of the next value for one unit of each regressor."""
+        shares = self.next_shares
         means, variances = np.array([one.effects(k) for one in self.models]).transpose(1, 0, 2)
-        shares = shares / shares.sum()
         mean = shares @ means
         return mean, np.sqrt(shares @ (variances + (means - mean) ** 2))
 
@@ -261,17 +266,16 @@ class Ensemble:
             return []
         kind = "conformal" if self.rules.calibrate == "conformal" else "calibrated"
         origins = len(self.rolling.origins)
-        by = f"by errors from up to {origins} origins"
-        return [f"bands: {kind}, {by if origins else 'as usual for series as short as this'}"]
+        by = f"on errors of forecasts from up to {origins} earlier origins"
+        return [f"bands: {kind} {by if origins else 'as usual for series as short as this'}"]
 
     def models_named(self, noise: bool) -> list[str]:
-        """The weight of each model, what it is and why, and its noise if that was asked for."""
-        lines, by_width = [], self.rules.averaging.by_width and len(self.models) > 1
-        for number, model in enumerate(self.models):
-            vote = f"{self.votes[number]:.2g} / width"
-            label = vote if by_width else f"{self.weights[number]:.2f}"
-            line = f"weight {label}: {model}: {model.specification.why}"
-            lines.append(line)
+        """How much each model counts, what it is and why, and its noise if that was asked for."""
+        lines, n = [], len(self.models)
+        shares = self.next_shares if n > 1 else [1.0]
+        for number, (model, share) in enumerate(zip(self.models, shares, strict=True), start=1):
+            label = f"model {number}, {100 * share:.0f} % of the next step" if n > 1 else "model"
+            lines.append(f"{label}: {model}: {model.specification.why}")
             if noise and isinstance(model, LaggedModel):
                 lines.append(f"noise {model.noise}")
         return lines

@@ -474,14 +474,20 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
     @property
     def choices_(self) -> list[str]:
         """What was chosen and why: lines on the season, outliers and bands, one on each model."""
-        ensemble, origin = self._ensemble(), "given"
+        ensemble, why = self._ensemble(), "as given"
         periods, lower = ensemble.rules.periods, ensemble.rules.lower
         if is_auto(self.seasonal_period):
-            suggested = seasonal_periods(ensemble.history.index)
-            origin = f"of {', '.join(map(str, suggested)) or 'none'} that the index suggests"
+            suggested = ", ".join(map(str, seasonal_periods(ensemble.history.index)))
+            found = "found" if periods else "none found"
+            why = (
+                f"{found}; the index suggests {suggested}"
+                if suggested
+                else "the index suggests none"
+            )
         elif self.seasonal_period is not None and not periods:
-            origin = f"y has too few values for {self.seasonal_period}"
-        lines = [f"seasonal period {', '.join(map(str, periods)) or 'none'}: {origin}"]
+            why = f"y has too few values for {self.seasonal_period}"
+        season = f"season of {' and '.join(map(str, periods))} steps" if periods else "no season"
+        lines = [f"{season}: {why}"]
         lines += self.notes_ + ensemble.bands_named()
         if np.isfinite(lower):
             why = "as given"

@@ -24,6 +24,7 @@ from forecast_unc.forecasting.propagation import LevelJoint
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.rows import interpolated
 from forecast_unc.forecasting.smoothing import Smoothing, unknowns
+from forecast_unc.forecasting.specification import series_named
 from forecast_unc.series.history import Ahead, History
 
 # Gaps add unknowns to a linear model whose cost grows with their square.
@@ -48,11 +49,9 @@ class SmoothingSpecification:
 
     def described(self, power: float | None = None) -> str:
         """The specification as text, with the power of its Box-Cox transform once it is known."""
-        season = self.period if self.period > 1 else "none"
-        name = self.transform or "none"
-        of_power = "" if power is None else f" of power {power:.3g}"
-        effects = "".join(f", {word}" for word in self.calendar_effects.words)
-        return f"exponential smoothing, season {season}, transform {name}{of_power}{effects}"
+        season = f"season of {self.period} steps" if self.period > 1 else "no season"
+        whole = [f"exponential smoothing of {series_named(self, power)}", season]
+        return ", ".join([*whole, *map(str, self.calendar_effects.words)])
 
 
 @dataclass(frozen=True, eq=False)

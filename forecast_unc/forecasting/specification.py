@@ -161,14 +161,40 @@ class Specification:
 
     def described(self, power: float | None = None) -> str:
         """The specification as text, with the power of its Box-Cox transform once it is known."""
+        name = type(self.regressor).__name__
         parts = [part if isinstance(part, str) else "holidays" for part in self.calendar]
-        parts += self.calendar_effects.words
-        of_power = "" if power is None else f" of power {power:.3g}"
-        return (
-            f"lags {_ranges(self.lags)}, differences {self.differences or 'none'}, "
-            f"transform {self.transform or 'none'}{of_power}, prior mean {self.prior_mean}, "
-            f"calendar {', '.join(parts) or 'none'}"
-        )
+        parts += [str(word) for word in self.calendar_effects.words]
+        seasons = [_SEASONS.get(part, part) for part in parts]
+        lags = f"lags {_ranges(self.lags)}" if len(self.lags) > 1 else f"lag {self.lags[0]}"
+        around = {"last": ["around the last value"], "seasonal": ["around the season before"]}
+        whole = [f"{_KINDS.get(name, name)} of {series_named(self, power)}", lags]
+        return ", ".join([*whole, *around.get(self.prior_mean, []), *seasons])
+
+
+_KINDS = {
+    "GPRegressor": "Gaussian process",
+    "ErrorsInVariablesGP": "Gaussian process with noisy inputs",
+    "LinearRegressor": "linear autoregression",
+    "ReducedRankGPRegressor": "reduced-rank Gaussian process",
+    "RVMRegressor": "relevance vector machine",
+}
+_SEASONS = {"fourier": "seasonal harmonics", "profile": "seasonal profile"}
+_OF = {None: "the series", "log": "the logarithm", "sqrt": "the square root"}
+
+
+def series_named(specification: Any, power: float | None) -> str:
+    """What a model is of: the series, its logarithm, or changes of these."""
+    otherwise = "the Box-Cox transform" + ("" if power is None else f" of power {power:.3g}")
+    name = _OF.get(specification.transform, otherwise)
+    match getattr(specification, "differences", ()):
+        case ():
+            return name
+        case (1,):
+            return f"changes of {name}"
+        case (lag,):
+            return f"changes of {name} over {lag} steps"
+        case lags:
+            return f"differences of {name} at lags {', '.join(map(str, lags))}"
 
 
 def check_length(n: int, deepest: int, differences: tuple[int, ...]) -> None:

@@ -103,7 +103,9 @@ def _outcomes(
             yield delayed(_outcome)(work, i, tasks[i], caller, again)
 
     # Arrays are sent as they are: from a file that workers map they would be read-only.
-    how: dict[str, Any] = {"n_jobs": n_jobs, "return_as": "generator_unordered", "max_nbytes": None}
+    comes = getattr(get_active_backend()[0], "supports_return_generator", False)
+    return_as = "generator_unordered" if comes else "list"  # Ray's and multiprocessing's do not
+    how: dict[str, Any] = {"n_jobs": n_jobs, "return_as": return_as, "max_nbytes": None}
     if again:  # few at a time, so that few are lost
         how |= {"batch_size": 1, "pre_dispatch": "n_jobs"}
     yield from Parallel(**how)(calls())

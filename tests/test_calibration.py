@@ -633,3 +633,11 @@ def test_a_change_of_units_changes_the_units(name, kind):
     ahead, moved = (fitted(name, kind, each).forecast(4) for each in (y, shift + 3.0 * y))
     np.testing.assert_allclose(moved.std, 3.0 * ahead.std, rtol=1e-2)
     np.testing.assert_allclose(moved.mean, shift + 3.0 * ahead.mean, rtol=1e-2)
+
+
+def test_members_that_explode_are_averaged_without_a_warning():
+    """Of one series of hours they were 1e200 apart."""
+    shares, units = np.full((2, 1), 0.5), np.ones((2, 1))
+    center, unit = module._average(np.array([[1.0], [1e200]]), units, shares, True)
+    assert center[0] == pytest.approx(5e199)
+    assert np.isinf(unit[0])

@@ -289,7 +289,7 @@ def test_regressors_enter_a_backtest(folder, capsys):
         printed(capsys, *command, *options, index=None)["crps"].mean()
         for options in ([], ["--exog", "price"])
     ]
-    assert crps[1] < 0.7 * crps[0]  # the price is half of what varies
+    assert crps[1] < 0.8 * crps[0]  # the price is half of what varies
 
 
 def test_a_saved_model_forecasts_without_learning(folder, sales, capsys, monkeypatch):

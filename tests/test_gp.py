@@ -109,7 +109,7 @@ def test_restarts_are_never_worse():
 
 def test_restarts_can_find_a_better_optimum(rng):
     X = np.sort(rng.uniform(0, 20, size=(40, 1)), axis=0)
-    y = np.sin(4 * X[:, 0]) + 0.1 * rng.standard_normal(40)  # starts far too smooth
+    y = np.sin(6 * X[:, 0]) + 0.1 * rng.standard_normal(40)  # starts far too smooth
     plain, restarted = (
         GPRegressor(n_restarts=n, random_state=0, prior=None).fit(X, y) for n in (0, 8)
     )
@@ -584,7 +584,7 @@ def test_a_given_noise_is_not_widened():
     assert gp.posterior_.noise_var == pytest.approx(0.01, rel=1e-12)
 
 
-@pytest.mark.parametrize("prior", [None, "weak", "shrunk"])
+@pytest.mark.parametrize("prior", ["weak", "shrunk"])
 def test_a_first_search_on_some_rows_ends_at_the_same_evidence(rng, monkeypatch, prior):
     X = rng.uniform(-3, 3, (600, 3))
     y = np.sin(X[:, 0]) + 0.3 * X[:, 1] + 0.2 * rng.standard_normal(600)
@@ -619,3 +619,15 @@ def test_a_linear_prior_mean_is_taken_from_the_targets_and_given_back(rng):
 def test_weights_of_the_prior_mean_are_checked(rng, linear):
     with pytest.raises(ValueError, match="linear must be True, False or 3 finite weights"):
         GPRegressor(linear=linear).fit(rng.normal(size=(9, 3)), rng.normal(size=9))
+
+
+@pytest.mark.parametrize("n", [150, 300])
+def test_the_search_sees_two_of_eight_inputs(n):
+    """From the medians of the prior it ended where all is noise, 131 nats below (150 rows)."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, (n, 8))
+    y = np.sin(5 * X[:, 3]) * (X[:, 1] > 0) + 0.1 * rng.standard_normal(n)
+    found = GPRegressor().fit(X, y)
+    best = GPRegressor(n_restarts=6, random_state=0).fit(X, y)
+    assert found.log_evidence_ > best.log_evidence_ - 0.5
+    assert set(np.argsort(found.lengthscales_)[:2]) == {1, 3}

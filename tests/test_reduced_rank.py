@@ -435,7 +435,7 @@ def test_a_linear_part_that_runs_away_gives_way():
 
 @pytest.mark.parametrize("variance", VARIANCES)
 def test_paths_agree_with_the_closed_form(series, variance):
-    gp = ReducedRankGPRegressor(n_support=20, variance=variance)
+    gp = ReducedRankGPRegressor(n_support=20, variance=variance, lengthscales=3.0)
     model = Forecaster(gp, lags=2, random_state=0).fit(series[:120])
     closed = "taylor" if variance == "augmented" else "exact"
     ahead = model.forecast(3, propagation=closed)

@@ -39,7 +39,7 @@ def evidences(forecaster):
 @pytest.mark.parametrize(
     ("forecaster", "series", "lost"),
     [
-        (Forecaster(lags=6), datasets.load_nile(), 0.1),
+        (Forecaster(lags=4), datasets.load_nile(), 0.1),
         (Forecaster(lags=8), datasets.load_sunspots().iloc[:200], 0.1),
         (Forecaster(), datasets.load_us_gdp().iloc[:150], 0.1),
         (

@@ -33,6 +33,10 @@ PRIORS: dict[str | None, tuple[tuple[float, float], ...]] = {
 # weights where the data are, and nowhere else. Of noise-free Mackey-Glass, of which 8 lags leave
 # .001, the root of the linear recursion came out above 1.05 in 56 sections of 64.
 _LEFT_BY_LINEAR = PRIORS["weak"][2][0]
+# Where a search starts without the shrunk prior: l / sqrt(d), a, tau, s. Of 64 data sets (lags of
+# ten series, few of many inputs, long length-scales, little noise, two optima) it ends within half
+# a nat of the best of 20 random starts in 52, from the medians in 37, in 39 evaluations for 45.
+_START = (0.5, 1.0, 0.1, 0.3)
 # Where the search may go, on standardized data. Below a noise of 1e-4 the covariance of a few
 # hundred rows is no longer positive definite in double precision.
 NOISE_BOUNDS = (1e-4, 1e1)
@@ -77,7 +81,7 @@ class SearchSpace(NamedTuple):
     """Priors and bounds of theta, each (d + 2 + g,), and which of it are free."""
 
     d: int
-    start: Array  # given values, and plain medians where they are learned
+    start: Array  # given values, and where the search starts
     free: Flags
     median: Array
     log_std: Array  # of the prior; infinite without
@@ -213,7 +217,9 @@ def search_space(
     lengths, linear = [_BOUNDS["length"]] * d, [_BOUNDS["linear"]] * n_groups
     bounds = np.log([*lengths, _BOUNDS["amplitude"], *linear, NOISE_BOUNDS])
     free = np.ones(len(median), dtype=bool)
-    start = median.copy()
+    short, a, tau, s = _START
+    unlike = [short * np.sqrt(d)] * d + [a] + [tau] * n_groups + [s]
+    start = median.copy() if prior == "shrunk" else np.log(unlike)
     if prior == "weak":
         share = _share_left(evidence)
         median[[d, -1]] += np.log(share)

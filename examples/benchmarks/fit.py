@@ -36,7 +36,7 @@ D = 16
 THREADS = 2
 WITHIN = 0.5  # nat
 # The start of GPRegressor on standardized data: [l, a, s]
-LENGTHSCALE, AMPLITUDE, NOISE_STD = 2.0 * np.sqrt(D), 0.5, 0.1
+LENGTHSCALE, AMPLITUDE, NOISE_STD = 0.5 * np.sqrt(D), 1.0, 0.3
 
 
 def problem(n):

@@ -137,14 +137,15 @@ def test_choices_are_sentences():
         for number, share in enumerate(shares, start=1)
     ]
     assert [line.split(": ", 1)[1] for line in averaged] == [
-        "Gaussian process of changes of the series, lag 1, seasonal harmonics, 71 rows: "
-        "a random walk on the season, with a drift",
-        "linear autoregression of the series, lags 1-13, seasonal profile, 60 rows: "
-        "levels, which return to where they were",
-        "linear autoregression of changes of the series over 12 steps, lags 1-13, "
-        "seasonal profile, 48 rows: the changes of the last season go on",
-        "exponential smoothing of the series, season of 12 steps, 73 values: "
-        "level, trend and season, of which the last values count most",
+        "a random walk with a drift, and the season "
+        "(Gaussian process of changes of the series, lag 1, seasonal harmonics, 71 rows)",
+        "levels that return to their mean "
+        "(linear autoregression of the series, lags 1-13, seasonal profile, 60 rows)",
+        "the last season again, with the change since the one before "
+        "(linear autoregression of changes of the series over 12 steps, lags 1-13, "
+        "seasonal profile, 48 rows)",
+        "level, trend and season, recent values counting most "
+        "(exponential smoothing of the series, season of 12 steps, 73 values)",
     ]
     levels = "Gaussian process of the logarithm, lags 1-13, seasonal harmonics"
     assert no_levels.startswith(f"refused: {levels}; {zero}")
@@ -156,36 +157,39 @@ def test_choices_are_sentences():
     assert no_smoothing.startswith(f"refused: {smooth}; {zero}")
     one = Forecaster(lags=(1, 2, 5), transform="boxcox", max_train=60).fit(y)
     assert one.choices_ == [
-        "season of 12 steps: found; the index suggests 12",
-        "model: Gaussian process of the Box-Cox transform of power "
-        f"{one.models_[0].transform.power:.3g}, lags 1-2, 5, last 60 rows: as given",
+        "season of 12 steps: significant at 5 %",
+        "model: as given (Gaussian process of the Box-Cox transform of power "
+        f"{one.models_[0].transform.power:.3g}, lags 1-2, 5, last 60 rows)",
     ]
 
 
 def test_choices_are_made_of_what_was_chosen(fitted):
     assert len(fitted.choices_) == 10
     for line, model in zip(fitted.choices_[2:], fitted.models_, strict=True):
-        assert str(model) in line
-        assert f": {model.specification.why}" in line
+        assert f": {model.specification.why} ({model})" in line
 
 
 def test_summary_lists_choices_and_what_was_learned(fitted):
-    lines = fitted.summary().splitlines()
-    assert lines[:10] == fitted.choices_
+    first, *lines = fitted.summary().splitlines()
+    assert first == "sales: 72 values, from 2015-01-01 to 2020-12-01, frequency MS"
+    assert lines[:2] + lines[2::2] == fitted.choices_
     assert len(lines) == 18
     model = fitted.models_[3]
     noise = model.regressor.noise_std_ * model.unit
-    assert lines[13].startswith(f"model 4: noise std {noise:.4g}, log evidence ")
+    assert lines[9].startswith(f"    noise std {noise:.4g}, log evidence ")
     smooth = fitted.models_[7].smoothing
     noise = np.sqrt(smooth.weights @ smooth.variance)  # of a mixture of equal means
     noise *= fitted.models_[7].unit
     assert lines[-1] == (
-        f"model 8: noise std {noise:.4g}, hyper-parameters integrated over "
-        f"{len(smooth.weights)} nodes"
+        f"    noise std {noise:.4g}, hyper-parameters integrated over {len(smooth.weights)} nodes"
     )
-    one = Forecaster(lags=(1, 2, 5), differences=1, transform="boxcox").fit(monthly())
-    assert one.summary().splitlines()[:2] == one.choices_
-    assert "model 1: noise std" in one.summary()
+    y = monthly().rename(None)
+    y.iloc[3] = np.nan
+    one = Forecaster(lags=(1, 2, 5), differences=1).fit(y, pd.DataFrame({"x": 0.0}, y.index))
+    lines = one.summary().splitlines()
+    assert lines[0].endswith("frequency MS, 1 missing, 1 regressor")
+    assert lines[1:3] == one.choices_
+    assert lines[3].startswith("    noise std")
     assert "BayesianRidge()" in Forecaster(BayesianRidge(), lags=2).fit(monthly()).summary()
 
 
@@ -351,9 +355,8 @@ def test_lags_of_ones_own_have_a_reduced_rank_above_so_many_rows(monkeypatch, op
     assert fitted.n_rows == n_rows
     reduced = isinstance(fitted.regressor, ReducedRankGPRegressor)
     assert reduced == (n_rows > 200)
-    assert model.choices_[-1].endswith(
-        "as given; reduced rank for more than 200 rows" if reduced else "as given"
-    )
+    why = "as given; reduced rank for more than 200 rows" if reduced else "as given"
+    assert model.choices_[-1] == f"model: {why} ({fitted})"
     exact = Forecaster(GPRegressor(lengthscales=3.0), lags=4).fit(y)
     assert isinstance(exact.models_[0].regressor, GPRegressor)
 
@@ -786,9 +789,9 @@ def test_reasons_are_those_of_what_was_chosen(fitted):
     assert not any("given" in why for why in parts(fitted.models_, "why"))
     given = parts(Forecaster(differences=(), transform=None).fit(monthly()).models_, "why")
     assert given == [
-        "a random walk on the season, with a drift; but for what was given",
-        "levels, which return to where they were",
-        "levels, which return to where they were",
+        "a random walk with a drift, and the season; but for what was given",
+        "levels that return to their mean",
+        "levels that return to their mean",
     ]
 
 

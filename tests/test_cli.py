@@ -48,6 +48,24 @@ def test_forecast_prints_by_default(nile, capsys):
     assert len(lines) == 3
 
 
+def test_a_summary_says_what_was_chosen_and_why_the_forecast_moves(nile, tmp_path, capsys):
+    columns = ["forecast", str(nile), "--time", "year", "--target", "flow", "--steps", "3"]
+    assert main([*columns, "--summary", str(tmp_path / "s.txt")]) == 0
+    capsys.readouterr()
+    chosen, why = (tmp_path / "s.txt").read_text().split("\n\n")
+    model = Forecaster(random_state=0).fit(datasets.load_nile())
+    written, summary = chosen.splitlines(), model.summary().splitlines()
+    assert written[0] == "flow: 100 values, from 1871-01-01 to 1970-01-01, frequency YS-JAN"
+    assert written[1:] == summary[1:]
+    change = model.forecast(3).explain()["change"]
+    told = [line.split() for line in why.splitlines()[2:]]
+    assert [float(words[-1]) for words in told] == pytest.approx(change.tolist(), rel=6e-3)
+    assert told[-1][0] == "forecast"
+    assert main([*columns, "--lags", "2", "--summary", "-"]) == 0
+    out = capsys.readouterr().out
+    assert out.index("year,mean") < out.index("flow: 100 values") < out.index("member 1")
+
+
 def test_outliers_are_named_or_kept(nile, tmp_path, capsys):
     table = pd.read_csv(nile)
     table.loc[len(table) - 1, table.columns[1]] *= 20

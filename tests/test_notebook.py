@@ -149,7 +149,7 @@ def test_a_model_shows_its_choices_and_what_comes_next():
     model = Forecaster().fit(y)
     shown = Shown(model)
     assert "Forecaster of sales" in shown.text
-    assert "Season of 12 steps: found; the index suggests 12" in shown.text
+    assert "Season of 12 steps: significant at 5 %" in shown.text
     assert "1 value taken for missing" in shown.text.partition("Choices")[0]
     assert shown.lists[: len(model.choices_)] == model.choices_
     assert [row[0] for row in shown.rows[1:]] == list(model.forecast(6).index.astype(str))

@@ -15,7 +15,14 @@ import click
 import pandas as pd
 from click.shell_completion import get_completion_class
 
-from forecast_unc import Combination, Forecaster, backtest_panel, forecast_panel, load_model
+from forecast_unc import (
+    Combination,
+    Forecast,
+    Forecaster,
+    backtest_panel,
+    forecast_panel,
+    load_model,
+)
 from forecast_unc._checks import refusal
 from forecast_unc._version import __version__
 from forecast_unc.cli import options as of
@@ -219,9 +226,19 @@ def forecast(options: Any) -> int:
         before = y.iloc[-4 * len(ahead) :]
         ahead.plot(history=before, coverage=options.coverage, ax=ax)
         figure.savefig(options.plot)
+    if options.summary is not None:
+        with click.open_file(options.summary, "w", encoding="utf-8") as file:
+            print(_summary(model, ahead), file=file)
     if options.save is not None:
         model.save(options.save)
     return _DONE
+
+
+def _summary(model: Forecaster | Combination, ahead: Forecast) -> str:
+    """What was chosen, and what each model adds to the change over the horizon."""
+    chosen = model.summary() if isinstance(model, Forecaster) else "\n".join(model.choices_)
+    why = ahead.explain().to_string(float_format="{:.3g}".format, na_rep="")
+    return f"{chosen}\n\nWhat each model adds to the change of the forecast:\n{why}"
 
 
 @program.command(

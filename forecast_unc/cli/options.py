@@ -258,7 +258,7 @@ FORECAST = [
         "forecast",
         f"""
         --propagation KIND: how the uncertainty of one step enters the next:
-          {", ".join(PROPAGATIONS)} (default: exact)
+          {", ".join(PROPAGATIONS)} (default: auto)
         --exog-future FILE: regressors at the steps ahead: their times, and the columns of --exog
         --sum FREQ: forecast sums of steps instead: by year (YS), by month (MS), ..., or all
         --prob-above X ...: columns with the probability of a value, or a sum, above X
@@ -270,6 +270,7 @@ FORECAST = [
         """
         --output FILE: CSV or Parquet to write, - for standard output (default: print, rounded)
         --plot FILE: picture to write, of the steps with --sum too
+        --summary FILE: text to write, what was chosen and why, - for standard output
         --save FILE: write the fitted model
         --load FILE: forecast with such a model, at the end of the data or, without, of its own
         """,
@@ -359,7 +360,7 @@ def check_forecast(options: Any) -> None:
         names = [str(option.name) for option in MODEL]
         _check_without(options, "--load", names, "The file holds the model")
     if options.id is not None:
-        one = ["sum", "prob_above", "plot", "save", "load"]
+        one = ["sum", "prob_above", "plot", "summary", "save", "load"]
         _check_without(options, "--id", one, "It is for a single series")
     if (not options.exog) != (options.exog_future is None):
         given, absent = "--exog", "--exog-future"
@@ -421,12 +422,13 @@ def _check_common(options: Any) -> None:
             must, got = "be fractions that differ in 6 digits", f"{one:.15g} and {other:.15g}"
             raise refusal("--coverage", must, got, "Leave one of them out.")
     files: dict[str, Path] = {}
-    for name in ("data", "exog_future", "holidays", "load", "output", "plot", "save", "report"):
+    written = ("output", "plot", "summary", "save", "report")
+    for name in ("data", "exog_future", "holidays", "load", *written):
         path, option = vars(options).get(name), option_of(name)
-        piped = path == STANDARD and name in ("data", "exog_future", "output")
+        piped = path == STANDARD and name in ("data", "exog_future", "output", "summary")
         if path is None or piped:
             continue
-        if name in ("output", "plot", "save", "report"):
+        if name in written:
             _check_written(option, path, files)
         files[option] = path
     if "--output" in files:

@@ -255,19 +255,24 @@ class Forecast:
         Returns
         -------
         DataFrame
-            A row a member: ``weight_first`` and ``weight_last``, its shares at the first and the
-            last step; ``mean_first`` and ``mean_last``, its own forecasts there, in units of y; and
+            A row a member, "member 1" being the first of `members`, which say what each is:
+            ``weight_first`` and ``weight_last``, its shares at the first and the last step;
+            ``mean_first`` and ``mean_last``, its own forecasts there, in units of y; and
             ``change``, what it adds to the change of the average between them. With shares w and
             means m, and the mean M of the average, it is w (m - M_first) at the last step less that
-            at the first. The row ``bounds`` has what a bound, rounding and calibration add; the row
-            ``forecast``, the last one, is the sum. A forecast of one model has one member.
+            at the first. The row "bounds" has what a bound, rounding and calibration add; the row
+            "forecast", the last one, is the sum. A forecast of one model has one member.
 
         Examples
         --------
         >>> index = pd.RangeIndex(2)
         >>> flat, rising = (Forecast(index, mean, np.eye(2)) for mean in ([4, 4], [2, 6]))
-        >>> Forecast.average([flat, rising], [3, 1]).explain()["change"].tolist()
-        [0.0, 1.0, 0.0, 1.0]
+        >>> Forecast.average([flat, rising], [3, 1]).explain()["change"]
+        member 1    0.0
+        member 2    1.0
+        bounds      0.0
+        forecast    1.0
+        Name: change, dtype: float64
         """
         shares = self.members or (Share(self._model or "model", self, self.mean * 0.0 + 1.0),)
         weights = np.array([[one.weight.iloc[0], one.weight.iloc[-1]] for one in shares])
@@ -278,9 +283,9 @@ class Forecast:
         whole = own[1] - own[0]
         rows = [*np.column_stack([weights, means, changes])]
         rows += [[np.nan] * 4 + [whole - changes.sum()], [1.0, 1.0, *own, whole]]
-        names = [*(one.model for one in shares), "bounds", "forecast"]
+        names = [f"member {i}" for i in range(1, len(shares) + 1)] + ["bounds", "forecast"]
         columns = ["weight_first", "weight_last", "mean_first", "mean_last", "change"]
-        return pd.DataFrame(rows, pd.Index(names, name="model"), columns)
+        return pd.DataFrame(rows, names, columns)
 
     def _ends(self, other: Forecast) -> list[float]:
         """Means of another forecast at the first and the last of these steps, NaN if it ended."""

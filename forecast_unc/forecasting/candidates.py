@@ -99,44 +99,44 @@ KINDS: dict[str, dict[str, Any]] = {
     "walk": {
         "lags": (1,),
         "lag_weights": None,
-        "why": "a random walk, with a drift as large as the data support",
+        "why": "a random walk with a drift as large as the data support",
     },
     "relative": {
         "lags": (1, 2),
         "transform": "log",
         "bias": None,
-        "why": "changes, relative if values are positive, without a drift, which would grow",
+        "why": "changes that fade out, without a drift",
     },
     "last": {
         **_LEVELS,
         "lags": (1, 2),
         "prior_mean": "last",
         "calendar": None,
-        "why": "the change from the last value",
+        "why": "a value near the last one",
     },
     "seasonal": {
         **_LEVELS,
         "prior_mean": "seasonal",
         "calendar": None,
-        "why": "the change from a season ago",
+        "why": "a value near that of a season ago",
     },
     "levels": {
         **_LEVELS,
         "lag_weights": "free",
         "bias": "free",
-        "why": "levels, which return to where they were",
+        "why": "levels that return to their mean",
     },
-    "linear": {**_LINEAR, "differences": (), "why": "levels, which return to where they were"},
+    "linear": {**_LINEAR, "differences": (), "why": "levels that return to their mean"},
     "linear changes": {
         **_LINEAR,
         "differences": lambda n, periods: periods[:1],
-        "why": "the changes of the last season go on",
+        "why": "the last season again, with the change since the one before",
     },
     "smoothing": {
         "model": "smoothing",
-        "why": "level, trend and season, of which the last values count most",
+        "why": "level, trend and season, recent values counting most",
     },
-    "counts": {"model": "counts", "why": "whether something occurs, and how much"},
+    "counts": {"model": "counts", "why": "whether anything occurs, and how much"},
 }
 """Fields of a `Candidate` that differ from its defaults, or functions of (n, periods)."""
 
@@ -146,9 +146,15 @@ TABLE = (
     Row("no season", "walk", rows=_WALK),
     Row("no season", "levels", rows=_LEAST),
     Row("no season", "relative", lags=lags_for, rows=_LEAST),
-    Row("quarters", "walk", transform="log", bias=None, why="the season, moved up or down"),
+    Row(
+        "quarters",
+        "walk",
+        transform="log",
+        bias=None,
+        why="the past season, moved up or down",
+    ),
     Row("quarters", "seasonal"),
-    Row("months", "walk", rows=_MONTHS, why="a random walk on the season, with a drift"),
+    Row("months", "walk", rows=_MONTHS, why="a random walk with a drift, and the season"),
     Row("months", "levels", rows=_MONTHS),
     # A long season, of which little is seen: weeks of a year
     Row(

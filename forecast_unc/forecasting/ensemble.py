@@ -270,12 +270,12 @@ class Ensemble:
         return [f"bands: {kind} {by if origins else 'as usual for series as short as this'}"]
 
     def models_named(self, noise: bool) -> list[str]:
-        """How much each model counts, what it is and why, and its noise if that was asked for."""
+        """How much each model counts, why it is there and what it is; its noise if asked for."""
         lines, n = [], len(self.models)
         shares = self.next_shares if n > 1 else [1.0]
         for number, (model, share) in enumerate(zip(self.models, shares, strict=True), start=1):
             label = f"model {number}, {100 * share:.0f} % of the next step" if n > 1 else "model"
-            lines.append(f"{label}: {model}: {model.specification.why}")
+            lines.append(f"{label}: {model.specification.why} ({model})")
             if noise and isinstance(model, LaggedModel):
                 lines.append(f"noise {model.noise}")
         return lines

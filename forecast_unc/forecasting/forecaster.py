@@ -477,13 +477,12 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         ensemble, why = self._ensemble(), "as given"
         periods, lower = ensemble.rules.periods, ensemble.rules.lower
         if is_auto(self.seasonal_period):
-            suggested = ", ".join(map(str, seasonal_periods(ensemble.history.index)))
-            found = "found" if periods else "none found"
-            why = (
-                f"{found}; the index suggests {suggested}"
-                if suggested
-                else "the index suggests none"
-            )
+            suggested = " or ".join(map(str, seasonal_periods(ensemble.history.index)))
+            why = "significant at 5 %"
+            if not periods and suggested:
+                why = f"one of {suggested} steps, as the index suggests, is not {why}"
+            elif not periods:
+                why = "the index suggests none"
         elif self.seasonal_period is not None and not periods:
             why = f"y has too few values for {self.seasonal_period}"
         season = f"season of {' and '.join(map(str, periods))} steps" if periods else "no season"
@@ -510,17 +509,21 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         return lines
 
     def summary(self) -> str:
-        """What was chosen and learned, as text.
+        """The series, what was chosen and what each model learned, as text.
 
         Returns
         -------
         str
-            The choices, and noise, evidence and convergence of each model, in their order. Stds are
-            in units of the series, at its median. Evidences do not compare models.
+            The series in a line; `choices_`, below each model its noise, evidence and search. Stds
+            are in units of the series, at its median. Evidences do not compare models.
         """
-        models = enumerate(self.models_, start=1)
-        learned = [f"model {number}: {', '.join(model.learned())}" for number, model in models]
-        return "\n".join(self.choices_ + learned)
+        learned = [f"    {', '.join(model.learned())}" for model in self.models_]
+        lines = [self._history.described()]
+        for line in self.choices_:
+            lines.append(line)
+            if line.startswith("model"):
+                lines.append(learned.pop(0))
+        return "\n".join(lines)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted forecaster to a file, for `load_model`.

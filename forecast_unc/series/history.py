@@ -120,6 +120,15 @@ class History:
         """The time at a position, as text."""
         return format_time(self.index, position)
 
+    def described(self) -> str:
+        """The series in a line: values, times, what is missing, regressors."""
+        missing, k = int(np.isnan(self.given).sum()), len(self.columns)
+        said = [f"{'series' if self.name is None else self.name}: {len(self.y)} values"]
+        said.append(f"from {self.time(0)} to {self.time(-1)}, frequency {_named(self.index)}")
+        said += [f"{missing} missing"] if missing else []
+        said += [f"{k} {'regressor' if k == 1 else 'regressors'}"] if k else []
+        return ", ".join(said)
+
 
 def _spacing(index: pd.Index[Any]) -> object:
     """Frequency of a regular index, or the step of one of whole numbers."""

@@ -490,7 +490,7 @@ def backtests():
         4,
         n_origins=4,
         compare={
-            "naive": "naive",
+            "naive": "naive propagation",
             "mc": "monte_carlo" if False else "taylor",
             "ets": baselines.ETS(),
             "theta": baselines.Theta(),

@@ -172,12 +172,7 @@ TABLE = (
     Row("linear", "linear changes"),
     Row("linear", "linear changes", transform="log"),
     Row("linear", "linear changes", differences=lambda n, periods: periods[-1:]),
-    Row(
-        "linear",
-        "linear changes",
-        differences=lambda n, periods: periods[-1:],
-        transform="log",
-    ),
+    Row("linear", "linear changes", differences=lambda n, periods: periods[-1:], transform="log"),
     # With several seasons, hours of a week, the average was the same within an error.
     Row("any", "smoothing"),
     Row("any", "smoothing", transform="log"),

@@ -19,12 +19,7 @@ from forecast_unc.forecasting.calendar_effects import (
     CalendarEffects,
     ExogEffects,
 )
-from forecast_unc.forecasting.candidates import (
-    MOST_ROWS,
-    PLAIN,
-    Candidate,
-    candidates,
-)
+from forecast_unc.forecasting.candidates import MOST_ROWS, PLAIN, Candidate, candidates
 from forecast_unc.forecasting.counts import CountSpecification, are_counts
 from forecast_unc.forecasting.model import fitted_transform
 from forecast_unc.forecasting.outliers import gross_outliers

@@ -41,12 +41,7 @@ class FunctionError:
         self._innovations = np.zeros(0)  # e
 
     def next_step(
-        self,
-        x: Array,
-        back: Positions,
-        weights: Array,
-        added: float,
-        learned_from: bool = False,
+        self, x: Array, back: Positions, weights: Array, added: float, learned_from: bool = False
     ) -> tuple[float, float, Array]:
         """Enter a step of mean input x, its level with weights (q,) on those `back` (q,) steps ago.
 

@@ -10,13 +10,7 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from forecast_unc._checks import (
-    RandomState,
-    check_lower,
-    check_upper,
-    check_whole,
-    refusal,
-)
+from forecast_unc._checks import RandomState, check_lower, check_upper, check_whole, refusal
 from forecast_unc.distributions.power import POWERS
 from forecast_unc.forecasting.calendar_effects import NO_EFFECTS, CalendarEffects
 from forecast_unc.forecasting.rows import NOISES, Noise

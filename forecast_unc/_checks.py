@@ -51,9 +51,11 @@ def check_paths(n: object, lowest: int, steps: int, name: str = "n_samples") -> 
         raise refusal(name, must, got, "Draw them in parts.")
 
 
-def check_choice(name: str, value: object, allowed: Sequence[str | None], remedy: str = "") -> None:
+def check_choice(
+    name: str, value: object, allowed: Sequence[str | bool | None], remedy: str = ""
+) -> None:
     """Raise unless a value is one of some names, of which the first is the usual one."""
-    if not isinstance(value, str | None) or value not in allowed:
+    if not isinstance(value, str | bool | np.bool_ | None) or value not in allowed:
         listed = ", ".join(map(repr, allowed))
         remedy = remedy or f"Use {allowed[0]!r} unless you compare."
         raise refusal(name, f"be one of {listed}", reprlib.repr(value), remedy)

@@ -376,7 +376,7 @@ def test_origins_inside_a_gap_tell_nothing_of_one_step():
 def test_max_train_is_the_most_and_no_more_than_800():
     y = pd.Series(seasonal(1200, 1), pd.period_range("2000-01-01", periods=1200, freq="D"))
     for most, rows in ((100, 100), (900, 800), (2500, 800)):
-        arguments = Forecaster(max_train=most, seasonal_period=None)._arguments()
+        arguments = Forecaster(max_train=most, seasonal_period=None)
         specifications, _ = resolve(arguments, History.checked(y))
         found = [one for one in specifications if isinstance(one, SmoothingSpecification)]
         assert [one.max_train for one in found] == [rows, rows]

@@ -9,12 +9,12 @@ import pytest
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc.forecasting.calendar_effects import NO_EFFECTS
 from forecast_unc.forecasting.resolve import resolve
-from forecast_unc.forecasting.specification import Arguments, Specification, as_lags
+from forecast_unc.forecasting.specification import Specification, as_lags
 from forecast_unc.series.history import History
 
 
 def arguments(**given):
-    return Arguments(**Forecaster(**given).get_params(deep=False))
+    return Forecaster(**given)
 
 
 def history(n=72, period=12, freq="MS"):
@@ -29,7 +29,7 @@ HOLIDAYS = pd.DatetimeIndex(["2015-12-25", "2016-12-25"])
 @pytest.mark.parametrize("lags", [2, np.array(2), np.int64(2), (1, 2), [1, 2], np.array([1, 2])])
 def test_lags_are_a_number_or_several(lags):
     assert tuple(as_lags("lags", lags, upto=True)) == (1, 2)
-    arguments(lags=lags).check()
+    arguments(lags=lags)._check()
     ((one,), _) = resolve(arguments(lags=lags), history())
     assert one.lags == (1, 2)
 
@@ -39,7 +39,7 @@ def test_lags_are_a_number_or_several(lags):
 )
 def test_other_lags_are_an_error(lags):
     with pytest.raises(ValueError, match="lags must be a positive whole number or distinct"):
-        arguments(lags=lags).check()
+        arguments(lags=lags)._check()
 
 
 def test_lags_of_ones_own_are_one_plain_specification():
@@ -142,6 +142,6 @@ def test_a_series_too_short_is_an_error_before_its_lags_are_numbers():
 )
 def test_a_season_that_lags_of_ones_own_do_not_use_is_refused(given, used):
     if used:
-        return arguments(**{"seasonal_period": 12, **given}).check()
+        return arguments(**{"seasonal_period": 12, **given})._check()
     with pytest.raises(ValueError, match="seasonal_period must be a lag or one of the differences"):
-        arguments(**{"seasonal_period": 12, **given}).check()
+        arguments(**{"seasonal_period": 12, **given})._check()

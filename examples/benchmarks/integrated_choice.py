@@ -24,7 +24,6 @@ from tqdm.auto import tqdm
 from forecast_unc import Forecast, Forecaster, scores
 from forecast_unc.forecasting.ensemble import Ensemble
 from forecast_unc.forecasting.resolve import resolve
-from forecast_unc.forecasting.specification import Arguments
 from forecast_unc.series.history import History
 
 KINDS = ("mode", "integrated")
@@ -37,7 +36,7 @@ def fitted(y: pd.Series, kind: str) -> Forecaster:
     """The default forecaster with the hyper-parameters of all its kinds as said."""
     model = Forecaster()
     history = History.checked(y, None, None)
-    specifications, rules = resolve(Arguments(**model.get_params(deep=False)), history)
+    specifications, rules = resolve(model, history)
     for one in specifications:
         one.regressor.set_params(hyperparameters=kind)
     model.ensemble_ = Ensemble.fit(specifications, rules, history)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from os import PathLike
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
 from scipy.special import ndtri
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from forecast_unc._checks import (
@@ -37,10 +37,9 @@ from forecast_unc.forecasting.resolve import (
     without_outliers,
 )
 from forecast_unc.forecasting.rolling import AskPast, fitted, score
-from forecast_unc.forecasting.rows import Noise
 from forecast_unc.forecasting.smoothing_model import SmoothingModel
 from forecast_unc.forecasting.specification import Arguments, is_auto
-from forecast_unc.series.calendar import Calendar, effects_apart, seasonal_periods
+from forecast_unc.series.calendar import seasonal_periods
 from forecast_unc.series.history import History
 from forecast_unc.series.values import check_is_series, check_two
 
@@ -51,7 +50,7 @@ _RUN, _REPEATED, _DISTINCT = 4, 0.01, 0.5
 _NAMED = 3
 
 
-class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class Forecaster(Arguments):
     """Forecasts of a series with the uncertainty of every step carried into the next.
 
     The series is transformed, differenced and standardized, a regressor learns the next value
@@ -150,41 +149,6 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
 
     _repr_html_, _repr_mimebundle_ = model_card, None  # in the place of scikit-learn's diagram
 
-    def __init__(
-        self,
-        regressor: BaseEstimator | None = None,
-        lags: Literal["auto"] | int | Sequence[int] = "auto",
-        *,
-        differences: Literal["auto"] | int | Sequence[int] = "auto",
-        seasonal_period: Literal["auto"] | int | Sequence[int] | None = "auto",
-        transform: Literal["auto", "log", "sqrt", "boxcox"] | None = "auto",
-        lower: float | None = None,
-        prior_mean: Literal["auto", "zero", "last", "seasonal"] = "auto",
-        calendar: Calendar = "auto",
-        max_train: int | None = None,
-        noise: Noise = "process",
-        calibrate: Literal["auto", "conformal"] | bool = "auto",
-        outliers: Literal["mask", "keep"] = "mask",
-        random_state: RandomState = None,
-        exog_lags: int = 0,
-        upper: float | None = None,
-    ) -> None:
-        self.regressor = regressor
-        self.lags = lags
-        self.differences = differences
-        self.seasonal_period = seasonal_period
-        self.transform = transform
-        self.lower = lower
-        self.prior_mean = prior_mean
-        self.calendar = calendar
-        self.max_train = max_train
-        self.noise = noise
-        self.calibrate = calibrate
-        self.outliers = outliers
-        self.random_state = random_state
-        self.exog_lags = exog_lags
-        self.upper = upper
-
     def fit(
         self,
         y: pd.Series | pd.DataFrame,
@@ -280,7 +244,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         """
         ensemble = self._ensemble()
         history = ensemble.history.followed_by(y_new, exog, y_std)
-        self.ensemble_ = ensemble.extend(without_outliers(self._arguments(), history))
+        self.ensemble_ = ensemble.extend(without_outliers(self, history))
         return self
 
     def apply(
@@ -301,7 +265,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
             A new one; this one is unchanged.
         """
         ensemble = self._ensemble()
-        history = without_outliers(self._arguments(), ensemble.history.alike(y, exog, y_std))
+        history = without_outliers(self, ensemble.history.alike(y, exog, y_std))
         applied = copy.copy(self)
         applied.ensemble_ = ensemble.at(history)
         return applied
@@ -500,7 +464,7 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         if ensemble.rules.whole:
             lines.append("whole numbers: all values are, so that forecasts are of counts")
         lines += ensemble.models_named(noise=self.noise != "process")
-        without = why_no_smoothing(self._arguments(), ensemble.history, periods)
+        without = why_no_smoothing(self, ensemble.history, periods)
         smoothed = any(isinstance(model, SmoothingModel) for model in ensemble.models)
         if is_auto(self.lags) and without and not smoothed:
             lines.append(f"no exponential smoothing: {', '.join(without)}")
@@ -549,12 +513,11 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
         y_std: pd.Series | None,
         earlier: Ensemble | None = None,
     ) -> Ensemble:
-        arguments = self._arguments()
-        arguments.check()
+        self._check()
         history = History.checked(y, exog, y_std)
         check_two(history.y)
-        history = without_outliers(arguments, history)
-        return Ensemble.fit(*resolve(arguments, history), history, earlier)
+        history = without_outliers(self, history)
+        return Ensemble.fit(*resolve(self, history), history, earlier)
 
     @property
     def _history(self) -> History:
@@ -562,11 +525,6 @@ class Forecaster(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no 
 
     def _past_steps(self) -> AskPast:
         return self._ensemble().past_steps()
-
-    def _arguments(self) -> Arguments:
-        inputs, effects = effects_apart(self.calendar)
-        given = self.get_params(deep=False) | {"calendar": inputs, "calendar_effects": effects}
-        return Arguments(**given)
 
     def _ensemble(self) -> Ensemble:
         check_is_fitted(self, "ensemble_")

@@ -102,7 +102,7 @@ def resolve(
     check_within(history, lower, upper)
     check_exog_lags(arguments.exog_lags, history.exog.shape[1])
     given, measured_from = arguments.lower is not None, lower if np.isfinite(lower) else 0.0
-    check_changes(history.index, check_calendar(value_or(arguments.calendar, None)))
+    check_changes(history.index, check_calendar(value_or(arguments._inputs, None)))
     otherwise = _otherwise(arguments, history, measured_from)
     if otherwise is None:
         check_varies(history.y)
@@ -125,7 +125,7 @@ def resolve(
         arguments.transform is not None,
         history.exog.shape[1] > 0,
         whole
-        and not (why_no_smoothing(arguments, history, ()) or arguments.calendar_effects)
+        and not (why_no_smoothing(arguments, history, ()) or arguments._effects)
         and is_auto(arguments.transform),
     ):
         if candidate.model == "counts":
@@ -168,7 +168,7 @@ def _with_effects(
 
     Those of the calendar for all, those of regressors for smoothing, which has no other inputs.
     """
-    words, (index, exog) = arguments.calendar_effects, (history.index, history.exog)
+    words, (index, exog) = arguments._effects, (history.index, history.exog)
 
     @cache
     def learned(transform: str | None, lower: float) -> tuple[CalendarEffects, ExogEffects]:
@@ -199,7 +199,7 @@ def _otherwise(
     arguments: Arguments, history: History, lower: float
 ) -> SmoothingSpecification | None:
     """Level and trend alone, which need two values, if what excludes them is left open."""
-    choice = (arguments.lags, arguments.differences, arguments.prior_mean, arguments.calendar)
+    choice = (arguments.lags, arguments.differences, arguments.prior_mean, arguments._inputs)
     if not all(map(is_auto, choice)) or arguments.regressor is not None or history.stds.any():
         return None
     transform, most = value_or(arguments.transform, None), arguments.max_train or MOST_ROWS
@@ -235,7 +235,7 @@ def why_no_smoothing(arguments: Arguments, history: History, periods: tuple[int,
     given = {
         "differences": not is_auto(arguments.differences),
         "prior_mean": not is_auto(arguments.prior_mean),
-        "calendar": not is_auto(arguments.calendar),
+        "calendar": not is_auto(arguments._inputs),
         "regressor": arguments.regressor is not None,
         "noise": arguments.noise != "process",
         "y_std": bool(history.stds.any()),
@@ -292,9 +292,9 @@ def never_negative(y: Array) -> str:
 
 def _unusual(arguments: Arguments, history: History) -> Flags:
     """Where there is a holiday, or a regressor outside the central 90 % of its values, (n,)."""
-    parts = check_calendar(value_or(arguments.calendar, None))
+    parts = check_calendar(value_or(arguments._inputs, None))
     holidays = tuple(part for part in parts if not isinstance(part, str))
-    words = tuple(word for word in arguments.calendar_effects if word.startswith(HOLIDAYS))
+    words = tuple(word for word in arguments._effects if word.startswith(HOLIDAYS))
     days = effect_inputs(history.index, words).values()
     low, high = np.quantile(history.exog, [0.05, 0.95], axis=0)
     rare = (history.exog < low) | (history.exog > high)
@@ -399,7 +399,7 @@ def _filled(
         periods=periods,
         transform=value_or(arguments.transform, candidate.transform),
         prior_mean=prior_mean,
-        calendar=check_calendar(value_or(arguments.calendar, candidate.calendar)),
+        calendar=check_calendar(value_or(arguments._inputs, candidate.calendar)),
         max_train=arguments.max_train,
         noise=arguments.noise,
         exog_lags=arguments.exog_lags,

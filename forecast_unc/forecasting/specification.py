@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from types import NoneType
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeGuard
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from forecast_unc._checks import RandomState, check_lower, check_upper, check_whole, refusal
+from forecast_unc._checks import (
+    RandomState,
+    check_choice,
+    check_lower,
+    check_upper,
+    check_whole,
+    refusal,
+)
 from forecast_unc.distributions.power import POWERS
 from forecast_unc.forecasting.calendar_effects import NO_EFFECTS, CalendarEffects
 from forecast_unc.forecasting.rows import NOISES, Noise
 from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.predictor import as_kernel_regressor
-from forecast_unc.series.calendar import Calendar, check_calendar
+from forecast_unc.series.calendar import Calendar, check_calendar, effects_apart
 
 _LONGEST = 1_000_000  # steps of a season
 Auto = Literal["auto"]
@@ -36,28 +42,37 @@ _ALLOWED: dict[str, tuple[Any, ...]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Arguments:
-    """What a `Forecaster` was given, "auto" where it is left open; see there."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class Arguments(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """What a `Forecaster` is given, "auto" where it is left open; see there."""
 
-    regressor: BaseEstimator | None  # one of the package's or of scikit-learn's
-    lags: Auto | int | Sequence[int]
-    differences: Auto | int | Sequence[int]
-    seasonal_period: Auto | int | Sequence[int] | None
-    transform: Auto | Transform | None
-    lower: float | None
-    prior_mean: Auto | PriorMean
-    calendar: Calendar
-    max_train: int | None
-    noise: Noise
-    calibrate: Auto | Calibrate
-    outliers: Literal["mask", "keep"]
-    random_state: RandomState
+    regressor: BaseEstimator | None = field(default=None, kw_only=False)
+    lags: Auto | int | Sequence[int] = field(default="auto", kw_only=False)
+    differences: Auto | int | Sequence[int] = "auto"
+    seasonal_period: Auto | int | Sequence[int] | None = "auto"
+    transform: Literal["auto", "log", "sqrt", "boxcox"] | None = "auto"
+    lower: float | None = None
+    prior_mean: Literal["auto", "zero", "last", "seasonal"] = "auto"
+    calendar: Calendar = "auto"
+    max_train: int | None = None
+    noise: Noise = "process"
+    calibrate: Literal["auto", "conformal"] | bool = "auto"
+    outliers: Literal["mask", "keep"] = "mask"
+    random_state: RandomState = None
     exog_lags: int = 0
     upper: float | None = None
-    calendar_effects: tuple[str, ...] = ()  # words of the calendar that are no inputs
 
-    def check(self) -> None:
+    @property
+    def _inputs(self) -> Calendar:
+        """The part of the calendar that is inputs of a model."""
+        return effects_apart(self.calendar)[0]
+
+    @property
+    def _effects(self) -> tuple[str, ...]:
+        """The words of the calendar that are effects, learned before any model."""
+        return effects_apart(self.calendar)[1]
+
+    def _check(self) -> None:
         """Raise unless each argument is one that it could be, whatever the series."""
         if not is_auto(self.lags):
             as_lags("lags", self.lags, upto=True)
@@ -75,18 +90,15 @@ class Arguments:
             self._check_season_used(periods)
         for name, allowed in _ALLOWED.items():
             value = getattr(self, name)
-            words = isinstance(value, (str, bool, np.bool_, NoneType))
-            if not words or not any(value is item or value == item for item in allowed):
-                none = None in allowed and str(value).lower() == "none"
-                remedy = "Pass None, without quotes." if none else "Leave it out if unsure."
-                must = f"be one of {', '.join(map(repr, allowed))}"
-                raise refusal(name, must, repr(value), remedy)
+            quoted = None in allowed and str(value).lower() == "none"
+            remedy = "Pass None, without quotes." if quoted else "Leave it out if unsure."
+            check_choice(name, value, allowed, remedy)
         if self.lower is not None:
             check_lower(self.lower)
         if self.upper is not None:
             check_upper(self.upper, self.lower)
-        if not is_auto(self.calendar):
-            check_calendar(self.calendar)
+        if not is_auto(self._inputs):
+            check_calendar(self._inputs)
         if self.max_train is not None:
             check_whole("max_train", self.max_train, MIN_ROWS, "Use None to learn from all rows.")
         check_whole("exog_lags", self.exog_lags, 0, "0 is the effect at the same time alone.")
@@ -99,7 +111,7 @@ class Arguments:
         """Raise if lags of one's own, and what else was given, have no use for a season."""
         if is_auto(self.lags) or self.prior_mean == "seasonal":
             return
-        parts = check_calendar(value_or(self.calendar, None))
+        parts = check_calendar(value_or(self._inputs, None))
         if any(isinstance(part, str) and part in ("fourier", "profile") for part in parts):
             return
         differences = as_lags("differences", value_or(self.differences, ()), upto=False)

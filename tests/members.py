@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from forecast_unc import Forecaster
-from forecast_unc.forecasting.model import LaggedModel, _noisy_rows
+from forecast_unc.forecasting.model import LaggedModel
 from forecast_unc.forecasting.rows import NoisyRows
 from forecast_unc.forecasting.smoothing_model import SmoothingModel
 
@@ -27,7 +27,7 @@ def in_turn(first: Sequence[Any], *others: Sequence[Any], times: int = 1) -> lis
 
 
 def noisy_rows(model: LaggedModel) -> NoisyRows:
-    return _noisy_rows(model.specification, model.differencing, model.past)
+    return model.rows
 
 
 def rows_of(model: LaggedModel) -> tuple[Any, Any, Any]:

@@ -17,6 +17,7 @@ from forecast_unc.forecasting.candidates import lags_for
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.series.calendar import calendar_inputs, daily_means, effect_inputs
 from forecast_unc.series.exog import lagged
+from forecast_unc.series.history import History
 
 _ROUNDS = 3  # of autoregression and effects in turn
 _LEAST_ROWS = 20  # of fewer there are no effects
@@ -79,6 +80,12 @@ class ExogEffects:
 
 
 NO_EXOG = ExogEffects()
+
+
+def taken_out(specification: Any, history: History) -> Array:
+    """Effects of holidays and regressors that are not in the levels of a model, (n,)."""
+    days = specification.calendar_effects.at(history.index)
+    return np.asarray(days + specification.exog_effects.at(history.exog))
 
 
 def _shrunk(

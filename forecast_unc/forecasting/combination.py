@@ -10,20 +10,19 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from forecast_unc._checks import check_steps, is_number, one_seed, refusal
 from forecast_unc._typing import Array, Positions
-from forecast_unc.distributions.fitted import Fitted, PastSteps
+from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.distributions.page import model_card
 from forecast_unc.forecasting import files
 from forecast_unc.forecasting.averaging import Ask, Averaging
 from forecast_unc.forecasting.ensemble import those_that_can
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.recursion import Propagation
-from forecast_unc.forecasting.rolling import AskPast, fitted, score
+from forecast_unc.forecasting.rolling import AskPast, Scored
 from forecast_unc.series.history import History
 from forecast_unc.series.values import check_is_series
 
@@ -33,7 +32,7 @@ _N_ORIGINS = 3
 _LONGEST = 0.1
 
 
-class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class Combination(Scored):
     """Several forecasters, their quantiles averaged.
 
     Of normal forecasts the average has the average mean and the average std. The average of a few
@@ -78,8 +77,6 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     forecasters_: list[Any]
     weights_: Array
     refused_: dict[int, str]
-
-    _repr_html_, _repr_mimebundle_ = model_card, None  # in the place of scikit-learn's diagram
 
     def __init__(
         self,
@@ -185,28 +182,8 @@ class Combination(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
             can_look_ahead=not given,
         ).forecast
 
-    def fitted(self) -> Fitted:
-        """One-step forecasts of the series itself, each from the values before it.
-
-        The average of those of the members, see `Forecaster.fitted`, at each time of those that
-        have one. A TypeError if a member is no Forecaster or Combination.
-
-        Returns
-        -------
-        Fitted
-        """
-        return fitted(self._past_steps(), self._history)
-
-    def score(self, y: pd.Series, exog: pd.DataFrame | None = None) -> float:
-        """Negative mean CRPS of what follows; `y` and `exog` as in `Forecaster.score`.
-
-        A TypeError if a member is no Forecaster or Combination.
-        """
-        return score(self, self._history.index, y, exog)
-
     @property
     def _history(self) -> History:
-        """The series up to where forecasts start."""
         return self._known_members()[0]._history
 
     def _past_steps(self) -> AskPast:

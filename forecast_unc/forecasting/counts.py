@@ -20,20 +20,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.signal import lfilter
 from scipy.special import betaln, gammaln
 
 from forecast_unc._checks import RandomState, generator, refusal
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.maps import Map, Table
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.forecasting.calendar_effects import NO_EFFECTS, NO_EXOG
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.series.history import Ahead, History
@@ -60,6 +60,9 @@ class CountSpecification:
     why: str
     weight: float = 1.0
 
+    calendar_effects: ClassVar = NO_EFFECTS
+    exog_effects: ClassVar = NO_EXOG
+
     def described(self, power: float | None = None) -> str:
         """The specification as text."""
         return "counts with an occurrence and a size"
@@ -75,7 +78,7 @@ class States(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class CountModel:
+class CountModel(FittedModel):
     """Occurrence and size at the end of the history that they were fitted on, or of another."""
 
     specification: CountSpecification
@@ -84,6 +87,9 @@ class CountModel:
     occurrence: Array = field(repr=False)  # weights of the discounts, (5,)
     size: Array = field(repr=False)  # (12,)
     states: States = field(repr=False)
+
+    made_of = ("specification", "prior", "occurrence", "size")
+    transform, depth = PowerTransform(), 1
 
     @classmethod
     def fit(
@@ -122,21 +128,6 @@ class CountModel:
         """A model by its recipe, at the end of a history."""
         states = filtered(_counts(specification, history), prior)
         return cls(specification, history, prior, occurrence, size, states)
-
-    def at(self, history: History) -> Self:
-        """The same weights of discounts at the end of another history, with its states."""
-        return self.made(history, **self.recipe())
-
-    extend = at
-
-    def recipe(self) -> dict[str, Any]:
-        """What it is made of again on a history: settings, and what was learned."""
-        names = ("specification", "prior", "occurrence", "size")
-        return {name: getattr(self, name) for name in names}
-
-    def from_known(self) -> Self:
-        """Itself: a missing value tells of nothing."""
-        return self
 
     def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
         """Joint forecast of the next values, before they are rounded; the same by all methods.
@@ -193,18 +184,18 @@ class CountModel:
         paths = self.sample_paths(ahead, n_samples, random)
         return paths + random.uniform(-0.5, 0.5, paths.shape)
 
-    def plug_in(self, origins: NDArray[np.intp], steps: int) -> Array:
+    def plug_in(self, origins: Positions, steps: int) -> Array:
         """Means (k, h) at origins inside."""
         return np.repeat(self._moments(origins)[0][:, None], steps, axis=1)
 
-    def next_levels(self, at: NDArray[np.intp]) -> tuple[Array, Array, Array]:
+    def next_levels(self, at: Positions) -> tuple[Array, Array, Array]:
         """One-step forecasts of k times of the history."""
         mean, var = np.full((2, 1, len(at)), np.nan)
         some = at > len(self.history.y) - self.span
         mean[0, some], var[0, some] = self._moments(at[some])
         return np.ones(1), mean, var
 
-    def _moments(self, origins: NDArray[np.intp]) -> tuple[Array, Array]:
+    def _moments(self, origins: Positions) -> tuple[Array, Array]:
         """Mean and variance of the value after so many, (k,)."""
         places = np.maximum(origins - (len(self.history.y) - self.span), 0)
         at = States(*(one[:, places] for one in self._ahead))
@@ -217,11 +208,6 @@ class CountModel:
         return f"{self.specification.described()}, {self.n_rows} values"
 
     @property
-    def transform(self) -> PowerTransform:
-        """None."""
-        return PowerTransform()
-
-    @property
     def n_rows(self) -> int:
         """Values that it rests on."""
         return int((~np.isnan(self.history.y[-self.span :])).sum())
@@ -230,17 +216,6 @@ class CountModel:
     def span(self) -> int:
         """Values of the history from the first that it rests on."""
         return len(self.states.a[0]) - 1
-
-    depth = 1
-
-    def effects(self, k: int) -> tuple[Array, Array]:
-        """None of k regressors."""
-        return np.zeros(k), np.zeros(k)
-
-    @property
-    def taken_out(self) -> Array:
-        """Nothing, (n,)."""
-        return np.zeros(len(self.history.y))
 
     def learned(self) -> list[str]:
         """The discounts, on average."""

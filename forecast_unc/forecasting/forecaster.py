@@ -23,9 +23,7 @@ from forecast_unc._checks import (
     refusal,
 )
 from forecast_unc._typing import Array
-from forecast_unc.distributions.fitted import Fitted
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.distributions.page import model_card
 from forecast_unc.forecasting import files
 from forecast_unc.forecasting.ensemble import Ensemble, Refusal
 from forecast_unc.forecasting.model import FittedModel
@@ -36,7 +34,7 @@ from forecast_unc.forecasting.resolve import (
     why_no_smoothing,
     without_outliers,
 )
-from forecast_unc.forecasting.rolling import AskPast, fitted, score
+from forecast_unc.forecasting.rolling import AskPast, Scored
 from forecast_unc.forecasting.smoothing_model import SmoothingModel
 from forecast_unc.forecasting.specification import Arguments, is_auto
 from forecast_unc.series.calendar import seasonal_periods
@@ -50,7 +48,7 @@ _RUN, _REPEATED, _DISTINCT = 4, 0.01, 0.5
 _NAMED = 3
 
 
-class Forecaster(Arguments):
+class Forecaster(Scored, Arguments):
     """Forecasts of a series with the uncertainty of every step carried into the next.
 
     The series is transformed, differenced and standardized, a regressor learns the next value
@@ -146,8 +144,6 @@ class Forecaster(Arguments):
     """
 
     ensemble_: Ensemble
-
-    _repr_html_, _repr_mimebundle_ = model_card, None  # in the place of scikit-learn's diagram
 
     def fit(
         self,
@@ -329,21 +325,6 @@ class Forecaster(Arguments):
         seed = self.random_state if random_state is None else random_state
         return ensemble.forecast(ahead, Method(propagation, path_consistent, n_samples, seed))
 
-    def fitted(self) -> Fitted:
-        """One-step forecasts of the series itself, each from the values before it.
-
-        As by :meth:`apply` to the values before each. The model has learned from all of them:
-        residuals are smaller than errors of forecasts, which `backtest` tells. An average has the
-        weights of its members' widths at that time alone, and the calibration of the last value.
-
-        Returns
-        -------
-        Fitted
-            By time, NaN where there is no forecast. Times whose lagged values are missing or have
-            errors cost a forecast each.
-        """
-        return fitted(self._past_steps(), self._history)
-
     def effects(self, coverage: float = 0.9) -> pd.DataFrame:
         """Return how much the next value changes with one unit more of each regressor.
 
@@ -382,33 +363,6 @@ class Forecaster(Arguments):
         reach = -ndtri(0.5 * (1.0 - coverage)) * std
         columns = {"effect": mean, "lower": mean - reach, "upper": mean + reach}
         return pd.DataFrame(columns, index=pd.Index(names, name="regressor"))
-
-    def score(self, y: pd.Series, exog: pd.DataFrame | None = None) -> float:
-        """Negative mean CRPS, in units of y: the higher, the better.
-
-        Where y goes on after the series of the fit, what comes after it is forecast from there and
-        scored, for searches with a splitter of time, such as
-        ``GridSearchCV(Forecaster(), {"lags": [3, 12]}, cv=TimeSeriesSplit(5)).fit(y, exog)``. Else
-        its last tenth, 24 values at most, is forecast by the fitted model from those before: that
-        flatters a model that has learned from them.
-
-        Parameters
-        ----------
-        y : Series
-            What followed, the whole series, or another one of its kind. NaN does not count.
-        exog : DataFrame, optional
-            Regressors at the times of y, if the model was fitted with some.
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        ValueError
-            If nothing of what would be scored was observed.
-        """
-        return score(self, self._history.index, y, exog)
 
     @property
     def models_(self) -> tuple[FittedModel, ...]:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import Any, Protocol, Self
+from functools import partial
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from forecast_unc._checks import RandomState, refusal
 from forecast_unc._threads import blas_threads
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.distributions.power import POWERS, PowerTransform
@@ -44,7 +43,6 @@ from forecast_unc.series.history import Ahead, History
 _ROUNDOFF = 1e-12
 _LEAST_ROWS = 2  # that the posterior of an origin inside rests on
 _ALIKE = ("lags", "differences", "transform", "prior_mean", "max_train", "noise")
-_RECIPE = ("specification", "transform", "differencing", "regressor", "noise")
 # What was learned, in words; stds are in units of the levels.
 _LEARNED = {
     "noise_std_": "noise std",
@@ -57,21 +55,10 @@ _LEARNED = {
 class FittedModel(Protocol):
     """A specification fitted on a history, at its end or that of another: all an Ensemble knows."""
 
-    @property
-    def specification(self) -> Any:
-        """What was fitted: its `weight`, `why` and `described()` are asked for."""
-
-    @property
-    def taken_out(self) -> Array:
-        """Effects that are not in the levels of `plug_in` and `next_levels`, (n,)."""
-
-    @property
-    def history(self) -> History:
-        """Where forecasts start: the series up to the origin."""
-
-    @property
-    def transform(self) -> PowerTransform:
-        """The nonlinear transform from values to levels."""
+    specification: Any  # what was fitted: its `weight`, `why` and `described()` are asked for
+    history: History  # where forecasts start: the series up to the origin
+    transform: PowerTransform  # from values to levels
+    made_of: ClassVar[tuple[str, ...]]  # settings, and what was learned
 
     @property
     def n_rows(self) -> int:
@@ -85,17 +72,26 @@ class FittedModel(Protocol):
     def depth(self) -> int:
         """Values that are needed before a forecast."""
 
-    def from_known(self) -> Self:
-        """The model with the values that it starts from known: itself, if they are."""
+    @classmethod
+    def made(cls, *args: Any, **recipe: Any) -> Self:
+        """A model by its recipe, at the end of a history that it learns from."""
+
+    def recipe(self) -> dict[str, Any]:
+        """What it is made of again on a history."""
+        return {name: getattr(self, name) for name in self.made_of}
 
     def extend(self, history: History) -> Self:
         """The same hyper-parameters with the posterior of a longer history."""
+        self.transform.check(history.y, history.time)
+        return self.made(history, **self.recipe())
 
     def at(self, history: History) -> Self:
         """The same model at the end of another history, with nothing learned."""
+        return self.extend(history)
 
-    def recipe(self) -> dict[str, Any]:
-        """What a classmethod `made` makes it of again on a history."""
+    def from_known(self) -> Self:
+        """The model with the values that it starts from known: itself, if they are."""
+        return self
 
     def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
         """Joint forecast of the next values; without a method the default one."""
@@ -103,10 +99,10 @@ class FittedModel(Protocol):
     def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) in units of y, each of one function."""
 
-    def plug_in(self, origins: NDArray[np.intp], steps: int) -> Array:
+    def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) forecast from increasing numbers of values, by the values before each."""
 
-    def next_levels(self, at: NDArray[np.intp]) -> tuple[Array, Array, Array]:
+    def next_levels(self, at: Positions) -> tuple[Array, Array, Array]:
         """One-step forecasts of k times of the history, increasing places, by what was learned.
 
         Probabilities (c,) of the posteriors, and means and variances (c, k); NaN where none.
@@ -114,25 +110,28 @@ class FittedModel(Protocol):
 
     def effects(self, k: int) -> tuple[Array, Array]:
         """Mean and variance (k,) of the change of the next value for one unit of a regressor."""
+        return np.zeros(k), np.zeros(k)
 
     def learned(self) -> list[str]:
         """Noise, evidence and search in words, as far as it has them."""
 
 
 @dataclass(frozen=True, eq=False)
-class LaggedModel:
+class LaggedModel(FittedModel):
     """A regressor of the next value on lagged ones, at the end of a history."""
 
     specification: Specification
     history: History = field(repr=False)  # where forecasts start: the series up to the origin
     transform: PowerTransform
     regressor: KernelRegressor  # fitted
-    n_rows: int  # that its posterior rests on
+    rows: NoisyRows = field(repr=False)  # that its posterior rests on
     past: Past = field(repr=False)  # the history on the scale of the levels
     one_step: OneStepModel = field(repr=False)
     """The posterior, of levels with the prior mean. Kept, as it caches what exact moments need: to
     make it anew cost O(n^3) a forecast."""
     noise: NoiseChoice
+
+    made_of = ("specification", "transform", "differencing", "regressor", "noise")
 
     @classmethod
     def fit(
@@ -161,17 +160,7 @@ class LaggedModel:
                 why, plain = f"{specification.why}; {why}", clone(regressor)
                 specification = replace(specification, regressor=plain, why=why)
         one_step = _one_step(specification, differencing, regressor)
-        n_rows = len(rows.y)
-        return cls(specification, history, transform, regressor, n_rows, past, one_step, noise)
-
-    def extend(self, history: History) -> Self:
-        """The same hyper-parameters with the posterior of a longer history."""
-        self.transform.check(history.y, history.time)
-        return self.made(history, **self.recipe())
-
-    def recipe(self) -> dict[str, Any]:
-        """What it is made of again on a history: settings, and what was learned."""
-        return {name: getattr(self, name) for name in _RECIPE}
+        return cls(specification, history, transform, regressor, rows, past, one_step, noise)
 
     @classmethod
     def made(
@@ -188,8 +177,7 @@ class LaggedModel:
         rows = _noisy_rows(specification, differencing, past)
         regressor = rows.condition(regressor)
         one_step = _one_step(specification, differencing, regressor)
-        n_rows = len(rows.y)
-        return cls(specification, history, transform, regressor, n_rows, past, one_step, noise)
+        return cls(specification, history, transform, regressor, rows, past, one_step, noise)
 
     def at(self, history: History) -> Self:
         """The same model at the end of another history, with nothing learned."""
@@ -228,14 +216,14 @@ class LaggedModel:
         paths = joint.shifted(self.specification.calendar_effects.at(ahead.index)).paths
         return self.transform.inverse(np.asarray(paths).T)
 
-    def plug_in(self, origins: NDArray[np.intp], steps: int) -> Array:
+    def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) by posteriors of the rows before each origin, from means given these rows.
 
         Missing ones are interpolated; what looks back at a gap that lasts until the origin is NaN.
         """
         levels, exog, n = self.past.levels, self.past.exog, len(self.past.levels)
         one_step, anchor, p = self.one_step, self.specification.anchor, self.depth
-        rows = self._rows
+        rows = self.rows
         found = np.searchsorted(rows.times, origins)
         enough = found >= _LEAST_ROWS
         counts = [max(int(count), _LEAST_ROWS) for count in found]
@@ -256,7 +244,7 @@ class LaggedModel:
                 trajectory.append(np.where(good, change, np.nan))
             return np.where(enough[:, None], trajectory.levels[:, p:], np.nan)
 
-    def next_levels(self, at: NDArray[np.intp]) -> tuple[Array, Array, Array]:
+    def next_levels(self, at: Positions) -> tuple[Array, Array, Array]:
         """One-step forecasts, in one call where lagged values were observed without error."""
         past, one_step, alternatives = self.past, self.one_step, self.one_step.alternatives
         mean, var = np.full((2, len(alternatives), len(at)), np.nan)
@@ -282,14 +270,15 @@ class LaggedModel:
             var[:, place] = joint.cov[0, 0] if mixture is None else mixture.covs[:, 0, 0]
         return np.array([p for p, _ in alternatives]), mean, var
 
-    @cached_property
-    def _rows(self) -> NoisyRows:
-        return _noisy_rows(self.specification, self.differencing, self.past)
+    @property
+    def n_rows(self) -> int:
+        """Rows that its posterior rests on."""
+        return len(self.rows.y)
 
     @property
     def span(self) -> int:
-        """Values of its history from the first of its rows on."""
-        return len(self.history.y) - int(self._rows.times[0])
+        """Values of the history that it has learned from, from the first of its rows on."""
+        return len(self.history.y) - int(self.rows.times[0])
 
     def __str__(self) -> str:
         last = "last " if self.n_rows == self.specification.max_train else ""
@@ -311,11 +300,6 @@ class LaggedModel:
     def depth(self) -> int:
         """Values that a step looks back."""
         return self.specification.depth
-
-    @property
-    def taken_out(self) -> Array:
-        """Effects of holidays, which are not in its levels, (n,)."""
-        return self.specification.calendar_effects.at(self.history.index)
 
     def from_known(self) -> Self:
         """The model with missing values interpolated, and all taken for exact, if need be."""

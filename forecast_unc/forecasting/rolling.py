@@ -10,21 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from forecast_unc._checks import refusal
 from forecast_unc._threads import blas_threads
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.fitted import Fitted, PastSteps
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.mixture import NormalMixture
+from forecast_unc.distributions.page import model_card
+from forecast_unc.forecasting.calendar_effects import taken_out
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.series.exog import check_aligned
-from forecast_unc.series.history import History
 from forecast_unc.series.times import format_time, future_index
 from forecast_unc.series.values import check_is_series
 
@@ -43,7 +44,7 @@ _BLOCK = 128
 # A fold that is scored is this share of the values, and at most so many.
 _SHARE, _MOST = 0.1, 24
 
-AskPast = Callable[[NDArray[np.intp]], PastSteps | None]
+AskPast = Callable[[Positions], PastSteps | None]
 """One-step forecasts of some times by their places, or None if there is none of any."""
 
 
@@ -61,7 +62,7 @@ class Rolling:
     models: tuple[FittedModel, ...]  # at the end of what they have learned from
 
     @cached_property
-    def origins(self) -> NDArray[np.intp]:
+    def origins(self) -> Positions:
         """Numbers of values before the origins, (k,), with .4 of each model's span; maybe none."""
         n = len(self.models[0].history.y)
         first = max(max(m.depth + 2, int(np.ceil(n - _PART * m.span))) for m in self.models)
@@ -112,23 +113,22 @@ class Rolling:
         return np.asarray(means / means.min())
 
 
-def rolling_forecasts(
-    model: FittedModel, origins: NDArray[np.intp], steps: int
-) -> RollingForecasts:
+def rolling_forecasts(model: FittedModel, origins: Positions, steps: int) -> RollingForecasts:
     """Point forecasts from k origins inside the history that a model has learned from."""
     if not len(origins):
         return RollingForecasts(np.zeros((0, steps)), np.zeros((0, steps)))
     levels = model.plug_in(origins, steps)
-    times, n = origins[:, None] + np.arange(steps), len(model.history.y)
-    levels = np.where(times < n, levels + model.taken_out[np.minimum(times, n - 1)], np.nan)
+    effects = taken_out(model.specification, model.history)
+    times, n = origins[:, None] + np.arange(steps), len(effects)
+    levels = np.where(times < n, levels + effects[np.minimum(times, n - 1)], np.nan)
     return RollingForecasts(model.transform.inverse(levels), model.transform.slope(levels))
 
 
-def past_steps(model: FittedModel, at: NDArray[np.intp]) -> PastSteps | None:
+def past_steps(model: FittedModel, at: Positions) -> PastSteps | None:
     """A model's one-step forecasts of some times of its history, before any calibration."""
     with blas_threads(model.n_rows):
         p, mean, var = model.next_levels(at)
-    mean = mean + model.taken_out[at]
+    mean = mean + taken_out(model.specification, model.history)[at]
     known = np.asarray((np.isfinite(mean) & (var > 0.0)).all(axis=0))
     if not known.any():
         return None
@@ -144,16 +144,96 @@ def past_steps(model: FittedModel, at: NDArray[np.intp]) -> PastSteps | None:
     return PastSteps(at, Forecast(index, center, cov, transform=transform, mixture=mixture), known)
 
 
-def fitted(ask: AskPast, history: History) -> Fitted:
-    """The one-step forecasts of all times of a history that have one."""
-    n = len(history.y)
-    parts = [
-        part for start in range(0, n, _BLOCK) for part in _some(ask, np.arange(n)[start:][:_BLOCK])
-    ]
-    return Fitted(history.index, history.given, parts, history.name)
+class Scored(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """What forecasters and averages of them say of the past, by `_history` and `_past_steps`."""
+
+    _repr_html_, _repr_mimebundle_ = model_card, None  # in the place of scikit-learn's diagram
+
+    def fitted(self) -> Fitted:
+        """One-step forecasts of the series itself, each from the values before it.
+
+        As by `apply` to the values before each. The model has learned from all of them: residuals
+        are smaller than errors of forecasts, which `backtest` tells. An average has the weights of
+        its members' widths at that time alone, and the calibration of the last value; a Combination
+        that of the members that forecast the time.
+
+        Returns
+        -------
+        Fitted
+            By time, NaN where there is no forecast. Times whose lagged values are missing or have
+            errors cost a forecast each.
+
+        Raises
+        ------
+        TypeError
+            If a member of a Combination is no Forecaster or Combination.
+        """
+        history, ask = self._history, self._past_steps()
+        times, parts = np.arange(len(history.y)), list[PastSteps]()
+        for start in range(0, len(times), _BLOCK):
+            parts += _some(ask, times[start : start + _BLOCK])
+        return Fitted(history.index, history.given, parts, history.name)
+
+    def score(self, y: pd.Series, exog: pd.DataFrame | None = None) -> float:
+        """Negative mean CRPS, in units of y: the higher, the better.
+
+        Where y goes on after the series of the fit, what comes after it is forecast from there and
+        scored, for searches with a splitter of time, such as
+        ``GridSearchCV(Forecaster(), {"lags": [3, 12]}, cv=TimeSeriesSplit(5)).fit(y, exog)``. Else
+        its last tenth, 24 values at most, is forecast by the fitted model from those before: that
+        flatters a model that has learned from them.
+
+        Parameters
+        ----------
+        y : Series
+            What followed, the whole series, or another one of its kind. NaN does not count.
+        exog : DataFrame, optional
+            Regressors at the times of y, if the model was fitted with some.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If nothing of what would be scored was observed.
+        TypeError
+            If a member of a Combination is no Forecaster or Combination.
+        """
+        model, index, series = self, self._history.index, check_is_series(y)
+        if exog is not None:
+            exog = check_aligned(exog, series.index, "y")
+        after = _steps_after(index, series.index)
+        if after:
+            new = np.asarray(series.index > index[-1])
+            future = None if exog is None else exog[new]
+        else:
+            after = min(max(1, int(_SHARE * len(series))), _MOST)
+            new = np.arange(len(series)) >= len(series) - after
+            past, future = (None, None) if exog is None else (exog[~new], exog[new])
+            try:
+                model = model.apply(series[~new], past)
+            except ValueError as error:
+                scored = f"Of the {len(series)} values of y, the last {after} would be scored."
+                raise ValueError(f"{error} {scored}") from error
+        ahead = model.forecast(after, future)
+        between = series.index[new].difference(ahead.index)
+        if len(between):
+            must, remedy = "lie at the times that are forecast", "Give it the frequency of the fit."
+            raise refusal("y", must, format_time(between, 0), remedy)
+        crps = ahead.score(series[new].reindex(ahead.index))["crps"].mean()
+        if np.isnan(crps):
+            raise refusal(
+                "y",
+                "hold numbers where it is scored",
+                f"only missing values in its last {after}",
+                "Give a series that ends with what was observed.",
+            )
+        return -float(crps)
 
 
-def _some(ask: AskPast, at: NDArray[np.intp]) -> list[PastSteps]:
+def _some(ask: AskPast, at: Positions) -> list[PastSteps]:
     """Forecasts of some times, without those of which there is none by an error."""
     try:
         found = ask(at)
@@ -162,52 +242,6 @@ def _some(ask: AskPast, at: NDArray[np.intp]) -> list[PastSteps]:
             return []
         return [part for half in np.array_split(at, 2) for part in _some(ask, half)]
     return [] if found is None else [found]
-
-
-class Scored(Protocol):
-    """A fitted forecaster."""
-
-    def apply(self, y: pd.Series, exog: pd.DataFrame | None = None) -> Self:
-        """The same at the end of another series."""
-
-    def forecast(self, steps: int, exog: pd.DataFrame | None = None) -> Forecast:
-        """Joint forecast of the next values."""
-
-
-def score(
-    model: Scored, index: pd.Index[Any], y: object, exog: pd.DataFrame | None = None
-) -> float:
-    """Negative mean CRPS of a model at the end of a series of these times; `Forecaster.score`."""
-    series = check_is_series(y)
-    if exog is not None:
-        exog = check_aligned(exog, series.index, "y")
-    after = _steps_after(index, series.index)
-    if after:
-        new = np.asarray(series.index > index[-1])
-        future = None if exog is None else exog[new]
-    else:
-        after = min(max(1, int(_SHARE * len(series))), _MOST)
-        new = np.arange(len(series)) >= len(series) - after
-        past, future = (None, None) if exog is None else (exog[~new], exog[new])
-        try:
-            model = model.apply(series[~new], past)
-        except ValueError as error:
-            scored = f"Of the {len(series)} values of y, the last {after} would be scored."
-            raise ValueError(f"{error} {scored}") from error
-    ahead = model.forecast(after, future)
-    between = series.index[new].difference(ahead.index)
-    if len(between):
-        must, remedy = "lie at the times that are forecast", "Give it the frequency of the fit."
-        raise refusal("y", must, format_time(between, 0), remedy)
-    crps = ahead.score(series[new].reindex(ahead.index))["crps"].mean()
-    if np.isnan(crps):
-        raise refusal(
-            "y",
-            "hold numbers where it is scored",
-            f"only missing values in its last {after}",
-            "Give a series that ends with what was observed.",
-        )
-    return -float(crps)
 
 
 def _steps_after(index: pd.Index[Any], times: pd.Index[Any]) -> int:

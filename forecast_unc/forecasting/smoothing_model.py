@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from forecast_unc.forecasting.calendar_effects import (
     NO_EXOG,
     CalendarEffects,
     ExogEffects,
+    taken_out,
 )
 from forecast_unc.forecasting.model import FittedModel, fitted_transform, forecast_of
 from forecast_unc.forecasting.propagation import LevelJoint
@@ -31,7 +32,6 @@ from forecast_unc.series.history import Ahead, History
 _MOST_UNKNOWN = 60
 # Values besides one season that a season is learned from, and that an origin inside has before it.
 LEAST_BEYOND = 4
-_RECIPE = ("specification", "transform", "smoothing")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class SmoothingSpecification:
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothingModel:
+class SmoothingModel(FittedModel):
     """Exponential smoothing at the end of the history that it was fitted on, or of another."""
 
     specification: SmoothingSpecification
@@ -64,6 +64,8 @@ class SmoothingModel:
     smoothing: Smoothing = field(repr=False)
     levels: Array = field(repr=False)  # (n_rows,), the last, transformed; the first is observed
     _joints: dict[int, LevelJoint] = field(default_factory=dict, init=False, repr=False)
+
+    made_of = ("specification", "transform", "smoothing")
 
     @classmethod
     def fit(
@@ -78,17 +80,6 @@ class SmoothingModel:
         with blas_threads(0):
             smoothing = Smoothing.learn(levels, specification.period)
         return cls(specification, history, transform, smoothing, levels)
-
-    def at(self, history: History) -> Self:
-        """The same parameters at the end of another history, with its level, trend and season."""
-        self.transform.check(history.y, history.time)
-        return self.made(history, **self.recipe())
-
-    extend = at
-
-    def recipe(self) -> dict[str, Any]:
-        """What it is made of again on a history: settings, and what was learned."""
-        return {name: getattr(self, name) for name in _RECIPE}
 
     @classmethod
     def made(
@@ -142,11 +133,6 @@ class SmoothingModel:
         weights = self.specification.exog_effects.weights
         unit = self.transform.slope(self.from_known().levels[-1:])
         return unit * (np.zeros(k) if weights is None else weights), np.zeros(k)
-
-    @property
-    def taken_out(self) -> Array:
-        """Effects of holidays and regressors, which are not in its levels, (n,)."""
-        return _taken_out(self.specification, self.history)
 
     def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) forecast from origins inside; NaN where the value before is missing."""
@@ -228,10 +214,5 @@ def _levels(
         must = f"have at least {least} observed values for exponential smoothing with season "
         must += f"{season}, the last ones with {_MOST_UNKNOWN} missing between them"
         raise refusal("y", f"{must} at most", f"{known.sum()}", "Give more data.")
-    levels = transform.forward(history.y) - _taken_out(specification, history)
+    levels = transform.forward(history.y) - taken_out(specification, history)
     return levels[known.argmax() :]
-
-
-def _taken_out(specification: SmoothingSpecification, history: History) -> Array:
-    effects = specification.calendar_effects.at(history.index)
-    return effects + specification.exog_effects.at(history.exog)

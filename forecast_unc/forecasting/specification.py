@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeGuard
+from typing import Any, ClassVar, Literal, TypeGuard
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,7 +18,7 @@ from forecast_unc._checks import (
     refusal,
 )
 from forecast_unc.distributions.power import POWERS
-from forecast_unc.forecasting.calendar_effects import NO_EFFECTS, CalendarEffects
+from forecast_unc.forecasting.calendar_effects import NO_EFFECTS, NO_EXOG, CalendarEffects
 from forecast_unc.forecasting.rows import NOISES, Noise
 from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.gp import GPRegressor
@@ -142,6 +142,8 @@ class Specification:
     exog_lags: int = 0  # of the regressors, from 0 on
     weight: float = 1.0  # of its forecast in an average, before the widths are known
     calendar_effects: CalendarEffects = NO_EFFECTS  # of holidays, taken out of the levels
+
+    exog_effects: ClassVar = NO_EXOG  # regressors are inputs
 
     @property
     def depth(self) -> int:

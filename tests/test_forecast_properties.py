@@ -394,9 +394,7 @@ def test_nothing_is_read_where_there_is_no_weight(power, poison):
     normal = Affine(np.where(bad, poison, normal.shift), np.where(bad, poison, normal.scale))
     broken = replace(
         clean[1],
-        q=replace(
-            clean[1].q, chains=((normal, *rest),), bound=np.where(bad, poison, clean[1].q.bound)
-        ),
+        q=replace(clean[1].q, chains=((normal, *rest),), low=np.where(bad, poison, clean[1].q.low)),
         cor=np.where(bad | bad[:, None], poison, clean[1].cor),
         cov=np.where(bad | bad[:, None], poison, clean[1].cov),
     )

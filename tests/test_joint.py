@@ -288,7 +288,7 @@ def test_condition_is_that_of_the_scores(kind, ahead):
 
 
 def test_values_at_a_bound_have_the_probability_of_all_below(ahead):
-    sign = -1.0 if ahead._joint.q.turned else 1.0
+    sign = ahead._joint.q.side
     bound = (sign * ahead).quantile(1e-9)  # the least value, if it has a probability
     p = (sign * ahead).cdf(bound).to_numpy()
     at = p > 1e-6
@@ -449,7 +449,9 @@ def test_equal_sizes_are_values_of_positive_probability():
 
 
 def test_a_bound_above_is_a_single_value_too():
-    q = Map.of(Affine(np.ones(2), np.ones(2))).censored(np.array([0.8, -np.inf]))
+    q = Map.of(Affine(np.ones(2), np.ones(2))).censored(
+        np.array([0.8, -np.inf]), np.full(2, np.inf)
+    )
     turned = q.affine(-2.0, 0.5)
     assert list(turned.atom(np.array([-1.1, -1.1]))) == [True, False]
     assert list(q.atom(np.array([0.8, 0.8]))) == [True, False]

@@ -375,14 +375,15 @@ def test_what_is_left_and_other_bands_are_turned_too():
     expected = Forecast.average([log, KINDS["plain"]])
     pd.testing.assert_frame_equal((-both).interval(0.8), expected.interval(0.8))
     assert (-log).censored(-np.inf).mean.equals(-log.mean)
-    with pytest.raises(
-        ValueError, match=r"lower must be the bound of a forecast that has not been"
-    ):
-        (-log).censored(0.0)
-    with pytest.raises(
-        ValueError, match=r"forecasts must be skewed, or bounded, on the same side;"
-    ):
-        Forecast.average([-log, log])
+    floor, q = -log.quantile(0.6).iloc[0], [0.1, 0.5, 0.95]
+    censored = (-log).censored(floor).quantile(q)
+    np.testing.assert_array_equal(censored, np.maximum((-log).quantile(q), floor))
+    np.testing.assert_allclose(
+        Forecast.average([-log, log], [1, 3]).quantile(q),
+        0.25 * (-log).quantile(q) + 0.75 * log.quantile(q),
+        rtol=1e-12,
+        atol=1e-14,
+    )
 
 
 def test_members_parts_and_paths_move_along(rng):

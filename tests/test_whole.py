@@ -45,7 +45,7 @@ def latent(request):
 def masses(latent):
     """Whole numbers and their probabilities at each step, (H, n)."""
     k = np.arange(-700.0, 701.0)
-    if latent._joint.q.turned:  # halves go up
+    if latent._joint.q.side < 0:  # halves go up
         edges = latent.cdf(np.append(k - 0.5, k[-1] + 0.5) + 1e-9).to_numpy()
     else:
         edges = latent.cdf(np.append(k - 0.5, k[-1] + 0.5)).to_numpy()

@@ -40,13 +40,6 @@ def check_weights(
 
 def average(members: Sequence[Joint], weights: Array, disagreement: bool = False) -> Joint:
     """The average of members by weights (k, h), 1 in all at each step: theory/averages.md."""
-    if any(member.q.turned for member in members):
-        turned = [member.negative() for member in members]
-        if any(member.q.turned for member in turned):
-            remedy = "Average before the minus sign."
-            got = "some of y and some of -y"
-            raise refusal("forecasts", "be skewed, or bounded, on the same side", got, remedy)
-        return average(turned, weights, disagreement).negative()
     h = weights.shape[1]
     stds = np.array([np.pad(member.std, (0, h - len(member))) for member in members])
     stds = np.where(weights > 0, stds, 0.0)

@@ -27,8 +27,6 @@ _REACH_ERROR = 1e-4
 
 def condition(joint: Joint, at: Positions, y: Array, label: Callable[[int], str]) -> Joint:
     """The joint of the steps that are not at some positions, of known values y (n,)."""
-    if joint.q.turned:
-        return condition(joint.negative(), at, -y, label).negative()
     rest = np.setdiff1d(np.arange(len(joint)), at)
     cor = joint.cor[np.ix_(at, at)]
     eigenvalues = np.linalg.eigvalsh(cor)
@@ -49,7 +47,7 @@ def condition(joint: Joint, at: Positions, y: Array, label: Callable[[int], str]
         left = joint.mixture.conditioned(at, y, rest)
         check_positive(left.cov, lambda i: label(rest[i]))
         free = Joint.normal(left.mean, left.cov, PowerTransform(), mixture=left)
-        return free.censored(joint.q.lower[rest])
+        return free.censored(joint.q.lower[rest], joint.q.upper[rest])
     z, variance = as_observed(cor, np.where(atom, known.before_atom(y), z), z)
     cross = joint.cor[np.ix_(rest, at)]
     gain = np.linalg.solve(cor + np.diag(variance), cross.T).T

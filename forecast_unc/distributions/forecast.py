@@ -439,8 +439,7 @@ class Forecast:
         Parameters
         ----------
         lower : float
-            The bound, in units of y; -inf for none. Not of a forecast that was turned to -y; a step
-            that is certain to be at the bound has diverged.
+            The bound, in units of y; -inf for none. A step certain to be at it has diverged.
         upper : float, default=inf
             What the series is never above, such as 100 for shares in percent; above `lower`.
         keep_moments : bool, default=False
@@ -459,9 +458,6 @@ class Forecast:
         _checks.check_lower(lower)
         _checks.check_upper(upper, lower)
         _checks.check_truth("keep_moments", keep_moments, "False leaves the steps where they are.")
-        if (lower > -np.inf or upper < np.inf) and self._joint.q.turned:
-            must = "be the bound of a forecast that has not been turned upside down"
-            raise refusal("lower", must, "one for -y", "Call `censored` before the minus sign.")
         low, high = (np.full(len(self), float(end)) for end in (lower, upper))
         joint = self._joint.censored(low, high, keep_moments)
         return self if joint is self._joint else self._changed(joint)

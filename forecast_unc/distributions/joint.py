@@ -129,10 +129,6 @@ class Joint:
         carried = self.carried(factor * np.eye(len(self))[at], shift)
         return Joint(q, self.cor[block], mean, cov, **carried)
 
-    def negative(self) -> Joint:
-        """The joint of -y."""
-        return self.each(np.arange(len(self)), -1.0)
-
     def carried(self, matrix: Array, shift: float = 0.0) -> dict[str, Any]:
         """What else is known of y, for ``matrix @ y + shift``."""
         return {
@@ -159,22 +155,20 @@ class Joint:
         parts = deferred(with_change, self.parts, "calibration", self.cov, changed.cov)
         return replace(changed, parts=parts)
 
-    def censored(
-        self, lower: Array, upper: Array | None = None, keep_moments: bool = False
-    ) -> Joint:
-        """What lies beyond bounds (h,), inf for none, at them; see `Forecast.censored`."""
+    def censored(self, lower: Array, upper: Array, keep_moments: bool = False) -> Joint:
+        """What lies beyond bounds (h,), infinite for none, at them; see `Forecast.censored`."""
         q, paths = self.q.censored(lower, upper), self.paths
-        if np.array_equal(q.lower, self.q.lower) and q.top is self.q.top:
+        if np.array_equal([q.lower, q.upper], [self.q.lower, self.q.upper]):
             return self
         bitten = q.bitten
         if keep_moments and bitten.any():
             mean = np.maximum(self.mean, lower + _LEAST_ABOVE * self.std)
             factor, shift = onto_moments(q, mean, self.cov.diagonal())
             factor, shift = np.where(bitten, factor, 1.0), np.where(bitten, shift, 0.0)
-            q = replace(q.affine(factor, shift), bound=q.bound, top=q.top)
+            q = replace(q.affine(factor, shift), low=q.low, high=q.high)
             paths = None if paths is None else factor[:, None] * paths + shift[:, None]
         if paths is not None:
-            paths = np.clip(paths, lower[:, None], None if q.top is None else q.top[:, None])
+            paths = np.clip(paths, lower[:, None], q.upper[:, None])
         if not bitten.any():
             return replace(self, q=q, paths=paths, draw=None)
         result = Joint.of(q, self.cor)
@@ -220,10 +214,17 @@ def score_correlations(q: Map, cov: Array) -> Array:
 
 
 def onto_moments(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
-    """Factor k and shift b, (h,) each, that give max(L, k y + b) a mean above L and a variance."""
+    """Factor k and shift b, (h,) each, that give max(L, k y + b) a mean above L and a variance.
+
+    Where the bound is above, min(U, k y + b) a mean below it.
+    """
+    if np.isneginf(q.lower).all() and np.isfinite(q.upper).all():
+        factor, shift = onto_moments(q.affine(-1.0, 0.0), -mean, var)
+        return factor, -shift
     # One score at which y leaves L gives the ratio of the variance to the square of the mean above
     # L: theory/transforms.md.
-    free = replace(q, bound=np.full(len(q), -np.inf), top=None)
+    none = np.full(len(q), np.inf)
+    free = replace(q, low=-none, high=none)
     unit = mean - q.lower  # else squares overflow
     ratio = np.log1p((np.sqrt(var) / unit) ** 2)
 

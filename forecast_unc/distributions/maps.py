@@ -57,8 +57,43 @@ class Link(Protocol):
     def __getitem__(self, at: Positions) -> Self:  # the link of some of the steps
         return self
 
+    def mirrored(self) -> "Link":
+        """The link -f(-x)."""
+        return Mirror(self)
+
 
 Chain = tuple[Link, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Mirror(Link):
+    """-f(-x) of a link f: what it is to y, this is to -y."""
+
+    link: Link
+
+    def __call__(self, x: Array) -> Array:
+        """Values at x."""
+        return -self.link(-x)
+
+    def slope(self, x: Array) -> Array:
+        """Derivative at x."""
+        return self.link.slope(-x)
+
+    def inverse(self, y: Array) -> Array:
+        """The x of y; inf above all values."""
+        return -self.link.inverse(-y)
+
+    def kinks(self) -> Array | None:
+        """Those of the link on the other side of 0."""
+        kinks = self.link.kinks()
+        return None if kinks is None else -kinks
+
+    def __getitem__(self, at: Positions) -> Self:
+        return type(self)(self.link[at])
+
+    def mirrored(self) -> Link:
+        """The link itself."""
+        return self.link
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +117,10 @@ class Affine(Link):
 
     def __getitem__(self, at: Positions) -> Self:
         return type(self)(self.shift[at], self.scale[at])
+
+    def mirrored(self) -> Self:
+        """-shift + scale x."""
+        return type(self)(-self.shift, self.scale)
 
 
 @dataclass(frozen=True)
@@ -137,6 +176,10 @@ class Student(Link):
         """The x of y."""
         x = -np.sign(y) * ndtri(stdtr(self.dof, -np.abs(y) / self.scale))
         return np.where(y == 0.0, 0.0, x)
+
+    def mirrored(self) -> Self:
+        """The link itself."""
+        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,147 +365,150 @@ def shaped(chain: Chain, polyline: Polyline) -> Chain:
 def plain(chain: Chain) -> Chain:
     """The chain with normals of the same moments in the place of all shapes but Student's t."""
     shape, transform = _shape(chain)
-    if not shape or isinstance(shape[-1], Student | Sums):
+    if not shape or _is(shape[-1], Student, Sums):
         return chain
     q = Map.of(*shape)
     var = q.covariance(np.eye(len(q))).diagonal()
     return linked(Affine(q.mean(), np.sqrt(var)), *transform)
 
 
+def _is(link: Link, *kinds: type[Link]) -> bool:
+    """Whether a link, or what it mirrors, is of some kinds."""
+    return isinstance(link.link if isinstance(link, Mirror) else link, kinds)
+
+
 def _shape(chain: Chain) -> tuple[Chain, Chain]:
     """The links up to the last that is a shape of the normal score, and those after it."""
-    shapes = (i for i, link in enumerate(chain, start=1) if not isinstance(link, Affine | Power))
+    shapes = (i for i, link in enumerate(chain, start=1) if not _is(link, Affine, Power))
     last = max(shapes, default=0)
     # sums count as a shape where nothing bounds them, and as a transform else
-    if last and isinstance(chain[last - 1], Sums) and np.isfinite(_end(chain)).any():
+    if last and _is(chain[last - 1], Sums) and np.isfinite(_ends(chain)).any():
         last = 0
     return chain[:last], chain[last:]
 
 
-def _end(chain: Chain) -> Array:
-    """Where the values of a chain end below, (h,); -inf where they do not."""
+def _ends(chain: Chain) -> Array:
+    """Where the values of a chain end below and above, (2, h); infinite where they do not."""
     with np.errstate(invalid="ignore"):  # straight lines without a slope
-        ends = value(chain, np.full((1, 1), -np.inf))[:, 0]
-    return np.where(np.isnan(ends), -np.inf, ends)
+        ends = value(chain, np.array([[-np.inf, np.inf]])).T
+    return np.where(np.isnan(ends), [[-np.inf], [np.inf]], ends)
 
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """The functions q of h steps; with a sign of -1 those of -q(-z), for bounds above."""
+    """The functions q of h steps, between bounds."""
 
     chains: tuple[Chain, ...]
     weights: Array  # (k, h), adding up to 1 at each step; nothing is read where one is 0
-    bound: Array  # (h,), above the ends of the chains; -inf for none
-    sign: float = 1.0
+    low: Array  # (h,), a bound above the ends of the chains; -inf for none
+    high: Array  # (h,), another below them; inf for none
     grid: Array | None = None
-    """Of values that are rounded: an origin and the distance of the whole numbers, (2, h)."""
-    top: Array | None = None  # (h,), what values are never above; inf where there is no end
+    """Of values that are rounded: one of them, and their distance, (2, h)."""
+    side: float = 1.0  # -1 after an odd number of minus signs: halves go up, draws are minus others
 
     @classmethod
     def of(cls, *links: Link) -> Self:
         """The functions of one chain, whose first link is affine or has a row a step."""
         chain = linked(*links)
-        h = len(_end(chain))
-        return cls((chain,), np.ones((1, h)), np.full(h, -np.inf))
+        none = np.full(_ends(chain).shape[1], np.inf)
+        return cls((chain,), np.ones((1, len(none))), -none, none)
 
     def __len__(self) -> int:
-        return len(self.bound)
+        return len(self.low)
 
     def __getitem__(self, at: Positions) -> "Map":
         weights = self.weights[:, at]
         used = np.flatnonzero(weights.any(axis=1))
         chains = tuple(tuple(link[at] for link in self.chains[k]) for k in used)
         grid = None if self.grid is None else self.grid[:, at]
-        top = None if self.top is None else self.top[at]
-        return Map(chains, weights[used], self.bound[at], self.sign, grid, top)
-
-    @property
-    def turned(self) -> bool:
-        """Whether bounds are above."""
-        return self.sign < 0
+        return Map(chains, weights[used], self.low[at], self.high[at], grid, self.side)
 
     @property
     def normal(self) -> bool:
         """Whether every step is normal."""
         plain = len(self.chains) == 1 and is_plain(self.chains[0]) and self.grid is None
-        plain = plain and self.top is None
-        return plain and bool(np.isneginf(self.bound).all())
+        return plain and bool(np.isinf([self.low, self.high]).all())
 
     def __call__(self, z: Array) -> Array:
         """Values (h, n) at scores z, (h or 1, n)."""
-        return np.asarray(self.sign * self.ended(self._average(self.sign * z)))
+        return self.ended(self.latent(z))
 
     def ended(self, values: Array) -> Array:
-        """Values (h, n) of what is not turned, none beyond the bounds, rounded (halves down)."""
+        """Values (h, n), none beyond the bounds, rounded (halves down, but after a minus sign)."""
         values = self._between_bounds(values)
         if self.grid is None:
             return values
-        origin, unit = self.grid[:, :, None]
+        origin, unit = self.grid[0, :, None], self.side * self.grid[1, :, None]
         return np.asarray(origin + unit * np.ceil((values - origin) / unit - 0.5))
 
     def _between_bounds(self, values: Array) -> Array:
-        values = np.maximum(values, self.lower[:, None])
-        return values if self.top is None else np.minimum(values, self.top[:, None])
+        return np.minimum(np.maximum(values, self.lower[:, None]), self.upper[:, None])
 
-    def latent(self, z: Array) -> Array:
-        """The same before the bound and before they are rounded."""
-        return self.sign * self._average(self.sign * z)
+    def latent(self, z: Array, of: Callable[[Chain, Array], Array] = value) -> Array:
+        """Values (h, n) at scores z, or slopes, before the bounds and before they are rounded."""
+        both = zip(self.weights, self.chains, strict=True)
+        return reduce(np.add, (_times(w[:, None], of(chain, z)) for w, chain in both))
 
     def latent_slope(self, z: Array) -> Array:
-        """Derivative of :meth:`latent` in z, (h, n), of what is not turned."""
-        return self._average(z, slope)
+        """Derivative of :meth:`latent` in z, (h, n)."""
+        return self.latent(z, slope)
 
     def latent_score(self, y: Array) -> Array:
-        """Scores (h, n) of values before the bound."""
-        y = self.sign * y
+        """Scores (h, n) of values before the bounds."""
         if len(self.chains) == 1:
-            return self.sign * inverse(self.chains[0], y)
-        return self.sign * solve(self._average, self.latent_slope, y)
+            return inverse(self.chains[0], y)
+        return solve(self.latent, self.latent_slope, y)
 
     def score(self, y: Array) -> Array:
         """Largest z with q_t(z) <= y, (h, n): the inverse of q_t; -inf if none, NaN where y is."""
-        lower, z = self.lower[:, None], self.latent_score(self._up_to(y))
-        z = np.where(-y <= lower, np.inf, z) if self.turned else np.where(y < lower, -np.inf, z)
-        if self.top is None:
-            return z
-        top = self.top[:, None]
-        return np.where(-y > top, -np.inf, z) if self.turned else np.where(y >= top, np.inf, z)
+        z = np.where(y < self.lower[:, None], -np.inf, self.latent_score(self._up_to(y)))
+        return np.where(y >= self.upper[:, None], np.inf, z)
 
     def _up_to(self, y: Array) -> Array:
         """The largest latent values (h, n) that become y or less."""
         if self.grid is None:
             return y
         origin, unit = self.grid[:, :, None]
-        number = self.sign * (self.sign * y - origin) / unit
-        return np.asarray(self.sign * origin + unit * (np.floor(number + _ROUND) + 0.5))
+        return np.asarray(origin + unit * (np.floor((y - origin) / unit + _ROUND) + 0.5))
+
+    @property
+    def unit(self) -> Array:
+        """Distance of the whole numbers, (h,); 0 where values are not rounded."""
+        return np.zeros(len(self)) if self.grid is None else self.grid[1]
 
     @cached_property
-    def natural(self) -> Array:
-        """Where values without the bound end below, (h,): exact where all chains end there."""
-        return averaged(self.weights, [_end(chain) for chain in self.chains])
+    def _natural(self) -> tuple[Array, Array]:
+        """Where values without the bounds end, (h,) each: exact where all chains end there."""
+        low, high = np.array([_ends(chain) for chain in self.chains]).swapaxes(0, 1)
+        return averaged(self.weights, low), -averaged(self.weights, -high)
 
     @cached_property
     def lower(self) -> Array:
         """What the values are never below, (h,); -inf where there is no end."""
-        return np.maximum(self.bound, self.natural)
+        return np.maximum(self.low, self._natural[0])
+
+    @cached_property
+    def upper(self) -> Array:
+        """What the values are never above, (h,); inf where there is no end."""
+        return np.minimum(self.high, self._natural[1])
 
     @cached_property
     def start(self) -> Array:
         """The z at which q_t leaves a bound that its chains do not have, (h,); else -inf."""
-        bounded = self.bound > self.natural
+        bounded = self.low > self._natural[0]
         if not bounded.any():
             return np.full(len(self), -np.inf)
-        y = self.sign * np.where(bounded, self.bound, 0.0)
-        return np.where(bounded, self.sign * self.latent_score(y[:, None])[:, 0], -np.inf)
+        y = np.where(bounded, self.low, 0.0)
+        return np.where(bounded, self.latent_score(y[:, None])[:, 0], -np.inf)
 
     @cached_property
     def end(self) -> Array:
-        """The z at which what is not turned reaches its upper bound, (h,); inf if there is none."""
-        if self.top is None:
+        """The z at which q_t reaches its upper bound, (h,); inf if there is none."""
+        bounded = np.isfinite(self.high)
+        if not bounded.any():
             return np.full(len(self), np.inf)
-        known = np.isfinite(self.top)
-        y = self._inside(self.sign * np.where(known, self.top, 0.0))
-        return np.where(known, self.sign * self.latent_score(y[:, None])[:, 0], np.inf)
+        y = self._inside(np.where(bounded, self.high, 0.0))
+        return np.where(bounded, self.latent_score(y[:, None])[:, 0], np.inf)
 
     @property
     def bitten(self) -> Flags:
@@ -472,8 +518,7 @@ class Map:
     def mean(self) -> Array:
         """Mean of each step, (h,); not finite where it is too large for a float."""
         closed, mean, _, _ = self._closed_forms
-        mean = mean if closed.all() else np.where(closed, mean, self._quadrature[2])
-        return self.sign * mean
+        return mean if closed.all() else np.where(closed, mean, self._quadrature[2])
 
     def covariance(self, cor: Array) -> Array:
         """Joint covariance (h, h) of the steps, by correlations of scores: theory/transforms.md.
@@ -499,42 +544,34 @@ class Map:
             return np.asarray(0.5 * (total + total.T))
 
     def atom(self, y: Array) -> Flags:
-        """Whether each y, (h,), is a value of positive probability: at the bound, or rounded."""
-        at_bound = self.sign * y == self.lower
-        if self.top is not None:
-            at_bound |= self.sign * y == self.top
+        """Whether each y, (h,), is a value of positive probability: at a bound, or rounded."""
+        at_bound = (y == self.lower) | (y == self.upper)
         single = at_bound & np.isfinite(self.latent_score(self._inside(y)[:, None])[:, 0])
         if self.grid is None:
             return np.asarray(single)
-        number = (self.sign * y - self.grid[0]) / self.grid[1]
+        number = (y - self.grid[0]) / self.unit
         near = np.abs(number - np.round(number)) <= _ROUND
         return np.asarray(near & (self.score(y[:, None])[:, 0] > self.before_atom(y)))
 
     def before_atom(self, y: Array) -> Array:
         """Largest scores (h,) of values less than y, which are atoms; -inf if there are none."""
-        first = -self.top if self.turned and self.top is not None else self.lower
-        if self.turned and self.top is None:
-            first = np.full(len(self), -np.inf)
-        before = y if self.grid is None else y - self.grid[1]
         score = self.latent_score if self.grid is None else self.score
-        return np.where(y == first, -np.inf, score(self._inside(before)[:, None])[:, 0])
+        before = self._inside(y - self.unit)
+        return np.where(y == self.lower, -np.inf, score(before[:, None])[:, 0])
 
     def _inside(self, y: Array) -> Array:
         """Values (h,), those at the upper end just below it, which sums reach and do not pass."""
-        if self.top is None and not self.turned:
-            return y
-        upper = -self.lower if self.turned else self.top
-        return np.where(y == upper, y - 4.0 * np.spacing(np.abs(y)), y)
+        at_end = (y == self.upper) & np.isfinite(y)
+        return np.subtract(y, 4.0 * np.spacing(np.abs(y)), out=y.copy(), where=at_end)
 
     def atoms(self) -> list[tuple[int, float, float]]:
         """Step, value and probability of each atom of more than a millionth, in this order."""
-        ends = self(np.array([[-_LISTED, _LISTED]]))
         found = []
-        for step, (low, high) in enumerate(ends):
-            bounds = [self.lower[step]] if self.top is None else [self.lower[step], self.top[step]]
-            values = np.sort(self.sign * np.array(bounds)) + 0.0  # no -0
+        for step, ends in enumerate(self(np.array([[-_LISTED, _LISTED]]))):
+            values = np.array([self.lower[step], self.upper[step]]) + 0.0  # no -0
             if self.grid is not None:
-                values = np.arange(low, high + 0.5 * self.grid[1, step], self.grid[1, step])
+                unit = self.unit[step]
+                values = np.arange(ends[0], ends[1] + 0.5 * unit, unit)
             own = self[np.full(len(values), step)]
             mass = between(own.before_atom(values), own.score(values[:, None])[:, 0])
             some = own.atom(values) & (mass > _LEAST_ATOM)
@@ -548,8 +585,6 @@ class Map:
 
     def nlpd(self, y: Array) -> Array:
         """Negative log density at one y a step, (h,), inf where y is impossible."""
-        if self.turned:
-            return self.unturned().nlpd(-y)
         z, atom = self.score(y[:, None])[:, 0], self.atom(y)
         finite = np.where(np.isfinite(z), z, 0.0)
         steep = self.latent_slope(finite[:, None])[:, 0]
@@ -563,8 +598,6 @@ class Map:
 
     def crps(self, y: Array) -> Array:
         """Continuous ranked probability score at one y a step, (h,): theory/transforms.md."""
-        if self.turned:
-            return self.unturned().crps(-y)
         z = self.score(y[:, None])
         nodes, weights = self.nodes(np.where(np.isnan(z), -np.inf, z))
         values = self._integrand(nodes)
@@ -582,10 +615,8 @@ class Map:
         if kink is not None:
             inner = np.column_stack([inner, kink])
         # on to REACH from where q counts most, and `beyond`
-        low, end = (
-            np.full(h, -REACH),
-            np.maximum(np.maximum(self._peak, self.start), beyond) + REACH,
-        )
+        low = np.minimum(self._peak(-1.0), self.end) - REACH
+        end = np.maximum(np.maximum(self._peak(1.0), self.start), beyond) + REACH
         if inner.shape[1] > MANY_KINKS or self.grid is not None:
             n_nodes, more = FEW_NODES, np.linspace(low, end, N_PANELS + 1, axis=1)
             inner = np.column_stack([inner, more])
@@ -600,8 +631,8 @@ class Map:
         return nodes, (half * weights).reshape(h, -1)
 
     def kinks(self) -> Array:
-        """Scores at which the slope of each q jumps, (h, p); -inf where it does so less often."""
-        found = [self.start[:, None], np.where(np.isinf(self.end), -np.inf, self.end)[:, None]]
+        """Scores at which the slope of each q jumps, (h, p); infinite where it does less often."""
+        found = [self.start[:, None], self.end[:, None]]
         for chain, weight in zip(self.chains, self.weights, strict=True):
             for i, link in enumerate(chain):
                 if (at := link.kinks()) is not None:
@@ -609,66 +640,55 @@ class Map:
                     found.append(np.where(used, inverse(chain[:i], at), -np.inf))
         if self.grid is not None:
             known = np.isfinite(self._edges)
-            z = self.latent_score(self.sign * np.where(known, self._edges, 0.0))
-            found.append(np.where(known, self.sign * z, -np.inf))
+            z = self.latent_score(np.where(known, self._edges, 0.0))
+            found.append(np.where(known, z, -np.inf))
         return np.column_stack(found)
 
     @cached_property
     def _edges(self) -> Array:
         """Values half way between the whole numbers around the median, (h, p); inf for none."""
-        assert self.grid is not None
-        low, center, high = self.ended(self._average(np.array([[-REACH, 0.0, REACH]]))).T
-        unit = self.grid[1]
+        low, center, high = self(np.array([[-REACH, 0.0, REACH]])).T
+        unit = self.unit
         low = np.maximum(low, center - 0.5 * _MOST_JUMPS * unit)
         count = np.minimum(np.round((high - low) / unit), _MOST_JUMPS)[:, None]
         number = np.arange(count.max() + 2)
         return np.where(number < count + 2, low[:, None] + unit[:, None] * (number - 0.5), np.inf)
 
     def _integrand(self, z: Array) -> Array:
-        """Values of what is not turned, rounded where their jumps are ends of panels."""
-        values = self._between_bounds(self._average(z))
+        """Values, rounded where their jumps are ends of panels."""
+        values = self._between_bounds(self.latent(z))
         if self.grid is None:
             return values
         last = np.where(np.isfinite(self._edges), self._edges, -np.inf).max(axis=1)
         near = (values >= self._edges[:, :1]) & (values <= last[:, None])
         return np.where(near, self.ended(values), values)
 
-    def unturned(self) -> "Map":
-        """The functions of -y, or y again."""
-        return replace(self, sign=-self.sign)
-
     def affine(self, factor: Array | float, shift: Array | float) -> "Map":
         """The functions of ``factor * y + shift``, a number or (h,) each; not 0, of one sign."""
         factor, shift = (np.broadcast_to(np.asarray(a, float), len(self)) for a in (factor, shift))
-        if self.turned:
-            return self.unturned().affine(-factor, shift)
+        q, size = self, np.abs(factor)
         if factor[0] < 0:
-            turned = self.affine(-factor, -shift).unturned()
-            match turned.chains:
-                case ((Affine(m, s),),) if turned.normal:
-                    return Map.of(Affine(-m, s))
-            return turned
-        chains = tuple(linked(*chain, Affine(shift, factor)) for chain in self.chains)
-        grid = None if self.grid is None else factor * self.grid + np.outer([1.0, 0.0], shift)
-        top = None if self.top is None else factor * self.top + shift
-        bound = factor * self.bound + shift
-        return replace(self, chains=chains, bound=bound, grid=grid, top=top)
+            chains = (tuple(link.mirrored() for link in chain) for chain in q.chains)
+            grid = None if q.grid is None else q.grid * [[-1.0], [1.0]]
+            side = 1.0 if self.normal else -q.side
+            q = Map(tuple(chains), q.weights, -q.high, -q.low, grid, side)
+        chains = (linked(*chain, Affine(shift, size)) for chain in q.chains)
+        grid = None if q.grid is None else size * q.grid + np.outer([1.0, 0.0], shift)
+        low, high = size * q.low + shift, size * q.high + shift
+        return replace(q, chains=tuple(chains), low=low, high=high, grid=grid)
 
     def before(self, mean: Array, std: Array) -> "Map":
         """The functions of ``mean + std * z`` in the place of z, (h,) each."""
-        link = Affine(self.sign * mean, std)
-        return replace(self, chains=tuple(linked(link, *c) for c in self.chains))
+        return replace(self, chains=tuple(linked(Affine(mean, std), *c) for c in self.chains))
 
     def each(self, changed: Callable[..., Chain], *args: object) -> "Map":
         """The functions of changed chains, above the same bound."""
         return replace(self, chains=tuple(changed(chain, *args) for chain in self.chains))
 
-    def censored(self, lower: Array, upper: Array | None = None) -> "Map":
+    def censored(self, lower: Array, upper: Array) -> "Map":
         """The functions with what lies below a bound (h,), or above another, at it."""
-        top = self.top if upper is None or np.isinf(upper).all() else upper
-        if top is not None and self.top is not None:
-            top = np.minimum(top, self.top)
-        return replace(self, bound=np.where(lower > self.lower, lower, self.bound), top=top)
+        low = np.where(lower > self.lower, lower, self.low)
+        return replace(self, low=low, high=np.where(upper < self.upper, upper, self.high))
 
     @property
     def spread(self) -> tuple[Array, Array]:
@@ -679,21 +699,15 @@ class Map:
     @property
     def scale(self) -> Array:
         """Stds of the steps of one chain on the scale on which they are normal, (h,)."""
-        if any(isinstance(link, Sums | Table) for link in self.chains[0]):
+        if any(_is(link, Sums, Table) for link in self.chains[0]):
             return self.spread[1]
         return next(link.scale for link in self.chains[0] if isinstance(link, Affine))
 
-    def _average(self, z: Array, of: Callable[[Chain, Array], Array] = value) -> Array:
-        """Weighted average (h, n) over the chains of their values at scores z, or their slopes."""
-        both = zip(self.weights, self.chains, strict=True)
-        return reduce(np.add, (_times(w[:, None], of(chain, z)) for w, chain in both))
-
-    @cached_property
-    def _peak(self) -> Array:
-        """Where the square of each q counts most under N(0, 1), as z from 0, (h,)."""
-        z = np.arange(64.0)[None]
+    def _peak(self, side: float) -> Array:
+        """Where the square of each q counts most under N(0, 1) on a side of 0, (h,)."""
+        z = side * np.arange(64.0)[None]
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            values = self._average(z)
+            values = self.latent(z)
             size = 2.0 * np.log(np.abs(values - values[:, :1])) - 0.5 * z**2
         return np.asarray(z[0, np.where(np.isfinite(size), size, -np.inf).argmax(axis=1)])
 
@@ -706,14 +720,19 @@ class Map:
             match chain:
                 case [Affine(shift, s)]:
                     mean, own = shift, s
-                case [Affine(shift, s), Power(PowerTransform(0.0, low)), *_] if is_plain(chain[2:]):
+                case [Affine(shift, s), Power(PowerTransform(0.0, low)) as log, *_] | [
+                    Affine(shift, s),
+                    Mirror(Power(PowerTransform(0.0, low))) as log,
+                    *_,
+                ] if is_plain(chain[2:]):
+                    side = -1.0 if isinstance(log, Mirror) else 1.0
                     with np.errstate(over="ignore"):
-                        m = np.exp(shift + 0.5 * s**2)[:, None]
-                        mean = value(chain[2:], low + m)[:, 0]
+                        m = side * np.exp(side * shift + 0.5 * s**2)[:, None]
+                        mean = value(chain[2:], side * low + m)[:, 0]
                         m = (slope(chain[2:], m) * m)[:, 0]
-                        own = m * s
+                        own = side * m * s
                     # where there is no weight, no exponential of the covariance may overflow
-                    logs.append((_times(w, m), np.where(w > 0, s, 0.0)))
+                    logs.append((_times(w, m), np.where(w > 0, side * s, 0.0)))
                 case _:
                     open_ = open_ | (w > 0)
                     continue
@@ -722,10 +741,11 @@ class Map:
 
     @cached_property
     def _quadrature(self) -> tuple[Array, Array, Array, Array]:
-        """Nodes, their weights, the mean, and values less the mean, of what is not turned."""
+        """Nodes, their weights, the mean, and values less the mean."""
         nodes, weights = self.nodes()
         values = self._integrand(nodes)
-        base = np.where(np.isfinite(self.lower), self.lower, 0.0)  # where values can be certain
+        base = np.where(np.isfinite(self.upper), self.upper, 0.0)
+        base = np.where(np.isfinite(self.lower), self.lower, base)  # where values can be certain
         with np.errstate(over="ignore", invalid="ignore"):
             mean = base + integral(weights * (values - base[:, None]))
             return nodes, weights, mean, values - mean[:, None]
@@ -758,9 +778,8 @@ class Map:
         return terms[: last.max() + 1]
 
 
-def averaged(weights: Array, rows: Sequence[Array]) -> Array:
+def averaged(weights: Array, values: Array) -> Array:
     """Weighted averages (h,) of rows, -inf where one with a weight is; exact of equal rows."""
-    values = np.array(rows)
     first = np.where(weights > 0, values, -np.inf).max(axis=0)
     used = (weights > 0) & (values != first)
     apart = np.subtract(values, first, out=np.zeros_like(values), where=used)
@@ -785,19 +804,21 @@ def average(maps: Sequence[Map], weights: Array) -> Map:
         scale = np.sum([w / some * slope(chain, zero)[:, 0] for w, chain in normal], axis=0)
         one = (Affine(shift, np.where(total > 0.0, scale, 1.0)),)
         pieces = [(total, one), *(piece for piece in pieces if not is_plain(piece[1]))]
-    bounds = [np.pad(q.bound, (0, len(steps) - len(q)), constant_values=-np.inf) for q in maps]
-    bounded = ((weights > 0) & np.isfinite(bounds)).any(axis=0)
-    lower = averaged(weights, [np.pad(q.lower, (0, len(steps) - len(q))) for q in maps])
+
+    def ends(name: str) -> Array:
+        return np.array([np.pad(getattr(q, name), (0, len(steps) - len(q))) for q in maps])
+
+    below, above = ((weights > 0) & np.isfinite(ends(name)) for name in ("low", "high"))
+    low = np.where(below.any(axis=0), averaged(weights, ends("lower")), -np.inf)
+    high = np.where(above.any(axis=0), -averaged(weights, -ends("upper")), np.inf)
     shares, chains = zip(*pieces, strict=True)
     grid = max(maps, key=len).grid
     for q in maps:  # rounded if all are, to the same
         if grid is None or q.grid is None or not np.array_equal(q.grid, grid[:, : len(q)]):
             grid = None
-    tops, top = [q.top for q in maps], None
-    if all(one is not None for one in tops):
-        ends = [np.pad(one, (0, len(steps) - len(one))) for one in tops if one is not None]
-        top = np.where(weights > 0, weights * np.array(ends), 0.0).sum(axis=0)
-    return Map(chains, np.array(shares), np.where(bounded, lower, -np.inf), grid=grid, top=top)
+    sides = {q.side for q in maps if not q.normal}
+    side = sides.pop() if len(sides) == 1 else 1.0
+    return Map(chains, np.array(shares), low, high, grid, side)
 
 
 def between(low: Array, high: Array) -> Array:

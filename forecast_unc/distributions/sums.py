@@ -41,12 +41,10 @@ def linear(joint: Joint, matrix: Array) -> Joint:
     if q.normal or negative or joint.mixture is not None:
         own = Joint.normal(mean, cov, PowerTransform(), mixture=carried["mixture"])
         own = replace(own, **carried)
-        if not (negative or q.turned or q.normal):
+        if not (negative or q.normal):
             own = own.censored(*_bounds(q, matrix))
         return replace(own, draw=carried["draw"])
-    if q.turned:
-        own = linear(joint.negative(), matrix).negative()
-    elif (np.count_nonzero(matrix, axis=1) == 1).all():
+    if (np.count_nonzero(matrix, axis=1) == 1).all():
         at = matrix.argmax(axis=1)
         own = Joint.of(q[at].affine(matrix.max(axis=1), 0.0), joint.cor[np.ix_(at, at)])
     elif (summed := q.each(maps.plain)).normal:
@@ -63,14 +61,15 @@ def linear(joint: Joint, matrix: Array) -> Joint:
     return replace(own, **carried)
 
 
-def _bounds(q: Map, matrix: Array) -> tuple[Array, Array | None]:
-    """Bounds of ``matrix @ y``, (g,) each, of what is not turned; no upper one if y has none."""
-    top = np.full(len(q), np.inf) if q.top is None else q.top
-    low = np.where(matrix < 0.0, top, q.lower)
-    high = np.where(matrix < 0.0, q.lower, top)
-    with np.errstate(invalid="ignore"):
-        ends = [np.where(matrix == 0.0, 0.0, matrix * each).sum(axis=1) for each in (low, high)]
-    return ends[0], None if np.isinf(ends[1]).all() else ends[1]
+def _bounds(q: Map, matrix: Array) -> tuple[Array, Array]:
+    """Bounds of ``matrix @ y``, (g,) each."""
+
+    def end(of_negative: Array, of_positive: Array) -> Array:
+        with np.errstate(invalid="ignore"):  # 0 times inf
+            each = matrix * np.where(matrix < 0.0, of_negative, of_positive)
+        return np.asarray(np.where(matrix == 0.0, 0.0, each).sum(axis=1))
+
+    return end(q.upper, q.lower), end(q.lower, q.upper)
 
 
 def _onto_moments(sums: Sums, mean: Array, std: Array) -> Affine:
@@ -128,20 +127,17 @@ def _solved(center: Array, spread: Array, moments: Moments) -> tuple[Array, Arra
 
 def extreme(joint: Joint, groups: Flags, largest: bool) -> Joint:
     """The joint of the largest or smallest step of each group (g, h), by the quantiles of paths."""
-    if joint.q.turned:
-        return extreme(joint.negative(), groups, not largest).negative()
     paths, pick = _paths(joint), np.max if largest else np.min
-    values = np.array([pick(paths[steps], axis=0) for steps in groups])
-    lower = np.array([pick(joint.q.lower[steps]) for steps in groups])
-    top = None if joint.q.top is None else np.array([pick(joint.q.top[s]) for s in groups])
-    grid = None if joint.q.grid is None else joint.q.grid[:, groups.argmax(axis=1)]
-    return _by_paths(values, lower, top, grid)
+    q = joint.q
+    values, lower, upper = (
+        np.array([pick(of[steps], axis=0) for steps in groups]) for of in (paths, q.lower, q.upper)
+    )
+    grid = None if q.grid is None else q.grid[:, groups.argmax(axis=1)]
+    return _by_paths(values, lower, upper, grid)
 
 
 def _sums_of_paths(joint: Joint, matrix: Array) -> Joint:
     """The joint of ``matrix @ y``, by the quantiles of paths."""
-    if joint.q.turned:
-        return _sums_of_paths(joint.negative(), matrix).negative()
     grid = None
     if joint.q.grid is not None:
         origin, unit = joint.q.grid
@@ -151,9 +147,10 @@ def _sums_of_paths(joint: Joint, matrix: Array) -> Joint:
             grid = np.array([matrix @ origin, common])
     shape = _by_paths(matrix @ _paths(joint), *_bounds(joint.q, matrix), grid)
     mean, cov, q = matrix @ joint.mean, mapped(matrix, joint.cov), shape.q
-    if joint.q.grid is None and q.top is None and np.isfinite(q.lower).all():
+    low, high = np.isfinite([q.lower, q.upper])
+    if joint.q.grid is None and (low.all() != high.all()) and not (low & high).any():
         factor, shift = onto_moments(q, mean, cov.diagonal())
-        q = replace(q.affine(factor, shift), bound=q.bound)
+        q = replace(q.affine(factor, shift), low=q.low, high=q.high)
     return replace(shape, q=q, mean=mean, cov=cov, **joint.carried(matrix))
 
 
@@ -165,30 +162,31 @@ def _paths(joint: Joint) -> Array:
     return _even_paths(joint)
 
 
-def _by_paths(values: Array, lower: Array, top: Array | None, grid: Array | None) -> Joint:
-    """The joint with quantiles, correlations and moments of values (g, n) above bounds (g,)."""
+def _by_paths(values: Array, lower: Array, upper: Array, grid: Array | None) -> Joint:
+    """The joint with quantiles, correlations and moments of values (g, n) in bounds (g,)."""
     n = values.shape[1]
     paths = values
     if grid is not None:  # those of one value lie evenly between those before and after it
         order, first, last = (rankdata(values, m, axis=1) for m in ("ordinal", "min", "max"))
-        values = values + grid[1][:, None] * ((order - first + 0.5) / (last - first + 1.0) - 0.5)
+        within = (order - first + 0.5) / (last - first + 1.0) - 0.5
+        values = values + grid[1][:, None] * within
     end = -ndtri(min(_BEYOND / n, 0.25))
     half = np.linspace(0.0, end, 1 + int(np.ceil(end / _SPACING)))
     nodes = np.concatenate([-half[:0:-1], half])
     quantiles = np.quantile(values, ndtr(nodes), axis=1).T  # (g, k)
-    for row, path, bound in zip(quantiles, values, lower, strict=True) if grid is None else ():
-        _continue_below(row, nodes, path, bound)  # else off by up to .04 between nodes
-    for row, path, bound in zip(quantiles, values, () if top is None else top, strict=False):
-        turned = -row[::-1]
-        _continue_below(turned, nodes, -path, -bound)
-        row[:] = -turned[::-1]
+    if grid is None:  # else off by up to .04 between nodes
+        for row, path, low, high in zip(quantiles, values, lower, upper, strict=True):
+            _continue_below(row, nodes, path, low)
+            mirrored = -row[::-1]
+            _continue_below(mirrored, nodes, -path, -high)
+            row[:] = -mirrored[::-1]
     center, spread = quantiles[:, len(half) - 1], values.std(axis=1)
     unit = np.where(spread > 0.0, spread, 1.0)
     shape = Polyline(nodes, (quantiles - center[:, None]) / unit[:, None])
     scores = ndtri((rankdata(values, axis=1) - 0.5) / n)
     cor = np.atleast_2d(np.corrcoef(scores)) if (spread > 0.0).all() else np.eye(len(values))
     np.fill_diagonal(cor, 1.0)
-    q = replace(Map.of(shape, Affine(center, unit)).censored(lower, top), grid=grid)
+    q = replace(Map.of(shape, Affine(center, unit)).censored(lower, upper), grid=grid)
     moments = paths.mean(axis=1), np.atleast_2d(np.cov(paths))
     return Joint(q, cor, *moments, paths=frozen("paths", paths, paths.shape))
 
@@ -203,7 +201,7 @@ def sobol_points(h: int, log_n: int) -> Array:
 def _even_paths(joint: Joint) -> Array:
     """Paths (h, n) spread evenly over the joint, the same every time."""
     log_n = min(_LOG_DRAWS, int(_LOG_SIZE - np.log2(len(joint))))
-    scores = lower_root(joint.cor) @ ndtri(sobol_points(len(joint), log_n))
+    scores = joint.q.side * lower_root(joint.cor) @ ndtri(sobol_points(len(joint), log_n))
     # lines: the quantiles of an average with heavy tails take 2 s at 24 times 65,536 scores
     grid = np.linspace(scores.min(), scores.max(), _PIECES + 1)
     values = np.broadcast_to(joint.q.latent(grid[None]), (len(joint), len(grid)))

@@ -50,6 +50,20 @@ def test_seasons_of_dates():
     assert found == SEASONS
 
 
+OPEN = pd.offsets.CustomBusinessDay(
+    weekmask="Mon Tue Wed Thu Fri Sat", holidays=["2024-05-01", "2024-05-09"]
+)
+
+
+def test_a_shop_closed_on_sundays_has_a_week_of_six_days():
+    index = pd.date_range("2024-01-05", periods=300, freq=OPEN)
+    assert seasonal_periods(index) == (6, 312)
+    profile = calendar_inputs(index, ("profile",), (6,))
+    one_hot = calendar_inputs(index, ("day_of_week",), (6,))[:, :6]
+    shift = int(profile[0].argmax() - one_hot[0].argmax())  # holidays in between change nothing
+    np.testing.assert_array_equal(profile, np.roll(one_hot, shift, axis=1))
+
+
 def test_seasons_of_periods():
     wanted = {"h": (24, 168), "D": (7, 365), "W": (52,), "M": (12,), "Q": (4,), "Y": ()}
     indexes = {freq: pd.period_range("2024-01-01", periods=3, freq=freq) for freq in wanted}
@@ -73,6 +87,7 @@ INDEXES = {
     "days of a zone": pd.date_range("2024-02-01", periods=800, freq="D", tz="America/New_York"),
     "every second day": pd.date_range("2024-02-01", periods=400, freq="2D"),
     "business days": pd.date_range("2024-02-01", periods=800, freq="B"),
+    "open days": pd.date_range("2024-02-01", periods=400, freq=OPEN),
     "weeks": pd.date_range("2020-01-01", periods=200, freq="W-WED"),
     "month starts": pd.date_range("1999-01-01", periods=50, freq="MS"),
     "month ends": pd.date_range("1999-01-01", periods=50, freq="ME"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from dateutil.easter import easter
-from pandas.tseries.offsets import BusinessDay, Day, Tick, Week
+from pandas.tseries.offsets import BusinessDay, CustomBusinessDay, Day, Tick, Week
 
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
@@ -45,8 +45,9 @@ _DAY = pd.Timedelta(days=1)
 def seasonal_periods(index: pd.Index[Any]) -> tuple[int, ...]:
     """Seasonal periods, in observations, that the frequency of an index suggests, shortest first.
 
-    The day and the week of anything finer than a day, the week and the year of days, the year of
-    weeks, months and quarters; only whole ones: every 5 days there is a year (73) but no week.
+    The day and the week of anything finer than a day, the week and the year of days and of open
+    days, the year of weeks, months and quarters; only whole ones: every 5 days there is a year (73)
+    but no week.
     """
     freq: Any = getattr(index, "freq", None)
     if freq is None:
@@ -59,11 +60,19 @@ def seasonal_periods(index: pd.Index[Any]) -> tuple[int, ...]:
         else:
             spans = [day, 7 * day]
     elif isinstance(freq, BusinessDay):
-        spans = [5, 260]
+        days = int(_open_days(freq).weekmask.sum())
+        spans = [days, 52 * days]
     elif not isinstance(freq, Day):
         year = _in_a_year(freq)
         spans = [] if year is None else [year]
     return tuple(span // unit for span in spans if span % unit == 0 and span > unit)
+
+
+def _open_days(freq: BusinessDay) -> np.busdaycalendar:
+    """The weekdays that a frequency of business days counts; its holidays shift no weekday."""
+    if isinstance(freq, CustomBusinessDay):
+        return np.busdaycalendar(weekmask=freq.calendar.weekmask)
+    return np.busdaycalendar()
 
 
 def season_of(index: pd.Index[Any]) -> int:
@@ -342,7 +351,8 @@ def _ordinal(index: pd.Index[Any]) -> Array:
         return np.asarray((times - _START) / pd.Timedelta(freq))
     if isinstance(freq, BusinessDay):
         days = times.to_numpy().astype("datetime64[D]")
-        return np.asarray(np.busday_count("2000-01-01", days) / freq.n)
+        since = np.busday_count("2000-01-01", days, busdaycal=_open_days(freq))
+        return np.asarray(since / freq.n)
     if year in (4, 12):
         return np.asarray(times.to_period("M" if year == 12 else "Q").asi8 / freq.n)
     # no rule: the grid itself is counted

@@ -19,9 +19,6 @@ from forecast_unc.series.calendar import calendar_inputs, daily_means, effect_in
 from forecast_unc.series.exog import lagged
 from forecast_unc.series.history import History
 
-_ROUNDS = 3  # of autoregression and effects in turn
-_LEAST_ROWS = 20  # of fewer there are no effects
-
 
 @dataclass(frozen=True, eq=False)
 class CalendarEffects:
@@ -99,7 +96,8 @@ def _shrunk(
     lags = lags_for(int(np.isfinite(levels).sum()), periods[:1])
     t = np.arange(max(lags), len(levels))
     t = t[np.isfinite(levels[[t, *(t - lag for lag in lags)]]).all(axis=0)]
-    some = np.array([len(t) >= _LEAST_ROWS and np.ptp(one[t]) > 0.0 for one in columns], bool)
+    # of fewer than 20 rows there are no effects
+    some = np.array([len(t) >= 20 and np.ptp(one[t]) > 0.0 for one in columns], bool)
     if not some.any():
         return None
     H, used = np.array(columns).T[:, some], [k for k, s in zip(kinds, some, strict=True) if s]
@@ -107,7 +105,7 @@ def _shrunk(
     weights, groups = np.zeros(H.shape[1]), [distinct.index(kind) for kind in used]
     own = LinearRegressor(groups=(0,) * len(lags) + (1,) * season.shape[1])
     both = LinearRegressor(groups=(*groups, *(len(distinct),) * season.shape[1]))
-    for _ in range(_ROUNDS):
+    for _ in range(3):
         z = levels - H @ weights
         own.fit(np.column_stack([*(z[t - lag] for lag in lags), season[t]]), z[t])
         ar = own.coef_[: len(lags)]

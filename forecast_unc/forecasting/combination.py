@@ -26,11 +26,6 @@ from forecast_unc.forecasting.rolling import AskPast, Scored
 from forecast_unc.series.history import History
 from forecast_unc.series.values import check_is_series
 
-# Rolling-origin validation: so many origins, half a horizon apart.
-_N_ORIGINS = 3
-# A horizon for it, at most this share of the series.
-_LONGEST = 0.1
-
 
 class Combination(Scored):
     """Several forecasters, their quantiles averaged.
@@ -275,8 +270,9 @@ class Combination(Scored):
 
     def _validated_weights(self, y: pd.Series, inputs: dict[str, Any]) -> Array:
         """1 / CRPS^2 of each member over the last origins, fitted before the first of them."""
-        steps, loss = max(1, min(24, int(_LONGEST * len(y)))), []
-        cuts = [len(y) - steps - i * max(1, steps // 2) for i in reversed(range(_N_ORIGINS))]
+        # three origins half a horizon apart, a horizon at most a tenth of the series
+        steps, loss = max(1, min(24, int(0.1 * len(y)))), []
+        cuts = [len(y) - steps - i * max(1, steps // 2) for i in (2, 1, 0)]
         for forecaster in self.forecasters:
             model, total = clone(forecaster), 0.0
             for cut in cuts:

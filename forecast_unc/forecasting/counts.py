@@ -43,11 +43,8 @@ from forecast_unc.series.history import Ahead, History
 # parts (three origins inside) is 1 % lower, of six months' sums 2.5 %, standard errors .3 and .5.
 _OCCURRENCE = np.array([0.8, 0.85, 0.9, 0.93, 0.96])
 _SIZE = [(discount, r) for discount in (0.8, 0.9, 0.96) for r in (0.3, 1.0, 3.0, np.inf)]
-_PATHS = 4096  # that a forecast has
 _PRIOR = 2.0  # values that the prior counts for
-_LEAST_SIZE = 0.1  # the prior mean of sizes beyond 1
-# Of a table: so many times the largest size, and more, and of rarer ones no more is kept.
-_REACH, _MORE, _RARE = 20, 50, 1e-10
+_RARE = 1e-10  # probability of sizes of which no more is kept
 LARGEST = 1000.0
 """Larger counts are as good as continuous."""
 
@@ -103,7 +100,7 @@ class CountModel(FittedModel):
         known = y[~np.isnan(y)]
         sizes = known[known > 0] - 1.0
         p = (np.count_nonzero(known) + 0.5) / (len(known) + 1.0)
-        prior = np.array([p, max(sizes.mean() if len(sizes) else 0.0, _LEAST_SIZE)])
+        prior = np.array([p, max(sizes.mean() if len(sizes) else 0.0, 0.1)])
         a, b, c, d = (one[:, :-1] for one in filtered(y, prior))
         happens = a / (a + b)
         occurrence = np.log(np.where(y > 0, happens, 1.0 - happens))[:, ~np.isnan(y)].sum(axis=1)
@@ -151,7 +148,7 @@ class CountModel(FittedModel):
             cov[cov == 0.0] = shared
         draw = partial(self._unrounded, ahead)
         asked = method.propagation == "monte_carlo"
-        n_paths, seed = (method.n_samples, method.random_state) if asked else (_PATHS, 0)
+        n_paths, seed = (method.n_samples, method.random_state) if asked else (4096, 0)
         # Sums are of these, as the steps are tied together by more than correlations of scores.
         paths = None
         if method.propagation != "naive":
@@ -258,7 +255,7 @@ class CountModel(FittedModel):
     def _table(self, p: Array | float, at: States) -> tuple[Array, Array, Array]:
         """Values half way between whole numbers, and probabilities up to them and beyond."""
         known = self.history.y[-self.span :]
-        sizes = np.arange(_REACH * np.nanmax(known) + _MORE)
+        sizes = np.arange(20 * np.nanmax(known) + 50)
         mass = np.zeros(len(sizes))
         for (_, r), weight, c, d in zip(_SIZE, self.size, at.c, at.d, strict=True):
             if weight > _RARE:

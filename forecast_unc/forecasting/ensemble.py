@@ -27,9 +27,6 @@ from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSp
 from forecast_unc.forecasting.specification import Specification
 from forecast_unc.series.history import Ahead, History
 
-# Members count as this power of their errors inside the training part, and never nothing at all.
-ERROR_POWER, _LEAST_VOTE = -4.0, 1e-12
-
 MODELS: dict[type, Any] = {
     Specification: LaggedModel,
     SmoothingSpecification: SmoothingModel,
@@ -127,7 +124,8 @@ class Ensemble:
         own = np.array([model.specification.weight for model in self.models])
         if not self.rules.averaging.by_width:
             return own
-        return np.asarray(own * np.maximum(self.error_ratios**ERROR_POWER, _LEAST_VOTE))
+        # by the fourth power of errors inside the training part, and never nothing at all
+        return np.asarray(own * np.maximum(self.error_ratios**-4.0, 1e-12))
 
     @cached_property
     def error_ratios(self) -> Array:

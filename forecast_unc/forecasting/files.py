@@ -82,7 +82,6 @@ _ACCEPTED: dict[Any, Any] = {
     tuple: (tuple, range),
     NoneType: NoneType,
 }
-_LONGEST = 10_000  # range: far more lags than any series has use for
 
 _LABELS = re.compile(r"object|str|string|bool|u?int\d+|float\d+")
 _FROM_UTC = re.compile(r"UTC([+-]\d\d:\d\d(:\d\d)?)?")
@@ -341,7 +340,7 @@ def _generator(state: dict[str, Any]) -> np.random.Generator:
 def _range(ends: list[int]) -> range:
     """A range, which is no longer than what a file could list."""
     made = range(*ends)
-    if len(made) > _LONGEST:
+    if len(made) > 10_000:  # far more lags than any series has use for
         raise Unreadable(f"which holds a range of {len(made)}")
     return made
 

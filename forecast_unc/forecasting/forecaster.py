@@ -41,11 +41,7 @@ from forecast_unc.series.calendar import seasonal_periods
 from forecast_unc.series.history import History
 from forecast_unc.series.values import check_is_series, check_two
 
-# Outliers that `choices_` names.
-# Equal values in a row that are named, where at most this share of the others repeats the one
-# before, and so large a share is distinct: named in 2 of 3,200 series of competitions.
-_RUN, _REPEATED, _DISTINCT = 4, 0.01, 0.5
-_NAMED = 3
+_NAMED = 3  # outliers that `choices_` names, and runs
 
 
 class Forecaster(Scored, Arguments):
@@ -499,15 +495,18 @@ def outliers_named(history: History) -> list[str]:
 
 
 def repeats_named(history: History) -> list[str]:
-    """Runs of four equal values or more in a series that hardly ever repeats one, a line each."""
+    """Runs of four equal values or more in a series that hardly ever repeats one, a line each.
+
+    So named are 2 of 3,200 series of competitions.
+    """
     y = history.given
     same = np.append(False, y[1:] == y[:-1])  # as the value before
     starts = np.flatnonzero(~same)
     lengths = np.diff(np.append(starts, len(y)))
-    long = (lengths >= _RUN) & (starts > 0)
+    long = (lengths >= 4) & (starts > 0)
     others = len(y) - lengths[long].sum()
-    few = len(np.unique(y)) < _DISTINCT * others  # counts, which repeat themselves
-    if not long.any() or few or same.sum() - (lengths[long] - 1).sum() > _REPEATED * others:
+    few = len(np.unique(y)) < 0.5 * others  # counts, which repeat themselves
+    if not long.any() or few or same.sum() - (lengths[long] - 1).sum() > 0.01 * others:
         return []
     return [
         f"repeated: {n} values of {y[i]:,.6g} from {history.time(i)} to {history.time(i + n - 1)}; "

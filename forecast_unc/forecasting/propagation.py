@@ -28,13 +28,6 @@ from forecast_unc.forecasting.sources import LinearRecursion, Step, parts_of_mat
 from forecast_unc.forecasting.state import State, run_in, state_at_origin
 from forecast_unc.regression.posterior import check_positive_variance
 
-# Paths that the mean slopes of "monte_carlo" are taken from, for its parts: so few cost little.
-_SLOPE_PATHS = 64
-# Paths of an alternative: two, and one that rounding may take away.
-_LEAST_PATHS = 3
-# The most probability of what diverges that is left out. The likeliest of ten nodes has as much.
-_MOST_LOST = 0.1
-
 
 class LevelJoint(NamedTuple):
     """Mean and covariance of the next h levels as observed, and what the covariance is made of."""
@@ -94,7 +87,8 @@ def _alternatives(model: OneStepModel, method: Method) -> list[_Alternative]:
     if len(found) == 1 or method.propagation != "monte_carlo":
         return [(p, one, method) for p, one in found]
     n, likeliest = method.n_samples, max(p for p, _ in found)
-    kept = [(p, one) for p, one in found if p == likeliest or p * n >= _LEAST_PATHS]
+    # two paths at least, and one that rounding may take away
+    kept = [(p, one) for p, one in found if p == likeliest or p * n >= 3]
     shares = np.array([p for p, _ in kept])
     counts = np.diff(np.rint(n * np.cumsum([0.0, *shares / shares.sum()])).astype(np.intp))
     seeds = generator(method.random_state).integers(2**63, size=len(kept))
@@ -116,7 +110,7 @@ def _through_each(found: Sequence[_Alternative], past: Past, future: Future) -> 
     for i in shortest_first:
         if (error := errors[i]) is not None:
             lost += found[i][0]
-            if lost > _MOST_LOST:
+            if lost > 0.1:  # the likeliest of ten nodes has as much
                 raise error
     for i in reversed(shortest_first):
         if errors[i] is not None:
@@ -268,7 +262,7 @@ def _parts_of_paths(
     """
     state = state_at_origin(model, past, method._replace(path_consistent=False))
     maps, scales, h = model.maps, model.scales, len(future.exog)
-    some = np.vstack([paths.mean(axis=0), paths[:_SLOPE_PATHS]])
+    some = np.vstack([paths.mean(axis=0), paths[:64]])  # so few cost little
     trajectory, inputs = Trajectory(model, np.tile(state.mean, (len(some), 1)), h), []
     for t in range(h):
         inputs.append(trajectory.inputs(np.tile(future.exog[t], (len(some), 1))))

@@ -19,12 +19,6 @@ from forecast_unc.regression.posterior import Posterior, Unstable, check_positiv
 Propagation = Literal["exact", "taylor", "mixture", "monte_carlo", "naive", "auto"]
 PROPAGATIONS: tuple[str, ...] = get_args(Propagation)
 
-# A mean or std beyond this many times the largest change of the history is no forecast (a choice:
-# what diverges gets there in some steps, and digits are left to say so).
-_DIVERGED = 1e6
-# A variance of an input below this share of those of the levels it is made of is roundoff.
-_ROUNDOFF = 1e-13
-
 
 class Method(NamedTuple):
     """How uncertainty is propagated; see `Forecaster.forecast`."""
@@ -93,8 +87,9 @@ class OneStepModel:
     def limit(self, levels: Array) -> float:
         """Mean or std of a change beyond which a forecast from these levels has diverged."""
         changes = self.differencing.forward(levels)
-        # standardized: 1 is a usual change, if the last ones happen to be smaller
-        return _DIVERGED * float(np.abs(changes[~np.isnan(changes)]).max(initial=1.0))
+        # Standardized: 1 is a usual change, if the last ones happen to be smaller. The factor is a
+        # choice: what diverges gets there in some steps, and digits are left to say so.
+        return 1e6 * float(np.abs(changes[~np.isnan(changes)]).max(initial=1.0))
 
 
 class Trajectory:
@@ -208,8 +203,8 @@ class MomentMatching:
         """Covariance (d, d) of an input that is linear in coordinates."""
         input_cov, r = np.zeros((d, d)), len(self.combine)
         input_cov[:r, :r] = self.combine @ cov[np.ix_(at, at)] @ self.combine.T
-        # The change between two levels can be known far better than they are.
-        known = np.diagonal(input_cov)[:r] <= _ROUNDOFF * (self.combine**2 @ cov[at, at])
+        # The change between two levels can be known far better than they are: below is roundoff.
+        known = np.diagonal(input_cov)[:r] <= 1e-13 * (self.combine**2 @ cov[at, at])
         input_cov[:r][known] = 0.0
         input_cov[:, :r][:, known] = 0.0
         return input_cov

@@ -31,18 +31,10 @@ from forecast_unc.series.values import check_is_series
 
 # Origins, at most: their errors over many steps overlap, and with 24 the figures were the same.
 MOST_ORIGINS = 32
-# The last part of the time that the rows of a model span, gaps included, which holds the origins: a
-# posterior needs rows before.
-_PART = 0.6
 # That models are compared at: with 4 the MSIS of short yearly series is .4 % higher, error .4.
 _LEAST_ORIGINS = 8
-# Errors below this share of the mean change are as good as none: models of a straight line without
-# noise have some of 1e-3 and 1e-6 of it, and those which go on with it the larger ones.
-_SMALL = 0.1
 # Times in one Forecast of `fitted`, whose covariance is dense.
 _BLOCK = 128
-# A fold that is scored is this share of the values, and at most so many.
-_SHARE, _MOST = 0.1, 24
 
 AskPast = Callable[[Positions], PastSteps | None]
 """One-step forecasts of some times by their places, or None if there is none of any."""
@@ -65,7 +57,8 @@ class Rolling:
     def origins(self) -> Positions:
         """Numbers of values before the origins, (k,), with .4 of each model's span; maybe none."""
         n = len(self.models[0].history.y)
-        first = max(max(m.depth + 2, int(np.ceil(n - _PART * m.span))) for m in self.models)
+        # in the last .6 of the time that the rows of each span, gaps included
+        first = max(max(m.depth + 2, int(np.ceil(n - 0.6 * m.span))) for m in self.models)
         if first >= n:
             return np.zeros(0, dtype=np.intp)
         return np.unique(np.linspace(first, n - 1, min(MOST_ORIGINS, n - first)).astype(np.intp))
@@ -106,7 +99,9 @@ class Rolling:
         if np.count_nonzero(common[:, 0]) < _LEAST_ORIGINS:
             return np.ones(len(models))
         y = self.models[0].history.y
-        floor = _SMALL * np.abs(np.diff(y[~np.isnan(y)])).mean()
+        # Smaller errors are as good as none: models of a straight line without noise have some of
+        # 1e-3 and 1e-6 of the mean change, and those which go on with it the larger ones.
+        floor = 0.1 * np.abs(np.diff(y[~np.isnan(y)])).mean()
         if floor == 0.0:
             return np.ones(len(models))
         means = np.maximum(errors[:, common].mean(axis=1), floor)
@@ -209,7 +204,7 @@ class Scored(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             new = np.asarray(series.index > index[-1])
             future = None if exog is None else exog[new]
         else:
-            after = min(max(1, int(_SHARE * len(series))), _MOST)
+            after = min(max(1, int(0.1 * len(series))), 24)
             new = np.arange(len(series)) >= len(series) - after
             past, future = (None, None) if exog is None else (exog[~new], exog[new])
             try:

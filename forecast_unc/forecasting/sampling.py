@@ -27,14 +27,8 @@ _PATH_MEMORY, _PATH_STEPS = 1 << 27, 64
 # Paths of a block, if they have to be resampled: with 30 the std after a gap was 1.4 % too large,
 # with 5 it was 19 %.
 _LEAST_PARTICLES = 100
-# Paths are resampled where the effective number of them has fallen to this share (the usual one).
-_LEAST_EFFECTIVE = 0.5
 # Pieces of a mixture, a choice between time and error; docs/benchmarks/all.md has the figures.
 PIECES = 512
-# A column of points is orthogonal to so many before it; fewer than PIECES / 2, which leave none.
-_REACH = 200
-# Values of its own that a piece's function is conditioned on: the cost of later steps is constant.
-_OWN_VALUES = 64
 
 
 class Points:
@@ -66,7 +60,8 @@ class Points:
         return 0.5
 
     def _next(self) -> Array:
-        column, before = self._rng.permutation(self._quantiles), self._columns[-_REACH:]
+        # orthogonal to 200 before it; PIECES / 2 would leave none
+        column, before = self._rng.permutation(self._quantiles), self._columns[-200:]
         column -= (before @ column / len(column)) @ before
         column /= np.sqrt(column @ column / len(column))
         self._columns = np.vstack([before, column])
@@ -120,7 +115,8 @@ class _Paths:
             whole = posterior.function_sample(n, rng)
         self.function = _Function(posterior, whole)
         if self.one_function and whole is None:
-            room = _OWN_VALUES if alone and isinstance(rng, Points) else steps
+            # a piece is conditioned on 64 values of its own: the cost of later steps is constant
+            room = 64 if alone and isinstance(rng, Points) else steps
             self.function = _OneFunction(posterior, n, min(steps, room))
         begin = np.tile(start.mean, (n, 1))
         if start.cov.any():
@@ -182,7 +178,7 @@ class _Paths:
         function.keep(change / std)
         self.trajectory.revise(known)
         weights = self._weights()
-        if weights.sum() ** 2 < _LEAST_EFFECTIVE * self.n * (weights**2).sum():
+        if weights.sum() ** 2 < 0.5 * self.n * (weights**2).sum():  # the effective number
             self._resample()
 
     def _weights(self) -> Array:

@@ -48,18 +48,13 @@ class _Grid:
 
 
 _GRID = _Grid()
-# A season of more steps is a sum of so many waves that stay: weeks of a year. And steps ahead that
+# A season of more steps is a sum of six waves that stay: weeks of a year. And steps ahead that
 # count, at most. On weekly series of M4 quantile loss -1.6 % +- .4, without a season -1.2 % +- .4.
-_MOST_STATES, _WAVES = 24, 6
+_MOST_STATES = 24
 # Rows of the design that are gathered before they enter the normal equations.
 _BLOCK = 64
-# Entries of the normal equations of the origins that are solved at once.
-_AT_ONCE = 2**20
 # Below this share of the sum of squares what is left is roundoff.
 _ROUNDOFF = 1e-13
-# The least std of the innovations over the largest level, or over 1 for levels of 0: what is left
-# for a constant, from which no other unit could be learned.
-_LEAST_STD = 1e-9
 # Share of errors several steps ahead in the evidence of a season (one of 1 lost 3 to 6 % of MASE on
 # quarterly and monthly series of M3).
 _SEVERAL = 0.5
@@ -116,7 +111,9 @@ class Smoothing:
         diagonal = np.diagonal(cholesky, axis1=1, axis2=2)
         log_weights = 0.5 * np.log(precisions).sum(axis=1) - np.log(diagonal).sum(axis=1)
         size = float(np.nanmax(np.abs(y)))
-        squares = squares + (_LEAST_STD * (size if size > SMALLEST else 1.0)) ** 2
+        # The least std, of the largest level, or of 1 for levels of 0: what is left for a constant,
+        # from which no other unit could be learned.
+        squares = squares + (1e-9 * (size if size > SMALLEST else 1.0)) ** 2
         logs = np.log(squares)
         if period > 1:
             logs = (1.0 - _SEVERAL) * logs + _SEVERAL * _log_ahead(nodes, period, y, start)
@@ -188,7 +185,8 @@ class Smoothing:
     ) -> Iterator[tuple[Array, Array, Array]]:
         """Means (K, h), loadings (h, K, C) of the unknowns and factors of their precisions."""
         nodes, (m, q) = self.nodes, _season(self.period)
-        most = 1 + _AT_ONCE // (len(nodes.alpha) * (3 + m + q) ** 2)
+        # so many entries of the normal equations of the origins are solved at once
+        most = 1 + 2**20 // (len(nodes.alpha) * (3 + m + q) ** 2)
         states = _filtered(nodes, self.period, y, origins)
         while some := list(islice(states, most)):
             level, trend, season, gram = map(np.stack, list(zip(*some, strict=True))[:4])
@@ -237,7 +235,7 @@ def _grid(period: int) -> tuple[Nodes, Positions, Positions]:
 def _season(period: int) -> tuple[int, int]:
     """States of a season, and cosines and sines of a long one."""
     long = period > _MOST_STATES
-    return 0 if long or period == 1 else period, 2 * _WAVES if long else 0
+    return 0 if long or period == 1 else period, 12 if long else 0
 
 
 def _waves(period: int, times: Positions) -> Array:

@@ -24,20 +24,6 @@ from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegresso
 # noise-free sections of Mackey-Glass and Lorenz whose means left the range in 100 steps, free runs
 # were out by .56 or more but for two, whose roots are above 1.3.
 _LEAVES, _EXPLODES = 0.5, 0.05
-# Of what takes its place the evidence chooses among those that stay so near, in ranges.
-_NEAR = 1.0
-# The largest noise that counts as next to none, in stds of the changes: where Mackey-Glass and
-# Lorenz ran away it was .0001 to .0009; without a limit 17 of 1400 fits to series of M3, M4 and
-# tourism gave way, which no noise below .007 led to.
-_LITTLE_NOISE = 3e-3
-# A noise so many times what least squares leaves is there for the digits of the variances alone.
-_NOISE_FOR_DIGITS = 2.0
-# Free runs: how many, their longest, and how far out they are followed, in ranges.
-_RUNS, _LONGEST, _FARTHEST = 20, 100, 100.0
-# Rows, about, at which the kernel part is looked at: its features are a number a center and row.
-_MOST_ROWS = 10_000
-# The least weight of nodes that stay: with less it is likelier than not that the fit runs away.
-_LEAST_STAYS = 0.5
 
 Process = GPRegressor | ReducedRankGPRegressor
 
@@ -68,7 +54,7 @@ def bounded(regressor: KernelRegressor, training: Training) -> tuple[KernelRegre
     if isinstance(regressor, GPRegressor) and nodes:
         stays = np.array([root is None for root in roots])
         p = float(regressor.node_weights_[stays].sum())
-        if p >= _LEAST_STAYS:
+        if p >= 0.5:  # with less it is likelier than not that the fit runs away
             dropped = f"{len(away)} of {len(nodes)} nodes of the hyper-parameters dropped"
             why = f"{dropped} (weight {1.0 - p:.2g}), as they run away (noise next to none)"
             return _with_nodes(regressor, stays, p), why
@@ -90,8 +76,8 @@ def _replaced(regressor: Process, training: Training) -> tuple[Process, str]:
     """The process learned anew with another linear part, and what that is.
 
     None, or the weights of least squares, their roots drawn into the unit circle: by evidence if
-    near, else the nearer. Each alone loses: CRPS of Mackey-Glass .50 -> 1.15 by none, of Lorenz
-    .69 -> 2.20 by least squares. Integrated hyper-parameters know no weights that are given.
+    they stay within a range, else the nearer. Each alone loses: CRPS of Mackey-Glass .50 -> 1.15 by
+    none, of Lorenz .69 -> 2.20 by least squares. Integrated hyper-parameters know no given weights.
     """
     weights, _ = least_squares(training)
     integrated = isinstance(regressor, GPRegressor) and len(regressor.nodes_) > 0
@@ -102,7 +88,7 @@ def _replaced(regressor: Process, training: Training) -> tuple[Process, str]:
         stable[: len(training.lags)] *= root ** -np.array(training.lags, dtype=float)
         linear["linear part of least squares"] = stable
     linear["no linear part"] = False
-    near, best = _excess_of_linear(weights, training) + _NEAR, []
+    near, best = _excess_of_linear(weights, training) + 1.0, []
     for what, part in linear.items():
         other: Process = clone(regressor).set_params(linear=part)
         other.fit(training.X, training.target)
@@ -126,16 +112,21 @@ def _exploding_root(regressor: Process, training: Training) -> float | None:
     """
     if not isinstance(regressor.posterior_, KernelPosterior):
         return None
-    if not np.any(regressor.linear_scale_) or regressor.noise_std_ > _LITTLE_NOISE:
+    # Next to no noise, in stds of the changes: where Mackey-Glass and Lorenz ran away it was .0001
+    # to .0009; without a limit 17 of 1400 fits to series of M3, M4 and tourism gave way, which no
+    # noise below .007 led to.
+    if not np.any(regressor.linear_scale_) or regressor.noise_std_ > 3e-3:
         return None
     if len(training.X) <= training.X.shape[1] + 1:
         return None
     weights, left = least_squares(training)
     own = regressor.posterior_.weights[-len(weights) - 1 : -1]
     centered = training.X - training.X.mean(axis=0)
-    some = slice(None, None, max(1, len(centered) // _MOST_ROWS))
+    # at some 10,000 rows: features of the kernel part are a number a center and row
+    some = slice(None, None, max(1, len(centered) // 10_000))
     smooth = regressor.posterior_.mean(training.X[some]) - centered[some] @ own
-    if smooth.std() <= left and regressor.noise_std_ <= _NOISE_FOR_DIGITS * left:
+    # a noise twice what least squares leaves is there for the digits of the variances alone
+    if smooth.std() <= left and regressor.noise_std_ <= 2.0 * left:
         return None
     root = largest_root(own, training)
     most_root = max(1.0, largest_root(weights, training)) + _EXPLODES
@@ -173,14 +164,15 @@ def largest_root(weights: Array, training: Training) -> float:
 def excess(mean: Callable[[Array], Array], training: Training) -> float:
     """How far a mean, iterated from training values, leaves their range; in units of it.
 
-    Runs go on after the training values, unless there are regressors, which are known no further.
+    Twenty runs of 100 steps, followed to 100 ranges, go on after the training values, unless there
+    are regressors, which are known no further.
     """
     changes, lags, anchor = training.changes, np.array(training.lags), training.anchor
-    depth, steps, last = int(lags.max()), _LONGEST, len(changes)
+    depth, steps, last = int(lags.max()), 100, len(changes)
     if training.exog.shape[1]:
         steps = min(steps, (last - depth) // 2)
         last -= steps
-    starts = np.unique(np.linspace(depth, last, _RUNS).astype(int))
+    starts = np.unique(np.linspace(depth, last, 20).astype(int))
     windows = changes[starts[:, None] + np.arange(-depth, 0)]
     known = ~np.isnan(windows).any(axis=1)
     starts, paths = starts[known], np.empty((known.sum(), depth + steps))
@@ -189,7 +181,7 @@ def excess(mean: Callable[[Array], Array], training: Training) -> float:
     spread = float(high - low)
     if spread == 0.0:  # of the last rows
         return 0.0
-    room = _FARTHEST * spread
+    room = 100.0 * spread
     for step in range(depth, depth + steps):
         inputs = paths[:, step - lags]
         if training.exog.shape[1]:

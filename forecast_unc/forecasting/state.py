@@ -17,11 +17,9 @@ from forecast_unc.forecasting.sources import FunctionError
 
 # A complete window is looked for so many steps back; each step costs the moments of one.
 _FARTHEST = 1000
-# Without one: so many windows, and observed values, before the origin. With 100 values the start is
+# Without one: two windows, and so many observed values, before the origin. With 100 the start is
 # forgotten to 1e-9 (four of ten values missing), with one it moves the state by 1e-5.
-_RUN_IN_WINDOWS, _RUN_IN_VALUES = 2, 100
-# A variance left with less than this of what it was is roundoff.
-_ROUNDOFF = 1e-14
+_RUN_IN_VALUES = 100
 
 
 class State(NamedTuple):
@@ -122,7 +120,7 @@ def _start(known: Flags, observed: Flags, p: int) -> int:
         return int(ends[-1])
     seen = np.flatnonzero(observed)
     last = seen[-_RUN_IN_VALUES] if len(seen) >= _RUN_IN_VALUES else 0
-    return int(max(p, min(last, n - _RUN_IN_WINDOWS * p)))
+    return int(max(p, min(last, n - 2 * p)))
 
 
 def _observe(mean: Array, cov: Array, innovation: float, noise_var: float) -> None:
@@ -134,7 +132,7 @@ def _observe(mean: Array, cov: Array, innovation: float, noise_var: float) -> No
     mean += g * (innovation / v)
     cov -= np.multiply.outer(g, g / v)
     cov[:] = 0.5 * (cov + cov.T)  # symmetric but for roundoff
-    known = np.diagonal(cov) <= _ROUNDOFF * before
+    known = np.diagonal(cov) <= 1e-14 * before  # roundoff
     if noise_var == 0.0:
         mean[-1], known[-1] = value, True
     cov[known] = 0.0

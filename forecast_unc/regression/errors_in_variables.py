@@ -22,10 +22,6 @@ from forecast_unc.regression.search import LEAST_NOISE_RATIO, Objective, SearchS
 
 ErrorKind = Literal["observation", "both"]
 
-# "observation" keeps s_w at this share of s_e: some noise is left for what f cannot follow. At .1
-# the NLPD of 100 steps of Mackey-Glass is .05 to .1 higher.
-_SHARE = 0.03
-
 
 @dataclass(frozen=True, eq=False)
 class SharedErrors:
@@ -205,6 +201,8 @@ class ErrorsInVariablesGP(GPRegressor):
         starts = [np.clip(np.where(free, start, given), *space.bounds[again].T) for start in starts]
         tied = kind == "observation"
         free[-2] &= not tied
+        # "observation" keeps s_w at a share of s_e: some noise is left for what f cannot follow. At
+        # .1 the NLPD of 100 steps of Mackey-Glass is .05 to .1 higher.
         wider = space._replace(
             start=starts[0],
             free=free,
@@ -213,7 +211,7 @@ class ErrorsInVariablesGP(GPRegressor):
             bounds=space.bounds[again],
             least_ratio=LEAST_NOISE_RATIO,
             errors=True,
-            share_of_errors=_SHARE if tied else None,
+            share_of_errors=0.03 if tied else None,
         )
         return wider, starts
 

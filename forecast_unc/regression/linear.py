@@ -26,7 +26,6 @@ _GRID = np.geomspace(1e-8, 1e7, 31)
 # From little and from much weight: where groups cancel each other, the one ends 120 nats below.
 _STARTS = (1.0, 1e-6)
 _ROUNDS = 10  # of a search over the groups, at most; two or three suffice
-_LEAST_GAIN = 1e-6  # nats; of two rows and a free bias the evidence is the same everywhere
 
 
 @dataclass(frozen=True)
@@ -358,7 +357,8 @@ def _maximized(objective: _Evidence, precisions: Array) -> tuple[Array, float, i
             else:
                 tried = np.clip(tried * _GRID[:, None], _GRID[0], _GRID[-1])
             values = objective(tried)
-            if values.max() > value + _LEAST_GAIN:
+            # nats; of two rows and a free bias the evidence is the same everywhere
+            if values.max() > value + 1e-6:
                 value, best, moved = float(values.max()), tried[values.argmax()], True
     return best, value, rounds
 

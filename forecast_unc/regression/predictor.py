@@ -16,9 +16,6 @@ from forecast_unc.regression.estimator import KernelRegressor, column_scale
 from forecast_unc.regression.moments import covariance_root
 from forecast_unc.regression.posterior import Moments, Posterior
 
-# The scale of numerical derivatives, in stds of an input. On a GP whose length-scale was a tenth of
-# that, slopes and Taylor's variances kept five digits.
-_SCALE = 0.25
 # Step of a derivative, in the lengths over which the function changes. The error of these formulas
 # falls with its fourth power, so it can be large enough for predictions that lost some digits.
 _STEP = 0.02
@@ -116,7 +113,9 @@ class ScikitLearnRegressor(KernelRegressor):
         pair = isinstance(predicted, tuple) and len(predicted) == 2
         if not pair or any(np.shape(part) != (len(X[:3]),) for part in predicted):
             raise _without_std(self.estimator_)
-        self.posterior_ = PredictorPosterior(self.estimator_, _SCALE * column_scale(X))
+        # Predictions change over a quarter of a std: on a GP whose length-scale was a tenth of it,
+        # slopes and Taylor's variances kept five digits.
+        self.posterior_ = PredictorPosterior(self.estimator_, 0.25 * column_scale(X))
 
 
 def check_takes_return_std(estimator: Any) -> None:

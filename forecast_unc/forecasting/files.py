@@ -23,7 +23,7 @@ from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -445,25 +445,16 @@ def _parsed(data: bytes) -> tuple[Any, list[NDArray[Any]]]:
         raise Unreadable("which was damaged or changed after it was written")
     with zipfile.ZipFile(io.BytesIO(body)) as file:
         parts = file.infolist()
-        named = [f"{number}.npy" for number in range(len(parts) - 1)]
-        # stored as they are and once, so that no file grows when it is read
-        grows = any(one.compress_type for one in parts)
-        if grows or sum(one.file_size for one in parts) > len(data):
-            raise Unreadable("whose parts are larger than the file")
-        if [one.filename for one in parts[1:]] != named:
-            raise Unreadable("whose parts are not those of a model")
-        first, *others = map(file.read, parts)
-    text = first if parts[0].filename == "content.json" else bytes(_array(first))  # of format 1
-    return json.loads(text.decode()), [*map(_array, others)]
-
-
-def _array(data: bytes) -> NDArray[Any]:
-    """An array as numpy writes it, which takes no more memory than its bytes."""
-    file = io.BytesIO(data)
-    np.lib.format.read_magic(file)
-    shape, in_columns, dtype = np.lib.format.read_array_header_1_0(file)
-    if not _is_plain(dtype):
+    names = [one.filename for one in parts]
+    # stored as they are and once, so that no file grows when it is read
+    grows = any(one.compress_type for one in parts)
+    if grows or sum(one.file_size for one in parts) > len(data):
+        raise Unreadable("whose parts are larger than the file")
+    if names[1:] != [f"{number}.npy" for number in range(len(names) - 1)]:
+        raise Unreadable("whose parts are not those of a model")
+    with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
+        text, *others = (arrays[name] for name in names)
+    if not all(_is_plain(one.dtype) for one in others):
         raise Unreadable("which holds an array of another type")
-    order: Literal["F", "C"] = "F" if in_columns else "C"
-    read = np.ndarray(shape, dtype, data, file.tell(), order=order)
-    return read.astype(dtype.newbyteorder("="))
+    native = [one.astype(one.dtype.newbyteorder("="), copy=False) for one in others]
+    return json.loads(bytes(text).decode()), native  # of format 1 the text is a part of its own

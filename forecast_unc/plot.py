@@ -60,10 +60,6 @@ _PARTS = {
     "calibration": ("#009E73", "\\\\\\\\"),
 }
 _BAR = 40  # width of a single step
-_NO_PART = 1e-9  # a part below this share of the variance everywhere is roundoff
-_WIDEST = 12.0  # of the line of a member that alone counts, in points
-_NEGATIVE = 0.02  # correlations nearer to 0 are not shown as negative
-_BINS = 10  # of the histogram of pit
 # Of 5 independent values none may lie in a right interval of 50 %, or all: with 2 * 0.5**5 > 5 %
 # no share is too far off.
 _FEWEST = 6
@@ -167,7 +163,7 @@ def decomposition(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
     """
     picture.check_forecast("forecast", forecast)
     parts, total = forecast.decompose(), forecast.var
-    kept = (parts.abs() > _NO_PART * total.to_numpy()[:, None]).any()
+    kept = (parts.abs() > 1e-9 * total.to_numpy()[:, None]).any()  # less is roundoff
     ax = current_axes(ax)
     times = places(ax, forecast.index)
     top, bottom = np.zeros(len(total)), np.zeros(len(total))
@@ -234,7 +230,7 @@ def members(
             ax.plot(at, own.interval(coverage), color=color, lw=0.8, ls=":")
             weight, points = weights.to_numpy()[: len(own)], np.column_stack([at, mean])
             pieces = list(np.stack([points[:-1], points[1:]], axis=1))
-            widths = _WIDEST * 0.5 * (weight[1:] + weight[:-1])
+            widths = 6.0 * (weight[1:] + weight[:-1])  # 12 points of a member that alone counts
             ax.add_collection(LineCollection(pieces, linewidths=widths, colors=color, zorder=3))
     return finish(ax, forecast.index, title="weight at the first and the last step")
 
@@ -258,7 +254,7 @@ def joint(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
         raise refusal("forecast", "have two steps or more", "one", remedy)
     std = forecast.std.to_numpy()
     correlations = forecast.cov.to_numpy() / np.outer(std, std)
-    lowest = -1.0 if correlations.min() < -_NEGATIVE else 0.0
+    lowest = -1.0 if correlations.min() < -0.02 else 0.0
     steps = np.arange(1, len(forecast) + 1)
     ax = current_axes(ax)
     shown: dict[str, Any] = {"vmin": lowest, "vmax": 1.0, "cmap": "cividis", "origin": "lower"}
@@ -359,9 +355,9 @@ def pit(backtest: Backtest, *, ax: Axes | None = None) -> Axes:
     """
     _check_backtest(backtest)
     ax = current_axes(ax)
-    _draw_chance(ax, backtest, np.array([0.0, 1.0]), np.full(2, 1 / _BINS), _BINS)
+    _draw_chance(ax, backtest, np.array([0.0, 1.0]), np.full(2, 0.1), 10)
     for style, (model, values) in zip(_styles(), _pits(backtest), strict=False):
-        density, edges = np.histogram(values, bins=_BINS, range=(0.0, 1.0), density=True)
+        density, edges = np.histogram(values, bins=10, range=(0.0, 1.0), density=True)
         ax.stairs(density, edges, baseline=None, lw=1.8, **style.line(model))
     ax.set(xlabel="probability integral transform", ylabel="density")
     ax.set_ylim(bottom=0)

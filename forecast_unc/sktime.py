@@ -29,8 +29,6 @@ except ImportError as error:
 
 # Quantiles, or paths, that stand for a distribution that is not normal.
 _N_QUANTILES = 1000
-# Where quantiles are compared with those of the normal distribution, and how many stds may differ.
-_LEVELS, _ROUNDOFF = np.array([0.001, 0.1, 0.3, 0.8, 0.99]), 1e-9
 _MEAN, _STD = attrgetter("mean"), attrgetter("std")
 
 _TEST_GP = GPRegressor(lengthscales=2.0, noise_std=0.5)
@@ -175,8 +173,9 @@ class _SktimeForecaster(BaseForecaster):
             samples = _samples(paths.set_axis(horizon.times), names)
             return Empirical(samples, time_indep=False, **labels)
         mean, std = (horizon.table(ask).to_numpy() for ask in (_MEAN, _STD))
-        some = horizon.table(lambda one: one.quantile(_LEVELS)).to_numpy()
-        if not (np.abs(some - mean - std * ndtri(_LEVELS)) > _ROUNDOFF * std).any():
+        few = np.array([0.001, 0.1, 0.3, 0.8, 0.99])
+        some = horizon.table(lambda one: one.quantile(few)).to_numpy()
+        if not (np.abs(some - mean - std * ndtri(few)) > 1e-9 * std).any():
             return Normal(mean, std, **labels)
         levels = (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES
         quantiles = horizon.table(lambda one: one.quantile(levels))

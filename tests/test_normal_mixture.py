@@ -119,16 +119,15 @@ def test_far_out_too_quantiles_are_those_of_bisection(parts):
 def test_a_quantile_takes_few_steps(mixture, monkeypatch):
     """The slope of the distribution function is looked at once a step."""
     tail, _ = mixture.chain()
-    sizes = []
+    steps = []
 
     def counted(log_p, u, stds, score, steepness=normal_mixture._steepness):
-        sizes.append(u.shape[1])
+        steps.append(u.shape[1])
         return steepness(log_p, u, stds, score)
 
     monkeypatch.setattr(normal_mixture, "_steepness", counted)
     tail(np.linspace(-12.0, 12.0, 200)[None])
-    assert len(sizes) < 15
-    assert sum(sizes) < 5 * 600
+    assert len(steps) <= 6
     assert np.isposinf(tail(np.array([[np.inf]]))).all()
 
 

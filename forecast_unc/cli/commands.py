@@ -33,8 +33,6 @@ from forecast_unc.panels.forecast import FailedSeriesWarning
 from forecast_unc.series.times import MissingTimesError, future_index, group_weights
 
 _DONE, _SOME_FAILED, _WRONG = 0, 1, 2  # exit codes
-_INTERRUPTED = 130  # 128 and the number of the signal, as of a shell
-_PIPE_CLOSED = 141
 _NAME = "forecast-unc"
 # Arguments of the package that the options call by another name.
 _RENAMED = {"n_jobs": "jobs", "seasonal_period": "period", "path": "load"}
@@ -116,10 +114,10 @@ def _answering(run: Callable[[Any], int]) -> Callable[..., int]:
         except BrokenPipeError:
             # Python flushes once more at its end, and would say what is wrong
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return _PIPE_CLOSED
+            return 141  # 128 and the number of the signal, as of a shell
         except KeyboardInterrupt:
             _say("interrupted")
-            return _INTERRUPTED
+            return 130
         except (ValueError, TypeError, OSError, ImportError) as error:
             _say(_in_options(str(error), given))
             return _WRONG

@@ -14,15 +14,8 @@ from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.sums import sobol_points
 from forecast_unc.regression.kernels import lower_root
 
-# Sweeps at most, and what precisions (in units of 1 + themselves) change by in the last one.
-_SWEEPS, _TOLERANCE = 200, 1e-9
-# Shares of the variance that a limit takes away; beyond them they would be roundoff.
-_LEAST_SHARE, _LARGEST_SHARE = 1e-9, 1.0 - 1e-9
 # 2^13 points: probabilities of .5 to .98 were right to .0006 over 24 steps, to .003 over 400.
 _LOG_POINTS = 13
-_LEAST_PIVOT = 1e-12  # of a score that those before it determine
-_EXACT = 1e-4  # a score between ends nearer than this is known: its variance would be roundoff
-_REACH_ERROR = 1e-4
 
 
 def condition(joint: Joint, at: Positions, y: Array, label: Callable[[int], str]) -> Joint:
@@ -62,10 +55,10 @@ def as_observed(cor: Array, low: Array, high: Array) -> tuple[Array, Array]:
     """Observations, and variances of their errors, that stand for scores between two ends (n,)."""
     # By expectation propagation (theory/transforms.md): given all others, mean and variance of a
     # limited score are those of the truncated normal; with one limit those of all are exact.
-    limited = high - low > _EXACT
+    limited = high - low > 1e-4  # nearer, the score is known: its variance would be roundoff
     observed, variance = np.where(limited, 0.0, high), np.where(limited, 1.0, 0.0)
     places = np.flatnonzero(limited)
-    for _ in range(_SWEEPS if len(places) else 0):
+    for _ in range(200 if len(places) else 0):
         before = variance[places]
         inverse = np.linalg.inv(cor + np.diag(variance))
         for i in places:
@@ -73,7 +66,7 @@ def as_observed(cor: Array, low: Array, high: Array) -> tuple[Array, Array]:
             mean = observed[i] - (inverse[i] @ observed) / inverse[i, i]
             var = 1.0 / inverse[i, i] - variance[i]
             shift, share = _truncated(*((np.array([low[i], high[i]]) - mean) / np.sqrt(var)))
-            share = np.clip(share, _LEAST_SHARE, _LARGEST_SHARE)
+            share = np.clip(share, 1e-9, 1.0 - 1e-9)  # beyond, it would be roundoff
             replaced = variance[i]
             variance[i] = var * (1.0 - share) / share  # not by a sum, which could round it to 0
             change = variance[i] - replaced
@@ -81,7 +74,7 @@ def as_observed(cor: Array, low: Array, high: Array) -> tuple[Array, Array]:
             column = inverse[:, i].copy()
             inverse -= np.outer(column, column * (change / (1.0 + change * column[i])))
         change_of_precision = np.abs(1.0 / variance[places] - 1.0 / before)
-        if (change_of_precision <= _TOLERANCE * (1.0 + 1.0 / before)).all():
+        if (change_of_precision <= 1e-9 * (1.0 + 1.0 / before)).all():
             break
     return observed, variance
 
@@ -116,7 +109,7 @@ def reach_of_all(cor: Array, coverage: float) -> float:
         return float(one)
     if excess(independent) <= 0.0:  # independent, but for the error of the quadrature
         return float(independent)
-    return float(brentq(excess, one, independent, xtol=_REACH_ERROR))
+    return float(brentq(excess, one, independent, xtol=1e-4))
 
 
 def probability_within(root: Array, reach: float, points: Array | None = None) -> float:
@@ -124,7 +117,7 @@ def probability_within(root: Array, reach: float, points: Array | None = None) -
     w = sobol_points(len(root), _LOG_POINTS) if points is None else points
     x, product = np.empty_like(w), np.ones(w.shape[1])
     for t, row in enumerate(root):
-        center, scale = row[:t] @ x[:t], max(row[t], _LEAST_PIVOT)
+        center, scale = row[:t] @ x[:t], max(row[t], 1e-12)  # 0 where those before determine it
         low, high = (-reach - center) / scale, (reach - center) / scale
         below, within = ndtr(low), ndtr(high) - ndtr(low)
         product *= within

@@ -118,6 +118,8 @@ class Forecast:
     )
 
     _repr_html_ = forecast_card  # in a notebook
+    to_nixtla, to_darts = tables.nixtla_frame, tables.darts_series
+    to_gluonts = tables.gluonts_forecast
 
     __iter__ = None  # or Python, and numpy with it, would go through positions
 
@@ -483,13 +485,9 @@ class Forecast:
         Half the central interval of coverage i / (k + 1) is the i-th smallest of the k sizes of a
         step, with straight lines in the normal score in between and beyond the largest. If the next
         error is exchangeable with those, the interval of a step holds it with that probability,
-        whatever the distribution; the correlations are those of the model. :meth:`decompose` shows
+        whatever the distribution; the correlations are those of the model. ``sizes``, of shape
+        (h, k), are positive, in units of half the forecast's 68 % band. :meth:`decompose` shows
         what changed as its part ``calibration``.
-
-        Parameters
-        ----------
-        sizes : array_like of shape (h, k)
-            Sizes of errors at each step, positive, in units of half the forecast's 68 % band.
         """
         given = numbers("sizes", sizes)
         k = given.shape[-1] if given.ndim == 2 else 1
@@ -567,12 +565,9 @@ class Forecast:
         truncated normal distribution, of several such values by expectation propagation. The model
         is not refitted. :attr:`paths` and parts are dropped.
 
-        Parameters
-        ----------
-        observed : Series
-            Values at some of the forecast's times, in any order, in units of y. A value without
-            density is refused (a negative one after a log, and of a mixture one at the bound), and
-            so are steps that determine each other.
+        ``observed`` is a Series of values at some of the forecast's times, in any order. One
+        without density is refused (a negative one after a log, and of a mixture one at the bound),
+        and so are steps that determine each other.
         """
         observed = check_is_series(observed, "observed")
         values = numeric_values(observed, "observed")
@@ -597,13 +592,9 @@ class Forecast:
     def interval(self, coverage: float = 0.9) -> pd.DataFrame:
         """Return the central interval of each step: columns ``lower`` and ``upper``, in units of y.
 
-        Of whole paths of 24 steps some 60 % lie within those of 95 % (35 to 79 % on the bundled
-        series); see :meth:`simultaneous_interval`.
-
-        Parameters
-        ----------
-        coverage : float, default=0.9
-            Probability that the interval holds the value, in (0, 1); as much lies below as above.
+        It holds the value with a probability of ``coverage``, in (0, 1); as much lies below as
+        above. Of whole paths of 24 steps some 60 % lie within those of 95 % (35 to 79 % on the
+        bundled series); see :meth:`simultaneous_interval`.
         """
         _checks.check_coverage(coverage)
         return self._band(-ndtri(0.5 * (1 - coverage)))
@@ -615,12 +606,8 @@ class Forecast:
 
         with z the normal scores of the steps: the correlations and the number of steps decide how
         much wider than :meth:`interval` the band is. The probability is one over 8192 fixed points,
-        over 24 steps right to .001. With a bound within reach it is larger than ``coverage``.
-
-        Parameters
-        ----------
-        coverage : float, default=0.9
-            Probability that the band holds all values, in (0, 1).
+        over 24 steps right to .001. With a bound within reach it is larger than ``coverage``, in
+        (0, 1).
         """
         _checks.check_coverage(coverage)
         self._joint.eigen()
@@ -635,13 +622,9 @@ class Forecast:
     ) -> pd.Series[float] | pd.DataFrame:
         """Return the probability of a value up to the given ones, the inverse of :meth:`quantile`.
 
-        But at :attr:`atoms`, where it jumps.
-
-        Parameters
-        ----------
-        values : float, Series or sequence of float
-            One number, or a Series with one for each of the forecast's times (NaN for none), for a
-            Series; several numbers for a DataFrame with these as columns. In units of y.
+        But at :attr:`atoms`, where it jumps. One number of ``values``, or a Series with one for
+        each of the forecast's times (NaN for none), gives a Series; several numbers give a
+        DataFrame with these as columns.
         """
         if np.ndim(values) == 0 or isinstance(values, pd.Series):
             return self._series(self._joint.q.pit(self._levels("values", values)))
@@ -660,13 +643,9 @@ class Forecast:
         """Return the probability of a value above ``lower`` and up to ``upper``, by step.
 
         Each by itself; of the sum or the maximum ask ``ahead.aggregate("sum").prob(lower=100)``.
-
-        Parameters
-        ----------
-        lower, upper : float or Series, optional
-            Ends of the interval, one or both, in units of y; a Series has one for each of the
-            forecast's times. ``prob(lower=x)`` and ``prob(upper=x)`` add up to 1: where 0 has a
-            probability, ``prob(lower=0)`` is that of any sale at all.
+        The ends, one or both, are numbers or Series of one for each of the forecast's times.
+        ``prob(lower=x)`` and ``prob(upper=x)`` add up to 1: where 0 has a probability,
+        ``prob(lower=0)`` is that of any sale at all.
         """
         if lower is None and upper is None:
             remedy = "Any value has probability 1."
@@ -684,13 +663,9 @@ class Forecast:
     @overload
     def quantile(self, q: Sequence[float] | Array) -> pd.DataFrame: ...
     def quantile(self, q: float | Sequence[float] | Array) -> pd.Series[float] | pd.DataFrame:
-        """Return quantiles of each step, in units of y.
+        """Return quantiles of each step, in units of y, with probability q below, in (0, 1).
 
-        Parameters
-        ----------
-        q : float or sequence of float
-            Probability below the quantile, in (0, 1). One gives a Series, several a DataFrame with
-            the q's as columns.
+        One q gives a Series, several give a DataFrame with these as columns.
         """
         levels, remedy = numbers("q", q), "For the 95 % quantile pass 0.95."
         wrong = levels[~((levels > 0) & (levels < 1))]
@@ -705,17 +680,12 @@ class Forecast:
         return pd.DataFrame(values, index=self.index, columns=levels)
 
     def sample(self, n: int, random_state: RandomState = None) -> pd.DataFrame:
-        """Draw paths from the joint distribution: steps by paths, in units of y.
+        """Draw ``n`` paths from the joint distribution: steps by paths, in units of y.
 
         A forecast with :attr:`paths` returns these in random order, none twice before all came
         once. Others need correlations without a negative eigenvalue, beyond 1e-10 of the largest.
-
-        Parameters
-        ----------
-        n : int
-            Number of paths, from 1.
-        random_state : int, Generator or None, optional
-            An int gives the same paths every time.
+        An int as ``random_state`` gives the same paths every time, here and wherever paths are
+        drawn; it may be a numpy Generator.
         """
         check_paths(n, 1, len(self), "n")
         paths, random = self._joint.paths, _checks.generator(random_state)
@@ -747,12 +717,8 @@ class Forecast:
 
         After a transform the parts have the shares that they have of the variance on its scale.
         Parts of a sum contain the covariances between its steps. A forecast built without parts, by
-        :meth:`condition`, or of an extreme has none, a ValueError.
-
-        Parameters
-        ----------
-        by_kind : bool, default=False
-            Add up the parts of a kind, which is the first word of their names.
+        :meth:`condition`, or of an extreme has none, a ValueError. ``by_kind`` adds up the parts of
+        a kind, which is the first word of their names.
         """
         _checks.check_truth("by_kind", by_kind, "True adds up the parts of a kind.")
         if self._joint.parts is None:
@@ -771,18 +737,10 @@ class Forecast:
         forms keep to. An average is compared with that of its members, each with the moments of its
         own paths; a calibrated forecast is checked as before it was calibrated.
 
-        Parameters
-        ----------
-        n_samples : int, default=500
-            Paths, from 100. More find smaller errors, and take longer: 500 see 20 % of a std.
-        random_state : int, Generator or None, optional
-            An int gives the same paths, hence the same verdict, every time.
-
-        Raises
-        ------
-        ValueError
-            If the model is not known (of a forecast built by hand, after :meth:`condition`, of an
-            extreme, or an aggregate of an average), or a path diverges.
+        More than 500 paths (``n_samples``, from 100; ``random_state`` as in :meth:`sample`) find
+        smaller errors, and take longer: 500 see 20 % of a std. A ValueError says if the model is
+        not known (of a forecast built by hand, after :meth:`condition`, of an extreme, or an
+        aggregate of an average), or a path diverges.
         """
         check_paths(n_samples, 100, len(self))
         return self._checked(n_samples, _checks.one_seed(random_state))[0]
@@ -792,15 +750,10 @@ class Forecast:
 
         A row has ``error`` (actual - mean), ``crps``, ``nlpd``, ``interval_score`` and ``pit``, as
         in the module ``scores``. ``nlpd`` is inf where the forecast excludes the value, and minus
-        the log of a positive probability.
+        the log of a positive probability. The interval scored is that of ``coverage``, in (0, 1).
 
-        Parameters
-        ----------
-        actual : Series
-            What happened, in units of y, at the forecast's times and perhaps others; NaN where it
-            was not observed, for scores that are NaN.
-        coverage : float, default=0.95
-            Coverage of the interval that is scored, in (0, 1).
+        ``actual`` is a Series of what happened, in units of y, at the forecast's times and perhaps
+        others; NaN where it was not observed, for scores that are NaN.
         """
         y, joint = self._at_steps("actual", actual), self._joint
         if joint.q.normal:
@@ -825,14 +778,9 @@ class Forecast:
     ) -> float:
         """Score all steps at once by :func:`scores.energy_score` of paths, in units of y.
 
-        Parameters
-        ----------
-        actual : Series
-            What happened, as of :meth:`score`; the score is NaN if a step is.
-        n_samples : int, default=1000
-            Paths drawn, or all :attr:`paths` if there are fewer; the time grows with their square.
-        random_state : int, Generator or None, optional
-            An int gives the same paths, hence the same score, every time.
+        ``actual`` is that of :meth:`score`; the score is NaN if a step is. ``n_samples`` paths are
+        drawn as by :meth:`sample`, or all :attr:`paths` if there are fewer; the time grows with
+        their square.
         """
         check_paths(n_samples, 2, len(self))
         if self._joint.paths is not None:
@@ -843,49 +791,12 @@ class Forecast:
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return mean, std and interval, named as statsmodels names them.
 
-        The columns are ``mean``, ``mean_se``, ``mean_ci_lower`` and ``mean_ci_upper``.
-
-        Parameters
-        ----------
-        alpha : float, default=0.05
-            Probability outside the interval, in (0, 1): one minus its coverage.
+        The columns are ``mean``, ``mean_se``, ``mean_ci_lower`` and ``mean_ci_upper``; ``alpha``,
+        in (0, 1), is the probability outside the interval.
         """
         _checks.check_coverage(alpha, "alpha", of_95="0.05")
         frame = pd.DataFrame({"mean": self.mean, "mean_se": self.std})
         return frame.join(self.interval(1 - alpha).add_prefix("mean_ci_"))
-
-    def to_nixtla(
-        self, levels: Sequence[float] = (80, 95), unique_id: str | None = None
-    ) -> pd.DataFrame:
-        """Return the long table that Nixtla's libraries exchange.
-
-        Its columns are ``unique_id``, ``ds`` (a period as its first instant), ``forecast_unc`` (the
-        mean), then ``forecast_unc-lo-95``, ``-lo-80``, ``-hi-80``, ``-hi-95``.
-
-        Parameters
-        ----------
-        levels : sequence of float, default=(80, 95)
-            Coverages in percent, from 1 to below 100, as these libraries count them.
-        unique_id : str, optional
-            Name of the series in the table; by default its own, or "y".
-        """
-        return tables.nixtla_frame(self, levels, unique_id)
-
-    def to_darts(self, n_samples: int = 500, random_state: RandomState = None) -> Any:
-        """Return sample paths as a ``TimeSeries`` of darts, one component, a sample a path.
-
-        ``n_samples`` and ``random_state`` are those of :meth:`sample`. Periods become their first
-        instants; an ImportError says if darts is not installed.
-        """
-        return tables.darts_series(self, n_samples, random_state)
-
-    def to_gluonts(self, n_samples: int = 500, random_state: RandomState = None) -> Any:
-        """Return sample paths as a ``SampleForecast`` of GluonTS, or an ImportError without it.
-
-        ``n_samples`` and ``random_state`` are those of :meth:`sample`. Dates become periods of
-        their frequency, without a time zone; whole numbers are refused.
-        """
-        return tables.gluonts_forecast(self, n_samples, random_state)
 
     def plot(
         self,

@@ -18,12 +18,6 @@ from forecast_unc.distributions.mixture import NormalMixture
 from forecast_unc.distributions.parts import Parts, deferred, mapped_parts, stretched, with_change
 from forecast_unc.distributions.power import PowerTransform
 
-# A negative eigenvalue of the correlations within this fraction of the largest is roundoff.
-RANK_TOLERANCE = 1e-10
-# No values above a bound have their mean at it: so many stds above it at least.
-_LEAST_ABOVE = 0.2
-_HALVINGS = 64  # of a bisection: 2^-64 is 5e-20
-
 # Paths (n_samples, h) of a model, in units of y, each of one function.
 Draw = Callable[[int, RandomState], Array]
 
@@ -111,7 +105,7 @@ class Joint:
     def eigen(self) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors of the correlations, or an error if one is negative."""
         values, vectors = np.linalg.eigh(self.cor)
-        if values[0] < -RANK_TOLERANCE * values[-1]:
+        if values[0] < -1e-10 * values[-1]:  # less is roundoff
             raise ValueError(
                 f"cov must have no negative eigenvalue; got {values[0]:.3g} against a largest of "
                 f"{values[-1]:.3g} (of the correlations), so no path can be drawn. "
@@ -162,7 +156,7 @@ class Joint:
             return self
         bitten = q.bitten
         if keep_moments and bitten.any():
-            mean = np.maximum(self.mean, lower + _LEAST_ABOVE * self.std)
+            mean = np.maximum(self.mean, lower + 0.2 * self.std)  # no values have theirs at a bound
             factor, shift = onto_moments(q, mean, self.cov.diagonal())
             factor, shift = np.where(bitten, factor, 1.0), np.where(bitten, shift, 0.0)
             q = replace(q.affine(factor, shift), low=q.low, high=q.high)
@@ -196,7 +190,7 @@ def score_correlations(q: Map, cov: Array) -> Array:
         return one
     low, high = -one, one
     # The covariance of two increasing functions increases with the correlation.
-    for _ in range(_HALVINGS):
+    for _ in range(64):  # 2^-64 is 5e-20
         middle = 0.5 * (low + high)
         below = q.covariance(middle) <= cov
         low, high = np.where(below, middle, low), np.where(below, high, middle)

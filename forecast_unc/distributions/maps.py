@@ -18,21 +18,11 @@ from forecast_unc.distributions.power import PowerTransform
 
 # With fewer the variance is that of values that no quadrature over 12 normal stds sees.
 LEAST_DOF = 3.0
-_LARGEST_Z = 30.0  # beyond 32 some of SciPy's quantiles of Student's t are inf
-_FIXED = 0.9  # the quantile of Student's t that is left where it was
-# Of a search: most halvings; in units of 1 + |x|, the last of them, and a step of Newton's method
-# whose square, the error after it, is below rounding.
-_HALVINGS, _TOLERANCE, _QUADRATIC = 128, 1e-14, 1e-9
-
 N_NODES = 200  # Gauss-Legendre, on each panel between kinks
-# With many kinks so many nodes on each panel, and so many panels besides. With kinks inside panels
-# of 200 nodes variances were 1 % wrong.
-FEW_NODES, N_PANELS, MANY_KINKS = 12, 40, 8
+FEW_NODES = 12  # on each of more panels, where there are many kinks
 REACH = 12.0  # z beyond this from where the integrand peaks does not count: exp(-72) = 5e-32
-N_TERMS = 100  # of Mehler's series: 200 nodes a panel resolve Hermite functions up to there
-# Whole numbers: so near to one counts as one, in their unit, and so many jumps around the median
-# are ends of panels. Atoms are listed within so many stds, from this probability on.
-_ROUND, _MOST_JUMPS, _LISTED, _LEAST_ATOM = 1e-6, 100, 5.0, 1e-6
+_ROUND = 1e-6  # so near to a whole number, in its unit, counts as one
+_MOST_JUMPS = 100  # of whole numbers around the median are ends of panels
 
 
 class Link(Protocol):
@@ -156,14 +146,15 @@ class Student(Link):
     @property
     def scale(self) -> float:
         """z_.9 / t_.9."""
-        return float(ndtri(_FIXED) / stdtrit(self.dof, _FIXED))
+        return float(ndtri(0.9) / stdtrit(self.dof, 0.9))
 
     def __call__(self, x: Array) -> Array:
         """Values at x."""
         # Quantiles are most of what a calibration takes; nodes are often those of all steps.
         x = x[:1] if (x == x[:1]).all() else x
-        # from the lower tail, where small probabilities keep their digits
-        p = ndtr(-np.minimum(np.abs(x), _LARGEST_Z))
+        # From the lower tail, where small probabilities keep their digits. Beyond a z of 32 some of
+        # SciPy's quantiles are inf.
+        p = ndtr(-np.minimum(np.abs(x), 30.0))
         t = np.where(np.isinf(x), -np.inf, stdtrit(self.dof, p))
         return np.asarray(-np.sign(x) * self.scale * t)
 
@@ -564,17 +555,17 @@ class Map:
         at_end = (y == self.upper) & np.isfinite(y)
         return np.subtract(y, 4.0 * np.spacing(np.abs(y)), out=y.copy(), where=at_end)
 
-    def atoms(self) -> list[tuple[int, float, float]]:
-        """Step, value and probability of each atom of more than a millionth, in this order."""
+    def atoms(self, reach: float = 5.0, least: float = 1e-6) -> list[tuple[int, float, float]]:
+        """Step, value and probability of each atom within so many stds, from some probability."""
         found = []
-        for step, ends in enumerate(self(np.array([[-_LISTED, _LISTED]]))):
+        for step, ends in enumerate(self(np.array([[-reach, reach]]))):
             values = np.array([self.lower[step], self.upper[step]]) + 0.0  # no -0
             if self.grid is not None:
                 unit = self.unit[step]
                 values = np.arange(ends[0], ends[1] + 0.5 * unit, unit)
             own = self[np.full(len(values), step)]
             mass = between(own.before_atom(values), own.score(values[:, None])[:, 0])
-            some = own.atom(values) & (mass > _LEAST_ATOM)
+            some = own.atom(values) & (mass > least)
             both = zip(values[some].tolist(), mass[some].tolist(), strict=True)
             found += [(step, value, p) for value, p in both]
         return found
@@ -617,8 +608,9 @@ class Map:
         # on to REACH from where q counts most, and `beyond`
         low = np.minimum(self._peak(-1.0), self.end) - REACH
         end = np.maximum(np.maximum(self._peak(1.0), self.start), beyond) + REACH
-        if inner.shape[1] > MANY_KINKS or self.grid is not None:
-            n_nodes, more = FEW_NODES, np.linspace(low, end, N_PANELS + 1, axis=1)
+        # With kinks inside panels of 200 nodes variances were 1 % wrong.
+        if inner.shape[1] > 8 or self.grid is not None:
+            n_nodes, more = FEW_NODES, np.linspace(low, end, 41, axis=1)
             inner = np.column_stack([inner, more])
         inner = np.sort(np.clip(inner, low[:, None], end[:, None]), axis=1)
         breaks = np.column_stack([low, inner, end])
@@ -754,13 +746,14 @@ class Map:
     def _mehler_coefficients(self) -> Array:
         """Coefficients c_n (n, h) of Mehler's series, each step's as if it were alone."""
         nodes, weights, _, deviation = self._quadrature
-        at, terms = np.arange(len(self)), np.zeros((N_TERMS + 1, len(self)))
-        last, root = np.full(len(self), N_TERMS), 1.0
+        most = 100  # 200 nodes a panel resolve Hermite functions up to there
+        at, terms = np.arange(len(self)), np.zeros((most + 1, len(self)))
+        last, root = np.full(len(self), most), 1.0
         with np.errstate(over="ignore", invalid="ignore"):
             now = weights * deviation  # times the n-th Hermite polynomial
             left, before = integral(now * deviation), np.zeros_like(now)
             least = 1e-13 * left
-            for n in range(N_TERMS):  # less the factor 1 / sqrt(n!), which the sums get
+            for n in range(most):  # less the factor 1 / sqrt(n!), which the sums get
                 before *= -n
                 before += nodes * now
                 before, now, root = now, before, root * np.sqrt(n + 1)
@@ -885,23 +878,29 @@ def solve(function: Callable[[Array], Array], slope: Callable[[Array], Array], y
     return np.where(np.isfinite(y), x, y)
 
 
-def newton(function: Callable[[Array], tuple[Array, Array]], low: Array, high: Array) -> Array:
+def newton(
+    function: Callable[[Array], tuple[Array, Array]],
+    low: Array,
+    high: Array,
+    start: Array | float = 0.0,
+) -> Array:
     """Largest x between low and high at which an increasing function, of known slope, is <= 0."""
     # Within brackets, by an eighth of the evaluations of a bisection. Each entry stays once it has
-    # converged, so that it does not depend on the others.
-    x, last = np.clip(0.0, low, high), high - low
+    # converged, so that it does not depend on the others: in units of 1 + |x| by a step whose
+    # square, the error after it, is below rounding, or to 14 digits.
+    x, last = np.clip(start, low, high), high - low
     done = np.zeros(x.shape, dtype=np.bool_)
-    for _ in range(_HALVINGS):
+    for _ in range(128):
         here, steep = function(x)
         low, high = np.where(here <= 0.0, x, low), np.where(here <= 0.0, high, x)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             near = x - here / steep
-        arrived = np.abs(near - x) <= _QUADRATIC * (1.0 + np.abs(x))
+        arrived = np.abs(near - x) <= 1e-9 * (1.0 + np.abs(x))
         good = (low <= near) & (near <= high) & (np.abs(near - x) <= 0.5 * last) | arrived
         following = np.where(good, near, 0.5 * (low + high))
         last = np.abs(following - x)
         x = np.where(done, x, following)
-        done |= arrived | (last <= _TOLERANCE * (1.0 + np.abs(x)))
+        done |= arrived | (last <= 1e-14 * (1.0 + np.abs(x)))
         if done.all():
             break
     return np.asarray(x)

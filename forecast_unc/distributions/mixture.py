@@ -8,11 +8,7 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 from forecast_unc._typing import Array, Positions
-from forecast_unc.distributions.maps import Affine, Chain, Link
-
-# Steps for a root, at most: bisection alone takes so many to the last digit.
-_MOST_ITERATIONS = 60
-_PRECISION = 4.0 * np.finfo(np.float64).eps
+from forecast_unc.distributions.maps import Affine, Chain, Link, newton
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,29 +103,20 @@ class MixtureShape(Link):
 
 def _lower_quantiles(x: Array, log_p: Array, means: Array, stds: Array) -> Array:
     """The t (n,) with sum_k p_k Phi((t - m_k) / s_k) = Phi(x), x <= 0, from means (k, n)."""
-    # Newton's method in the score. The root lies between the quantiles of the normals, and where
+    # In the score. The root lies between the quantiles of the normals, and where
     # p_k Phi((t - m_k) / s_k) is no more than Phi(x): far out that leaves next to no room.
-    each = means + stds * x
-    most = means + stds * ndtri_exp(np.minimum(log_ndtr(x) - log_p, 0.0))
+    z = np.where(np.isfinite(x), x, 0.0)
+    each = means + stds * z
+    most = means + stds * ndtri_exp(np.minimum(log_ndtr(z) - log_p, 0.0))
     low, high = each.min(axis=0), np.minimum(each.max(axis=0), most.min(axis=0))
-    t = np.clip(np.exp(log_p[:, 0]) @ each, low, high)
-    left = np.flatnonzero(np.isfinite(x))
-    for _ in range(_MOST_ITERATIONS):
-        if not len(left):
-            break
-        now, goal = t[left], x[left]
-        u = (now - means[:, left]) / stds[:, left]
+
+    def excess(t: Array) -> tuple[Array, Array]:
+        u = (t - means) / stds
         score = ndtri_exp(_log_sum(log_p + log_ndtr(u)))
-        low[left] = np.where(score <= goal, now, low[left])
-        high[left] = np.where(score >= goal, now, high[left])
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # between far parts
-            new = now - (score - goal) / _steepness(log_p, u, stds[:, left], score)
-        inside = (new > low[left]) & (new < high[left])
-        new = np.where(inside, new, 0.5 * (low[left] + high[left]))
-        found = np.abs(score - goal) <= _PRECISION * (1.0 - goal)
-        t[left] = np.where(found, now, new)
-        left = left[~(found | (np.abs(new - now) <= _PRECISION * (1.0 + np.abs(now))))]
-    return np.asarray(t)
+            return score - z, _steepness(log_p, u, stds, score)
+
+    return np.where(np.isfinite(x), newton(excess, low, high, np.exp(log_p[:, 0]) @ each), x)
 
 
 def _steepness(log_p: Array, u: Array, stds: Array, score: Array) -> Array:

@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from forecast_unc.distributions.forecast import Forecast
 
 _INCHES = (5.6, 4.0)  # with letters of 11 points, which on a phone are still 10 pixels high
-_LOW, _COLORS = (5.6, 3.2), 64  # of small ones: of 32 colors some would not be those of the models
-_MOST_POINTS = 5000  # of a line in vectors: 100,000 take 3 MB
-_HISTORY = (2, 24)  # of the past beside a forecast: horizons, and values at least
-_AHEAD, _SHOWN = 12, 6  # steps that a fitted model is asked for in a notebook, and rows of a table
 _DRAWING = threading.Lock()  # the style is the process's
 
 
@@ -70,7 +66,7 @@ def model_card(model: Any) -> str | None:
         # with a seed, so that a generator of the user's stays as it is
         seed = {"random_state": 0} if "random_state" in given else {}
         try:
-            ahead = model.forecast(_AHEAD, **seed)
+            ahead = model.forecast(12, **seed)
             said = f"{_made_by(ahead)} {said}"
             shown |= _ahead(ahead, None if history is None else past(history, ahead.index))
         except (TypeError, ValueError) as reason:
@@ -92,7 +88,7 @@ def _made_by(forecast: Forecast) -> str:
 
 def _ahead(forecast: Forecast, history: pd.Series[float] | None = None) -> dict[str, Any]:
     """Parts of a card: the table of the first steps and the picture."""
-    first, columns, levels = forecast[:_SHOWN], {"mean": forecast.mean}, (0.8, 0.95)
+    first, columns, levels = forecast[:6], {"mean": forecast.mean}, (0.8, 0.95)
     for level in levels:
         columns |= first.interval(level).add_suffix(f" {100 * level:g} %")
     frame = pd.DataFrame(columns, index=first.index)
@@ -105,9 +101,9 @@ def _ahead(forecast: Forecast, history: pd.Series[float] | None = None) -> dict[
 
 
 def past(y: pd.Series[float], index: pd.Index[Any]) -> pd.Series[float]:
-    """The last values before some times."""
-    horizons, least = _HISTORY
-    last: pd.Series[float] = y.loc[y.index < index[0]].iloc[-max(horizons * len(index), least) :]
+    """The last values before some times: two horizons, and 24 at least."""
+    n = max(2 * len(index), 24)
+    last: pd.Series[float] = y.loc[y.index < index[0]].iloc[-n:]
     last.attrs = y.attrs
     return last
 
@@ -122,17 +118,18 @@ def picture(draw: Callable[..., Any], small: bool = False) -> str:
     with _DRAWING, style.context(["default", plain]), warnings.catch_warnings():
         # Letters that the font lacks are boxes in the picture; the text of the page has them.
         warnings.filterwarnings("ignore", "Glyph .* missing from")
-        figure = Figure(figsize=_LOW if small else _INCHES, layout="constrained")
+        figure = Figure(figsize=(5.6, 3.2) if small else _INCHES, layout="constrained")
         ax = figure.subplots()
         draw(ax=ax)
         ax.yaxis.label.set_wrap(True)
         for line in ax.lines:
-            line.set_rasterized(np.size(line.get_xdata()) > _MOST_POINTS)
+            line.set_rasterized(np.size(line.get_xdata()) > 5000)  # 100,000 in vectors take 3 MB
         file = io.BytesIO()
         if small:
             figure.savefig(file, dpi=150)
-            few, file = Image.open(file).convert("RGB").quantize(_COLORS), io.BytesIO()
-            few.save(file, "png", optimize=True)  # a quarter of the bytes
+            # a quarter of the bytes; of 32 colors some would not be those of the models
+            few, file = Image.open(file).convert("RGB").quantize(64), io.BytesIO()
+            few.save(file, "png", optimize=True)
         else:
             figure.savefig(file, format="svg", metadata={"Date": None}, dpi=150)
     return base64.b64encode(file.getvalue()).decode()

@@ -17,7 +17,6 @@ from forecast_unc._typing import Array
 # Powers by the names of transforms. That of Box-Cox is estimated; 1 stands for it where values are
 # checked, which is the same for all powers above 0.
 POWERS: dict[str | None, float | None] = {None: None, "log": 0.0, "sqrt": 0.5, "boxcox": 1.0}
-_LEAST_CENSORED = 0.01  # below, levels of values at the bound are 100 or more away from all others
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class PowerTransform:
                 return _censored_loss(power, known, n_at)
             return -float(boxcox_llf(power, known))
 
-        low = _LEAST_CENSORED if n_at else 0.0
+        low = 0.01 if n_at else 0.0  # below, values at the bound are 100 or more from all others
         inner = float(minimize_scalar(loss, bounds=(low, 1.0), method="bounded").x)
         return cls(min((low, inner, 1.0), key=loss), lower)  # the search never reaches an end
 

@@ -179,7 +179,7 @@ def energy_score(actual: ArrayLike, samples: ArrayLike) -> float:
     1.25
     """
     y = numbers("actual", actual)
-    paths = _known("samples", samples)
+    (paths,) = _checked(samples=samples)
     if y.ndim != 1 or paths.ndim != 2 or paths.shape[0] == 0 or paths.shape[1] != y.size:
         raise ValueError(
             "samples must be of shape (n, h) for actual of shape (h,); "
@@ -258,8 +258,7 @@ def mase(actual: ArrayLike, mean: ArrayLike, history: ArrayLike, seasonal_period
     >>> mase([5.0, 7.0], mean=[5.0, 4.0], history=[1.0, 2.0, 4.0])
     array([0., 2.])
     """
-    y, mu = numbers("actual", actual), _known("mean", mean)
-    _check_shapes(actual=y, mean=mu)
+    y, mu = _checked(actual=actual, mean=mean)
     return np.asarray(np.abs(y - mu) / naive_scale(history, seasonal_period))
 
 
@@ -280,60 +279,52 @@ def smape(actual: ArrayLike, mean: ArrayLike) -> Array:
     >>> smape([100.0, 0.0, 0.0], mean=[300.0, 1.0, 0.0])
     array([100., 200.,   0.])
     """
-    y, mu = numbers("actual", actual), _known("mean", mean)
-    _check_shapes(actual=y, mean=mu)
+    y, mu = _checked(actual=actual, mean=mean)
     y, mu = 0.5 * y, 0.5 * mu  # whose sum is finite
     size = np.abs(y) + np.abs(mu)
     return np.asarray(200 * np.abs(y - mu) / np.where(size == 0, 1.0, size))
 
 
-def _known(name: str, value: ArrayLike) -> Array:
-    array = numbers(name, value)
-    missing = np.isnan(array)
-    if missing.any():
-        remedy = "Only actual may be missing: score the entries that were forecast."
-        raise refusal(name, "not be NaN", f"NaN at position {_first(missing)}", remedy)
-    endless = np.isinf(array)
-    if endless.any() and name not in ("lower", "upper"):
-        at = _first(endless)
-        got = f"{array[at]} at position {at}"
-        raise refusal(name, "be finite", got, "Leave these entries out.")
-    return array
+def _checked(**given: ArrayLike) -> list[Array]:
+    """Arguments that broadcast; NaN in `actual` alone, inf there and at ends of intervals."""
+    arrays = {name: numbers(name, value) for name, value in given.items()}
+    for name, array in arrays.items():
+        missing, endless = np.isnan(array), np.isinf(array)
+        if missing.any() and name != "actual":
+            remedy = "Only actual may be missing: score the entries that were forecast."
+            raise refusal(name, "not be NaN", f"NaN at position {_first(missing)}", remedy)
+        if endless.any() and name not in ("actual", "lower", "upper"):
+            at = _first(endless)
+            got = f"{array[at]} at position {at}"
+            raise refusal(name, "be finite", got, "Leave these entries out.")
+    try:
+        np.broadcast_shapes(*(array.shape for array in arrays.values()))
+    except ValueError:
+        *names, last = arrays
+        got = ", ".join(str(array.shape) for array in arrays.values())
+        remedy = "Pass as many entries of each, or a single one."
+        name, must = f"{', '.join(names)} and {last}", "have shapes that go together"
+        raise refusal(name, must, got, remedy) from None
+    return list(arrays.values())
 
 
-def _gaussian(actual: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array, Array, Array]:
-    sigma = _known("std", std)
+def _gaussian(actual: ArrayLike, mean: ArrayLike, std: ArrayLike) -> list[Array]:
+    y, mu, sigma = _checked(actual=actual, mean=mean, std=std)
     if (sigma <= 0).any():
         at = _first(sigma <= 0)
         remedy = "Score a forecast without spread by its absolute error, mase or smape."
         raise refusal("std", "be positive", f"{sigma[at]} at position {at}", remedy)
-    y, mu = numbers("actual", actual), _known("mean", mean)
-    _check_shapes(actual=y, mean=mu, std=sigma)
-    return y, mu, sigma
+    return [y, mu, sigma]
 
 
 def _interval(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Array, Array]:
-    y, low, high = numbers("actual", actual), _known("lower", lower), _known("upper", upper)
-    _check_shapes(actual=y, lower=low, upper=high)
+    y, low, high = _checked(actual=actual, lower=lower, upper=upper)
     low, high = np.broadcast_arrays(low, high)
     if (high < low).any():
         at = _first(high < low)
         got = f"{high[at]} below {low[at]} at position {at}"
         raise refusal("upper", "not be below lower", got, "Pass the lower end first.")
     return y, low, high
-
-
-def _check_shapes(**arrays: Array) -> None:
-    """Raise unless arguments broadcast."""
-    shapes = [array.shape for array in arrays.values()]
-    try:
-        np.broadcast_shapes(*shapes)
-    except ValueError:
-        *names, last = arrays
-        got = ", ".join(map(str, shapes))
-        remedy = "Pass as many entries of each, or a single one."
-        name, must = f"{', '.join(names)} and {last}", "have shapes that go together"
-        raise refusal(name, must, got, remedy) from None
 
 
 def _first(flags: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> int | tuple[int, ...]:

@@ -16,17 +16,7 @@ from forecast_unc.distributions.parts import mapped
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.regression.kernels import lower_root
 
-# Nodes resolve scores of a quarter of the std; tables until those drawn farther together are.
-_NEAR, _TABLES = 1.4, 8
-# 2^16 draws of up to 128 steps, of more as many as fit into 64 MB: with 2^14 probabilities of the
-# largest of 24 steps were off by up to .006.
-_LOG_DRAWS, _LOG_SIZE = 16, 23
-# Quantiles .1 apart in the normal score, up to where so many paths lie beyond; closer ones would
-# show the noise of the paths in the density.
-_SPACING, _BEYOND = 0.1, 10.0
-_PIECES = 4000
-# Score of a probability at a bound, 1 %, from which on sums are those of paths.
-_OFTEN = -2.33
+_NEAR = 1.4  # nodes resolve scores of a quarter of the std; other tables beyond
 
 Moments = Callable[[Array, Array], tuple[Array, Array, Array]]
 
@@ -35,7 +25,8 @@ def linear(joint: Joint, matrix: Array) -> Joint:
     """The joint of ``matrix @ y``, matrix (g, h) with each step in one group at most."""
     q, negative = joint.q, bool((matrix < 0).any())
     mean, cov, carried = matrix @ joint.mean, mapped(matrix, joint.cov), joint.carried(matrix)
-    often = q.grid is not None or (np.maximum(q.start, -q.end) > _OFTEN).any()
+    # as those of paths, where a bound has a probability from 1 % on
+    often = q.grid is not None or (np.maximum(q.start, -q.end) > -2.33).any()
     if often and (np.count_nonzero(matrix, axis=1) > 1).any():
         return _sums_of_paths(joint, matrix)
     if q.normal or negative or joint.mixture is not None:
@@ -75,7 +66,7 @@ def _bounds(q: Map, matrix: Array) -> tuple[Array, Array]:
 def _onto_moments(sums: Sums, mean: Array, std: Array) -> Affine:
     """The link of the scores, a + c z, with which sums have a mean and a std, (g,) each."""
     a, c = np.zeros(len(mean)), np.ones(len(mean))
-    for _ in range(_TABLES):
+    for _ in range(8):
         a, c, near = _solved(a, c, _moments_near(a, c, sums, mean, std))
         if near.all():
             break
@@ -170,8 +161,10 @@ def _by_paths(values: Array, lower: Array, upper: Array, grid: Array | None) -> 
         order, first, last = (rankdata(values, m, axis=1) for m in ("ordinal", "min", "max"))
         within = (order - first + 0.5) / (last - first + 1.0) - 0.5
         values = values + grid[1][:, None] * within
-    end = -ndtri(min(_BEYOND / n, 0.25))
-    half = np.linspace(0.0, end, 1 + int(np.ceil(end / _SPACING)))
+    # Quantiles .1 apart in the normal score, up to where ten paths lie beyond; closer ones would
+    # show the noise of the paths in the density.
+    end = -ndtri(min(10.0 / n, 0.25))
+    half = np.linspace(0.0, end, 1 + int(np.ceil(end / 0.1)))
     nodes = np.concatenate([-half[:0:-1], half])
     quantiles = np.quantile(values, ndtr(nodes), axis=1).T  # (g, k)
     if grid is None:  # else off by up to .04 between nodes
@@ -200,10 +193,12 @@ def sobol_points(h: int, log_n: int) -> Array:
 
 def _even_paths(joint: Joint) -> Array:
     """Paths (h, n) spread evenly over the joint, the same every time."""
-    log_n = min(_LOG_DRAWS, int(_LOG_SIZE - np.log2(len(joint))))
+    # 2^16 of up to 128 steps, of more as many as fit into 64 MB: with 2^14 probabilities of the
+    # largest of 24 steps were off by up to .006.
+    log_n = min(16, int(23 - np.log2(len(joint))))
     scores = joint.q.side * lower_root(joint.cor) @ ndtri(sobol_points(len(joint), log_n))
     # lines: the quantiles of an average with heavy tails take 2 s at 24 times 65,536 scores
-    grid = np.linspace(scores.min(), scores.max(), _PIECES + 1)
+    grid = np.linspace(scores.min(), scores.max(), 4001)
     values = np.broadcast_to(joint.q.latent(grid[None]), (len(joint), len(grid)))
     each = [np.interp(z, grid, row) for z, row in zip(scores, values, strict=True)]
     return joint.q.ended(np.array(each))

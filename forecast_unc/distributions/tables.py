@@ -18,9 +18,20 @@ if TYPE_CHECKING:
 
 
 def nixtla_frame(
-    forecast: Forecast, levels: Sequence[float], unique_id: str | None
+    forecast: Forecast, levels: Sequence[float] = (80, 95), unique_id: str | None = None
 ) -> pd.DataFrame:
-    """Long table of one series, as :meth:`Forecast.to_nixtla` returns it."""
+    """Return the forecast as the long table that Nixtla's libraries exchange.
+
+    Its columns are ``unique_id``, ``ds`` (a period as its first instant), ``forecast_unc`` (the
+    mean), then ``forecast_unc-lo-95``, ``-lo-80``, ``-hi-80``, ``-hi-95``.
+
+    Parameters
+    ----------
+    levels : sequence of float, default=(80, 95)
+        Coverages in percent, from 1 to below 100, as these libraries count them.
+    unique_id : str, optional
+        Name of the series in the table; by default its own, or "y".
+    """
     levels = check_levels(levels)
     frame = pd.DataFrame(nixtla_figures(forecast, levels), columns=nixtla_columns(levels))
     frame.insert(0, "unique_id", _series_name(forecast) if unique_id is None else unique_id)
@@ -47,8 +58,12 @@ def nixtla_columns(levels: Sequence[float]) -> list[str]:
     return ["forecast_unc", *lower, *(f"forecast_unc-hi-{level}" for level in levels)]
 
 
-def darts_series(forecast: Forecast, n_samples: int, random_state: RandomState) -> Any:
-    """Sample paths as a TimeSeries, as :meth:`Forecast.to_darts` returns them."""
+def darts_series(forecast: Forecast, n_samples: int = 500, random_state: RandomState = None) -> Any:
+    """Return sample paths as a ``TimeSeries`` of darts, one component, a sample a path.
+
+    ``n_samples`` and ``random_state`` are those of :meth:`Forecast.sample`. Periods become their
+    first instants; an ImportError says if the forecast cannot be made one for want of darts.
+    """
     darts = _library("darts", "TimeSeries")
     paths = forecast.sample(n_samples, random_state).to_numpy()
     times = first_instants(forecast.index)
@@ -58,8 +73,14 @@ def darts_series(forecast: Forecast, n_samples: int, random_state: RandomState) 
     )
 
 
-def gluonts_forecast(forecast: Forecast, n_samples: int, random_state: RandomState) -> Any:
-    """Sample paths as a SampleForecast, as :meth:`Forecast.to_gluonts` returns them."""
+def gluonts_forecast(
+    forecast: Forecast, n_samples: int = 500, random_state: RandomState = None
+) -> Any:
+    """Return sample paths as a ``SampleForecast`` of GluonTS, or an ImportError without it.
+
+    ``n_samples`` and ``random_state`` are those of :meth:`Forecast.sample`. Dates of the forecast
+    become periods of their frequency, without a time zone; whole numbers are refused.
+    """
     times = forecast.index
     if not isinstance(times, (pd.DatetimeIndex, pd.PeriodIndex)):
         got, remedy = f"a {type(times).__name__}", "Give the series its times."

@@ -42,8 +42,6 @@ from forecast_unc.series.values import check_is_series, check_varies
 __all__ = ["ETS", "SARIMAX", "AutoReg", "Drift", "Naive", "SeasonalNaive", "Theta"]
 
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # in each unit of an index
-# Seasons up to this are states of the ARIMA, longer ones Fourier terms.
-_LONGEST_STATE = 12
 # One down and up: Q, P, both, p, q, both, the drift.
 _UNITS = ((5,), (3,), (3, 5), (0,), (2,), (0, 2), (6,))
 _MOVES = [sign * np.isin(range(7), unit) for unit in _UNITS for sign in (-1, 1)]
@@ -677,7 +675,7 @@ class SARIMAX(_Baseline):
             remedy = "Leave it out: the model has a constant of its own."
             raise refusal("exog", "vary", got, remedy)
         z, period = (values - self._center) / self._unit, self.seasonal_period_
-        self._m = m = period if 1 < period <= _LONGEST_STATE else 0
+        self._m = m = period if 1 < period <= 12 else 0  # of longer seasons Fourier terms
         with _quiet():
             self.n_harmonics_ = 0 if m or period == 1 else self._harmonics(z, exog)
             rest = _residuals(z, self._design(0, exog))

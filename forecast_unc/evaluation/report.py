@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from forecast_unc.evaluation.backtest import Backtest
 
 _LEVEL = 0.05  # of the tests
-_COMPARED = 3  # models on one picture
 _ROUNDOFF = 1e-9  # share of the variance, or of a score
 
 
@@ -191,7 +190,7 @@ def _latest(backtest: Backtest, request: Request) -> dict[str, Any]:
     heads = ["member", "weight at the first step", "at the last step"]
     # The forecasts of the first models from the last origin, beside what happened.
     last = frame[frame["origin"] == frame["origin"].iloc[-1]]
-    names = last["model"].unique()[:_COMPARED]
+    names = last["model"].unique()[:3]
     compared: dict[str, Any] = {str(n): _Rows(last[last["model"] == n], y.name) for n in names}
     first = compared[str(names[0])]
     beside: dict[str, Any] = {"history": page.past(y, first.index), "actual": first.rows["actual"]}

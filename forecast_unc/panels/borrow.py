@@ -14,8 +14,6 @@ from forecast_unc.panels.panel import OneSeries, Panel
 from forecast_unc.series.times import regular_index
 
 FEW = 4  # a series of so many observed values borrows
-_LENDER = 8  # observed values of one that lends
-_ENOUGH = 500  # lenders, evenly spread over the panel
 _PRIOR = 4.0  # changes that the panel's spread counts for, beside those of the series itself
 
 
@@ -35,8 +33,8 @@ def lend(panel: Panel, steps: int) -> Lent:
     """What the series of a panel with enough values lend for so many steps."""
     target = panel.past.iloc[:, 0].to_numpy()
     finite = np.isfinite(target)
-    able = [rows for rows in panel.rows if np.count_nonzero(finite[rows]) >= _LENDER]
-    some = np.linspace(0, len(able) - 1, min(len(able), _ENOUGH)).astype(int)
+    able = [rows for rows in panel.rows if np.count_nonzero(finite[rows]) >= 8]
+    some = np.linspace(0, len(able) - 1, min(len(able), 500)).astype(int)
     taken = [np.where(finite[able[i]], target[able[i]], np.nan) for i in some]
     sizes = np.array([np.nanmean(np.abs(y)) for y in taken])
     last = np.array([y[np.isfinite(y)][-1] for y in taken])

@@ -20,10 +20,6 @@ from forecast_unc._threads import blas_threads
 
 Warned = tuple[type[Warning], str, str, int]  # category, text, file and line
 
-# So many tasks are run again one by one, more in halves: to start new workers takes 2 to 7 s.
-_FEW = 4
-_PATIENCE = 300.0  # seconds until Dask has restarted workers
-
 _DIED = (
     "the worker process died twice while it worked on this series, the second time on nothing "
     "else. Give it more memory or fewer rows (max_train), or run the series by itself."
@@ -80,7 +76,8 @@ def run_jobs(
                     bar.update()
                     lost = []
                 suspected |= set(lost)
-                size = 1 if len(lost) <= _FEW else (len(lost) + 1) // 2
+                # few one by one, more in halves: to start new workers takes 2 to 7 s
+                size = 1 if len(lost) <= 4 else (len(lost) + 1) // 2
                 parts = [lost[i : i + size] for i in range(0, len(lost), size)]
                 groups += [part for part in (waiting, *reversed(parts)) if part]
     return [outcomes[i] for i in range(len(tasks))]
@@ -197,6 +194,6 @@ def _dask_reports_failures() -> Iterator[None]:
 
 def _await_dask() -> None:
     """Wait until Dask has two cores again: joblib waits 10 s, and with one works in the caller."""
-    backend, end = _dask_backend(), time.monotonic() + _PATIENCE
+    backend, end = _dask_backend(), time.monotonic() + 300.0
     while backend and sum(backend.client.ncores().values()) < 2 and time.monotonic() < end:
         time.sleep(0.1)

@@ -23,14 +23,10 @@ EFFECTS = ("trading_days", "easter")
 HOLIDAYS = "holidays:"  # and a country, such as DE, or a part of one, DE-BY
 _AROUND = {-1: "day before ", 0: "", 1: "day after "}
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
-_EASTER_DAYS = 8  # that end with Easter Sunday: regARIMA's Easter[8] ends the day before
 # The longest season with a column for each of its steps: half hours of a week, not days of a year.
 LONGEST_PROFILE = 340
 # Days from which on steps are too long for a part to change from one to the next.
 _TOO_LONG = {"hour_of_day": 1, "hour_of_week": 7, "day_of_week": 7, "month": 365}
-# Days in a year, which is not a whole number of them, nor of weeks.
-_YEAR = 365.2425
-
 # Observations in a year, by the base of the frequency; the number before it divides them.
 _IN_A_YEAR = {
     **dict.fromkeys(("M", "MS", "ME", "BMS", "BME", "CBMS", "CBME"), 12),
@@ -167,8 +163,9 @@ def effect_inputs(index: pd.Index[Any], words: tuple[str, ...]) -> dict[tuple[st
             found[word, "leap day"] = count(pd.DatetimeIndex(leap))
         elif word == "easter":
             ends = pd.DatetimeIndex([easter(year) for year in years])
-            shares = [count(ends - day * _DAY) for day in range(_EASTER_DAYS)]
-            found[word, "Easter"] = np.sum(shares, axis=0) / _EASTER_DAYS
+            # 8 days that end with Easter Sunday: regARIMA's Easter[8] ends the day before
+            shares = [count(ends - day * _DAY) for day in range(8)]
+            found[word, "Easter"] = np.mean(shares, axis=0)
         else:
             feasts = _feasts(word.removeprefix(HOLIDAYS), years)
             for name, dates in feasts.items():
@@ -312,7 +309,7 @@ def _exact_period(index: pd.Index[Any], period: int) -> float:
     freq: Any = getattr(index, "freq", None)
     if not isinstance(freq, Day | Week):
         return period
-    year = _YEAR / (freq.n if isinstance(freq, Day) else 7 * freq.n)
+    year = 365.2425 / (freq.n if isinstance(freq, Day) else 7 * freq.n)
     return year if abs(year - period) < 0.5 else period
 
 

@@ -12,8 +12,6 @@ from forecast_unc._typing import Array
 from forecast_unc.series.times import format_time, index_kind
 from forecast_unc.series.values import is_real, kind
 
-_MOST_WEIGHTS = 10_000
-
 
 def check_exog(exog: object, index: pd.Index, columns: pd.Index | None, when: str) -> Array:
     """Regressors (len(index), k) at the times of `index`, in the order of `columns`.
@@ -153,7 +151,7 @@ def check_uncertainty(
 
 def check_exog_lags(lags: int, k: int) -> None:
     """Raise unless the covariance of the weights of k regressors at lags from 0 on takes .8 GB."""
-    most = _MOST_WEIGHTS // max(k, 1)
+    most = 10_000 // max(k, 1)
     if lags >= most:
         must = f"be less than {most:,} for {k} regressors"
         raise refusal("exog_lags", must, f"{lags:,}", "0 is the effect at the same time alone.")

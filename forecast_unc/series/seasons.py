@@ -8,25 +8,19 @@ from scipy.special import fdtrc
 from forecast_unc._typing import Array
 from forecast_unc.series.calendar import harmonics
 
-# By simulation one is found in 2 to 13 % of white noise, walks, AR(1) of .5 to .95 and
-# ARIMA(0, 1, 1), most of all in two cycles. Of 414 origins of hours, where P is below .001 lags and
-# Fourier terms of a week take the MAE of a linear model down by 19 %, error 3, and up where it is
-# above .05, by 9 %, error 3.
-_LEVEL = 0.05
-# The most lags that take the autocorrelation out, by BIC, and no more than half a season: four
-# lags of quarters follow a season that changes, and hid it in 9 of 214 tourism series.
-_MOST_LAGS = 4
-_LEAST_VAR = 1e-20  # of what is left, over the variance: noise of a line by rounding
-
 
 def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
     """Those of the periods whose Fourier terms are significant at 5 %, shortest first.
 
     Each is tested beside the shorter ones found, with more values than two cycles have.
     """
+    # By simulation one is found in 2 to 13 % of white noise, walks, AR(1) of .5 to .95 and
+    # ARIMA(0, 1, 1), most of all in two cycles. Of 414 origins of hours, where P is below .001 lags
+    # and Fourier terms of a week take the MAE of a linear model down by 19 %, error 3, and up where
+    # it is above .05, by 9 %, error 3.
     found: tuple[int, ...] = ()
     for period in sorted(periods):
-        if np.isfinite(y).sum() > 2 * period and _p_value(y, found, period) < _LEVEL:
+        if np.isfinite(y).sum() > 2 * period and _p_value(y, found, period) < 0.05:
             found += (period,)
     return found
 
@@ -40,8 +34,10 @@ def _p_value(y: Array, shorter: tuple[int, ...], period: int) -> float:
     """
     at = np.flatnonzero(~np.isnan(y))
     y, at = y[at[0] :], at - at[0]
-    # Lags leave two values of each step: the only one of a step would take a shift of the level.
-    most = min(_MOST_LAGS, period // 2, max((len(at) - period) // 8, 1), len(at) - 2 * period)
+    # The lags that take the autocorrelation out, by BIC, are four at most, and no more than half a
+    # season: four lags of quarters follow a season that changes, and hid it in 9 of 214 tourism
+    # series. They leave two values of each step: the only one would take a shift of the level.
+    most = min(4, period // 2, max((len(at) - period) // 8, 1), len(at) - 2 * period)
     t = at[at >= most]
     # A missing lag is the value before: one interpolated would hold the value it is to predict.
     values = y[np.maximum.accumulate(np.where(np.isnan(y), 0, np.arange(len(y))))]
@@ -82,4 +78,4 @@ def _left(columns: Array, most: int) -> Array:
     """Sums of squares of the last column that those before leave, but for the last most ... 0."""
     R = np.asarray(np.linalg.qr(columns, mode="r"))
     squares = np.cumsum(R[::-1, -1] ** 2)[most::-1]
-    return np.asarray(np.maximum(squares, _LEAST_VAR * len(columns)))
+    return np.asarray(np.maximum(squares, 1e-20 * len(columns)))  # noise of a line by rounding

@@ -15,9 +15,6 @@ from pandas.errors import OutOfBoundsDatetime, OutOfBoundsTimedelta
 from forecast_unc._checks import check_choice, frozen, refusal
 from forecast_unc._typing import Array
 
-# A frequency under which fewer than one time in ten is there is no plausible one: no grid is built
-# for it, and a remedy that makes the series ten times as long would help nobody.
-_SPARSEST = 10
 # Stretches whose frequency is inferred, of each length and chosen each way, at .1 to .3 ms each.
 _STRETCHES = 16
 _HIGHEST = 2**63 - 1  # of a RangeIndex
@@ -154,7 +151,9 @@ def _candidates(index: pd.DatetimeIndex) -> list[Any]:
     if len(index) < 3:
         return []
     times = index.asi8.view(np.uint64)  # modulo 2**64: differences may exceed the highest int64
-    finest = float((times[-1:] - times[:1])[0]) / (_SPARSEST * len(times))
+    # Where fewer than one time in ten is there is no plausible one: no grid is built for it, and a
+    # remedy that makes the series ten times as long would help nobody.
+    finest = float((times[-1:] - times[:1])[0]) / (10 * len(times))
     # without them the grid of business hours, 14 microseconds a time, is built for nothing
     some = index[np.linspace(0, len(index) - 1, _STRETCHES).astype(int)]
     found: dict[Any, float] = {}

@@ -179,7 +179,7 @@ def test_bands_that_forget_what_is_carried_over_are_found():
 
 
 # At n = 100 the hyper-parameters, whose uncertainty no band holds, cost the autoregression up to
-# 3 %. The automatic choice shrinks it and looks for a season (docs/theory/coverage.md).
+# 3 %. The automatic choice shrinks it and looks for a season (docs/theory/averages.md).
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "automatic", "n", "n_series", "deficit", "widest"),

@@ -185,7 +185,7 @@ def test_tables_compare_with_the_best_in_hindsight(toys, case):
     simple = ordinary.over(found, ["simple"])["mae"]
     assert simple["line", "forecast_unc"] == pytest.approx(0.6, rel=0.01)
     row = ordinary.by_situation(results).splitlines()[-1]
-    assert row.startswith("| line | AutoETS | 1.99 | ")
+    assert row.startswith("| line | AutoETS | 1.99, ")
     assert "| chosen, over the best other | 1.992 | 0.00 | 1.99 (line) |" in ordinary.summary(
         results
     )

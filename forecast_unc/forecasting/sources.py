@@ -134,7 +134,7 @@ class LinearRecursion:
         return self.scales.scale**2 * cov
 
     def parts(self) -> dict[str, Array]:
-        """Parts, (h, h) each, of the next observations: docs/theory/decomposition.md; else zero."""
+        """Parts, (h, h) each, of the next observations: docs/theory/questions.md; else zero."""
         h, b, p = len(self.weights), len(self.start_cov), self.n_levels
         scale, noise_var, observation_var = self.scales
         propagated = self._from_known()

@@ -1,7 +1,7 @@
 """The linear part of a Gaussian process that explodes where the nonlinear part no longer undoes it.
 
 With next to no noise the evidence, one step ahead, can prefer linear weights with a root outside
-the unit circle: forecasts run away from a series that never does. See docs/theory/posterior.md.
+the unit circle: forecasts run away from a series that never does. See docs/theory/horizon.md.
 """
 
 import copy

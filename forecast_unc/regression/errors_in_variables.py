@@ -1,4 +1,4 @@
-"""A Gaussian process whose inputs and targets share errors: theory/two_noises.md."""
+"""A Gaussian process whose inputs and targets share errors: theory/state.md."""
 
 import copy
 from collections.abc import Sequence

@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs test coverage fuzz mutants test-slow test-cpus lint bench benchmarks clean
+.PHONY: help demo docs test coverage fuzz mutants test-slow test-cpus test-matrix lint bench benchmarks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ mutants: .venv/.test  ## a sample of mutants of the mathematics, hours; mutants.
 
 test-cpus: .venv/.test  ## run the tests under five OpenBLAS kernel sets, and on two threads
 	$(BIN)/python tests/cpus.py
+
+test-matrix: .venv/.test  ## run the tests with the oldest and the newest libraries, on each Python here
+	$(BIN)/python tests/matrix.py
 
 lint: .venv/.lint  ## ruff, codespell and mypy
 	$(BIN)/ruff check .

@@ -41,6 +41,7 @@ OTHER = [
     "docs",
     "exog",
     "export",
+    "faults",
     "gift_eval",
     "history",
     "layering",
@@ -96,25 +97,25 @@ def obstacle(kernels: str) -> str | None:
     return None
 
 
-def run(kernels: str | None, threads: int, numerical: bool) -> bool:
-    """Run the tests, print pytest's closing line and what failed, return whether all passed."""
-    workers = max(1, (os.cpu_count() or 1) // threads)
-    left_out = [f"--ignore=tests/test_{name}.py" for name in OTHER] if numerical else []
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n", str(workers), *left_out],
-        cwd=ROOT,
-        env=environment(kernels, threads),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def passed(title: str, python: str, asked: list[str], given: dict[str, str]) -> bool:
+    """Run pytest, print its closing line under a title and what failed; whether all passed."""
+    command = [python, "-m", "pytest", "-q", *asked]
+    done = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=False)
     lines = done.stdout.strip().splitlines() or done.stderr.strip().splitlines() or ["no output"]
-    name = kernels or "own kernels"
-    print(f"{name + ',':13} {threads} thread{'s' * (threads > 1)}: {lines[-1]}", flush=True)
+    print(f"{title}: {lines[-1]}", flush=True)
     if done.returncode:
         told = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
         print(*(told or lines[-20:]), sep="\n", flush=True)
     return done.returncode == 0
+
+
+def run(kernels: str | None, threads: int, numerical: bool) -> bool:
+    """Run the tests under a kernel set; whether all passed."""
+    workers = max(1, (os.cpu_count() or 1) // threads)
+    left_out = [f"--ignore=tests/test_{name}.py" for name in OTHER] if numerical else []
+    title = f"{(kernels or 'own kernels') + ',':13} {threads} thread{'s' * (threads > 1)}"
+    asked = ["-n", str(workers), *left_out]
+    return passed(title, sys.executable, asked, environment(kernels, threads))
 
 
 def main() -> int:
@@ -125,15 +126,15 @@ def main() -> int:
     parser.add_argument("--numerical", action="store_true", help="only the numerical tests")
     parser.add_argument("--kernels", nargs="+", help="these, on one thread, and no run on two")
     arguments = parser.parse_args()
-    passed = []
+    all_passed = []
     for kernels in arguments.kernels or KERNELS:
         if reason := obstacle(kernels):
             print(f"{kernels + ',':13} skipped: {reason}", flush=True)
         else:
-            passed.append(run(kernels, 1, arguments.numerical))
+            all_passed.append(run(kernels, 1, arguments.numerical))
     if not arguments.kernels:
-        passed.append(run(None, 2, arguments.numerical))
-    return 0 if all(passed) else 1
+        all_passed.append(run(None, 2, arguments.numerical))
+    return 0 if all(all_passed) else 1
 
 
 if __name__ == "__main__":

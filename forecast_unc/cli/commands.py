@@ -24,6 +24,7 @@ from forecast_unc import (
     load_model,
 )
 from forecast_unc._checks import refusal
+from forecast_unc._files import whole_file
 from forecast_unc._version import __version__
 from forecast_unc.cli import options as of
 from forecast_unc.cli import tables
@@ -223,7 +224,8 @@ def forecast(options: Any) -> int:
         figure, ax = _subplots(1, 9)
         before = y.iloc[-4 * len(ahead) :]
         ahead.plot(history=before, coverage=options.coverage, ax=ax)
-        figure.savefig(options.plot)
+        with whole_file(options.plot) as unfinished:
+            figure.savefig(unfinished)
     if options.summary is not None:
         with click.open_file(options.summary, "w", encoding="utf-8") as file:
             print(_summary(model, ahead), file=file)
@@ -279,7 +281,8 @@ def backtest(options: Any) -> int:
         figure, (left, right) = _subplots(2, 10)
         result.plot_errors(ax=left)
         result.plot_calibration(ax=right)
-        figure.savefig(options.plot)
+        with whole_file(options.plot) as unfinished:
+            figure.savefig(unfinished)
     if options.report is not None:
         result.report(options.report)
     return code

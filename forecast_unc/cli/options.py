@@ -9,6 +9,7 @@ import re
 from inspect import cleandoc
 from itertools import combinations, takewhile
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import click
@@ -468,6 +469,8 @@ def _check_written(option: str, path: Path, others: dict[str, Path]) -> None:
             raise refusal(option, must, str(path), "Name one of its own.")
     try:
         path.open("ab").close()
+        if path.is_file():  # which is replaced by another of its folder
+            TemporaryFile(dir=path.resolve().parent).close()
     except OSError as error:
         got, remedy = f"{path}: {error.strerror}", "Name one in a folder that is there."
         raise refusal(option, "name a file that can be written", got, remedy) from error

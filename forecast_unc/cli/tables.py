@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from forecast_unc._checks import refusal
+from forecast_unc._files import whole_file
 from forecast_unc._typing import Array
 from forecast_unc.series.times import (
     MissingTimesError,
@@ -322,9 +323,13 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
     if is_parquet(path):
         if isinstance(table.index, pd.PeriodIndex):  # Parquet has none
             table = table.set_axis(table.index.to_timestamp())
-        table.to_parquet(path, engine="pyarrow", index=index)
+        with whole_file(path) as unfinished:
+            table.to_parquet(unfinished, engine="pyarrow", index=index)
+    elif path == STANDARD:
+        table.to_csv(sys.stdout, index=index)
     else:
-        table.to_csv(sys.stdout if path == STANDARD else path, index=index)
+        with whole_file(path) as unfinished:
+            table.to_csv(unfinished, index=index)
 
 
 def print_table(table: pd.DataFrame, figures: pd.DataFrame, width: pd.Series[float]) -> None:

@@ -8,7 +8,6 @@ from contextlib import suppress
 from functools import partial
 from importlib.resources import files
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import pandas as pd
 
 from forecast_unc import plot
 from forecast_unc._checks import check_path
+from forecast_unc._files import whole_file
 from forecast_unc._version import __version__
 from forecast_unc.distributions import page
 from forecast_unc.distributions.forecast import Forecast
@@ -55,7 +55,8 @@ def write_report(backtest: Backtest, path: str | PathLike[str]) -> None:
         **_asked(backtest),
         **_judged(backtest),
     )
-    Path(path).write_bytes(text.encode())
+    with whole_file(path) as unfinished:
+        unfinished.write_bytes(text.encode())
 
 
 def _asked(backtest: Backtest) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import json
 import math
 import os
 import re
-import secrets
 import zipfile
 import zoneinfo
 from collections.abc import Sequence
@@ -34,6 +33,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from forecast_unc._checks import check_path, refusal
+from forecast_unc._files import whole_file
 from forecast_unc._version import __version__
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.averaging import Averaging
@@ -397,21 +397,11 @@ def _frequency(parts: Any) -> Any:
 def _write(path: str | PathLike[str], data: bytes) -> None:
     """Write a file, whole or not at all: what is there stays until the new file is complete."""
     check_path(path, writes=True)
-    target = Path(path).resolve()  # a link stays, and what it leads to is replaced
-    if target.exists() and not target.is_file():
+    if Path(path).exists() and not Path(path).is_file():
         remedy = "Give the file a name of its own, such as model.npz."
         raise refusal("path", "name a file", f"{path}, which is none", remedy)
-    unfinished = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        with open(unfinished, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, target)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, os.fspath(target)) from error  # of its own kind
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(path) as unfinished:
+        unfinished.write_bytes(data)
 
 
 def _sealed(content: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pandas as pd
 from joblib import hash as joblib_hash
 
 from forecast_unc._checks import refusal
+from forecast_unc._files import whole_file
 from forecast_unc._progress import tqdm
 from forecast_unc.panels.panel import Panel
 
@@ -55,12 +55,11 @@ def in_parts(
 
 
 def write(frame: pd.DataFrame, path: Path) -> None:
-    """A frame as a file, under another name until it is whole."""
-    written = path.with_suffix(f".{os.getpid()}.tmp")
+    """A frame as a file, whole or not at all."""
     # of objects that are all None a file has no type, and a folder of such is not readable
     texts = {"error": "string"} if "error" in frame else {}
-    frame.astype(texts).to_parquet(written, index=False)
-    written.replace(path)
+    with whole_file(path) as unfinished:
+        frame.astype(texts).to_parquet(unfinished, index=False)
 
 
 def _beside(path: Path) -> Path:

@@ -131,28 +131,30 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         estimator.check_lengthscales(self.lengthscales, X, "take them from the data")
         for name, least in (("n_restarts", 0), ("max_iter", 1)):
             check_whole(name, getattr(self, name), least, "Leave it out for the default.")
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            got = f"one class, {str(self.classes_[0])!r}"
+        classes, labels = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            got = f"one class, {str(classes[0])!r}"
             remedy = "Pass rows of every class that is to be told apart."
             raise refusal("y", "hold at least two classes", got, remedy)
         rng = generator(0 if self.random_state is None else self.random_state)
-        self._input_offset, self._input_scale = X.mean(axis=0), estimator.column_scale(X)
-        Z = (X - self._input_offset) / self._input_scale
-        lengthscales = estimator.standard_lengthscales(self.lengthscales, Z, self._input_scale)
+        offset, scale = X.mean(axis=0), estimator.column_scale(X)
+        Z = (X - offset) / scale
+        lengthscales = estimator.standard_lengthscales(self.lengthscales, Z, scale)
         with blas_threads(len(Z)):
             if self.lengthscales is None:
                 lengthscales *= _best_multiple(Z, labels, lengthscales, self.max_iter, rng)
             Phi = design(Z, Z, lengthscales, False, True)
-            machines = self.machines_ = tuple(
+            machines = tuple(
                 _train(Phi, signs, self.algorithm, self.n_restarts, self.max_iter, rng)
                 for signs in _one_against_rest(labels)
             )
+        self.classes_, self.machines_ = classes, machines
+        self._input_offset, self._input_scale = offset, scale
         columns = np.unique(np.concatenate([machine.active for machine in machines]))
         self.relevance_ = columns[columns < len(Z)]
         self.n_relevance_ = len(self.relevance_)
         self._centers = Z[self.relevance_]
-        self.lengthscales_ = lengthscales * self._input_scale
+        self.lengthscales_ = lengthscales * scale
         self.log_evidence_ = np.array([machine.log_evidence for machine in machines])
         self.converged_ = all(machine.converged for machine in machines)
         self.n_iter_ = max(machine.n_iter for machine in machines)

@@ -227,8 +227,12 @@ def forecast(options: Any) -> int:
         with whole_file(options.plot) as unfinished:
             figure.savefig(unfinished)
     if options.summary is not None:
-        with click.open_file(options.summary, "w", encoding="utf-8") as file:
-            print(_summary(model, ahead), file=file)
+        said = _summary(model, ahead)
+        if options.summary == tables.STANDARD:
+            print(said)
+        else:
+            with whole_file(options.summary) as unfinished:
+                unfinished.write_text(f"{said}\n", encoding="utf-8")
     if options.save is not None:
         model.save(options.save)
     return _DONE

@@ -779,8 +779,8 @@ class Forecast:
         """Score all steps at once by :func:`scores.energy_score` of paths, in units of y.
 
         ``actual`` is that of :meth:`score`; the score is NaN if a step is. ``n_samples`` paths are
-        drawn as by :meth:`sample`, or all :attr:`paths` if there are fewer; the time grows with
-        their square.
+        drawn as by :meth:`sample`, with its ``random_state``, or all :attr:`paths` if there are
+        fewer; the time grows with their square.
         """
         check_paths(n_samples, 2, len(self))
         if self._joint.paths is not None:

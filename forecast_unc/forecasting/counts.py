@@ -42,7 +42,7 @@ from forecast_unc.series.history import Ahead, History
 # Against 1 among them, Poisson alone and no prior ahead the pinball loss of 627 demands of car
 # parts (three origins inside) is 1 % lower, of six months' sums 2.5 %, standard errors .3 and .5.
 _OCCURRENCE = np.array([0.8, 0.85, 0.9, 0.93, 0.96])
-_SIZE = [(discount, r) for discount in (0.8, 0.9, 0.96) for r in (0.3, 1.0, 3.0, np.inf)]
+_SIZE = np.array([(one, r) for one in (0.8, 0.9, 0.96) for r in (0.3, 1.0, 3.0, np.inf)])
 _PRIOR = 2.0  # values that the prior counts for
 _RARE = 1e-10  # probability of sizes of which no more is kept
 LARGEST = 1000.0
@@ -132,12 +132,8 @@ class CountModel(FittedModel):
         But for "naive", whose steps know nothing of each other.
         """
         method, steps, end = method or Method(), len(ahead.index), self._end
-        p, p_square = self._occurs(end)
-        rate, rate_square, spread = self._sizes(end)
-        mean = p * (1.0 + rate)
-        var = p * (1.0 + 2.0 * rate + rate_square + spread) - mean**2
-        shared = p_square * (1.0 + 2.0 * rate + rate_square) - mean**2
-        q, cor, cov = Map.of(Table(*self._table(p, end), steps)), np.eye(steps), var * np.eye(steps)
+        mean, var, shared = self._moments(end)
+        q, cor, cov = Map.of(Table(*self._table(end), steps)), np.eye(steps), var * np.eye(steps)
         if steps > 1 and method.propagation != "naive":
             one = q[np.arange(1)]
 
@@ -162,7 +158,7 @@ class CountModel(FittedModel):
         random, steps = generator(random_state), len(ahead.index)
         a, b, c, d = self._end
         k, j = (random.choice(len(w), n_samples, p=w) for w in (self.occurrence, self.size))
-        r = np.array([r for _, r in _SIZE])[j]
+        r = _SIZE[j, 1]
         poisson = np.isinf(r)
         p = random.beta(a[k], b[k])
         rate = random.gamma(np.where(poisson, c[j], 1.0), 1.0 / np.where(poisson, d[j], 1.0))
@@ -183,23 +179,14 @@ class CountModel(FittedModel):
 
     def plug_in(self, origins: Positions, steps: int) -> Array:
         """Means (k, h) at origins inside."""
-        return np.repeat(self._moments(origins)[0][:, None], steps, axis=1)
+        return np.repeat(self._moments(self._at(origins))[0][:, None], steps, axis=1)
 
     def next_levels(self, at: Positions) -> tuple[Array, Array, Array]:
         """One-step forecasts of k times of the history."""
         mean, var = np.full((2, 1, len(at)), np.nan)
         some = at > len(self.history.y) - self.span
-        mean[0, some], var[0, some] = self._moments(at[some])
+        mean[0, some], var[0, some], _ = self._moments(self._at(at[some]))
         return np.ones(1), mean, var
-
-    def _moments(self, origins: Positions) -> tuple[Array, Array]:
-        """Mean and variance of the value after so many, (k,)."""
-        places = np.maximum(origins - (len(self.history.y) - self.span), 0)
-        at = States(*(one[:, places] for one in self._ahead))
-        p, _ = self._occurs(at)
-        rate, rate_square, spread = self._sizes(at)
-        mean = p * (1.0 + rate)
-        return mean, p * (1.0 + 2.0 * rate + rate_square + spread) - mean**2
 
     def __str__(self) -> str:
         return f"{self.specification.described()}, {self.n_rows} values"
@@ -216,45 +203,37 @@ class CountModel(FittedModel):
 
     def learned(self) -> list[str]:
         """The discounts, on average."""
-        sizes = np.array([discount for discount, _ in _SIZE])
-        return [
-            f"discount of the occurrence {self.occurrence @ _OCCURRENCE:.2f}",
-            f"of the size {self.size @ sizes:.2f}",
-        ]
+        discount = f"discount of the occurrence {self.occurrence @ _OCCURRENCE:.2f}"
+        return [discount, f"of the size {self.size @ _SIZE[:, 0]:.2f}"]
 
-    @property
-    def _ahead(self) -> States:
-        """The states with the weight of the prior besides."""
-        start = initial(self.prior)
-        return States(*(s + one[:, None] for s, one in zip(self.states, start, strict=True)))
+    def _at(self, origins: Positions | int) -> States:
+        """The states after so many values, with the weight of the prior besides."""
+        places = np.maximum(origins - (len(self.history.y) - self.span), 0)
+        pairs = zip(self.states, initial(self.prior), strict=True)
+        return States(*((s + one[:, None])[:, places] for s, one in pairs))
 
     @property
     def _end(self) -> States:
-        return States(*(one[:, -1] for one in self._ahead))
+        return self._at(len(self.history.y))
 
-    def _occurs(self, at: States) -> tuple[Array, Array]:
-        """E p and E p^2."""
-        total = at.a + at.b
-        square = at.a * (at.a + 1.0) / (total * (total + 1.0))
-        return self.occurrence @ (at.a / total), self.occurrence @ square
+    def _moments(self, at: States) -> tuple[Array, Array, Array]:
+        """Mean and variance of the next value, and its covariance with a later one."""
+        (a, b, c, d), r = at, _SIZE[:, 1].reshape(-1, *[1] * (at.c.ndim - 1))
+        p, poisson = self.occurrence @ (a / (a + b)), np.isinf(r)
+        p_square = self.occurrence @ (a * (a + 1.0) / ((a + b) * (a + b + 1.0)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # odds (1 - q) / q of a beta probability q
+            odds, odds_square = d / (c - 1.0), d * (d + 1.0) / ((c - 1.0) * (c - 2.0))
+            # E m, E m^2 and E s^2 of mean m and variance s^2 of the sizes beyond 1
+            rate = self.size @ np.where(poisson, c / d, r * odds)
+            rate_square = self.size @ np.where(poisson, c * (c + 1.0) / d**2, r**2 * odds_square)
+            spread = self.size @ np.where(poisson, c / d, r * (odds + odds_square))
+        mean, square = p * (1.0 + rate), 1.0 + 2.0 * rate + rate_square
+        return mean, p * (square + spread) - mean**2, p_square * square - mean**2
 
-    def _sizes(self, at: States) -> tuple[Array, Array, Array]:
-        """E m, E m^2 and E s^2 of mean m and variance s^2 of the sizes beyond 1."""
-        mean, square, spread = (np.zeros_like(at.c) for _ in range(3))
-        for i, (_, r) in enumerate(_SIZE):
-            c, d = at.c[i], at.d[i]
-            if np.isinf(r):
-                mean[i], square[i] = c / d, c * (c + 1.0) / d**2
-                spread[i] = mean[i]
-            else:  # odds (1 - q) / q of a beta probability q
-                odds, odds_square = d / (c - 1.0), d * (d + 1.0) / ((c - 1.0) * (c - 2.0))
-                mean[i], square[i] = r * odds, r**2 * odds_square
-                spread[i] = r * (odds + odds_square)
-        return self.size @ mean, self.size @ square, self.size @ spread
-
-    def _table(self, p: Array | float, at: States) -> tuple[Array, Array, Array]:
+    def _table(self, at: States) -> tuple[Array, Array, Array]:
         """Values half way between whole numbers, and probabilities up to them and beyond."""
-        known = self.history.y[-self.span :]
+        known, p = self.history.y[-self.span :], self.occurrence @ (at.a / (at.a + at.b))
         sizes = np.arange(20 * np.nanmax(known) + 50)
         mass = np.zeros(len(sizes))
         for (_, r), weight, c, d in zip(_SIZE, self.size, at.c, at.d, strict=True):
@@ -291,7 +270,7 @@ def initial(prior: Array) -> tuple[Array, Array, Array, Array]:
     """a, b, c, d of the prior: means as given, with a finite variance."""
     p, size = prior
     one = np.ones(len(_OCCURRENCE))
-    r = np.array([r for _, r in _SIZE])
+    r = _SIZE[:, 1]
     with np.errstate(invalid="ignore"):
         c = np.where(np.isinf(r), _PRIOR * size, _PRIOR * r + 3.0)
         d = np.where(np.isinf(r), _PRIOR, size * (c - 1.0) / r)

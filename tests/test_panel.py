@@ -351,6 +351,25 @@ def test_every_item_of_a_shop_has_an_answer(rng, forecaster):
     assert (new["forecast_unc-hi-95"] > new["forecast_unc-lo-95"]).all()
 
 
+def test_a_new_item_borrows_from_items_of_its_size(rng):
+    large = {f"large {i}": 200 + rng.normal(0, 20, 40) for i in range(20)}  # changes of 14 %
+    rare = {f"rare {i}": rng.binomial(1, 0.2, 40).astype(float) for i in range(30)}  # of 280 %
+    items = {**large, **rare, "new": np.array([190.0]), "new and rare": np.array([1.0])}
+    months = pd.date_range("2021-01-01", periods=40, freq="MS")
+    frame = pd.concat(
+        [
+            pd.DataFrame({"unique_id": name, "ds": months[-len(y) :], "y": y})
+            for name, y in items.items()
+        ]
+    )
+    ahead = forecast_panel(frame, baselines.Naive(), steps=1).set_index("unique_id")
+    width = (ahead["forecast_unc-hi-80"] - ahead["forecast_unc"]) / ahead["forecast_unc"]
+    t = stats.t.ppf(0.9, 4)
+    for name, others in (("new", large), ("new and rare", rare)):
+        changes = [np.sqrt(np.mean(np.diff(y) ** 2)) / y.mean() for y in others.values()]
+        assert width[name] == pytest.approx(t * np.median(changes), rel=0.25)  # 12 of them lend
+
+
 def test_a_new_item_borrows_the_relative_changes_of_the_others(rng):
     """Items of other sizes: the spread is that of the others times the item's own size."""
     times = pd.date_range("2020-01-01", periods=200, freq="D")

@@ -21,12 +21,32 @@ class Lent(NamedTuple):
     """What the series of a panel lend to one of few values."""
 
     lenders: int
-    spread: Array  # (h,) root mean square of h-step changes over the mean |y|, median of lenders
+    sizes: Array  # (k,) mean |y| of lenders that have one
+    changes: Array  # (k, h) root mean square of h-step changes of these over their mean |y|
     size: float  # mean |y|, median of lenders
     level: float  # last value, median of lenders
     between: float  # standard deviation of last values
     lower: float  # 0 where no value of the panel is negative
     freq: Any  # of the longest series that shows one
+
+    def spread(self, size: float) -> Array:
+        """Median of the changes of the lenders nearest in size, (h,).
+
+        Items that sell rarely change by more than their size, large ones by a part of it.
+        """
+        few = max(12, len(self.sizes) // 4)
+        apart = np.abs(np.log(self.sizes) - np.log(size or 1.0))
+        near = np.argsort(apart, kind="stable")[:few]
+        changes = self.changes[near]
+        steps = changes.shape[1]
+        known = int(np.isfinite(changes).any(axis=0).sum())
+        spread, ahead = np.zeros(steps), np.sqrt(np.arange(1.0, steps + 1))
+        if known:
+            spread[:known] = np.nanmedian(changes[:, :known], axis=0)
+        if spread[0] <= 0:  # nothing to borrow: a spread as wide as the level
+            return ahead
+        spread[known:] = spread[known - 1] * ahead[known:] / ahead[known - 1]
+        return np.maximum.accumulate(spread)
 
 
 def lend(panel: Panel, steps: int) -> Lent:
@@ -39,20 +59,12 @@ def lend(panel: Panel, steps: int) -> Lent:
     sizes = np.array([np.nanmean(np.abs(y)) for y in taken])
     last = np.array([y[np.isfinite(y)][-1] for y in taken])
     rows = [_relative_changes(y, size, steps) for y, size in zip(taken, sizes, strict=True) if size]
-    table = np.array(rows).reshape(-1, steps)
-    known = int(np.isfinite(table).any(axis=0).sum())
-    spread, ahead = np.zeros(steps), np.sqrt(np.arange(1.0, steps + 1))
-    if known:
-        spread[:known] = np.nanmedian(table[:, :known], axis=0)
-    if spread[0] > 0:
-        spread[known:] = spread[known - 1] * ahead[known:] / ahead[known - 1]
-        spread = np.maximum.accumulate(spread)
-    else:  # nothing to borrow: a spread as wide as the level
-        spread = ahead
+    changes = np.array(rows).reshape(-1, steps)
     between = float(np.std(last, ddof=1)) if len(last) > 1 else float(np.abs(last).sum())
     size, level = (float(np.median(each)) if len(each) else np.nan for each in (sizes, last))
     lower = 0.0 if finite.any() and target[finite].min() >= 0 else -np.inf
-    return Lent(len(able), spread, size, level, between, lower, _frequency(panel))
+    sized, freq = sizes[sizes > 0], _frequency(panel)
+    return Lent(len(able), sized, changes, size, level, between, lower, freq)
 
 
 def _relative_changes(y: Array, size: float, steps: int) -> Array:
@@ -114,18 +126,19 @@ def answer(one: OneSeries, steps: int, lent: Lent) -> Answer | str:
     if not len(y):
         if not lent.lenders:
             return "no forecast: no value, and no series of the panel to borrow from"
-        scale = np.hypot(lent.spread * lent.size, lent.between)
+        scale = np.hypot(lent.spread(lent.size) * lent.size, lent.between)
         status = "no value: median level of the panel, spread of its levels and changes"
         return Answer(times, lent.level, scale, _PRIOR, lent.lower, status)
     size = float(np.mean(np.abs(y))) or (lent.size if lent.lenders and lent.size else 1.0)
     own, dof = float(np.sum(np.diff(y) ** 2)), _PRIOR + len(y) - 1
+    spread = lent.spread(size)
     # the conjugate update of a variance, with the panel's as prior
-    first = np.sqrt((_PRIOR * (lent.spread[0] * size) ** 2 + own) / dof)
+    first = np.sqrt((_PRIOR * (spread[0] * size) ** 2 + own) / dof)
     if len(y) <= FEW:
         status = f"{len(y)} value{'s' * (len(y) > 1)}: last value, spread of {borrowed}"
     else:
         status = f"the model failed: last value, spread of its own and {borrowed}"
-    scale = first * lent.spread / lent.spread[0]
+    scale = first * spread / spread[0]
     return Answer(times, float(y[-1]), scale, dof, lent.lower, status)
 
 

@@ -120,8 +120,9 @@ def forecast_panel(
     Notes
     -----
     Series of eight observed values or more lend the root mean square of their h-step changes over
-    their mean absolute value, :math:`r_h`, of which the median is taken. A series of n values of
-    mean size m is Student's t about its last value with :math:`n + 3` degrees of freedom and
+    their mean absolute value. :math:`r_h` is its median over the quarter of them nearest in mean
+    size, twelve at least. A series of n values of mean size m is Student's t about its last value
+    with :math:`n + 3` degrees of freedom and
 
     .. math::
         s_h^2 = \frac{r_h^2}{r_1^2} \, \frac{4 (m r_1)^2 + \sum_t (y_t - y_{t-1})^2}{n + 3},

@@ -8,7 +8,7 @@ to test, one step ahead. Every trainer starts from the same random precisions an
 picture is that of Bishop's Fig. 7.11, of the sparsity s and quality q of all candidate bases, on
 data of our own.
 
-Here each trainer has 20 starts; the table of 100 is in :doc:`/theory/rvm`.
+Here each trainer has 20 starts; the figures of 100 are in :doc:`/theory/rvm`.
 """
 
 import matplotlib.pyplot as plt

@@ -341,11 +341,11 @@ def by_group(results: pd.DataFrame) -> str:
     rows = []
     for name, ratios in own.groupby(own.index.map(lambda one: group.get(one, one))):
         part = lines.loc[ratios.index]
-        numbers = [f"{geometric(ratios[score]):.3f}" for score in SCORES]
+        numbers = ", ".join(f"{geometric(ratios[score]):.3f}" for score in SCORES)
         rest = [f"{part['coverage'].mean():.3f}", f"{part['seconds'].mean():.2g}"]
-        rows.append([name, len(ratios), *numbers, *rest])
-    header = ["group", "situations", *SCORES.values(), "in 95 % band", "seconds"]
-    return markdown(header, sorted(rows, key=lambda row: -float(row[2])))
+        rows.append([name, len(ratios), numbers, *rest])
+    header = ["group", "situations", ", ".join(SCORES.values()), "in 95 % band", "seconds"]
+    return markdown(header, sorted(rows, key=lambda row: -float(row[2].partition(",")[0])))
 
 
 def summary(results: pd.DataFrame) -> str:

@@ -35,15 +35,6 @@ def load_co2() -> pd.Series[float]:
 
     452 monthly means in ppmv (parts per million by volume), May 1964 to December 2001. A trend that
     steepens and a yearly cycle of about 6 ppmv: long horizons are forecast well.
-
-    Examples
-    --------
-    >>> from forecast_unc.datasets import load_co2
-    >>> load_co2().head(3)
-    1964-05-01    322.00
-    1964-06-01    321.75
-    1964-07-01    320.30
-    Freq: MS, Name: co2, dtype: float64
     """
     return _load("co2", freq="MS", unit="ppmv")
 
@@ -104,11 +95,9 @@ def make_mackey_glass(
         Number of values.
     tau : float, default=17
         Delay, at least 1. From about 17 the series is chaotic; 30 is harder to forecast.
-    noise_std : float, default=0
-        Standard deviation of white noise added to what is observed, not to the state. The clean
-        series has a standard deviation of about 0.23.
-    random_state : int, Generator or None, optional
-        Seed of the noise; without noise nothing is random.
+    noise_std, random_state : float, default=0, and int, Generator or None
+        Standard deviation of white noise, and its seed, added to what is observed, not to the
+        state. The clean series has a standard deviation of about 0.23.
     """
     _check_size_and_noise(n, noise_std)
     if not (is_number(tau) and 1 <= tau <= _LONGEST):

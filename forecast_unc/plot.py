@@ -98,14 +98,8 @@ def compare(
 ) -> Axes:
     """Draw several forecasts of one series on top of each other; return the axes.
 
-    Parameters
-    ----------
-    forecasts : mapping of str to Forecast
-        The forecasts by the name they get in the legend.
-    coverage : float, default=0.95
-        Coverage of the intervals, in (0, 1).
-    history, actual, ax
-        As in `fan`.
+    ``forecasts`` has them by the name they get in the legend; ``coverage``, in (0, 1), is that of
+    the intervals; `history`, `actual` and `ax` are those of `fan`.
     """
     from matplotlib.patheffects import withStroke  # kept out of `import forecast_unc`
 
@@ -151,15 +145,9 @@ def compare(
 def decomposition(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
     """Draw where the variance of each step comes from, as stacked bands; return the axes.
 
-    What widens the forecast is stacked from zero up, what narrows it from zero down, and the line
-    is their sum, the variance.
-
-    Parameters
-    ----------
-    forecast : Forecast
-        Its :meth:`Forecast.decompose` is drawn.
-    ax : Axes, optional
-        Where to draw; by default the current axes.
+    They are those of :meth:`Forecast.decompose`. What widens the forecast is stacked from zero up,
+    what narrows it from zero down, and the line is their sum, the variance. ``ax`` is that of
+    `fan`.
     """
     picture.check_forecast("forecast", forecast)
     parts, total = forecast.decompose(), forecast.var
@@ -195,16 +183,10 @@ def members(
 ) -> Axes:
     """Draw the members of an average beside it, as strong as they count; return the axes.
 
-    The means of the members are as wide as their weights, of which the legend has those of the
-    first and of the last step, and of their choices those other than none; the ends of their
-    intervals are dotted. The average is black.
-
-    Parameters
-    ----------
-    forecast : Forecast
-        Its :attr:`Forecast.members` are drawn.
-    coverage, history, ax
-        As in `compare`.
+    The means of :attr:`Forecast.members` of the `forecast` are as wide as their weights, of which
+    the legend has those of the first and of the last step, and of their choices those other than
+    none; the ends of their intervals are dotted. The average is black. `coverage`, `history` and
+    `ax` are those of `compare`.
     """
     from matplotlib.collections import LineCollection
 
@@ -239,14 +221,8 @@ def joint(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
     """Draw the correlations between the steps of a forecast; return the axes.
 
     Light is 1 and dark 0, or -1 if some are negative. Contours are .25 apart. Independent steps
-    would be dark but for the diagonal, and their sums far less uncertain.
-
-    Parameters
-    ----------
-    forecast : Forecast
-        Of two steps or more.
-    ax : Axes, optional
-        Where to draw; by default the current axes.
+    would be dark but for the diagonal, and their sums far less uncertain. ``forecast`` has two
+    steps or more; ``ax`` is that of `fan`.
     """
     picture.check_forecast("forecast", forecast)
     if len(forecast) == 1:
@@ -282,14 +258,8 @@ def _count(axis: Any) -> None:
 def scores_by_step(backtest: Backtest, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
     """Draw how a score grows with the steps ahead, one line a model; return the axes.
 
-    Parameters
-    ----------
-    backtest : Backtest
-        Its ``scores(by=["model", "step"])`` is drawn.
-    score : str, default="CRPS"
-        Column of the scores: ``"MAE"``, ``"NLPD"``, ``"coverage_95"`` (against a line at 0.95).
-    ax : Axes, optional
-        Where to draw; by default the current axes.
+    ``score`` is a column of ``backtest.scores(by=["model", "step"])``: ``"MAE"``, ``"NLPD"``,
+    ``"coverage_95"`` (against a line at 0.95). ``ax`` is that of `fan`.
     """
     ax = _score_lines(backtest, score, "step", ax)
     ax.set_xlabel("steps ahead")
@@ -300,32 +270,24 @@ def scores_by_step(backtest: Backtest, score: str = "CRPS", *, ax: Axes | None =
 def scores_by_origin(backtest: Backtest, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
     """Draw a score of each origin's forecast, one line a model; return the axes.
 
-    Parameters
-    ----------
-    backtest, score, ax
-        As in `scores_by_step`; ``"energy"`` is a score, too. Where all values of an origin are
-        missing there is a gap.
+    `backtest`, `score` and `ax` are those of `scores_by_step`; ``"energy"`` is a score, too. Where
+    all values of an origin are missing there is a gap.
     """
     ax = _score_lines(backtest, score, "origin", ax)
     ax.set_xlabel("origin (last observed time)")
     return finish(ax, pd.Index(backtest.frame["origin"].unique()))
 
 
-def calibration(backtest: Backtest, *, ax: Axes | None = None) -> Axes:
+def calibration(backtest: Backtest, ax: Axes | None = None) -> Axes:
     """Draw how often intervals held the value and how often they should; return the axes.
 
     On the diagonal the bands are right, below it they are too narrow, above it too wide; all steps
-    are pooled. Calibrated models stay in the gray area with a probability of 95 %: in the dark
-    one ("by value") if all values are independent, in the light one ("by horizon") if only horizons
+    are pooled. Calibrated models stay in the gray area with a probability of 95 %: in the dark one
+    ("by value") if all values are independent, in the light one ("by horizon") if only horizons
     that do not overlap are, as the errors of one path are correlated. The truth lies between. With
-    fewer than 6 such horizons nothing can be judged, and the picture says so.
-
-    Parameters
-    ----------
-    backtest : Backtest
-        Columns ``model``, ``origin``, ``time`` and ``pit`` of its ``frame`` are drawn.
-    ax : Axes, optional
-        Where to draw; by default the current axes.
+    fewer than 6 such horizons nothing can be judged, and the picture says so. Of the `backtest` the
+    columns ``model``, ``origin``, ``time`` and ``pit`` of its ``frame`` are drawn; ``ax`` is that
+    of `fan`.
     """
     _check_backtest(backtest)
     ax = current_axes(ax)
@@ -341,17 +303,12 @@ def calibration(backtest: Backtest, *, ax: Axes | None = None) -> Axes:
     return finish(ax)
 
 
-def pit(backtest: Backtest, *, ax: Axes | None = None) -> Axes:
+def pit(backtest: Backtest, ax: Axes | None = None) -> Axes:
     """Draw histograms of the probability integral transform, one a model; return the axes.
 
     Flat is calibrated; heaped at both ends the bands are too narrow, in the middle too wide; a
     slope is a bias. The gray areas hold 95 % of the bars of a calibrated model, and fewer than 6
-    horizons say nothing, as in :func:`calibration`.
-
-    Parameters
-    ----------
-    backtest, ax
-        As in :func:`calibration`.
+    horizons say nothing, as in :func:`calibration`, whose `backtest` and `ax` these are.
     """
     _check_backtest(backtest)
     ax = current_axes(ax)

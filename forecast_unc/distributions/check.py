@@ -60,12 +60,8 @@ class Check:
         """Draw the errors of mean and std by step, in stds, with two Monte Carlo errors.
 
         The gray band is what is tolerated of the std; squares at the lower edge are steps that are
-        skewed or bimodal; the points on the right belong to the sum.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; by default the current axes.
+        skewed or bimodal; the points on the right belong to the sum. ``ax`` is where to draw, by
+        default the current axes.
         """
         ax = current_axes(ax)
         shift, log_ratio, error = _errors(self.frame, self.n_samples)

@@ -815,12 +815,9 @@ class Forecast:
         history : Series, optional
             Past values, such as the last few seasons. If they go on to the forecast at its
             frequency, its line and bands begin at the last one.
-        coverage : sequence of float, default=(0.5, 0.8, 0.95)
-            Coverages of the intervals, in (0, 1).
-        actual : Series, optional
-            What happened, drawn as points at the forecast's times.
-        ax : Axes, optional
-            Where to draw; by default the current axes.
+        coverage, actual, ax
+            Coverages of the intervals, in (0, 1); what happened, a Series drawn as points at the
+            forecast's times; where to draw, by default the current axes.
         """
         return fan(self, coverage, history=history, actual=actual, ax=ax)
 

@@ -71,9 +71,7 @@ class Joint:
             cor = score_correlations(q, cov)
         if transform.power is None:
             return cls(q, cor, mean, cov, parts, paths, mixture=mixture)
-        joint = cls.of(Map.of(*q.chains[0], Power(transform)), cor)
-        # The same shares of the variance in units of y.
-        return replace(joint, parts=deferred(stretched, parts, std, joint.std), paths=paths)
+        return cls.of(Map.of(*q.chains[0], Power(transform)), cor)._sharing(parts, std, paths)
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -165,17 +163,18 @@ class Joint:
             paths = np.clip(paths, lower[:, None], q.upper[:, None])
         if not bitten.any():
             return replace(self, q=q, paths=paths, draw=None)
-        result = Joint.of(q, self.cor)
-        parts = deferred(stretched, self.parts, self.std, result.std)
-        return replace(result, parts=parts, paths=paths)
+        return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths)
 
     def whole(self) -> Joint:
         """Each value rounded to the nearest whole number; see `Forecast.whole`."""
         grid = np.outer([0.0, 1.0], np.ones(len(self)))
-        result = Joint.of(replace(self.q, grid=grid), self.cor)
-        parts = deferred(stretched, self.parts, self.std, result.std)
         paths = None if self.paths is None else np.ceil(self.paths - 0.5)
-        return replace(result, parts=parts, paths=paths)
+        rounded = Joint.of(replace(self.q, grid=grid), self.cor)
+        return rounded._sharing(self.parts, self.std, paths)
+
+    def _sharing(self, parts: Parts | None, std: Array, paths: Array | None) -> Self:
+        """With parts of the same shares of the variance as of other stds (h,)."""
+        return replace(self, parts=deferred(stretched, parts, std, self.std), paths=paths)
 
 
 def _mapped(draw: Draw, matrix: Array, shift: float, n: int, random_state: RandomState) -> Array:

@@ -62,11 +62,9 @@ class Mirror(Link):
     link: Link
 
     def __call__(self, x: Array) -> Array:
-        """Values at x."""
         return -self.link(-x)
 
     def slope(self, x: Array) -> Array:
-        """Derivative at x."""
         return self.link.slope(-x)
 
     def inverse(self, y: Array) -> Array:
@@ -82,7 +80,6 @@ class Mirror(Link):
         return type(self)(self.link[at])
 
     def mirrored(self) -> Link:
-        """The link itself."""
         return self.link
 
 
@@ -94,22 +91,18 @@ class Affine(Link):
     scale: Array
 
     def __call__(self, x: Array) -> Array:
-        """Values at x."""
         return self.shift[:, None] + self.scale[:, None] * x
 
     def slope(self, x: Array) -> Array:
-        """The scale, (h, 1)."""
         return self.scale[:, None]
 
     def inverse(self, y: Array) -> Array:
-        """The x of y."""
         return (y - self.shift[:, None]) / self.scale[:, None]
 
     def __getitem__(self, at: Positions) -> Self:
         return type(self)(self.shift[at], self.scale[at])
 
     def mirrored(self) -> Self:
-        """-shift + scale x."""
         return type(self)(-self.shift, self.scale)
 
 
@@ -120,11 +113,9 @@ class Power(Link):
     transform: PowerTransform
 
     def __call__(self, x: Array) -> Array:
-        """Values at x."""
         return self.transform.inverse(x)
 
     def slope(self, x: Array) -> Array:
-        """Derivative at x."""
         return self.transform.slope(x)
 
     def inverse(self, y: Array) -> Array:
@@ -149,7 +140,6 @@ class Student(Link):
         return float(ndtri(0.9) / stdtrit(self.dof, 0.9))
 
     def __call__(self, x: Array) -> Array:
-        """Values at x."""
         # Quantiles are most of what a calibration takes; nodes are often those of all steps.
         x = x[:1] if (x == x[:1]).all() else x
         # From the lower tail, where small probabilities keep their digits. Beyond a z of 32 some of
@@ -159,17 +149,14 @@ class Student(Link):
         return np.asarray(-np.sign(x) * self.scale * t)
 
     def slope(self, x: Array) -> Array:
-        """Derivative at x."""
         log_t = stats.t.logpdf(self(x), self.dof, scale=self.scale)
         return np.asarray(np.exp(stats.norm.logpdf(x) - log_t))
 
     def inverse(self, y: Array) -> Array:
-        """The x of y."""
         x = -np.sign(y) * ndtri(stdtr(self.dof, -np.abs(y) / self.scale))
         return np.where(y == 0.0, 0.0, x)
 
     def mirrored(self) -> Self:
-        """The link itself."""
         return self
 
 
@@ -196,13 +183,11 @@ class Polyline(Link):
         return np.column_stack([first, between, last])
 
     def __call__(self, x: Array) -> Array:
-        """Values at x."""
         following = np.searchsorted(self.nodes, x, side="right")
         at, row = np.maximum(following - 1, 0), np.arange(len(self.values))[:, None]
         return np.asarray(self.values[row, at] + self.slopes[row, following] * (x - self.nodes[at]))
 
     def slope(self, x: Array) -> Array:
-        """Derivative at x."""
         row, following = np.arange(len(self.values)), np.searchsorted(self.nodes, x, side="right")
         return self.slopes[row[:, None], following]
 
@@ -216,7 +201,6 @@ class Polyline(Link):
         return np.asarray(self.nodes[at] + beyond)
 
     def kinks(self) -> Array:
-        """The nodes."""
         return self.nodes[None]
 
     def __getitem__(self, at: Positions) -> Self:
@@ -241,7 +225,6 @@ class Table(Link):
         return np.asarray(np.where(self.below < 0.5, ndtri(self.below), -ndtri(self.above)))
 
     def __call__(self, x: Array) -> Array:
-        """Values at x."""
         values = np.where(
             x < 0.0,
             np.interp(ndtr(x), self.below, self.values),
@@ -250,7 +233,6 @@ class Table(Link):
         return np.broadcast_to(values, (self.steps, x.shape[1]))
 
     def slope(self, x: Array) -> Array:
-        """Derivative at x."""
         at = np.clip(np.searchsorted(self.scores, x, side="right"), 1, len(self.values) - 1)
         low = self.below[at] < 0.5
         mass = np.where(
@@ -260,7 +242,6 @@ class Table(Link):
         return np.broadcast_to(steep, (self.steps, x.shape[1]))
 
     def inverse(self, y: Array) -> Array:
-        """The x of y."""
         below = ndtri(np.interp(y, self.values, self.below, left=0.0))
         x = np.where(below < 0.0, below, -ndtri(np.interp(y, self.values, self.above)))
         return np.broadcast_to(x, (self.steps, y.shape[1]))
@@ -829,17 +810,14 @@ class Sums(Link):
     weight: Array  # (h,), positive
 
     def __call__(self, x: Array) -> Array:
-        """Values at x."""
         return self._sum(self.q(self._at_steps(x)))
 
     def slope(self, x: Array) -> Array:
-        """Derivative at x."""
         z = self._at_steps(x)
         moves = (z > self.q.start[:, None]) & (z < self.q.end[:, None])
         return self._sum(np.where(moves, self.q.latent_slope(z), 0.0))
 
     def inverse(self, y: Array) -> Array:
-        """The x of y."""
         return solve(self, self.slope, np.broadcast_to(y, (len(self._starts), y.shape[1])))
 
     def kinks(self) -> Array:

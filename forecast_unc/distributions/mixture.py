@@ -71,7 +71,6 @@ class MixtureShape(Link):
     stds: Array  # (k, h)
 
     def __call__(self, x: Array) -> Array:
-        """Values at x."""
         k, h = self.means.shape
         x = np.broadcast_to(x, (h, x.shape[1]))
         side = np.where(x > 0.0, -1.0, 1.0)  # by symmetry all are in the lower tail
@@ -81,7 +80,6 @@ class MixtureShape(Link):
         return np.asarray(side * t.reshape(x.shape))
 
     def slope(self, x: Array) -> Array:
-        """Derivative at x."""
         stds = self.stds[:, :, None]
         u = (self(x) - self.means[:, :, None]) / stds
         with np.errstate(divide="ignore"):  # beyond what the density of a float is

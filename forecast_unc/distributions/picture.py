@@ -35,16 +35,10 @@ def fan(
 ) -> Axes:
     """Draw the mean and nested central intervals of one forecast; return the axes.
 
-    Parameters
-    ----------
-    forecast : Forecast
-        The forecast; of a single step, the intervals are drawn as bars.
-    coverage, history, actual, ax
-        As of :meth:`Forecast.plot`; ``history.attrs["unit"]`` goes to the axis label.
-    color : str, optional
-        Color of the line and, paler, of the intervals; by default the next one of the axes.
-    label : str, optional
-        Name of the forecast in the legend.
+    Of a single step the intervals are drawn as bars. `coverage`, `history`, `actual` and `ax` are
+    those of :meth:`Forecast.plot`; ``history.attrs["unit"]`` goes to the axis label. ``color`` is
+    that of the line and, paler, of the intervals, by default the next one of the axes, and
+    ``label`` the name of the forecast in the legend.
     """
     check_forecast("forecast", forecast)
     history, actual = check_history(history, forecast), check_actual(actual, forecast)

@@ -40,11 +40,6 @@ class PowerTransform:
     lower : float, default=0.0
         L: what y is measured from, and never below. The identity has no bound.
 
-    Raises
-    ------
-    ValueError
-        If ``power`` is something else, or ``lower`` not finite.
-
     Examples
     --------
     >>> PowerTransform(0.5).forward([0.0, 1.0, 9.0]), PowerTransform(0.5).inverse([-3.0, 4.0])

@@ -166,12 +166,8 @@ def energy_score(actual: ArrayLike, samples: ArrayLike) -> float:
     but can give a negative score (Gneiting and Raftery 2007, eq. 22). Time O(n^2 h), memory O(n h)
     and 500 n distances.
 
-    Parameters
-    ----------
-    actual : array_like of shape (h,)
-        What happened, in units of y.
-    samples : array_like of shape (n, h)
-        Sample paths, one a row: ``forecast.sample(n).T``.
+    ``actual``, (h,), is what happened, in units of y; ``samples``, (n, h), are paths, one a row:
+    ``forecast.sample(n).T``.
 
     Examples
     --------
@@ -204,13 +200,9 @@ def naive_scale(history: ArrayLike, seasonal_period: int = 1) -> float:
     (R. J. Hyndman and A. B. Koehler, International Journal of Forecasting 22 (2006) 679-688,
     https://doi.org/10.1016/j.ijforecast.2006.03.001).
 
-    Parameters
-    ----------
-    history : array_like of shape (n,)
-        The values the forecaster was trained on; pairs with a NaN are left out. It has to change
-        over a season.
-    seasonal_period : int, default=1
-        Steps in a season, m; 1 measures against "the same as last time".
+    ``history``, (n,), holds the values that the forecaster was trained on, and has to change over a
+    season; pairs with a NaN are left out. ``seasonal_period`` is the number of steps in a season,
+    m; 1 measures against "the same as last time".
 
     Examples
     --------

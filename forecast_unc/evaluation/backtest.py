@@ -89,20 +89,14 @@ class Backtest:
     def scores(self, by: str | Sequence[str] = "model") -> pd.DataFrame:
         """Scores averaged over the rows of each group; lower is better, except for coverage.
 
-        Parameters
-        ----------
-        by : str or sequence of str, default="model"
-            Columns of `frame` to group by: "model", "step", "origin", ["model", "step"]; of a
-            panel also that of the ids and "frequency".
+        ``by`` is a column of `frame`, or several: "model", "step", "origin", ["model", "step"]; of
+        a panel also that of the ids and "frequency".
 
-        Returns
-        -------
-        DataFrame
-            MAE, MASE, sMAPE (percent; all three of the median), RMSE (of the mean), CRPS (units of
-            y), NLPD (nats), MSIS (mean scaled interval score at the widest coverage), ``energy``
-            (units of y; of whole paths, so not by step), ``coverage_95`` for each coverage, the
-            share of values inside, and ``n``, the values scored: those not missing. Where one of
-            them has no score, its group has NaN.
+        The columns are MAE, MASE, sMAPE (percent; all three of the median), RMSE (of the mean),
+        CRPS (units of y), NLPD (nats), MSIS (mean scaled interval score at the widest coverage),
+        ``energy`` (units of y; of whole paths, so not by step), ``coverage_95`` for each coverage,
+        the share of values inside, and ``n``, the values scored: those not missing. Where one of
+        them has no score, its group has NaN.
         """
         frame = self.frame
         keys = [by] if isinstance(by, str) or not np.iterable(by) else list(by)
@@ -161,16 +155,9 @@ class Backtest:
             ``lags`` (autocovariances in the variance) and ``kernel`` of that variance ("Bartlett"
             where that gives more than "rectangular").
 
-        Raises
-        ------
-        ValueError
-            If a name is unknown, a score is NaN, or the origins are too few or too close.
-
-        References
-        ----------
-        D. Harvey, S. Leybourne and P. Newbold, "Testing the equality of prediction mean squared
-        errors", International Journal of Forecasting 13 (1997) 281-291,
-        https://doi.org/10.1016/S0169-2070(96)00719-4
+        A ValueError says if a name is unknown, a score is NaN, or the origins are too few or too
+        close (Harvey, Leybourne and Newbold, International Journal of Forecasting 13 (1997)
+        281-291, https://doi.org/10.1016/S0169-2070(96)00719-4).
         """
         names = list(self.frame["model"].unique())
         reference = OWN_NAME if reference is None else reference
@@ -217,13 +204,7 @@ class Backtest:
         draw = plot.scores_by_step if by == "step" else plot.scores_by_origin
         return draw(self, score, ax=ax)
 
-    def plot_calibration(self, ax: Axes | None = None) -> Axes:
-        """Draw observed against nominal coverage; see `plot.calibration`."""
-        return plot.calibration(self, ax=ax)
-
-    def plot_pit(self, ax: Axes | None = None) -> Axes:
-        """Draw histograms of the probability integral transform; see `plot.pit`."""
-        return plot.pit(self, ax=ax)
+    plot_calibration, plot_pit = plot.calibration, plot.pit
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write a page of HTML with all that the backtest says to `path`, which it replaces.
@@ -387,11 +368,6 @@ def backtest(
         Show a progress bar.
     time, target : hashable, optional
         Names of the columns of times and of values, if y is a frame that has others beside.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not what it must be, or the series is too short for the origins.
 
     Examples
     --------

@@ -57,8 +57,7 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
     seasonal_period: int | None = None
 
     _least = 1  # number of values that a forecast with fitted parameters needs
-    _offset: int = field(init=False)  # steps from the start of the fit to that of the history
-    _earlier: Array = field(init=False)  # the first values of those steps, as far as known
+    _values: Array = field(init=False)  # from the start of the fit on, NaN where not known
 
     def _learn(self, values: Array, exog: Array) -> float:
         """Estimate the parameters; the std of a one-step error, in units of y."""
@@ -88,7 +87,7 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
             raise refusal("y", "have at least 10 values", f"{len(known)}", remedy)
         check_varies(values)
         self.seasonal_period_ = self._period(history.index)
-        self._history, self._offset, self._earlier = history, 0, np.empty(0)
+        self._history, self._values = history, values
         self.exog_columns_, self.converged_ = history.columns, True
         self.noise_std_ = self._learn(values, history.exog)
         if not self.noise_std_ > 1e-12 * np.abs(known).max():
@@ -100,7 +99,9 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
     def update(self, y_new: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
         """Take in what followed, in place; `y_new` and `exog` as in `Forecaster.update`."""
         check_is_fitted(self)
-        self._history = self._checked(self._history.followed_by, y_new, exog, "y_new")
+        history = self._checked(self._history.followed_by, y_new, exog, "y_new")
+        self._values = np.append(self._values, history.y[len(self._history.y) :])
+        self._history = history
         return self
 
     def apply(self, y: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
@@ -116,15 +117,20 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
             must = f"have at least {self._least} values for the fitted {type(self).__name__}"
             raise refusal("y", must, f"{known}", "Give more history.")
         later = _steps_between(self._history.index, history.index)
-        if later is None or self._offset + later < 0:
-            start = self._history.time(0)
-            must = f"have the frequency of the fit and begin with it or later, at {start} or after"
+        start = None if later is None else self._offset + later
+        if start is None or start < 0:
+            first = self._history.time(0)
+            must = f"have the frequency of the fit and begin with it or later, at {first} or after"
             raise refusal("y", must, history.time(0), "Fit anew for another series.")
         applied = copy.copy(self)
-        applied._offset += later
-        applied._earlier = self._since_fit(applied._offset)
-        applied._history = history
+        before = np.append(self._values, np.full(start, np.nan))[:start]
+        applied._history, applied._values = history, np.append(before, history.y)
         return applied
+
+    @property
+    def _offset(self) -> int:
+        """Steps from the start of the fit to that of the history."""
+        return len(self._values) - len(self._history.y)
 
     def forecast(self, steps: int, exog: pd.DataFrame | None = None, **options: Any) -> Forecast:
         """Joint forecast of the next values; `steps` and `exog` as in `Forecaster.forecast`.
@@ -171,11 +177,6 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
             raise refusal("y", must, f"{len(index)}", "Give two whole seasons, or 1 for none.")
         return m
 
-    def _since_fit(self, stop: int | None = None) -> Array:
-        """Values from the start of the fit on, NaN between the earlier ones and the history."""
-        unknown = np.full(self._offset - len(self._earlier), np.nan)
-        return np.concatenate([self._earlier, unknown, self._history.y])[:stop]
-
 
 class SeasonalNaive(_Baseline):
     r"""The last season again; without a season the last value (a random walk).
@@ -192,13 +193,6 @@ class SeasonalNaive(_Baseline):
     ----------
     seasonal_period_, noise_std_ : int, float
         The period in use; the root mean square of the seasonal differences.
-
-    Examples
-    --------
-    >>> from forecast_unc import baselines, datasets
-    >>> ahead = baselines.SeasonalNaive(1).fit(datasets.load_nile()).forecast(4)
-    >>> float(ahead.std.iloc[3] / ahead.std.iloc[0])
-    2.0
     """
 
     def _learn(self, values: Array, exog: Array) -> float:
@@ -212,33 +206,13 @@ class SeasonalNaive(_Baseline):
 
 
 @dataclass(eq=False, repr=False)
-class Naive(_Baseline):
+class Naive(SeasonalNaive):
     r"""The last value again: a random walk, whose errors accumulate.
 
-    Attributes
-    ----------
-    noise_std_ : float
-        The root mean square of the changes, in units of y.
-
-    Examples
-    --------
-    >>> from forecast_unc import baselines, datasets
-    >>> nile = datasets.load_nile()
-    >>> ahead = baselines.Naive().fit(nile).forecast(4)
-    >>> bool((ahead.mean == nile.iloc[-1]).all()), float(ahead.std.iloc[3] / ahead.std.iloc[0])
-    (True, 2.0)
+    Its ``noise_std_`` is the root mean square of the changes, in units of y.
     """
 
     seasonal_period: int | None = field(default=1, init=False)
-
-    def _learn(self, values: Array, exog: Array) -> float:
-        return float(np.sqrt(np.mean(np.diff(values) ** 2)))
-
-    def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
-        step = np.arange(1.0, steps + 1.0)
-        return np.repeat(self._history.y[-1], steps), self.noise_std_**2 * np.minimum.outer(
-            step, step
-        )
 
 
 @dataclass(eq=False, repr=False)
@@ -458,7 +432,7 @@ class ETS(_Baseline):
         """Level, trend and the seasons of the next m steps at the end of the history."""
         alpha, beta, gamma, phi = self.params_.values()
         (level, trend, start), m = self._start, self.seasonal_period_
-        season, values = start.copy(), self._since_fit()
+        season, values = start.copy(), self._values
         for t, y in enumerate(values):
             base, old = level + phi * trend, season[t % m]
             multiplicative = self.form_.season == "M"
@@ -554,13 +528,6 @@ class Theta(_Baseline):
     ----------
     R. J. Hyndman, B. Billah, "Unmasking the Theta method", International Journal of Forecasting 19
     (2003) 287-290, https://doi.org/10.1016/S0169-2070(01)00143-1
-
-    Examples
-    --------
-    >>> from forecast_unc import baselines, datasets
-    >>> ahead = baselines.Theta().fit(datasets.load_nile()).forecast(3)
-    >>> bool(ahead.std.is_monotonic_increasing)
-    True
     """
 
     def _learn(self, values: Array, exog: Array) -> float:
@@ -594,7 +561,7 @@ class Theta(_Baseline):
         return (1 - (1 - self.alpha_) ** n) / self.alpha_ if self.alpha_ > 0 else float(n)
 
     def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
-        values, ahead = self._since_fit(), np.arange(steps)
+        values, ahead = self._values, np.arange(steps)
         level, _ = self._smooth(values)
         season = self.season_[(len(values) + ahead) % self.seasonal_period_]
         mean = level + 0.5 * self.slope_ * (ahead + self._memory(len(values)))
@@ -836,18 +803,18 @@ def _quiet() -> Iterator[None]:
 
 def _steps_between(first: pd.Index[Any], second: pd.Index[Any]) -> int | None:
     """Steps from the start of an index to another's of its frequency; None on another grid."""
-    one: Any = first
-    other: Any = second
-    freq: Any = getattr(one, "freq", None)
-    if getattr(one, "tz", None) != getattr(other, "tz", None):
+    one: Any = first[:1]
+    other: Any = second[:1]
+    freq: Any = getattr(first, "freq", None)
+    if getattr(first, "tz", None) != getattr(second, "tz", None):
         return None
-    if isinstance(one, pd.RangeIndex):
-        distance, step = other.start - one.start, one.step
-    elif isinstance(one, pd.PeriodIndex):
+    if isinstance(first, pd.RangeIndex):
+        distance, step = other[0] - one[0], first.step
+    elif isinstance(first, pd.PeriodIndex):
         distance, step = other[0].ordinal - one[0].ordinal, freq.n
     elif isinstance(freq, pd.offsets.Day | pd.offsets.Tick):
         if isinstance(freq, pd.offsets.Day):  # of 23 to 25 hours where the clock changes
-            one, other = (index[:1].tz_localize(None) for index in (one, other))
+            one, other = one.tz_localize(None), other.tz_localize(None)
         # As Python's whole numbers: a Timedelta ends at 292 years.
         start, end = (int(index.asi8[0]) * _NANOSECONDS[index.unit] for index in (one, other))
         distance, step = end - start, freq.nanos

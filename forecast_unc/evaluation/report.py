@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from contextlib import suppress
 from functools import partial
 from importlib.resources import files
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -91,13 +90,13 @@ def _judged(backtest: Backtest) -> dict[str, Any]:
     context: dict[str, Any] = {"own": own, "level": f"{_LEVEL:g}", "widest": f"{100 * widest:g} %"}
     context |= {"scores": page.table(table.reset_index()), "untested": None}
     context["tested_by_step"] = False
-    try:
-        test = _exact(backtest.significance("CRPS", own), table.loc[own, "CRPS"])
+    test, reason = _tested(backtest, table)
+    if test is None:
+        context["untested"] = reason
+    else:
         clear, better = test["p_value"] < _LEVEL, test["difference"] < 0
         verdict = np.where(clear, np.where(better, "better", "worse"), "no clear difference")
         context["tests"] = page.table(test.assign(verdict=verdict).reset_index())
-    except ValueError as reason:
-        context["untested"] = str(reason)
     for key, score in (("crps", "CRPS"), ("coverage", f"coverage_{percent(widest)}")):
         ends = "; ".join(
             f"{model}: {number(values.iloc[0])} at first, {number(values.iloc[-1])} at last"
@@ -105,9 +104,9 @@ def _judged(backtest: Backtest) -> dict[str, Any]:
         )
         data = page.picture(partial(plot.scores_by_step, backtest, score))
         context[f"{key}_by_step"] = {"name": score, "data": data, "ends": ends}
-    with suppress(ValueError):
-        test = _exact(backtest.significance("CRPS", own, "step"), table.loc[own, "CRPS"])
-        by_step = by_step.join(test[["difference", "p_value"]])
+    by_each, _ = _tested(backtest, table, "step")
+    if by_each is not None:
+        by_step = by_step.join(by_each[["difference", "p_value"]])
         context["tested_by_step"] = True
     inside = {level: 100 * table[f"coverage_{percent(level)}"] for level in backtest.coverage}
     context["shares"] = "; ".join(
@@ -116,23 +115,34 @@ def _judged(backtest: Backtest) -> dict[str, Any]:
         for model in table.index
     )
     return context | {
-        "verdict": _verdict(backtest, table),
+        "verdict": _verdict(backtest, table, test),
         "calibration": page.picture(partial(plot.calibration, backtest)),
         "pit": page.picture(partial(plot.pit, backtest)),
         "by_step": page.table(by_step.reset_index()),
     }
 
 
-def _verdict(backtest: Backtest, table: pd.DataFrame) -> str:
+def _tested(
+    backtest: Backtest, table: pd.DataFrame, by: Literal["model", "step"] = "model"
+) -> tuple[pd.DataFrame | None, str]:
+    """The test of the CRPS, differences that are roundoff 0; or None and why there is none."""
+    own = table.index[0]
+    try:
+        test = backtest.significance("CRPS", own, by)
+    except ValueError as reason:
+        return None, str(reason)
+    small = test["difference"].abs() < _ROUNDOFF * table.loc[own, "CRPS"]
+    return test.assign(difference=test["difference"].mask(small, 0.0)), ""
+
+
+def _verdict(backtest: Backtest, table: pd.DataFrame, test: pd.DataFrame | None) -> str:
     """The result in two sentences."""
     own, widest, chance = table.index[0], max(backtest.coverage), "not tested"
     said = f"The mean CRPS of {own} is {number(table.loc[own, 'CRPS'])}"
     if table["CRPS"].drop(own).notna().any():
         best = table["CRPS"].drop(own).idxmin()
-        with suppress(ValueError):
-            test = _exact(backtest.significance("CRPS", own), table.loc[own, "CRPS"])
-            if test.loc[best, "p_value"] >= 0:  # not NaN
-                chance = f"p = {test.loc[best, 'p_value']:.2g}"
+        if test is not None and test.loc[best, "p_value"] >= 0:  # not NaN
+            chance = f"p = {test.loc[best, 'p_value']:.2g}"
         change = 100 * (table.loc[own, "CRPS"] / table.loc[best, "CRPS"] - 1)
         side = "below" if change < 0 else "above"
         said += f", {abs(change):.1f} % {side} that of {best}, the best of the others ({chance})"
@@ -144,17 +154,12 @@ def _verdict(backtest: Backtest, table: pd.DataFrame) -> str:
 def backtest_card(backtest: Backtest) -> str:
     """A backtest in a notebook: the verdict, scores by model, and the CRPS by step."""
     table, n = backtest.scores(), len(backtest.failures)
-    said = _verdict(backtest, table) + (f" Without {n} series that failed." if n else "")
+    said = _verdict(backtest, table, _tested(backtest, table)[0])
+    said += f" Without {n} series that failed." if n else ""
     few = table.drop(columns=["sMAPE", "NLPD", "MSIS", "energy"], errors="ignore").reset_index()
     image = page.picture(partial(plot.scores_by_step, backtest), small=True)
     name = None if backtest.request is None else backtest.request.plan.y.name
     return page.card(kind="Backtest", of=name, said=said, table=page.table(few), picture=image)
-
-
-def _exact(test: pd.DataFrame, score: float) -> pd.DataFrame:
-    """A test whose differences are 0 where they are roundoff of a mean score."""
-    difference = test["difference"]
-    return test.assign(difference=difference.mask(difference.abs() < _ROUNDOFF * score, 0.0))
 
 
 def _latest(backtest: Backtest, request: Request) -> dict[str, Any]:

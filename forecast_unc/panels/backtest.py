@@ -63,16 +63,7 @@ def backtest_panel(
         Its ``frame`` and ``joint`` begin with the id and ``frequency``, by which ``scores`` can
         group; ``failures`` lists the series that could not be backtested, with the reasons.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument, or a column as a whole, is not what it must be; or if no series could be
-        backtested.
-
-    Warns
-    -----
-    FailedSeriesWarning
-        Once, if some series failed.
+    One ``FailedSeriesWarning`` says if some series failed; if all did, that is a ValueError.
 
     Examples
     --------

@@ -20,7 +20,7 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions import tables
 from forecast_unc.evaluation.folds import Model, contenders
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Propagation
-from forecast_unc.panels.borrow import FEW, Lent, answer, lend
+from forecast_unc.panels.borrow import FEW, Answer, Lent, answer, lend
 from forecast_unc.panels.groups import POINTS, Steps
 from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
 from forecast_unc.panels.panel import Columns, OneSeries, Panel
@@ -107,15 +107,11 @@ def forecast_panel(
         time. A series without a frequency,
         or without a value where no other has eight, has one row: a missing time, NaN, the status.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument, or a column as a whole, is not what it must be; before any work.
-
     Warns
     -----
     FailedSeriesWarning
-        Once, if some models failed; one that kills its worker process twice does, too.
+        Once, if some models failed; one that kills its worker process twice does, too. What is
+        wrong with an argument, or a column as a whole, is an error before any work.
 
     Notes
     -----
@@ -208,11 +204,8 @@ def _forecast(
     few: int,
     points: Array | None,
     one: OneSeries,
-) -> tuple[Any, Array, Array | None] | None:
-    """The job of one series: times (h,), figures (h, 1 + 2 * levels), quantiles at the points.
-
-    None if it is to borrow.
-    """
+) -> Steps | None:
+    """The job of one series: its forecast, None if it is to borrow."""
     if one.past.iloc[:, 0].count() <= few:
         return None
     model = clone(forecaster, safe=False)
@@ -226,7 +219,7 @@ def _forecast(
     forecast = model.forecast(steps, **options)
     figures = tables.nixtla_figures(forecast, levels)
     quantiles = None if points is None else forecast.quantile(points).to_numpy()
-    return tables.first_instants(forecast.index).array, figures, quantiles
+    return Steps(tables.first_instants(forecast.index).array, figures, quantiles)
 
 
 def _assembled(
@@ -241,41 +234,32 @@ def _assembled(
     index = panel.past.index
     dates = tables.first_instants(index[:0])
     dtype: Any = dates.dtype if isinstance(dates, pd.DatetimeIndex) else pd.Int64Dtype()
-    none = pd.array([None], dtype=dtype), np.full((1, len(names)), np.nan)
-    parts: list[tuple[Any, Array]] = []
-    status: list[str] = []
-    shares: list[Steps | None] = []
+    none = Steps(pd.array([None], dtype=dtype), np.full((1, len(names)), np.nan), None)
+    found: list[Steps] = []
     for i, outcome in enumerate(outcomes):
-        instead = None if outcome.value else answer(panel[i], steps, lent)
+        instead = outcome.value or answer(panel[i], steps, lent)
         if isinstance(instead, str):
-            parts.append(none)
-            shares.append(None)
-            status.append(instead)
-        elif instead is not None:
-            parts.append((instead.times.array, instead.figures(levels)))
-            shares.append(
-                Steps(instead.times, parts[-1][1][:, 0], instead.quantiles(POINTS), False)
-            )
-            status.append(instead.status)
-        else:
-            parts.append(outcome.value[:2])
-            shares.append(Steps(parts[-1][0], parts[-1][1][:, 0], outcome.value[2], True))
-            status.append("ok")
-    sizes = [len(figures) for _, figures in parts]
-    times = [pd.Series(each).astype(dtype) for each, _ in parts]
-    rows = np.repeat(np.arange(len(panel)), sizes)
-    figures = np.concatenate([none[1][:0], *(figures for _, figures in parts)])
+            instead = none._replace(status=instead)
+        elif isinstance(instead, Answer):
+            quantiles = None if panel.groups is None else instead.quantiles(POINTS)
+            times, figures = instead.times.array, instead.figures(levels)
+            instead = Steps(times, figures, quantiles, instead.status)
+        found.append(instead)
+    times = [pd.Series(each.times).astype(dtype) for each in found]
+    rows = np.repeat(np.arange(len(panel)), list(map(len, times)))
+    figures = np.concatenate([none.figures[:0], *(each.figures for each in found)])
+    status = np.array([each.status for each in found], dtype=object)
     errors = np.array([outcome.error for outcome in outcomes], dtype=object)
     columns: dict[Hashable, Any] = {
         panel.columns.id: panel.ids.take(rows),
-        panel.columns.time: pd.concat([pd.Series(none[0])[:0], *times], ignore_index=True),
+        panel.columns.time: pd.concat([pd.Series(none.times)[:0], *times], ignore_index=True),
         **({} if panel.groups is None else panel.groups.columns(rows)),
         **dict(zip(names, figures.T, strict=True)),
         "error": pd.Series(errors[rows], dtype=object),
-        "status": pd.Series(np.array(status, dtype=object)[rows], dtype="string"),
+        "status": pd.Series(status[rows], dtype="string"),
     }
     result = pd.DataFrame(columns)
-    return [result] if panel.groups is None else [result, panel.groups.totals(shares)]
+    return [result] if panel.groups is None else [result, panel.groups.totals(found)]
 
 
 def _like(result: pd.DataFrame, frame: FrameT) -> FrameT:

@@ -19,12 +19,12 @@ _SCORES = ndtri((np.arange(_DRAWS) + 0.5) / _DRAWS)  # equally probable normal s
 
 
 class Steps(NamedTuple):
-    """What one series brings to the sums of its group."""
+    """What comes of one series: rows of the result, and its part of the sums of its group."""
 
     times: Any  # (h,)
-    mean: Array  # (h,)
-    quantiles: Array  # (h, points), at POINTS
-    modelled: bool
+    figures: Array  # (h, 1 + 2 * levels), the mean and bounds
+    quantiles: Array | None  # (h, points), at POINTS, where sums are asked for
+    status: str = "ok"
 
 
 class Groups(NamedTuple):
@@ -69,15 +69,15 @@ class Groups(NamedTuple):
         labels = self.labels.take(self.codes[rows])
         return {name: labels[name].array for name in labels}
 
-    def totals(self, series: Iterable[Steps | None]) -> pd.DataFrame:
-        """Sums of each group and time over these series, None for one without a forecast."""
+    def totals(self, series: Iterable[Steps]) -> pd.DataFrame:
+        """Sums of each group and time over these series, but those without a forecast."""
         found: dict[tuple[int, Any], list[Any]] = {}
         for i, (group, steps) in enumerate(zip(self.codes.tolist(), series, strict=True)):
-            if steps is None:
+            if steps.quantiles is None:
                 continue
-            drawn = steps.quantiles[:, self._points(self.first + i)]
-            for time, mean, draws in zip(steps.times, steps.mean, drawn, strict=True):
-                _add(found, group, time, [mean, 1, int(steps.modelled), draws])
+            drawn, modelled = steps.quantiles[:, self._points(self.first + i)], steps.status == "ok"
+            for time, mean, draws in zip(steps.times, steps.figures[:, 0], drawn, strict=True):
+                _add(found, group, time, [mean, 1, int(modelled), draws])
         return _frame(found)
 
     def _points(self, position: int) -> Array:

@@ -61,10 +61,10 @@ def on_frequency(index: pd.Index, freq: Any, name: str) -> pd.Index:
         grid: pd.Index = pd.date_range(index[0], periods=len(index), freq=freq, unit=index.unit)
     else:
         grid = pd.RangeIndex(int(index[0]), int(index[0]) + freq * len(index), freq)
-    off = np.flatnonzero(grid != index)
-    if len(off):
-        at, given = int(off[0]), getattr(freq, "freqstr", freq)
-        must = f"have every time of freq={given!r} and no other"
+    off = grid != index
+    if off.any():
+        at = int(off.argmax())
+        must = f"have every time of freq={getattr(freq, 'freqstr', freq)!r} and no other"
         got = f"{format_time(index, at)} where {format_time(grid, at)} is due"
         remedy = "Give another frequency, or add the missing times, with NaN for their values."
         raise refusal(name, must, got, remedy)

@@ -96,8 +96,13 @@ class FittedModel(Protocol):
     def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
         """Joint forecast of the next values; without a method the default one."""
 
+    def joint(self, ahead: Ahead, method: Method) -> LevelJoint:
+        """Joint of the next levels, with the effects that are not in its own."""
+
     def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) in units of y, each of one function."""
+        paths = self.joint(ahead, Method("monte_carlo", True, n_samples, random_state)).paths
+        return self.transform.inverse(np.asarray(paths).T)
 
     def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) forecast from increasing numbers of values, by the values before each."""
@@ -203,18 +208,13 @@ class LaggedModel(FittedModel):
                 with suppress(Diverged):  # a few pieces may, where one Gaussian does not
                     return self.forecast(ahead, Method("mixture"))
             method = closed._replace(path_consistent=method.path_consistent)
-        with blas_threads(self.n_rows):
-            joint = propagate(self.one_step, self.past, self._future(ahead), method)
-        joint = joint.shifted(self.specification.calendar_effects.at(ahead.index))
-        return forecast_of(self, ahead, joint, method.propagation)
+        return forecast_of(self, ahead, self.joint(ahead, method), method.propagation)
 
-    def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
-        """Sample paths (n_samples, h) in units of y, each of one function."""
-        method = Method("monte_carlo", True, n_samples, random_state)
+    def joint(self, ahead: Ahead, method: Method) -> LevelJoint:
+        """Joint of the next levels, with the effects that are not in its own."""
         with blas_threads(self.n_rows):
             joint = propagate(self.one_step, self.past, self._future(ahead), method)
-        paths = joint.shifted(self.specification.calendar_effects.at(ahead.index)).paths
-        return self.transform.inverse(np.asarray(paths).T)
+        return joint.shifted(self.specification.calendar_effects.at(ahead.index))
 
     def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) by posteriors of the rows before each origin, from means given these rows.

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from forecast_unc._checks import RandomState, refusal
+from forecast_unc._checks import refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.forecast import Forecast
@@ -94,39 +94,36 @@ class SmoothingModel(FittedModel):
         return cls(specification, history, transform, smoothing, levels)
 
     def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
-        """Joint forecast of the next values: of a linear model methods have the same moments.
+        """Joint forecast of the next values, by default exactly."""
+        method = method or Method()
+        propagation = "exact" if method.propagation == "auto" else method.propagation
+        return forecast_of(self, ahead, self.joint(ahead, method), propagation)
+
+    def joint(self, ahead: Ahead, method: Method) -> LevelJoint:
+        """Joint of the next levels: of a linear model methods have the same moments.
 
         But for "naive", whose steps are each as uncertain as the first, and "monte_carlo".
         """
-        steps, method = len(ahead.index), method or Method()
-        propagation = "exact" if method.propagation == "auto" else method.propagation
+        steps, effects = len(ahead.index), self.specification.exog_effects
         if steps not in self._joints:
             with blas_threads(0):
                 self._joints[steps] = self.smoothing.forecast(self.levels, steps)
         joint = self._joints[steps]
-        if propagation == "monte_carlo":
-            paths = self._sample(steps, method.n_samples, method.random_state).T
-            joint = LevelJoint.of_paths(paths, joint.parts)
-        elif propagation == "naive" and joint.parts is not None:
+        if method.propagation == "monte_carlo":
+            with blas_threads(0):
+                paths = self.smoothing.sample(self.levels, steps, *method[2:])
+            joint = LevelJoint.of_paths(paths.T, joint.parts)
+        elif method.propagation == "naive" and joint.parts is not None:
             noise = joint.parts["noise"]
             cov = np.diag(np.minimum(joint.cov[0, 0], np.diag(joint.cov)))
             joint = joint._replace(cov=cov, parts={"noise": noise, "function_own": cov - noise})
-        joint = joint.shifted(self._added(ahead))
+        added = effects.at(ahead.exog, self.history.exog)
+        joint = joint.shifted(self.specification.calendar_effects.at(ahead.index) + added)
         if ahead.exog_cov is not None:
             units = np.eye(ahead.exog.size).reshape(-1, *ahead.exog.shape)
-            by = np.array([self.specification.exog_effects.at(unit) for unit in units])
+            by = np.array([effects.at(unit) for unit in units])
             joint = joint.widened(by.T @ ahead.exog_cov @ by)
-        return forecast_of(self, ahead, joint, propagation)
-
-    def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
-        """Sample paths (n_samples, h) in units of y."""
-        paths = self._sample(len(ahead.index), n_samples, random_state)
-        return self.transform.inverse(paths + self._added(ahead))
-
-    def _added(self, ahead: Ahead) -> Array:
-        """Effects of holidays and regressors at the steps, (h,)."""
-        effects, before = self.specification.exog_effects, self.history.exog
-        return self.specification.calendar_effects.at(ahead.index) + effects.at(ahead.exog, before)
+        return joint
 
     def effects(self, k: int) -> tuple[Array, Array]:
         """Change of the next value for one unit of each regressor, (k,), taken for known."""
@@ -189,11 +186,6 @@ class SmoothingModel(FittedModel):
         weights, variance = self.smoothing.weights, self.smoothing.variance
         std = f"noise std {self.unit * np.sqrt(weights @ variance):.4g}"
         return [std, f"hyper-parameters integrated over {len(weights)} nodes"]
-
-    def _sample(self, steps: int, n_samples: int, random_state: RandomState) -> Array:
-        """Sample paths (n_samples, h) of levels."""
-        with blas_threads(0):
-            return self.smoothing.sample(self.levels, steps, n_samples, random_state)
 
 
 def _levels(

@@ -396,3 +396,94 @@ def test_what_is_no_holiday_is_named(tmp_path, capsys, text, message):
     path.write_text(text)
     arguments = ["forecast", str(tmp_path / "d.csv"), "--holidays", str(path), "--steps", "1"]
     assert message.format(path=path) in error_of(capsys, arguments)
+
+
+# --- files as an adversary writes them
+
+
+ROWS = "ds,größe\n" + "".join(f"2024-01-{day:02},{day % 5}\n" for day in range(1, 31))
+FORECAST = ["--steps", "2", "--target", "größe", "--lags", "1"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_marks_of_unicode_are_no_part_of_a_name(tmp_path, encoding):
+    path = tmp_path / "d.csv"
+    path.write_text(ROWS, encoding=encoding)
+    assert main(["forecast", str(path), *FORECAST]) == 0
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32", "cp1252", "mac-roman"])
+def test_other_encodings_are_named(tmp_path, capsys, encoding):
+    path = tmp_path / "d.csv"
+    path.write_text(ROWS, encoding=encoding)
+    err = error_of(capsys, ["forecast", str(path), *FORECAST])
+    assert err.startswith(f"data must be a CSV file with a header; got {path}: 'utf-8' codec")
+    assert err.endswith("Save it as UTF-8.")
+
+
+LONG = "9" * 10**6
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("2024-01-31,=1+1", "--target must hold numbers; got '=1+1' in column 'größe' on line 32."),
+        ("2024-01-31,0x10", "--target must hold numbers; got '0x10' in column"),
+        ("2024-01-31,1+2j", "--target must hold numbers; got '1+2j' in column"),
+        ("2024-01-31,True", "--target must hold numbers; got 'True' in column"),
+        ("2024-01-31,inf", "y must be finite or missing; got 1 infinite value(s), first at 2024-"),
+        ("2024-01-31,1e999", "y must be finite or missing; got 1 infinite value(s), first at 202"),
+        (f"2024-01-31,{LONG}", "--target must hold numbers; got '99999"),
+        (f"2024-01-31,a{LONG}", "--target must hold numbers; got 'a99999"),
+        (f"{LONG},1", "--time must hold dates or whole numbers; got '99999"),
+        ("2024-01-31\0,1", "--time must hold dates or whole numbers; got '2024-01-31\\x00' in col"),
+        ("=2024-01-31,1", "--time must hold dates or whole numbers; got '=2024-01-31' in column"),
+        ('"2024-01-31,1', "data must be a CSV file with a header; got {path}: Error tokenizing"),
+        ("2024-01-31,1,2", "data must be a CSV file with a header; got {path}: Error tokenizing"),
+    ],
+    ids=lambda value: value[:20],
+)
+def test_cells_of_every_kind_are_numbers_or_named_in_few_words(tmp_path, capsys, row, message):
+    path = tmp_path / "d.csv"
+    path.write_bytes((ROWS + row + "\n").encode())
+    err = error_of(capsys, ["forecast", str(path), *FORECAST])
+    assert err.startswith(message.format(path=path))
+    assert len(err) < 5000
+
+
+def test_names_in_quotes_and_those_of_formulas_are_names(tmp_path, capsys):
+    for name in ('y "a"\nb, c', "=1+1", "<script>", "@SUM(A1)"):
+        quoted = '"' + name.replace('"', '""') + '"'
+        path = tmp_path / "d.csv"
+        path.write_text(ROWS.replace("ds", quoted))
+        output = tmp_path / "f.csv"
+        options = [*FORECAST, "--time", name, "--output", str(output)]
+        assert main(["forecast", str(path), *options]) == 0
+        assert pd.read_csv(output).columns[0] == name
+
+
+def test_many_columns_and_rows_that_are_short(tmp_path, capsys):
+    wide = tmp_path / "wide.csv"
+    names = [f"c{i}" for i in range(10_000)]
+    wide.write_text(",".join(["ds", *names]) + "\n" + ("1" + ",2" * 10_000 + "\n") * 3)
+    err = error_of(capsys, ["forecast", str(wide), "--steps", "1"])
+    assert err.startswith(f"--target must name a column of {wide}; got 'y'. The file has 'ds', 'c0")
+    assert len(err) < 5000
+    short = tmp_path / "short.csv"
+    rows = "".join(f"{i},{i % 7}\n" for i in range(50_000))
+    short.write_text("ds,y,a,b,c\n" + rows + "50000\n")
+    options = ["--steps", "1", "--max-train", "50", "--lags", "1"]
+    assert main(["forecast", str(short), *options]) == 0
+    assert capsys.readouterr().out.startswith("ds,mean,std,lower_80,upper_80,lower_95,upper_95\n5")
+
+
+@pytest.mark.slow
+def test_a_million_columns_or_short_rows_are_read(tmp_path):
+    wide, short = tmp_path / "wide.csv", tmp_path / "short.csv"
+    names = [f"c{i}" for i in range(10**6)]
+    rows = "".join(f"{i}" + f",{i % 3}" * 10**6 + "\n" for i in range(8))
+    wide.write_text(",".join(["ds", *names]) + "\n" + rows)
+    assert main(["forecast", str(wide), "--steps", "1", "--target", "c77"]) == 0
+    short.write_text("ds,y,a,b,c\n" + "".join(f"{i},{i % 7}\n" for i in range(10**6)))
+    options = ["--steps", "1", "--max-train", "50", "--lags", "1"]
+    assert main(["forecast", str(short), *options]) == 0

@@ -109,10 +109,16 @@ def check_parts(model, joint, draw, at_means, closure):
     assert_near(parts["function_own"], covariances(error, error), closure)
     value, se = covariances(brought, error)
     assert_near(parts["function_shared"], (2 * value, 2 * se), closure)
-    for name, shared in (("inputs_missing", "start"), ("inputs_regressors", "exog")):
+    late, early = np.tril_indices(STEPS, -1)
+    between = np.sqrt(closure[late] * closure[early])
+    shared = joint.parts["function_shared"][late, early]
+    assert_near(shared, covariances(error[:, late], y[:, early]), between)
+    for name, source in (("inputs_missing", "start"), ("inputs_regressors", "exog")):
         # Var E[y | source]: the covariance of two values that share the source and nothing else
-        again, _ = simulate(model, second.of(**{shared: getattr(first, shared)}))
+        again, _ = simulate(model, second.of(**{source: getattr(first, source)}))
         assert_near(parts.get(name, np.zeros(STEPS)), covariances(y, again), closure)
+        part = joint.parts.get(name, np.zeros((STEPS, STEPS)))[late, early]
+        assert_near(part, covariances(y[:, late], again[:, early]), between)
     known = second.of(start=first.start, exog=first.exog)
     _, again = simulate(model, known)
     # E Var[what the inputs bring | start, regressors]
@@ -243,7 +249,7 @@ def test_a_gap_leaves_its_own_part_and_what_it_tells_of_the_function(rng):
     observed = levels[:, way - 1 : way]
 
     def given(values):
-        slope = np.linalg.lstsq(observed - observed.mean(), values - values.mean(axis=0))[0]
+        slope = np.linalg.lstsq(observed - observed.mean(), values - values.mean(axis=0), None)[0]
         return values + (y[-1] - observed) * slope
 
     levels, brought, error = given(levels), given(brought)[:, way:], given(error)[:, way:]

@@ -625,6 +625,9 @@ def test_coverage_must_be_a_fraction(monthly, coverage):
 def test_levels_of_other_kinds_are_refused(monthly):
     with pytest.raises(ValueError, match=r"q must lie strictly between 0 and 1; got 95\. For the"):
         monthly.quantile([0.5, 95])
+    for end in (0, 1):
+        with pytest.raises(ValueError, match=rf"q must lie strictly between 0 and 1; got {end}\. "):
+            monthly.quantile([0.5, end])
     with pytest.raises(
         ValueError, match=r"q must be a number or a sequence of them; got shape \(1, 1\)\. For the"
     ):

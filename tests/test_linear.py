@@ -89,6 +89,9 @@ def test_log_evidence_integrates_over_the_noise(model):
         expected = gammaln(nu / 2) - 0.5 * nu * np.log(np.pi * left) - half_log_det
         expected -= 0.5 * np.log(1e-9)
     np.testing.assert_allclose(model.log_evidence_, expected, rtol=1e-6)
+    # the noise variance, left / chi^2 of nu degrees of freedom, has the mean left / (nu - 2)
+    nu = n - (model.bias == "free")
+    np.testing.assert_allclose(model.noise_std_**2, left / (nu - 2), rtol=1e-6)
 
 
 def test_no_other_precisions_of_the_grid_have_more_evidence():

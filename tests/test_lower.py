@@ -290,6 +290,9 @@ def test_averages_are_censored_after_averaging(free):
     np.testing.assert_allclose(
         beside.quantile(0.01), 0.5 * (normal().quantile(0.01) + other.quantile(0.01))
     )
+    # that of a logarithm is where no value gets
+    log = KINDS["log"]()
+    assert Forecast.average([normal().censored(LOWER), log]).quantile(1e-9).min() == 0.5 * LOWER
 
 
 def test_parts_keep_their_shares():

@@ -133,6 +133,17 @@ def problem(X, y, input_cov=None, free=5):
     return Problem(row_evidence(X, y), space, start, input_cov, tol=1e-12)
 
 
+def test_input_noise_of_samples_is_between_theirs_and_its_prior(rows):
+    """log s has the precision 2 n of the samples and 1 / 1.5^2 of its prior, around .1."""
+    X, y, _ = rows
+    p, n = problem(X, y), len(X)
+    for std in (0.1, 0.4):
+        samples = np.full((3, n, 2), std)
+        found = p.input_cov_of(samples)
+        expected = np.average(np.log([std, 0.1]), weights=[2.0 * n, 1.5**-2])
+        np.testing.assert_allclose(found, np.exp(2.0 * expected) * np.eye(2), rtol=1e-12)
+
+
 @pytest.mark.parametrize("known", [True, False], ids=["known", "learned"])
 def test_gradient_of_nigp(rows, rng, known):
     X, y, _ = rows

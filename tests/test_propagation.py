@@ -10,7 +10,7 @@ from statsmodels.tsa.arima_process import arma2ma
 
 from forecast_unc import GPRegressor
 from forecast_unc.distributions.joint import Diverged
-from forecast_unc.forecasting import sampling
+from forecast_unc.forecasting import propagation, sampling
 from forecast_unc.forecasting.rows import Differencing, lag_embedding
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from tests import oracles
@@ -448,6 +448,14 @@ def test_negative_variance_names_the_step():
         ValueError, match=r"variance must be positive; got -.* at step \d+\. The expansion is used"
     ):
         propagate(gp.posterior_, (1,), np.array([0.55]), no_exog(40), propagation="taylor")
+
+
+def test_a_variance_of_naive_that_is_not_positive_names_its_step(monkeypatch):
+    gp, y, _, _ = fitted((1,))
+    monkeypatch.setattr(propagation, "_function_cov", lambda *_: np.diag([1.0, 1.0, -5.0, 1.0]))
+    with pytest.raises(Diverged, match=r"variance must be positive; got -.* at step 3\.") as error:
+        propagate(gp.posterior_, (1,), y[-1:], no_exog(4), propagation="naive")
+    assert error.value.step == 3
 
 
 def test_path_consistent_covariance_is_a_covariance():

@@ -134,7 +134,7 @@ def test_naive_scale_and_mase_by_hand():
     assert scores.naive_scale(history) == (4 + 3 + 7 + 5) / 4
     assert scores.naive_scale(history, 2) == (1 + 4 + 2) / 3
     np.testing.assert_allclose(
-        scores.mase([3.0, 8.0], [3.0, 1.0], history, seasonal_period=2), [0.0, 3.0]
+        scores.mase([3.0, 8.0, 1.0], [3.0, 1.0, 8.0], history, 2), [0.0, 3.0, 3.0]
     )
 
 

@@ -12,7 +12,7 @@ from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.resolve import resolve
 from forecast_unc.forecasting.rolling import Rolling, rolling_forecasts
-from forecast_unc.forecasting.smoothing import Smoothing, _log_ahead
+from forecast_unc.forecasting.smoothing import Smoothing, _grid, _log_ahead
 from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
 from forecast_unc.series.history import History
 
@@ -25,6 +25,13 @@ def seasonal(n, period=4, seed=0, missing=()):
     y = 50 + 0.5 * t + 3 * np.sin(2 * np.pi * t / max(period, 3)) + rng.standard_normal(n)
     y[list(missing)] = np.nan
     return y
+
+
+@pytest.mark.parametrize("period", [1, 4, 52])
+def test_no_node_is_there_twice(period):
+    """Two of the same parameters would count twice in the average."""
+    nodes = np.column_stack(_grid(period)[0])
+    assert len(np.unique(nodes, axis=0)) == len(nodes)
 
 
 def dense(smoothing, k, n):

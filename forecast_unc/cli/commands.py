@@ -35,6 +35,7 @@ from forecast_unc.series.times import MissingTimesError, future_index, group_wei
 
 _DONE, _SOME_FAILED, _WRONG = 0, 1, 2  # exit codes
 _NAME = "forecast-unc"
+_LONGEST = 4000  # characters of a message
 # Arguments of the package that the options call by another name.
 _RENAMED = {"n_jobs": "jobs", "seasonal_period": "period", "path": "load"}
 # What messages of the package say in Python, and what it is in a shell.
@@ -99,6 +100,8 @@ def _say(message: object) -> None:
     said = " ".join(str(message).split())
     for python, shell in _PHRASES.items():
         said = said.replace(python, shell)
+    if len(said) > _LONGEST:  # such as all names of a file of many columns
+        said = f"{said[: _LONGEST // 2]} ... {said[-_LONGEST // 2 :]}"
     print("forecast-unc:", said, file=sys.stderr)
 
 

@@ -146,7 +146,7 @@ def _excess_of_linear(weights: Array, training: Training) -> float:
 def least_squares(training: Training) -> tuple[Array, float]:
     """Weights of the inputs (d,), beside a constant, and the std that they leave."""
     centered = training.X - training.X.mean(axis=0)
-    weights, _, rank, _ = np.linalg.lstsq(centered, training.target - training.target.mean())
+    weights, _, rank, _ = np.linalg.lstsq(centered, training.target - training.target.mean(), None)
     rest = training.target - training.target.mean() - centered @ weights
     return weights, float(np.sqrt(rest @ rest / (len(rest) - rank - 1)))
 

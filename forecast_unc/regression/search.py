@@ -261,6 +261,6 @@ def _share_left(evidence: GaussianProcessEvidence) -> float:
     n, k = basis.shape
     if not 0 < k < n:
         return 1.0
-    weights, _, rank, _ = np.linalg.lstsq(basis, evidence.y)
+    weights, _, rank, _ = np.linalg.lstsq(basis, evidence.y, None)
     left = float(np.linalg.norm(evidence.y - basis @ weights)) / np.sqrt(n - rank)
     return float(np.clip(left / _LEFT_BY_LINEAR, 1e-3, 1.0))

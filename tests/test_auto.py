@@ -79,7 +79,9 @@ def steps_of(member, steps):
 def test_it_averages_a_few_specifications(fitted):
     assert fitted.seasonal_period_ == (12,)
     assert fitted.refused_ == ()
-    votes = np.array([1.0] * 6 + [2.0] * 2) / fitted.ensemble_.error_ratios**4
+    ensemble = fitted.ensemble_
+    ratios = ensemble.rolling.error_ratios(ensemble.rules.averaging.look_ahead)
+    votes = np.array([1.0] * 6 + [2.0] * 2) / ratios**4
     np.testing.assert_allclose(fitted.weights_, votes / votes.sum(), rtol=1e-12)
     models = on_lags(fitted)
     assert parts(models, "lags") == [(1,), *[tuple(range(1, 14))] * 5]

@@ -280,13 +280,13 @@ def test_votes_fall_with_the_fourth_power_of_the_errors():
     ]  # fmt: skip
     means = np.mean(errors, axis=1)
     ratios = means / means.min()
-    np.testing.assert_allclose(ensemble.error_ratios, ratios, rtol=1e-9)
+    np.testing.assert_allclose(rolling.error_ratios(steps), ratios, rtol=1e-9)
     assert ratios.max() > 2.0
     plain = [2.0 if isinstance(one, SmoothingModel) else 1.0 for one in ensemble.models]
-    np.testing.assert_allclose(ensemble.votes, plain / ratios**4, rtol=1e-9)
-    np.testing.assert_allclose(model.weights_, ensemble.votes / ensemble.votes.sum(), rtol=1e-12)
+    votes = plain / ratios**4
+    np.testing.assert_allclose(model.weights_, votes / votes.sum(), rtol=1e-9)
     alone = Forecaster(lags=2).fit(growing(72, 0)).ensemble_
-    np.testing.assert_array_equal(alone.error_ratios, [1.0])
+    np.testing.assert_array_equal(alone.rolling.error_ratios(4), [1.0])
 
 
 @pytest.mark.parametrize("n", [24, 36])

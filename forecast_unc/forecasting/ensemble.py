@@ -9,10 +9,9 @@ from functools import cached_property, partial
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from forecast_unc._checks import one_seed
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting.averaging import Ask, Averaged, own_changes, until_diverged
@@ -113,26 +112,15 @@ class Ensemble:
         """The models at the end of what they have learned from."""
         return self.rolling.models
 
-    @property
+    @cached_property
     def weights(self) -> Array:
         """Weights of the models before the widths are known, which add up to 1, (k,)."""
-        return np.asarray(self.votes / self.votes.sum())
-
-    @cached_property
-    def votes(self) -> Array:
-        """Those weights before they are made to add up to 1, (k,): 1 for most of the models."""
-        own = np.array([model.specification.weight for model in self.models])
-        if not self.rules.averaging.by_width:
-            return own
-        # by the fourth power of errors inside the training part, and never nothing at all
-        return np.asarray(own * np.maximum(self.error_ratios**-4.0, 1e-12))
-
-    @cached_property
-    def error_ratios(self) -> Array:
-        """The models' errors inside the training part over the least of them, (k,)."""
-        if len(self.models) == 1:
-            return np.ones(1)
-        return self.rolling.error_ratios(self.rules.averaging.look_ahead)
+        votes = np.array([model.specification.weight for model in self.models])
+        if self.rules.averaging.by_width:
+            # by the fourth power of errors inside the training part, and never nothing at all
+            ratios = self.rolling.error_ratios(self.rules.averaging.look_ahead)
+            votes *= np.maximum(ratios**-4.0, 1e-12)
+        return np.asarray(votes / votes.sum())
 
     def forecast(self, ahead: Ahead, method: Method) -> Forecast:
         """The averaged forecast, censored at the bound if there is one, and rounded if y is whole.
@@ -156,7 +144,7 @@ class Ensemble:
         """
         rules, bands = self.rules, self._bands_of_next() if self.rules.calibrate else None
 
-        def ask(at: NDArray[np.intp]) -> PastSteps | None:
+        def ask(at: Positions) -> PastSteps | None:
             found = [past_steps(model, at) for model in self.models]
             one_step = own_changes(self.history.y, 1)
             steps = rules.averaging.average_past(found, self.weights, one_step)

@@ -91,7 +91,7 @@ class Rolling:
         the series never changes.
         """
         models = range(len(self.models))
-        if len(self.origins) < _LEAST_ORIGINS:
+        if len(models) == 1 or len(self.origins) < _LEAST_ORIGINS:
             return np.ones(len(models))
         values = np.array([self.forecasts(number, steps).value for number in models])
         errors = np.abs(values - self.observed(steps))

@@ -447,7 +447,8 @@ def _standardizing(specification: Specification, past: Past) -> Differencing:
     if differencing.scale <= _ROUNDOFF * np.nanmax(np.abs(past.levels)):
         got = f"a constant series after differencing at lags {specification.differences}"
         raise refusal("differences", "leave some variation", got, "Take fewer differences.")
-    return differencing if specification.centered else replace(differencing, shift=0.0)
+    # from their mean, but for a bias that is shrunk, which is a drift to see
+    return differencing if specification.regressor.centers else replace(differencing, shift=0.0)
 
 
 def _noisy_rows(specification: Specification, differencing: Differencing, past: Past) -> NoisyRows:

@@ -162,11 +162,6 @@ class Specification:
             return None
         return self.lags.index(1 if self.prior_mean == "last" else self.periods[0])
 
-    @property
-    def centered(self) -> bool:
-        """Whether changes are measured from their mean. A bias that is shrunk is a drift to see."""
-        return self.regressor.centers
-
     def described(self, power: float | None = None) -> str:
         """The specification as text, with the power of its Box-Cox transform once it is known."""
         name = type(self.regressor).__name__

@@ -89,15 +89,9 @@ def make_mackey_glass(
     path of the chaotic system it is (M. C. Mackey and L. Glass, Science 197 (1977) 287-289,
     https://doi.org/10.1126/science.267326).
 
-    Parameters
-    ----------
-    n : int
-        Number of values.
-    tau : float, default=17
-        Delay, at least 1. From about 17 the series is chaotic; 30 is harder to forecast.
-    noise_std, random_state : float, default=0, and int, Generator or None
-        Standard deviation of white noise, and its seed, added to what is observed, not to the
-        state. The clean series has a standard deviation of about 0.23.
+    Of ``n`` values; the delay ``tau`` is at least 1. From about 17 the series is chaotic; 30 is
+    harder to forecast. White noise of ``noise_std``, of a seed ``random_state``, is added to what
+    is observed, not to the state. The clean series has a standard deviation of about 0.23.
     """
     _check_size_and_noise(n, noise_std)
     if not (is_number(tau) and 1 <= tau <= _LONGEST):
@@ -124,15 +118,9 @@ def make_lorenz(
     decides which path it is (E. N. Lorenz, Journal of the Atmospheric Sciences 20 (1963) 130-141,
     https://doi.org/10.1175/1520-0469(1963)020<0130:DNF>2.0.CO;2).
 
-    Parameters
-    ----------
-    n : int
-        Number of values.
-    step : float, default=0.05
-        Time between two values, positive. The system orbits in about 0.75; the longer the step, the
-        harder the forecast.
-    noise_std, random_state
-        As of :func:`make_mackey_glass`; the clean series has a standard deviation of about 7.9.
+    Of ``n`` values; ``step``, positive, is the time between two. The system orbits in about 0.75;
+    the longer the step, the harder the forecast. ``noise_std`` and ``random_state`` are those of
+    :func:`make_mackey_glass`; the clean series has a standard deviation of about 7.9.
     """
     _check_size_and_noise(n, noise_std)
     if not (is_number(step) and 0 < step <= _LONGEST):
@@ -184,7 +172,6 @@ def _lorenz(state: tuple[float, float, float], times: Array) -> Array:  # (n, 3)
 def _observe(
     values: Array, name: str, noise_std: float, random_state: RandomState
 ) -> pd.Series[float]:
-    """Add the noise and make the series."""
     if noise_std > 0:
         values = values + generator(random_state).normal(0, noise_std, len(values))
     series = pd.Series(values, name=name)
@@ -193,7 +180,6 @@ def _observe(
 
 
 def _load(name: str, freq: str, unit: str) -> pd.Series[float]:
-    """Read one file of two columns, time and value."""
     package = Path(__file__).parent
     installed = package / "_data"  # in a wheel; else the files lie beside the package
     folder = installed if installed.is_dir() else package.parent / "datasets"

@@ -60,16 +60,13 @@ def demo(output: Path, n_origins: int = 20) -> None:
     table = result.scores().loc[list(_NAMES), _COLUMNS].round(3)
     table = table.set_axis(pd.Index(_NAMES.values(), name="propagation"))
     table.to_csv(output / "scores.csv")
-    (output / "scores.md").write_text(_markdown(table) + "\n")
+    head = ["propagation", *table.columns]
+    rows = [[str(name), *(f"{value:.3f}" for value in row)] for name, *row in table.itertuples()]
+    lines = ["| " + " | ".join(row) + " |\n" for row in [head, ["---"] * len(head), *rows]]
+    (output / "scores.md").write_text("".join(lines))
     _picture(forecasts, past, future).savefig(output / "demo.png", dpi=110)
     print(table.to_string())
     print(f"Wrote {output / 'demo.png'}, {output / 'scores.csv'} and {output / 'scores.md'}.")
-
-
-def _markdown(table: pd.DataFrame) -> str:
-    head = ["propagation", *table.columns]
-    rows = [[str(name), *(f"{value:.3f}" for value in row)] for name, *row in table.itertuples()]
-    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
 
 
 def _picture(

@@ -16,14 +16,12 @@ import pandas as pd
 from scipy.stats import binom
 
 from forecast_unc._checks import check_choice, refusal
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Axes
 from forecast_unc.distributions import picture
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.picture import current_axes, fan, fill_band, finish, places, plain
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from forecast_unc.evaluation.backtest import Backtest
 
 __all__ = [
@@ -249,7 +247,6 @@ def joint(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
 
 
 def _count(axis: Any) -> None:
-    """Have an axis count in whole numbers."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
@@ -322,7 +319,6 @@ def pit(backtest: Backtest, ax: Axes | None = None) -> Axes:
 
 
 def _check_backtest(backtest: object) -> None:
-    """Raise unless something has the frame and the scores of a Backtest."""
     if not (hasattr(backtest, "frame") and hasattr(backtest, "scores")):
         got, remedy = type(backtest).__name__, "Pass what backtest returns."
         raise refusal("backtest", "be a Backtest", got, remedy, TypeError)

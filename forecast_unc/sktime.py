@@ -36,8 +36,6 @@ _TEST_RVM = RVMRegressor(lengthscales=2.0)
 
 
 class _Horizon(NamedTuple):
-    """What is known of the times of a horizon."""
-
     steps: Positions  # (k,), after the cutoff, increasing; 0 is the cutoff
     times: pd.Index[Any]  # of length k
     past: Fitted | None  # of the steps up to 0
@@ -232,14 +230,6 @@ class RVMForecaster(_SktimeForecaster):
     """Relevance vector machines on lagged values, iterated with their uncertainty.
 
     As `GPForecaster`, without ``noise``; the regressor is ``RVMRegressor()`` by default.
-
-    Examples
-    --------
-    >>> from forecast_unc import datasets
-    >>> from forecast_unc.sktime import RVMForecaster
-    >>> model = RVMForecaster(lags=3).fit(datasets.load_nile()[:60], fh=[1, 2, 5])
-    >>> model.predict_interval(coverage=0.9).shape
-    (3, 2)
     """
 
     _regressor = RVMRegressor
@@ -259,14 +249,6 @@ class AutoForecaster(_SktimeForecaster):
 
     Parameters are those of `Forecaster`; ``choices_`` of the fitted one, ``forecaster_``, say what
     was chosen and why.
-
-    Examples
-    --------
-    >>> from forecast_unc import datasets
-    >>> from forecast_unc.sktime import AutoForecaster
-    >>> model = AutoForecaster().fit(datasets.load_nile()[:60], fh=[1, 2, 5])
-    >>> model.predict_interval(coverage=0.9).shape
-    (3, 2)
     """
 
     _test_params: ClassVar[list[dict[str, Any]]] = [
@@ -276,7 +258,6 @@ class AutoForecaster(_SktimeForecaster):
 
 
 def _rows(X: pd.DataFrame | None, times: pd.Index[Any]) -> pd.DataFrame | None:
-    """The regressors at some times, as far as there are."""
     return None if X is None else X[X.index.isin(times)]
 
 

@@ -5,6 +5,7 @@ import hashlib
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from unittest.mock import Mock
 from xml.etree import ElementTree
 
 import numpy as np
@@ -393,4 +394,8 @@ def test_the_package_stays_small():
 def test_differences_of_roundoff_are_0():
     test = pd.DataFrame({"difference": [5.551e-16, -5e-16, 1e-3, np.nan], "p_value": 0.3})
     expected = test.assign(difference=[0.0, 0.0, 1e-3, np.nan])
-    pd.testing.assert_frame_equal(page._exact(test, 0.8), expected, check_exact=True)
+    backtest, table = Mock(), pd.DataFrame({"CRPS": [0.8]}, ["own"])
+    backtest.significance.return_value = test
+    found, reason = page._tested(backtest, table)
+    assert reason == ""
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)

@@ -197,7 +197,13 @@ def forecast(options: Any) -> int:
     future = None if options.exog_future is None else tables.read_ahead(options, y.index)
     freq, counts = None if options.sum == "all" else options.sum, None
     if options.sum is not None:
-        counts = _counted(future_index(y.index, options.steps), freq)
+        try:
+            labels, weights = group_weights(future_index(y.index, options.steps), "sum", freq)
+        except ValueError as error:
+            must = "be a frequency of pandas that suits the times, or all"
+            remedy = "YS, MS and W are some, of quarters and other periods Y."
+            raise refusal("--sum", must, repr(freq), remedy) from error
+        counts = pd.Series(weights.sum(axis=1).astype(int), labels)
     if sys.stderr.isatty():
         _say(f"forecasting {options.steps} steps after {len(y)} values ...")
     if options.load is None:
@@ -328,17 +334,6 @@ def _read(options: Any) -> tuple[Forecaster | Combination, pd.Series[float], pd.
     return model, pd.Series(history.given, history.index, name=history.name), None
 
 
-def _counted(index: pd.Index[Any], freq: str | None) -> pd.Series[int]:
-    """How many steps are in each sum by a frequency, None one of all; or an error."""
-    try:
-        labels, weights = group_weights(index, "sum", freq)
-    except ValueError as error:
-        must = "be a frequency of pandas that suits the times, or all"
-        remedy = "YS, MS and W are some, of quarters and other periods Y."
-        raise refusal("--sum", must, repr(freq), remedy) from error
-    return pd.Series(weights.sum(axis=1).astype(int), labels)
-
-
 def _forecast_panel(options: Any) -> int:
     panel, exog = tables.read_panel(options), None
     if options.exog_future is not None:
@@ -377,7 +372,6 @@ def _of_panel(call: Any, options: Any, *arguments: Any, **asked: Any) -> Any:
 
 
 def _told(failures: pd.DataFrame, n_series: int, done: str) -> int:
-    """Say which series failed, and return the exit code."""
     if failures.empty:
         return _DONE
     name, reason = failures.iloc[0]

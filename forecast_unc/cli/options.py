@@ -86,8 +86,6 @@ class _Calendar(click.Choice):  # type: ignore[type-arg]
 
 
 class _Option(click.Option):
-    """An option under a heading of the help."""
-
     def __init__(self, name: str, metavar: str, text: str, heading: str, **how: Any) -> None:
         super().__init__([name], metavar=metavar, help=text, **how)
         self.heading = heading
@@ -238,7 +236,6 @@ MODEL = _options(
 
 
 def _common(heading: str) -> list[click.Parameter]:
-    """What a forecast and a backtest are both asked for."""
     return _options(
         heading,
         """
@@ -336,7 +333,6 @@ def make_forecaster(options: Any) -> Forecaster:
 
 
 def _calendar(options: Any) -> tuple[Any, ...] | None:
-    """Parts of the calendar, and holidays."""
     parts, holidays = options.calendar, options.holidays
     if parts is None and holidays is not None:
         # What is chosen with lags has the Fourier terms of the season, which holidays alone would
@@ -434,21 +430,16 @@ def _check_common(options: Any) -> None:
         files[option] = path
     if "--output" in files:
         check_table("--output", files["--output"])
-    for option in ("data", "--exog-future", "--holidays", "--load"):
-        if option in files:
-            _check_read(option, files[option])
-
-
-def _check_read(option: str, path: Path) -> None:
-    """Raise unless a file is there; what is no file, such as a pipe, is not opened."""
-    for wrong, number, remedy in (
-        (not path.exists(), errno.ENOENT, "Correct the path."),
-        (path.is_dir(), errno.EISDIR, "Name a file in it."),
-        (not os.access(path, os.R_OK), errno.EACCES, "Ask its owner, or take a copy of it."),
-    ):
-        if wrong:
-            got = f"{path}: {os.strerror(number)}"
-            raise refusal(option, "name a file that can be read", got, remedy)
+    read = ("data", "--exog-future", "--holidays", "--load")
+    for option, path in ((name, files[name]) for name in read if name in files):
+        for wrong, number, remedy in (  # what is no file, such as a pipe, is not opened
+            (not path.exists(), errno.ENOENT, "Correct the path."),
+            (path.is_dir(), errno.EISDIR, "Name a file in it."),
+            (not os.access(path, os.R_OK), errno.EACCES, "Ask its owner, or take a copy of it."),
+        ):
+            if wrong:
+                got = f"{path}: {os.strerror(number)}"
+                raise refusal(option, "name a file that can be read", got, remedy)
 
 
 def _check_written(option: str, path: Path, others: dict[str, Path]) -> None:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from scipy.stats import kurtosis, skew
 
-from forecast_unc._typing import Array, Flags
+from forecast_unc._typing import Array, Axes, Flags
 from forecast_unc.distributions.average import average
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.picture import current_axes, finish
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # What matters, beyond two Monte Carlo errors. A std 10 % off costs a 95 % interval 1.6 to 2.2
 # points of coverage, and a mean .15 stds off .5; both are a KL divergence of .01.
@@ -188,7 +184,6 @@ def _odd(frame: pd.DataFrame, n: int) -> Flags:
 
 
 def _judged(frame: pd.DataFrame, propagation: str, n: int) -> Check:
-    """The verdict on a table, and why."""
     shift, log_ratio, error = _errors(frame, n)
     wide = np.abs(log_ratio) - _ERRORS * error > np.log1p(_STD_OFF)
     moved = np.abs(shift) - _ERRORS / np.sqrt(n) > _MEAN_OFF

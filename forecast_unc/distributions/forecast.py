@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self, overload
+from typing import Any, Literal, NamedTuple, NoReturn, Self, overload
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ from forecast_unc._checks import (
     numbers,
     refusal,
 )
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Axes
 from forecast_unc.distributions import scores, tables
 from forecast_unc.distributions.average import average, check_weights
 from forecast_unc.distributions.check import Check, check_average, check_model
@@ -40,9 +40,6 @@ from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.sums import extreme, linear
 from forecast_unc.series.times import format_time, group_weights, positions
 from forecast_unc.series.values import check_is_series, numeric_values
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class Share(NamedTuple):
@@ -352,16 +349,12 @@ class Forecast:
         of a member's scores. :meth:`censored` forecasts are averaged before their bounds, and
         censored at the average of these if all have one. Parts are averaged, :attr:`paths` dropped.
 
-        Parameters
-        ----------
-        forecasts : sequence of Forecast
-            Forecasts from the same origin; shorter ones count for their own steps only.
-        weights : array_like of shape (k,) or (k, h), optional
-            Weight of each forecast, or of each at each of the h steps of the longest; not negative,
-            not all 0 at a step. Only their ratios at a step count; by default all are the same.
-        disagreement : bool, default=False
-            Widen the bands by what the members disagree about: the square of half the width of the
-            68 % band grows by the weighted variance of their medians.
+        ``forecasts`` are from the same origin; shorter ones count for their own steps only. Of the
+        ``weights``, one of each forecast, (k,), or of each at each of the h steps of the longest,
+        (k, h), only the ratios at a step count; none is negative, not all are 0 at a step, and by
+        default all are the same. ``disagreement`` widens the bands by what the members disagree
+        about: the square of half the width of the 68 % band grows by the weighted variance of their
+        medians.
 
         Examples
         --------
@@ -406,18 +399,13 @@ class Forecast:
             \mu + c \sigma T(z), \qquad
             R' = (1 - |r|) R + |r|\,(I \text{ if } r < 0, \; 1 1' \text{ otherwise})
 
-        for each component of mean mu and std sigma on its scale: medians stay as they are.
-        :meth:`decompose` shows what changed as its part ``calibration``; :attr:`paths` are dropped.
-
-        Parameters
-        ----------
-        factor : array_like of shape (h,)
-            c, what the widths are multiplied by, on the scale of a ``transform``; positive.
-        dof : float, optional
-            Degrees of freedom, from 3, of Student's t in the place of the normal distribution or of
-            another t, but after a transform or :meth:`conformal`; the 80 % interval stays.
-        correlation : float, default=0.0
-            r, from -1 for independent steps to 1 for steps that move as one.
+        for each component of mean mu and std sigma on its scale: medians stay as they are. The
+        widths are multiplied by c, ``factor`` of shape (h,), positive, on the scale of a
+        ``transform``. ``correlation`` is r, from -1 for independent steps to 1 for steps that move
+        as one. Student's t of ``dof`` degrees of freedom, from 3, stands in the place of the normal
+        distribution or of another t, but after a transform or :meth:`conformal`; the 80 % interval
+        stays. :meth:`decompose` shows what changed as its part ``calibration``; :attr:`paths` are
+        dropped.
         """
         factors = frozen("factor", factor, (len(self),))
         if not (factors > 0).all():
@@ -438,16 +426,11 @@ class Forecast:
         and covariance are those of the censored values, the parts have their shares of before, and
         :meth:`check` is that of the forecast before.
 
-        Parameters
-        ----------
-        lower : float
-            The bound, in units of y; -inf for none. A step certain to be at it has diverged.
-        upper : float, default=inf
-            What the series is never above, such as 100 for shares in percent; above `lower`.
-        keep_moments : bool, default=False
-            Move and stretch the steps until the mean and the variance of what is censored are those
-            of the forecast before: for a model that has learned from many values at the bound,
-            whose mean the bound would raise. It is at least a fifth of the std above the bound.
+        ``lower`` and ``upper``, above it, are in units of y, infinite for none; a step certain to
+        be at one has diverged. With ``keep_moments`` the steps are moved and stretched until the
+        mean and the variance of what is censored are those of the forecast before: for a model that
+        has learned from many values at the bound, whose mean the bound would raise. It is at least
+        a fifth of the std above the bound.
 
         Examples
         --------
@@ -518,17 +501,13 @@ class Forecast:
         same every time. Probabilities are right to about .002; of a conformal forecast, or with
         1000 paths of its own, to .02. An extreme that is the same in all paths is refused.
 
-        Parameters
-        ----------
-        how : {"sum", "mean", "max", "min"} or array_like of shape (h,), default="sum"
-            Weights give any linear combination: ``[-1, 0, 1]`` the change from step 1 to step 3.
-        freq : str, optional
-            Frequency of the groups, as for :meth:`pandas.Series.resample`, which labels them, such
-            as ``"YE"``; of a PeriodIndex ``"Y"``, of whole periods. None is one group, at the last
-            time. Groups at the ends have only the steps that were forecast.
-        partial : {"warn", "keep", "drop"}, default="warn"
-            Groups at the ends that are parts of their periods, three months of a year: named by a
-            ``PartialPeriodWarning``, kept without a word, or dropped.
+        ``how`` is "sum", "mean", "max", "min", or the weights (h,) of any linear combination:
+        ``[-1, 0, 1]`` for the change from step 1 to step 3. ``freq`` is the frequency of the
+        groups, as for :meth:`pandas.Series.resample`, which labels them, such as ``"YE"``; of a
+        PeriodIndex ``"Y"``, of whole periods. None is one group, at the last time. Groups at the
+        ends have only the steps that were forecast: those that are parts of their periods, three
+        months of a year, are named by a ``PartialPeriodWarning``, kept without a word or dropped,
+        as ``partial`` says.
 
         Examples
         --------
@@ -536,9 +515,18 @@ class Forecast:
         >>> two.aggregate("sum").std.round(3).item(), two.aggregate("max").prob(2.0).round(2).item()
         (1.732, 0.25)
         """
-        if isinstance(how, str) and how in ("max", "min"):
-            return self._extreme(how == "max", freq, partial)
-        labels, matrix = group_weights(self._index, how, freq, partial)
+        of_one = isinstance(how, str) and how in ("max", "min")
+        labels, matrix = group_weights(self._index, "sum" if of_one else how, freq, partial)
+        if of_one and len(labels) < len(self):
+            joint = extreme(self._joint, matrix > 0, how == "max")
+            assert joint.paths is not None
+            certain = (joint.paths == joint.paths[:, :1]).all(axis=1)
+            if certain.any():
+                place = format_time(labels, int(certain.argmax()))
+                got = f"an extreme that is the same in all {joint.paths.shape[1]} paths at {place}"
+                remedy = "It is as good as certain: take fewer steps, or the sum."
+                raise refusal("how", "leave what is uncertain", f"{got}, as at a bound", remedy)
+            return self._of(labels, joint, self._name, self._propagation)
         with np.errstate(over="ignore", invalid="ignore"):
             cov = mapped(matrix, self._joint.cov)
             wrong = ~np.isfinite(matrix @ self._joint.mean + cov.diagonal())
@@ -866,13 +854,11 @@ class Forecast:
         return self
 
     def _named(self, model: str) -> Self:
-        """It with the name of a model, if it has none."""
         named = copy.copy(self)
         named._model = self._model or model
         return named
 
     def _changed(self, joint: Joint) -> Self:
-        """The same forecast with other bands."""
         changed = self._of(self._index, joint, self._name, self._propagation, self._model)
         changed._before = self
         return changed
@@ -891,23 +877,6 @@ class Forecast:
         if self._before is not None:
             result._before = self._before._each(part, factor, shift)
         return result
-
-    def _extreme(self, largest: bool, freq: str | None, partial: str) -> Self:
-        """Forecast of the largest or smallest value of each group."""
-        labels, matrix = group_weights(self._index, "sum", freq, partial)
-        if len(labels) == len(self):
-            return self.aggregate("sum", freq, partial="keep")
-        joint = extreme(self._joint, matrix > 0, largest)
-        assert joint.paths is not None
-        certain = (joint.paths == joint.paths[:, :1]).all(axis=1)
-        if certain.any():
-            at = int(certain.argmax())
-            raise ValueError(
-                "how must leave what is uncertain; got an extreme that is the same in all "
-                f"{joint.paths.shape[1]} paths at {format_time(labels, at)}, as at a bound. "
-                "It is as good as certain: take fewer steps, or the sum."
-            )
-        return self._of(labels, joint, self._name, self._propagation)
 
     def _uncalibrated(self) -> Self:
         """The forecast of the bands before, of an average of calibrated ones that of those."""
@@ -934,7 +903,6 @@ class Forecast:
         return check_average(self._joint, members, self._apart, found, labels, kind)
 
     def _band(self, reach: float) -> pd.DataFrame:
-        """Values at the scores -reach and reach."""
         band = self._joint.q(np.array([[-reach, reach]]))
         return pd.DataFrame(band, index=self.index, columns=["lower", "upper"])
 
@@ -970,7 +938,6 @@ class Forecast:
 
 
 def _each_way(forecast: Forecast, otherwise: str = "other") -> tuple[str, ...]:
-    """How uncertainty was propagated, one name or more."""
     ways = forecast.propagation
     return ways if isinstance(ways, tuple) else (ways or otherwise,)
 

@@ -178,7 +178,6 @@ class Joint:
 
 
 def _mapped(draw: Draw, matrix: Array, shift: float, n: int, random_state: RandomState) -> Array:
-    """Paths (n, g) of ``matrix @ y + shift``."""
     return np.asarray(draw(n, random_state) @ matrix.T + shift)
 
 

@@ -345,7 +345,6 @@ def plain(chain: Chain) -> Chain:
 
 
 def _is(link: Link, *kinds: type[Link]) -> bool:
-    """Whether a link, or what it mirrors, is of some kinds."""
     return isinstance(link.link if isinstance(link, Mirror) else link, kinds)
 
 
@@ -433,15 +432,12 @@ class Map:
 
     def score(self, y: Array) -> Array:
         """Largest z with q_t(z) <= y, (h, n): the inverse of q_t; -inf if none, NaN where y is."""
-        z = np.where(y < self.lower[:, None], -np.inf, self.latent_score(self._up_to(y)))
+        most = y  # the largest latent values that become y or less
+        if self.grid is not None:
+            origin, unit = self.grid[:, :, None]
+            most = origin + unit * (np.floor((y - origin) / unit + _ROUND) + 0.5)
+        z = np.where(y < self.lower[:, None], -np.inf, self.latent_score(most))
         return np.where(y >= self.upper[:, None], np.inf, z)
-
-    def _up_to(self, y: Array) -> Array:
-        """The largest latent values (h, n) that become y or less."""
-        if self.grid is None:
-            return y
-        origin, unit = self.grid[:, :, None]
-        return np.asarray(origin + unit * (np.floor((y - origin) / unit + _ROUND) + 0.5))
 
     @property
     def unit(self) -> Array:

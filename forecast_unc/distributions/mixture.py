@@ -76,7 +76,21 @@ class MixtureShape(Link):
         side = np.where(x > 0.0, -1.0, 1.0)  # by symmetry all are in the lower tail
         means = (self.means[:, :, None] * side).reshape(k, -1)
         stds = np.repeat(self.stds, x.shape[1], axis=1)
-        t = _lower_quantiles(-np.abs(x).ravel(), self.log_p[:, None], means, stds)
+        # A root in the score, between the quantiles of the normals, and where p_k Phi((t - m_k) /
+        # s_k) is no more than Phi(x): far out that leaves next to no room.
+        known, log_p = np.isfinite(x).ravel(), self.log_p[:, None]
+        z = np.where(known, -np.abs(x).ravel(), 0.0)
+        each = means + stds * z
+        most = means + stds * ndtri_exp(np.minimum(log_ndtr(z) - log_p, 0.0))
+        low, high = each.min(axis=0), np.minimum(each.max(axis=0), most.min(axis=0))
+
+        def excess(t: Array) -> tuple[Array, Array]:
+            u = (t - means) / stds
+            score = ndtri_exp(_log_sum(log_p + log_ndtr(u)))
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # between far parts
+                return score - z, _steepness(log_p, u, stds, score)
+
+        t = np.where(known, newton(excess, low, high, np.exp(self.log_p) @ each), -np.inf)
         return np.asarray(side * t.reshape(x.shape))
 
     def slope(self, x: Array) -> Array:
@@ -97,24 +111,6 @@ class MixtureShape(Link):
 
     def __getitem__(self, at: Positions) -> Self:
         return type(self)(self.log_p, self.means[:, at], self.stds[:, at])
-
-
-def _lower_quantiles(x: Array, log_p: Array, means: Array, stds: Array) -> Array:
-    """The t (n,) with sum_k p_k Phi((t - m_k) / s_k) = Phi(x), x <= 0, from means (k, n)."""
-    # In the score. The root lies between the quantiles of the normals, and where
-    # p_k Phi((t - m_k) / s_k) is no more than Phi(x): far out that leaves next to no room.
-    z = np.where(np.isfinite(x), x, 0.0)
-    each = means + stds * z
-    most = means + stds * ndtri_exp(np.minimum(log_ndtr(z) - log_p, 0.0))
-    low, high = each.min(axis=0), np.minimum(each.max(axis=0), most.min(axis=0))
-
-    def excess(t: Array) -> tuple[Array, Array]:
-        u = (t - means) / stds
-        score = ndtri_exp(_log_sum(log_p + log_ndtr(u)))
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # between far parts
-            return score - z, _steepness(log_p, u, stds, score)
-
-    return np.where(np.isfinite(x), newton(excess, low, high, np.exp(log_p[:, 0]) @ each), x)
 
 
 def _steepness(log_p: Array, u: Array, stds: Array, score: Array) -> Array:

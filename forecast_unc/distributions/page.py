@@ -75,7 +75,6 @@ def model_card(model: Any) -> str | None:
 
 
 def _made_by(forecast: Forecast) -> str:
-    """The sentence on the models behind a forecast."""
     if forecast.members:
         weights = [member.weight.iloc[0] for member in forecast.members]
         first = forecast.members[int(np.argmax(weights))].model

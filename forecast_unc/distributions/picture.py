@@ -11,13 +11,12 @@ import numpy as np
 import pandas as pd
 
 from forecast_unc._checks import check_coverages, refusal
-from forecast_unc._typing import Array, Flags
+from forecast_unc._typing import Array, Axes, Flags
 from forecast_unc.distributions.tables import first_instants
 from forecast_unc.series.times import index_kind
 from forecast_unc.series.values import check_is_series, numeric_values
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.transforms import Bbox
 
     from forecast_unc.distributions.forecast import Forecast
@@ -126,7 +125,6 @@ def check_actual(actual: pd.Series[float] | None, *forecasts: Forecast) -> pd.Se
 
 
 def _timed(name: str, series: pd.Series[float], forecast: Forecast) -> pd.Series[float]:
-    """Numbers at the forecast's kind of times, or an error."""
     series = check_is_series(series, name)
     numeric_values(series, name)
     check_times(name, series.index, forecast.index)

@@ -31,14 +31,10 @@ class PowerTransform:
     y = L, and y is never below it (G. E. P. Box and D. R. Cox, JRSS B 26 (1964) 211-252,
     https://doi.org/10.1111/j.2517-6161.1964.tb00553.x).
 
-    Parameters
-    ----------
-    power : float or None, default=None
-        The exponent, 0 or from 1e-9 to 1; 0 is the logarithm, 1/2 the square root, None the
-        identity. The nearer to 0, the faster the spread grows with the level; below 0, y would have
-        no mean.
-    lower : float, default=0.0
-        L: what y is measured from, and never below. The identity has no bound.
+    ``power`` is the exponent, 0 or from 1e-9 to 1; 0 is the logarithm, 1/2 the square root, None,
+    the default, the identity. The nearer to 0, the faster the spread grows with the level; below 0,
+    y would have no mean. ``lower`` is L, finite: what y is measured from, and never below. The
+    identity has no bound.
 
     Examples
     --------

@@ -48,10 +48,8 @@ def crps(actual: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
     It is the absolute error of a forecast that has no spread, so it compares with MAE (T. Gneiting
     et al., Monthly Weather Review 133 (2005) 1098-1118, eq. 5, https://doi.org/10.1175/MWR2904.1).
 
-    Parameters
-    ----------
-    actual, mean, std : array_like
-        What happened, and the forecast's mean and positive std, in units of y.
+    ``actual`` is what happened; ``mean`` and the positive ``std`` are the forecast's, in units of
+    y.
 
     Examples
     --------
@@ -116,12 +114,8 @@ def interval_score(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike, covera
     Divided by :func:`naive_scale` and averaged it is the MSIS of the M4 competition (Gneiting and
     Raftery 2007, eq. 43).
 
-    Parameters
-    ----------
-    actual, lower, upper : array_like
-        What happened, and the ends of the interval, in units of y.
-    coverage : float
-        Probability the interval claims, in (0, 1); the nearer to 1, the dearer a miss.
+    ``actual`` is what happened, ``lower`` and ``upper`` are the ends of the interval, in units of
+    y, and ``coverage`` is the probability it claims, in (0, 1); the nearer to 1, the dearer a miss.
 
     Examples
     --------
@@ -320,6 +314,5 @@ def _interval(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> tuple[Ar
 
 
 def _first(flags: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> int | tuple[int, ...]:
-    """Position of the first true flag: a number in one dimension, a tuple in several."""
     at = tuple(int(i) for i in np.unravel_index(int(flags.argmax()), flags.shape))
     return at[0] if len(at) == 1 else at

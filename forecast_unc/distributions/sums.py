@@ -44,7 +44,13 @@ def linear(joint: Joint, matrix: Array) -> Joint:
         at = np.flatnonzero(matrix.any(axis=0))
         group = matrix[:, at].argmax(axis=0)
         sums = Sums(summed[at], group, matrix[group, at])
-        shape = Map.of(_onto_moments(sums, mean, np.sqrt(cov.diagonal())), sums)
+        # the scores a + c z with which the sums have their mean and std
+        std, a, c = np.sqrt(cov.diagonal()), np.zeros(len(mean)), np.ones(len(mean))
+        for _ in range(8):
+            a, c, near = _solved(a, c, _moments_near(a, c, sums, mean, std))
+            if near.all():
+                break
+        shape = Map.of(Affine(a, c), sums)
         shape = shape.censored(*_bounds(q, matrix))
         own = Joint(shape, np.ones((1, 1)), mean, cov)
         if len(matrix) > 1:
@@ -53,24 +59,12 @@ def linear(joint: Joint, matrix: Array) -> Joint:
 
 
 def _bounds(q: Map, matrix: Array) -> tuple[Array, Array]:
-    """Bounds of ``matrix @ y``, (g,) each."""
-
     def end(of_negative: Array, of_positive: Array) -> Array:
         with np.errstate(invalid="ignore"):  # 0 times inf
             each = matrix * np.where(matrix < 0.0, of_negative, of_positive)
         return np.asarray(np.where(matrix == 0.0, 0.0, each).sum(axis=1))
 
     return end(q.upper, q.lower), end(q.lower, q.upper)
-
-
-def _onto_moments(sums: Sums, mean: Array, std: Array) -> Affine:
-    """The link of the scores, a + c z, with which sums have a mean and a std, (g,) each."""
-    a, c = np.zeros(len(mean)), np.ones(len(mean))
-    for _ in range(8):
-        a, c, near = _solved(a, c, _moments_near(a, c, sums, mean, std))
-        if near.all():
-            break
-    return Affine(a, c)
 
 
 def _moments_near(center: Array, spread: Array, sums: Sums, mean: Array, std: Array) -> Moments:
@@ -146,11 +140,19 @@ def _sums_of_paths(joint: Joint, matrix: Array) -> Joint:
 
 
 def _paths(joint: Joint) -> Array:
-    """Paths (h, n): those of the model, or others spread evenly over the joint."""
+    """Paths (h, n) of the model, or others spread evenly over the joint, the same every time."""
     if joint.paths is not None:
         return joint.paths
     joint.eigen()
-    return _even_paths(joint)
+    # 2^16 of up to 128 steps, of more as many as fit into 64 MB: with 2^14 probabilities of the
+    # largest of 24 steps were off by up to .006.
+    log_n = min(16, int(23 - np.log2(len(joint))))
+    scores = joint.q.side * lower_root(joint.cor) @ ndtri(sobol_points(len(joint), log_n))
+    # lines: the quantiles of an average with heavy tails take 2 s at 24 times 65,536 scores
+    grid = np.linspace(scores.min(), scores.max(), 4001)
+    values = np.broadcast_to(joint.q.latent(grid[None]), (len(joint), len(grid)))
+    each = [np.interp(z, grid, row) for z, row in zip(scores, values, strict=True)]
+    return joint.q.ended(np.array(each))
 
 
 def _by_paths(values: Array, lower: Array, upper: Array, grid: Array | None) -> Joint:
@@ -189,19 +191,6 @@ def sobol_points(h: int, log_n: int) -> Array:
     sequence = qmc.Sobol(h, seed=np.random.default_rng(0))  # scipy < 1.15 has no `rng`
     points = sequence.random_base2(log_n).T
     return np.ascontiguousarray(np.clip(points, 2.0**-53, 1.0 - 2.0**-53))
-
-
-def _even_paths(joint: Joint) -> Array:
-    """Paths (h, n) spread evenly over the joint, the same every time."""
-    # 2^16 of up to 128 steps, of more as many as fit into 64 MB: with 2^14 probabilities of the
-    # largest of 24 steps were off by up to .006.
-    log_n = min(16, int(23 - np.log2(len(joint))))
-    scores = joint.q.side * lower_root(joint.cor) @ ndtri(sobol_points(len(joint), log_n))
-    # lines: the quantiles of an average with heavy tails take 2 s at 24 times 65,536 scores
-    grid = np.linspace(scores.min(), scores.max(), 4001)
-    values = np.broadcast_to(joint.q.latent(grid[None]), (len(joint), len(grid)))
-    each = [np.interp(z, grid, row) for z, row in zip(scores, values, strict=True)]
-    return joint.q.ended(np.array(each))
 
 
 def _continue_below(values: Array, nodes: Array, path: Array, bound: float) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from sklearn.base import clone
 from forecast_unc import _checks, plot
 from forecast_unc._checks import check_choice, check_whole, refusal
 from forecast_unc._progress import tqdm
+from forecast_unc._typing import Axes
 from forecast_unc.distributions import scores
 from forecast_unc.evaluation import folds
 from forecast_unc.evaluation.folds import OWN_NAME, percent
@@ -27,9 +28,6 @@ from forecast_unc.series.calendar import season_of
 from forecast_unc.series.exog import check_aligned
 from forecast_unc.series.times import regular_index
 from forecast_unc.series.values import check_is_series
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["OWN_NAME", "Backtest", "backtest"]
 
@@ -59,11 +57,10 @@ class Backtest:
     seasonal_period : int or None
         Season of ``scale``: a day of data by the hour or finer, 12 for monthly, 4 for quarterly
         data, if the first training window is longer; else 1. None if the series of a panel differ.
-    id_col : str, optional
+    id_col, failures : str and DataFrame, optional
         Of a panel (`backtest_panel`) the column that names the series, the first in `frame` and
-        `joint`; next to it is ``frequency``.
-    failures : DataFrame
-        Of a panel the series that could not be backtested: `id_col`, and ``error``, the reason.
+        `joint`, next to which is ``frequency``; and the series that could not be backtested, with
+        the reason, ``error``.
     request : Request, optional
         Of one series, what was asked, and of which data: what `report` needs to forecast anew.
     """
@@ -133,18 +130,16 @@ class Backtest:
         as many lags as horizons overlap. The series of a panel give one value each, the mean over
         their origins, without lags: that holds for series independent of each other.
 
-        Parameters
-        ----------
-        score : str, default="CRPS"
-            "MAE", "MSE" (the square of RMSE), "MASE", "sMAPE", "CRPS", "NLPD", "MSIS" or
-            "energy".
-        reference : str, optional
-            The model the others are compared with; by default ``forecast_unc``, the backtested one.
-        by : {"model", "step"}, default="model"
-            One row a model, or one a model and step.
-        unit : {"origin", "series"}, optional
-            What gives one value; by default "series" for a panel. "origin", the mean over series
-            that share their origins, holds whatever they have in common, and for these alone.
+        ``score`` is "MAE", "MSE" (the square of RMSE), "MASE", "sMAPE", "CRPS", "NLPD", "MSIS" or
+        "energy"; ``reference`` is the model the others are compared with, by default
+        ``forecast_unc``, the backtested one; ``by`` asks for one row a model, or one a model and
+        step. ``unit`` is what gives one value, by default "series" for a panel. "origin", the mean
+        over series that share their origins, holds whatever they have in common, and for these
+        alone.
+
+        A ValueError says if a name is unknown, a score is NaN, or the origins are too few or too
+        close (Harvey, Leybourne and Newbold, International Journal of Forecasting 13 (1997)
+        281-291, https://doi.org/10.1016/S0169-2070(96)00719-4).
 
         Returns
         -------
@@ -154,10 +149,6 @@ class Backtest:
             (two-sided, Student's t on n - 1 degrees of freedom), ``n`` (origins, or series),
             ``lags`` (autocovariances in the variance) and ``kernel`` of that variance ("Bartlett"
             where that gives more than "rectangular").
-
-        A ValueError says if a name is unknown, a score is NaN, or the origins are too few or too
-        close (Harvey, Leybourne and Newbold, International Journal of Forecasting 13 (1997)
-        281-291, https://doi.org/10.1016/S0169-2070(96)00719-4).
         """
         names = list(self.frame["model"].unique())
         reference = OWN_NAME if reference is None else reference
@@ -283,7 +274,6 @@ class Backtest:
 
 
 def _means(rows: pd.DataFrame, keys: list[pd.Series[Any]], scored: pd.Series[bool]) -> pd.DataFrame:
-    """Means by group over the rows that could be scored; NaN where one of them is."""
     missing = rows.isna() & scored.to_numpy()[:, None]
     how: dict[str, Any] = {"by": keys, "sort": False, "observed": True}
     return rows.groupby(**how).mean().mask(missing.groupby(**how).any())

@@ -1,10 +1,9 @@
-r"""Five standard models to compare with, each with the joint covariance of its steps.
+"""Standard models to compare with, each with the joint covariance of its steps.
 
 They fit, forecast, update and apply as a `Forecaster` does, and so run on the same folds in
 ``backtest(compare={"ets": baselines.ETS()})``. Parameters are estimated by statsmodels and then
-treated as known: no interval holds their estimation error. Where a step's error is a sum of
-one-step errors, :math:`\sum_j \psi_j e_{t-j}`, the covariance is :math:`\Psi D \Psi^\top` with the
-weights in the lower Toeplitz matrix :math:`\Psi` and the variances of the :math:`e_t` in :math:`D`.
+treated as known: no interval holds their estimation error. Definitions, covariances, sources:
+theory/smoothing.md.
 """
 
 from __future__ import annotations
@@ -86,7 +85,14 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
             remedy = "Fewer are not enough to estimate the errors of a forecast."
             raise refusal("y", "have at least 10 values", f"{len(known)}", remedy)
         check_varies(values)
-        self.seasonal_period_ = self._period(history.index)
+        n, m = len(values), self.seasonal_period
+        if m is None:
+            m = next((one for one in seasonal_periods(history.index) if 2 * one <= n), 1)
+        check_whole("seasonal_period", m, 1, "1 is no season.")
+        if 2 * m > n:
+            must = f"have at least {2 * m} values for a seasonal_period of {m}"
+            raise refusal("y", must, f"{n}", "Give two whole seasons, or 1 for none.")
+        self.seasonal_period_ = int(m)
         self._history, self._values = history, values
         self.exog_columns_, self.converged_ = history.columns, True
         self.noise_std_ = self._learn(values, history.exog)
@@ -167,32 +173,20 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
             must, got = f"be None for {type(self).__name__}", f"a {type(exog).__name__}"
             raise refusal("exog", must, got, "It takes no regressors; AutoReg and SARIMAX do.")
 
-    def _period(self, index: pd.Index[Any]) -> int:
-        if self.seasonal_period is None:
-            return next((m for m in seasonal_periods(index) if 2 * m <= len(index)), 1)
-        check_whole("seasonal_period", self.seasonal_period, 1, "1 is no season.")
-        m = int(self.seasonal_period)
-        if 2 * m > len(index):
-            must = f"have at least {2 * m} values for a seasonal_period of {m}"
-            raise refusal("y", must, f"{len(index)}", "Give two whole seasons, or 1 for none.")
-        return m
-
 
 class SeasonalNaive(_Baseline):
     r"""The last season again; without a season the last value (a random walk).
 
     The errors accumulate over the seasons: :math:`\psi_j = 1` where the period divides j, else 0.
 
+    Fitted, ``seasonal_period_`` is the period in use, ``noise_std_`` the root mean square of the
+    seasonal differences.
+
     Parameters
     ----------
     seasonal_period : int, optional
         Observations in a season; 1 for none. None takes the shortest that the frequency of the
         index suggests and that fits into the series twice.
-
-    Attributes
-    ----------
-    seasonal_period_, noise_std_ : int, float
-        The period in use; the root mean square of the seasonal differences.
     """
 
     def _learn(self, values: Array, exog: Array) -> float:
@@ -222,19 +216,8 @@ class Drift(_Baseline):
     The drift is as uncertain as a mean of n changes:
     :math:`\mathrm{Cov}_{ij} = \sigma^2 (\min(i, j) + i j / n)`.
 
-    Attributes
-    ----------
-    drift_, noise_std_ : float
-        The mean change, and the standard deviation of the changes, in units of y.
-
-    Examples
-    --------
-    >>> from forecast_unc import baselines, datasets
-    >>> gdp = datasets.load_us_gdp()
-    >>> model = baselines.Drift().fit(gdp)
-    >>> rise = model.forecast(8).mean.iloc[-1] - gdp.iloc[-1]
-    >>> bool(abs(rise - 8 * model.drift_) < 1e-6)
-    True
+    ``drift_`` is the mean change, ``noise_std_`` the standard deviation of the changes, in units of
+    y.
     """
 
     seasonal_period: int | None = field(default=1, init=False)
@@ -254,8 +237,8 @@ class Drift(_Baseline):
 class AutoReg(_Baseline):
     r"""Autoregression by least squares, its order chosen by a criterion.
 
-    .. math:: y_t = \sum_{i=1}^{p} \phi_i y_{t-i} + x_t^\top \beta + e_t, \qquad
-        \psi_j = \sum_{i=1}^{\min(j, p)} \phi_i \psi_{j-i}
+    Fitted, ``lags_`` is the order, ``coef_`` has the coefficients of lags 1 to p, and
+    ``noise_std_`` is the std of a one-step error.
 
     Parameters
     ----------
@@ -267,11 +250,6 @@ class AutoReg(_Baseline):
         Whether every phase of the season has its own constant.
     seasonal_period : int, optional
         As of `SeasonalNaive`; the search also tries the season as a lag.
-
-    Attributes
-    ----------
-    lags_, coef_, noise_std_ : int, ndarray of shape (p,), float
-        The order, the coefficients of lags 1 to p, the std of a one-step error.
 
     Examples
     --------
@@ -342,8 +320,6 @@ class AutoReg(_Baseline):
 
 
 class _Form(NamedTuple):
-    """Form of an exponential smoothing: error, trend, season."""
-
     error: str
     trend: str
     season: str
@@ -357,35 +333,14 @@ class ETS(_Baseline):
     r"""Exponential smoothing, its form chosen by the corrected Akaike criterion.
 
     The forms: additive errors with no or additive season; where y > 0, also multiplicative errors
-    with no or multiplicative season; each with no, additive or damped trend. With
+    with no or multiplicative season; each with no, additive or damped trend. Variances are exact;
+    with a multiplicative season the covariance is that of 10,000 simulated paths, of a seed
+    ``random_state``, by default 0. ``seasonal_period`` is as of `SeasonalNaive`.
 
-    .. math:: \psi_j = \alpha + \beta (\phi + \dots + \phi^j) + \gamma [j \bmod m = 0]
-
-    the variance of a one-step error is :math:`s^2` (additive) or :math:`s^2 E[\mu_t^2]`
-    (multiplicative, with :math:`\mu_t` the mean given the past), both exact. With a multiplicative
-    season the covariance is that of 10,000 simulated paths.
-
-    Parameters
-    ----------
-    seasonal_period : int, optional
-        As of `SeasonalNaive`.
-    random_state : int, numpy.random.Generator or None, default=0
-        Seed of the simulated paths; an int gives the same forecast every time.
-
-    Attributes
-    ----------
-    form_ : tuple of str
-        Error ("A" or "M"), trend ("N", "A" or "Ad") and season ("N", "A" or "M").
-    aicc_, params_ : dict
-        Criterion of the best three forms; ``alpha``, ``beta``, ``gamma`` and ``phi``.
-    noise_std_, converged_ : float, bool
-        The std of a one-step error (if multiplicative, at the mean of y); whether the likelihood
-        reached its maximum.
-
-    References
-    ----------
-    R. J. Hyndman, A. B. Koehler, J. K. Ord, R. D. Snyder, "Forecasting with Exponential Smoothing",
-    Springer 2008, chapter 6, https://doi.org/10.1007/978-3-540-71918-2
+    Fitted, ``form_`` has the error ("A" or "M"), trend ("N", "A" or "Ad") and season ("N", "A" or
+    "M"), ``aicc_`` the criterion of the best three forms, ``params_`` ``alpha``, ``beta``,
+    ``gamma`` and ``phi``; ``noise_std_`` is the std of a one-step error (if multiplicative, at the
+    mean of y), and ``converged_`` says whether the likelihood reached its maximum.
 
     Examples
     --------
@@ -502,32 +457,15 @@ def _fit_ets(y: Array, form: _Form, m: int, initialization: str) -> tuple[float,
 class Theta(_Baseline):
     r"""The Theta method: a seasonally adjusted series smoothed with half its trend as drift.
 
-    With the smoothing constant :math:`\alpha` known, the adjusted series is an integrated moving
-    average with :math:`\psi_j = \alpha` for j > 0: the variance of step h is
-    :math:`s^2 (1 + (h-1) \alpha^2)`, times the squared factor of a multiplicative season.
+    A season is adjusted for if the autocorrelation at its lag is significant at 10 %;
+    ``seasonal_period`` is as of `SeasonalNaive`. The mean is that of statsmodels' ``ThetaModel``.
+    Its intervals are not: they take :math:`1 + (\alpha - 1)^2` for :math:`\alpha^2`, and the noise
+    before seasonal adjustment.
 
-    Parameters
-    ----------
-    seasonal_period : int, optional
-        As of `SeasonalNaive`. A season is adjusted for if the autocorrelation at its lag is
-        significant at 10 %.
-
-    Attributes
-    ----------
-    alpha_, slope_, noise_std_ : float
-        Smoothing constant, slope of a line and std of a one-step error of the adjusted series.
-    season_, multiplicative_ : ndarray of shape (m,), bool
-        The season from the first value of the fit on; whether of factors, as where y > 0.
-
-    Notes
-    -----
-    The mean is that of statsmodels' ``ThetaModel``. Its intervals are not: they take
-    :math:`1 + (\alpha - 1)^2` for :math:`\alpha^2`, and the noise before seasonal adjustment.
-
-    References
-    ----------
-    R. J. Hyndman, B. Billah, "Unmasking the Theta method", International Journal of Forecasting 19
-    (2003) 287-290, https://doi.org/10.1016/S0169-2070(01)00143-1
+    Fitted, ``alpha_``, ``slope_`` and ``noise_std_`` are the smoothing constant, the slope of a
+    line and the std of a one-step error of the adjusted series; ``season_``, (m,), is the season
+    from the first value of the fit on, ``multiplicative_`` whether it is of factors, as where y >
+    0.
     """
 
     def _learn(self, values: Array, exog: Array) -> float:
@@ -589,33 +527,15 @@ class SARIMAX(_Baseline):
 
     Differences are chosen first: a seasonal one where the season's strength exceeds 0.64, then
     plain ones, two at most, while the KPSS test rejects stationarity at 5 %. The orders follow by
-    stepwise descent of the corrected Akaike criterion, on the differenced series. Missing values
-    are not filled: to the covariance of the filtered state come the later errors, with the weights
-    :math:`\psi_j = Z T^j R` of the state space.
+    stepwise descent of the corrected Akaike criterion, on the differenced series, up to
+    ``max_order`` of the two plain polynomials and ``max_seasonal_order`` of the seasonal ones: more
+    finds longer memories, at a cost. ``seasonal_period`` is as of `SeasonalNaive`; a season longer
+    than 12 enters as Fourier terms: a state space of 24 lags took 4 s a fit of 700 values. Missing
+    values are not filled.
 
-    Parameters
-    ----------
-    seasonal_period : int, optional
-        As of `SeasonalNaive`. A season longer than 12 enters as Fourier terms: a state space of 24
-        lags took 4 s a fit of 700 values.
-    max_order : int, default=2
-        Largest order of the two plain polynomials; more finds longer memories, at a cost.
-    max_seasonal_order : int, default=1
-        Largest order of the two seasonal ones.
-
-    Attributes
-    ----------
-    order_, seasonal_order_ : tuple of int
-        (p, d, q) and (P, D, Q, m).
-    drift_, n_harmonics_ : bool, int
-        Whether there is a constant (undifferenced) or a linear trend; number of Fourier pairs.
-    noise_std_, converged_ : float, bool
-        The std of a one-step error; whether the likelihood reached its maximum.
-
-    References
-    ----------
-    R. J. Hyndman, Y. Khandakar, "Automatic time series forecasting: the forecast package for R",
-    Journal of Statistical Software 27 (2008), https://doi.org/10.18637/jss.v027.i03
+    Fitted, ``order_`` is (p, d, q), ``seasonal_order_`` (P, D, Q, m), ``drift_`` whether there is a
+    constant (undifferenced) or a linear trend, ``n_harmonics_`` the number of Fourier pairs;
+    ``noise_std_`` and ``converged_`` are as of `ETS`.
 
     Examples
     --------

@@ -15,6 +15,7 @@ import pandas as pd
 from forecast_unc import plot
 from forecast_unc._checks import check_path
 from forecast_unc._files import whole_file
+from forecast_unc._typing import Axes
 from forecast_unc._version import __version__
 from forecast_unc.distributions import page
 from forecast_unc.distributions.forecast import Forecast
@@ -24,8 +25,6 @@ from forecast_unc.evaluation.folds import Request, percent
 from forecast_unc.series.times import format_time
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from forecast_unc.evaluation.backtest import Backtest
 
 _LEVEL = 0.05  # of the tests
@@ -37,6 +36,12 @@ def write_report(backtest: Backtest, path: str | PathLike[str]) -> None:
     check_path(path, "report.html", writes=True)
     request = backtest.request
     name = None if request is None else request.plan.y.name
+    panel, id_col = None, backtest.id_col
+    if id_col is not None:
+        scores = backtest.scores([id_col, "model"]).reset_index()
+        crps = scores.pivot_table("CRPS", id_col, "model", sort=False, observed=True).reset_index()
+        failures = page.table(backtest.failures) if len(backtest.failures) else None
+        panel = {"crps": page.table(crps), "failures": failures}
     style, script = _file("report.css"), _file("report.js")
     # The page loads nothing and runs no script but its own, whatever a name may hold.
     policy = (
@@ -49,7 +54,7 @@ def write_report(backtest: Backtest, path: str | PathLike[str]) -> None:
         "report.html",
         title="Backtest" if name is None else f"Backtest of {name}",
         latest=None if request is None else _latest(backtest, request),
-        panel=None if backtest.id_col is None else _panel(backtest, backtest.id_col),
+        panel=panel,
         **page_itself,
         **_asked(backtest),
         **_judged(backtest),
@@ -59,7 +64,6 @@ def write_report(backtest: Backtest, path: str | PathLike[str]) -> None:
 
 
 def _asked(backtest: Backtest) -> dict[str, Any]:
-    """What was asked, of which models."""
     frame, request = backtest.frame, backtest.request
     origins = pd.Index(frame["origin"].drop_duplicates().sort_values())
     last = format_time(origins, -1)
@@ -84,7 +88,6 @@ def _asked(backtest: Backtest) -> dict[str, Any]:
 
 
 def _judged(backtest: Backtest) -> dict[str, Any]:
-    """Scores, their significance, calibration, and the result in two sentences."""
     own, widest = backtest.frame["model"].iloc[0], max(backtest.coverage)
     table, by_step = backtest.scores(), backtest.scores(["model", "step"])
     context: dict[str, Any] = {"own": own, "level": f"{_LEVEL:g}", "widest": f"{100 * widest:g} %"}
@@ -136,7 +139,6 @@ def _tested(
 
 
 def _verdict(backtest: Backtest, table: pd.DataFrame, test: pd.DataFrame | None) -> str:
-    """The result in two sentences."""
     own, widest, chance = table.index[0], max(backtest.coverage), "not tested"
     said = f"The mean CRPS of {own} is {number(table.loc[own, 'CRPS'])}"
     if table["CRPS"].drop(own).notna().any():
@@ -230,13 +232,6 @@ def _parts(ahead: Forecast) -> dict[str, Any] | None:
         "picture": page.picture(partial(plot.decomposition, ahead)),
         "table": page.table(parts.assign(variance=total).rename_axis("time").reset_index()),
     }
-
-
-def _panel(backtest: Backtest, id_col: str) -> dict[str, Any]:
-    scores = backtest.scores([id_col, "model"]).reset_index()
-    crps = scores.pivot_table("CRPS", id_col, "model", sort=False, observed=True).reset_index()
-    failures = page.table(backtest.failures) if len(backtest.failures) else None
-    return {"crps": page.table(crps), "failures": failures}
 
 
 class _Rows:

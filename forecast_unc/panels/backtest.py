@@ -46,6 +46,8 @@ def backtest_panel(
 ) -> Backtest:
     """Backtest every series of a long frame, a job each.
 
+    One ``FailedSeriesWarning`` says if some series failed; if all did, that is a ValueError.
+
     Parameters
     ----------
     frame : DataFrame
@@ -62,8 +64,6 @@ def backtest_panel(
     Backtest
         Its ``frame`` and ``joint`` begin with the id and ``frequency``, by which ``scores`` can
         group; ``failures`` lists the series that could not be backtested, with the reasons.
-
-    One ``FailedSeriesWarning`` says if some series failed; if all did, that is a ValueError.
 
     Examples
     --------

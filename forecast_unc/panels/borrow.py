@@ -79,7 +79,6 @@ def _relative_changes(y: Array, size: float, steps: int) -> Array:
 
 
 def _frequency(panel: Panel) -> Any:
-    """Frequency given for all series, or that of the longest one that shows it."""
     times = panel.past.index
     if panel.freq is not None or isinstance(times, pd.PeriodIndex):
         return panel.freq

@@ -56,7 +56,12 @@ def forecast_panel(
 
     Each is fitted by a clone of the forecaster, in a job of its own on the joblib backend in force.
     One of at most four observed values, or whose model fails, is answered by its last value, with
-    a spread that it borrows from the other series (Notes); the column ``status`` says so.
+    a spread that it borrows from the other series; the column ``status`` says so. That spread, and
+    the draws behind sums of groups, are defined in docs/how_to/panels.md.
+
+    One ``FailedSeriesWarning`` says if some models failed, of which one that kills its worker
+    process twice is one. What is wrong with an argument, or a column as a whole, is an error before
+    any work.
 
     Parameters
     ----------
@@ -104,35 +109,8 @@ def forecast_panel(
         (of a period its first instant, whole numbers as nullable ``Int64``); ``forecast_unc``, the
         mean; ``forecast_unc-lo-95``, ``-lo-80``, ``-hi-80``, ``-hi-95``; ``error``, None or why the
         model failed; and ``status``, "ok" or what was done instead. Columns of `by` stand after the
-        time. A series without a frequency,
-        or without a value where no other has eight, has one row: a missing time, NaN, the status.
-
-    Warns
-    -----
-    FailedSeriesWarning
-        Once, if some models failed; one that kills its worker process twice does, too. What is
-        wrong with an argument, or a column as a whole, is an error before any work.
-
-    Notes
-    -----
-    Series of eight observed values or more lend the root mean square of their h-step changes over
-    their mean absolute value. :math:`r_h` is its median over the quarter of them nearest in mean
-    size, twelve at least. A series of n values of mean size m is Student's t about its last value
-    with :math:`n + 3` degrees of freedom and
-
-    .. math::
-        s_h^2 = \frac{r_h^2}{r_1^2} \, \frac{4 (m r_1)^2 + \sum_t (y_t - y_{t-1})^2}{n + 3},
-
-    the conjugate update of a variance whose prior counts for four changes; without a value it is
-    about the median of the others' last values, their variance added. No bound is below zero if no
-    value of the panel is. Where no series lends, :math:`r_h = \sqrt h`, and a series that the
-    model can fit is left to it.
-
-    The mean of a sum is the sum of the means; its quantiles are those of 10,000 draws of a fixed
-    seed, in which each series takes each of 500 equally probable quantiles as often, by the ranks
-    of :math:`\sqrt\rho f + \sqrt{1 - \rho} e_i` with independent normal scores: f, common to the
-    group, and :math:`e_i`. Of normal forecasts the variance of the sum is
-    :math:`\sum_i \sigma_i^2 + \rho \sum_{i \ne j} \sigma_i \sigma_j`.
+        time. A series without a frequency, or without a value where no other has eight, has one
+        row: a missing time, NaN, the status.
 
     Examples
     --------
@@ -205,7 +183,6 @@ def _forecast(
     points: Array | None,
     one: OneSeries,
 ) -> Steps | None:
-    """The job of one series: its forecast, None if it is to borrow."""
     if one.past.iloc[:, 0].count() <= few:
         return None
     model = clone(forecaster, safe=False)

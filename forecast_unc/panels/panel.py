@@ -154,7 +154,6 @@ class Panel:
 
 
 def _check_columns(frame: pd.DataFrame, columns: Columns, by: Sequence[Hashable]) -> None:
-    """Raise unless they are distinct columns of the frame, and no name is there twice."""
     arguments = ("id_col", "time_col", "target_col", *["by"] * len(by))
     for argument, name in zip(arguments, (*columns, *by), strict=True):
         if not isinstance(name, Hashable) or name not in frame.columns:
@@ -174,7 +173,6 @@ def _check_columns(frame: pd.DataFrame, columns: Columns, by: Sequence[Hashable]
 def _labels(
     frame: pd.DataFrame, codes: np.ndarray, rows: list[np.ndarray], ids: Any
 ) -> pd.DataFrame:
-    """Labels of each series, (series, by), or an error unless its rows agree."""
     labels = frame.take([each[0] for each in rows]).reset_index(drop=True)
     for name in labels:
         given = frame[name].reset_index(drop=True)

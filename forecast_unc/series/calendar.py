@@ -257,8 +257,11 @@ def calendar_inputs(
             others = tuple(one for one in periods if not longest or longest % one)
             columns.append(_fourier(index, others))
         else:
+            times = _times(index)
+            values = {"hour_of_day": times.hour, "day_of_week": times.day_of_week}
+            values["month"] = times.month - 1
             names = ("hour_of_day", "day_of_week") if part == "hour_of_week" else (part,)
-            columns += [_one_hot(index, name) for name in names]
+            columns += [np.eye(_PARTS[name])[values[name]] for name in names]
     return np.hstack(columns)
 
 
@@ -289,7 +292,12 @@ def _fourier(index: pd.Index[Any], periods: tuple[int, ...]) -> Array:
     """Harmonics of the periods, of a year of days or weeks at its exact length."""
     # whole, so that the sine left out is zero; a constant shift changes nothing else
     count = np.floor(_ordinal(index))
-    columns = [harmonics(count, period, _exact_period(index, period)) for period in periods]
+    freq: Any = getattr(index, "freq", None)
+    year = 0.0
+    if isinstance(freq, Day | Week):
+        year = 365.2425 / (freq.n if isinstance(freq, Day) else 7 * freq.n)
+    exact = [year if abs(year - period) < 0.5 else period for period in periods]
+    columns = [harmonics(count, *each) for each in zip(periods, exact, strict=True)]
     return np.hstack([np.empty((len(index), 0)), *columns])
 
 
@@ -302,25 +310,6 @@ def harmonics(t: Array, period: int, exact: float | None = None) -> Array:
         if 2 * harmonic != period:  # there the sine is zero throughout
             columns.append(np.sin(phase))
     return np.column_stack(columns) if columns else np.empty((len(t), 0))
-
-
-def _exact_period(index: pd.Index[Any], period: int) -> float:
-    """The exact length of a year, if the period is a year in whole days or weeks."""
-    freq: Any = getattr(index, "freq", None)
-    if not isinstance(freq, Day | Week):
-        return period
-    year = 365.2425 / (freq.n if isinstance(freq, Day) else 7 * freq.n)
-    return year if abs(year - period) < 0.5 else period
-
-
-def _one_hot(index: pd.Index[Any], name: str) -> Array:
-    times = _times(index)
-    value = {
-        "hour_of_day": times.hour,
-        "day_of_week": times.day_of_week,
-        "month": times.month - 1,
-    }[name]
-    return np.asarray(np.eye(_PARTS[name])[value])
 
 
 def _times(index: pd.Index[Any]) -> pd.DatetimeIndex:

@@ -131,7 +131,6 @@ class History:
 
 
 def _spacing(index: pd.Index[Any]) -> object:
-    """Frequency of a regular index, or the step of one of whole numbers."""
     return index.step if isinstance(index, pd.RangeIndex) else index.freq  # type: ignore[attr-defined]
 
 

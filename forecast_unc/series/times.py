@@ -98,7 +98,6 @@ def on_grid(index: pd.Index, freq: str, name: str) -> pd.Index:
 
 
 def _check_times(index: pd.Index, name: str) -> None:
-    """Raise unless the index is of a kind that can be regular, unique and ascending."""
     is_time = isinstance(index, (pd.DatetimeIndex, pd.PeriodIndex))
     if not is_time and not pd.api.types.is_integer_dtype(index.dtype):
         must = "have a DatetimeIndex, PeriodIndex or evenly spaced whole numbers as index"
@@ -124,18 +123,14 @@ def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
     # the coarsest frequency whose grid holds all times is that with the fewest missing
     for freq in _candidates(index):
         grid = pd.date_range(index[0], index[-1], freq=freq)
-        if len(grid) > len(index) and _holds(grid, index):
+        # 1 ms for 50,000 times in 500,000; `isin` takes 25
+        at = np.minimum(grid.searchsorted(index), len(grid) - 1)
+        if len(grid) > len(index) and (grid[at] == index).all():
             first = format_time(grid, int((grid[: len(index)] != index).argmax()))
             remedy = _REINDEX.format(f'{name}.asfreq("{grid.freqstr}")')
             raise _gap(name, len(grid) - len(index), first, remedy, str(grid.freqstr))
     got = f"{len(index)} times without a frequency that pandas can infer"
     raise refusal(name, "have a regular index", got, f'Give one, for example {name}.asfreq("D").')
-
-
-def _holds(grid: pd.DatetimeIndex, index: pd.DatetimeIndex) -> bool:
-    # 1 ms for 50,000 times in 500,000; `isin` takes 25
-    at = np.minimum(grid.searchsorted(index), len(grid) - 1)
-    return bool((grid[at] == index).all())
 
 
 def _infer(index: pd.DatetimeIndex) -> pd.DatetimeIndex:
@@ -187,7 +182,6 @@ def _check_periods(index: pd.PeriodIndex, name: str) -> None:
 
 
 def _as_range(index: pd.Index, name: str) -> pd.RangeIndex:
-    """Evenly spaced whole numbers as a RangeIndex."""
     if not len(index):
         return pd.RangeIndex(0, name=index.name)
     first, last = int(index[0]), int(index[-1])  # Python's, which do not overflow
@@ -364,7 +358,6 @@ def _parts(index: pd.Index[Any], freq: str) -> dict[str, str]:
 
 
 def _groups(index: pd.Index[Any], freq: str) -> tuple[pd.Index[Any], NDArray[Any]]:
-    """Label of each group and, for each step, the number of its group."""
     if not isinstance(freq, str | pd.DateOffset):
         must, remedy = "be a frequency of pandas, a str", 'Pass one such as "YE".'
         raise refusal("freq", must, repr(freq), remedy, TypeError)

@@ -171,7 +171,11 @@ class Backtest:
             # same, however many of its steps were scored.
             means = part.groupby(keys, observed=True)[score].mean().reset_index()
             losses = means.pivot_table(score, keys[0], "model", "mean", observed=True)
-            n, lags = len(losses), 0 if series else self._overlaps(losses.index, step)
+            n, lags = len(losses), 0
+            if not series:  # most later origins before the end of one's horizon, or of its step
+                ahead = self.frame if step is None else self.frame[self.frame["step"] == step]
+                ends = ahead.groupby("origin")["time"].max().loc[losses.index]
+                lags = int((losses.index.searchsorted(ends) - np.arange(n) - 1).max())
             if series and n < 2:
                 must = "have 2 series or more to compare over"
                 raise refusal("significance", must, f"{n}", "Take unit='origin'.")
@@ -265,12 +269,6 @@ class Backtest:
         keys = ["origin"] if self.id_col is None else [self.id_col, "origin"]
         counts = self.frame.groupby(keys, observed=True)["actual"].count().rename("n")
         return self.joint[keys].join(counts, on=keys)["n"] > 0
-
-    def _overlaps(self, origins: pd.Index[Any], step: int | None) -> int:
-        """Most later origins that lie before the end of one's horizon, or of its given step."""
-        rows = self.frame if step is None else self.frame[self.frame["step"] == step]
-        ends = rows.groupby("origin")["time"].max().loc[origins]
-        return int((origins.searchsorted(ends) - np.arange(len(origins)) - 1).max())
 
 
 def _means(rows: pd.DataFrame, keys: list[pd.Series[Any]], scored: pd.Series[bool]) -> pd.DataFrame:

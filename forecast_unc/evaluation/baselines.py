@@ -334,13 +334,19 @@ class ETS(_Baseline):
 
     The forms: additive errors with no or additive season; where y > 0, also multiplicative errors
     with no or multiplicative season; each with no, additive or damped trend. Variances are exact;
-    with a multiplicative season the covariance is that of 10,000 simulated paths, of a seed
-    ``random_state``, by default 0. ``seasonal_period`` is as of `SeasonalNaive`.
+    with a multiplicative season the covariance is that of 10,000 simulated paths.
 
     Fitted, ``form_`` has the error ("A" or "M"), trend ("N", "A" or "Ad") and season ("N", "A" or
     "M"), ``aicc_`` the criterion of the best three forms, ``params_`` ``alpha``, ``beta``,
     ``gamma`` and ``phi``; ``noise_std_`` is the std of a one-step error (if multiplicative, at the
     mean of y), and ``converged_`` says whether the likelihood reached its maximum.
+
+    Parameters
+    ----------
+    seasonal_period : int, optional
+        As of `SeasonalNaive`.
+    random_state : int, numpy.random.Generator or None, default=0
+        Seed of the simulated paths; an int gives the same forecast every time.
 
     Examples
     --------
@@ -457,15 +463,19 @@ def _fit_ets(y: Array, form: _Form, m: int, initialization: str) -> tuple[float,
 class Theta(_Baseline):
     r"""The Theta method: a seasonally adjusted series smoothed with half its trend as drift.
 
-    A season is adjusted for if the autocorrelation at its lag is significant at 10 %;
-    ``seasonal_period`` is as of `SeasonalNaive`. The mean is that of statsmodels' ``ThetaModel``.
-    Its intervals are not: they take :math:`1 + (\alpha - 1)^2` for :math:`\alpha^2`, and the noise
-    before seasonal adjustment.
+    A season is adjusted for if the autocorrelation at its lag is significant at 10 %. The mean is
+    that of statsmodels' ``ThetaModel``. Its intervals are not: they take :math:`1 + (\alpha - 1)^2`
+    for :math:`\alpha^2`, and the noise before seasonal adjustment.
 
     Fitted, ``alpha_``, ``slope_`` and ``noise_std_`` are the smoothing constant, the slope of a
     line and the std of a one-step error of the adjusted series; ``season_``, (m,), is the season
     from the first value of the fit on, ``multiplicative_`` whether it is of factors, as where y >
     0.
+
+    Parameters
+    ----------
+    seasonal_period : int, optional
+        As of `SeasonalNaive`.
     """
 
     def _learn(self, values: Array, exog: Array) -> float:
@@ -527,15 +537,22 @@ class SARIMAX(_Baseline):
 
     Differences are chosen first: a seasonal one where the season's strength exceeds 0.64, then
     plain ones, two at most, while the KPSS test rejects stationarity at 5 %. The orders follow by
-    stepwise descent of the corrected Akaike criterion, on the differenced series, up to
-    ``max_order`` of the two plain polynomials and ``max_seasonal_order`` of the seasonal ones: more
-    finds longer memories, at a cost. ``seasonal_period`` is as of `SeasonalNaive`; a season longer
-    than 12 enters as Fourier terms: a state space of 24 lags took 4 s a fit of 700 values. Missing
-    values are not filled.
+    stepwise descent of the corrected Akaike criterion, on the differenced series. Missing values
+    are not filled.
 
     Fitted, ``order_`` is (p, d, q), ``seasonal_order_`` (P, D, Q, m), ``drift_`` whether there is a
     constant (undifferenced) or a linear trend, ``n_harmonics_`` the number of Fourier pairs;
     ``noise_std_`` and ``converged_`` are as of `ETS`.
+
+    Parameters
+    ----------
+    seasonal_period : int, optional
+        As of `SeasonalNaive`. A season longer than 12 enters as Fourier terms: a state space of 24
+        lags took 4 s a fit of 700 values.
+    max_order : int, default=2
+        Largest order of the two plain polynomials; more finds longer memories, at a cost.
+    max_seasonal_order : int, default=1
+        Largest order of the two seasonal ones.
 
     Examples
     --------

@@ -16,6 +16,7 @@ from forecast_unc.evaluation.folds import Model, contenders, percent
 from forecast_unc.panels.forecast import warn_of_failures
 from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
 from forecast_unc.panels.panel import Columns, OneSeries, Panel
+from forecast_unc.series.times import spacing
 
 # Columns of the frame and the joint scores of a backtest that do not depend on the coverage.
 _OWN = (
@@ -102,8 +103,7 @@ def _backtest(
     """The job of one series: its backtest, and the frequency of its times."""
     y, exog = one.history()
     result = backtest(forecaster, y, steps, exog=exog, n_jobs=1, **options)
-    frequency = y.index.step if isinstance(y.index, pd.RangeIndex) else y.index.freqstr  # type: ignore[attr-defined]
-    return result, frequency
+    return result, getattr(y.index, "freqstr", spacing(y.index))
 
 
 def _assembled(outcomes: Sequence[Outcome], panel: Panel, coverage: tuple[float, ...]) -> Backtest:

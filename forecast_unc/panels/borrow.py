@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.special import stdtrit
 from forecast_unc._typing import Array
 from forecast_unc.distributions.tables import nixtla_tails
 from forecast_unc.panels.panel import OneSeries, Panel
-from forecast_unc.series.times import regular_index
+from forecast_unc.series.times import regular_index, spacing
 
 FEW = 4  # a series of so many observed values borrows
 _PRIOR = 4.0  # changes that the panel's spread counts for, beside those of the series itself
@@ -86,10 +87,9 @@ def _frequency(panel: Panel) -> Any:
         if len(panel.rows[i]) < 3:
             break
         try:
-            index = regular_index(times.take(panel.rows[i]), "y")
+            return spacing(regular_index(times.take(panel.rows[i]), "y"))
         except (TypeError, ValueError):
             continue
-        return index.step if isinstance(index, pd.RangeIndex) else getattr(index, "freq", None)
     return None
 
 
@@ -150,11 +150,8 @@ def _times_ahead(one: OneSeries, steps: int, freq: Any) -> Any:
     if isinstance(times, pd.PeriodIndex):
         ahead = pd.period_range(times.max(), periods=steps + 1, freq=times.freq)[1:]
         return ahead.to_timestamp()
-    try:
-        index: Any = one.history()[0].index
-        freq = index.step if isinstance(index, pd.RangeIndex) else index.freq
-    except (TypeError, ValueError):
-        pass  # irregular or too short: that of the panel
+    with suppress(TypeError, ValueError):  # irregular or too short: that of the panel
+        freq = spacing(one.history()[0].index)
     if freq is None:
         return None
     if isinstance(times, pd.DatetimeIndex):

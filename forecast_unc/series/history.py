@@ -11,7 +11,7 @@ import pandas as pd
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array, Flags
 from forecast_unc.series.exog import check_exog, check_uncertainty
-from forecast_unc.series.times import extended_index, format_time, future_index, index_kind
+from forecast_unc.series.times import extended_index, format_time, future_index, index_kind, spacing
 from forecast_unc.series.values import check_follows, check_is_series, check_series, check_y_std
 
 
@@ -80,7 +80,7 @@ class History:
     def alike(self, y: object, exog: object = None, y_std: object = None) -> Self:
         """Another series of the same frequency, with the same regressors; see `checked`."""
         other = self.checked(y, exog, y_std, self.columns)
-        if _spacing(self.index) != _spacing(other.index):
+        if spacing(self.index) != spacing(other.index):
             must = f"have the frequency of the fit, {_named(self.index)}"
             raise refusal("y", must, _named(other.index), "Fit a new model.")
         if index_kind(self.index) != index_kind(other.index):
@@ -130,10 +130,6 @@ class History:
         return ", ".join(said)
 
 
-def _spacing(index: pd.Index[Any]) -> object:
-    return index.step if isinstance(index, pd.RangeIndex) else index.freq  # type: ignore[attr-defined]
-
-
 def _named(index: pd.Index[Any]) -> str:
     """The same as text; the frequency of periods is spelled M, and not ME as that of dates."""
-    return str(getattr(index, "freqstr", _spacing(index)))
+    return str(getattr(index, "freqstr", spacing(index)))

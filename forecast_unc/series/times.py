@@ -241,6 +241,11 @@ def _dates(index: pd.DatetimeIndex, start: int, periods: int) -> pd.DatetimeInde
         raise refusal("steps", must, got, remedy) from error
 
 
+def spacing(index: pd.Index[Any]) -> Any:
+    """Frequency of a regular index, or the step of one of whole numbers."""
+    return index.step if isinstance(index, pd.RangeIndex) else getattr(index, "freq", None)
+
+
 def index_kind(index: pd.Index) -> str:
     """What an index is made of, as text; times of two kinds cannot be compared."""
     if isinstance(index, pd.DatetimeIndex):

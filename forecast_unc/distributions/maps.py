@@ -413,7 +413,8 @@ class Map:
         return np.asarray(origin + unit * np.ceil((values - origin) / unit - 0.5))
 
     def _between_bounds(self, values: Array) -> Array:
-        return np.minimum(np.maximum(values, self.lower[:, None]), self.upper[:, None])
+        values = np.maximum(values, self.lower[:, None])
+        return values if np.isinf(self.upper).all() else np.minimum(values, self.upper[:, None])
 
     def latent(self, z: Array, of: Callable[[Chain, Array], Array] = value) -> Array:
         """Values (h, n) at scores z, or slopes, before the bounds and before they are rounded."""

@@ -101,20 +101,7 @@ _BIT_GENERATORS = _by_name(
 
 
 class Unreadable(ValueError):
-    """Why a file cannot be read, as the end of a sentence about it, and what to do."""
-
-    must = "name a file written by Forecaster.save or Combination.save, whole and unchanged"
-    remedy = "Save it again."
-
-
-class Outdated(Unreadable):
-    """A file of an earlier version."""
-
-    must = f"name a file of format {FORMAT}"
-    remedy = (
-        "Load it with the version that wrote it, save its series from model.ensemble_.history "
-        "(y, index, exog) and its model.get_params(), and fit them here."
-    )
+    """Why a file cannot be read, as the end of a sentence about it."""
 
 
 def save(model: BaseEstimator, path: str | PathLike[str], kinds: tuple[type, ...]) -> None:
@@ -128,7 +115,8 @@ def save(model: BaseEstimator, path: str | PathLike[str], kinds: tuple[type, ...
 
 def load(path: str | PathLike[str], kinds: tuple[type, ...]) -> Any:
     """Read a fitted forecaster of one of the kinds; any fault of the file is one ValueError."""
-    data = _read(path)
+    data, remedy = _read(path), "Save it again."
+    must = "name a file written by Forecaster.save or Combination.save, whole and unchanged"
     try:
         content, arrays = _parsed(data)
         version = content["version"]
@@ -138,16 +126,23 @@ def load(path: str | PathLike[str], kinds: tuple[type, ...]) -> Any:
             by = f"by forecast_unc {content['written_by']}, where {__version__} reads format"
             raise Unreadable(f"of format {version!r}, {by} {FORMAT}")
         if version < FORMAT:
-            raise Outdated(f"of format {version}, which holds posteriors as that version made them")
+            must = f"name a file of format {FORMAT}"
+            remedy = "Load it with the version that wrote it, save its series from "
+            remedy += (
+                "model.ensemble_.history (y, index, exog) and its model.get_params(), and fit "
+            )
+            remedy += "them here."
+            held = "which holds posteriors as that version made them"
+            raise Unreadable(f"of format {version}, {held}")
         model = _Coder(kinds, arrays).made(content["model"])
         if type(model) not in kinds:
             raise Unreadable(f"which holds a {type(model).__name__}")
         check_is_fitted(model)
     except Exception as error:  # a crafted file can raise any: all become one
-        why = error
-        if not isinstance(why, Unreadable):
-            why = Unreadable("whose content is not that of a model of this version")
-        raise refusal("path", why.must, f"{path}, {why}", why.remedy) from error
+        why: object = error
+        if not isinstance(error, Unreadable):
+            why = "whose content is not that of a model of this version"
+        raise refusal("path", must, f"{path}, {why}", remedy) from error
     return model
 
 

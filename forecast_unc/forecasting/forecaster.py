@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Self
 
@@ -44,6 +45,7 @@ from forecast_unc.series.values import check_is_series, check_two
 _NAMED = 3  # outliers that `choices_` names, and runs
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Forecaster(Scored, Arguments):
     """Forecasts of a series with the uncertainty of every step carried into the next.
 
@@ -139,7 +141,7 @@ class Forecaster(Scored, Arguments):
     (20, 2)
     """
 
-    ensemble_: Ensemble
+    ensemble_: Ensemble = field(init=False)
 
     def fit(
         self,

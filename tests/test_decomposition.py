@@ -111,7 +111,9 @@ def check_parts(model, joint, draw, at_means, closure):
     assert_near(parts["function_shared"], (2 * value, 2 * se), closure)
     late, early = np.tril_indices(STEPS, -1)
     between = np.sqrt(closure[late] * closure[early])
-    shared = joint.parts["function_shared"][late, early]
+    shared = joint.parts["function_shared"]
+    np.testing.assert_array_equal(shared, shared.T)
+    shared = shared[late, early]
     assert_near(shared, covariances(error[:, late], y[:, early]), between)
     for name, source in (("inputs_missing", "start"), ("inputs_regressors", "exog")):
         # Var E[y | source]: the covariance of two values that share the source and nothing else

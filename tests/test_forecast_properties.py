@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 from scipy import special, stats
+from scipy.integrate import trapezoid
 
 from forecast_unc.distributions import scores
 from forecast_unc.distributions.average import average
@@ -578,7 +579,7 @@ def test_parts_of_an_average_are_the_average_parts():
     spread = 0.25 * (apart[0] - apart[2]) ** 2 + 0.75 * (apart[1] - apart[2]) ** 2
     density = np.exp(-0.5 * GRID**2) / np.sqrt(2 * np.pi)
     np.testing.assert_allclose(
-        parts["members"], -np.trapezoid(spread * density, GRID, axis=1), rtol=1e-6
+        parts["members"], -trapezoid(spread * density, GRID, axis=1), rtol=1e-6
     )
 
 

@@ -295,6 +295,19 @@ def test_averages_are_censored_after_averaging(free):
     assert Forecast.average([normal().censored(LOWER), log]).quantile(1e-9).min() == 0.5 * LOWER
 
 
+def test_a_bound_of_some_steps_is_theirs_alone(free):
+    censored, other = free.censored(LOWER), normal(MEAN + 1.0)
+    some = Forecast.average([censored, other], [[1.0, 0.5, 1.0], [0.0, 0.5, 0.0]])
+    at, levels = [0, 2], [0.01, 0.2, 0.5, 0.9]
+    for one in ("mean", "var"):
+        np.testing.assert_allclose(getattr(some, one).iloc[at], getattr(censored, one).iloc[at])
+    np.testing.assert_allclose(
+        some.quantile(levels).iloc[at], censored.quantile(levels).iloc[at], rtol=1e-9
+    )
+    np.testing.assert_allclose(some.cdf(LOWER).iloc[at], censored.cdf(LOWER).iloc[at], rtol=1e-9)
+    assert some.quantile(1e-6).iloc[1] < LOWER
+
+
 def test_parts_keep_their_shares():
     noise = 0.5 * COV
     free = normal(parts={"noise": noise, "function_own": COV - noise})

@@ -133,6 +133,16 @@ def problem(X, y, input_cov=None, free=5):
     return Problem(row_evidence(X, y), space, start, input_cov, tol=1e-12)
 
 
+def test_log_evidence_beside_slopes_is_that_of_the_rows_with_their_noise(rows):
+    X, y, _ = rows
+    X, y, added = X[:6], y[:6], np.linspace(0.1, 0.3, 6)
+    p = problem(X, y)
+    _, value = p.slopes(p.start, X, added)
+    noise_var = NOISE_STD**2 + (1e-2 * AMPLITUDE) ** 2 + added
+    K = expected_kernel(X, np.zeros(2)) + np.diag(noise_var)
+    np.testing.assert_allclose(value, oracles.gp_log_evidence(y, K), rtol=1e-9)
+
+
 def test_input_noise_of_samples_is_between_theirs_and_its_prior(rows):
     """log s has the precision 2 n of the samples and 1 / 1.5^2 of its prior, around .1."""
     X, y, _ = rows

@@ -119,11 +119,11 @@ def linear_recursion(ridge, lags, history, steps):
     mean, cov = np.append(history, np.zeros(steps)), np.zeros((p + steps, p + steps))
     for t in range(p, p + steps):
         x = t - np.array(lags)
-        S, m = cov[np.ix_(x, x)], mean[x] - ridge.X_offset_
-        mean[t] = ridge.predict(mean[x][None])[0]
+        S = cov[np.ix_(x, x)]
+        mean[t], std = np.ravel(ridge.predict(mean[x][None], return_std=True))
         cov[t, :t] = cov[:t, t] = cov[:t, x] @ ridge.coef_
-        cov[t, t] = 1 / ridge.alpha_ + ridge.coef_ @ S @ ridge.coef_
-        cov[t, t] += np.sum(ridge.sigma_ * (S + np.outer(m, m)))
+        # std^2 = s^2 + m' Sigma m, of m from the mean of the rows but in scikit-learn 1.6
+        cov[t, t] = std**2 + ridge.coef_ @ S @ ridge.coef_ + np.sum(ridge.sigma_ * S)
     return mean[p:], cov[p:, p:]
 
 

@@ -166,6 +166,20 @@ def test_an_action_gains_what_it_says_and_never_lowers_the_evidence_of_the_regre
     assert {0, 1} <= kinds
 
 
+def test_units_of_columns_change_no_action():
+    """What a column adds to the span of the model counts in its own size."""
+    Phi, signs = problem(30)
+    alpha = np.full(Phi.shape[1], np.inf)
+    alpha[-1] = 1.0
+    posterior = sbl.laplace(Phi[:, -1:], signs, alpha[-1:])
+    changed, gain = sbl.best_action(Phi, alpha, posterior)
+    assert gain > 0.1
+    units = np.append(np.full(Phi.shape[1] - 1, 1e-6), 1.0)
+    other, same = sbl.best_action(Phi * units, alpha, posterior)
+    assert same == pytest.approx(gain, rel=1e-9)
+    assert_allclose(other, changed * units**2, rtol=1e-9)
+
+
 def fitted_problem(rvm, X, y):
     """Full design and labels from public attributes alone."""
     Z, lengthscales = (X - X.mean(axis=0)) / X.std(axis=0), rvm.lengthscales_ / X.std(axis=0)

@@ -129,6 +129,12 @@ def test_adapted_lengthscales_raise_the_objective():
     new = design(X, X, lengthscales, False, True)
     assert objective(new, y, adapted) > objective(Phi, y, model) + 5.0
     assert (lengthscales > center).all()
+    # stationary, with a log-normal prior of std 1.5 around the center
+    for _ in range(10):
+        adapted, lengthscales = batch.adapt(X, y, adapted, bases, lengthscales, center, NOISE)
+    at = X, y, bases, lengthscales, adapted.alpha, adapted.noise_var
+    gradient = batch.lengthscale_evidence(*at)[1][:2]
+    assert_allclose(gradient, np.log(lengthscales / center) / batch.LOG_STD**2, atol=0.02)
 
 
 def test_density_of_rows_left_out_is_its_definition(small):

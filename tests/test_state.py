@@ -8,6 +8,7 @@ import pytest
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
+from forecast_unc.distributions.joint import Diverged
 from forecast_unc.forecasting import state as state_module
 from forecast_unc.forecasting.propagation import propagate as propagate_model
 from forecast_unc.forecasting.recursion import Future, Method, OneStepModel
@@ -427,8 +428,22 @@ def test_models_without_closed_form_pass_gaps_by_expansion(propagation):
 
 def test_a_gap_that_the_model_runs_away_in_says_so():
     y = np.append(1.0 + 0.1 * np.arange(5.0), np.full(60, np.nan))
-    with pytest.raises(ValueError, match=r"diverges on its way to the origin, \d+ steps before"):
+    with pytest.raises(Diverged, match=r"diverges on its way to the origin, \d+ steps") as error:
         state_of(linear_posterior([2.0]), (1,), y)
+    assert error.value.step == 0  # before the first of the forecast
+
+
+@pytest.mark.parametrize("back", [10, 600, 999])
+def test_the_filter_starts_at_the_last_values_that_are_known(back):
+    """Each second value is missing after them; farther away than 1000 steps it starts nearer."""
+    y = simulated(1200, range(1200 - back, 1200, 2))
+    model = OneStepModel(linear_posterior(AR), (1, 2), IDENTITY)
+    start = state_module.run_in(model, past_of(y))
+    assert start.now == 1200 - back
+    np.testing.assert_array_equal(start.mean, y[1198 - back : 1200 - back])
+    assert not start.cov.any()
+    far = state_module.run_in(model, past_of(np.append(y, np.full(1000, np.nan))))
+    assert far.now != 1200 - back
 
 
 @pytest.mark.parametrize("path_consistent", [True, False])

@@ -32,6 +32,7 @@ from forecast_unc import (
 from forecast_unc.evaluation.backtest import Backtest
 from forecast_unc.evaluation.folds import OWN_NAME, contenders
 from forecast_unc.panels import jobs, parts
+from forecast_unc.panels.borrow import Answer
 from forecast_unc.panels.forecast import FailedSeriesWarning
 from forecast_unc.panels.panel import Columns, Panel
 from forecast_unc.series.times import future_index
@@ -351,10 +352,60 @@ def test_every_item_of_a_shop_has_an_answer(rng, forecaster):
     assert (new["forecast_unc-hi-95"] > new["forecast_unc-lo-95"]).all()
 
 
+def few_and_many(rng, **new):
+    """Twelve items of 40 weeks that sell now and then, and new ones."""
+    weeks = pd.date_range("2024-01-01", periods=40, freq="W-MON")
+    items = {f"old {i}": rng.poisson(rng.uniform(0.2, 4), 40) for i in range(12)} | new
+    return long({name: pd.Series(y, weeks[-len(y) :], float) for name, y in items.items()})
+
+
+def test_new_items_of_counts_have_whole_bounds_and_the_mean_that_goes_with_them(rng):
+    new = {"none": [0, 0, 0], "one": [1, 0, 0], "three": [0, 0, 3]}
+    ahead = forecast_panel(few_and_many(rng, **new), LastValue(), 3, levels=(90,))
+    bounds = ahead.set_index("unique_id")[["forecast_unc-lo-90", "forecast_unc-hi-90"]].loc[[*new]]
+    assert (bounds == bounds.round()).all(axis=None)
+    assert (bounds >= 0).all(axis=None)
+    first = ahead.groupby("unique_id").first()
+    upper, mean = first["forecast_unc-hi-90"], first["forecast_unc"]
+    assert upper["none"] <= upper["one"] <= upper["three"]  # nothing sold is no reason for more
+    assert 0.0 < mean["none"] < mean["one"] < 1.0
+
+
+def test_the_mean_of_a_borrowed_answer_is_that_of_the_censored_distribution(rng):
+    """E max(T, 0) by paths: 3 and Student's t of 4 degrees, at two scales."""
+    scale = np.array([1.0, 9.0])
+    one = Answer(pd.RangeIndex(2), 3.0, scale, 4.0, 0.0, False, "")
+    drawn = np.maximum(3.0 + scale * rng.standard_t(4.0, (400_000, 2)), 0.0)
+    np.testing.assert_allclose(one.mean(), drawn.mean(axis=0), rtol=0.01)
+    walk = 3.0 + (np.array([1.0, np.sqrt(80.0)]) * rng.standard_normal((400_000, 2))).cumsum(axis=1)
+    total = one._replace(lower=-np.inf).aggregated("sum")
+    assert total.level == pytest.approx(walk.sum(axis=1).mean(), abs=0.1)
+    assert total.scale == pytest.approx(walk.sum(axis=1).std(), rel=0.01)
+    half = one._replace(lower=-np.inf).aggregated("mean")
+    assert half.level == total.level / 2
+    assert half.scale == pytest.approx(total.scale / 2)
+
+
+def test_a_panel_sums_the_steps_of_each_series(series, model):
+    frame = long({**series, "new": series["a"][-2:]}, region="all")
+    sums = forecast_panel(frame, model, 3, aggregate="sum", by="region", correlation=0.5)
+    for name, y in series.items():
+        alone = model.fit(y).forecast(3).aggregate("sum").to_nixtla(unique_id=name)
+        row = of(sums, name)
+        assert row["ds"].tolist() == [y.index[-1] + pd.Timedelta("3D")]
+        np.testing.assert_array_equal(row[FIGURES], alone[FIGURES])
+    new = of(sums, "new")
+    np.testing.assert_allclose(new["forecast_unc"], 3 * series["a"].iloc[-1])
+    means = of(forecast_panel(frame, model, 3, aggregate="mean", by="region", correlation=0.5), "a")
+    np.testing.assert_allclose(3 * means[FIGURES], of(sums, "a")[FIGURES])
+    with pytest.raises(ValueError, match="aggregate must be one of None, 'sum', 'mean'; got 'max'"):
+        forecast_panel(frame, model, 3, aggregate="max")
+
+
 def test_a_new_item_borrows_from_items_of_its_size(rng):
     large = {f"large {i}": 200 + rng.normal(0, 20, 40) for i in range(20)}  # changes of 14 %
-    rare = {f"rare {i}": rng.binomial(1, 0.2, 40).astype(float) for i in range(30)}  # of 280 %
-    items = {**large, **rare, "new": np.array([190.0]), "new and rare": np.array([1.0])}
+    rare = {f"rare {i}": 1.5 * rng.binomial(1, 0.2, 40) for i in range(30)}  # of 280 %
+    items = {**large, **rare, "new": np.array([190.0]), "new and rare": np.array([1.5])}
     months = pd.date_range("2021-01-01", periods=40, freq="MS")
     frame = pd.concat(
         [
@@ -363,7 +414,8 @@ def test_a_new_item_borrows_from_items_of_its_size(rng):
         ]
     )
     ahead = forecast_panel(frame, baselines.Naive(), steps=1).set_index("unique_id")
-    width = (ahead["forecast_unc-hi-80"] - ahead["forecast_unc"]) / ahead["forecast_unc"]
+    last = pd.Series({"new": 190.0, "new and rare": 1.5})
+    width = (ahead["forecast_unc-hi-80"] - last) / last
     t = stats.t.ppf(0.9, 4)
     for name, others in (("new", large), ("new and rare", rare)):
         changes = [np.sqrt(np.mean(np.diff(y) ** 2)) / y.mean() for y in others.values()]
@@ -396,17 +448,17 @@ def test_a_panel_of_new_items_alone_has_wide_answers(model):
     times = pd.date_range("2020-01-01", periods=1, freq="D")
     with pytest.warns(FailedSeriesWarning, match="2 of 2"):
         result = forecast_panel(
-            long({"a": pd.Series(4.0, times), "b": pd.Series(np.nan, times)}),
+            long({"a": pd.Series(4.5, times), "b": pd.Series(np.nan, times)}),
             model,
             1,
             freq="D",
         )
-    width = 4 * stats.t(4).ppf(0.975)
+    width = 4.5 * stats.t(4).ppf(0.975)
     assert result["status"].tolist() == [
         "1 value: last value, spread of its size, none to borrow",
         "no forecast: no value, and no series of the panel to borrow from",
     ]
-    assert result["forecast_unc-hi-95"][0] == pytest.approx(4 + width)
+    assert result["forecast_unc-hi-95"][0] == pytest.approx(4.5 + width)
     assert result["forecast_unc-lo-95"][0] == 0.0
 
 
@@ -557,7 +609,7 @@ def test_a_wrong_call_is_an_error_before_any_work(series, arguments, message):
         (
             lambda f: f.assign(x="red"),
             "frame must have numbers in its further columns, which are regressors; got 'x' of "
-            "dtype str. Encode it as numbers, or leave it out.",
+            "dtype str. Leave it out, name it in by= if it groups series, or encode it as numbers.",
         ),
         (
             lambda f: pd.concat([f, f[["y"]]], axis=1),

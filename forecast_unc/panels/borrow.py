@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
+from scipy import stats
+from scipy.special import stdtr, stdtrit
 
 from forecast_unc._typing import Array
 from forecast_unc.distributions.tables import nixtla_tails
@@ -25,9 +26,11 @@ class Lent(NamedTuple):
     sizes: Array  # (k,) mean |y| of lenders that have one
     changes: Array  # (k, h) root mean square of h-step changes of these over their mean |y|
     size: float  # mean |y|, median of lenders
+    least: float  # smallest |y| of lenders that is not 0
     level: float  # last value, median of lenders
     between: float  # standard deviation of last values
     lower: float  # 0 where no value of the panel is negative
+    whole: bool  # all values of the panel are whole numbers, none below 0
     freq: Any  # of the longest series that shows one
 
     def spread(self, size: float) -> Array:
@@ -63,9 +66,12 @@ def lend(panel: Panel, steps: int) -> Lent:
     changes = np.array(rows).reshape(-1, steps)
     between = float(np.std(last, ddof=1)) if len(last) > 1 else float(np.abs(last).sum())
     size, level = (float(np.median(each)) if len(each) else np.nan for each in (sizes, last))
-    lower = 0.0 if finite.any() and target[finite].min() >= 0 else -np.inf
+    known, positive = target[finite], np.concatenate([[], *(np.abs(y[y != 0]) for y in taken)])
+    least = float(np.nanmin(positive, initial=np.inf)) if len(positive) else 1.0
+    lower = 0.0 if len(known) and known.min() >= 0 else -np.inf
+    whole = lower == 0.0 and bool((known == np.round(known)).all())
     sized, freq = sizes[sizes > 0], _frequency(panel)
-    return Lent(len(able), sized, changes, size, level, between, lower, freq)
+    return Lent(len(able), sized, changes, size, least, level, between, lower, whole, freq)
 
 
 def _relative_changes(y: Array, size: float, steps: int) -> Array:
@@ -94,23 +100,44 @@ def _frequency(panel: Panel) -> Any:
 
 
 class Answer(NamedTuple):
-    """Student's t about one level, at each step."""
+    """Student's t about one level at each step, censored at a bound; rounded if y is whole."""
 
     times: pd.Index[Any]
     level: float
     scale: Array  # (h,)
     dof: float
     lower: float
+    whole: bool
     status: str
 
     def figures(self, levels: tuple[float, ...]) -> Array:
-        """The level and the bounds of intervals, (h, 1 + 2 * levels), as of a forecast."""
-        bounds = self.quantiles(nixtla_tails(levels))
-        return np.column_stack([np.full(len(self.scale), self.level), bounds])
+        """The mean and the bounds of intervals, (h, 1 + 2 * levels), as of a forecast."""
+        return np.column_stack([self.mean(), self.quantiles(nixtla_tails(levels))])
+
+    def mean(self) -> Array:
+        """Mean of each step, (h,): E max(z + T, 0) = z F(z) + (dof + z^2) / (dof - 1) f(z)."""
+        if np.isneginf(self.lower):
+            return np.full(len(self.scale), self.level)
+        z, dof = (self.level - self.lower) / self.scale, self.dof
+        above = z * stdtr(dof, z) + (dof + z**2) / (dof - 1.0) * stats.t.pdf(z, dof)
+        return np.asarray(self.lower + self.scale * above)
 
     def quantiles(self, q: Array) -> Array:
         """Of each step at several probabilities, (h, len(q))."""
-        return np.maximum(self.level + self.scale[:, None] * stdtrit(self.dof, q), self.lower)
+        found = np.maximum(self.level + self.scale[:, None] * stdtrit(self.dof, q), self.lower)
+        return np.ceil(found - 0.5) + 0.0 if self.whole else found  # no -0
+
+    def aggregated(self, how: str) -> Self:
+        """The sum or the mean over the steps, as of a random walk with this spread."""
+        h, var = len(self.scale), (np.minimum.outer(self.scale, self.scale) ** 2).sum()
+        steps = h if how == "sum" else 1
+        return self._replace(
+            times=self.times[-1:],
+            level=steps * self.level,
+            scale=np.array([steps / h * np.sqrt(var)]),
+            lower=steps * self.lower,
+            whole=self.whole and how == "sum",
+        )
 
 
 def answer(one: OneSeries, steps: int, lent: Lent) -> Answer | str:
@@ -127,8 +154,9 @@ def answer(one: OneSeries, steps: int, lent: Lent) -> Answer | str:
             return "no forecast: no value, and no series of the panel to borrow from"
         scale = np.hypot(lent.spread(lent.size) * lent.size, lent.between)
         status = "no value: median level of the panel, spread of its levels and changes"
-        return Answer(times, lent.level, scale, _PRIOR, lent.lower, status)
-    size = float(np.mean(np.abs(y))) or (lent.size if lent.lenders and lent.size else 1.0)
+        return Answer(times, lent.level, scale, _PRIOR, lent.lower, lent.whole, status)
+    # of zeros alone: as if the smallest value of the panel came next
+    size = float(np.mean(np.abs(y))) or lent.least / (len(y) + 1)
     own, dof = float(np.sum(np.diff(y) ** 2)), _PRIOR + len(y) - 1
     spread = lent.spread(size)
     # the conjugate update of a variance, with the panel's as prior
@@ -138,7 +166,7 @@ def answer(one: OneSeries, steps: int, lent: Lent) -> Answer | str:
     else:
         status = f"the model failed: last value, spread of its own and {borrowed}"
     scale = first * spread / spread[0]
-    return Answer(times, float(y[-1]), scale, dof, lent.lower, status)
+    return Answer(times, float(y[-1]), scale, dof, lent.lower, lent.whole, status)
 
 
 def _times_ahead(one: OneSeries, steps: int, freq: Any) -> Any:
@@ -151,7 +179,7 @@ def _times_ahead(one: OneSeries, steps: int, freq: Any) -> Any:
         ahead = pd.period_range(times.max(), periods=steps + 1, freq=times.freq)[1:]
         return ahead.to_timestamp()
     with suppress(TypeError, ValueError):  # irregular or too short: that of the panel
-        freq = spacing(one.history()[0].index)
+        freq = spacing(regular_index(times.sort_values(), "y"))
     if freq is None:
         return None
     if isinstance(times, pd.DatetimeIndex):

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -51,6 +51,7 @@ def forecast_panel(
     output: str | PathLike[str] | None = None,
     by: str | Sequence[str] | None = None,
     correlation: float | None = None,
+    aggregate: Literal["sum", "mean"] | None = None,
 ) -> FrameT:
     r"""Forecast every series of a long frame, each by itself.
 
@@ -101,6 +102,10 @@ def forecast_panel(
         From 0 to 1, needed with `by`: that of the forecast errors of any two series of a group at
         one time, of their normal scores where they are not normal. It widens the intervals of the
         sums, and is yours to state: nothing here estimates it.
+    aggregate : {None, "sum", "mean"}, default=None
+        One row a series: the sum or the mean of its steps, such as the demand until a delivery, by
+        `Forecast.aggregate`; its time is that of the last step. Bounds of steps do not add up to
+        those of their sum.
 
     Returns
     -------
@@ -132,6 +137,7 @@ def forecast_panel(
     check_jobs(n_jobs)
     contender = contenders(forecaster, None)[0]
     check_choice("propagation", propagation, PROPAGATIONS)
+    check_choice("aggregate", aggregate, (None, "sum", "mean"), "None keeps the steps.")
     options = {} if propagation == "auto" else {"propagation": propagation}
     if options and "propagation" not in contender.can:
         must = f"be 'exact', the default, for {type(forecaster).__name__}, which has no choice"
@@ -148,18 +154,18 @@ def forecast_panel(
     few = FEW if lent.lenders else -1
     model = clone(forecaster, safe=False)
     points = None if panel.groups is None else POINTS
-    work = partial(_forecast, model, steps, levels, options, few, points)
+    work = partial(_forecast, model, steps, levels, options, few, points, aggregate)
 
     def run(part: Panel) -> list[pd.DataFrame]:
         outcomes = run_jobs(work, part, n_jobs=n_jobs, bar=bar)
         warn_again(outcomes, part.ids.tolist())
-        return _assembled(outcomes, part, names, levels, steps, lent)
+        return _assembled(outcomes, part, names, levels, steps, lent, aggregate)
 
     with tqdm(total=len(panel), disable=not progress, desc="forecast_panel") as bar:
         if output is None:
             result, *sums = run(panel)
         else:
-            call = joblib_hash((model, steps, levels, options, lent, correlation))
+            call = joblib_hash((model, steps, levels, options, lent, correlation, aggregate))
             result, *sums = in_parts(run, panel, Path(output), call, bar)
     errors = result.loc[~result[id_col].duplicated(), "error"]
     failed = [Outcome(None, None if pd.isna(error) else error) for error in errors]
@@ -181,6 +187,7 @@ def _forecast(
     options: dict[str, Any],
     few: int,
     points: Array | None,
+    aggregate: str | None,
     one: OneSeries,
 ) -> Steps | None:
     if one.past.iloc[:, 0].count() <= few:
@@ -194,6 +201,8 @@ def _forecast(
         model.fit(y, exog=past)
         options = {**options, "exog": future}
     forecast = model.forecast(steps, **options)
+    if aggregate is not None:
+        forecast = forecast.aggregate(aggregate)
     figures = tables.nixtla_figures(forecast, levels)
     quantiles = None if points is None else forecast.quantile(points).to_numpy()
     return Steps(tables.first_instants(forecast.index).array, figures, quantiles)
@@ -206,6 +215,7 @@ def _assembled(
     levels: tuple[float, ...],
     steps: int,
     lent: Lent,
+    aggregate: str | None,
 ) -> list[pd.DataFrame]:
     """The long result of pandas, and the sums of groups, if any are asked for."""
     index = panel.past.index
@@ -218,6 +228,7 @@ def _assembled(
         if isinstance(instead, str):
             instead = none._replace(status=instead)
         elif isinstance(instead, Answer):
+            instead = instead if aggregate is None else instead.aggregated(aggregate)
             quantiles = None if panel.groups is None else instead.quantiles(POINTS)
             times, figures = instead.times.array, instead.figures(levels)
             instead = Steps(times, figures, quantiles, instead.status)

@@ -14,7 +14,7 @@ from forecast_unc._checks import check_whole, refusal
 from forecast_unc.evaluation.folds import Contender
 from forecast_unc.panels.groups import Groups
 from forecast_unc.series.exog import check_aligned
-from forecast_unc.series.times import future_index, on_frequency, regular_index
+from forecast_unc.series.times import as_frequency, future_index, on_frequency, regular_index
 from forecast_unc.series.values import is_real, to_pandas
 
 
@@ -191,7 +191,8 @@ def _check_regressors(frame: pd.DataFrame, name: str) -> None:
         if not is_real(dtype):
             must = "have numbers in its further columns, which are regressors"
             got = f"{column!r} of dtype {dtype}"
-            raise refusal(name, must, got, "Encode it as numbers, or leave it out.", TypeError)
+            remedy = "Leave it out, name it in by= if it groups series, or encode it as numbers."
+            raise refusal(name, must, got, remedy, TypeError)
 
 
 def _times(column: pd.Series[Any], name: str) -> pd.Index[Any]:
@@ -222,7 +223,7 @@ def _checked_freq(freq: Any, times: pd.Index[Any]) -> Any:
         check_whole("freq", freq, 1, "Of whole-number times it is their distance.")
         return int(freq)
     try:
-        return to_offset(freq)
+        return to_offset(as_frequency(freq))
     except (ValueError, TypeError) as error:
         remedy = "'D', 'MS' and 'h' are some."
         raise refusal("freq", "be a frequency of pandas", repr(freq), remedy) from error

@@ -135,7 +135,7 @@ def test_choices_are_sentences():
     assert bands == "bands: calibrated on errors of forecasts from up to 28 earlier origins"
     shares = [share.weight.iloc[0] for share in model.forecast(1).members]
     assert [line.split(": ", 1)[0] for line in averaged] == [
-        f"model {number}, {100 * share:.0f} % of the next step"
+        f"model {number}, weight {100 * share:.0f} %"
         for number, share in enumerate(shares, start=1)
     ]
     assert [line.split(": ", 1)[1] for line in averaged] == [
@@ -163,6 +163,25 @@ def test_choices_are_sentences():
         "model: as given (Gaussian process of the Box-Cox transform of power "
         f"{one.models_[0].transform.power:.3g}, lags 1-2, 5, last 60 rows)",
     ]
+
+
+def test_a_season_is_not_tested_in_less_than_two_cycles():
+    season, _, *models = Forecaster().fit(series(20, "MS")).choices_
+    assert season == "no season: one of 12 steps, as the index suggests, needs more values"
+    smoothed = [line for line in models if "exponential smoothing" in line]
+    assert all(": level, trend, recent values counting most (" in line for line in smoothed)
+    assert smoothed
+
+
+def test_models_are_numbered_as_the_members_of_a_forecast():
+    """A last value far out makes a member in levels explode; the others keep their order."""
+    y = pd.Series(np.r_[np.full(20, 1e-3), np.geomspace(1e-3, 40, 20)])
+    model = Forecaster(outliers="keep").fit(y)
+    named = [line for line in model.choices_ if line.startswith("model ")]
+    members = model.forecast(1).members
+    assert len(members) == len(named) < len(model.models_)
+    assert all(one.model in line for line, one in zip(named, members, strict=True))
+    assert any(line.startswith("dropped, since it diverges: ") for line in model.choices_)
 
 
 def test_choices_are_made_of_what_was_chosen(fitted):

@@ -131,6 +131,7 @@ def test_quarters_are_periods(tmp_path, capsys, label):
     assert capsys.readouterr().out.splitlines()[1].startswith(f"{expected[-1] + 1},")
 
 
+TUESDAY_TO_SUNDAY = [day for day in pd.date_range("2024-01-02", "2024-02-25") if day.day_of_week]
 DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
 
 
@@ -201,6 +202,11 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
             "column 'ds' must have a regular index; got 1 missing timestamps, first 2024-01-10. "
             "Pass --freq D: rows that are missing are then missing values, which are uncertain, "
             "not filled.",
+        ),
+        (
+            "ds,y\n" + "".join(f"{day:%Y-%m-%d},1\n" for day in TUESDAY_TO_SUNDAY),
+            "column 'ds' must have a regular index; got 7 missing timestamps, first 2024-01-08. "
+            "Other weekdays have no row. Pass --freq 'Tue Wed Thu Fri Sat Sun': rows that are",
         ),
         (
             "ds,y\n" + "".join(f"{i},1\n" for i in (1, 2, 4, 5)),

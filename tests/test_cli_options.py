@@ -152,7 +152,12 @@ def test_regressors_of_the_future_are_picked_by_time(folder, sales, capsys):
 @pytest.mark.parametrize("how", ["W", "all"])
 def test_sums_and_probabilities_are_those_of_the_joint_forecast(folder, sales, capsys, how):
     options = ["--lags", "2", "--sum", how, "--prob-above", "400", "210", "--output", "-"]
-    table = printed(capsys, "forecast", "sales.csv", "--steps", "14", *options)
+    options += ["--quantile", "0.3", "0.9"]
+    assert main(["forecast", "sales.csv", "--steps", "14", *options]) == 0
+    out, err = capsys.readouterr()
+    table = pd.read_csv(io.StringIO(out), index_col=0)
+    partial = "parts of periods: 2024-03-03 (3 of 7 steps), 2024-03-17 (4 of 7 steps). The column"
+    assert (partial in err) == (how == "W")
     ahead = Forecaster(lags=2, random_state=0).fit(series(sales[:N])).forecast(14)
     sums = ahead.aggregate("sum", freq=None if how == "all" else how, partial="keep")
     assert table.columns[0] == "steps"
@@ -160,6 +165,8 @@ def test_sums_and_probabilities_are_those_of_the_joint_forecast(folder, sales, c
     np.testing.assert_allclose(table["mean"], sums.mean, rtol=1e-9)
     np.testing.assert_allclose(table["lower_95"], sums.interval(0.95)["lower"], rtol=1e-9)
     paths = sums.sample(20_000, random_state=0).to_numpy()
+    for p in (0.3, 0.9):
+        np.testing.assert_allclose(table[f"quantile_{p}"], sums.quantile(p), rtol=1e-9)
     for level in (400, 210):  # four standard errors of the paths
         np.testing.assert_allclose(
             table[f"above_{level}"], (paths > level).mean(axis=1), atol=0.015
@@ -330,6 +337,14 @@ def test_a_saved_combination_is_applied_to_data(folder, sales, capsys):
             "--plot must be left out with --id; got",
         ),
         (["shops.csv", "--id", "shop", "--prob-above", "1", "2"], "--prob-above must be left out "),
+        (
+            ["shops.csv", "--id", "shop", "--sum", "W"],
+            "--sum must be all with --id; got W. ",
+        ),
+        (
+            ["sales.csv", "--quantile", "95"],
+            "--quantile must lie strictly between 0 and 1; got 95",
+        ),
         (["shops.csv", "--id", "no"], "--id must name a column of shops.csv; got 'no'. The file "),
         (["--load", "m", "--lags", "1", "2"], "--lags must be left out with --load; got 1 2. The "),
         (["--load", "holidays.txt"], "--load must name a file written by Forecaster.save"),

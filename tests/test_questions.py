@@ -290,6 +290,7 @@ def test_a_maximum_says_what_it_does_not_know():
         (slice("2026-12", "2027-01"), slice(2, 4)),
         (INDEX[4], slice(4, 5)),
         (slice(INDEX[4], None), slice(4, 6)),
+        (INDEX.month % 3 == 0, [2, 5]),
     ],
 )
 @pytest.mark.parametrize("name", ["plain", "average", "mixture", "censored average", "of -y"])
@@ -298,9 +299,9 @@ def test_steps_are_picked_as_pandas_does(name, key, expected):
     picked = whole[key]
     assert type(picked) is Forecast
     assert picked.index.equals(INDEX[expected])
-    pd.testing.assert_series_equal(picked.mean, whole.mean[expected], check_freq=False)
+    pd.testing.assert_series_equal(picked.mean, whole.mean.iloc[expected], check_freq=False)
     np.testing.assert_array_equal(picked.cov, whole.cov.iloc[expected, expected])
-    expected_band = whole.interval(0.8)[expected]
+    expected_band = whole.interval(0.8).iloc[expected]
     pd.testing.assert_frame_equal(picked.interval(0.8), expected_band, check_freq=False)
 
 
@@ -308,6 +309,14 @@ def test_the_first_steps_are_a_slice():
     for name, forecast in KINDS.items():
         pd.testing.assert_frame_equal(forecast[:2].cov, forecast.first(2).cov, obj=name)
     assert KINDS["plain"][:] is KINDS["plain"]
+
+
+def test_a_mask_reaches_members_that_end_before():
+    weights = np.vstack([np.ones(H), np.arange(H) < 3])
+    average = Forecast.average([KINDS["plain"], KINDS["plain"].first(3)], weights)
+    late = average[np.arange(H) >= 2]
+    pd.testing.assert_series_equal(late.mean, average[2:].mean, check_freq=False)
+    assert len(late.members) == len(average[2:].members)
 
 
 def test_periods_and_numbers_are_picked():
@@ -324,9 +333,13 @@ def test_periods_and_numbers_are_picked():
         (
             0,
             TypeError,
-            r"a key must be a slice or a time; got 0\. A number could be .* pass \[:1\]",
+            r"a key must be a slice, a time or a mask .*; got 0\. A number could be .* pass \[:1\]",
         ),
-        ([0, 1], TypeError, r"a key must be a slice or a time; got \[0, 1\]\. "),
+        (
+            [0, 1],
+            TypeError,
+            r"a key must be a slice, a time or a mask of the steps; got \[0, 1\]\. ",
+        ),
         (
             "2030",
             KeyError,

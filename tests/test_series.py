@@ -1,5 +1,7 @@
 """Every kind of index, and every bad input with its own message."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -338,6 +340,32 @@ def test_bad_dates_are_refused(case):
     index = pd.DatetimeIndex(pd.Timestamp("2024-01-01") + pd.to_timedelta(list(days), unit="D"))
     with pytest.raises(ValueError, match=message):
         MODEL.fit(series(index))
+
+
+def test_days_that_are_closed_are_left_out_and_named():
+    """A museum closed on Mondays, without the day of a storm."""
+    days = pd.date_range("2024-01-02", periods=70, freq="D")
+    y = pd.Series(9 * days.day_of_week + np.sin(np.arange(70)), days)[days.day_of_week > 0].drop(
+        pd.Timestamp("2024-02-10")
+    )
+    wanted = (
+        "got 10 missing timestamps, first 2024-01-08. None is on a Mon: leave these days out by "
+        "y.asfreq(pd.offsets.CustomBusinessDay(weekmask='Tue Wed Thu Fri Sat Sun'))."
+    )
+    with pytest.raises(ValueError, match=re.escape(wanted)):
+        MODEL.fit(y)
+    open_days = y.asfreq(pd.offsets.CustomBusinessDay(weekmask="Tue Wed Thu Fri Sat Sun"))
+    model = Forecaster().fit(open_days)
+    assert model.seasonal_period_ == (6,)
+    assert model.notes_ == []
+    assert 0 not in model.forecast(12).index.day_of_week
+    every_day = Forecaster(lags=1).fit(y.asfreq("D"))
+    assert every_day.notes_ == [
+        "closed: no value on any Mon; leave these days out: "
+        "y.dropna().asfreq(pd.offsets.CustomBusinessDay(weekmask='Tue Wed Thu Fri Sat Sun'))"
+    ]
+    with pytest.raises(ValueError, match="first 2024-01-08. Reindex"):  # of less than four weeks
+        MODEL.fit(y[:20])
 
 
 @pytest.mark.parametrize("case", BAD_TIMES)

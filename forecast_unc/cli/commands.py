@@ -31,7 +31,12 @@ from forecast_unc.cli import tables
 from forecast_unc.evaluation import backtest as backtests
 from forecast_unc.evaluation.folds import percent
 from forecast_unc.panels.forecast import FailedSeriesWarning
-from forecast_unc.series.times import MissingTimesError, future_index, group_weights
+from forecast_unc.series.times import (
+    MissingTimesError,
+    PartialPeriodWarning,
+    future_index,
+    group_weights,
+)
 
 _DONE, _SOME_FAILED, _WRONG = 0, 1, 2  # exit codes
 _NAME = "forecast-unc"
@@ -52,6 +57,7 @@ _PHRASES = {
     "Sort it with y.sort_index()": "Sort its rows by time",
     'Pass freq, for example freq="D"': "Pass --freq, for example --freq D",
     "outliers='keep'": "--outliers keep",
+    'Pass partial="drop" to leave them out, or "keep" to have them': "The column steps counts them",
     "Pass a DataFrame with their values": "Pass them with --exog and --exog-future",
 }
 
@@ -112,6 +118,7 @@ def _answering(run: Callable[[Any], int]) -> Callable[..., int]:
     def answer(**given: Any) -> int:
         try:
             with warnings.catch_warnings():
+                warnings.simplefilter("default", PartialPeriodWarning)
                 warnings.showwarning = lambda message, *_, **__: _say(message)
                 code = run(SimpleNamespace(**given))
             sys.stdout.flush()
@@ -123,7 +130,8 @@ def _answering(run: Callable[[Any], int]) -> Callable[..., int]:
             _say("interrupted")
             return 130
         except (ValueError, TypeError, OSError, ImportError) as error:
-            _say(_in_options(str(error), given))
+            noted = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+            _say(_in_options(str(error), given) + noted)
             return _WRONG
         except MemoryError as error:
             _say(f"data and --steps must fit in memory; got {error}. Take fewer rows or steps.")
@@ -214,7 +222,7 @@ def forecast(options: Any) -> int:
         for line in model.notes_:
             _say(line)
     ahead = model.forecast(options.steps, future, propagation=options.propagation)
-    answer = ahead if counts is None else ahead.aggregate("sum", freq=freq, partial="keep")
+    answer = ahead if counts is None else ahead.aggregate("sum", freq=freq)
     columns: dict[str, Any] = {} if counts is None else {"steps": counts}
     columns |= {"mean": answer.mean, "std": answer.std}
     for level in options.coverage:
@@ -222,6 +230,8 @@ def forecast(options: Any) -> int:
             columns[f"{end}_{percent(level)}"] = values
     for value in options.prob_above or ():
         columns[f"above_{value:g}"] = answer.prob(lower=value)
+    for p in options.quantile or ():
+        columns[f"quantile_{p:g}"] = answer.quantile(p)
     table = pd.DataFrame(columns)
     if table.index.name is None:  # of a model that was fitted elsewhere
         table.index.name = tables.time_column(options)
@@ -347,6 +357,7 @@ def _forecast_panel(options: Any) -> int:
         levels=[int(level) if level.isdigit() else float(level) for level in levels],
         exog=exog,
         propagation=options.propagation,
+        aggregate=None if options.sum is None else "sum",
         n_jobs=options.jobs,
         progress=sys.stderr.isatty(),
     )

@@ -185,8 +185,9 @@ DATA = [
           the day and the month cannot be told apart
         --id COLUMN: column that names series: forecast each
         --exog COLUMN ...: columns of regressors
-        --freq FREQ: frequency of the times, such as D, MS or h, of whole numbers their distance:
-          rows that are missing are then missing values, which are uncertain, not filled
+        --freq FREQ: frequency of the times, such as D, MS or h, of open days their weekdays, such
+          as 'Mon Tue Wed Thu Fri Sat', of whole numbers their distance: rows that are missing are
+          then missing values, which are uncertain, not filled
         """,
         time={"default": "ds"},
         target={"default": "y"},
@@ -260,6 +261,7 @@ FORECAST = [
         --exog-future FILE: regressors at the steps ahead: their times, and the columns of --exog
         --sum FREQ: forecast sums of steps instead: by year (YS), by month (MS), ..., or all
         --prob-above X ...: columns with the probability of a value, or a sum, above X
+        --quantile P ...: columns with the value that is not exceeded with probability P
         """,
         propagation=_one_of(*PROPAGATIONS, default="auto"),
     ),
@@ -357,8 +359,11 @@ def check_forecast(options: Any) -> None:
         names = [str(option.name) for option in MODEL]
         _check_without(options, "--load", names, "The file holds the model")
     if options.id is not None:
-        one = ["sum", "prob_above", "plot", "summary", "save", "load"]
+        one = ["prob_above", "quantile", "plot", "summary", "save", "load"]
         _check_without(options, "--id", one, "It is for a single series")
+        if options.sum not in (None, "all"):
+            remedy = "all sums the steps of each series; other sums are for a single series."
+            raise refusal("--sum", "be all with --id", options.sum, remedy)
     if (not options.exog) != (options.exog_future is None):
         given, absent = "--exog", "--exog-future"
         if not options.exog:
@@ -374,6 +379,10 @@ def check_forecast(options: Any) -> None:
     for value in options.prob_above or ():
         if not math.isfinite(value):
             raise refusal("--prob-above", "be finite numbers", str(value), "Leave it out.")
+    for p in options.quantile or ():
+        if not 0 < p < 1:
+            remedy = "The quantile of 0.9 is exceeded once in ten times."
+            raise refusal("--quantile", "lie strictly between 0 and 1", f"{p:g}", remedy)
     _check_common(options)
 
 

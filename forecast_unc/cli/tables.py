@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib
 import re
+import shlex
 import sys
 import warnings
 from functools import partial
@@ -441,9 +442,11 @@ def _regular(times: pd.Index[Any], name: str) -> pd.Index[Any]:
     except MissingTimesError as error:
         problem = error.problem
         remedy = (
-            f"Pass --freq {error.freq}: rows that are missing are then missing values, which are "
-            "uncertain, not filled."
+            f"Pass --freq {shlex.quote(error.freq)}: rows that are missing are then missing "
+            "values, which are uncertain, not filled."
         )
+        if " " in error.freq:
+            remedy = f"Other weekdays have no row. {remedy}"
     except (TypeError, ValueError) as error:
         problem = str(error).partition(". ")[0]
         remedy = "Write one row for each time, in order and without a gap."

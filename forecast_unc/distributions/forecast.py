@@ -25,7 +25,7 @@ from forecast_unc._checks import (
     numbers,
     refusal,
 )
-from forecast_unc._typing import Array, Axes
+from forecast_unc._typing import Array, Axes, Positions
 from forecast_unc.distributions import scores, tables
 from forecast_unc.distributions.average import average, check_weights
 from forecast_unc.distributions.check import Check, check_average, check_model
@@ -296,15 +296,17 @@ class Forecast:
         check_whole("n", n, 1, "It is the number of steps to keep.")
         return self if n >= len(self) else self._each(slice(n))
 
-    def __getitem__(self, key: slice | str | datetime | pd.Period) -> Self:
+    def __getitem__(self, key: slice | str | datetime | pd.Period | ArrayLike) -> Self:
         """Return the forecast of some of the steps, as pandas picks them from a Series.
 
         The ``key`` has positions, ``ahead[:6]``; times, ``ahead["2027-03":"2027-06"]``, the end
-        included; or one time or period, ``ahead["2027"]``, which may hold several steps. A single
-        number is a TypeError; no step, or another order, a KeyError.
+        included; one time or period, ``ahead["2027"]``, which may hold several steps; or a mask,
+        ``ahead[ahead.index.day_of_week == 5]``. A single number is a TypeError; no step, or another
+        order, a KeyError.
         """
         part = positions(self._index, key)
-        return self if part == slice(0, len(self), 1) else self._each(part)
+        whole = isinstance(part, slice) and part == slice(0, len(self), 1)
+        return self if whole else self._each(part)
 
     def __neg__(self) -> Self:
         return self._each(factor=-1.0)
@@ -863,8 +865,12 @@ class Forecast:
         changed._before = self
         return changed
 
-    def _each(self, part: slice = slice(None), factor: float = 1.0, shift: float = 0.0) -> Self:
+    def _each(
+        self, part: slice | Positions = slice(None), factor: float = 1.0, shift: float = 0.0
+    ) -> Self:
         """Forecast of ``factor * y + shift`` at some of the steps, counted from 0."""
+        # a member may end before the others
+        part = part if isinstance(part, slice) else part[part < len(self)]
         at = np.arange(len(self))[part]
         joint = self._joint.each(at, factor, shift)
         result = self._of(self._index[part], joint, self._name, self._propagation, self._model)

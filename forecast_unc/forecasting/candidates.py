@@ -134,7 +134,9 @@ KINDS: dict[str, dict[str, Any]] = {
     },
     "smoothing": {
         "model": "smoothing",
-        "why": "level, trend and season, recent values counting most",
+        "why": lambda n, periods: (
+            f"level, trend{' and season' if periods else ''}, recent values counting most"
+        ),
     },
     "counts": {"model": "counts", "why": "whether anything occurs, and how much"},
 }

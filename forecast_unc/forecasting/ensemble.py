@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import count
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -255,13 +256,20 @@ class Ensemble:
         by = f"on errors of forecasts from up to {origins} earlier origins"
         return [f"bands: {kind} {by if origins else 'as usual for series as short as this'}"]
 
-    def models_named(self, noise: bool) -> list[str]:
-        """How much each model counts, why it is there and what it is; its noise if asked for."""
-        lines, n = [], len(self.models)
-        shares = self.next_shares if n > 1 else [1.0]
-        for number, (model, share) in enumerate(zip(self.models, shares, strict=True), start=1):
-            label = f"model {number}, {100 * share:.0f} % of the next step" if n > 1 else "model"
+    def models_named(self, noise: bool, learned: bool) -> list[str]:
+        """Lines on the models: weight, reason, description; noise and what was learned if asked.
+
+        Numbers are those of the members of a forecast, among which no dropped model is.
+        """
+        lines, number, several = list[str](), count(1), len(self.models) > 1
+        shares = self.next_shares if several else [1.0]
+        for model, share in zip(self.models, shares, strict=True):
+            label = "model" if share > 0.0 else "dropped, since it diverges"
+            if several and share > 0.0:
+                label = f"model {next(number)}, weight {100 * share:.0f} %"
             lines.append(f"{label}: {model.specification.why} ({model})")
+            if learned:
+                lines.append(f"    {', '.join(model.learned())}")
             if noise and isinstance(model, LaggedModel):
                 lines.append(f"noise {model.noise}")
         return lines

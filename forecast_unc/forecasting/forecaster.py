@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
+from pandas.tseries.offsets import Day
 from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -40,6 +41,7 @@ from forecast_unc.forecasting.smoothing_model import SmoothingModel
 from forecast_unc.forecasting.specification import Arguments, is_auto
 from forecast_unc.series.calendar import seasonal_periods
 from forecast_unc.series.history import History
+from forecast_unc.series.times import closed_days
 from forecast_unc.series.values import check_is_series, check_two
 
 _NAMED = 3  # outliers that `choices_` names, and runs
@@ -385,18 +387,27 @@ class Forecaster(Scored, Arguments):
     @property
     def notes_(self) -> list[str]:
         """What was noticed: outliers, and runs of one value, as of a meter that failed."""
-        return outliers_named(self._history) + repeats_named(self._history)
+        return [
+            *outliers_named(self._history),
+            *repeats_named(self._history),
+            *closed_days_named(self._history),
+        ]
 
     @property
     def choices_(self) -> list[str]:
         """What was chosen and why: lines on the season, outliers and bands, one on each model."""
+        return self._choices(learned=False)
+
+    def _choices(self, learned: bool) -> list[str]:
         ensemble, why = self._ensemble(), "as given"
         periods, lower = ensemble.rules.periods, ensemble.rules.lower
         if is_auto(self.seasonal_period):
             suggested = " or ".join(map(str, seasonal_periods(ensemble.history.index)))
             why = "significant at 5 %"
             if not periods and suggested:
-                why = f"one of {suggested} steps, as the index suggests, is not {why}"
+                cycles = len(ensemble.history.y) / min(seasonal_periods(ensemble.history.index))
+                why = f"is not {why}" if cycles >= 2 else "needs more values"
+                why = f"one of {suggested} steps, as the index suggests, {why}"
             elif not periods:
                 why = "the index suggests none"
         elif self.seasonal_period is not None and not periods:
@@ -415,7 +426,7 @@ class Forecaster(Scored, Arguments):
             lines.append(f"upper {ensemble.rules.upper:g}: as given")
         if ensemble.rules.whole:
             lines.append("whole numbers: all values are, so that forecasts are of counts")
-        lines += ensemble.models_named(noise=self.noise != "process")
+        lines += ensemble.models_named(self.noise != "process", learned)
         without = why_no_smoothing(self, ensemble.history, periods)
         smoothed = any(isinstance(model, SmoothingModel) for model in ensemble.models)
         if is_auto(self.lags) and without and not smoothed:
@@ -433,12 +444,7 @@ class Forecaster(Scored, Arguments):
             The series in a line; `choices_`, below each model its noise, evidence and search. Stds
             are in units of the series, at its median. Evidences do not compare models.
         """
-        learned = [f"    {', '.join(model.learned())}" for model in self.models_]
-        lines = [self._history.described()]
-        for line in self.choices_:
-            lines.append(line)
-            if line.startswith("model"):
-                lines.append(learned.pop(0))
+        lines = [self._history.described(), *self._choices(learned=True)]
         return "\n".join(lines)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -515,3 +521,13 @@ def repeats_named(history: History) -> list[str]:
         f"if a meter failed, leave them out: y.iloc[{i}:{i + n}] = np.nan"
         for i, n in zip(starts[long], lengths[long], strict=True)
     ][:_NAMED]
+
+
+def closed_days_named(history: History) -> list[str]:
+    """The weekdays on which a daily series has no value, a line if there are any."""
+    if getattr(history.index, "freq", None) != Day() or len(history.y) < 28:
+        return []
+    closed, mask = closed_days(history.index[~np.isnan(history.given)])
+    left_out = f"y.dropna().asfreq(pd.offsets.CustomBusinessDay(weekmask={mask!r}))"
+    said = f"closed: no value on any {' or '.join(closed)}; leave these days out: {left_out}"
+    return [said] if closed else []

@@ -11,14 +11,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from pandas.errors import OutOfBoundsDatetime, OutOfBoundsTimedelta
+from pandas.tseries.offsets import CustomBusinessDay, Day
 
 from forecast_unc._checks import check_choice, frozen, refusal
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 
 # Stretches whose frequency is inferred, of each length and chosen each way, at .1 to .3 ms each.
 _STRETCHES = 16
 _HIGHEST = 2**63 - 1  # of a RangeIndex
 _REINDEX = "Reindex with {}: missing values are then uncertain, not filled"
+
+
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 class MissingTimesError(ValueError):
@@ -81,13 +85,16 @@ def on_grid(index: pd.Index, freq: str, name: str) -> pd.Index:
         raise refusal(name, "hold times", "none", "Write one row for each time.")
     try:
         if isinstance(index, pd.DatetimeIndex):
-            grid: pd.Index = pd.date_range(index[0], index[-1], freq=freq, unit=index.unit)
+            grid: pd.Index = pd.date_range(
+                index[0], index[-1], freq=as_frequency(freq), unit=index.unit
+            )
         elif isinstance(index, pd.PeriodIndex):
             grid = pd.period_range(index[0], index[-1], freq=freq)
         else:
             grid = pd.RangeIndex(int(index[0]), int(index[-1]) + 1, int(freq))
     except ValueError as error:
-        must = "be a frequency of pandas, such as D, MS or h, or the distance of whole numbers"
+        must = "be a frequency of pandas, such as D, MS or h, weekdays, such as 'Mon Tue Wed Thu "
+        must += "Fri Sat', or the distance of whole numbers"
         got = f"{freq!r} for a {type(index).__name__}"
         raise refusal("freq", must, got, "Leave it out to have it found.") from error
     off = ~index.isin(grid)
@@ -127,10 +134,30 @@ def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
         at = np.minimum(grid.searchsorted(index), len(grid) - 1)
         if len(grid) > len(index) and (grid[at] == index).all():
             first = format_time(grid, int((grid[: len(index)] != index).argmax()))
-            remedy = _REINDEX.format(f'{name}.asfreq("{grid.freqstr}")')
-            raise _gap(name, len(grid) - len(index), first, remedy, str(grid.freqstr))
+            named = str(grid.freqstr)
+            remedy = _REINDEX.format(f'{name}.asfreq("{named}")')
+            closed, mask = closed_days(index) if freq == Day() and len(grid) >= 28 else ([], "")
+            if closed:
+                by = f"{name}.asfreq(pd.offsets.CustomBusinessDay(weekmask={mask!r}))"
+                remedy = f"None is on a {' or '.join(closed)}: leave these days out by {by}"
+                named = mask
+            raise _gap(name, len(grid) - len(index), first, remedy, named)
     got = f"{len(index)} times without a frequency that pandas can infer"
     raise refusal(name, "have a regular index", got, f'Give one, for example {name}.asfreq("D").')
+
+
+def closed_days(times: Any) -> tuple[list[str], str]:
+    """Weekdays without any of some dates, and the others as the mask of business days."""
+    there = {WEEKDAYS[day] for day in times.day_of_week}
+    mask = " ".join(day for day in WEEKDAYS if day in there)
+    return [day for day in WEEKDAYS if day not in there], mask
+
+
+def as_frequency(freq: Any) -> Any:
+    """A frequency of pandas, also the weekdays of open days such as "Mon Tue Wed Thu Fri Sat"."""
+    if isinstance(freq, str) and freq.split() and set(freq.split()) <= {*WEEKDAYS}:
+        return CustomBusinessDay(weekmask=freq)
+    return freq
 
 
 def _infer(index: pd.DatetimeIndex) -> pd.DatetimeIndex:
@@ -307,12 +334,15 @@ def group_weights(
     return labels, matrix
 
 
-def positions(index: pd.Index[Any], key: Any) -> slice:
+def positions(index: pd.Index[Any], key: Any) -> slice | Positions:
     """Positions of the steps that a key of :meth:`Forecast.__getitem__` names, from 0."""
     if isinstance(key, Real) or np.ndim(key) > 0:
+        mask = np.asarray(key)
+        if mask.dtype == np.bool_ and mask.shape == index.shape and mask.any():
+            return np.flatnonzero(mask)
         raise TypeError(
-            f"a key must be a slice or a time; got {key!r}. A number could be a position or a "
-            "time: for the first step pass [:1]."
+            f"a key must be a slice, a time or a mask of the steps; got {key!r}. A number could be "
+            "a position or a time: for the first step pass [:1]."
         )
     where: Any = key
     try:

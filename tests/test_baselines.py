@@ -1,6 +1,7 @@
 """The baselines against statsmodels, closed forms and simulation."""
 
 import copy
+import dataclasses
 import functools
 import inspect
 import re
@@ -174,7 +175,7 @@ def test_multiplicative_season_is_exact_within_the_first_one(seasonal):
     level, trend, season = model._state()
     plain.form_, plain.params_ = _Form("M", "A", "N"), model.params_ | {"gamma": 0.0}
     plain._start = level, trend, np.zeros(12)
-    plain._values = np.empty(0)
+    plain._history = dataclasses.replace(model._history, y=np.empty(0))
     mean, cov = plain._joint(12, np.empty((12, 0)))
     ahead = model.forecast(12)
     np.testing.assert_allclose(ahead.mean, mean * season, rtol=1e-10)

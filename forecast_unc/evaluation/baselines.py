@@ -56,7 +56,8 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
     seasonal_period: int | None = None
 
     _least = 1  # number of values that a forecast with fitted parameters needs
-    _values: Array = field(init=False)  # from the start of the fit on, NaN where not known
+    _offset: int = field(init=False)  # steps from the start of the fit to that of the history
+    _earlier: Array = field(init=False)  # the first values of those steps, as far as known
 
     def _learn(self, values: Array, exog: Array) -> float:
         """Estimate the parameters; the std of a one-step error, in units of y."""
@@ -93,7 +94,7 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
             must = f"have at least {2 * m} values for a seasonal_period of {m}"
             raise refusal("y", must, f"{n}", "Give two whole seasons, or 1 for none.")
         self.seasonal_period_ = int(m)
-        self._history, self._values = history, values
+        self._history, self._offset, self._earlier = history, 0, np.empty(0)
         self.exog_columns_, self.converged_ = history.columns, True
         self.noise_std_ = self._learn(values, history.exog)
         if not self.noise_std_ > 1e-12 * np.abs(known).max():
@@ -105,9 +106,7 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
     def update(self, y_new: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
         """Take in what followed, in place; `y_new` and `exog` as in `Forecaster.update`."""
         check_is_fitted(self)
-        history = self._checked(self._history.followed_by, y_new, exog, "y_new")
-        self._values = np.append(self._values, history.y[len(self._history.y) :])
-        self._history = history
+        self._history = self._checked(self._history.followed_by, y_new, exog, "y_new")
         return self
 
     def apply(self, y: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
@@ -123,20 +122,20 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
             must = f"have at least {self._least} values for the fitted {type(self).__name__}"
             raise refusal("y", must, f"{known}", "Give more history.")
         later = _steps_between(self._history.index, history.index)
-        start = None if later is None else self._offset + later
-        if start is None or start < 0:
+        if later is None or self._offset + later < 0:
             first = self._history.time(0)
             must = f"have the frequency of the fit and begin with it or later, at {first} or after"
             raise refusal("y", must, history.time(0), "Fit anew for another series.")
         applied = copy.copy(self)
-        before = np.append(self._values, np.full(start, np.nan))[:start]
-        applied._history, applied._values = history, np.append(before, history.y)
+        applied._offset += later
+        applied._earlier = self._since_fit(applied._offset)
+        applied._history = history
         return applied
 
-    @property
-    def _offset(self) -> int:
-        """Steps from the start of the fit to that of the history."""
-        return len(self._values) - len(self._history.y)
+    def _since_fit(self, stop: int | None = None) -> Array:
+        """Values from the start of the fit on, NaN between the earlier ones and the history."""
+        unknown = np.full(self._offset - len(self._earlier), np.nan)
+        return np.concatenate([self._earlier, unknown, self._history.y])[:stop]
 
     def forecast(self, steps: int, exog: pd.DataFrame | None = None, **options: Any) -> Forecast:
         """Joint forecast of the next values; `steps` and `exog` as in `Forecaster.forecast`.
@@ -393,7 +392,7 @@ class ETS(_Baseline):
         """Level, trend and the seasons of the next m steps at the end of the history."""
         alpha, beta, gamma, phi = self.params_.values()
         (level, trend, start), m = self._start, self.seasonal_period_
-        season, values = start.copy(), self._values
+        season, values = start.copy(), self._since_fit()
         for t, y in enumerate(values):
             base, old = level + phi * trend, season[t % m]
             multiplicative = self.form_.season == "M"
@@ -509,7 +508,7 @@ class Theta(_Baseline):
         return (1 - (1 - self.alpha_) ** n) / self.alpha_ if self.alpha_ > 0 else float(n)
 
     def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
-        values, ahead = self._values, np.arange(steps)
+        values, ahead = self._since_fit(), np.arange(steps)
         level, _ = self._smooth(values)
         season = self.season_[(len(values) + ahead) % self.seasonal_period_]
         mean = level + 0.5 * self.slope_ * (ahead + self._memory(len(values)))

@@ -116,7 +116,8 @@ class MixtureShape(Link):
 def _steepness(log_p: Array, u: Array, stds: Array, score: Array) -> Array:
     """Derivative in t of the score, f(t) / phi(z), from u = (t - m) / s."""
     log_density = _log_sum(log_p - 0.5 * u**2 - np.log(stds))
-    return np.asarray(np.exp(log_density + 0.5 * score**2))
+    # far out the difference of the squares is roundoff
+    return np.asarray(np.exp(np.minimum(log_density + 0.5 * score**2, 700.0)))
 
 
 def _log_sum(terms: Array) -> Array:

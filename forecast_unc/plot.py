@@ -305,7 +305,7 @@ def pit(backtest: Backtest, ax: Axes | None = None) -> Axes:
 
     Flat is calibrated; heaped at both ends the bands are too narrow, in the middle too wide; a
     slope is a bias. The gray areas hold 95 % of the bars of a calibrated model, and fewer than 6
-    horizons say nothing, as in :func:`calibration`, whose `backtest` and `ax` these are.
+    horizons say nothing. `backtest` and `ax` are those of :func:`calibration`.
     """
     _check_backtest(backtest)
     ax = current_axes(ax)

@@ -463,13 +463,12 @@ class Theta(_Baseline):
     r"""The Theta method: a seasonally adjusted series smoothed with half its trend as drift.
 
     A season is adjusted for if the autocorrelation at its lag is significant at 10 %. The mean is
-    that of statsmodels' ``ThetaModel``. Its intervals are not: they take :math:`1 + (\alpha - 1)^2`
-    for :math:`\alpha^2`, and the noise before seasonal adjustment.
+    that of statsmodels' ``ThetaModel``. Its intervals are not: they take
+    :math:`1 + (\alpha - 1)^2` for :math:`\alpha^2`, and the noise before seasonal adjustment.
 
     Fitted, ``alpha_``, ``slope_`` and ``noise_std_`` are the smoothing constant, the slope of a
     line and the std of a one-step error of the adjusted series; ``season_``, (m,), is the season
-    from the first value of the fit on, ``multiplicative_`` whether it is of factors, as where y >
-    0.
+    from the first value of the fit on, ``multiplicative_`` whether it is of factors (y > 0).
 
     Parameters
     ----------

@@ -60,9 +60,9 @@ def forecast_panel(
     a spread that it borrows from the other series; the column ``status`` says so. That spread, and
     the draws behind sums of groups, are defined in docs/how_to/panels.md.
 
-    One ``FailedSeriesWarning`` says if some models failed, of which one that kills its worker
-    process twice is one. What is wrong with an argument, or a column as a whole, is an error before
-    any work.
+    One ``FailedSeriesWarning`` says if some models failed; a model that kills its worker process
+    twice has failed, too. What is wrong with an argument, or a column as a whole, is an error
+    before any work.
 
     Parameters
     ----------

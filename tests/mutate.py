@@ -3,10 +3,11 @@
     python tests/mutate.py --sample 300 --out mutants.csv     # make mutants
     python tests/mutate.py --show 17                          # one mutant as a diff
 
-A mutant is one change of one expression in a copy of the tree. The tests that name the module, by
-`TESTS`, run until one fails; a mutant that they pass has survived: a test is missing, or the change
-changes nothing, which a person has to say. Slow tests and documentation are left out. What was
-tried stands in a file, from which a run goes on.
+A mutant is one change of one expression in a copy of the tree. The tests that reach its line run,
+cheapest first, until one fails; a mutant that they pass has survived: a test is missing, or the
+change changes nothing, which a person has to say. Which lines a test reaches, and its seconds, are
+measured once and kept in a folder beside the file (delete it after other changes). Slow tests and
+documentation are left out. What was tried stands in the file, from which a run goes on.
 """
 
 import argparse
@@ -14,53 +15,40 @@ import ast
 import copy
 import csv
 import difflib
+import importlib
+import multiprocessing
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
+import pytest
+from coverage import CoverageData
+from cpus import OTHER
 
 ROOT = Path(__file__).resolve().parents[1]
-SECONDS = 240
 _MANY = 10**9
-# Tests of each part, those that are likely to fail first.
-TESTS = {
-    "regression/reduced_rank/": "reduced_rank reduced_rank_evidence",
-    "regression/sparse_bayes/": "sparse_bayes rvm rvm_classifier",
-    "regression/noisy_inputs/": "noisy_inputs",
-    "regression/rvm": "rvm rvm_classifier",
-    "regression/linear": "linear",
-    "regression/mixture": "mixture normal_mixture integrated",
-    "regression/integrated": "integrated",
-    "regression/errors_in_variables": "errors_in_variables",
-    "regression/": "moments posterior posterior_kinds gp evidence functions kernels predictor",
-    "forecasting/propagation": "propagation first_steps mixture decomposition state",
-    "forecasting/recursion": "propagation state decomposition",
-    "forecasting/state": "state missing",
-    "forecasting/sources": "decomposition propagation state",
-    "forecasting/sampling": "propagation random mixture",
-    "forecasting/averaging": "averaging combination ensemble",
-    "forecasting/calibration": "calibration",
-    "forecasting/smoothing": "smoothing",
-    "forecasting/counts": "counts whole",
-    "forecasting/calendar_effects": "effects holidays exog",
-    "forecasting/rows": "rows model noisy_inputs exog",
-    "distributions/power": "power forecast_properties",
-    "distributions/scores": "scores",
-    "distributions/mixture": "normal_mixture mixture",
-    "distributions/condition": "joint forecast_properties whole questions",
-    "distributions/sums": "joint questions lower upper whole",
-    "distributions/": "joint forecast_properties lower upper whole recalibrated questions",
-    "series/seasons": "seasons",
-}
-# Where those pass.
-WIDE = "integrated noisy_inputs rvm reduced_rank propagation missing forecaster ensemble"
+# The mathematics, by names of modules.
+PARTS = re.compile(
+    "regression/|distributions/|series/seasons|forecasting/(averaging|calendar_effects|calibration|"
+    "counts|propagation|recursion|rows|sampling|smoothing|sources|state)"
+)
+# Seconds of tests for a mutant, as they were measured, and so many times that until it hangs.
+SECONDS, _PATIENCE = 60.0, 10.0
+# Loaded once, by the process whose forks run the tests.
+_LIBRARIES = (
+    "scipy.stats scipy.optimize pandas sklearn.gaussian_process statsmodels.tsa.api hypothesis"
+)
 # Where few numbers are: bounds of searches, and words.
 _LEFT = ("check.py", "tables.py", "picture.py", "page.py", "fitted.py", "search.py", "estimator.py")
 _OTHER = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
@@ -137,7 +125,7 @@ def mutants() -> list[tuple[str, int]]:
     found = []
     for path in sorted((ROOT / "forecast_unc").rglob("*.py")):
         name = path.relative_to(ROOT / "forecast_unc").as_posix()
-        if path.name in _LEFT or not any(name.startswith(part) for part in TESTS):
+        if path.name in _LEFT or not PARTS.match(name):
             continue
         counter = _Changed(_MANY)
         counter.visit(ast.parse(path.read_text()))
@@ -145,31 +133,97 @@ def mutants() -> list[tuple[str, int]]:
     return found
 
 
-def tests_of(name: str) -> list[str]:
-    """Files of tests, those that are likely to fail first; then others."""
-    part = max((part for part in TESTS if name.startswith(part)), key=len)
-    names = dict.fromkeys([*TESTS[part].split(), *WIDE.split()])
-    return [f"tests/test_{each}.py" for each in names]
+def lines_of(source: str, line: int) -> range:
+    """The lines of the innermost statement that holds a line; of a compound one its head."""
+    found = range(line, line + 1)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            end = body[0].lineno if body else (node.end_lineno or 0) + 1
+            if node.lineno <= line < end:
+                found = range(node.lineno, end)
+    return found
 
 
-def outcome(tree: Path, name: str, number: int) -> tuple[str, int]:
+class Reach:
+    """Which tests reach a line, and their seconds, measured in a copy of the tree."""
+
+    def __init__(self, tree: Path, folder: Path) -> None:
+        data, report = folder.resolve() / "coverage", folder.resolve() / "tests.xml"
+        if not report.exists():
+            command = [sys.executable, "-m", "pytest", "-q", "tests", f"--junitxml={report}"]
+            command += ["--cov=forecast_unc", "--cov-context=test", "--cov-report="]
+            command += ["--cov-fail-under=0"]
+            command += [f"--ignore=tests/test_{name}.py" for name in OTHER if name != "scores"]
+            where = os.environ | {"PYTHONPATH": str(tree), "COVERAGE_FILE": str(data)}
+            subprocess.run(command, cwd=tree, env=where, check=True)
+        self.data, self.seconds = CoverageData(str(data)), defaultdict[str, float](float)
+        self.data.read()
+        self.files = {Path(file).as_posix(): file for file in self.data.measured_files()}
+        for case in ElementTree.parse(report).iter("testcase"):
+            path = case.get("classname", "").replace(".", "/")
+            self.seconds[f"{path}.py::{case.get('name')}"] += float(case.get("time", 0.0))
+
+    def tests(self, name: str, lines: range) -> list[str]:
+        """The tests that reach some lines of a module, cheapest first, as far as `SECONDS` go."""
+        file = next(file for path, file in self.files.items() if path.endswith(f"/{name}"))
+        by_line = self.data.contexts_by_lineno(file)
+        found = {one.split("|")[0] for line in lines for one in by_line.get(line, []) if one}
+        ordered = sorted(found, key=lambda test: (self.seconds[test], test))
+        total = np.cumsum([self.seconds[test] for test in ordered])
+        return ordered[: int(np.searchsorted(total, SECONDS)) + 1]
+
+
+class _InOrder:
+    """Run some tests alone, in their order."""
+
+    def __init__(self, tests: list[str]) -> None:
+        self.place = {test: at for at, test in enumerate(tests)}
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        chosen = [item for item in items if item.nodeid in self.place]
+        items[:] = sorted(chosen, key=lambda item: self.place[item.nodeid])
+
+
+def _run(tree: Path, tests: list[str], log: Path) -> None:
+    """Run tests in a fork of its own; its exit code is pytest's."""
+    os.setsid()
+    os.chdir(tree)
+    sys.path.insert(0, str(tree))
+    os.environ["PYTHONPATH"] = str(tree)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    files = dict.fromkeys(test.split("::")[0] for test in tests)
+    quiet = ["-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    os._exit(pytest.main(["-x", "-q", *quiet, *files], plugins=[_InOrder(tests)]))
+
+
+def outcome(tree: Path, name: str, number: int, reach: Reach) -> tuple[str, int]:
     """Whether tests notice a mutant in a copy of the tree, and its line."""
     path = tree / "forecast_unc" / name
     source = path.read_text()
     mutant = changed(source, number)
     assert mutant is not None
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    where: dict[str, Any] = {"cwd": tree, "env": os.environ | {"PYTHONPATH": str(tree)}}
+    tests = reach.tests(name, lines_of(source, mutant[1]))
+    if not tests:
+        return "reached by no test", mutant[1]
+    seconds = _PATIENCE * sum(reach.seconds[test] for test in tests) + 120.0
+    arguments = (tree, tests, tree.parent / "log.txt")
+    child = multiprocessing.get_context("fork").Process(target=_run, args=arguments)
     path.write_text(mutant[0])
+    Path(cache_from_source(str(path))).unlink(missing_ok=True)  # maybe of the same second
     try:
-        done = subprocess.run(
-            [*command, *tests_of(name)], capture_output=True, timeout=SECONDS, **where
-        )
-        return ("survived" if done.returncode == 0 else "killed"), mutant[1]
-    except subprocess.TimeoutExpired:
-        return "too long", mutant[1]
+        child.start()
+        child.join(seconds)
+        if child.exitcode is None:
+            os.killpg(child.pid or 0, 9)
+            child.join()
+            return "too long", mutant[1]
+        return ("survived" if child.exitcode == 0 else "killed"), mutant[1]
     finally:
         path.write_text(source)
+        Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
 
 def main() -> int:
@@ -195,23 +249,28 @@ def main() -> int:
             )
         )
         return 0
+    for library in _LIBRARIES.split():
+        importlib.import_module(library)
     out, end = Path(options.out), time.monotonic() + 60 * options.minutes
+    measured = out.with_suffix("")
+    measured.mkdir(exist_ok=True)
     known = {row[0] for row in csv.reader(out.open())} if out.exists() else set()
     with tempfile.TemporaryDirectory() as folder, out.open("a", newline="") as file:
         tree = Path(folder) / "tree"
         ignore = shutil.ignore_patterns(".*", "_build", "__pycache__", "demo")
         shutil.copytree(ROOT, tree, ignore=ignore)
+        reach = Reach(tree, measured)
         for place, at in enumerate(order):
             if str(place) in known or time.monotonic() > end:
                 continue
             name, number = everything[at]
-            found, line = outcome(tree, name, number)
+            found, line = outcome(tree, name, number, reach)
             csv.writer(file).writerow([place, name, line, number, found])
             file.flush()
     rows = list(csv.reader(out.open()))
-    survived = [row for row in rows if row[-1] == "survived"]
+    survived = [row for row in rows if row[-1] != "killed"]
     for row in survived:
-        print("survived:", *row)
+        print(row[-1], *row[:-1])
     print(
         f"{len(everything)} mutants; of {len(rows)} tried {len(rows) - len(survived)} were noticed"
     )

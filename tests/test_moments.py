@@ -111,6 +111,11 @@ def test_root_has_the_rank_and_squares_to_the_covariance(d, rank):
     root = covariance_root(cov)
     assert root.shape == (d, rank)
     np.testing.assert_allclose(root @ root.T, cov, atol=1e-15)
+    units = 10.0 ** -np.arange(0.0, 8.0 * d, 8.0)  # of inputs, which change no rank
+    moved = covariance_root(cov * np.outer(units, units))
+    assert moved.shape == (d, rank)
+    moved /= units[:, None]
+    np.testing.assert_allclose(moved @ moved.T, cov, atol=1e-12)
 
 
 # Exact moments against quadrature

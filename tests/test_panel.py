@@ -917,6 +917,7 @@ def test_wrong_groups_are_an_error_before_any_work(shops, change, arguments, mes
 # --- jobs
 
 
+@pytest.mark.filterwarnings("ignore:.*use of fork")  # of multiprocessing, by joblib's backend
 def test_the_figures_do_not_depend_on_the_jobs(series, model, capsys):
     series["a"] *= 0
     frame = long(series)

@@ -147,4 +147,4 @@ def _censored_loss(power: float, y: Array, n_at: int) -> float:
         return float(value), slope
 
     best = minimize(loss, np.zeros(2), jac=True, method="BFGS")
-    return float(len(y) * (best.fun + np.log(x.std())) - (power - 1.0) * log_y.sum())
+    return float(len(y) * (best.fun + np.log(x.std())))

@@ -34,6 +34,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from forecast_unc._checks import check_path, refusal
 from forecast_unc._files import whole_file
+from forecast_unc._typing import Array
 from forecast_unc._version import __version__
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.averaging import Averaging
@@ -78,7 +79,7 @@ _ACCEPTED: dict[Any, Any] = {
     int: Integral,
     float: Real,
     str: str,
-    np.ndarray: np.ndarray,
+    get_origin(Array): np.ndarray,  # from numpy 2.5 on an alias of its own
     tuple: (tuple, range),
     NoneType: NoneType,
 }

@@ -70,6 +70,7 @@ def test_forecast_is_that_of_its_paths(parts):
     assert before.mean.iloc[2] == pytest.approx(paths.mean(), rel=0.01)
     cov = np.cov(paths.T)
     off = ~np.eye(6, dtype=bool)
+    assert before.cov.to_numpy()[off].mean() == pytest.approx(cov[off].mean(), rel=0.03)
     assert ahead.cov.to_numpy()[off].mean() == pytest.approx(cov[off].mean(), abs=0.03 * cov[0, 0])
     total, sums = ahead.aggregate("sum"), paths.sum(axis=1)
     assert total.std.item() == pytest.approx(sums.std(), rel=0.02)

@@ -1,6 +1,7 @@
 """Noisy inputs in training: evidence, posteriors and trainers against their definitions."""
 
 import functools
+import importlib
 
 import numpy as np
 import pandas as pd
@@ -141,6 +142,19 @@ def test_log_evidence_beside_slopes_is_that_of_the_rows_with_their_noise(rows):
     noise_var = NOISE_STD**2 + (1e-2 * AMPLITUDE) ** 2 + added
     K = expected_kernel(X, np.zeros(2)) + np.diag(noise_var)
     np.testing.assert_allclose(value, oracles.gp_log_evidence(y, K), rtol=1e-9)
+
+
+def test_annealing_has_converged_if_its_best_level_is_not_the_last(rows, monkeypatch):
+    X, y, _ = rows
+    p, train = problem(X, y), importlib.import_module(Problem.__module__)
+    start = train.Learned(p.start, 0.01 * np.eye(2), X, np.zeros_like(X), [], True, 0)
+    monkeypatch.setattr(train, "annealed", lambda *given: iter([start] * len(given[-1])))
+    for best in (11, 12, 13):
+        scores = (-abs(level - best) for level in range(14) for _ in range(5))
+        monkeypatch.setattr(train, "held_out_density", lambda *_, scores=scores: next(scores))
+        found = train.learn_annealed(p, start)
+        assert len(found.rounds) == 14
+        assert found.converged == (best < 13)
 
 
 def test_input_noise_of_samples_is_between_theirs_and_its_prior(rows):

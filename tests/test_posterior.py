@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from forecast_unc import GPRegressor, ReducedRankGPRegressor, RVMRegressor
+from forecast_unc.regression.posterior import Unstable, check_positive_variance
 from tests import oracles
 from tests.test_moments import built_by_hand, fitted, gp_by_hand
 
@@ -19,6 +20,17 @@ def posterior(request, rng):
 @pytest.fixture
 def X(rng):
     return rng.uniform(-3, 3, size=(8, 2))
+
+
+@pytest.mark.parametrize(
+    ("noise_var", "remedy"),
+    [(1e-4, "The inputs have run far away"), (1e-8, "The noise is 0.0001 of the signal, too lit")],
+)
+def test_variances_that_are_not_positive_name_the_lowest_and_why(posterior, noise_var, remedy):
+    """From a noise of .001 of the signal's std on the inputs are to blame."""
+    given = replace(posterior, noise_var=noise_var * posterior.signal_var)
+    with pytest.raises(Unstable, match=rf"variance must be positive; got -2\. {remedy}"):
+        check_positive_variance(np.array([1.0, -2.0, -1.0]), given)
 
 
 def test_prediction_is_the_definition(posterior, X):

@@ -195,6 +195,12 @@ def test_correlations_of_low_rank_have_a_reach(rng):
     assert (scores <= reach).mean() == pytest.approx(0.9, abs=error(0.9, 200_000) + 1e-3)
 
 
+def test_the_band_of_one_sum_is_its_interval():
+    log = Forecast(pd.RangeIndex(3), np.zeros(3), 0.2 * np.eye(3), transform=PowerTransform(0.0))
+    total = log.aggregate("sum")
+    np.testing.assert_allclose(total.simultaneous_interval(0.9), total.interval(0.9), rtol=1e-9)
+
+
 def test_the_band_holds_whole_paths(kind, forecast):
     n = 20_000
     band = forecast.simultaneous_interval(0.9)

@@ -242,6 +242,8 @@ def test_joint_maximum_deletes_what_does_not_help(rng):
     y += 0.01 * rng.standard_normal(50)
     found = maximize(Evidence.of(Phi, y), np.ones(4), -3.0, NOISE, 1e-8)
     assert 1 in found.active
+    own = oracles.log_evidence(Phi[:, found.active], y, found.at.alpha, np.exp(found.at.log_var))
+    assert found.objective == pytest.approx(own + NOISE.terms(found.at.log_var)[0], rel=1e-9)
     alone = maximize(Evidence.of(Phi[:, [1]], y), np.ones(1), -3.0, NOISE, 1e-8)
     # two searches, each to 1e-8: equal bases reached on two ways differ in the last digits
     assert found.objective >= alone.objective - 1e-8 * abs(alone.objective)

@@ -464,3 +464,20 @@ def test_no_center_comes_twice(support, rng):
     y = X[:, 0] + 0.1 * rng.standard_normal(30)
     centers = ReducedRankGPRegressor(n_support=10, support=support).fit(X, y).support_
     assert len(centers) == len(np.unique(centers, axis=0)) <= 6
+
+
+def test_a_search_begins_with_some_rows_but_where_an_earlier_one_ended(monkeypatch):
+    kinds, maximize = [], learn.maximize
+
+    def noted(objective, *given, **more):
+        kinds.append(type(objective._evidence).__name__)
+        return maximize(objective, *given, **more)
+
+    monkeypatch.setattr(learn, "maximize", noted)
+    y = datasets.load_nile()
+    model = Forecaster(ReducedRankGPRegressor(n_support=8), lags=2).fit(y[:90])
+    assert kinds[0] == "GaussianProcessEvidence"
+    kinds.clear()
+    model.refit(y)
+    assert kinds
+    assert "GaussianProcessEvidence" not in kinds

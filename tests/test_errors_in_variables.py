@@ -385,6 +385,23 @@ def test_at_smoothed_inputs_the_length_scales_alone_are_learned_anew(monkeypatch
 # The rows on the way to an origin
 
 
+def test_searches_start_from_the_linear_scales_of_their_groups(monkeypatch, series):
+    seen, kind = [], ErrorsInVariablesGP
+    real = kind._error_space
+
+    def noted(self, evidence, units, errors):
+        space, starts = real(self, evidence, units, errors)
+        scales, first = self.linear_scale_ * units.inputs / units.output, len(units.inputs) + 1
+        seen.extend((start[first : first + 2], np.log(scales)) for start in starts)
+        return space, starts
+
+    monkeypatch.setattr(kind, "_error_space", noted)
+    Forecaster(GPRegressor(groups=[0, 1]), lags=2, noise="observation").fit(series)
+    assert seen
+    for found, expected in seen:
+        np.testing.assert_allclose(found, expected)
+
+
 def test_what_was_learned_is_known_by_time_and_value():
     y = noisy_mackey_glass(240, 0.01)[1]
     model = Forecaster(GP, lags=6, noise="both").fit(y[:140])

@@ -450,6 +450,14 @@ def test_negative_variance_names_the_step():
         propagate(gp.posterior_, (1,), np.array([0.55]), no_exog(40), propagation="taylor")
 
 
+@pytest.mark.parametrize("method", [*METHODS, "mixture"])
+def test_what_diverges_names_its_step(method):
+    """30^5 is the first power beyond a million times the history, 1."""
+    with pytest.raises(Diverged, match=r"diverges at step 5\.") as error:
+        propagate(linear_posterior([30.0]), (1,), np.ones(1), no_exog(8), propagation=method)
+    assert error.value.step == 5
+
+
 def test_a_variance_of_naive_that_is_not_positive_names_its_step(monkeypatch):
     gp, y, _, _ = fitted((1,))
     monkeypatch.setattr(propagation, "_function_cov", lambda *_: np.diag([1.0, 1.0, -5.0, 1.0]))

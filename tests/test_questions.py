@@ -195,6 +195,15 @@ def test_correlations_of_low_rank_have_a_reach(rng):
     assert (scores <= reach).mean() == pytest.approx(0.9, abs=error(0.9, 200_000) + 1e-3)
 
 
+@pytest.mark.parametrize(
+    ("steps", "paths"), [(24, 2**16), (128, 2**16), (129, 2**15), (300, 2**14)]
+)
+def test_extremes_of_a_long_horizon_are_those_of_fewer_paths(steps, paths):
+    """64 MB of them at most."""
+    ahead = Forecast(pd.RangeIndex(steps), np.zeros(steps), np.eye(steps))
+    assert ahead.aggregate("max").paths.shape == (1, paths)
+
+
 def test_the_band_of_one_sum_is_its_interval():
     log = Forecast(pd.RangeIndex(3), np.zeros(3), 0.2 * np.eye(3), transform=PowerTransform(0.0))
     total = log.aggregate("sum")

@@ -77,7 +77,7 @@ class _Style(NamedTuple):
     hatch: str
 
     def line(self, name: object) -> dict[str, Any]:
-        """How the line of a model is drawn."""
+        """Style of the line of a model."""
         return {"color": self.color, "linestyle": self.dashes, "label": plain(name)}
 
 

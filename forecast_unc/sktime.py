@@ -42,7 +42,7 @@ class _Horizon(NamedTuple):
     ahead: Forecast | None  # of all steps from 1 to the last
 
     def table(self, ask: Callable[[Forecast | Fitted], pd.Series | pd.DataFrame]) -> pd.DataFrame:
-        """What is asked of both, a row a time; NaN before the series."""
+        """A quantity of both past and future, a row a time; NaN before the series."""
         both = [pd.DataFrame(ask(one)).to_numpy() for one in (self.past, self.ahead) if one]
         rows = self.steps - 1 + (0 if self.past is None else len(self.past))
         values = np.where(rows[:, None] >= 0, np.vstack(both)[rows.clip(0)], np.nan)
@@ -51,7 +51,7 @@ class _Horizon(NamedTuple):
 
 @dataclass(eq=False, repr=False, kw_only=True)  # equality and text are sktime's own
 class _SktimeForecaster(BaseForecaster):
-    """What the forecasters share; the parameters are those of the automatic choice."""
+    """Common part of the forecasters; the parameters are those of the automatic choice."""
 
     _tags: ClassVar[dict[str, Any]] = {
         "authors": "forecast_unc developers",

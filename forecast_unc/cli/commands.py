@@ -258,7 +258,7 @@ def forecast(options: Any) -> int:
 
 
 def _summary(model: Forecaster | Combination, ahead: Forecast) -> str:
-    """What was chosen, and what each model adds to the change over the horizon."""
+    """The choices of a model, and each member's part in the change over the horizon."""
     chosen = model.summary() if isinstance(model, Forecaster) else "\n".join(model.choices_)
     why = ahead.explain().to_string(float_format="{:.3g}".format, na_rep="")
     return f"{chosen}\n\nWhat each model adds to the change of the forecast:\n{why}"

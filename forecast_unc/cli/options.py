@@ -48,7 +48,7 @@ _COMPARED = [*PROPAGATED, *BASELINES]
 
 
 def compared(name: str) -> Any:
-    """What `backtest` compares with under a name of `--compare`."""
+    """The contender that a name of `--compare` stands for."""
     return BASELINES[name]() if name in BASELINES else PROPAGATED[name]
 
 
@@ -72,7 +72,7 @@ class _Several(click.ParamType):  # type: ignore[type-arg]  # generic from click
         return [self.one.convert(each, param, ctx) for each in value.split(_BETWEEN) if value]
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
-        """What each of the values may be."""
+        """Completions of one of the values."""
         return self.one.shell_complete(ctx, param, incomplete)
 
 

@@ -110,7 +110,7 @@ class _Table:
         return frame
 
     def _hint(self, frame: pd.DataFrame) -> str:
-        """What to do where the names of columns look as if they were not told apart."""
+        """The remedy for names of columns that look as if a wrong character separated them."""
         names = "".join(map(str, frame.columns))
         if self.is_csv and names.startswith("#"):
             return "Skip its comments with --comment '#'."
@@ -207,7 +207,7 @@ class _Table:
         return lines
 
     def place(self, row: int) -> str:
-        """Where a row stands: the line of a CSV file, where blank ones and comments count."""
+        """Place of a row: the line of a CSV file, blank ones and comments counted."""
         if not self.is_csv:
             return f"in row {row + 1}"
         lines = self._lines()

@@ -1,1 +1,1 @@
-"""What a forecast is: a joint distribution of future values, and its scores."""
+"""Forecasts: joint distributions of future values, and their scores."""

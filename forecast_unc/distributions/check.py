@@ -177,7 +177,7 @@ def _errors(frame: pd.DataFrame, n: int) -> tuple[Array, Array, Array]:
 
 
 def _odd(frame: pd.DataFrame, n: int) -> Flags:
-    """Which rows are bimodal, or more skewed than an exponential distribution: by more than 2."""
+    """Rows that are bimodal, or more skewed than an exponential distribution: by more than 2."""
     error = np.sqrt(6.0 / n)  # of a normal skewness
     skewed = frame["skewness"].abs().to_numpy() - _ERRORS * error > 2.0
     return np.asarray(skewed | frame["bimodal"].to_numpy())

@@ -181,7 +181,7 @@ class Forecast:
 
     @property
     def propagation(self) -> str | tuple[str, ...] | None:
-        """How uncertainty was propagated: a tuple if members differ, None if it is not known."""
+        """Name of the propagation: a tuple if members differ, None if it is not known."""
         return self._propagation
 
     @property

@@ -122,7 +122,7 @@ class Joint:
         return Joint(q, self.cor[block], mean, cov, **carried)
 
     def carried(self, matrix: Array, shift: float = 0.0) -> dict[str, Any]:
-        """What else is known of y, for ``matrix @ y + shift``."""
+        """Parts, paths and mixture of y, mapped to ``matrix @ y + shift``."""
         return {
             "parts": deferred(mapped_parts, self.parts, matrix),
             "paths": None if self.paths is None else matrix @ self.paths + shift,
@@ -148,7 +148,7 @@ class Joint:
         return replace(changed, parts=parts)
 
     def censored(self, lower: Array, upper: Array, keep_moments: bool = False) -> Joint:
-        """What lies beyond bounds (h,), infinite for none, at them; see `Forecast.censored`."""
+        """Values beyond bounds (h,), infinite for none, moved to them; see `Forecast.censored`."""
         q, paths = self.q.censored(lower, upper), self.paths
         if np.array_equal([q.lower, q.upper], [self.q.lower, self.q.upper]):
             return self

@@ -72,7 +72,7 @@ class Mirror(Link):
         return -self.link.inverse(-y)
 
     def kinks(self) -> Array | None:
-        """Those of the link on the other side of 0."""
+        """Kinks of the link on the other side of 0."""
         kinks = self.link.kinks()
         return None if kinks is None else -kinks
 
@@ -123,7 +123,7 @@ class Power(Link):
         return self.transform.forward(y)
 
     def kinks(self) -> Array | None:
-        """Where Box-Cox leaves its bound."""
+        """The score at which Box-Cox leaves its bound."""
         power = self.transform.power
         return np.array([[-1.0 / power]]) if power else None
 
@@ -359,7 +359,7 @@ def _shape(chain: Chain) -> tuple[Chain, Chain]:
 
 
 def _ends(chain: Chain) -> Array:
-    """Where the values of a chain end below and above, (2, h); infinite where they do not."""
+    """Ends of the values of a chain below and above, (2, h); infinite where there is none."""
     with np.errstate(invalid="ignore"):  # straight lines without a slope
         ends = value(chain, np.array([[-np.inf, np.inf]])).T
     return np.where(np.isnan(ends), [[-np.inf], [np.inf]], ends)
@@ -447,18 +447,18 @@ class Map:
 
     @cached_property
     def _natural(self) -> tuple[Array, Array]:
-        """Where values without the bounds end, (h,) each: exact where all chains end there."""
+        """Ends of the values without the bounds, (h,) each: exact where all chains end there."""
         low, high = np.array([_ends(chain) for chain in self.chains]).swapaxes(0, 1)
         return averaged(self.weights, low), -averaged(self.weights, -high)
 
     @cached_property
     def lower(self) -> Array:
-        """What the values are never below, (h,); -inf where there is no end."""
+        """Lower end of the values, (h,); -inf where there is none."""
         return np.maximum(self.low, self._natural[0])
 
     @cached_property
     def upper(self) -> Array:
-        """What the values are never above, (h,); inf where there is no end."""
+        """Upper end of the values, (h,); inf where there is none."""
         return np.minimum(self.high, self._natural[1])
 
     @cached_property
@@ -674,7 +674,7 @@ class Map:
         return next(link.scale for link in self.chains[0] if isinstance(link, Affine))
 
     def _peak(self, side: float) -> Array:
-        """Where the square of each q counts most under N(0, 1) on a side of 0, (h,)."""
+        """The score on a side of 0 where the square of each q counts most under N(0, 1), (h,)."""
         z = side * np.arange(64.0)[None]
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             values = self.latent(z)
@@ -818,7 +818,7 @@ class Sums(Link):
         return solve(self, self.slope, np.broadcast_to(y, (len(self._starts), y.shape[1])))
 
     def kinks(self) -> Array:
-        """Those of all steps of a group, -inf where it has fewer than another, (g, p)."""
+        """Kinks of all steps of a group, -inf where it has fewer than another, (g, p)."""
         own = (self.group == self.group[self._starts, None])[:, :, None]  # (g, h, 1)
         found = np.where(own, self.q.kinks(), -np.inf)
         found = np.sort(found.reshape(len(found), -1), axis=1)
@@ -892,7 +892,7 @@ _legendre = lru_cache(maxsize=4)(roots_legendre)
 
 
 def normal_density(z: Array) -> Array:
-    """That of N(0, 1)."""
+    """Density of N(0, 1)."""
     return np.asarray(np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi))
 
 

@@ -106,7 +106,7 @@ class MixtureShape(Link):
         return np.asarray(np.where(below < above, ndtri_exp(below), -ndtri_exp(above)))
 
     def kinks(self) -> Array:
-        """Where one normal gives way to another: there it is smooth, but steep."""
+        """Scores at which one normal gives way to another: smooth there, but steep."""
         return self.inverse(np.vstack([self.means - 3 * self.stds, self.means + 3 * self.stds]).T)
 
     def __getitem__(self, at: Positions) -> Self:

@@ -108,7 +108,7 @@ def past(y: pd.Series[float], index: pd.Index[Any]) -> pd.Series[float]:
 
 
 def picture(draw: Callable[..., Any], small: bool = False) -> str:
-    """What is drawn on the axes given, in matplotlib's own style, in base 64: SVG or small PNG."""
+    """A drawing in matplotlib's own style, in base 64: SVG or small PNG."""
     from matplotlib import style
     from matplotlib.figure import Figure
     from PIL import Image

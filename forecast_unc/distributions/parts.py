@@ -42,7 +42,7 @@ class Deferred(UserDict[str, Array]):
 
 
 def deferred(function: Callable[..., Parts], parts: Parts | None, *args: Any) -> Parts | None:
-    """What a function makes of parts, once it is read; None of None."""
+    """A function of parts, evaluated when it is read; None of None."""
     return None if parts is None else Deferred(partial(function, parts, *args))
 
 

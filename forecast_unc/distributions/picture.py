@@ -111,7 +111,7 @@ def check_history(history: pd.Series[float] | None, forecast: Forecast) -> pd.Se
 
 
 def check_actual(actual: pd.Series[float] | None, *forecasts: Forecast) -> pd.Series[float] | None:
-    """What happened, if given, at the times of the forecasts, or an error if there are none."""
+    """Observed values, if given, at the times of the forecasts, or an error if there are none."""
     if actual is None:
         return None
     actual = _timed("actual", actual, forecasts[0])

@@ -123,7 +123,7 @@ class PowerTransform:
         return np.where(self.power * values > -1, self._above(values) ** (1 - self.power), 0.0)
 
     def _above(self, values: Array) -> Array:
-        """How far above the bound the values of transformed ones are."""
+        """Distances of values above the bound, from transformed ones."""
         power = self.power or 0.0
         with np.errstate(over="ignore"):
             if power == 0:

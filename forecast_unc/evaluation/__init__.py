@@ -1,1 +1,1 @@
-"""What people do with forecasts: score, compare, backtest, draw."""
+"""Evaluation of forecasts: backtests, comparison, scores, pictures."""

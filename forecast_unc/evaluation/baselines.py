@@ -48,7 +48,7 @@ _MOVES = [sign * np.isin(range(7), unit) for unit in _UNITS for sign in (-1, 1)]
 
 @dataclass(eq=False, repr=False)
 class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """What they share: the checks, the history, and its place in time since the fit."""
+    """Common part of the baselines: checks, history, and its place in time since the fit."""
 
     takes_exog: ClassVar[bool] = False
     _takes_missing: ClassVar[bool] = False
@@ -503,7 +503,7 @@ class Theta(_Baseline):
         return level, errors
 
     def _memory(self, n: int) -> float:
-        """How many steps the level of smoothing n values lags behind a line."""
+        """Steps by which the level of smoothing n values lags behind a line."""
         return (1 - (1 - self.alpha_) ** n) / self.alpha_ if self.alpha_ > 0 else float(n)
 
     def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
@@ -683,7 +683,7 @@ class SARIMAX(_Baseline):
 
 
 def _residuals(z: Array, X: Array) -> Array:
-    """What a regression with a constant leaves over, (n,); missing values stay so."""
+    """Residuals of a regression with a constant, (n,); missing values stay so."""
     X = np.column_stack([np.ones(len(z)), X])
     known = np.isfinite(z)
     return np.asarray(z - X @ np.linalg.lstsq(X[known], z[known], rcond=None)[0])

@@ -32,7 +32,7 @@ ExogFuture = Callable[[Any, pd.Index], pd.DataFrame | tuple[pd.DataFrame, pd.Dat
 
 
 class Model(Protocol):
-    """What a backtest asks of a model; nothing need be inherited.
+    """Protocol of the models of a backtest; nothing need be inherited.
 
     A model with more is given more, by the names of its methods and of their parameters:
 
@@ -64,7 +64,7 @@ class Contender:
 
     @cached_property
     def can(self) -> set[str]:
-        """What the model can do beyond ``fit`` and ``forecast``, by the names of `Model`."""
+        """Abilities of the model beyond ``fit`` and ``forecast``, by the names of `Model`."""
         options = signature(self.model.forecast).parameters
         can = {name for name in ("update", "apply", "refit") if _has(self.model, name)}
         can |= {"propagation"} & set(options)
@@ -127,7 +127,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Plan:
-    """What all folds share, and what is done at each."""
+    """Data and settings that all folds share, and the run of one."""
 
     y: pd.Series[float]
     exog: pd.DataFrame | None
@@ -240,7 +240,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Request:
-    """What a backtest of one series was asked: enough to tell of it, and to forecast once more."""
+    """Request of a backtest of one series: enough to report it, and to forecast once more."""
 
     plan: Plan
     own: Contender  # the backtested forecaster, and the propagations that share its fit

@@ -1,4 +1,4 @@
-"""What a backtest says, as one page of HTML that needs nothing else: words in report.html."""
+"""Report of a backtest, one page of HTML that needs nothing else: words in report.html."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def _latest(backtest: Backtest, request: Request) -> dict[str, Any]:
 
 
 def _parts(ahead: Forecast) -> dict[str, Any] | None:
-    """Where the variance of a forecast comes from; None where that is unknown."""
+    """Parts of the variance of a forecast; None where they are unknown."""
     try:
         parts = ahead.decompose()
     except ValueError:

@@ -37,7 +37,7 @@ _TAIL = float(np.exp(2.0))
 
 @dataclass(frozen=True)
 class Averaging:
-    """How quantiles of forecasts are averaged: the first steps of a longer one are the shorter."""
+    """Rule by which quantiles are averaged: the first steps of a longer average are the shorter."""
 
     by_width: bool = False  # weight by 1 / width
     widest: float | None = None
@@ -232,7 +232,7 @@ def _widths_and_tails(forecasts: Sequence[Forecast | None], steps: int) -> tuple
 
 
 def _within(forecasts: Sequence[Forecast | None], steps: int) -> Flags:
-    """Which of the steps each forecast has, (k, steps)."""
+    """Steps that each forecast has, (k, steps)."""
     return np.asarray(np.arange(steps) < _lengths(forecasts)[:, None])
 
 

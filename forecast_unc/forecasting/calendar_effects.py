@@ -22,7 +22,7 @@ from forecast_unc.series.history import History
 
 @dataclass(frozen=True, eq=False)
 class CalendarEffects:
-    """What is added to the levels at the times that some words of a calendar name."""
+    """Effects on the levels at the times that some words of a calendar name."""
 
     words: tuple[str, ...] = ()
     names: tuple[tuple[str, str], ...] = ()
@@ -54,7 +54,7 @@ NO_EFFECTS = CalendarEffects()
 
 @dataclass(frozen=True, eq=False)
 class ExogEffects:
-    """What regressors add to levels that know of none themselves."""
+    """Effects of regressors on levels whose model has no inputs for them."""
 
     weights: Array | None = None  # (k l,), of k regressors at l lags from 0 on
     lags: int = 0

@@ -54,12 +54,12 @@ class Errors(NamedTuple):
     level: Array  # (h,), log of the variance of the series over the square of that unit
 
     def first(self, steps: int | None) -> "Errors":
-        """Those of the first steps; None for all."""
+        """Errors of the first steps; None for all."""
         return Errors(self.z[:, :steps], self.level[:steps])
 
 
 class Calibration(NamedTuple):
-    """How bands and correlations change; see `Forecast.recalibrated`."""
+    """Changes of bands and correlations; see `Forecast.recalibrated`."""
 
     factor: Array  # (h,)
     dof: float
@@ -120,7 +120,7 @@ def _average(
 
 
 def calibration(errors: Errors, reference: Forecast, look_ahead: int) -> Calibration:
-    """What errors in units of the bands of the reference say; see `Forecast.recalibrated`.
+    """Calibration by errors in units of the bands of the reference; see `Forecast.recalibrated`.
 
     The correlations are taken from the steps looked ahead: they do not depend on the horizon.
     """

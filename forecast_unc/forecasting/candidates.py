@@ -1,4 +1,4 @@
-"""What is left "auto": the few specifications that suit a series, a row of a table each, and why.
+"""The automatic choice: the few specifications that suit a series, a row of a table each.
 
 One specification is never best everywhere, and choosing one by its evidence picked disasters (log
 differences on weekly data). The average of a few different ones, levels and differences, with and
@@ -220,7 +220,7 @@ def candidates(
 
 
 def _regime(n: int, periods: tuple[int, ...], regressors: bool) -> str:
-    """Which rows of the table are for a series, beside those for all."""
+    """Regime of a series: the rows of the table that are for it, beside those for all."""
     if len(periods) > 1:
         return "several seasons"
     if not periods:

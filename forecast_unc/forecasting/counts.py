@@ -66,7 +66,7 @@ class CountSpecification:
 
 
 class States(NamedTuple):
-    """What is known before each of n + 1 times, a row a discount."""
+    """States before each of n + 1 times, a row a discount."""
 
     a: Array  # (5, n + 1)
     b: Array

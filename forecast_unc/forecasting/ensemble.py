@@ -157,7 +157,7 @@ class Ensemble:
         return ask
 
     def _bands_of_next(self) -> Callable[[Forecast], Forecast]:
-        """What calibration does to forecasts of one step, as to that of the last value."""
+        """Calibration of forecasts of one step, that of the forecast of the last value."""
         last = len(self.history.y) - 1
         ahead = Ahead(self.history.index[last:], self.history.exog[last:], None)
         before = self.at(self.history.before(last))
@@ -168,7 +168,7 @@ class Ensemble:
     def _bands(
         self, average: Averaged, ahead: Ahead, correlated: int, most: int | None = None
     ) -> Callable[[Forecast], Forecast]:
-        """What calibration does to forecasts, by errors of so many steps inside the series."""
+        """Calibration of forecasts by errors of so many steps inside the series."""
         known = self._from_known(average, ahead)
         apart = self.rules.averaging.disagreement
         errors = rolling_errors(self.rolling, known.members, known.shares, apart).first(most)
@@ -207,7 +207,7 @@ class Ensemble:
         return average, ahead, look_ahead if looks_ahead else 2
 
     def _from_known(self, averaged: Averaged, ahead: Ahead) -> Averaged:
-        """What the models forecast from what is known: the unit of errors in the training part.
+        """Forecasts of the models from known values: the unit of errors in the training part.
 
         Missing or noisy values, uncertain regressors and another series say nothing of them.
         """
@@ -248,7 +248,7 @@ class Ensemble:
         return self.at_bound > MANY_ZEROS and not counted
 
     def bands_named(self) -> list[str]:
-        """How bands are calibrated, a line if they are."""
+        """Line on the calibration of the bands, if there is one."""
         if not self.rules.calibrate:
             return []
         kind = "conformal" if self.rules.calibrate == "conformal" else "calibrated"
@@ -287,7 +287,7 @@ def _asks(models: Iterable[FittedModel], ahead: Ahead, method: Method | None = N
 def those_that_can(
     items: Iterable[T], make: Callable[[T], R], otherwise: T | None = None
 ) -> tuple[dict[int, R], dict[int, ValueError]]:
-    """What is made of the items, and the errors of others, by place.
+    """Results of the items by place, and the errors of others.
 
     If none could, what is made of another, if there is one that can; else the first's error.
     """

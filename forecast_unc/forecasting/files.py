@@ -180,7 +180,7 @@ class _Coder:
         self._arrays = arrays
 
     def plain(self, name: str, value: Any) -> Any:
-        """What stands for a value that messages call by this name."""
+        """Text of a value that messages call by this name."""
         kind = type(value)
         if value is None or kind in (bool, int, str, np.str_):
             return value
@@ -252,7 +252,7 @@ def _is_plain(dtype: np.dtype[Any]) -> bool:
 
 
 def _recipe_of(_: str, ensemble: Ensemble) -> dict[str, Any]:
-    """What it is made of again: two series, the posteriors' and the origin's, and more."""
+    """Recipe of a model: two series, the posteriors' and the origin's, and more."""
     learned = ensemble.trained[0].history
     return {
         "learned": learned,

@@ -121,7 +121,7 @@ class Forecaster(Scored, Arguments):
     choices_ : list of str
         What was chosen and why, a line each.
     notes_ : list of str
-        What was noticed: outliers, and runs of one value as of a meter that failed, not changed.
+        What was noticed and not changed: outliers, runs of one value, weekdays without a value.
     models_ : tuple of LaggedModel or SmoothingModel
         The fitted models: each with its ``specification``, ``transform``, ``unit`` (of what it
         learned, in units of y) and ``n_rows``; one on lagged values also with its ``regressor``
@@ -386,7 +386,7 @@ class Forecaster(Scored, Arguments):
 
     @property
     def notes_(self) -> list[str]:
-        """What was noticed: outliers, and runs of one value, as of a meter that failed."""
+        """Remarks on the series: outliers, runs of one value, weekdays without a value."""
         return [
             *outliers_named(self._history),
             *repeats_named(self._history),
@@ -395,7 +395,7 @@ class Forecaster(Scored, Arguments):
 
     @property
     def choices_(self) -> list[str]:
-        """What was chosen and why: lines on the season, outliers and bands, one on each model."""
+        """Choices with their reasons: lines on the season, the remarks, the bands, the models."""
         return self._choices(learned=False)
 
     def _choices(self, learned: bool) -> list[str]:

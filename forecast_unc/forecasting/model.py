@@ -1,4 +1,4 @@
-"""What forecasts are made by: the protocol, and the model on lagged values. All immutable."""
+"""Fitted models: their protocol, and the model on lagged values. All immutable."""
 
 from __future__ import annotations
 
@@ -77,16 +77,16 @@ class FittedModel(Protocol):
         """A model by its recipe, at the end of a history that it learns from."""
 
     def recipe(self) -> dict[str, Any]:
-        """What it is made of again on a history."""
+        """Settings and learned numbers, of which `made` makes it again on a history."""
         return {name: getattr(self, name) for name in self.made_of}
 
     def extend(self, history: History) -> Self:
-        """The same hyper-parameters with the posterior of a longer history."""
+        """Model with these hyper-parameters and the posterior of a longer history."""
         self.transform.check(history.y, history.time)
         return self.made(history, **self.recipe())
 
     def at(self, history: History) -> Self:
-        """The same model at the end of another history, with nothing learned."""
+        """Model at the end of another history, with nothing learned."""
         return self.extend(history)
 
     def from_known(self) -> Self:
@@ -185,7 +185,7 @@ class LaggedModel(FittedModel):
         return cls(specification, history, transform, regressor, rows, past, one_step, noise)
 
     def at(self, history: History) -> Self:
-        """The same model at the end of another history, with nothing learned."""
+        """Model at the end of another history, with nothing learned."""
         self.transform.check(history.y, history.time)
         spec, n = self.specification, len(history.y)
         if n < spec.depth:
@@ -321,7 +321,7 @@ class LaggedModel(FittedModel):
         return unit * (mean[1:] - mean[0]), unit**2 * np.maximum(var, 0.0)
 
     def learned(self) -> list[str]:
-        """What the regressor learned, where it has it: its noise, evidence and search."""
+        """Noise, evidence and search of the regressor in words, as far as it has them."""
         regressor, said = self.regressor, []
         for name, words in _LEARNED.items():
             value = getattr(regressor, name, None)
@@ -468,7 +468,7 @@ def _noisy_rows(specification: Specification, differencing: Differencing, past: 
 
 
 def _inputs_and_target(specification: Specification) -> tuple[Any, ...]:
-    """What models have in common of which the one's search starts from the other's end."""
+    """Inputs and target of a model: one with the same starts its search from this one's end."""
     return *(getattr(specification, name) for name in _ALIKE), len(specification.calendar)
 
 

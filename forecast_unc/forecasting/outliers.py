@@ -12,7 +12,7 @@ from forecast_unc.forecasting.rows import interpolated
 
 @dataclass(frozen=True)
 class _Rule:
-    """What counts as an outlier: choices, from pictures of 3,827 series (docs/theory/state.md)."""
+    """Limits of an outlier: choices, from pictures of 3,827 series (docs/theory/state.md)."""
 
     least: int = 12  # observed values, of which fewer say too little of what is usual
     # The most that are outliers: one in twenty values up to three, then one in a hundred. What is
@@ -33,7 +33,7 @@ class _Rule:
     cycles: int = 4  # a season is taken out where the series holds it so many times
 
     def most(self, n: int) -> int:
-        """How many of n observed values may be outliers."""
+        """Most outliers among n observed values."""
         if n < self.least:
             return 0
         return max(min(self.few, max(1, n // self.one_in)), n // self.rare)
@@ -43,7 +43,7 @@ _RULE = _Rule()
 
 
 def gross_outliers(y: Array, periods: tuple[int, ...] = ()) -> Flags:
-    """Which values (n,) of a series with such seasons are gross outliers; none if too many are.
+    """Gross outliers (n,) of a series with such seasons; none if too many would be.
 
     A deviation has to be beyond four times the larger steps nearby, and beyond a limit by Hill's
     (1975) estimate of their tail: docs/theory/state.md has the rule.

@@ -123,7 +123,7 @@ def _through_each(found: Sequence[_Alternative], past: Past, future: Future) -> 
 def _as_far_as_it_goes(
     one: _Alternative, past: Past, future: Future
 ) -> tuple[LevelJoint, Diverged | None]:
-    """Its joint of the steps before it diverges, and the error if it does."""
+    """Joint of the steps before a model diverges, and the error if it does."""
     reach, error = len(future.exog), None
     while reach > 0:
         try:

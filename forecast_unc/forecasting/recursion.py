@@ -21,7 +21,7 @@ PROPAGATIONS: tuple[str, ...] = get_args(Propagation)
 
 
 class Method(NamedTuple):
-    """How uncertainty is propagated; see `Forecaster.forecast`."""
+    """Propagation of uncertainty and its options; see `Forecaster.forecast`."""
 
     propagation: Propagation = "exact"
     path_consistent: bool = True
@@ -30,7 +30,7 @@ class Method(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What was observed up to the origin, on the scale of the levels."""
+    """Observations up to the origin, on the scale of the levels."""
 
     levels: Array  # (n,), NaN where missing
     stds: Array  # (n,), of the measurement errors
@@ -50,7 +50,7 @@ class Future(NamedTuple):
 
     @property
     def uncertain(self) -> int:
-        """How many of the regressors are uncertain, u."""
+        """Number u of uncertain regressors."""
         return 0 if self.exog_cov is None else len(self.exog_cov) // len(self.exog)
 
     def first(self, steps: int) -> "Future":
@@ -69,7 +69,7 @@ class OneStepModel:
 
     @cached_property
     def maps(self) -> LevelMap:
-        """What inputs and levels are made of."""
+        """Linear maps between inputs and levels."""
         return LevelMap(self.lags, self.differencing)
 
     @cached_property

@@ -81,7 +81,7 @@ MemberSpecification = Specification | SmoothingSpecification | CountSpecificatio
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """How the forecasts of a series' specifications are averaged, calibrated and censored."""
+    """Rules of averaging, calibration and censoring of the forecasts of a series."""
 
     averaging: Averaging
     periods: tuple[int, ...]  # seasonal, shortest first
@@ -291,7 +291,7 @@ def never_negative(y: Array) -> str:
 
 
 def _unusual(arguments: Arguments, history: History) -> Flags:
-    """Where there is a holiday, or a regressor outside the central 90 % of its values, (n,)."""
+    """Times of a holiday, or of a regressor outside the central 90 % of its values, (n,)."""
     parts = check_calendar(value_or(arguments._inputs, None))
     holidays = tuple(part for part in parts if not isinstance(part, str))
     words = tuple(word for word in arguments._effects if word.startswith(HOLIDAYS))

@@ -68,7 +68,7 @@ class Rolling:
         return {}
 
     def forecasts(self, number: int, steps: int) -> RollingForecasts:
-        """Those of one of the models, by its place."""
+        """Forecasts of one of the models, by its place."""
         made = self._made.get(number)
         if made is None or made.value.shape[1] < steps:
             made = self._made[number] = rolling_forecasts(self.models[number], self.origins, steps)
@@ -80,7 +80,7 @@ class Rolling:
             self.forecasts(number, steps)
 
     def observed(self, steps: int) -> Array:
-        """What was observed at those times, (k, h); NaN where missing or beyond the data."""
+        """Observations at those times, (k, h); NaN where missing or beyond the data."""
         y, times = self.models[0].history.y, self.origins[:, None] + np.arange(steps)
         return np.where(times < len(y), y[np.minimum(times, len(y) - 1)], np.nan)
 
@@ -140,7 +140,7 @@ def past_steps(model: FittedModel, at: Positions) -> PastSteps | None:
 
 
 class Scored(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """What forecasters and averages of them say of the past, by `_history` and `_past_steps`."""
+    """One-step forecasts and scores of forecasters and averages, by `_history` and `_past_steps`."""
 
     _repr_html_, _repr_mimebundle_ = model_card, None  # in the place of scikit-learn's diagram
 

@@ -81,7 +81,7 @@ def lag_embedding(y: Array, lags: tuple[int, ...], exog: Array) -> tuple[Array, 
 
 
 def complete_rows(values: Array, lags: tuple[int, ...], differences: tuple[int, ...]) -> Flags:
-    """Which training rows touch no missing value."""
+    """Training rows that touch no missing value."""
     changes = difference(values, differences)
     X, target = lag_embedding(changes, lags, np.empty((len(changes), 0)))
     return ~(np.isnan(X).any(axis=1) | np.isnan(target))
@@ -95,7 +95,7 @@ def interpolated(levels: Array) -> Array:
 
 @dataclass(frozen=True)
 class NoiseChoice:
-    """What noise a model has, and the log evidence of each kind that was compared."""
+    """Kind of noise of a model, and the log evidence of each kind that was compared."""
 
     kind: str
     log_evidence: dict[str, float]

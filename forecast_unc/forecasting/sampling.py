@@ -56,7 +56,7 @@ class Points:
         return np.array([self._next() for _ in range(k)]).reshape(k, rows).T
 
     def random(self) -> float:
-        """Where systematic resampling starts: in the middle of its first interval."""
+        """Start of systematic resampling: the middle of its first interval."""
         return 0.5
 
     def _next(self) -> Array:

@@ -76,7 +76,7 @@ class Nodes(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Where a filter is after some values: each figure linear in the C - 1 unknowns.
+    """State of a filter after some values: each figure linear in the C - 1 unknowns.
 
     Columns: a constant; level, drift, season at the start; what missing values leave unknown.
     """
@@ -288,7 +288,7 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> It
 
 
 def unknowns(missing: Flags, period: int) -> Positions:
-    """How many unknowns missing values (n,) have added up to each time, that one included.
+    """Number of unknowns that missing values (n,) have added up to each time, itself included.
 
     With the states of a season each adds one, else a gap, however long, two.
     """
@@ -352,6 +352,6 @@ def _log_ahead(nodes: Nodes, period: int, y: Array, start: Array) -> Array:
 
 
 def _factor(loadings: Array, cholesky: Array) -> Array:
-    """What the error of the start adds to predictions, over s^2, (K, h, C - 1)."""
+    """Factor of the variance that the error of the start adds, over s^2, (K, h, C - 1)."""
     rows = np.moveaxis(loadings[:, :, 1:], 0, 2)  # (K, C - 1, h)
     return np.moveaxis(np.asarray(np.linalg.solve(cholesky, rows)), 1, 2)

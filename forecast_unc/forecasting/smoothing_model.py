@@ -177,7 +177,7 @@ class SmoothingModel(FittedModel):
         return self.specification.period + LEAST_BEYOND
 
     def from_known(self) -> Self:
-        """The same model with missing values interpolated."""
+        """Model with missing values interpolated."""
         known = np.isfinite(self.levels[-1])
         return self if known else replace(self, levels=interpolated(self.levels))
 

@@ -1,4 +1,4 @@
-"""What a forecaster was given, checked; and one specification of it, with nothing left open."""
+"""Arguments of a forecaster, checked; and one specification, with nothing left open."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ALLOWED: dict[str, tuple[Any, ...]] = {
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Arguments(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """What a `Forecaster` is given, "auto" where it is left open; see there."""
+    """Settings of a `Forecaster`, "auto" where one is left open; see there."""
 
     regressor: BaseEstimator | None = field(default=None, kw_only=False)
     lags: Auto | int | Sequence[int] = field(default="auto", kw_only=False)
@@ -157,7 +157,7 @@ class Specification:
 
     @property
     def anchor(self) -> int | None:
-        """Which of the lags is the prior mean, by place."""
+        """Place of the lag that is the prior mean."""
         if self.prior_mean == "zero":
             return None
         return self.lags.index(1 if self.prior_mean == "last" else self.periods[0])
@@ -186,7 +186,7 @@ _OF = {None: "the series", "log": "the logarithm", "sqrt": "the square root"}
 
 
 def series_named(specification: Any, power: float | None) -> str:
-    """What a model is of: the series, its logarithm, or changes of these."""
+    """Target of a model in words: the series, its logarithm, or changes of these."""
     otherwise = "the Box-Cox transform" + ("" if power is None else f" of power {power:.3g}")
     name = _OF.get(specification.transform, otherwise)
     match getattr(specification, "differences", ()):

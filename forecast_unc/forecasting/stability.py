@@ -29,7 +29,7 @@ Process = GPRegressor | ReducedRankGPRegressor
 
 
 class Training(NamedTuple):
-    """What a one-step model has learned from."""
+    """Training data of a one-step model."""
 
     X: Array  # (n, d), first the lagged changes, then the regressors
     target: Array  # (n,), less the prior mean
@@ -138,7 +138,7 @@ def _exploding_root(regressor: Process, training: Training) -> float | None:
 
 
 def _excess_of_linear(weights: Array, training: Training) -> float:
-    """How far the recursion of linear weights leaves the range; see `excess`."""
+    """Distance of the recursion of linear weights from the range; see `excess`."""
     level, middle = training.target.mean(), training.X.mean(axis=0)
     return excess(lambda X: level + (X - middle) @ weights, training)
 
@@ -162,7 +162,7 @@ def largest_root(weights: Array, training: Training) -> float:
 
 
 def excess(mean: Callable[[Array], Array], training: Training) -> float:
-    """How far a mean, iterated from training values, leaves their range; in units of it.
+    """Distance of a mean, iterated from training values, from their range; in units of it.
 
     Twenty runs of 100 steps, followed to 100 ranges, go on after the training values, unless there
     are regressors, which are known no further.

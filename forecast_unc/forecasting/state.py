@@ -32,7 +32,7 @@ class State(NamedTuple):
 
 
 class RunIn(NamedTuple):
-    """Where the way to the origin starts, and what is known there and on it."""
+    """Start of the recursion before the origin, and the knowledge there and on the way."""
 
     past: Past
     now: int  # the time of its first step; n if the last p levels are known
@@ -49,7 +49,7 @@ class RunIn(NamedTuple):
 
 
 def run_in(model: OneStepModel, past: Past) -> RunIn:
-    """Where the recursion starts, so that what is missing or noisy is known from what was observed.
+    """Start of the recursion, far enough back to know missing or noisy values from others.
 
     What is not known there has the series' mean and variance, at least that of its changes.
     """

@@ -20,7 +20,7 @@ _PRIOR = 4.0  # changes that the panel's spread counts for, beside those of the 
 
 
 class Lent(NamedTuple):
-    """What the series of a panel lend to one of few values."""
+    """Spread of the changes of a panel, lent to a series of few values."""
 
     lenders: int
     sizes: Array  # (k,) mean |y| of lenders that have one
@@ -54,7 +54,7 @@ class Lent(NamedTuple):
 
 
 def lend(panel: Panel, steps: int) -> Lent:
-    """What the series of a panel with enough values lend for so many steps."""
+    """Spread over so many steps of the series of a panel that have enough values."""
     target = panel.past.iloc[:, 0].to_numpy()
     finite = np.isfinite(target)
     able = [rows for rows in panel.rows if np.count_nonzero(finite[rows]) >= 8]

@@ -19,7 +19,7 @@ _SCORES = ndtri((np.arange(_DRAWS) + 0.5) / _DRAWS)  # equally probable normal s
 
 
 class Steps(NamedTuple):
-    """What comes of one series: rows of the result, and its part of the sums of its group."""
+    """Rows of the result of one series, and its part of the sums of its group."""
 
     times: Any  # (h,)
     figures: Array  # (h, 1 + 2 * levels), the mean and bounds
@@ -61,7 +61,7 @@ class Groups(NamedTuple):
         return cls(labels.take(first), sizes, codes, float(correlation))
 
     def part(self, some: slice) -> Groups:
-        """The same for some of the series."""
+        """Group of some of the series."""
         return self._replace(codes=self.codes[some], first=self.first + some.start)
 
     def columns(self, rows: np.ndarray) -> dict[Hashable, Any]:
@@ -81,7 +81,7 @@ class Groups(NamedTuple):
         return _frame(found)
 
     def _points(self, position: int) -> Array:
-        """Which of POINTS each draw of a series takes, each as often; correlated by a factor."""
+        """Indices of the POINTS that draws of a series take, each as often; a factor is shared."""
         own = np.random.default_rng([position]).permutation(_SCORES)
         scores = np.sqrt(self.correlation) * _SCORES + np.sqrt(1 - self.correlation) * own
         ranks = np.empty(_DRAWS, dtype=int)
@@ -112,7 +112,7 @@ class Groups(NamedTuple):
         return pd.DataFrame(columns)
 
     def _status(self, totals: pd.DataFrame) -> pd.Series[str]:
-        """What a sum is made of, "ok" if of all series of its group, each by its model."""
+        """Status of a sum: "ok" if all series of its group are in it, each by its model."""
         said = []
         for group, items, modelled in zip(
             totals["group"], totals["items"], totals["modelled"], strict=True

@@ -38,7 +38,7 @@ class Tasks(Protocol):
 
 
 class Outcome(NamedTuple):
-    """What came of a task: its value, or why there is none."""
+    """Outcome of a task: its value, or the reason for none."""
 
     value: Any
     error: str | None
@@ -162,7 +162,7 @@ def _dask_backend() -> Any:
 
 
 def _killed_by_dask() -> tuple[type[Exception], ...]:
-    """What Dask raises for a task whose workers died again and again, if Dask is in use."""
+    """Error of Dask for a task whose workers died again and again, if Dask is in use."""
     distributed = sys.modules.get("distributed")
     return () if distributed is None else (distributed.KilledWorker,)
 

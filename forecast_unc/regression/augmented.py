@@ -33,7 +33,7 @@ class AugmentedPosterior(ABC):
 
     @abstractmethod
     def added(self, X: Array) -> tuple[Array, Array]:
-        """What the basis adds to mean and variance at the rows of X, each (n,)."""
+        """Contributions of the basis to mean and variance at the rows of X, each (n,)."""
 
     def added_gradient(self, X: Array) -> Array:
         """Gradient of what it adds to the mean, by differences of fourth order, (n, d)."""
@@ -46,7 +46,7 @@ class AugmentedPosterior(ABC):
 
     @property
     def path_size(self) -> int:
-        """As for the plain posterior."""
+        """Size of a path, that of the plain posterior."""
         return self.plain.path_size
 
     def mean(self, X: Array) -> Array:
@@ -115,7 +115,7 @@ class KernelAtInput(AugmentedPosterior):
         )
 
     def added(self, X: Array) -> tuple[Array, Array]:
-        """What the basis adds to mean and variance at the rows of X, each (n,)."""
+        """Contributions of the basis to mean and variance at the rows of X, each (n,)."""
         *_, e, room, q = self._parts(X)
         return e * q / room, e**2 / room
 
@@ -165,7 +165,7 @@ class CenterAtInput(AugmentedPosterior):
     model: Support
 
     def added(self, X: Array) -> tuple[Array, Array]:
-        """What the basis adds to mean and variance at the rows of X, each (n,)."""
+        """Contributions of the basis to mean and variance at the rows of X, each (n,)."""
         plain, model, a2 = self.plain, self.model, self.signal_var
         (factor,), beta = plain.factors, 1.0 / plain.noise_var
         kernel, linear = plain.features(X)

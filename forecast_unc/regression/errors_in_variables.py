@@ -43,11 +43,11 @@ class SharedErrors:
         return csr_array((values.ravel(), columns.ravel(), np.arange(0, n * k + 1, k)), shape)
 
     def first(self, m: int) -> Self:
-        """Those of the first m rows alone."""
+        """Errors of the first m rows alone."""
         return replace(self, targets=self.targets[:m], inputs=self.inputs[:m])
 
     def covariance(self, slopes: Array, unit: float = 1.0) -> CorrelatedErrors:
-        """Their covariance in the rows, with the variances in squares of a unit."""
+        """Covariance of the errors in the rows, with the variances in squares of a unit."""
         B = self.in_rows(slopes)
         i, j, shape = find(tril(B @ B.T))
         known: Array = np.asarray(((B * (self.known_var / unit**2)) @ B.T).tocsr()[i, j]).ravel()

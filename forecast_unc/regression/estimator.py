@@ -1,4 +1,4 @@
-"""What regressors share: predictions from a posterior, scales, checks of what was given."""
+"""Base of the regressors: predictions from a posterior, scales, checks of arguments."""
 
 import copy
 import os
@@ -240,7 +240,7 @@ def column_scale(X: Array) -> Array:
 
 
 def standard_lengthscales(given: Lengthscales, Z: Array, scale: Array) -> Array:
-    """Those given, in units of rows Z (n, d) standardized by `scale`, or the typical one, (d,)."""
+    """Length-scales that were given, in units of rows standardized by `scale`, or typical, (d,)."""
     if given is None:
         return np.full(Z.shape[1], typical_lengthscale(Z))
     return np.asarray(given, dtype=np.float64) / scale

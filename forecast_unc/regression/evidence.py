@@ -134,7 +134,7 @@ class GaussianProcessEvidence:
         return self._factored(self.X, Z, a, tau, s**2, s_e)[0]
 
     def of_rows(self, X: Array, l: Array, a: float, tau: Array, row_var: Array) -> RowTerms:
-        """That of the targets at other inputs X (n, d), with noise of variances (n,)."""
+        """Evidence of the targets at other inputs X (n, d), with noise of variances (n,)."""
         rows = np.asfortranarray(X.T)
         Z = rows / l[:, None]
         value, chol, b = self._factored(rows, Z, a, tau, row_var)

@@ -240,7 +240,7 @@ class KernelPosterior:
         return Moments(float(plain[0] + delta), float(total), slope)
 
     def _added_variance(self, mean: Array, root: Array, scaled: Array) -> float:
-        """What an uncertain input adds to the variance, by squares: see `feature_spread`."""
+        """Variance added by an uncertain input, as a sum of squares: see `feature_spread`."""
         m, w = len(self.centers), self.weights
         spread = feature_spread(root, scaled, self.lengthscales)
         change = spread.features.change

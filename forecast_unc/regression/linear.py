@@ -346,7 +346,7 @@ def _factored(matrices: Array) -> Array:
 
 
 def _maximized(objective: _Evidence, precisions: Array) -> tuple[Array, float, int]:
-    """Where an ascent over the grid ends: group after group, then all together; its rounds."""
+    """End of an ascent over the grid, group after group, then all together; its rounds."""
     best, value, rounds, moved = precisions, float(objective(precisions[None])[0]), 0, True
     while moved and rounds < _ROUNDS:
         rounds, moved = rounds + 1, False

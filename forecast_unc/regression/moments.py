@@ -16,7 +16,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 class Departure(NamedTuple):
-    """How far the moments under N(m, S) lie from the plain values at m."""
+    """Departure of the moments under N(m, S) from the plain values at m."""
 
     mean: float  # E[w.phi(x)] - w.phi(m)
     second: float  # tr[(G + w w') (E[phi phi'] - phi(m) phi(m)')]

@@ -1,4 +1,4 @@
-"""What a regressor has to return: the posterior protocol, with its capabilities stated."""
+"""Protocol of the posteriors that regressors return, with their capabilities stated."""
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, Self, runtime_checkable

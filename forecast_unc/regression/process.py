@@ -150,7 +150,7 @@ class Units(NamedTuple):
 
     @classmethod
     def of(cls, X: Array, y: Array) -> Self:
-        """Those of the columns of X (n, d), and of y."""
+        """Scales of the columns of X (n, d), and of y."""
         return cls(estimator.column_scale(X), float(estimator.column_scale(y[:, None])[0]))
 
 

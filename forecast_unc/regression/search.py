@@ -59,7 +59,7 @@ _OPTIONS = {"maxcor": 20, "ftol": 1e-14, "gtol": 1e-6}
 
 
 class Minimum(NamedTuple):
-    """Where a descent ended."""
+    """End of a descent."""
 
     x: Array  # (q,)
     value: float
@@ -68,7 +68,7 @@ class Minimum(NamedTuple):
 
 
 class Optimum(NamedTuple):
-    """Where the best search ended."""
+    """End of the best search."""
 
     x: Array  # (q,), the free ones of theta
     theta: Array  # all, the noise as it is used

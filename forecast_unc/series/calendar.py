@@ -1,4 +1,4 @@
-"""What the calendar says about a series: the seasons it can have, and inputs made of dates."""
+"""The calendar: seasons that a series can have, and inputs made of dates."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def effects_apart(calendar: Calendar) -> tuple[Calendar, tuple[str, ...]]:
 
 
 def effect_inputs(index: pd.Index[Any], words: tuple[str, ...]) -> dict[tuple[str, str], Array]:
-    """What the words say of each time, (n,) each, by kind and name; only names that occur.
+    """Inputs of the words at each time, (n,) each, by kind and name; only names that occur.
 
     A holiday: how many of it a time holds, for days and shorter times also those of the day before
     and after. "trading_days": how many of each weekday, less the Sundays, and a leap day. "easter":

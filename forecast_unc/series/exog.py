@@ -1,4 +1,4 @@
-"""What valid regressors are: values at the given times, and their uncertainty."""
+"""Checks of regressors: values at the given times, and their uncertainty."""
 
 from __future__ import annotations
 

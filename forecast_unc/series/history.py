@@ -24,7 +24,7 @@ class Ahead:
     exog_cov: Array | None  # (h * k, h * k), all of step 1, then of step 2; None: known
 
     def known(self) -> Self:
-        """The same with its regressors known."""
+        """Steps with their regressors known."""
         return replace(self, exog_cov=None)
 
     def first(self, steps: int) -> Self:
@@ -131,5 +131,5 @@ class History:
 
 
 def _named(index: pd.Index[Any]) -> str:
-    """The same as text; the frequency of periods is spelled M, and not ME as that of dates."""
+    """Spacing as text; the frequency of periods is spelled M, and not ME as that of dates."""
     return str(getattr(index, "freqstr", spacing(index)))

@@ -1,4 +1,4 @@
-"""Which of the seasons that the calendar suggests a series shows."""
+"""Significant seasons among those that the calendar suggests."""
 
 from math import gcd
 
@@ -10,7 +10,7 @@ from forecast_unc.series.calendar import harmonics
 
 
 def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
-    """Those of the periods whose Fourier terms are significant at 5 %, shortest first.
+    """Periods whose Fourier terms are significant at 5 %, shortest first.
 
     Each is tested beside the shorter ones found, with more values than two cycles have.
     """

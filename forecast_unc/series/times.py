@@ -274,7 +274,7 @@ def spacing(index: pd.Index[Any]) -> Any:
 
 
 def index_kind(index: pd.Index) -> str:
-    """What an index is made of, as text; times of two kinds cannot be compared."""
+    """Kind of an index, as text; times of two kinds cannot be compared."""
     if isinstance(index, pd.DatetimeIndex):
         return f"DatetimeIndex {'without' if index.tz is None else 'with'} time zone"
     if isinstance(index, pd.PeriodIndex):

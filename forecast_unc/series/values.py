@@ -1,4 +1,4 @@
-"""What a valid series is: checks at the boundary, and frames of other libraries by narwhals."""
+"""Checks of a series at the boundary, and frames of other libraries by narwhals."""
 
 from __future__ import annotations
 

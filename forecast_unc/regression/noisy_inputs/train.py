@@ -27,7 +27,7 @@ _MEDIAN, _LOG_STD = PRIORS["weak"][2]
 
 
 class Learned(NamedTuple):
-    """What a trainer found, on standardized data."""
+    """Result of a trainer, on standardized data."""
 
     theta: Array  # (d + 2 + g,), log [l, a, tau, s]
     input_cov: Array  # (d, d) or (n, d, d)

@@ -37,7 +37,7 @@ def center_root(centers: Array, lengthscales: Array) -> Array:
 
 
 class Sums(NamedTuple):
-    """What one pass over the rows leaves, V = L^-1 K of unit amplitude, Psi = [X, 1]."""
+    """Sums over the rows in one pass, V = L^-1 K of unit amplitude, Psi = [X, 1]."""
 
     kernel: Array  # (m, m), V V', lower triangle
     cross: Array  # (m, p), V Psi

@@ -34,7 +34,7 @@ class Support(NamedTuple):
         return cls(centers, process, independent_rest, root, triangle)
 
     def with_rows(self, X: Array, y: Array) -> Self:
-        """The same with more rows: the triangle is R of a QR factorization of [phi(X), y] / std."""
+        """Posterior with more rows: a triangle R of the QR factorization of [phi(X), y] / std."""
         process, m = self.process, len(self.centers)
         out = self.triangle.copy(order="F")
         std = _linear_std(process)

@@ -163,7 +163,7 @@ class ReducedRankGPRegressor(ProcessRegressor):
         return self
 
     def n_searched(self, n: int) -> int:
-        """How many of n rows centers and hyper-parameters are learned from."""
+        """Number of the n rows that centers and hyper-parameters are learned from."""
         return n if self.search_rows is None else min(n, self.search_rows)
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:

@@ -78,13 +78,13 @@ class Bases(NamedTuple):
 
     @classmethod
     def of(cls, Z: Array, active: Positions, linear: bool, bias: bool) -> "Bases":
-        """Those of the design whose centers are the rows of Z."""
+        """Statistics of the design whose centers are the rows of Z."""
         centers = Z[active[active < len(Z)]]
         rest = active[active >= len(Z)] - len(Z) + len(centers)
         return cls(centers, np.concatenate([np.arange(len(centers)), rest]), linear, bias)
 
     def at(self, Z: Array, lengthscales: Array) -> Array:
-        """Their values at the rows of Z, (n, m), in Fortran order."""
+        """Values of the columns at the rows of Z, (n, m), in Fortran order."""
         full = design(Z, self.centers, lengthscales, self.linear, self.bias)
         return np.asfortranarray(full[:, self.columns])
 
@@ -195,7 +195,7 @@ class Evidence(NamedTuple):
         return cls(gram, dgemv(1.0, Phi, y, trans=1), float(y @ y), len(y))
 
     def select(self, kept: Positions | Flags) -> Self:
-        """The same for some of the columns, by index or by mask."""
+        """Statistics of some of the columns, by index or by mask."""
         gram = np.asfortranarray(self.gram[kept][:, kept])
         return self._replace(gram=gram, projection=self.projection[kept])
 

@@ -169,7 +169,7 @@ def test_a_season_is_not_tested_in_less_than_two_cycles():
     season, _, *models = Forecaster().fit(series(20, "MS")).choices_
     assert season == "no season: one of 12 steps, as the index suggests, needs more values"
     smoothed = [line for line in models if "exponential smoothing" in line]
-    assert all(": level, trend, recent values counting most (" in line for line in smoothed)
+    assert all(": level and trend, recent values counting most (" in line for line in smoothed)
     assert smoothed
 
 

@@ -135,7 +135,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "smoothing": {
         "model": "smoothing",
         "why": lambda n, periods: (
-            f"level, trend{' and season' if periods else ''}, recent values counting most"
+            ("level, trend and season" if periods else "level and trend")
+            + ", recent values counting most"
         ),
     },
     "counts": {"model": "counts", "why": "whether anything occurs, and how much"},

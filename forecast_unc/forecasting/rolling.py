@@ -140,7 +140,7 @@ def past_steps(model: FittedModel, at: Positions) -> PastSteps | None:
 
 
 class Scored(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """One-step forecasts and scores of forecasters and averages, by `_history` and `_past_steps`."""
+    """Past forecasts and scores of a forecaster or an average, by `_history` and `_past_steps`."""
 
     _repr_html_, _repr_mimebundle_ = model_card, None  # in the place of scikit-learn's diagram
 

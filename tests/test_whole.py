@@ -164,6 +164,15 @@ def test_counts_that_are_scaled_keep_their_unit():
     assert ((0.1 * whole).atoms["value"] * 10 % 1).round(9).isin([0.0, 1.0]).all()
 
 
+@pytest.mark.parametrize("factor", [0.01, 100.0])
+def test_moments_do_not_depend_on_the_unit(latent, factor):
+    whole = latent.whole()
+    scaled = Forecast.average([factor * whole, factor * whole])  # whose moments are integrals
+    np.testing.assert_allclose(scaled.mean, factor * whole.mean, rtol=1e-9, atol=1e-9 * factor)
+    np.testing.assert_allclose(scaled.cov, factor**2 * whole.cov, rtol=1e-9)
+    np.testing.assert_allclose(scaled.quantile(0.3), factor * whole.quantile(0.3), rtol=1e-9)
+
+
 def test_averages_are_rounded_if_all_are():
     both = Forecast.average([normal().whole(), of_log().whole()])
     expected = Forecast.average([normal(), of_log()]).whole()

@@ -47,8 +47,8 @@ test-slow: .venv/.test .venv/sktime/.test  ## run the tests that take minutes, a
 fuzz: .venv/.test  ## 20,000 generated calls of the whole public surface, a seed a case
 	$(BIN)/python tests/fuzz.py
 
-mutants: .venv/.test  ## a sample of mutants of the mathematics, hours; mutants.csv keeps what was tried
-	$(BIN)/python tests/mutate.py
+mutants: .venv/.test  ## a sample of mutants of the mathematics, an hour; mutants.csv keeps what was tried
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python tests/mutate.py
 
 test-cpus: .venv/.test  ## run the tests under five OpenBLAS kernel sets, and on two threads
 	$(BIN)/python tests/cpus.py
@@ -77,5 +77,5 @@ benchmarks: .venv/benchmarks/.benchmarks  ## compare with other libraries (insta
 	.venv/benchmarks/bin/python examples/benchmarks/ordinary.py --part all --cache .benchmarks --write docs/ordinary.md
 
 clean:  ## remove what the other targets wrote, except .venv
-	rm -rf .benchmarks build dist demo docs/_build docs/api/generated docs/gallery .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .benchmarks build dist demo mutants docs/_build docs/api/generated docs/gallery .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +

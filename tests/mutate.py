@@ -257,7 +257,7 @@ def main() -> int:
     known = {row[0] for row in csv.reader(out.open())} if out.exists() else set()
     with tempfile.TemporaryDirectory() as folder, out.open("a", newline="") as file:
         tree = Path(folder) / "tree"
-        ignore = shutil.ignore_patterns(".*", "_build", "__pycache__", "demo")
+        ignore = shutil.ignore_patterns(".*", "_build", "__pycache__", "demo", "mutants")
         shutil.copytree(ROOT, tree, ignore=ignore)
         reach = Reach(tree, measured)
         for place, at in enumerate(order):

@@ -641,3 +641,13 @@ def test_members_that_explode_are_averaged_without_a_warning():
     center, unit = module._average(np.array([[1.0], [1e200]]), units, shares, True)
     assert center[0] == pytest.approx(5e199)
     assert np.isinf(unit[0])
+
+
+def test_changes_of_correlations_do_not_depend_on_units(rng):
+    steps = np.arange(6)
+    cov = 0.3 ** np.abs(np.subtract.outer(steps, steps))
+    z = np.clip(rng.standard_normal((40, 6)).cumsum(axis=1), -2.0, 2.0)
+    change = module._correlation(z, cov)
+    assert 0.05 < change <= 1.0
+    units = 10.0 ** (steps - 2.0)
+    assert module._correlation(z, cov * np.outer(units, units)) == pytest.approx(change, rel=1e-9)

@@ -57,7 +57,7 @@ def reference(h=4, cor=0.5, std=1.0):
 
 def errors(z, level=0.0):
     z = np.asarray(z, dtype=float)
-    return Errors(z, np.full(z.shape[1], level))
+    return Errors(z, np.full(z.shape[1], level), 3 * len(z))
 
 
 # The formula
@@ -67,10 +67,10 @@ def factor_by_hand(z, level, h):
     """The module's equation, step by step with plain loops."""
     sizes = [abs(v) for row in z for v in row[max(h // 2, 1) - 1 : h] if np.isfinite(v)]
     mean = np.mean(np.minimum(sizes, 6.0))
-    k = max(4, sum(np.isfinite(row[0]) for row in z))
-    spread = np.clip(2 * np.log(mean / np.sqrt(2 / np.pi)), -1, 1)
+    k = max(4, 3 * sum(np.isfinite(row[0]) for row in z))
+    spread = np.clip(2 * np.log(mean / np.sqrt(2 / np.pi)), -1, 1) * (k / h) / (4 + k / h)
     b = module._BETA
-    log_var = b[0] + b[1] * spread + b[2] * np.clip(level, -1, 1) + b[3] / np.sqrt(1 + k)
+    log_var = b[0] + spread + b[1] * np.clip(level, -1, 1) + b[2] / np.sqrt(1 + k)
     return np.exp(0.5 * log_var)
 
 
@@ -90,7 +90,7 @@ def test_no_errors_leave_what_is_known_without():
     for z in (np.zeros((0, 5)), np.full((7, 5), np.nan)):
         found = calibration(errors(z), reference(5), 4)
         b = module._BETA
-        expected = np.exp(0.5 * (b[0] + b[3] / np.sqrt(5.0)))
+        expected = np.exp(0.5 * (b[0] + b[2] / np.sqrt(5.0)))
         np.testing.assert_allclose(found.factor, expected, rtol=1e-12)
         assert found.correlation == 0.0
         assert found.dof == pytest.approx(module._degrees_of_freedom(np.zeros(0)))
@@ -101,7 +101,18 @@ def test_a_step_without_errors_takes_those_of_the_steps_before():
     z[:, 0] = 1.3
     found = calibration(errors(z), reference(9), 4).factor
     # steps 2 and 3 begin at step 1; of the later ones none has an error
-    np.testing.assert_allclose(found, found[0], rtol=1e-12)
+    everywhere = calibration(errors(np.full((6, 9), 1.3)), reference(9), 4).factor
+    np.testing.assert_allclose(found, everywhere, rtol=1e-12)
+
+
+def test_errors_that_overlap_count_less():
+    """Of errors above the usual size, later steps and fewer values believe less."""
+    few, many = (
+        calibration(Errors(np.full((8, 6), 1.2), np.zeros(6), n), reference(6), 4).factor
+        for n in (20, 2000)
+    )
+    assert (np.diff(few) < 0).all()
+    assert few[0] / few[-1] > 1.05 > many[0] / many[-1]
 
 
 def test_larger_errors_and_lower_bands_make_wider_bands(rng):

@@ -114,6 +114,9 @@ def resolve(
     n = int((~np.isnan(history.y)).sum())
     periods = tuple(period for period in periods if n >= period + LEAST_BEYOND)
     season = periods[0] if periods else 0
+    suggested: tuple[int, ...] = ()
+    if is_auto(arguments.seasonal_period) and not periods:
+        suggested = tuple(one for one in seasonal_periods(history.index)[:1] if n > 2 * one)
     zeros = np.count_nonzero(history.y == 0.0) >= _FEWEST_ZEROS
     whole = bool(lower == 0.0 and zeros and are_counts(history.y))
     found: list[MemberSpecification] = []
@@ -134,15 +137,19 @@ def resolve(
         elif candidate.model == "smoothing":
             if why_no_smoothing(arguments, history, periods):
                 continue
-            one_smoothing = SmoothingSpecification(
-                period=season or 1,
-                transform=value_or(arguments.transform, candidate.transform),
-                max_train=min(arguments.max_train or candidate.rows, candidate.rows),
-                why=candidate.why + smoothed,
-                lower=measured_from,
-                weight=_SMOOTHING,
-            )
-            found.append(one_smoothing)
+            # A season that the test does not find, too: on 224 origins of months and quarters CRPS
+            # -1.3 %, error .5, MSIS -2.2, .7; on 112 of simulated series without one +.2, .4.
+            for period in (season or 1, *suggested):
+                why = f"; the season of {period} is not significant" if period in suggested else ""
+                one_smoothing = SmoothingSpecification(
+                    period=period,
+                    transform=value_or(arguments.transform, candidate.transform),
+                    max_train=min(arguments.max_train or candidate.rows, candidate.rows),
+                    why=candidate.why + why + smoothed,
+                    lower=measured_from,
+                    weight=_SMOOTHING,
+                )
+                found.append(one_smoothing)
         elif candidate.model == "linear" and (
             arguments.regressor is not None or arguments.noise != "process"
         ):

@@ -323,7 +323,7 @@ def test_what_takes_too_much_memory_is_refused_before_the_work(call, message):
 
 
 def test_updates_keep_the_window_and_the_series_alone():
-    """A window keeps its posterior as large as it is; of the series 100 bytes a value at most."""
+    """Of the series some 43 bytes a value are kept, which is its own size, and no row that left."""
     model = Forecaster(GPRegressor(lengthscales=3.0), lags=2, max_train=50).fit(WALK[:100])
     model.update(WALK[100:101])
     tracemalloc.start()

@@ -231,7 +231,8 @@ class Forecaster(Scored, Arguments):
         Forecaster
             Itself, with the posterior of all rows: a GP's costs O(n^2) for each that came or went.
             Of several models one that cannot take in the values, such as a logarithm a zero, is
-            refused from then on.
+            refused from then on. With `max_train` the oldest rows leave the posterior, which keeps
+            its size; the series is kept, 43 bytes a value.
 
         Raises
         ------

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forecast_unc import Forecaster, GPRegressor, LinearRegressor, datasets, load_model
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
-from forecast_unc.regression.linear import LinearPosterior
+from forecast_unc.regression.linear import LinearPosterior, _factored
 
 PLACES = 6
 
@@ -92,6 +92,13 @@ def test_log_evidence_integrates_over_the_noise(model):
     # the noise variance, left / chi^2 of nu degrees of freedom, has the mean left / (nu - 2)
     nu = n - (model.bias == "free")
     np.testing.assert_allclose(model.noise_std_**2, left / (nu - 2), rtol=1e-6)
+
+
+def test_a_matrix_that_has_no_factor_leaves_those_of_the_others():
+    good, bad = np.array([[4.0, 2.0], [2.0, 3.0]]), np.array([[1.0, 2.0], [2.0, 1.0]])
+    found = _factored(np.array([good, bad, good]))
+    np.testing.assert_allclose(found[[0, 2]], np.linalg.cholesky([good, good]))
+    np.testing.assert_array_equal(np.diagonal(found[1]), np.inf)
 
 
 def test_no_other_precisions_of_the_grid_have_more_evidence():

@@ -16,7 +16,13 @@ from forecast_unc.regression.noisy_inputs.evidence import (
     log_evidence,
     smoothed_inputs,
 )
-from forecast_unc.regression.noisy_inputs.train import Problem, joint_maximum, nigp_terms, sweep
+from forecast_unc.regression.noisy_inputs.train import (
+    Problem,
+    Round,
+    joint_maximum,
+    nigp_terms,
+    sweep,
+)
 from forecast_unc.regression.process import GaussianProcess
 from forecast_unc.regression.search import SearchSpace
 from tests import oracles
@@ -155,6 +161,17 @@ def test_annealing_has_converged_if_its_best_level_is_not_the_last(rows, monkeyp
         found = train.learn_annealed(p, start)
         assert len(found.rounds) == 14
         assert found.converged == (best < 13)
+
+
+@pytest.mark.parametrize(("drift", "rest"), [(0.0, True), (0.004, True), (0.1, False)])
+def test_rounds_have_settled_unless_they_drift(drift, rest):
+    settled = importlib.import_module(Problem.__module__).settled
+    stds = 0.01 * np.exp(drift * np.arange(24.0))
+    for rounds in (
+        [Round(one, np.array([0.3]), 0.0) for one in stds],
+        [Round(0.3, np.array([one]), 0.0) for one in stds],
+    ):
+        assert settled(rounds) == rest
 
 
 def test_input_noise_of_samples_is_between_theirs_and_its_prior(rows):

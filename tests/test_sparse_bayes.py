@@ -23,6 +23,7 @@ from forecast_unc.regression.sparse_bayes.model import (
 from forecast_unc.regression.sparse_bayes.sequential import (
     GAIN_TOLERANCE,
     SequentialTrainer,
+    _batch,
     _exchanges,
     _statistics,
 )
@@ -234,6 +235,21 @@ def test_the_pool_is_no_restriction():
     S = np.einsum("ij,ij->j", Phi[:, outside], np.linalg.solve(C, Phi[:, outside]))
     Q = Phi[:, outside].T @ np.linalg.solve(C, y)
     assert (Q**2 / S).max() < 1.01
+
+
+def test_columns_of_a_batch_enter_one_after_the_other_with_their_best_alphas(rng):
+    Phi = rng.standard_normal((40, 3))
+    y = Phi @ [2.0, -2.0, 0.0] + 0.7 * rng.standard_normal(40)
+    chosen, alphas = _batch(Phi.T @ Phi / 0.5, Phi.T @ y / 0.5, np.log(0.5))
+    assert sorted(chosen) == [0, 1]
+    for at, alpha in enumerate(alphas):
+
+        def loss(log_alpha, at=at):
+            own = np.append(alphas[:at], np.exp(log_alpha))
+            return -oracles.log_evidence(Phi[:, chosen[: at + 1]], y, own, 0.5)
+
+        best = minimize_scalar(loss, bounds=(-10.0, 5.0))
+        assert alpha == pytest.approx(np.exp(best.x), rel=1e-3)
 
 
 def test_joint_maximum_deletes_what_does_not_help(rng):

@@ -180,7 +180,7 @@ class _SktimeForecaster(BaseForecaster):
         return Empirical(_samples(quantiles, names), **labels)
 
     def _horizon(self, fh: ForecastingHorizon, X: pd.DataFrame | None) -> _Horizon:
-        """The forecast, and the one-step forecasts of the past, as far as they are asked for."""
+        """The forecast, and the one-step forecasts of the past, where they are asked for."""
         steps = np.asarray(fh.to_relative(self.cutoff).to_pandas(), dtype=np.intp)
         past, ahead, last = None, None, int(steps.max())
         if steps.min() <= 0:

@@ -77,7 +77,7 @@ def test_outliers_are_named_or_kept(nile, tmp_path, capsys):
         assert main([*spike, "--outliers", kind]) == 0
         out, told[kind] = capsys.readouterr()
         assert (float(out.splitlines()[1].split(",")[1]) > 1200) == (kind == "keep")
-    assert "1 value taken for missing" in told["mask"]
+    assert "1 value treated as missing" in told["mask"]
     assert told["mask"].endswith("; --outliers keep keeps them\n")
     assert told["keep"] == ""
 

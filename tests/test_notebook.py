@@ -150,7 +150,7 @@ def test_a_model_shows_its_choices_and_what_comes_next():
     shown = Shown(model)
     assert "Forecaster of sales" in shown.text
     assert "Season of 12 steps: significant at 5 %" in shown.text
-    assert "1 value taken for missing" in shown.text.partition("Choices")[0]
+    assert "1 value treated as missing" in shown.text.partition("Choices")[0]
     assert shown.lists[: len(model.choices_)] == model.choices_
     assert [row[0] for row in shown.rows[1:]] == list(model.forecast(6).index.astype(str))
 

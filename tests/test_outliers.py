@@ -304,7 +304,7 @@ def test_a_last_value_five_times_too_large_is_not_the_new_level():
     missing = Forecaster().fit(y.where(np.arange(N) < N - 1))
     pd.testing.assert_series_equal(masked.forecast(3).median, missing.forecast(3).median)
     assert masked.forecast(1).median.item() < 1.3 * actual < kept.forecast(1).median.item()
-    line = f"outliers: 1 value taken for missing: 2011-12-01 ({y.iloc[-1]:,.6g}); "
+    line = f"outliers: 1 value treated as missing: 2011-12-01 ({y.iloc[-1]:,.6g}); "
     assert masked.choices_[1] == f"{line}outliers='keep' keeps them"
     assert line in masked.summary()
     assert not any("outliers" in line for line in kept.choices_)
@@ -334,7 +334,7 @@ def test_many_are_counted():
     y = walk(n=600)
     y[[100, 200, 300, 400, 500]] += 300.0
     named = plain().fit(series(y, "D")).choices_[1]
-    assert named.startswith("outliers: 5 values taken for missing: 2000-04-10 (")
+    assert named.startswith("outliers: 5 values treated as missing: 2000-04-10 (")
     assert "), and 2 more; outliers='keep' keeps them" in named
     assert named.count("(") == 3
 
@@ -345,7 +345,7 @@ def test_update_looks_at_what_came_and_again_at_what_was():
     later = y[-3:].copy()
     later.iloc[0] += 200.0
     model.update(later[:1])
-    assert "taken for missing: 2011-10-01" in model.choices_[1]
+    assert "treated as missing: 2011-10-01" in model.choices_[1]
     pd.testing.assert_series_equal(
         model.forecast(2).median, plain().fit(y[:-3]).update(later[:1] * np.nan).forecast(2).median
     )
@@ -357,7 +357,7 @@ def test_update_looks_at_what_came_and_again_at_what_was():
     np.testing.assert_allclose(model.forecast(2).median, kept.forecast(2).median, rtol=1e-9)
     # or it does not: then it stays missing
     other = plain().fit(y[:-3]).update(later[:1]).update(later[1:])
-    assert "taken for missing: 2011-10-01" in other.choices_[1]
+    assert "treated as missing: 2011-10-01" in other.choices_[1]
 
 
 def test_apply_and_files(tmp_path):
@@ -366,7 +366,7 @@ def test_apply_and_files(tmp_path):
     spiked = y.copy()
     spiked.iloc[-1] *= 5
     applied = model.apply(spiked)
-    assert "taken for missing: 2011-12-01" in applied.choices_[1]
+    assert "treated as missing: 2011-12-01" in applied.choices_[1]
     assert not any("outliers" in line for line in model.choices_)
     np.testing.assert_allclose(
         applied.forecast(3).median, model.apply(spiked.where(spiked < 300)).forecast(3).median
@@ -429,9 +429,9 @@ def test_what_a_regressor_or_a_holiday_may_explain_stays():
     y.iloc[[40, 90]] += 60.0
     promotion = pd.DataFrame({"x": 0.0}, y.index)
     promotion.iloc[[40, 135]] = 1.0
-    assert "1 value taken for missing: 2000-03-31" in plain().fit(y, promotion).choices_[1]
+    assert "1 value treated as missing: 2000-03-31" in plain().fit(y, promotion).choices_[1]
     on_day = plain(calendar=[y.index[[90, 143]]]).fit(y)
-    assert "1 value taken for missing: 2000-02-10" in on_day.choices_[1]
+    assert "1 value treated as missing: 2000-02-10" in on_day.choices_[1]
     assert "2 values" in plain(calendar="day_of_week").fit(y).choices_[1]
 
 

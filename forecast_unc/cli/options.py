@@ -220,7 +220,7 @@ MODEL = _options(
     --transform KIND: of y: auto, none, {", ".join(filter(None, POWERS))}
     --lower BOUND: what y is never below (default: 0 for zeros and none below; -inf for none)
     --upper BOUND: what y is never above, such as 100 for shares in percent
-    --outliers KIND: mask gross outliers, which are then taken for missing, and named, or keep them
+    --outliers KIND: mask gross outliers, which are then treated as missing, and named, or keep them
     --period N ...: seasonal periods (default: from the times)
     --calendar PART ...: inputs from the calendar: none, {", ".join(NAMES)}; effects
       learned before: {", ".join(EFFECTS)} (of months), {HOLIDAYS}DE (a country, or DE-BY)

@@ -493,7 +493,7 @@ class Map:
         """Joint covariance (h, h) of the steps, by correlations of scores: theory/transforms.md.
 
         Closed for normals and lognormals, else Mehler's series. What its terms leave of a variance
-        is taken for one more, so that the diagonal is right whatever their number.
+        counts as one more, so that the diagonal is right whatever their number.
         """
         closed, _, steep, logs = self._closed_forms
         with np.errstate(over="ignore", invalid="ignore"):

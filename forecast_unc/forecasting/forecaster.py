@@ -289,7 +289,7 @@ class Forecaster(Scored, Arguments):
             Regressors, or their means, at the forecast times, if the model was fitted with some.
         exog_cov : DataFrame or ndarray, optional
             Covariance (steps * k, steps * k) of errors of the k columns of `exog`, independent of
-            the series: all of step 1, then of step 2. A frame like `exog` is taken for `exog_std`.
+            the series: all of step 1, then of step 2. A frame like `exog` is read as `exog_std`.
         exog_std : DataFrame or ndarray, optional
             Standard deviations of independent errors of `exog` instead, of its shape; 0 is known.
         propagation : {"exact", "taylor", "mixture", "monte_carlo", "naive", "auto"}
@@ -491,7 +491,7 @@ class Forecaster(Scored, Arguments):
 
 
 def outliers_named(history: History) -> list[str]:
-    """The values of a history that are taken for missing, a line if there are any."""
+    """The values of a history that are treated as missing, a line if there are any."""
     places = np.flatnonzero(~np.isnan(history.outliers))
     if not len(places):
         return []
@@ -499,7 +499,7 @@ def outliers_named(history: History) -> list[str]:
     named = [f"{history.time(i)} ({history.outliers[i]:,.6g})" for i in places[:_NAMED]]
     if len(places) > _NAMED:
         named.append(f"and {len(places) - _NAMED} more")
-    listed = f"{values} taken for missing: {', '.join(named)}"
+    listed = f"{values} treated as missing: {', '.join(named)}"
     return [f"outliers: {listed}; outliers='keep' keeps them"]
 
 

@@ -118,7 +118,7 @@ class FittedModel(Protocol):
         return np.zeros(k), np.zeros(k)
 
     def learned(self) -> list[str]:
-        """Noise, evidence and search in words, as far as it has them."""
+        """Noise, evidence and search in words, where it has them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +302,7 @@ class LaggedModel(FittedModel):
         return self.specification.depth
 
     def from_known(self) -> Self:
-        """The model with missing values interpolated, and all taken for exact, if need be."""
+        """The model with missing values interpolated, and all treated as exact, if need be."""
         last = slice(len(self.past.levels) - self.depth, None)
         if not (np.isnan(self.past.levels[last]).any() or self.past.stds[last].any()):
             return self
@@ -321,7 +321,7 @@ class LaggedModel(FittedModel):
         return unit * (mean[1:] - mean[0]), unit**2 * np.maximum(var, 0.0)
 
     def learned(self) -> list[str]:
-        """Noise, evidence and search of the regressor in words, as far as it has them."""
+        """Noise, evidence and search of the regressor in words, where it has them."""
         regressor, said = self.regressor, []
         for name, words in _LEARNED.items():
             value = getattr(regressor, name, None)

@@ -216,7 +216,7 @@ def _otherwise(
 
 
 def without_outliers(arguments: Arguments, history: History) -> History:
-    """The history with gross outliers taken for missing, unless they are to be kept.
+    """The history with gross outliers treated as missing, unless they are to be kept.
 
     None on a holiday or a rare value of a regressor, nor where half of the rows would go with them.
     """
@@ -281,7 +281,7 @@ def _bound(arguments: Arguments, history: History) -> float:
 
 
 def never_negative(y: Array) -> str:
-    """Why values are taken for those that are never negative; empty if they are not."""
+    """Reason to treat values as never negative; empty if there is none."""
     known = y[~np.isnan(y)]
     low, high = known.min(), known.max()
     if low < 0.0 or low == high != 0.0:

@@ -126,7 +126,7 @@ class SmoothingModel(FittedModel):
         return joint
 
     def effects(self, k: int) -> tuple[Array, Array]:
-        """Change of the next value for one unit of each regressor, (k,), taken for known."""
+        """Change of the next value for one unit of each regressor, (k,), treated as known."""
         weights = self.specification.exog_effects.weights
         unit = self.transform.slope(self.from_known().levels[-1:])
         return unit * (np.zeros(k) if weights is None else weights), np.zeros(k)

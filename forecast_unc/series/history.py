@@ -44,7 +44,7 @@ class History:
     exog: Array  # (n, k) regressors; k may be 0
     columns: pd.Index  # their names
     name: Any
-    outliers: Array  # (n,), the values that are taken for missing, NaN elsewhere
+    outliers: Array  # (n,), the values that are treated as missing, NaN elsewhere
 
     @classmethod
     def checked(
@@ -66,7 +66,7 @@ class History:
         return np.where(np.isnan(self.outliers), self.y, self.outliers)
 
     def without(self, outliers: Flags) -> Self:
-        """The history with some of the values that were given taken for missing, and no others."""
+        """The history with some of the values that were given treated as missing, and no others."""
         given = self.given
         return replace(
             self, y=np.where(outliers, np.nan, given), outliers=np.where(outliers, given, np.nan)

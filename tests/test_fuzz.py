@@ -47,7 +47,7 @@ CORPUS = {
     ),
     "frame for a word": (
         lambda: Forecaster(noise=pd.DataFrame()).fit(Y),
-        "noise must be one of .*; got Empty DataFrame",
+        "noise must be one of .*; got Empty DataFra",
     ),
     "array for a propagation": (
         lambda: Forecaster(lags=1).fit(Y).forecast(2, propagation=WORDS),

@@ -267,7 +267,13 @@ FORECASTERS = {
 }
 
 
-@pytest.mark.parametrize("name", FORECASTERS)
+SLOW = ("gaps", "mixture")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in FORECASTERS],
+)
 def test_sixteen_threads_on_one_model_give_the_serial_answers(name):
     y = NILE.where(np.arange(len(NILE)) != 97) if name == "gaps" else NILE
     model = clone(FORECASTERS[name]).fit(y)

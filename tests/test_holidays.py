@@ -210,7 +210,7 @@ def test_feasts_that_move_are_forecast_and_what_follows_is_not_moved(package, rn
 def test_the_default_call_keeps_its_candidates(package, rng, freq):
     words = {"D": ("holidays:DE",), "MS": ("trading_days", "easter")}[freq]
     sizes = {"D": SIZES, "MS": TRADING}[freq]
-    y, _ = simulated(rng, freq, 800 if freq == "D" else 144, words, sizes)
+    y, _ = simulated(rng, freq, 500 if freq == "D" else 144, words, sizes)
     plain = Forecaster(random_state=0).fit(y)
     model = Forecaster(calendar=words, random_state=0).fit(y)
     named = ", ".join(words)

@@ -232,8 +232,8 @@ def lagged_mackey_glass(n, n_test, ahead=6, lags=16):
 
 def test_adapted_lengthscales_cut_the_error_tenfold():
     """Mackey-Glass without noise, as Quinonero-Candela & Hansen (2002), with fewer rows."""
-    n = 400
-    X, y, _ = lagged_mackey_glass(n, 1000)
+    n = 200
+    X, y, _ = lagged_mackey_glass(n, 500)
 
     def error(**settings):
         rvm = RVMRegressor(**settings).fit(X[:n], y[:n])

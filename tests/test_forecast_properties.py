@@ -649,7 +649,7 @@ def test_an_explanation_adds_up_to_the_change():
     average = Forecast.average(members, weights)
     for f in (average, average.recalibrated(np.linspace(1, 2, h)), average * 3.0, -average, make()):
         table = f.explain()
-        assert table.index[-2:].tolist() == ["bounds", "forecast"]
+        assert table.index[-2:].tolist() == ["adjustments", "forecast"]
         ends = f.mean.iloc[[0, -1]].tolist()
         assert table.iloc[-1].tolist() == [1.0, 1.0, *ends, ends[1] - ends[0]]
         np.testing.assert_allclose(table["change"].iloc[:-1].sum(), ends[1] - ends[0], atol=1e-9)

@@ -9,7 +9,13 @@ import pytest
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc._checks import check_steps, check_whole
 from forecast_unc.forecasting.specification import as_lags
-from forecast_unc.series.times import extended_index, format_time, future_index, regular_index
+from forecast_unc.series.times import (
+    ClosedDaysWarning,
+    extended_index,
+    format_time,
+    future_index,
+    regular_index,
+)
 from forecast_unc.series.values import check_series, check_y_std
 
 N, H = 40, 5
@@ -359,7 +365,8 @@ def test_days_that_are_closed_are_left_out_and_named():
     assert model.seasonal_period_ == (6,)
     assert model.notes_ == []
     assert 0 not in model.forecast(12).index.day_of_week
-    every_day = Forecaster(lags=1).fit(y.asfreq("D"))
+    with pytest.warns(ClosedDaysWarning, match="closed: no value on any Mon; leave these days out"):
+        every_day = Forecaster(lags=1).fit(y.asfreq("D"))
     assert every_day.notes_ == [
         "closed: no value on any Mon; leave these days out: "
         "y.dropna().asfreq(pd.offsets.CustomBusinessDay(weekmask='Tue Wed Thu Fri Sat Sun'))"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 import warnings
@@ -32,6 +33,7 @@ from forecast_unc.evaluation import backtest as backtests
 from forecast_unc.evaluation.folds import percent
 from forecast_unc.panels.forecast import FailedSeriesWarning
 from forecast_unc.series.times import (
+    ClosedDaysWarning,
     MissingTimesError,
     PartialPeriodWarning,
     future_index,
@@ -58,8 +60,13 @@ _PHRASES = {
     'Pass freq, for example freq="D"': "Pass --freq, for example --freq D",
     "outliers='keep'": "--outliers keep",
     'Pass partial="drop" to leave them out, or "keep" to have them': "The column steps counts them",
+    "makes groups of parts of periods": "has periods that are not complete",
     "Pass a DataFrame with their values": "Pass them with --exog and --exog-future",
 }
+
+_OPEN_DAYS = re.compile(
+    r"y\.dropna\(\)\.asfreq\(pd\.offsets\.CustomBusinessDay\(weekmask=('[^']+')\)\)"
+)
 
 _EXAMPLES = """\b
 examples:
@@ -106,6 +113,7 @@ def _say(message: object) -> None:
     said = " ".join(str(message).split())
     for python, shell in _PHRASES.items():
         said = said.replace(python, shell)
+    said = _OPEN_DAYS.sub(r"pass --freq \1", said)
     if len(said) > _LONGEST:  # such as all names of a file of many columns
         said = f"{said[: _LONGEST // 2]} ... {said[-_LONGEST // 2 :]}"
     print("forecast-unc:", said, file=sys.stderr)
@@ -119,6 +127,7 @@ def _answering(run: Callable[[Any], int]) -> Callable[..., int]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("default", PartialPeriodWarning)
+                warnings.simplefilter("ignore", ClosedDaysWarning)  # it is among the notes
                 warnings.showwarning = lambda message, *_, **__: _say(message)
                 code = run(SimpleNamespace(**given))
             sys.stdout.flush()

@@ -20,6 +20,7 @@ from forecast_unc._checks import refusal
 from forecast_unc._files import whole_file
 from forecast_unc._typing import Array
 from forecast_unc.series.times import (
+    WEEKDAYS,
     MissingTimesError,
     format_time,
     future_index,
@@ -445,8 +446,8 @@ def _regular(times: pd.Index[Any], name: str) -> pd.Index[Any]:
             f"Pass --freq {shlex.quote(error.freq)}: rows that are missing are then missing "
             "values, which are uncertain, not filled."
         )
-        if " " in error.freq:
-            remedy = f"Other weekdays have no row. {remedy}"
+        if closed := [day for day in WEEKDAYS if " " in error.freq and day not in error.freq]:
+            remedy = f"No row is on a {' or '.join(closed)}. {remedy}"
     except (TypeError, ValueError) as error:
         problem = str(error).partition(". ")[0]
         remedy = "Write one row for each time, in order and without a gap."

@@ -259,18 +259,18 @@ class Forecast:
             ``mean_first`` and ``mean_last``, its own forecasts there, in units of y; and
             ``change``, what it adds to the change of the average between them. With shares w and
             means m, and the mean M of the average, it is w (m - M_first) at the last step less that
-            at the first. The row "bounds" has what a bound, rounding and calibration add; the row
-            "forecast", the last one, is the sum. A forecast of one model has one member.
+            at the first. The row "adjustments" has what calibration, bounds and rounding add; the
+            row "forecast", the last one, is the sum. A forecast of one model has one member.
 
         Examples
         --------
         >>> index = pd.RangeIndex(2)
         >>> flat, rising = (Forecast(index, mean, np.eye(2)) for mean in ([4, 4], [2, 6]))
         >>> Forecast.average([flat, rising], [3, 1]).explain()["change"]
-        member 1    0.0
-        member 2    1.0
-        bounds      0.0
-        forecast    1.0
+        member 1       0.0
+        member 2       1.0
+        adjustments    0.0
+        forecast       1.0
         Name: change, dtype: float64
         """
         shares = self.members or (Share(self._model or "model", self, self.mean * 0.0 + 1.0),)
@@ -282,7 +282,7 @@ class Forecast:
         whole = own[1] - own[0]
         rows = [*np.column_stack([weights, means, changes])]
         rows += [[np.nan] * 4 + [whole - changes.sum()], [1.0, 1.0, *own, whole]]
-        names = [f"member {i}" for i in range(1, len(shares) + 1)] + ["bounds", "forecast"]
+        names = [f"member {i}" for i in range(1, len(shares) + 1)] + ["adjustments", "forecast"]
         columns = ["weight_first", "weight_last", "mean_first", "mean_last", "change"]
         return pd.DataFrame(rows, names, columns)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from os import PathLike
@@ -41,7 +42,7 @@ from forecast_unc.forecasting.smoothing_model import SmoothingModel
 from forecast_unc.forecasting.specification import Arguments, is_auto
 from forecast_unc.series.calendar import seasonal_periods
 from forecast_unc.series.history import History
-from forecast_unc.series.times import closed_days
+from forecast_unc.series.times import ClosedDaysWarning, closed_days
 from forecast_unc.series.values import check_is_series, check_two
 
 _NAMED = 3  # outliers that `choices_` names, and runs
@@ -475,6 +476,8 @@ class Forecaster(Scored, Arguments):
         self._check()
         history = History.checked(y, exog, y_std)
         check_two(history.y)
+        for line in closed_days_named(history):
+            warnings.warn(line, ClosedDaysWarning, stacklevel=3)
         history = without_outliers(self, history)
         return Ensemble.fit(*resolve(self, history), history, earlier)
 

@@ -7,11 +7,19 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from pandas.tseries.offsets import CustomBusinessDay
 
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array, Flags
 from forecast_unc.series.exog import check_exog, check_uncertainty
-from forecast_unc.series.times import extended_index, format_time, future_index, index_kind, spacing
+from forecast_unc.series.times import (
+    WEEKDAYS,
+    extended_index,
+    format_time,
+    future_index,
+    index_kind,
+    spacing,
+)
 from forecast_unc.series.values import check_follows, check_is_series, check_series, check_y_std
 
 
@@ -124,7 +132,12 @@ class History:
         """The series in a line: values, times, what is missing, regressors."""
         missing, k = int(np.isnan(self.given).sum()), len(self.columns)
         said = [f"{'series' if self.name is None else self.name}: {len(self.y)} values"]
-        said.append(f"from {self.time(0)} to {self.time(-1)}, frequency {_named(self.index)}")
+        freq = getattr(self.index, "freq", None)
+        every = f"frequency {_named(self.index)}"
+        if isinstance(freq, CustomBusinessDay):
+            mask = freq.calendar.weekmask
+            every = f"open on {' '.join(day for day, on in zip(WEEKDAYS, mask, strict=True) if on)}"
+        said.append(f"from {self.time(0)} to {self.time(-1)}, {every}")
         said += [f"{missing} missing"] if missing else []
         said += [f"{k} {'regressor' if k == 1 else 'regressors'}"] if k else []
         return ", ".join(said)

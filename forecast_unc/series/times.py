@@ -25,6 +25,10 @@ _REINDEX = "Reindex with {}: missing values are then uncertain, not filled"
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
+class ClosedDaysWarning(UserWarning):
+    """A daily series has no value on some weekdays, which are forecast all the same."""
+
+
 class MissingTimesError(ValueError):
     """An index lacks some times of the grid of frequency `freq`, as `on_grid` takes it.
 

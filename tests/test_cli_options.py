@@ -156,7 +156,7 @@ def test_sums_and_probabilities_are_those_of_the_joint_forecast(folder, sales, c
     assert main(["forecast", "sales.csv", "--steps", "14", *options]) == 0
     out, err = capsys.readouterr()
     table = pd.read_csv(io.StringIO(out), index_col=0)
-    partial = "that are not complete: 2024-03-03 (3 of 7 steps), 2024-03-17 (4 of 7 steps). The column"
+    partial = "not complete: 2024-03-03 (3 of 7 steps), 2024-03-17 (4 of 7 steps). The column"
     assert (partial in err) == (how == "W")
     ahead = Forecaster(lags=2, random_state=0).fit(series(sales[:N])).forecast(14)
     sums = ahead.aggregate("sum", freq=None if how == "all" else how, partial="keep")

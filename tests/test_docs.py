@@ -175,7 +175,8 @@ def test_readme_is_short_and_its_figures_are_those_of_the_board():
 def test_readme_repeats_its_table_of_propagations():
     whole = {row[0]: [row[7], row[4]] for row in table_rows("README.md") if len(row) == 8}
     part = {row[0]: row[1:] for row in table_rows("README.md") if len(row) == 3}
-    assert part["one Gaussian process, uncertainty propagated"] == whole["mixture (default for one model)"]
+    default = whole["mixture (default for one model)"]
+    assert part["one Gaussian process, uncertainty propagated"] == default
     assert part["the same, naive propagation"] == whole["naive"]
 
 

@@ -291,7 +291,8 @@ def calibration(backtest: Backtest, ax: Axes | None = None) -> Axes:
     nominal = np.linspace(0.0, 1.0, 101)
     _draw_chance(ax, backtest, nominal, nominal)
     for style, (model, values) in zip(_styles(), _pits(backtest), strict=False):
-        # A value lies in the central interval of coverage p if and only if |2 pit - 1| <= p.
+        # A value lies in the central interval of coverage p if and only if |2 pit - 1| <= p; of
+        # counts nearly so, as quantiles jump.
         observed = (np.abs(2 * values - 1)[:, None] <= nominal).mean(axis=0)
         ax.plot(nominal, observed, lw=1.8, **style.line(model))
     limits = (-0.02, 1.02)

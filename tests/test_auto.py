@@ -21,6 +21,7 @@ from forecast_unc.forecasting.averaging import Averaging, own_changes
 from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.series.history import History
+from forecast_unc.series.times import ClosedDaysWarning
 from tests.members import in_turn, on_lags, smoothing
 
 
@@ -776,7 +777,8 @@ def test_regressors_explain_levels():
 def test_gaps_that_recur_leave_the_lags_that_they_can():
     values = series(200, freq="D")
     y = values[values.index.day_of_week < 5].asfreq("D")
-    model = Forecaster().fit(y)
+    with pytest.warns(ClosedDaysWarning, match="no value on any Sat or Sun; leave these days out"):
+        model = Forecaster().fit(y)
     assert max(max(lags) for lags in parts(on_lags(model), "lags")) <= 4
     assert np.isfinite(model.forecast(3).std).all()
 

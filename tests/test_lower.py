@@ -99,7 +99,8 @@ def test_moments_of_a_censored_normal_are_the_closed_forms():
     second = (m**2 + STD**2) * above + m * STD * stats.norm.pdf(a)
     np.testing.assert_allclose(ahead.mean, first, rtol=1e-12)
     np.testing.assert_allclose(ahead.var, second - (first - LOWER) ** 2, rtol=1e-11)
-    np.testing.assert_allclose(at_bound(ahead)["pit"], stats.norm.cdf(a), rtol=1e-12)
+    np.testing.assert_allclose(ahead.cdf(LOWER), stats.norm.cdf(a), rtol=1e-12)
+    np.testing.assert_allclose(at_bound(ahead)["pit"], 0.5 * stats.norm.cdf(a), rtol=1e-12)
 
 
 def test_covariance_is_that_of_censored_normals():
@@ -229,7 +230,7 @@ def test_conditioning_keeps_the_bound(free, censored):
 def test_a_value_at_the_bound_says_that_the_score_is_no_higher(free, censored):
     """Mean and variance of the truncated normal are passed on by the correlations."""
     rest = censored.condition(pd.Series([LOWER], index=INDEX[:1]))
-    limit = stats.norm.ppf(at_bound(censored)["pit"].iloc[0])
+    limit = stats.norm.ppf(censored.cdf(LOWER).iloc[0])
     mean, var = stats.truncnorm(-np.inf, limit).stats()
     gain = censored._joint.cor[0, 1:]
     std = np.sqrt(1.0 - gain**2 * (1.0 - var))

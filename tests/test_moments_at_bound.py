@@ -69,7 +69,8 @@ def test_a_normal_is_found_from_the_moments_of_its_censored_values(latent):
     assert mean > LOWER + 0.2 * np.sqrt(var)  # else it would be raised
     expected = np.maximum(stats.norm(*latent).ppf(LEVELS), LOWER)
     np.testing.assert_allclose(ahead.quantile(LEVELS).iloc[0], expected, rtol=1e-6)
-    zero = ahead.score(pd.Series(LOWER, index=INDEX[:1]))["pit"].item()
+    zero = ahead.cdf(LOWER).item()
+    assert 2 * ahead.score(pd.Series(LOWER, INDEX[:1]))["pit"].item() == pytest.approx(zero)
     assert zero == pytest.approx(stats.norm(*latent).cdf(LOWER), rel=1e-6)
 
 
@@ -177,7 +178,7 @@ def model(sales):
 
 
 def chance_of_zero(ahead):
-    return ahead.score(pd.Series(0.0, index=ahead.index))["pit"]
+    return ahead.cdf(0.0)
 
 
 def lower_line(model):

@@ -64,7 +64,9 @@ def test_moments_and_scores_are_those_of_the_probabilities(latent):
         found = whole.score(pd.Series(y, INDEX))
         crps = [row @ np.abs(k - y) - 0.5 * row @ spread @ row for row in p]
         np.testing.assert_allclose(found["crps"], crps, rtol=1e-5, atol=1e-8)
-        np.testing.assert_allclose(found["pit"], p[:, k <= y].sum(axis=1), atol=1e-9)
+        below, upto = p[:, k < y].sum(axis=1), p[:, k <= y].sum(axis=1)
+        np.testing.assert_allclose(found["pit"], 0.5 * (below + upto), atol=1e-9)
+        np.testing.assert_allclose(whole.cdf(y), upto, atol=1e-9)
         with np.errstate(divide="ignore"):
             expected = -np.log(p[:, k == y][:, 0]) if y in k else np.full(H, np.inf)
         likely = expected < 30.0
@@ -196,3 +198,11 @@ def test_a_table_goes_through_its_points_in_probability():
     np.testing.assert_allclose(table.slope(z)[:, inner], slope[:, inner], rtol=1e-5, atol=1e-9)
     assert table.inverse(np.array([[-0.6, 4.5]])).tolist() == [[-np.inf, np.inf]] * 2
     assert Map.of(table).mean() == pytest.approx([0.6 + 0.3] * 2, rel=1e-9)
+
+
+def test_pits_of_calibrated_counts_are_even_about_a_half(rng):
+    """Counts drawn from their own forecast: mean .5, where the probability up to them has .8."""
+    few = Forecast(pd.RangeIndex(400), np.full(400, 0.2), 0.4 * np.eye(400)).censored(0.0).whole()
+    drawn = few.sample(1, random_state=rng).iloc[:, 0]
+    assert few.score(drawn)["pit"].mean() == pytest.approx(0.5, abs=0.04)
+    assert few.cdf(drawn).mean() > 0.7

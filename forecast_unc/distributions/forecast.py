@@ -617,12 +617,12 @@ class Forecast:
         DataFrame with these as columns.
         """
         if np.ndim(values) == 0 or isinstance(values, pd.Series):
-            return self._series(self._joint.q.pit(self._levels("values", values)))
+            return self._series(self._joint.q.cdf(self._levels("values", values)))
         levels = numbers("values", values)
         if levels.ndim != 1 or not levels.size:
             must, remedy = "be a number, a Series or several numbers", "A Series has one a step."
             raise refusal("values", must, f"shape {levels.shape}", remedy)
-        columns = [self._joint.q.pit(self._levels("values", level)) for level in levels]
+        columns = [self._joint.q.cdf(self._levels("values", level)) for level in levels]
         return pd.DataFrame(np.column_stack(columns), index=self.index, columns=levels)
 
     def prob(
@@ -739,8 +739,9 @@ class Forecast:
         """Score each step against what happened.
 
         A row has ``error`` (actual - mean), ``crps``, ``nlpd``, ``interval_score`` and ``pit``, as
-        in the module ``scores``. ``nlpd`` is inf where the forecast excludes the value, and minus
-        the log of a positive probability. The interval scored is that of ``coverage``, in (0, 1).
+        in the module ``scores``; of an atom, a count say, ``pit`` has half of its probability.
+        ``nlpd`` is inf where the forecast excludes the value, and minus the log of a positive
+        probability. The interval scored is that of ``coverage``, in (0, 1).
 
         ``actual`` is a Series of what happened, in units of y, at the forecast's times and perhaps
         others; NaN where it was not observed, for scores that are NaN.

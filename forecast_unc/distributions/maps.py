@@ -548,9 +548,16 @@ class Map:
             found += [(step, value, p) for value, p in both]
         return found
 
-    def pit(self, y: Array) -> Array:
+    def cdf(self, y: Array) -> Array:
         """Probability of a value up to y, of one y a step, (h,)."""
         return np.asarray(ndtr(self.score(y[:, None])[:, 0]))
+
+    def pit(self, y: Array) -> Array:
+        """Probability of a value below y, and half of that of y itself if it is an atom, (h,)."""
+        # with the whole of it, counts would lie too high whatever the forecast
+        z = self.score(y[:, None])[:, 0]
+        below = np.where(self.atom(y), self.before_atom(y), z)
+        return np.asarray(0.5 * (ndtr(below) + ndtr(z)))
 
     def nlpd(self, y: Array) -> Array:
         """Negative log density at one y a step, (h,), inf where y is impossible."""

@@ -95,6 +95,7 @@ LONG = {
     "docs/how_to/missing.md",
     "docs/how_to/seasonal.md",
     "docs/how_to/trend.md",
+    "examples/first_forecast.py",
     "examples/guides.py",
     "examples/mackey_glass.py",
     "examples/missing.py",

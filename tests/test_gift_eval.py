@@ -130,6 +130,7 @@ def test_seasonal_naive_is_the_published_one(shared_data):
     np.testing.assert_allclose(means["MSIS 9q"], published["MSIS"][means.index], rtol=5e-5)
 
 
+@pytest.mark.slow
 def test_a_run_writes_scores_prints_ranks_and_draws(folder, monkeypatch, capsys):
     picture = folder / "skill.png"
     results = run(

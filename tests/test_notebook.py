@@ -220,6 +220,7 @@ def test_a_backtest_of_a_panel_shows_too():
     assert "forecast_unc" in Shown(result).rows[1]
 
 
+@pytest.mark.slow
 def test_shows_are_alike_from_several_threads_and_leave_the_style_alone():
     model = Forecaster(lags=2).fit(months())
     forecasts = [model.forecast(steps) for steps in (2, 5, 9, 14)] * 3

@@ -11,7 +11,6 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
-from pandas.tseries.offsets import Day
 from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -529,9 +528,8 @@ def repeats_named(history: History) -> list[str]:
 
 def closed_days_named(history: History) -> list[str]:
     """The weekdays on which a daily series has no value, a line if there are any."""
-    if getattr(history.index, "freq", None) != Day() or len(history.y) < 28:
-        return []
-    closed, mask = closed_days(history.index[~np.isnan(history.given)])
+    index, known = history.index, ~np.isnan(history.given)
+    closed, mask = closed_days(index[known], getattr(index, "freq", None), len(index))
     left_out = f"y.dropna().asfreq(pd.offsets.CustomBusinessDay(weekmask={mask!r}))"
     said = f"closed: no value on any {' or '.join(closed)}; leave these days out: {left_out}"
     return [said] if closed else []

@@ -140,7 +140,7 @@ def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
             first = format_time(grid, int((grid[: len(index)] != index).argmax()))
             named = str(grid.freqstr)
             remedy = _REINDEX.format(f'{name}.asfreq("{named}")')
-            closed, mask = closed_days(index) if freq == Day() and len(grid) >= 28 else ([], "")
+            closed, mask = closed_days(index, freq, len(grid))
             if closed:
                 by = f"{name}.asfreq(pd.offsets.CustomBusinessDay(weekmask={mask!r}))"
                 remedy = f"None is on a {' or '.join(closed)}: leave these days out by {by}"
@@ -150,8 +150,13 @@ def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
     raise refusal(name, "have a regular index", got, f'Give one, for example {name}.asfreq("D").')
 
 
-def closed_days(times: Any) -> tuple[list[str], str]:
-    """Weekdays without any of some dates, and the others as the mask of business days."""
+def closed_days(times: Any, freq: Any, n: int) -> tuple[list[str], str]:
+    """Weekdays without any of the times, and the others as the mask of business days.
+
+    None is closed in less than four weeks of n days, nor at another frequency.
+    """
+    if freq != Day() or n < 28:
+        return [], ""
     there = {WEEKDAYS[day] for day in times.day_of_week}
     mask = " ".join(day for day in WEEKDAYS if day in there)
     return [day for day in WEEKDAYS if day not in there], mask

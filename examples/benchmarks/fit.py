@@ -111,7 +111,7 @@ def gpytorch(X, y, record):
         max_iter=500,
         max_eval=1000,
         tolerance_grad=1e-6,
-        tolerance_change=1e-10,
+        tolerance_change=1e-8,
         line_search_fn="strong_wolfe",
     )
 

@@ -107,12 +107,12 @@ def fits() -> Iterator[Row]:
         other = best(lambda: fit.gpytorch(X, y, nothing), 1)
         yield "GPyTorch's fit over ours, 500 rows", "3 or more", other / own
     if installed("fastrvm"):
-        X, y, lengthscales = rvm.mackey_glass(1000, np.random.default_rng(0))
-        X, y = X[:1000], y[:1000] - y[:1000].mean()
+        X, y, lengthscales = rvm.mackey_glass(3000, np.random.default_rng(0))
+        X, y = X[:3000], y[:3000] - y[:3000].mean()
         own, other = (
             best(lambda one=one: one(X, y, lengthscales)) for one in (rvm.fit_ours, rvm.fit_fastrvm)
         )
-        yield "relevance vector machine over fastrvm (C++), 1,000 rows", "0.5", own / other
+        yield "relevance vector machine over fastrvm (C++), 3,000 rows", "0.5", own / other
     rng, seconds = np.random.default_rng(0), []
     for n in (10_000, 100_000):
         X = rng.standard_normal((n, 4))

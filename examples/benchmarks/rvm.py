@@ -76,7 +76,7 @@ def best_precisions(Phi, y, noise_var):
     norms = np.sqrt((Phi**2).sum(axis=0))
     alpha = np.full(Phi.shape[1], Phi.shape[1] / (y @ y))
     found = maximize(Evidence.of(Phi / norms, y), alpha, np.log(noise_var), noise, 1e-6)
-    return found.kept, found.at.alpha * norms[found.kept] ** 2, np.exp(found.at.log_var)
+    return found.active, found.at.alpha * norms[found.active] ** 2, np.exp(found.at.log_var)
 
 
 def fit_sklearn_rvm(X, y, lengthscales):

@@ -143,7 +143,7 @@ def test_a_forecaster_keeps_its_bound(shares, tmp_path):
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        ([0.2, 0.4, 0.1, 0.9, 0.3], "shares, all between 0 and 1"),
+        ([0.2, 0.4, 0.1, 0.9, 0.3], "all lie between 0 and 1, as shares do"),
         (
             [1.0, 3.0, 250.0, 20.0, 2.5],
             "none is below 0, and the largest is 250 times the smallest",

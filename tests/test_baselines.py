@@ -321,7 +321,7 @@ def test_constructor_is_that_of_scikit_learn(seasonal, model):
     copied.fit(seasonal)
     assert copied.get_params() == parameters
     for name in parameters:
-        assert re.search(rf"^    {name} : ", type(model).__doc__, re.MULTILINE)
+        assert re.search(rf"^ *{name} : ", type(model).__doc__, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Wh
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forecast_unc import GPRegressor
+from forecast_unc.forecasting.rows import lag_embedding
 from forecast_unc.regression import gp as regression_gp
 from forecast_unc.regression.process import GaussianProcess
 from tests import oracles
@@ -114,6 +115,28 @@ def test_restarts_can_find_a_better_optimum(rng):
         GPRegressor(n_restarts=n, random_state=0, prior=None).fit(X, y) for n in (0, 8)
     )
     assert restarted.log_evidence_ > plain.log_evidence_ + 1
+
+
+def test_few_rows_are_not_memorized():
+    # 13 lags of the airline model's changes: with short length-scales and hardly any noise the
+    # evidence of four of the eight is a few nats higher
+    rng = np.random.default_rng(3)
+    e = rng.standard_normal((8, 140))
+    changes = e[:, 13:] - 0.4 * e[:, 12:-1] - 0.6 * e[:, 1:-12] + 0.24 * e[:, :-13]
+    noises = []
+    for series in changes[:, :107]:
+        X, y = lag_embedding(series, tuple(range(1, 14)), np.empty((107, 0)))
+        noises.append(GPRegressor().fit(X, y).noise_std_ / y.std())
+    assert np.median(noises) > 0.7
+
+
+def test_a_function_of_few_of_many_inputs_is_found_in_few_rows():
+    rng = np.random.default_rng(0)  # smooth starts alone end at noise
+    X = rng.standard_normal((60, 12))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
+    gp = GPRegressor().fit(X, y + 0.1 * rng.standard_normal(60))
+    assert gp.noise_std_ < 0.3
+    assert set(np.argsort(gp.lengthscales_)[:3]) == {0, 1, 2}
 
 
 def test_no_prior_gives_at_least_the_evidence_of_the_weak_one(linear):

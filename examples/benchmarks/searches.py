@@ -2,11 +2,12 @@
 
 Lags of ten series and of their changes, functions of few of 8 to 20 inputs, long length-scales,
 little noise, and few rows with two optima. The table gives by how many nats the default search of
-`GPRegressor` ends below the best of 21.
+`GPRegressor` ends below the best of all starts, on purpose where few rows can be memorized.
 
     python examples/benchmarks/searches.py
 """
 
+import argparse
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from forecast_unc import GPRegressor, datasets
 from forecast_unc.forecasting.rows import difference, lag_embedding
 from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.search import Objective, descend
+from forecast_unc.regression.search import Objective, descend, maximize
 
 RESTARTS, TOL = 20, 0.01
 
@@ -80,6 +81,7 @@ def problems() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     """Print the data sets on which the search falls short, and how many there are."""
     gaps = []
     print("| data | nats below the best |\n|---|---:|")
@@ -90,9 +92,9 @@ def main() -> None:
         evidence = GaussianProcessEvidence(Z, targets, gp._learns_linear, gp.groups, bias)
         space = gp._search_space(evidence, units)
         objective, bounds = Objective(evidence, space), space.bounds[space.free]
+        own = maximize(objective, space.starts(0, None), TOL).value
         starts = space.starts(RESTARTS, np.random.default_rng(1))
-        own, *others = (descend(objective, start, bounds, TOL).value for start in starts)
-        gaps.append(own - min(own, *others))
+        gaps.append(own - min(descend(objective, x, bounds, TOL).value for x in starts))
         if gaps[-1] > 0.5:
             print(f"| {name} | {gaps[-1]:.1f} |")
     near = np.array(gaps)

@@ -109,6 +109,21 @@ def test_regressors_join_the_candidates():
     assert len(candidates(rare, (), whole=True, regressors=True)) > 3
 
 
+@pytest.mark.parametrize(
+    ("n", "season", "kinds"),
+    [(99, 4, []), (99, 12, []), (120, 52, ["levels"]), (99, 24, ["levels"])],
+)
+def test_a_season_that_the_values_do_not_show_is_smoothed_and_a_long_one_learned(n, season, kinds):
+    y = np.arange(1.0, n + 1.0)
+    plain, found = candidates(y, ()), candidates(y, (), not_found=(season,))
+    more = [one for one in found if one not in plain]
+    assert [one for one in found if one in plain] == list(plain)
+    assert all(one.periods == (season,) for one in more)
+    assert all(f"the season of {season} is not significant" in one.why for one in more)
+    assert described(more, "kind") == [(kind,) for kind in ("smoothing", "smoothing", *kinds)]
+    assert all(one.lags == lags_for(n, (season,)) for one in more)
+
+
 def linear(n, periods=(), **options):
     return [
         c for c in candidates(np.arange(1.0, n + 1.0), periods, **options) if c.model == "linear"

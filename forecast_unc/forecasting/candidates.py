@@ -5,7 +5,6 @@ differences on weekly data). The average of a few different ones, levels and dif
 without a logarithm, was better than each of them nearly everywhere: docs/benchmarks/all.md.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -41,6 +40,7 @@ class Candidate:
     """A specification for a series, and the Gaussian process that suits it."""
 
     kind: str = field(compare=False)  # of `KINDS`
+    periods: tuple[int, ...]  # seasonal, shortest first
     rows: int  # the most training rows
     why: str = field(compare=False)
     lags: tuple[int, ...]
@@ -54,7 +54,7 @@ class Candidate:
     model: Literal["process", "linear", "smoothing", "counts"] = "process"
 
 
-PLAIN = Candidate("given", MOST_ROWS, "as given", (), (), calendar=None)
+PLAIN = Candidate("given", (), MOST_ROWS, "as given", (), (), calendar=None)
 """What is left open beside lags of one's own, which need no table."""
 
 
@@ -95,6 +95,12 @@ def _linear_rows(n: int, periods: tuple[int, ...]) -> int:
 
 _LEVELS = {"differences": (), "transform": "log"}  # the logarithm of positive values
 _LINEAR = {"model": "linear", "calendar": "profile", "bias": "free", "rows": _linear_rows}
+# A long season, of which little is seen: weeks of a year
+_LONG_SEASON: dict[str, Any] = {
+    "rows": lambda n, periods: min(max(_CYCLES * periods[0], _LEAST), MOST_ROWS),
+    "calendar": lambda n, periods: None if periods[0] <= LONGEST_PROFILE else "fourier",
+    "transform": None,
+}
 KINDS: dict[str, dict[str, Any]] = {
     "walk": {
         "lags": (1,),
@@ -159,14 +165,7 @@ TABLE = (
     Row("quarters", "seasonal"),
     Row("months", "walk", rows=_MONTHS, why="a random walk with a drift, and the season"),
     Row("months", "levels", rows=_MONTHS),
-    # A long season, of which little is seen: weeks of a year
-    Row(
-        "weeks",
-        "levels",
-        rows=lambda n, periods: min(max(_CYCLES * periods[0], _LEAST), MOST_ROWS),
-        calendar=lambda n, periods: None if periods[0] <= LONGEST_PROFILE else "fourier",
-        transform=None,
-    ),
+    Row("weeks", "levels", **_LONG_SEASON),
     Row("weeks", "relative", lags=lags_for, rows=_LEAST, calendar=None),
     Row("several seasons", "levels", prior="weak"),
     Row("linear", "linear"),
@@ -178,7 +177,13 @@ TABLE = (
     Row("linear", "linear changes", differences=lambda n, periods: periods[-1:], transform="log"),
     # With several seasons, hours of a week, the average was the same within an error.
     Row("any", "smoothing"),
+    # The season of the index that the test does not find, too. Smoothing on 224 origins of months
+    # and quarters: CRPS -1.3 %, error .5, MSIS -2.2, .7; on 112 of simulated series without one
+    # +.2, .4. The process on 211 of weeks: CRPS -1.0, .3, MASE -1.3, .5; of months -.5, .3.
+    Row("not found", "smoothing"),
     Row("any", "smoothing", transform="log"),
+    Row("not found", "smoothing", transform="log"),
+    Row("weeks not found", "levels", **_LONG_SEASON),
     Row("counts", "counts"),
     Row("intermittent", "counts"),
 )
@@ -190,37 +195,43 @@ def candidates(
     transform: bool = True,
     regressors: bool = False,
     whole: bool = False,
+    not_found: tuple[int, ...] = (),
 ) -> tuple[Candidate, ...]:
     """The candidates to average for a series with NaN where missing.
 
-    `transform`: may have one; `whole`: values are counts, with zeros.
+    `transform`: may have one; `whole`: values are counts, with zeros; `not_found`: a season that
+    the index suggests, but the values do not show.
     """
     n = int((~np.isnan(y)).sum())
     log = transform and n >= _LOG and np.nanmin(y, initial=np.inf) > 0
-
-    def of(regime: str) -> Iterator[Candidate]:
-        for row in TABLE:
-            kind = row.kind if log or not row.otherwise else row.otherwise
-            if row.regime != regime:
-                continue
-            fields: dict[str, Any] = {"rows": MOST_ROWS, "lags": lags_for} | KINDS[kind]
-            fields |= row.overrides
-            fields = {k: v(n, periods) if callable(v) else v for k, v in fields.items()}
-            if not log:
-                fields["transform"] = None
-            if not periods:
-                fields["calendar"] = None
-            yield Candidate(kind, **fields)
-
-    regimes = [_regime(n, periods, regressors), *(["linear"] if n >= _LINEAR_FROM else []), "any"]
+    regimes = dict.fromkeys([_regime(n, periods), "any"], periods)
+    if n >= _LINEAR_FROM:
+        regimes["linear"] = periods
+    if not_found:
+        regimes |= dict.fromkeys(["not found", f"{_regime(n, not_found)} not found"], not_found)
     if whole:
         many = np.count_nonzero(y == 0.0) > MANY_ZEROS * n
         alone = many and not periods and not regressors
-        regimes = ["intermittent"] if alone else [*regimes, "counts"]
-    return tuple(dict.fromkeys(one for regime in regimes for one in of(regime)))
+        regimes = {"intermittent": periods} if alone else regimes | {"counts": periods}
+
+    def of(row: Row, periods: tuple[int, ...]) -> Candidate:
+        kind = row.kind if log or not row.otherwise else row.otherwise
+        fields: dict[str, Any] = {"rows": MOST_ROWS, "lags": lags_for} | KINDS[kind]
+        fields |= row.overrides
+        fields = {k: v(n, periods) if callable(v) else v for k, v in fields.items()}
+        if not log:
+            fields["transform"] = None
+        if not periods:
+            fields["calendar"] = None
+        if periods and periods == not_found:
+            fields["why"] += f"; the season of {periods[0]} is not significant"
+        return Candidate(kind, periods, **fields)
+
+    found = [of(row, regimes[row.regime]) for row in TABLE if row.regime in regimes]
+    return tuple(dict.fromkeys(found))
 
 
-def _regime(n: int, periods: tuple[int, ...], regressors: bool) -> str:
+def _regime(n: int, periods: tuple[int, ...]) -> str:
     """Regime of a series: the rows of the table that are for it, beside those for all."""
     if len(periods) > 1:
         return "several seasons"

@@ -139,11 +139,11 @@ class Forecast:
         if not isinstance(index, pd.Index):
             remedy = "Pass pd.RangeIndex(n) for n steps without a date."
             raise refusal("index", "be a pandas Index", type(index).__name__, remedy, TypeError)
-        h, later = len(index), np.asarray(index[1:] > index[:-1])
+        h = len(index)
         if h == 0:
             raise refusal("index", "hold a time", "none", "Forecast at least one step.")
-        if not later.all():
-            at = int(later.argmin())
+        if not (index.is_monotonic_increasing and index.is_unique):  # an index keeps both
+            at = int(np.asarray(index[1:] > index[:-1]).argmin())
             got = f"{format_time(index, at + 1)} after {format_time(index, at)}"
             raise refusal("index", "increase", got, "Sort the times and drop repeated ones.")
         center, spread = frozen("mean", mean, (h,)), frozen("cov", cov, (h, h))

@@ -360,6 +360,8 @@ def _shape(chain: Chain) -> tuple[Chain, Chain]:
 
 def _ends(chain: Chain) -> Array:
     """Ends of the values of a chain below and above, (2, h); infinite where there is none."""
+    if is_plain(chain) and isinstance(chain[0], Affine):
+        return np.outer([-np.inf, np.inf], np.ones(len(chain[0].shift)))
     with np.errstate(invalid="ignore"):  # straight lines without a slope
         ends = value(chain, np.array([[-np.inf, np.inf]])).T
     return np.where(np.isnan(ends), [[-np.inf], [np.inf]], ends)
@@ -784,7 +786,7 @@ def average(maps: Sequence[Map], weights: Array) -> Map:
         pieces = [(total, one), *(piece for piece in pieces if not is_plain(piece[1]))]
 
     def ends(name: str) -> Array:
-        return np.array([np.pad(getattr(q, name), (0, len(steps) - len(q))) for q in maps])
+        return np.array([getattr(q, name)[np.minimum(steps, len(q) - 1)] for q in maps])
 
     below, above = ((weights > 0) & np.isfinite(ends(name)) for name in ("low", "high"))
     low = np.where(below.any(axis=0), averaged(weights, ends("lower")), -np.inf)

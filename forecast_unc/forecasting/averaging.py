@@ -226,8 +226,8 @@ def _widths_and_tails(forecasts: Sequence[Forecast | None], steps: int) -> tuple
             h = len(first)
             # at a bound a band is narrow without being precise
             width[:h] = first._joint.width(0.95)
-            median = first.median.to_numpy()
-            tail[:h] = (first.mean.to_numpy() > _TAIL * median) & (median > 0)
+            median = first._joint.q.spread[0]
+            tail[:h] = (first._joint.mean > _TAIL * median) & (median > 0)
     return widths, tails
 
 

@@ -182,9 +182,9 @@ class Ensemble:
         look_ahead = averaging.look_ahead
         several = len(self.models) > 1
         weighed = several or bool(self.rules.calibrate)
-        if not given:
+        if not given and steps < look_ahead:
             with suppress(ValueError):  # where the index cannot go on so far
-                ahead = self.history.future(max(steps, look_ahead))
+                ahead = self.history.future(look_ahead)
         looks_ahead = not given and len(ahead.index) >= look_ahead
         needed = weighed or steps >= look_ahead
         if self.rules.calibrate:

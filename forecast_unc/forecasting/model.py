@@ -232,7 +232,9 @@ class LaggedModel(FittedModel):
         with blas_threads(len(rows.y)), np.errstate(over="ignore", invalid="ignore"):
             means, errors = rows.leading(self.regressor, counts)
             known = levels - self.differencing.scale * errors  # (k, n), as far as they are
-            start = np.array([interpolated(one)[at] for one, at in zip(known, back, strict=True)])
+            if np.isnan(known).any():
+                known = np.array([interpolated(one) for one in known])
+            start = np.take_along_axis(known, back, axis=1)
             start = np.where(back <= observed[origins - 1, None], start, np.nan)
             trajectory = Trajectory(one_step, start, steps)
             for step in range(steps):

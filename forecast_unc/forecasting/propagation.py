@@ -200,7 +200,8 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
     regressors = p + np.arange(h * u).reshape(h, u)  # their coordinates
     coordinate = np.concatenate([np.arange(p), first + np.arange(h)])  # of each level
     start_cov, function = _start_cov(state, future), state.function
-    cov = block_diag(start_cov, np.zeros((h, h)))
+    cov = np.zeros((first + h, first + h))
+    cov[:first, :first] = start_cov
     before = 0 if function is None else function.step
     matching = MomentMatching(model, method, state.limit, function, u)
     trajectory = Trajectory(model, state.mean, h)

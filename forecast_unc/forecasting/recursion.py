@@ -151,7 +151,9 @@ class MomentMatching:
         exact = kind == "exact" or (kind != "taylor" and posterior.closed_form)
         self.kind: Literal["exact", "taylor"] = "exact" if exact else "taylor"
         self.moments = posterior.moments if exact else posterior.taylor_moments
-        self.combine: Array = block_diag(model.maps.combine, np.eye(uncertain))
+        self.combine = model.maps.combine
+        if uncertain:
+            self.combine = block_diag(self.combine, np.eye(uncertain))
 
     def step(
         self,

@@ -392,11 +392,11 @@ def _filled(
     """A candidate with what was given in the place of its own, and a regressor of its own."""
     prior_mean = value_or(arguments.prior_mean, candidate.prior_mean)
     _check_prior_mean(arguments, prior_mean, lags, periods)
-    regressor: BaseEstimator = arguments.regressor
-    if regressor is None:
-        regressor = GPRegressor(random_state=arguments.random_state)
+    regressor: BaseEstimator = GPRegressor(random_state=arguments.random_state)
+    if arguments.regressor is not None:
+        regressor = clone(as_kernel_regressor(arguments.regressor))
     return Specification(
-        regressor=clone(as_kernel_regressor(regressor)),
+        regressor=regressor,
         lags=lags,
         differences=_differences(arguments, candidate.differences),
         periods=periods,

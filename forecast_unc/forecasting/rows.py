@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Literal, Self, get_args
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.regression.errors_in_variables import ErrorKind, ErrorsInVariablesGP, SharedErrors
@@ -61,7 +60,7 @@ class LevelMap:
         coefficients = polynomial[back]
         self.depth = int(max(lags) + back[-1])  # levels that one step looks back
         self.lagged = np.add.outer(np.array(lags), back).ravel()  # (l q,), steps back
-        self.combine: Array = block_diag(*[coefficients] * len(lags))  # (l, l q)
+        self.combine = np.asarray(np.kron(np.eye(len(lags)), coefficients))  # (l, l q)
         self.own, self.carried = back[1:], coefficients[1:]  # (q - 1,)
         self.touched = np.concatenate([[0], self.own, self.lagged])  # steps back, of a whole row
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice, product
 from typing import NamedTuple
 
@@ -127,15 +128,15 @@ class Smoothing:
         """Joint mean and covariance of the next values after a series."""
         means, factor, psi = self._from_end(y, steps)
         mean, scaled = self.weights @ means, self.weights * self.variance
-        apart, noise = means - mean, scaled.sum() * np.eye(steps)
-        first = np.sqrt(scaled)[:, None] * psi
+        apart, noise, std = means - mean, scaled.sum() * np.eye(steps), np.sqrt(scaled)[:, None]
+        first, shared = std * psi, np.hstack(list(std[:, None] * factor))  # (h, K (C - 1))
         earlier = first.T @ first  # of the first innovation; of each later one the same, later
         for step in range(1, steps):
             earlier[step, 1:] += earlier[step - 1, :-1]
         parts = {
             "noise": noise,
             "inputs_propagated": earlier - noise,
-            "function_shared": np.einsum("k,khc,kgc->hg", scaled, factor, factor, optimize=True),
+            "function_shared": shared @ shared.T,
             "hyperparameters": (apart * self.weights[:, None]).T @ apart,
         }
         return LevelJoint(mean, np.asarray(sum(parts.values())), parts)
@@ -218,6 +219,7 @@ def _variance_of_one(n: int) -> float:
     return float((stdtrit(dof, 0.95) / ndtri(0.95)) ** 2 / dof)
 
 
+@lru_cache(maxsize=8)
 def _grid(period: int) -> tuple[Nodes, Positions, Positions]:
     """All nodes, the first of each with other parameters, and which of these each has."""
     seasons = _GRID.seasons if _season(period)[0] else (0.0,)
@@ -250,34 +252,36 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> It
     missing = np.isnan(y)
     ends = 3 + m + q + unknowns(missing, period)  # of the columns so far
     C = int(ends[-1])
-    waves = np.zeros((max(origins), C))
-    waves[:, 3 : 3 + q] = _waves(period, np.arange(max(origins)))
-    level, trend, season = np.zeros((K, C)), np.zeros((K, C)), np.zeros((m, K, C))
+    # what an innovation is without the level and the season of a short one
+    targets = np.zeros((max(origins), C))
+    targets[:, 0] = y[: len(targets)] - y[0]
+    targets[:, 3 : 3 + q] = -_waves(period, np.arange(len(targets)))
+    state, season = np.zeros((2, K, C)), np.zeros((m, K, C))
+    level, trend = state
     level[:, 1] = trend[:, 2] = 1.0
     season[np.arange(m), :, 3 + np.arange(m)] = 1.0
     alpha, beta, phi, gamma = (each[:, None] for each in nodes[:4])
-    values, wanted = y - y[0], set(origins)
+    gains, wanted = np.stack([alpha, beta]), set(origins)
     gram, rows, start = np.zeros((K, C, C)), np.zeros((_BLOCK, K, C)), 0
     for t in range(max(origins) + 1):
         if t in wanted or t - start == _BLOCK:
             block = np.moveaxis(rows[: t - start], 0, 1)
             gram, start = gram + np.swapaxes(block, 1, 2) @ block, t
             if t in wanted:
-                yield _State(level, trend, season.copy(), gram, t)
+                yield _State(level.copy(), trend.copy(), season.copy(), gram, t)
         if t == max(origins):
             break
-        damped = phi * trend
-        base = level + damped
+        trend *= phi
+        level += trend
+        innovation = rows[t - start]
         if missing[t]:
-            innovation = np.zeros((K, C))
-            rows[t - start] = 0.0
+            innovation[:] = 0.0
             if m:
+                innovation = np.zeros((K, C))
                 innovation[:, ends[t] - 1] = 1.0
         else:
-            innovation = -(base + (season[t % m] if m else waves[t]))
-            innovation[:, 0] += values[t]
-            rows[t - start] = innovation
-        level, trend = base + alpha * innovation, damped + beta * innovation
+            np.subtract(targets[t], level + season[t % m] if m else level, out=innovation)
+        state += gains * innovation
         if m:
             season[t % m] += gamma * innovation
         elif missing[t]:

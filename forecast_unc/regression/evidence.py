@@ -103,6 +103,8 @@ class GaussianProcessEvidence:
         # Kept between calls: fresh pages for two (n, n) arrays cost as much as the kernel.
         self._covariance = np.empty((n, n), order="F")
         self._kernel = np.empty((n, n), order="F")
+        size = min(n, kernels.TILE)
+        self._half = np.tri(size, k=-1) + 0.5 * np.eye(size)
 
     def linear_std(self, tau: Array) -> Array:
         """Prior stds of the linear weights and the bias, (d + 1,)."""
@@ -204,7 +206,7 @@ class GaussianProcessEvidence:
             tile = kernels.reshaped(scratch, rows, columns)
             np.multiply(precision[rows, columns], self._kernel[rows, columns], out=tile)
             if rows == columns:  # the upper half is not part of the triangle
-                tile *= np.tri(len(tile), k=-1) + 0.5 * np.eye(len(tile))
+                tile *= self._half[: len(tile), : len(tile)]
             # the tile and its transpose: together they are M
             out[:, rows] += dgemm(1.0, right[:, columns], tile, trans_b=1)
             out[:, columns] += dgemm(1.0, right[:, rows], tile)

@@ -37,6 +37,8 @@ class Ahead:
 
     def first(self, steps: int) -> Self:
         """The first steps alone."""
+        if steps >= len(self.index):
+            return self
         size = steps * self.exog.shape[1]
         cov = None if self.exog_cov is None else self.exog_cov[:size, :size]
         return replace(self, index=self.index[:steps], exog=self.exog[:steps], exog_cov=cov)

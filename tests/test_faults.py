@@ -30,8 +30,10 @@ from forecast_unc import (
     baselines,
     datasets,
     forecast_panel,
+    load_model,
 )
 from forecast_unc.cli import main
+from forecast_unc.forecasting import forecaster
 
 resource = pytest.importorskip("resource", reason="limits and signals of POSIX")
 
@@ -139,7 +141,7 @@ LONG = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LONG)
 def test_an_interrupt_ends_at_once_and_keeps_what_is_done(name, tmp_path):
-    """Within two seconds of a machine that does nothing else."""
+    """Within two seconds; four times as many processes as cores took 1.7."""
     run = subprocess.Popen(
         [sys.executable, "-c", LONG[name], tmp_path],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
@@ -153,7 +155,7 @@ def test_an_interrupt_ends_at_once_and_keeps_what_is_done(name, tmp_path):
     begun = time.monotonic()
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does, to the workers too
     err = run.communicate()[1]
-    assert time.monotonic() - begun < 8
+    assert time.monotonic() - begun < 2
     assert run.returncode == -signal.SIGINT
     assert err.rstrip().endswith(b"KeyboardInterrupt")
     if name in ("panel", "jobs"):
@@ -328,21 +330,50 @@ def test_what_takes_too_much_memory_is_refused_before_the_work(call, message):
     assert peak_of(refused) < 10 * ROWS.nbytes
 
 
-def test_updates_keep_the_window_and_the_series_alone():
-    """Of the series some 43 bytes a value are kept, which is its own size, and no row that left."""
+def test_updates_keep_the_window_and_the_most_values_alone(monkeypatch, tmp_path):
+    """43 bytes a value are kept, and no row that left."""
+    monkeypatch.setattr(forecaster, "_MOST_KEPT", 300)
     model = Forecaster(GPRegressor(lengthscales=3.0), lags=2, max_train=50).fit(WALK[:100])
+    whole = clone(model).fit(WALK[:100])
     model.update(WALK[100:101])
     tracemalloc.start()
     try:
         sizes = []
-        for start in range(101, 2101, 50):
-            model.update(WALK[start : start + 50])
+        for start in range(101, 4101, 100):
+            model.update(WALK[start : start + 100])
             sizes.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
     assert model.models_[0].n_rows == 50
-    assert sizes[-1] - sizes[19] < 100 * 50 * 20
+    assert sizes[-1] - sizes[9] < 43 * 100 * 15
     assert "last 50 rows" in model.summary()
+    assert model.notes_ == ["forgotten: the 3,801 values before 3801"]
+    assert len(model.ensemble_.history.y) == 300
+    model.save(tmp_path / "model.npz")
+    monkeypatch.undo()
+    whole.update(WALK[100:4101])
+    assert not whole.notes_
+    for one in (model, load_model(tmp_path / "model.npz")):
+        assert one.notes_ == model.notes_
+        np.testing.assert_allclose(one.forecast(3).cov, whole.forecast(3).cov, rtol=1e-9)
+
+
+def test_a_fit_is_kept_whole_when_updates_forget(monkeypatch):
+    monkeypatch.setattr(forecaster, "_MOST_KEPT", 90)
+    model = Forecaster(LinearRegressor(), lags=2, outliers="keep").fit(WALK[:100])
+    assert not model.notes_
+    model.update(WALK[100:103])
+    assert len(model.ensemble_.history.y) == 100
+    assert model.notes_ == ["forgotten: the 3 values before 3"]
+
+
+def test_a_posterior_that_is_updated_grows_to_the_most_rows_alone(monkeypatch):
+    monkeypatch.setattr(GPRegressor, "most_rows", 60)
+    gp = GPRegressor(lengthscales=3.0)
+    model = Forecaster(gp, lags=2).fit(WALK[:60]).update(WALK[60:70])
+    windowed = Forecaster(gp, lags=2, max_train=60).fit(WALK[:60]).update(WALK[60:70])
+    assert "last 60 rows" in model.summary()
+    np.testing.assert_allclose(model.forecast(3).cov, windowed.forecast(3).cov, rtol=1e-9)
 
 
 # --- a call that raises

@@ -89,7 +89,7 @@ def test_exponential_smoothing_is_filtered_once(period):
     assert not found.known[: period + 4].any()
     assert found.known[period + 6 :].all()
     for t in (15, 21, 34, 59):
-        one = model.at(history.before(t)).forecast(
+        one = model.at(history.part(0, t)).forecast(
             Ahead(history.index[[t]], np.empty((1, 0)), None)
         )
         np.testing.assert_allclose(found.forecast.mean.iloc[t], one.mean.iloc[0], rtol=1e-9)

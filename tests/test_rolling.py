@@ -191,7 +191,7 @@ def test_they_are_naive_forecasts_of_the_same_model():
         m = int((times < 60).sum())
         regressor = model.regressor.condition(X[:m], target[:m])
         one_step = _one_step(model.specification, model.differencing, regressor)
-        history, past = model.history.before(60), model.past.before(60)
+        history, past = model.history.part(0, 60), model.past.before(60)
         then = replace(model, history=history, past=past, regressor=regressor, one_step=one_step)
         ahead = then.forecast(history.future(STEPS), Method("naive"))
         found = rolling_forecasts(model, np.array([60]), STEPS)

@@ -160,7 +160,7 @@ class Ensemble:
         """Calibration of forecasts of one step, that of the forecast of the last value."""
         last = len(self.history.y) - 1
         ahead = Ahead(self.history.index[last:], self.history.exog[last:], None)
-        before = self.at(self.history.before(last))
+        before = self.at(self.history.part(0, last))
         # cheap, and of any regressor: widths and errors are those of the default forecasts
         average, seen, _ = before._averaged(ahead, Method("naive"))
         return before._bands(average, seen, 1, most=1)

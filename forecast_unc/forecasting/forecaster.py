@@ -45,6 +45,7 @@ from forecast_unc.series.times import ClosedDaysWarning, closed_days
 from forecast_unc.series.values import check_is_series, check_two
 
 _NAMED = 3  # outliers that `choices_` names, and runs
+_MOST_KEPT = 100_000  # values past which a series that is updated grows no more: 11 years of hours
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -121,7 +122,7 @@ class Forecaster(Scored, Arguments):
     choices_ : list of str
         What was chosen and why, a line each.
     notes_ : list of str
-        What was noticed and not changed: outliers, runs of one value, weekdays without a value.
+        What was noticed: outliers, runs of one value, weekdays without a value, values forgotten.
     models_ : tuple of LaggedModel or SmoothingModel
         The fitted models: each with its ``specification``, ``transform``, ``unit`` (of what it
         learned, in units of y) and ``n_rows``; one on lagged values also with its ``regressor``
@@ -231,16 +232,18 @@ class Forecaster(Scored, Arguments):
         Forecaster
             Itself, with the posterior of all rows: a GP's costs O(n^2) for each that came or went.
             Of several models one that cannot take in the values, such as a logarithm a zero, is
-            refused from then on. With `max_train` the oldest rows leave the posterior, which keeps
-            its size; the series is kept, 43 bytes a value.
+            refused from then on. Above `max_train` rows, or 3000 of a GP or RVM, the oldest leave
+            the posterior. Of the series the last 100,000 values are kept, 43 bytes each, or as many
+            as were fitted; `notes_` says how many were forgotten.
 
         Raises
         ------
         TypeError, ValueError
             As by `fit`, or if no model can take in the values; the forecaster is as it was.
         """
-        ensemble = self._ensemble()
-        history = ensemble.history.followed_by(y_new, exog, y_std)
+        ensemble, before = self._ensemble(), self._history
+        history = before.followed_by(y_new, exog, y_std)
+        history = history.part(max(0, len(history.y) - max(_MOST_KEPT, len(before.y))))
         self.ensemble_ = ensemble.extend(without_outliers(self, history))
         return self
 
@@ -387,11 +390,14 @@ class Forecaster(Scored, Arguments):
 
     @property
     def notes_(self) -> list[str]:
-        """Remarks on the series: outliers, runs of one value, weekdays without a value."""
+        """Remarks on the series: outliers, repeats, weekdays without a value, values forgotten."""
+        history = self._history
+        gone = f"forgotten: the {history.forgotten:,} values before {history.time(0)}"
         return [
-            *outliers_named(self._history),
-            *repeats_named(self._history),
-            *closed_days_named(self._history),
+            *outliers_named(history),
+            *repeats_named(history),
+            *closed_days_named(history),
+            *([gone] if history.forgotten else []),
         ]
 
     @property

@@ -283,7 +283,8 @@ class LaggedModel(FittedModel):
         return len(self.history.y) - int(self.rows.times[0])
 
     def __str__(self) -> str:
-        last = "last " if self.n_rows == self.specification.max_train else ""
+        most = self.specification.max_train or self.specification.regressor.most_rows
+        last = "last " if self.n_rows == most else ""
         power = self.transform.power if self.specification.transform == "boxcox" else None
         return f"{self.specification.described(power)}, {last}{self.n_rows} rows"
 
@@ -459,8 +460,8 @@ def _noisy_rows(specification: Specification, differencing: Differencing, past: 
     z = differencing.forward(past.levels)
     X, target = lag_embedding(z, lags, past.exog[len(past.levels) - len(z) :])
     rows = np.flatnonzero(~(np.isnan(X).any(axis=1) | np.isnan(target)))
-    if specification.max_train:
-        rows = rows[-specification.max_train :]
+    most = specification.max_train or specification.regressor.most_rows
+    rows = rows[-most:] if most else rows
     X, target = X[rows], target[rows]
     if anchor is not None:
         target = target - X[:, anchor]

@@ -55,6 +55,7 @@ class History:
     columns: pd.Index  # their names
     name: Any
     outliers: Array  # (n,), the values that are treated as missing, NaN elsewhere
+    forgotten: int = 0  # values before these
 
     @classmethod
     def checked(
@@ -82,10 +83,11 @@ class History:
             self, y=np.where(outliers, np.nan, given), outliers=np.where(outliers, given, np.nan)
         )
 
-    def before(self, position: int) -> Self:
-        """The history up to a position, that one not included."""
+    def part(self, start: int, stop: int | None = None) -> Self:
+        """The history from one position to another, that one not included."""
         arrays = ("y", "stds", "index", "exog", "outliers")
-        return replace(self, **{name: getattr(self, name)[:position] for name in arrays})
+        parts = {name: getattr(self, name)[start:stop] for name in arrays}
+        return replace(self, **parts, forgotten=self.forgotten + start)
 
     def alike(self, y: object, exog: object = None, y_std: object = None) -> Self:
         """Another series of the same frequency, with the same regressors; see `checked`."""

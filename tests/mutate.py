@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
@@ -145,6 +145,22 @@ def lines_of(source: str, line: int) -> range:
     return found
 
 
+def uses_of(source: str, line: int) -> list[int]:
+    """Lines that use what a line sets at import: of a default its function, else of a name."""
+    found = set[int]()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line < node.body[0].lineno:
+            found |= {*range(node.body[0].lineno, (node.end_lineno or 0) + 1)}
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.lineno <= line <= (
+            node.end_lineno or 0
+        ):
+            stored = (one for one in ast.walk(node) if isinstance(one, ast.Name))
+            names = {one.id for one in stored if isinstance(one.ctx, ast.Store)}
+            named = re.compile(rf"\b({'|'.join(map(re.escape, names))})\b")
+            found |= {i for i, text in enumerate(source.split("\n"), 1) if named.search(text)}
+    return sorted(found)
+
+
 class Reach:
     """Which tests reach a line, and their seconds, measured in a copy of the tree."""
 
@@ -164,7 +180,7 @@ class Reach:
             path = case.get("classname", "").replace(".", "/")
             self.seconds[f"{path}.py::{case.get('name')}"] += float(case.get("time", 0.0))
 
-    def tests(self, name: str, lines: range) -> list[str]:
+    def tests(self, name: str, lines: Iterable[int]) -> list[str]:
         """The tests that reach some lines of a module, cheapest first, as far as `SECONDS` go."""
         file = next(file for path, file in self.files.items() if path.endswith(f"/{name}"))
         by_line = self.data.contexts_by_lineno(file)
@@ -206,6 +222,7 @@ def outcome(tree: Path, name: str, number: int, reach: Reach) -> tuple[str, int]
     mutant = changed(source, number)
     assert mutant is not None
     tests = reach.tests(name, lines_of(source, mutant[1]))
+    tests = tests or reach.tests(name, uses_of(source, mutant[1]))
     if not tests:
         return "reached by no test", mutant[1]
     seconds = _PATIENCE * sum(reach.seconds[test] for test in tests) + 120.0

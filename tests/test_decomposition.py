@@ -14,7 +14,8 @@ from recursions import IDENTITY, past_of, step_inputs
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor
 from forecast_unc.forecasting.propagation import propagate, propagate_from
 from forecast_unc.forecasting.recursion import Future, Method, OneStepModel
-from forecast_unc.forecasting.rows import Differencing
+from forecast_unc.forecasting.rows import Differencing, LevelMap
+from forecast_unc.forecasting.sources import LinearRecursion, Scales
 from forecast_unc.forecasting.state import State, state_at_origin
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 
@@ -385,3 +386,54 @@ def test_parts_are_made_once_and_copied_with_a_forecast():
     again = pickle.loads(pickle.dumps(Forecast.average([ahead, ahead.aggregate(np.ones(4))][:1])))
     pd.testing.assert_frame_equal(again.decompose(), ahead.decompose())
     assert ahead._joint.parts["noise"] is ahead._joint.parts["noise"]
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+@pytest.mark.parametrize("observation_var", [0.0, 0.3])
+def test_a_linear_recursion_has_the_covariance_of_its_equations(steps, observation_var, rng):
+    """Two levels and two regressors at the start; levels that are fed back; a shared function."""
+    maps, scales = LevelMap((1, 2), IDENTITY), Scales(1.7, 0.2, observation_var)
+    rows = np.zeros((steps, 4 + steps))
+    rows[:, :4] = rng.normal(size=(steps, 4))
+    rows[:, 4:] = np.tril(rng.normal(size=(steps, steps)), -1)
+    root = rng.normal(size=(4 + steps, 4 + steps))
+    S, K = (root @ root.T)[:4, :4], (root @ root.T)[4:, 4:]
+    S[:2, 2:] = S[2:, :2] = 0.0
+    A0, M = rows[:, :4], np.linalg.inv(np.eye(steps) - rows[:, 4:])
+
+    def check(recursion, C0):
+        known = M @ (0.2 * np.eye(steps) + K + A0 @ C0.T + C0 @ A0.T) @ M.T
+        known += observation_var * np.eye(steps)
+        np.testing.assert_allclose(recursion.covariance(), 1.7**2 * known, rtol=1e-12)
+        parts = {name: part / 1.7**2 for name, part in recursion.parts().items()}
+        levels, regressors = M @ A0[:, :2], M @ A0[:, 2:]
+        expected = {
+            "noise": 0.2 * np.eye(steps),
+            "function_own": np.diag(np.diag(K)),
+            "inputs_missing": levels @ S[:2, :2] @ levels.T,
+            "inputs_regressors": regressors @ S[2:, 2:] @ regressors.T,
+        }
+        if observation_var:
+            expected["noise_observation"] = observation_var * np.eye(steps)
+        if recursion.shared.any():
+            # what is shared with the step's own inputs, and with the levels before
+            with_levels = np.tril((C0 @ A0.T + K) @ M.T, -1)
+            expected["function_shared"] = with_levels + with_levels.T
+            own = 2.0 * (np.sum(A0 * C0, axis=1) + np.sum(rows[:, 4:] * with_levels, axis=1))
+            np.fill_diagonal(expected["function_shared"], own)
+        rest = known - sum(expected[one] for one in expected if not one.startswith("inputs"))
+        expected["inputs_propagated"] = rest
+        assert parts.keys() == expected.keys()
+        for name, part in expected.items():
+            np.testing.assert_allclose(parts[name], part, atol=1e-12 * np.abs(known).max())
+
+    alone = LinearRecursion.along(rows, maps, scales, K, S)
+    check(alone, np.zeros((steps, 4)))
+    assert not np.triu(alone.shared[:, 4:]).any()
+    C0 = rng.normal(size=(steps, 4))
+    C0[:, 2:] = 0.0
+    with_levels = np.tril((C0 @ A0.T + K) @ M.T, -1)
+    shared = np.hstack([C0, with_levels])
+    check(LinearRecursion(rows, shared, np.diag(K), scales, S, 2), C0)
+    if steps == 1:
+        assert not alone.shared.any()

@@ -1,6 +1,7 @@
 """Hyper-parameters that are not known: the design, and a GP integrated over them."""
 
 import copy
+import importlib
 from dataclasses import replace
 
 import numpy as np
@@ -194,6 +195,22 @@ def test_predictions_are_the_mixture_of_the_nodes(data):
         gp.condition(X[:n], y[:n]).predict(x[None])[0] for n, x in zip(counts, at, strict=True)
     ]
     np.testing.assert_allclose(means, again, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [7, 15])
+def test_nodes_are_compared_at_twelve_rows_from_the_first_to_the_last(data, n, monkeypatch):
+    X, y = data[0][:n], data[1][:n]
+    module, seen = importlib.import_module(GPRegressor.__module__), []
+    monkeypatch.setattr(module, "weighted_points", lambda *given: (given[2][None], np.ones(1)))
+
+    def compared(points, weights, predict, mode):
+        seen.append(predict(mode)[0])
+        return points, weights
+
+    monkeypatch.setattr(module, "design", compared)
+    gp = GPRegressor(hyperparameters="integrated").fit(X, y)
+    rows = [*range(7)] if n == 7 else [0, 1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 14]
+    np.testing.assert_allclose(seen[0], gp.nodes_[0].predict(X[rows]), rtol=1e-12)
 
 
 def test_a_change_of_units_changes_nothing(data):

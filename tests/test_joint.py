@@ -12,7 +12,16 @@ from scipy import special, stats
 from forecast_unc import Forecast
 from forecast_unc.distributions import maps
 from forecast_unc.distributions.joint import Joint
-from forecast_unc.distributions.maps import Affine, Map, Polyline, Power, Student, solve
+from forecast_unc.distributions.maps import (
+    Affine,
+    Map,
+    Polyline,
+    Power,
+    Student,
+    Sums,
+    Table,
+    solve,
+)
 from forecast_unc.distributions.mixture import MixtureShape, NormalMixture
 from forecast_unc.distributions.power import PowerTransform
 
@@ -376,11 +385,30 @@ LINKS = {
 }
 
 
+# Of six steps, of which one in each group has bounds and the other has none.
+STEPS = Map.of(Affine(np.repeat(M, 2), np.repeat(S, 2)), Power(PowerTransform(0.5, -9.0)))
+TIGHT = np.arange(6) % 2 == 1
+SCORES = np.array([-np.inf, -1.5, -0.5, 0.3, 1.2, 2.5, 4.0, 5.5, 7.0, np.inf])
+ENDED = {
+    "sums": Sums(
+        STEPS.censored(
+            np.where(TIGHT, STEPS(np.array([[-1.1]]))[:, 0], -np.inf),
+            np.where(TIGHT, STEPS(np.array([[1.7]]))[:, 0], np.inf),
+        ),
+        np.repeat(np.arange(H), 2),
+        np.linspace(0.5, 2.0, 6),
+    ),
+    "table": Table(np.arange(10.0), special.ndtr(SCORES), special.ndtr(-SCORES), H),
+    "mirrored root": Power(PowerTransform(0.1)).mirrored(),
+}
+
+
 @pytest.fixture(params=LINKS)
 def link(request):
     return LINKS[request.param]
 
 
+@pytest.mark.parametrize("link", (LINKS | ENDED).values(), ids=LINKS | ENDED)
 def test_links_increase_and_are_undone(link):
     x = np.linspace(-1.9, 6.0, 80)[None]
     values = np.broadcast_to(link(x), (H, 80))
@@ -407,10 +435,12 @@ def test_links_keep_what_is_not_finite(link):
     assert (np.isneginf(ends) | np.isfinite(ends)).all()
 
 
+@pytest.mark.parametrize("link", (LINKS | ENDED).values(), ids=LINKS | ENDED)
 def test_links_of_some_steps_are_theirs(link):
     at, x = np.array([2, 0]), np.linspace(-1.0, 2.0, 7)[None]
-    values = np.broadcast_to(link(x), (H, 7))
-    np.testing.assert_array_equal(np.broadcast_to(link[at](x), (2, 7)), values[at])
+    for whole, some in ((link, link[at]), (link.slope, link[at].slope)):
+        values = np.broadcast_to(whole(x), (H, 7))
+        np.testing.assert_array_equal(np.broadcast_to(some(x), (2, 7)), values[at])
 
 
 @pytest.mark.parametrize("dof", [3.0, 4.5, 30.0])

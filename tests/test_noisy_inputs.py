@@ -17,8 +17,12 @@ from forecast_unc.regression.noisy_inputs.evidence import (
     smoothed_inputs,
 )
 from forecast_unc.regression.noisy_inputs.train import (
+    Learned,
     Problem,
     Round,
+    _Rows,
+    annealed,
+    held_out_density,
     joint_maximum,
     nigp_terms,
     sweep,
@@ -305,26 +309,169 @@ def test_inputs_are_drawn_from_their_posterior(rng):
     assert abs(both.mean() - weight @ nodes.prod(axis=1)) < 4.0 * both.std() / 10.0
 
 
-def test_the_joint_maximum_is_stationary(rows):
+def test_annealing_follows_the_joint_maximum(rows):
+    """Of a part of the rows, whose noise is correlated and differs: stationary at each level."""
     X, y, _ = rows
-    p = problem(X, y, free=4)  # the noise stays
-    roots = np.tile(np.diag([0.3, 0.2]), (12, 1, 1))
-    theta, shift = p.start, np.zeros((12, 2))
-    for _ in range(50):
-        theta, shift, n_iter = joint_maximum(p, theta, shift, roots)
-        if not n_iter:
-            break
+    p, kept = problem(X, y), np.array([0, 1, 3, 4, 5, 7, 8, 9, 10, 11])
+    S = np.array([[0.09, 0.03], [0.03, 0.04]]) * np.linspace(0.5, 1.5, 12)[:, None, None]
+    *_, before, found = annealed(p, kept, S, np.full(14, np.log(NOISE_STD)))
+    assert found.n_iter >= before.n_iter > 9
+    np.testing.assert_array_equal(found.input_cov, S[kept])
+    np.testing.assert_allclose(found.theta[4], np.log(NOISE_STD))
 
     def definition(x):
         l, a, tau, s = np.exp(x[:2]), *np.exp(x[2:4]), NOISE_STD
-        c = x[4:].reshape(12, 2)
-        at = X + c * [0.3, 0.2]
+        at = x[4:].reshape(10, 2)
         K = oracles.gp_kernel(at, at, l, a, np.full(2, tau), BIAS)
-        K += (s**2 + (1e-2 * a) ** 2) * np.eye(12)
-        return -oracles.gp_log_evidence(y, K) + 0.5 * (x[:4] @ x[:4] / 1.5**2 + np.sum(c**2))
+        K += (s**2 + (1e-2 * a) ** 2) * np.eye(10)
+        away = at - X[kept]
+        far = np.einsum("nd,nde,ne->", away, np.linalg.inv(S[kept]), away)
+        return -oracles.gp_log_evidence(y[kept], K) + 0.5 * (x[:4] @ x[:4] / 1.5**2 + far)
 
-    at = np.append(theta[:4], shift.ravel())
-    assert np.abs(oracles.finite_difference(definition, at)).max() < 1e-2
+    at = np.append(found.theta[:4], found.inputs.ravel())
+    assert np.abs(oracles.finite_difference(definition, at)).max() < 2e-2
+    l, (a, tau, s) = np.exp(found.theta[:2]), np.exp(found.theta[2:])
+    K = oracles.gp_kernel(found.inputs, found.inputs, l, a, np.full(2, tau), BIAS)
+    b = np.linalg.solve(K + (s**2 + (1e-2 * a) ** 2) * np.eye(10), y[kept])
+    for x, slopes in zip(found.inputs, found.slopes, strict=True):
+
+        def mean(x):
+            return (oracles.gp_kernel(x[None], found.inputs, l, a, np.full(2, tau), BIAS) @ b)[0]
+
+        np.testing.assert_allclose(slopes, oracles.finite_difference(mean, x), rtol=1e-5, atol=1e-7)
+
+
+def test_annealing_takes_the_level_that_explains_what_was_left_out(rows, monkeypatch):
+    X, y, _ = rows
+    p, train = problem(X, y), importlib.import_module(Problem.__module__)
+    start, asked, left_out = plain_start(p), [], []
+
+    def descent(_, kept, S, levels):
+        asked.append((kept, levels))
+        return iter([start._replace(n_iter=i) for i in range(len(levels))])
+
+    def density(_, found, kept, out, S):
+        left_out.append((kept, out))
+        return -((found.n_iter - 3.0) ** 2) * len(out)
+
+    monkeypatch.setattr(train, "annealed", descent)
+    monkeypatch.setattr(train, "held_out_density", density)
+    found = train.learn_annealed(p, start)
+    for fold, (kept, out) in enumerate(left_out[:5]):
+        np.testing.assert_array_equal(out, np.arange(fold, 12, 5))
+        np.testing.assert_array_equal(np.sort([*kept, *out]), np.arange(12))
+        np.testing.assert_array_equal(asked[fold][0], kept)
+    levels = 0.5 * np.log(NOISE_STD**2 + (1e-2 * AMPLITUDE) ** 2) + np.log(0.75) * np.arange(14)
+    np.testing.assert_allclose(asked[0][1], levels)
+    assert len(left_out) == 5 * 8  # four levels in a row after that of 3
+    kept, followed = asked[5]
+    np.testing.assert_array_equal(kept, np.arange(12))
+    np.testing.assert_allclose(followed, levels[:4])
+    assert found.n_iter == 3
+    assert found.converged
+    np.testing.assert_allclose([r.noise_std for r in found.rounds], np.exp(levels[:8]))
+    scores = [r.score for r in found.rounds]
+    np.testing.assert_allclose(scores, -((np.arange(8) - 3.0) ** 2))
+    np.testing.assert_allclose(found.rounds[0].input_std, [0.3, 0.2])
+    # noise that is given, or fewer than ten rows: at the first level alone
+    for few in (problem(X, y, free=4), problem(X[:9], y[:9])):
+        found = train.learn_annealed(few, start)
+        assert len(asked[-1][1]) == len(found.rounds) == 1
+    assert len(left_out) == 5 * 8
+    train.learn_annealed(problem(X[:10], y[:10]), start)
+    assert len(left_out) == 2 * 5 * 8
+
+
+def plain_start(p):
+    nothing = np.zeros_like(p.X)
+    return Learned(p.start, np.diag([0.09, 0.04]), p.X, nothing, [], True, 0)
+
+
+def test_density_of_what_was_left_out_is_that_of_the_others(rows):
+    """Of known inputs the conditional of the joint density."""
+    X, y, _ = rows
+    p, kept, out = problem(X, y), np.arange(9), np.array([9, 11])
+    none = np.zeros((12, 2, 2))
+    found = plain_start(p)._replace(inputs=X[:9], slopes=np.ones((9, 2)), input_cov=none[:9])
+    K = oracles.gp_kernel(X, X, *SCALES) + (NOISE_STD**2 + (1e-2 * AMPLITUDE) ** 2) * np.eye(12)
+
+    def density(at):
+        return oracles.gp_log_evidence(y[at], K[np.ix_(at, at)])
+
+    expected = sum(density(np.append(kept, i)) - density(kept) for i in out)
+    np.testing.assert_allclose(held_out_density(p, found, kept, out, none), expected, rtol=1e-9)
+
+
+def test_stochastic_em_averages_the_second_half_of_its_rounds(rows, monkeypatch):
+    X, y, _ = rows
+    p, train = problem(X, y), importlib.import_module(Problem.__module__)
+    calls, last = iter(range(10**6)), []
+    monkeypatch.setattr(train, "sweep", lambda *_: np.full((12, 2), 0.1 + 1e-4 * next(calls)))
+    monkeypatch.setattr(train, "settled", lambda rounds: last.append(len(rounds)) or len(last) == 3)
+    seen = []
+
+    def search(evaluate, theta, more, bounds, most):
+        if not seen:
+            seen.append(evaluate(theta, more))
+        return theta + 0.01, more, 2
+
+    monkeypatch.setattr(p, "search", search)
+    monkeypatch.setattr(p, "slopes", lambda at, X: (at[0] * X, at[1] + X.sum()))
+    found = train.learn_stochastic_em(p, plain_start(p), None)
+    assert last == [24, 36, 48]
+    assert found.converged
+    assert len(found.rounds) == 48
+    assert found.n_iter == 2 * 48
+    np.testing.assert_allclose(found.theta, p.start + 0.01 * np.arange(1, 49)[24:].mean())
+    shifts = 0.1 + 1e-4 * np.arange(8 * 48).reshape(48, 8)
+    np.testing.assert_allclose(found.inputs, X + shifts[24:].mean())
+    stds = [
+        np.sqrt(np.diag(p.input_cov_of(each[:, None, None] * np.ones((12, 2))))) for each in shifts
+    ]
+    np.testing.assert_allclose([r.input_std for r in found.rounds], stds)
+    noises = [p.log_noise(p.start + 0.01 * k) for k in range(1, 49)]
+    np.testing.assert_allclose([r.noise_std for r in found.rounds], np.exp(noises))
+    variances = np.exp(2.0 * np.log(stds)[24:].mean(axis=0))
+    np.testing.assert_allclose(found.input_cov, np.diag(variances))
+    first = [p(p.start, X + shift)[:2] for shift in shifts[0]]
+    np.testing.assert_allclose(seen[0][0], np.mean([value for value, _ in first]))
+    np.testing.assert_allclose(seen[0][1], np.mean([slopes for _, slopes in first], axis=0))
+    means, at = shifts.mean(axis=1), p.start + 0.01 * np.arange(1, 49)[:, None]
+    slopes = at[:, :1, None] * (X + means[:, None, None])
+    np.testing.assert_allclose(found.slopes, slopes[24:].mean(axis=0))
+    scores = at[:, 1] + X.sum() + X.size * means
+    np.testing.assert_allclose([r.score for r in found.rounds], scores)
+    monkeypatch.setattr(train, "settled", lambda rounds: False)
+    restless = train.learn_stochastic_em(p, plain_start(p), None)
+    assert len(restless.rounds) == 96
+    assert not restless.converged
+
+
+def test_a_row_is_taken_out_predicted_and_put_in_as_by_the_whole_matrix(rows):
+    X, y, _ = rows
+    p = problem(X, y)
+    held, noise_var = _Rows(p, p.start, X.copy()), NOISE_STD**2 + (1e-2 * AMPLITUDE) ** 2
+    others, x = np.delete(np.arange(12), 4), np.array([0.3, -1.1])
+
+    def covariance(X):
+        return oracles.gp_kernel(X, X, *SCALES) + noise_var * np.eye(len(X))
+
+    taken, moved = held.take_out(4), held.candidate(4, x)
+    for found, at in ((taken, X[4]), (moved, x)):
+        K = covariance(np.vstack([X[others], at]))
+        solved = np.linalg.solve(K[:-1, :-1], K[:-1, -1])
+        np.testing.assert_allclose(found.solved[others], solved, atol=1e-10)
+        np.testing.assert_allclose(found.var, K[-1, -1] - K[-1, :-1] @ solved, rtol=1e-9)
+        np.testing.assert_allclose(found.innovation, y[4] - solved @ y[others], rtol=1e-9)
+        density = oracles.gp_log_evidence(np.append(y[others], y[4]), K)
+        density -= oracles.gp_log_evidence(y[others], K[:-1, :-1])
+        np.testing.assert_allclose(found.log_density - 0.5 * np.log(2.0 * np.pi), density)
+    held.put_in(4, moved)
+    at = X.copy()
+    at[4] = x
+    P = np.linalg.inv(covariance(at))
+    np.testing.assert_allclose(held.P, P, atol=1e-9 * np.abs(P).max())
+    np.testing.assert_allclose(held.b, P @ y, atol=1e-9 * np.abs(P).max())
 
 
 @functools.cache

@@ -34,6 +34,20 @@ def test_no_node_is_there_twice(period):
     assert len(np.unique(nodes, axis=0)) == len(nodes)
 
 
+@pytest.mark.parametrize(("period", "count"), [(1, 60), (4, 332), (52, 120)])
+def test_nodes_are_the_grid_of_the_docs(period, count):
+    nodes = _grid(period)[0]
+    assert len(nodes.alpha) == count
+    assert_allclose(np.unique(nodes.alpha), [0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1])
+    trends = nodes.beta[:, None] / np.maximum(nodes.alpha[:, None], 1e-9)
+    kinds = set(zip(trends[:, 0].round(9), nodes.phi, nodes.drift_var, strict=True))
+    still = {(0.0, 1.0, v) for v in (1e-3, 1e-2, 1e-1, 1.0)}
+    assert kinds == still | {(0.1, 0.9, 0.1), (0.3, 0.9, 0.1), (0.2, 1.0, 0.01)}
+    assert set(nodes.season_var) == ({1.0} if period == 1 else {1.0, 100.0})
+    shares = nodes.gamma / np.maximum(1.0 - nodes.alpha, 1e-9)
+    assert_allclose(np.unique(shares.round(9)), [0.0, 0.15, 0.4] if period == 4 else [0.0])
+
+
 def dense(smoothing, k, n):
     """Effects of the start (n, 2 + m) and of the innovations (n, n) on the values of node k."""
     alpha, beta, phi, gamma = (float(each[k]) for each in smoothing.nodes[:4])

@@ -237,6 +237,24 @@ def test_the_pool_is_no_restriction():
     assert (Q**2 / S).max() < 1.01
 
 
+def test_the_pool_begins_with_the_strongest_the_given_and_the_last(rng):
+    """The last column is the bias, or a linear one."""
+
+    class InOrder:
+        permutation = staticmethod(np.arange)
+
+    Phi = np.asfortranarray(rng.standard_normal((12, 700)))
+    Phi[:, :320] *= 1e-3  # of columns of unit norm: scales do not count
+    y = Phi[:, 500] - Phi[:, 600]
+    given = SparseModel(np.array([650]), np.ones(1), 1.0, True, 0)
+    trainer = SequentialTrainer(Phi, y, NOISE, InOrder(), n_kicks=0, max_iter=0)
+    trainer.fit(given)
+    cosines = np.abs(Phi.T @ y) / np.linalg.norm(Phi, axis=0)
+    strongest = np.argsort(-cosines)[:40]
+    expected = np.unique([*range(320), *strongest, 650, 699])
+    np.testing.assert_array_equal(trainer.pool[: len(expected)], expected)
+
+
 def test_columns_of_a_batch_enter_one_after_the_other_with_their_best_alphas(rng):
     Phi = rng.standard_normal((40, 3))
     y = Phi @ [2.0, -2.0, 0.0] + 0.7 * rng.standard_normal(40)

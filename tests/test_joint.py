@@ -362,6 +362,22 @@ def test_known_moments_of_lognormals_are_closed_forms():
     np.testing.assert_allclose(wide.mean, np.exp(M + 4.5), rtol=1e-14)
 
 
+@pytest.mark.parametrize("std", [0.5, 4.0])
+def test_moments_of_a_log_with_a_bound_are_closed_forms(std):
+    """Of a wide one they are those of the far tail, at scores of two stds of the log."""
+    bound, s = 0.7, np.full(H, std)
+    ahead = forecast(0.0, std=s).censored(bound)
+    k = (np.log(bound) - M) / std
+
+    def power(n):
+        above = np.exp(n * M + 0.5 * (n * std) ** 2) * stats.norm.cdf(n * std - k)
+        return bound**n * stats.norm.cdf(k) + above
+
+    for one, sign in ((ahead, 1.0), (-ahead, -1.0)):
+        np.testing.assert_allclose(one.mean, sign * power(1), rtol=1e-9)
+        np.testing.assert_allclose(one.var, power(2) - power(1) ** 2, rtol=1e-9)
+
+
 def test_mehler_and_the_closed_form_agree_where_box_cox_tends_to_the_log():
     near, log = forecast(1e-9), forecast(0.0)
     np.testing.assert_allclose(near.cov, log.cov, rtol=1e-7)

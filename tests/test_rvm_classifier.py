@@ -2,7 +2,9 @@
 
 import csv
 import functools
+import importlib
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from scipy.stats import multivariate_normal
 from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
 
-from forecast_unc.regression.rvm_classifier import RVMClassifier
+from forecast_unc.regression.rvm_classifier import RVMClassifier, _best_multiple, _train
 from forecast_unc.regression.sparse_bayes import laplace as sbl
 from tests import oracles_rvm as oracles
 
@@ -363,6 +365,87 @@ def test_mode_is_found_with_extreme_precisions(alpha):
     scaled = Phi.T @ residual / np.sqrt(alpha) - np.sqrt(alpha) * posterior.mean
     assert_allclose(scaled, 0, atol=1e-7 * max(1.0, np.sqrt(1 / alpha)))
     assert np.isfinite(posterior.log_evidence)
+
+
+def test_a_sequential_search_starts_from_some_columns_and_the_bias(monkeypatch):
+    """Of a restart with precisions drawn anew; by MacKay's updates all of them to the end."""
+    Phi, signs = problem(40)
+    begun = []
+
+    def trained(Phi, signs, start, max_iter):
+        return SimpleNamespace(active=start[0], alpha=start[1], converged=True, n_iter=1)
+
+    def mackay(Phi, signs, start, max_iter):
+        begun.append((*start, max_iter))
+        return trained(Phi, signs, start, max_iter)
+
+    monkeypatch.setattr(sbl, "train_mackay", mackay)
+    monkeypatch.setattr(sbl, "train_sequential", trained)
+    for most, size in ((12, 12), (40, 40), (41, 41)):
+        begun.clear()
+        _train(Phi, signs, "sequential", 15, 15, np.random.default_rng(0), most=most)
+        drawn = np.unique(np.concatenate([columns for columns, _, _ in begun]))
+        assert_array_equal(drawn, np.arange(41))
+        for columns, alpha, max_iter in begun:
+            assert_array_equal(columns, np.unique(columns))
+            assert (len(columns), columns[-1], max_iter) == (size, 40, 10)
+            _, plain = sbl.equal_shares(Phi, columns)
+            if columns is begun[0][0]:
+                assert_allclose(alpha, plain)
+        logs = np.log([alpha / sbl.equal_shares(Phi, at)[1] for at, alpha, _ in begun[1:]])
+        assert 1.7 < logs.std() < 2.3
+        assert abs(logs.mean()) < 0.5
+    begun.clear()
+    _train(Phi, signs, "mackay", 0, 15, np.random.default_rng(0), most=12)
+    assert_array_equal(begun[0][0], np.arange(41))
+    assert begun[0][2] == 15
+
+
+@pytest.mark.parametrize(("share", "chosen"), [(0.9, 1.0), (1.1, 2.0)])
+def test_other_lengthscales_are_taken_where_their_gain_is_clear(share, chosen, monkeypatch):
+    """Sum of gains beyond the std of a sum whose terms share training rows (Nadeau & Bengio)."""
+    module = importlib.import_module(RVMClassifier.__module__)
+    n, counts = 30, []
+    signs = np.where(np.arange(n) % 2, 1.0, -1.0)
+
+    def log_p(odds):
+        return -np.log1p(np.exp(-odds))
+
+    def ratio(level):
+        gain = log_p(odds_of(2.0, level)) - log_p(odds_of(1.0, level))
+        return gain.sum() / np.sqrt((1.0 + 5 / 4) * n) / gain.std()
+
+    def odds_of(multiple, level):  # of the right class; the best at 2
+        return {0.5: 0.2, 1.0: 0.4, 2.0: 0.4 + wiggle + level, 4.0: 0.0}[multiple] * np.ones(n)
+
+    wiggle = np.sin(np.arange(n))
+    low, high = 0.0, 5.0
+    for _ in range(60):
+        level = 0.5 * (low + high)
+        low, high = (level, high) if ratio(level) < share else (low, level)
+
+    class Fixed:
+        active = slice(None)
+
+        def log_odds(self, features):
+            return features[:, 0]
+
+    def design(Z, centers, lengthscales, *_):
+        return (signs * odds_of(float(lengthscales[0]) / 3.0, level))[Z[:, 0].astype(int), None]
+
+    def train(inside, *given, most):
+        counts.append(len(inside))
+        assert most == 100
+        return Fixed()
+
+    monkeypatch.setattr(module, "design", design)
+    monkeypatch.setattr(module, "_train", train)
+    labels, Z = (signs > 0).astype(int), np.arange(float(n))[:, None]
+    asked = Z, labels, np.array([3.0]), 10, np.random.default_rng(0)
+    assert _best_multiple(*asked) == chosen
+    assert counts == [24] * 15 * 4  # four fifths, three times, for each multiple
+    few = np.where(np.arange(n) == 0, 1, 0)
+    assert _best_multiple(Z, few, *asked[2:]) == 1.0
 
 
 def test_labels_without_structure_need_no_bases():

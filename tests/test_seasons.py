@@ -1,7 +1,9 @@
 """Which of the calendar's seasons a series shows: the level of the test, and its power."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import stats
 from scipy.signal import lfilter
 from statsmodels.regression.linear_model import OLS
 
@@ -80,18 +82,54 @@ def test_hours_of_a_week_are_found_beside_a_day_that_changes():
     assert found >= 18
 
 
-def test_p_is_that_of_a_regression():
-    """By statsmodels, of one lag: quarters of three values have room for no more."""
-    y = season(16, 4, noise=1.0, seed=3)
-    z, t = y[1:], np.arange(1, 16)
-    steps = np.eye(4)[t % 4]
-    full = min(
-        (OLS(z, np.column_stack([steps, t, y[:-1]][: 2 + lags])).fit() for lags in (0, 1)),
-        key=lambda fit: 15 * np.log(fit.ssr) + np.log(15) * fit.model.exog.shape[1],
-    )
-    less = OLS(z, np.column_stack([np.ones(15), full.model.exog[:, 4:]])).fit()
-    shifted = y - 100.0  # no logarithms
-    np.testing.assert_allclose(_p_value(shifted, (), 4), full.compare_f_test(less)[1], rtol=1e-6)
+def p_by_regressions(y, shorter, period):
+    """By least squares on all columns, the lags by BIC, for levels and logarithms."""
+    at = np.flatnonzero(~np.isnan(y))
+    y, at = y[at[0] :], at - at[0]
+    room = (len(at) - period) // 8, len(at) - 2 * period
+    most = min(4, period // 2, max(room[0], 1), room[1])
+    t, filled = at[at >= most], pd.Series(y).ffill().to_numpy()
+    steps = np.eye(period)[t % period][:, np.unique(t % period)]
+    waves = [np.ones(len(t))]
+    for k in range(1, min(period // 2, 4) + 1):
+        waves += [np.cos(2 * np.pi * k * t / period), np.sin(2 * np.pi * k * t / period)]
+    waves = np.array(waves).T
+    beside = steps - waves @ np.linalg.lstsq(waves, steps, rcond=None)[0]
+    beside = beside @ np.linalg.svd(beside)[2][: -np.linalg.matrix_rank(waves)].T
+    found = []
+    for z, own in ((filled, 0.0), (np.log(np.maximum(filled, 1e-9)), 2 * np.log(filled[t]).sum())):
+        others = [t % one == j for one in shorter for j in range(np.gcd(one, period), one)]
+        back = [one + j for one in shorter for j in (0, 1)]
+        others += [np.where(t >= lag, (z - z.mean())[t - lag], 0.0) for lag in back]
+        fits = []
+        for lags in range(most + 1):
+            more = [*others, t, *(z[t - lag] for lag in range(1, lags + 1))]
+            full = OLS(z[t], np.column_stack([steps, *more])).fit()
+            fits.append((len(t) * np.log(full.ssr) + np.log(len(t)) * lags + own, lags, full, more))
+        bic, lags, full, more = min(fits, key=lambda one: one[:2])
+        less = OLS(z[t], np.column_stack([np.ones(len(t)), beside, *more])).fit()
+        k, dof = np.linalg.matrix_rank(waves) - 1, len(t) - steps.shape[1] - len(others) - 1 - lags
+        found.append((bic, stats.f.sf((less.ssr / full.ssr - 1) * dof / k, k, dof)))
+    return min(found)[1], found[1] < found[0]
+
+
+@pytest.mark.parametrize(
+    ("n", "period", "shorter"), [(16, 4, ()), (60, 12, ()), (100, 12, (5,)), (120, 9, (7,))]
+)
+def test_p_is_that_of_regressions(n, period, shorter):
+    """Of levels and of logarithms, whichever is likelier, some values missing."""
+    logs = []
+    for seed in range(4 if shorter else 8):
+        rng = np.random.default_rng(seed)
+        t = np.arange(n + 5)
+        wave = 0.3 * np.sin(2 * np.pi * t / period) + 0.2 * rng.standard_normal(n + 5)
+        wave += 0.1 * (t % 2) + (0.02 if n > 50 else 0.1) * t
+        y = np.exp(wave) if seed % 2 else 8.0 + 3.0 * wave
+        y[:2] = y[n // 2] = np.nan
+        p, log = p_by_regressions(y, shorter, period)
+        logs.append(log)
+        np.testing.assert_allclose(_p_value(y, shorter, period), p, rtol=1e-6)
+    assert 0 < sum(logs) < len(logs)
 
 
 def test_a_season_in_percent_is_found_in_logarithms():

@@ -65,8 +65,12 @@ def errors(z, level=0.0):
 
 def factor_by_hand(z, level, h):
     """The module's equation, step by step with plain loops."""
-    sizes = [abs(v) for row in z for v in row[max(h // 2, 1) - 1 : h] if np.isfinite(v)]
-    mean = np.mean(np.minimum(sizes, 6.0))
+    sizes, weights = [], []
+    for i, row in enumerate(z):
+        known = [abs(v) for v in row[max(h // 2, 1) - 1 : h] if np.isfinite(v)]
+        sizes += known
+        weights += [np.exp(-2.0 * (len(z) - 1 - i) / (len(z) - 1))] * len(known)
+    mean = np.average(np.minimum(sizes, 6.0), weights=weights)
     k = max(4, 3 * sum(np.isfinite(row[0]) for row in z))
     spread = np.clip(2 * np.log(mean / np.sqrt(2 / np.pi)), -1, 1) * (k / h) / (4 + k / h)
     b = module._BETA
@@ -83,6 +87,12 @@ def test_factors_are_those_of_the_equation(rng, size, level):
     found = calibration(errors(z, level), reference(6), 4)
     expected = [factor_by_hand(z, level, h) for h in range(1, 7)]
     np.testing.assert_allclose(found.factor, expected, rtol=1e-12)
+
+
+def test_errors_of_recent_origins_count_most():
+    later = np.repeat([[0.5], [2.0]], 5, axis=0)
+    wider, narrower = (calibration(errors(z), reference(1), 1) for z in (later, later[::-1]))
+    assert wider.factor > 1.2 * narrower.factor
 
 
 def test_no_errors_leave_what_is_known_without():

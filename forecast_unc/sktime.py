@@ -230,6 +230,14 @@ class RVMForecaster(_SktimeForecaster):
     """Relevance vector machines on lagged values, iterated with their uncertainty.
 
     As `GPForecaster`, without ``noise``; the regressor is ``RVMRegressor()`` by default.
+
+    Examples
+    --------
+    >>> from forecast_unc import datasets
+    >>> from forecast_unc.sktime import RVMForecaster
+    >>> model = RVMForecaster(lags=3).fit(datasets.load_nile()[:60], fh=[1, 2, 5])
+    >>> model.predict_quantiles(alpha=[0.1, 0.9]).shape
+    (3, 2)
     """
 
     _regressor = RVMRegressor
@@ -249,6 +257,14 @@ class AutoForecaster(_SktimeForecaster):
 
     Parameters are those of `Forecaster`; ``choices_`` of the fitted one, ``forecaster_``, say what
     was chosen and why.
+
+    Examples
+    --------
+    >>> from forecast_unc import datasets
+    >>> from forecast_unc.sktime import AutoForecaster
+    >>> model = AutoForecaster().fit(datasets.load_nile()[:60], fh=[1, 2, 5])
+    >>> model.predict_quantiles(alpha=[0.1, 0.9]).shape
+    (3, 2)
     """
 
     _test_params: ClassVar[list[dict[str, Any]]] = [

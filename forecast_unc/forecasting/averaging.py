@@ -17,21 +17,17 @@ from forecast_unc.distributions.joint import Diverged
 Ask = Callable[[int], Forecast]
 """A model's forecast of the first so many steps."""
 
-# The figures are of some 2,500 series at an origin before the end of their training parts, see
-# docs/benchmarks/all.md; a set is one frequency of one collection.
+# Figures are of origins inside training parts, see docs/benchmarks/all.md.
 
-# A member of the automatic choice explodes where it is so many times as wide as the series' own
-# changes over as many steps: with 3 MSIS of 534 yearly series is 13 % higher, of those with seasons
-# .3 % lower; with 10 nothing changes.
+# A member explodes where it is so many times as wide as the series' own changes over as many steps:
+# with 3 MSIS of 534 yearly series is 13 % higher, of those with seasons .3 % lower.
 WIDEST = 6.0
-# Steps of the mean widths that decide, looked ahead for if need be: one and a half seasons, from 4
-# to 18. A member whose band grows fast is worse at step 1, too: without, quarterly tourism series
-# lose 1.9 % of MASE. With 8 steps where there is no season the MSIS of yearly tourism series is
-# 22 % higher, with 24 at most that of weekly ones 3 %.
+# Steps of the mean widths that decide: one and a half seasons, from 4 to 18. A member whose band
+# grows fast is worse at step 1, too: quarterly tourism series lose 1.9 % of MASE without. With 8
+# and no season MSIS of yearly ones is 22 % higher, with 24 at most that of weekly series 3 %.
 LOOK_AHEAD, MOST_AHEAD = 4, 18
-# Mean over median of a lognormal of log std 2: beyond, the mean is that of a tail. On real series
-# this costs nothing, and on 270 short lognormal ones the largest ratio of std to band falls from
-# 1.4e5 to 4.
+# Mean over median of a lognormal of log std 2: beyond, the mean is that of a tail. The largest
+# ratio of std to band of 270 short lognormal series falls from 1.4e5 to 4.
 _TAIL = float(np.exp(2.0))
 
 

@@ -32,9 +32,8 @@ from forecast_unc.forecasting.rolling import Rolling
 # By maximum likelihood of what followed origins inside the training parts of 1,300 series: 17 sets
 # of real ones, simulated ones, ordinary ones; docs/benchmarks/all.md.
 _BETA = (-0.35, 0.15, 2.01)
-# Age of the first origin: errors of long ago are of another level or size of the changes. At
-# origins of the same series, in reserve: log likelihood of a step .0038 higher, error .0016, of
-# ordinary series .0069, .0027, of simulated ones .0005 lower, .0025; with 1 .0025, .0008.
+# Age of the first origin: errors of long ago are of another level. In reserve log likelihood of a
+# step is .0038 higher, error .0016, of ordinary series .0069, .0027, of simulated ones the same.
 _OLDEST = 2.0
 _MEAN_ABS = float(np.sqrt(2.0 / np.pi))  # E|z| of a standard normal
 _MOST_Z = 6.0  # an error counts for no more stds: a single one would decide

@@ -204,9 +204,8 @@ def candidates(
     """
     n = int((~np.isnan(y)).sum())
     log = transform and n >= _LOG and np.nanmin(y, initial=np.inf) > 0
-    regimes = dict.fromkeys([_regime(n, periods), "any"], periods)
-    if n >= _LINEAR_FROM:
-        regimes["linear"] = periods
+    linear = ["linear"] if n >= _LINEAR_FROM else []
+    regimes = dict.fromkeys([_regime(n, periods), *linear, "any"], periods)
     if not_found:
         regimes |= dict.fromkeys(["not found", f"{_regime(n, not_found)} not found"], not_found)
     if whole:

@@ -148,20 +148,23 @@ def test_choices_are_sentences():
     ]
     assert [line.split(": ", 1)[1] for line in averaged] == [
         "a random walk with a drift, and the season "
-        "(Gaussian process of changes of the series, lag 1, seasonal harmonics, 71 rows)",
+        "(Gaussian process of changes of the series, lag 1, smooth seasonal waves, 71 rows)",
         "levels that return to their mean "
-        "(linear autoregression of the series, lags 1-13, seasonal profile, 60 rows)",
+        "(linear autoregression of the series, lags 1-13, "
+        "an effect for each step of the season, 60 rows)",
         "the last season again, with the change since the one before "
         "(linear autoregression of changes of the series over 12 steps, lags 1-13, "
-        "seasonal profile, 48 rows)",
+        "an effect for each step of the season, 48 rows)",
         "level, trend and season, recent values counting most "
         "(exponential smoothing of the series, season of 12 steps, 73 values)",
     ]
-    levels = "Gaussian process of the logarithm, lags 1-13, seasonal harmonics"
+    levels = "Gaussian process of the logarithm, lags 1-13, smooth seasonal waves"
     assert no_levels.startswith(f"refused: {levels}; {zero}")
     of_changes = "changes of the logarithm over 12 steps"
     for line, what in ((no_linear, "the logarithm"), (no_changes, of_changes)):
-        linear = f"linear autoregression of {what}, lags 1-13, seasonal profile"
+        linear = (
+            f"linear autoregression of {what}, lags 1-13, an effect for each step of the season"
+        )
         assert line.startswith(f"refused: {linear}; {zero}")
     smooth = "exponential smoothing of the logarithm, season of 12 steps"
     assert no_smoothing.startswith(f"refused: {smooth}; {zero}")
@@ -777,7 +780,9 @@ def test_regressors_explain_levels():
 def test_gaps_that_recur_leave_the_lags_that_they_can():
     values = series(200, freq="D")
     y = values[values.index.day_of_week < 5].asfreq("D")
-    with pytest.warns(ClosedDaysWarning, match="no value on any Sat or Sun; leave these days out"):
+    with pytest.warns(
+        ClosedDaysWarning, match="no value on any Saturday or Sunday; leave these days out"
+    ):
         model = Forecaster().fit(y)
     assert max(max(lags) for lags in parts(on_lags(model), "lags")) <= 4
     assert np.isfinite(model.forecast(3).std).all()

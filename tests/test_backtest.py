@@ -711,3 +711,19 @@ def test_models_are_checked(y, model):
         match="forecast of 's' must be for the 2 times after the origin, 2020-03-11 to 2020-03-12;",
     ):
         backtest(model, y, 2, compare={"s": Short()})
+
+
+def test_a_forecast_of_another_library_is_refused():
+    class Another:
+        def fit(self, y):
+            return self
+
+        def forecast(self, steps):
+            return pd.DataFrame({"mean": np.zeros(steps)})
+
+    y = pd.Series(np.arange(20.0) % 7)
+    wanted = (
+        "compare must hold forecasters whose forecast returns a Forecast; got DataFrame of 'it'"
+    )
+    with pytest.raises(TypeError, match=wanted):
+        backtest(Forecaster(lags=1), y, steps=2, origins=2, compare={"it": Another()})

@@ -206,7 +206,8 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
         (
             "ds,y\n" + "".join(f"{day:%Y-%m-%d},1\n" for day in TUESDAY_TO_SUNDAY),
             "column 'ds' must have a regular index; got 7 missing timestamps, first 2024-01-08. "
-            "No row is on a Mon. Pass --freq 'Tue Wed Thu Fri Sat Sun': rows that are",
+            "No row is on a Monday. Pass --freq 'Tue Wed Thu Fri Sat Sun' to leave closed days out"
+            ": other rows that are missing are then missing values, which are uncertain, not",
         ),
         (
             "ds,y\n" + "".join(f"{i},1\n" for i in (1, 2, 4, 5)),

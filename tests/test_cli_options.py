@@ -531,3 +531,32 @@ def test_dates_with_the_year_last_are_read_where_they_are_clear(form, tmp_path, 
     assert "--time must hold dates as %Y; got" in capsys.readouterr().err
     assert main([*asked, "--date-format", "%G-W%V"]) == 2
     assert "--date-format must be one of strptime; got %G-W%V: ISO year" in capsys.readouterr().err
+
+
+def test_few_dates_ahead_are_read_as_those_of_the_data(tmp_path, capsys):
+    """The first days of a month are no more ambiguous than the file they belong to."""
+    times = pd.date_range("2024-01-01", periods=31, freq="D")
+    y = np.random.default_rng(0).normal(10.0, 1.0, 31)
+    data, ahead = tmp_path / "y.csv", tmp_path / "ahead.csv"
+    columns = {"ds": times.strftime("%d.%m.%Y"), "y": y, "x": y.round()}
+    pd.DataFrame(columns).to_csv(data, index=False)
+    asked = ["forecast", str(data), "--steps", "2", "--lags", "1", "--exog", "x"]
+    asked += ["--exog-future", str(ahead)]
+    ahead.write_text("ds,x\n01.02.2024,9\n02.02.2024,11\n")
+    assert main(asked) == 0
+    assert "2024-02-02" in capsys.readouterr().out
+    ahead.write_text("ds,x\n2024-02-01,9\n2024-02-02,yes\n")
+    assert main(asked) == 2
+    assert f"got 'yes' in column 'x' on line 3 of {ahead}. Write the column as" in (
+        capsys.readouterr().err
+    )
+
+
+def test_decimal_commas_are_named(tmp_path, capsys):
+    path = tmp_path / "y.csv"
+    path.write_text("ds;y\n2024-01-01;1.234,50\n2024-01-02;2,5\n")
+    asked = ["forecast", str(path), "--steps", "1", "--sep", ";"]
+    assert main(asked) == 2
+    assert (
+        "If a comma is before decimals, pass --decimal , --thousands ." in capsys.readouterr().err
+    )

@@ -29,6 +29,7 @@ FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<code>.*?)^```[ \t]*$", re.MULTILI
 LINK = re.compile(r"\]\((?P<inline>[^)\s]+)[^)]*\)|(?:src|href)=\"(?P<html>[^\"]+)\"")
 # Words that no textbook's index has (docs/glossary.md has ours); the pages use fewer still.
 UNUSED = r"abreast|afresh|at hand|doubt|goes on without|outruns?|prolong\w*|surer|too sure"
+UNUSED += "|seasonal (?:harmonics?|profiles?)"
 UNUSED_IN_PAGES = UNUSED + r"|judged|looks after itself|runs? away|kin"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

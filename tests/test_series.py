@@ -355,8 +355,8 @@ def test_days_that_are_closed_are_left_out_and_named():
         pd.Timestamp("2024-02-10")
     )
     wanted = (
-        "got 10 missing timestamps, first 2024-01-08. None is on a Mon: leave these days out by "
-        "y.asfreq(pd.offsets.CustomBusinessDay(weekmask='Tue Wed Thu Fri Sat Sun'))."
+        "got 10 missing timestamps, first 2024-01-08. None is on a Monday: leave closed days out "
+        "by y.asfreq(pd.offsets.CustomBusinessDay(weekmask='Tue Wed Thu Fri Sat Sun'))."
     )
     with pytest.raises(ValueError, match=re.escape(wanted)):
         MODEL.fit(y)
@@ -365,10 +365,12 @@ def test_days_that_are_closed_are_left_out_and_named():
     assert model.seasonal_period_ == (6,)
     assert model.notes_ == []
     assert 0 not in model.forecast(12).index.day_of_week
-    with pytest.warns(ClosedDaysWarning, match="closed: no value on any Mon; leave these days out"):
+    with pytest.warns(
+        ClosedDaysWarning, match="closed: no value on any Monday; leave these days out"
+    ):
         every_day = Forecaster(lags=1).fit(y.asfreq("D"))
     assert every_day.notes_ == [
-        "closed: no value on any Mon; leave these days out: "
+        "closed: no value on any Monday; leave these days out: "
         "y.dropna().asfreq(pd.offsets.CustomBusinessDay(weekmask='Tue Wed Thu Fri Sat Sun'))"
     ]
     with pytest.raises(ValueError, match="first 2024-01-08. Reindex"):  # of less than four weeks

@@ -359,7 +359,9 @@ def check_forecast(options: Any) -> None:
         names = [str(option.name) for option in MODEL]
         _check_without(options, "--load", names, "The file holds the model")
     if options.id is not None:
-        one = ["prob_above", "quantile", "plot", "summary", "save", "load"]
+        upper = "It is for a single series; --coverage 0.9 has the 95 % quantile as its upper bound"
+        _check_without(options, "--id", ["quantile"], upper)
+        one = ["prob_above", "plot", "summary", "save", "load"]
         _check_without(options, "--id", one, "It is for a single series")
         if options.sum not in (None, "all"):
             remedy = "all sums the steps of each series; other sums are for a single series."

@@ -20,7 +20,7 @@ from forecast_unc._checks import refusal
 from forecast_unc._files import whole_file
 from forecast_unc._typing import Array
 from forecast_unc.series.times import (
-    WEEKDAYS,
+    DAYS,
     MissingTimesError,
     format_time,
     future_index,
@@ -32,13 +32,14 @@ STANDARD = Path("-")  # standard input or output
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
 _JOINED = "ds"  # name of times that are made of several columns
 _GROUPED = r"[+-]?\d{{1,3}}({0}\d{{3}})+({1}\d*)?"  # 1,234.50, of two marks
+_WITH_COMMA = r"[+-]?(\d{1,3}(\.\d{3})*|\d+),\d*"  # 1.234,50
 
 
 class _Table:
     """The columns of a file, which errors call by the option that names it."""
 
     def __init__(self, option: str, path: Path, options: Any) -> None:
-        self.options, self.name = options, str(path)
+        self.options, self.name, self.option = options, str(path), option
         self.source: Path | bytes = path
         if path == STANDARD:
             self.name, self.source = "standard input", sys.stdin.buffer.read()
@@ -148,6 +149,11 @@ class _Table:
             mark = "," if self.options.decimal == "." else "."
             if re.fullmatch(self._grouped(mark), str(text[row])):
                 remedy = f"If {mark} separates thousands, pass --thousands {mark}"
+            elif re.fullmatch(_WITH_COMMA, str(text[row])) and self.options.decimal == ".":
+                remedy = "If a comma is before decimals, pass --decimal ,"
+                remedy += " --thousands ." if "." in str(text[row]) else ""
+            elif option == "--exog" and text[~gone].nunique() == 2:
+                remedy = "Write the column as 0 and 1."
             raise refusal(option, "hold numbers", got, remedy)
         given: Array = values.to_numpy(dtype=np.float64, na_value=np.nan)
         return np.where(gone, np.nan, given)
@@ -209,13 +215,14 @@ class _Table:
 
     def place(self, row: int) -> str:
         """Place of a row: the line of a CSV file, blank ones and comments counted."""
+        of = "" if self.option == "data" else f" of {self.name}"
         if not self.is_csv:
-            return f"in row {row + 1}"
+            return f"in row {row + 1}{of}"
         lines = self._lines()
         skipped = lines == ""
         if self.options.comment is not None:
             skipped |= lines.str.startswith(self.options.comment)
-        return f"on line {int(lines.index[~skipped][row + 1]) + 1}"
+        return f"on line {int(lines.index[~skipped][row + 1]) + 1}{of}"
 
 
 def time_column(options: Any) -> str:
@@ -408,7 +415,11 @@ def _from_one(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
         separators = text.str.extract(r"\d+(\D)\d+(\D)\d").iloc[0]
         order, other = (one.format(*separators) for one in ("%d{}%m{}%Y", "%m{}%d{}%Y"))
         remedy = f"Pass --date-format {order} or --date-format {other}."
-        form = None if days.all() or not days.any() else order if days[0] else other
+        if days[0] != days[1]:
+            table.options.day_first = bool(days[0])
+        first = getattr(table.options, "day_first", None)  # as in data, of fewer dates ahead
+        if not days.all() and first is not None:
+            form = order if first else other
     if form is not None:
         try:
             dates = pd.to_datetime(text, format=form, errors="coerce")
@@ -442,12 +453,11 @@ def _regular(times: pd.Index[Any], name: str) -> pd.Index[Any]:
         return regular_index(times, name)
     except MissingTimesError as error:
         problem = error.problem
-        remedy = (
-            f"Pass --freq {shlex.quote(error.freq)}: rows that are missing are then missing "
-            "values, which are uncertain, not filled."
-        )
-        if closed := [day for day in WEEKDAYS if " " in error.freq and day not in error.freq]:
-            remedy = f"No row is on a {' or '.join(closed)}. {remedy}"
+        others, by = "rows that are missing", f"Pass --freq {shlex.quote(error.freq)}"
+        if closed := [day for day in DAYS if " " in error.freq and day[:3] not in error.freq]:
+            by = f"No row is on a {' or '.join(closed)}. {by} to leave closed days out"
+            others = "other rows that are missing"
+        remedy = f"{by}: {others} are then missing values, which are uncertain, not filled."
     except (TypeError, ValueError) as error:
         problem = str(error).partition(". ")[0]
         remedy = "Write one row for each time, in order and without a gap."

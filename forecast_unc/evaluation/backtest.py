@@ -418,7 +418,7 @@ def check_arguments(
     check_choice("window", window, ("expanding", "rolling"), "'rolling' drops old values.")
     if compare is not None and not isinstance(compare, Mapping):
         must = "be a mapping of names to forecasters"
-        remedy = 'Pass {"naive": "naive propagation"}, for example.'
+        remedy = 'Pass {"ETS": baselines.ETS()}, for example.'
         raise refusal("compare", must, type(compare).__name__, remedy, TypeError)
     _checks.check_jobs(n_jobs)
     if isinstance(origins, numbers.Number):

@@ -97,7 +97,7 @@ def contenders(forecaster: Model, compare: Mapping[str, Model | str] | None) -> 
             others.append(Contender(model, ((name, None),)))
         else:
             must = f"hold forecasters or one of {', '.join(COMPARED)}"
-            remedy = "A forecaster has fit and forecast."
+            remedy = "A forecaster has fit and forecast, such as baselines.ETS()."
             raise refusal("compare", must, f"{model!r} for {name!r}", remedy)
     return [own, *others]
 
@@ -183,6 +183,13 @@ class Plan:
                 for name, kind in contender.names:
                     chosen = {} if kind is None else {"propagation": kind}
                     forecast = model.forecast(self.horizon, **known, **chosen)
+                    if not isinstance(forecast, Forecast):
+                        must = "hold forecasters whose forecast returns a Forecast"
+                        got = f"{type(forecast).__name__} of {name!r}"
+                        remedy = (
+                            "Make one of index, mean and covariance: Forecast(index, mean, cov)."
+                        )
+                        raise refusal("compare", must, got, remedy, TypeError)
                     parts.append(self._scored(name, forecast, fold, refit=previous is None))
         return parts
 

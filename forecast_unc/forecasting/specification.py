@@ -181,7 +181,7 @@ _KINDS = {
     "ReducedRankGPRegressor": "reduced-rank Gaussian process",
     "RVMRegressor": "relevance vector machine",
 }
-_SEASONS = {"fourier": "seasonal harmonics", "profile": "seasonal profile"}
+_SEASONS = {"fourier": "smooth seasonal waves", "profile": "an effect for each step of the season"}
 _OF = {None: "the series", "log": "the logarithm", "sqrt": "the square root"}
 
 

@@ -156,7 +156,7 @@ class LinearRegressor(KernelRegressor):
     ----------
     groups : array-like of int of shape (d,), optional
         The group of each input, from 0 on; inputs of a group share a precision. None: one group.
-        Give inputs whose effects differ in size, such as lags and a seasonal profile, groups of
+        Give inputs whose effects differ in size, such as lags and the steps of a season, groups of
         their own.
     bias : {"free", "shrunk"}, default="free"
         Whether the bias is free, or has a precision of its own by evidence: the mean of y at the

@@ -22,7 +22,8 @@ _HIGHEST = 2**63 - 1  # of a RangeIndex
 _REINDEX = "Reindex with {}: missing values are then uncertain, not filled"
 
 
-WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+WEEKDAYS = tuple(day[:3] for day in DAYS)
 
 
 class ClosedDaysWarning(UserWarning):
@@ -143,7 +144,7 @@ def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
             closed, mask = closed_days(index, freq, len(grid))
             if closed:
                 by = f"{name}.asfreq(pd.offsets.CustomBusinessDay(weekmask={mask!r}))"
-                remedy = f"None is on a {' or '.join(closed)}: leave these days out by {by}"
+                remedy = f"None is on a {' or '.join(closed)}: leave closed days out by {by}"
                 named = mask
             raise _gap(name, len(grid) - len(index), first, remedy, named)
     got = f"{len(index)} times without a frequency that pandas can infer"
@@ -159,7 +160,7 @@ def closed_days(times: Any, freq: Any, n: int) -> tuple[list[str], str]:
         return [], ""
     there = {WEEKDAYS[day] for day in times.day_of_week}
     mask = " ".join(day for day in WEEKDAYS if day in there)
-    return [day for day in WEEKDAYS if day not in there], mask
+    return [day for day in DAYS if day[:3] not in there], mask
 
 
 def as_frequency(freq: Any) -> Any:

@@ -79,6 +79,25 @@ def test_forecast_is_that_of_its_paths(parts):
         assert total.quantile(0.9).item() % 1.0 == 0.0
 
 
+def test_the_prior_is_of_the_sizes_that_occur(parts):
+    (model,) = Forecaster().fit(parts).models_
+    sizes = parts[parts > 0]
+    expected = (len(sizes) + 0.5) / (len(parts) + 1.0), sizes.mean() - 1.0
+    np.testing.assert_allclose(model.prior, expected, rtol=1e-12)
+
+
+def test_steps_that_are_0_or_1_share_their_probability_alone(rng):
+    y = pd.Series(
+        rng.binomial(1, 0.3, 80).astype(float), pd.period_range("2018-01", periods=80, freq="M")
+    )
+    ahead = Forecaster().fit(y).forecast(2)
+    cov, var = ahead.cov.iloc[0, 1], ahead.var.iloc[0]
+    assert 0.0 < cov < 0.3 * var
+    # the joint of the scores has this covariance before values are rounded
+    paths = ahead.paths.to_numpy()
+    assert cov == pytest.approx(np.cov(paths)[0, 1], abs=4.0 * var / np.sqrt(paths.shape[1]))
+
+
 def test_checks_compare_with_the_paths_of_the_model(parts):
     """Each step is exact, and the correlations of scores are nearly those of the paths."""
     found = Forecaster().fit(parts).forecast(6).check(4000, random_state=0)

@@ -212,6 +212,11 @@ def test_values_between_missing_ones_are_dots(index):
     assert len(legend(ax)) == 5
 
 
+def test_the_bands_of_a_forecast_are_of_50_80_and_95_percent():
+    ahead = Forecast(pd.RangeIndex(3), np.zeros(3), np.eye(3))
+    assert {"50 %", "80 %", "95 %"} <= set(legend(ahead.plot()))
+
+
 def test_the_legend_shows_the_tints_that_are_drawn():
     ax = plot.fan(ahead(INDEXES["dates"]), coverage=(0.9, 0.5))
     swatches = dict(zip(legend(ax), ax.get_legend().legend_handles, strict=True))

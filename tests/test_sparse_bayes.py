@@ -333,6 +333,15 @@ def test_shared_precision_with_fewer_columns_than_rows():
     assert_allclose(approx_fprime(x, value, 1e-6), 0.0, atol=1e-3)
 
 
+def test_subspace_em_keeps_what_the_data_determine(rng):
+    Phi = rng.standard_normal((60, 40))
+    y = Phi[:, :3] @ [3.0, -2.0, 2.0] + 0.1 * rng.standard_normal(60)
+    start = np.ones(40), np.log(y.var())
+    # the three come first, and 37 that tell nothing pass by them
+    model = batch.subspace_em(Phi, y, NOISE, start, 10, np.arange(40), 500)
+    assert {0, 1, 2} <= set(model.active)
+
+
 def test_subspace_em_stays_within_its_budget():
     _, Phi, y = problem(8, noise=0.02)
     start = batch.random_start(Phi, y, 0.0, np.random.default_rng(0))

@@ -609,7 +609,7 @@ def test_a_wrong_call_is_an_error_before_any_work(series, arguments, message):
         (
             lambda f: f.assign(x="red"),
             "frame must have numbers in its further columns, which are regressors; got 'x' of "
-            "dtype str. Leave it out, name it in by= if it groups series, or encode it as numbers.",
+            "dtype str. Leave it out, encode it as numbers, or name it in by= of forecast_panel.",
         ),
         (
             lambda f: pd.concat([f, f[["y"]]], axis=1),

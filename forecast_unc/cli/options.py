@@ -211,7 +211,7 @@ DATA = [
 
 # None is not given, and left to the forecaster's own default.
 MODEL = _options(
-    "model, chosen from the series where not given (with --lags the plain choice)",
+    "model: what is not given is chosen from the series, and with --lags left plain",
     f"""
     --model KIND: gp (Gaussian process), linear, rvm (relevance vector machine), reduced-rank or
       auto, the default
@@ -269,7 +269,7 @@ FORECAST = [
         "files",
         """
         --output FILE: CSV or Parquet to write, - for standard output (default: print, rounded)
-        --plot FILE: picture to write, of the steps with --sum too
+        --plot FILE: picture to write, of single steps even with --sum
         --summary FILE: text to write, what was chosen and why, - for standard output
         --save FILE: write the fitted model
         --load FILE: forecast with such a model, at the end of the data or, without, of its own
@@ -285,7 +285,7 @@ BACKTEST = [
         --origins N: number of origins (default: 10)
         --step N: values between origins (default: as many as --steps)
         --refit K: refit at every k-th origin (default: 1)
-        --compare MODEL ...: propagations and other models to compare with:
+        --compare MODEL ...: other models, or the same model with another propagation:
           {", ".join(_COMPARED)} (default: naive_propagation, and for --report seasonal_naive and
           ets too)
         """,

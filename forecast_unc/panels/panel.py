@@ -191,7 +191,7 @@ def _check_regressors(frame: pd.DataFrame, name: str) -> None:
         if not is_real(dtype):
             must = "have numbers in its further columns, which are regressors"
             got = f"{column!r} of dtype {dtype}"
-            remedy = "Leave it out, name it in by= if it groups series, or encode it as numbers."
+            remedy = "Leave it out, encode it as numbers, or name it in by= of forecast_panel."
             raise refusal(name, must, got, remedy, TypeError)
 
 

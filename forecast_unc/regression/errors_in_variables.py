@@ -212,6 +212,7 @@ class ErrorsInVariablesGP(GPRegressor):
             least_ratio=LEAST_NOISE_RATIO,
             errors=True,
             share_of_errors=0.03 if tied else None,
+            margin=0.0,
         )
         return wider, starts
 

@@ -235,9 +235,9 @@ def search_space(
     short, a, tau, s = _START
     unlike = [short * np.sqrt(d)] * d + [a] + [tau] * n_groups + [s]
     start = median.copy() if prior == "shrunk" else np.log(unlike)
-    rough, margin, n = None, 0.0, len(evidence.y)
+    n, rough, margin = len(evidence.y), None, 0.0
     if prior == "weak" and n < _ROWS_AN_INPUT * d:
-        start, rough, margin = median.copy(), start, 0.5 * d * float(np.log(n))
+        rough, start, margin = start, median.copy(), 0.5 * d * float(np.log(n))
     if prior == "weak":
         share = _share_left(evidence)
         median[[d, -1]] += np.log(share)

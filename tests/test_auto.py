@@ -18,6 +18,7 @@ from forecast_unc import (
 )
 from forecast_unc.forecasting import resolve
 from forecast_unc.forecasting.averaging import Averaging, own_changes
+from forecast_unc.forecasting.model import figure
 from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.series.history import History
@@ -208,12 +209,14 @@ def test_summary_lists_choices_and_what_was_learned(fitted):
     assert len(lines) == 18
     model = fitted.models_[3]
     noise = model.regressor.noise_std_ * model.unit
-    assert lines[9].startswith(f"    noise std {noise:.4g}, log evidence ")
+    assert lines[9].startswith(f"    noise: standard deviation {figure(noise)} (units of y")
+    assert re.search(r"; log evidence -?[\d.,]+ \(nats\); learned in \d+ iterations$", lines[9])
     smooth = fitted.models_[7].smoothing
     noise = np.sqrt(smooth.weights @ smooth.variance)  # of a mixture of equal means
     noise *= fitted.models_[7].unit
-    assert lines[-1] == (
-        f"    noise std {noise:.4g}, hyper-parameters integrated over {len(smooth.weights)} nodes"
+    assert lines[-1].startswith(f"    noise: standard deviation {figure(noise)} (units of y")
+    assert lines[-1].endswith(
+        f"; hyper-parameters averaged over {len(smooth.weights)} sets of values"
     )
     y = monthly().rename(None)
     y.iloc[3] = np.nan
@@ -221,8 +224,24 @@ def test_summary_lists_choices_and_what_was_learned(fitted):
     lines = one.summary().splitlines()
     assert lines[0].endswith("frequency MS, 1 missing, 1 regressor")
     assert lines[1:3] == one.choices_
-    assert lines[3].startswith("    noise std")
+    assert lines[3].startswith("    noise: standard deviation ")
     assert "BayesianRidge()" in Forecaster(BayesianRidge(), lags=2).fit(monthly()).summary()
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (2450.6, "2,451"),
+        (-154_512.3, "-154,500"),
+        (999.96, "1,000"),
+        (12.3456, "12.35"),
+        (0.000123456, "0.0001235"),
+        (1.5e-9, "1.5e-09"),
+        (3e15, "3e+15"),
+    ],
+)
+def test_figures_are_written_as_people_write_them(value, written):
+    assert figure(value) == written
 
 
 def test_noises_are_in_units_of_the_series():
@@ -231,7 +250,7 @@ def test_noises_are_in_units_of_the_series():
     y = pd.Series(200 * np.exp(0.1 * rng.standard_normal(200)))
     model = Forecaster().fit(y)
     assert {one.specification.transform for one in model.models_} == {None, "log"}
-    stds = re.findall("noise std ([^,]*),", model.summary())
+    stds = re.findall(r"noise: standard deviation (\S*) \(units of y", model.summary())
     assert len(stds) == len(model.models_)
     np.testing.assert_allclose([float(std) for std in stds], 20.0, rtol=0.25)
     ten = Forecaster(lags=2, transform="log").fit(10 * y).models_[0]

@@ -484,7 +484,7 @@ def test_it_works_with(case, series, tmp_path):
     paths = model.forecast(4, ahead_exog, propagation="monte_carlo", random_state=0)
     error = np.abs(paths.median - ahead.median) / (ahead.std / np.sqrt(1000))
     assert error.max() < 6.0
-    assert "observation noise std" in model.summary()
+    assert "noise of the observation: standard deviation" in model.summary()
 
 
 def test_units_change_nothing(series, fitted):
@@ -511,13 +511,13 @@ def test_auto_takes_what_the_evidence_shows(rng):
     plain = pd.Series(oracles.autoregression([0.6, 0.2], 150, rng))
     model = Forecaster(GP, lags=2, noise="auto").fit(plain)
     assert model.models_[0].noise.kind == "process"
-    assert "noise process: log evidence process" in model.choices_[-1]
+    assert "noise: process, by log evidence (nats): process" in model.choices_[-1]
     same = Forecaster(GP, lags=2).fit(plain)
     np.testing.assert_array_equal(model.forecast(3).cov, same.forecast(3).cov)
     _, noisy = noisy_mackey_glass(216, 0.001)
     model = Forecaster(GP, lags=16, noise="auto").fit(noisy)
     assert model.models_[0].noise.kind in ("observation", "both")
-    assert any(line.startswith("noise ") for line in model.summary().splitlines())
+    assert any(line.startswith("noise: ") for line in model.summary().splitlines())
 
 
 def test_the_automatic_choice_and_backtests_take_it(series):

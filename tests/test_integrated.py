@@ -306,7 +306,7 @@ def test_the_horizon_is_the_mixture_of_the_horizons_of_the_nodes(model, series):
     np.testing.assert_allclose(parts["hyperparameters"], p @ away**2, rtol=1e-10)
     noise = p @ [one.decompose()["noise"] for one in each]
     np.testing.assert_allclose(parts["noise"], noise, rtol=1e-12)
-    assert f"{len(p)} nodes" in model.summary()
+    assert f"averaged over {len(p)} sets of values" in model.summary()
 
 
 def test_sample_paths_follow_one_node_each(model):

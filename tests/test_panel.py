@@ -609,7 +609,8 @@ def test_a_wrong_call_is_an_error_before_any_work(series, arguments, message):
         (
             lambda f: f.assign(x="red"),
             "frame must have numbers in its further columns, which are regressors; got 'x' of "
-            "dtype str. Leave it out, encode it as numbers, or name it in by= of forecast_panel.",
+            "dtype str. Leave it out, encode it as numbers, or name it in by= if it groups the "
+            "series.",
         ),
         (
             lambda f: pd.concat([f, f[["y"]]], axis=1),
@@ -656,6 +657,9 @@ def test_a_model_without_regressors_is_told_so(series):
         forecast_panel(frame, Never(), 2, exog=frame[["unique_id", "ds", "x"]])
     with pytest.raises(ValueError, match=re.escape(message.replace("Never", "SeasonalNaive"))):
         backtest_panel(frame, baselines.SeasonalNaive(1), 2, n_origins=2)
+    remedy = r"'x' of dtype (str|object)\. Leave it out or encode it as numbers\.$"
+    with pytest.raises(TypeError, match=remedy):  # which has no by=
+        backtest_panel(frame.assign(x="red"), baselines.SeasonalNaive(1), 2, origins=2)
 
 
 def test_frequencies_of_other_times(series):

@@ -9,6 +9,7 @@ import pytest
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc._checks import check_steps, check_whole
 from forecast_unc.forecasting.specification import as_lags
+from forecast_unc.series.exog import check_aligned
 from forecast_unc.series.times import (
     ClosedDaysWarning,
     extended_index,
@@ -273,6 +274,32 @@ def test_regressors_of_another_kind_of_index_or_library_are_named():
         TypeError, match=r"exog must be a pandas DataFrame; got polars\.DataFrame\. "
     ):
         model.forecast(2, polars.from_pandas(X[20:22]))
+
+
+_DAYS = pd.date_range("2024-03-01", periods=3, freq="D")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (_DAYS, _DAYS.to_period()),
+        (_DAYS, _DAYS.astype(str)),
+        (_DAYS, _DAYS.tz_localize("Asia/Tokyo")),
+        (_DAYS.tz_localize("Asia/Tokyo"), _DAYS),
+        (_DAYS.tz_localize("Asia/Tokyo"), _DAYS.to_period()),
+        (_DAYS.to_period(), _DAYS),
+        (_DAYS.to_period(), _DAYS.astype(str)),
+        (pd.RangeIndex(20, 23), _DAYS),
+        (_DAYS, pd.RangeIndex(3)),
+    ],
+)
+def test_the_remedy_for_another_kind_of_index_is_code_that_mends_it(ours, theirs):
+    exog = pd.DataFrame({"day": _DAYS, "x": 1.0}).set_axis(theirs)
+    with pytest.raises(ValueError, match="an index of another kind") as raised:
+        check_aligned(exog, ours, "y")
+    names = {"exog": exog, "pd": pd, "column": "day"}
+    exec(str(raised.value).rpartition(": ")[2].rstrip("."), names)
+    assert names["exog"].index.equals(ours)
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow", "dates"])

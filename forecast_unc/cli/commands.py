@@ -8,7 +8,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,6 +31,7 @@ from forecast_unc.cli import options as of
 from forecast_unc.cli import tables
 from forecast_unc.evaluation import backtest as backtests
 from forecast_unc.evaluation.folds import percent
+from forecast_unc.forecasting.model import figure
 from forecast_unc.panels.forecast import FailedSeriesWarning
 from forecast_unc.series.times import (
     ClosedDaysWarning,
@@ -269,7 +270,7 @@ def forecast(options: Any) -> int:
 def _summary(model: Forecaster | Combination, ahead: Forecast) -> str:
     """The choices of a model, and each member's part in the change over the horizon."""
     chosen = model.summary() if isinstance(model, Forecaster) else "\n".join(model.choices_)
-    why = ahead.explain().to_string(float_format="{:.3g}".format, na_rep="")
+    why = ahead.explain().to_string(float_format=partial(figure, digits=3), na_rep="")
     return f"{chosen}\n\nWhat each model adds to the change of the forecast:\n{why}"
 
 

@@ -203,7 +203,7 @@ class CountModel(FittedModel):
 
     def learned(self) -> list[str]:
         """The discounts, on average."""
-        discount = f"discount of the occurrence {self.occurrence @ _OCCURRENCE:.2f}"
+        discount = f"discount per step of the occurrence {self.occurrence @ _OCCURRENCE:.2f}"
         return [discount, f"of the size {self.size @ _SIZE[:, 0]:.2f}"]
 
     def _at(self, origins: Positions | int) -> States:

@@ -269,9 +269,9 @@ class Ensemble:
                 label = f"model {next(number)}, weight {100 * share:.0f} %"
             lines.append(f"{label}: {model.specification.why} ({model})")
             if learned:
-                lines.append(f"    {', '.join(model.learned())}")
+                lines.append(f"    {'; '.join(model.learned())}")
             if noise and isinstance(model, LaggedModel):
-                lines.append(f"noise {model.noise}")
+                lines.append(f"noise: {model.noise}")
         return lines
 
 

@@ -448,8 +448,9 @@ class Forecaster(Scored, Arguments):
         Returns
         -------
         str
-            The series in a line; `choices_`, below each model its noise, evidence and search. Stds
-            are in units of the series, at its median. Evidences do not compare models.
+            The series in a line; `choices_`, below each model its noise, evidence and search.
+            Standard deviations are in units of the series, those of a transform at its median. The
+            evidences of two models cannot be compared.
         """
         lines = [self._history.described(), *self._choices(learned=True)]
         return "\n".join(lines)

@@ -43,13 +43,21 @@ from forecast_unc.series.history import Ahead, History
 _ROUNDOFF = 1e-12
 _LEAST_ROWS = 2  # that the posterior of an origin inside rests on
 _ALIKE = ("lags", "differences", "transform", "prior_mean", "max_train", "noise")
-# What was learned, in words; stds are in units of the levels.
-_LEARNED = {
-    "noise_std_": "noise std",
-    "observation_std_": "observation noise std",
-    "log_evidence_": "log evidence",
-    "n_iter_": "iterations",
-}
+# What was learned, in words.
+_STDS = {"noise_std_": "noise", "observation_std_": "noise of the observation"}
+_SEARCH = {"log_evidence_": "log evidence {} (nats)", "n_iter_": "learned in {} iterations"}
+
+
+def figure(value: float, digits: int = 4) -> str:
+    """A number to at most four digits as people write it: 2,451 and not 2.451e+03."""
+    said = f"{value:.{digits}g}"
+    return f"{float(said):,.0f}" if 1000 <= abs(float(said)) < 1e12 else said
+
+
+def std_said(noise: str, std: float, transform: PowerTransform) -> str:
+    """A standard deviation in words, with its unit; that of a transform depends on the level."""
+    unit = "units of y" if transform.power is None else "units of y, at its median"
+    return f"{noise}: standard deviation {figure(std)} ({unit})"
 
 
 class FittedModel(Protocol):
@@ -326,14 +334,17 @@ class LaggedModel(FittedModel):
     def learned(self) -> list[str]:
         """Noise, evidence and search of the regressor in words, where it has them."""
         regressor, said = self.regressor, []
-        for name, words in _LEARNED.items():
-            value = getattr(regressor, name, None)
-            if value is not None:
-                said.append(f"{words} {value * (self.unit if 'std' in name else 1):.4g}")
+        for name, noise in _STDS.items():
+            if (std := getattr(regressor, name, None)) is not None:
+                said.append(std_said(noise, std * self.unit, self.transform))
+        for name, words in _SEARCH.items():
+            if (value := getattr(regressor, name, None)) is not None:
+                said.append(words.format(figure(value)))
         if isinstance(regressor, ReducedRankGPRegressor):
-            said.append(f"{regressor.objective} of {regressor.n_searched(self.n_rows)} rows")
+            rows = f"{regressor.n_searched(self.n_rows):,} rows"
+            said.append(f"hyper-parameters by the {regressor.objective} of {rows}")
         if nodes := getattr(regressor, "nodes_", None):
-            said.append(f"hyper-parameters integrated over {len(nodes)} nodes")
+            said.append(f"hyper-parameters averaged over {len(nodes)} sets of values")
         if not getattr(regressor, "converged_", True):
             said.append("not converged")
         return said or [repr(regressor)]

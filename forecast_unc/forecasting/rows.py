@@ -101,9 +101,10 @@ class NoiseChoice:
 
     def __str__(self) -> str:
         if len(self.log_evidence) < 2:
-            return f"{self.kind}: given"
-        pairs = (f"{kind} {value:.1f}" for kind, value in self.log_evidence.items())
-        return f"{self.kind}: log evidence {', '.join(pairs)}; process unless {MARGIN:g} less"
+            return f"{self.kind}, as given"
+        pairs = (f"{kind} {value:,.1f}" for kind, value in self.log_evidence.items())
+        rule = f"process unless another has {MARGIN:g} more"
+        return f"{self.kind}, by log evidence (nats): {', '.join(pairs)}; {rule}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from forecast_unc.forecasting.calendar_effects import (
     ExogEffects,
     taken_out,
 )
-from forecast_unc.forecasting.model import FittedModel, fitted_transform, forecast_of
+from forecast_unc.forecasting.model import FittedModel, fitted_transform, forecast_of, std_said
 from forecast_unc.forecasting.propagation import LevelJoint
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.rows import interpolated
@@ -182,10 +182,11 @@ class SmoothingModel(FittedModel):
         return self if known else replace(self, levels=interpolated(self.levels))
 
     def learned(self) -> list[str]:
-        """The innovations' std, and how many nodes count."""
+        """The innovations' standard deviation, and how many sets of parameters count."""
         weights, variance = self.smoothing.weights, self.smoothing.variance
-        std = f"noise std {self.unit * np.sqrt(weights @ variance):.4g}"
-        return [std, f"hyper-parameters integrated over {len(weights)} nodes"]
+        std = self.unit * float(np.sqrt(weights @ variance))
+        averaged = f"hyper-parameters averaged over {len(weights)} sets of values"
+        return [std_said("noise", std, self.transform), averaged]
 
 
 def _levels(

@@ -145,7 +145,9 @@ def forecast_panel(
     columns, names = Columns(id_col, time_col, target_col), tables.nixtla_columns(levels)
     if by is not None:
         by = [by] if isinstance(by, str) else check_several("by", by, "columns", "by='region'")
-    panel = Panel.checked(frame, columns, freq, contender, by, correlation).with_future(exog)
+    otherwise = "Leave it out, encode it as numbers, or name it in by= if it groups the series."
+    panel = Panel.checked(frame, columns, freq, contender, by, correlation, otherwise)
+    panel = panel.with_future(exog)
     taken = {*names, "error", "status"} & {id_col, time_col, *(by or ())}
     if taken:
         must, remedy = "not name columns of the result", "Rename the column."

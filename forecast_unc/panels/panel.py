@@ -90,8 +90,12 @@ class Panel:
         contender: Contender,
         by: Sequence[Hashable] | None = None,
         correlation: object = None,
+        otherwise: str = "Leave it out or encode it as numbers.",
     ) -> Panel:
-        """The series of the user's frame for a model, or an error about it as a whole."""
+        """The series of the user's frame for a model, or an error about it as a whole.
+
+        `otherwise` says what to do with a further column that is not of numbers.
+        """
         frame = to_pandas(given, "frame")
         _check_columns(frame, columns, by or ())
         target, types = frame[columns.target], pd.api.types
@@ -105,7 +109,7 @@ class Panel:
         labels = None if by is None else _labels(frame[[*by]], codes, rows, ids)
         groups = Groups.checked(labels, correlation)
         past = frame.drop(columns=[*columns, *(by or ())]).set_axis(times)
-        _check_regressors(past, "frame")
+        _check_regressors(past, "frame", otherwise)
         if len(past.columns) and "exog" not in contender.can:
             model, got = type(contender.model).__name__, str(list(past.columns))
             must = f"have no further columns for {model}, which takes no regressors"
@@ -144,7 +148,7 @@ class Panel:
             must = f"have times of the kind that frame has, {ours}"
             raise refusal("exog", must, theirs, "Convert them.", TypeError)
         future = exog[further].set_axis(times.astype(self.past.index.dtype))
-        _check_regressors(future, "exog")
+        _check_regressors(future, "exog", "Encode it as numbers, as in frame.")
         _factorized(exog[self.columns.id], "id_col of exog")
         # ids of exog alone come after those of the frame, and are not asked for
         both = pd.concat([pd.Series(self.ids), exog[self.columns.id]], ignore_index=True)
@@ -186,12 +190,11 @@ def _labels(
     return labels
 
 
-def _check_regressors(frame: pd.DataFrame, name: str) -> None:
+def _check_regressors(frame: pd.DataFrame, name: str, remedy: str) -> None:
     for column, dtype in frame.dtypes.items():
         if not is_real(dtype):
             must = "have numbers in its further columns, which are regressors"
             got = f"{column!r} of dtype {dtype}"
-            remedy = "Leave it out, encode it as numbers, or name it in by= of forecast_panel."
             raise refusal(name, must, got, remedy, TypeError)
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from forecast_unc._checks import LARGEST, check_covariance, refusal
 from forecast_unc._typing import Array
-from forecast_unc.series.times import format_time, index_kind
+from forecast_unc.series.times import conversion, format_time, index_kind
 from forecast_unc.series.values import is_real, kind
 
 
@@ -70,9 +70,8 @@ def check_aligned(exog: object, index: pd.Index, when: str, name: str = "exog") 
     ours, theirs = index_kind(index), index_kind(exog.index)
     absent = index.difference(exog.index) if ours == theirs else index
     if ours != theirs:
-        got, remedy = f"an index of another kind, {theirs} and not {ours}", "Convert it."
-        if theirs == "text":
-            remedy = f"Convert it with pd.to_datetime({name}.index)."
+        got = f"an index of another kind, {theirs} and not {ours}"
+        remedy = conversion(exog.index, index, name)
     elif len(absent):
         got, remedy = f"no row at {format_time(absent, 0)}", "Give a value for every time."
     elif len(exog) == len(index):

@@ -294,6 +294,25 @@ def index_kind(index: pd.Index) -> str:
     return "numbers" if pd.api.types.is_numeric_dtype(index.dtype) else str(index.dtype)
 
 
+def conversion(index: pd.Index[Any], wanted: pd.Index[Any], name: str) -> str:
+    """How a frame gets an index of the kind that is wanted, as a sentence with the code."""
+    at, zone = f"{name}.index", getattr(wanted, "tz", None)
+    localized = "" if zone is None else f'.tz_localize("{zone}")'
+    if index_kind(wanted) == "numbers":
+        return f"Number its rows: {at} = pd.RangeIndex({wanted[0]}, {wanted[-1] + 1})."
+    if index_kind(index) == "numbers":
+        return f"Take the times from a column: {name} = {name}.set_index(column)."
+    if isinstance(wanted, pd.PeriodIndex):
+        code = f'pd.PeriodIndex({at}, freq="{wanted.freqstr}")'
+    elif isinstance(index, pd.DatetimeIndex):
+        code = f"{at}{localized or '.tz_localize(None)'}"
+    elif isinstance(index, pd.PeriodIndex):
+        code = f"{at}.to_timestamp(){localized}"
+    else:
+        code = f"pd.to_datetime({at}){localized}"
+    return f"Convert it: {at} = {code}."
+
+
 def format_time(index: pd.Index, position: int) -> str:
     """A time of an index as text, a date without its midnight."""
     time = index[position]

@@ -101,6 +101,8 @@ def test_backtest_prints_the_scores(nile, tmp_path, capsys):
         assert float(line.split()[1]) == pytest.approx(
             expected.scores().loc[model, "MAE"], abs=1e-3
         )
+    assert "coverage_80 should be 0.8" in printed
+    assert printed.splitlines()[-1].startswith("naive_propagation: the same model")
     written = pd.read_csv(out)
     assert len(written) == 12
     assert set(written["model"]) == {"forecast_unc", "naive_propagation"}

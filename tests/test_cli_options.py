@@ -557,6 +557,5 @@ def test_decimal_commas_are_named(tmp_path, capsys):
     path.write_text("ds;y\n2024-01-01;1.234,50\n2024-01-02;2,5\n")
     asked = ["forecast", str(path), "--steps", "1", "--sep", ";"]
     assert main(asked) == 2
-    assert (
-        "If a comma is before decimals, pass --decimal , --thousands ." in capsys.readouterr().err
-    )
+    remedy = "If the comma is the decimal mark, pass --decimal , --thousands ."
+    assert remedy in capsys.readouterr().err

@@ -69,6 +69,12 @@ _OPEN_DAYS = re.compile(
     r"y\.dropna\(\)\.asfreq\(pd\.offsets\.CustomBusinessDay\(weekmask=('[^']+')\)\)"
 )
 
+# What is below a table of scores.
+_SCORES = """
+Lower is better; {}. MASE, MSIS: in errors of the seasonal naive forecast;
+CRPS: error of the distribution, energy: of whole paths; NLPD: -log density of what followed."""
+_NAIVE = "naive_propagation: the same model, which takes its own forecasts as if they were known."
+
 _EXAMPLES = """\b
 examples:
   forecast-unc forecast data.csv --steps 24 --output f.csv --plot f.png
@@ -306,8 +312,11 @@ def backtest(options: Any) -> int:
         result = _of_panel(backtest_panel, options, panel, model, **asked)
         code = _told(result.failures, panel[options.id].nunique(), "backtested")
     # Standard output may be for the forecasts.
-    scores = result.scores().round(4).to_string()
-    print(scores, file=sys.stderr if options.output == tables.STANDARD else sys.stdout)
+    level = options.coverage[0]
+    right = f"coverage_{percent(level)} should be {level:g}"
+    said = [result.scores().round(4).to_string(), _SCORES.format(right)]
+    said += [_NAIVE] if "naive_propagation" in names else []
+    print(*said, sep="\n", file=sys.stderr if options.output == tables.STANDARD else sys.stdout)
     if options.output is not None:
         tables.write_table(result.frame, options.output)
     if options.plot is not None:

@@ -178,16 +178,16 @@ DATA = [
     *_options(
         "data",
         """
-        --time COLUMN: column of times (default: ds); several as year,month or
-          year,month,day,hour, year,quarter or date,time
+        --time COLUMN: column of times (default: ds), or several of them, joined by commas:
+          year,month or year,month,day,hour or year,quarter or date,time
         --target COLUMN: column of values (default: y)
-        --date-format FORMAT: of the times, such as %d.%m.%Y, where the year does not come first and
-          the day and the month cannot be told apart
-        --id COLUMN: column that names series: forecast each
+        --date-format FORMAT: how dates are written, such as %d.%m.%Y; needed where the year does
+          not come first and the day cannot be told from the month
+        --id COLUMN: column that names the series of each row; each series is forecast by itself
         --exog COLUMN ...: columns of regressors
-        --freq FREQ: frequency of the times, such as D, MS or h, of open days their weekdays, such
-          as 'Mon Tue Wed Thu Fri Sat', of whole numbers their distance: rows that are missing are
-          then missing values, which are uncertain, not filled
+        --freq FREQ: how often there is a value: D (days), MS (months), h (hours), the weekdays of
+          a business such as 'Mon Tue Wed Thu Fri Sat', or the distance of times that are whole
+          numbers. Times without a row then count as missing values, which are uncertain, not filled
         """,
         time={"default": "ds"},
         target={"default": "y"},
@@ -196,12 +196,11 @@ DATA = [
     *_options(
         "values and CSV",
         r"""
-        --missing VALUE ...: what stands for a missing value, such as -99.99 (an empty field always
-          does)
-        --comment CHARACTER: skip the rest of a line from it on, such as '#'
-        --sep CHARACTER: what separates columns (default: ,); \t tabs, \s+ spaces
-        --decimal CHARACTER: what is before decimals (default: .)
-        --thousands CHARACTER: what is between thousands, such as . in 1.234,50 (default: nothing)
+        --missing VALUE ...: values that mean "missing", such as -99.99 (an empty field always does)
+        --comment CHARACTER: start of a comment, which lasts to the end of its line, such as '#'
+        --sep CHARACTER: separator of columns (default: ,); \t for tabs, \s+ for spaces
+        --decimal CHARACTER: decimal mark, such as , in 1.234,50 (default: .)
+        --thousands CHARACTER: thousands separator, such as . in 1.234,50 (default: none)
         """,
         sep={"default": ","},
         decimal={"default": "."},
@@ -211,23 +210,25 @@ DATA = [
 
 # None is not given, and left to the forecaster's own default.
 MODEL = _options(
-    "model: what is not given is chosen from the series, and with --lags left plain",
+    "model: what is not given is chosen from the series; with --lags one plain model is fitted",
     f"""
     --model KIND: gp (Gaussian process), linear, rvm (relevance vector machine), reduced-rank or
       auto, the default
-    --lags LAG ...: one number p for lags 1 to p, or the lags
+    --lags LAG ...: past values that are inputs: 12 for the last 12, or several, such as 1 2 12
     --differences LAG ...: lags of differences, such as 1 12; 0 for none
-    --transform KIND: of y: auto, none, {", ".join(filter(None, POWERS))}
-    --lower BOUND: what y is never below (default: 0 for zeros and none below; -inf for none)
-    --upper BOUND: what y is never above, such as 100 for shares in percent
-    --outliers KIND: mask gross outliers, which are then treated as missing, and named, or keep them
-    --period N ...: seasonal periods (default: from the times)
-    --calendar PART ...: inputs from the calendar: none, {", ".join(NAMES)}; effects
-      learned before: {", ".join(EFFECTS)} (of months), {HOLIDAYS}DE (a country, or DE-BY)
-    --holidays FILE: file with one date a line, beside --calendar (of which the default is then
-      fourier without --lags)
-    --max-train ROWS: learn from the last rows only
-    --seed N: seed of monte_carlo, auto and restarts (default: 0)
+    --transform KIND: transform of y: auto, none, {", ".join(filter(None, POWERS))}
+    --lower BOUND: smallest value that y can take (default: 0 if y has zeros and no value below;
+      --lower=-inf for no bound)
+    --upper BOUND: largest value that y can take, such as 100 for percentages (default: no bound)
+    --outliers KIND: mask (treat gross outliers as missing, and name them) or keep
+    --period N ...: seasonal periods, in steps (default: from the times)
+    --calendar PART ...: inputs from the date: none, {", ".join(NAMES)}; or effects that are
+      estimated first and taken out of the series: {", ".join(EFFECTS)} (monthly series),
+      {HOLIDAYS}DE (of a country, or a part of it, DE-BY)
+    --holidays FILE: file with one date a line, used beside --calendar, whose default is then
+      fourier, unless --lags are given
+    --max-train ROWS: learn from so many of the last rows
+    --seed N: seed of random numbers: of monte_carlo, auto and restarts (default: 0)
     """,
     model=_one_of("auto", *_REGRESSORS),
     transform=_one_of("auto", "none", *filter(None, POWERS)),
@@ -241,9 +242,9 @@ def _common(heading: str) -> list[click.Parameter]:
         heading,
         """
         --steps N: steps ahead
-        --coverage P ...: coverages of the intervals, in (0, 1) (default: 0.8 0.95)
-        --jobs N: parallel jobs, of a forecast over the series of --id, -1 for all processors
-          (default: 1)
+        --coverage P ...: coverages of the intervals, between 0 and 1 (default: 0.8 0.95)
+        --jobs N: number of processes, -1 for one per processor (default: 1); a forecast uses them
+          for the series of --id
         """,
         steps={"required": True},
         coverage={"default": [0.8, 0.95]},
@@ -258,21 +259,25 @@ FORECAST = [
         f"""
         --propagation KIND: how the uncertainty of one step enters the next:
           {", ".join(PROPAGATIONS)} (default: auto)
-        --exog-future FILE: regressors at the steps ahead: their times, and the columns of --exog
-        --sum FREQ: forecast sums of steps instead: by year (YS), by month (MS), ..., or all
-        --prob-above X ...: columns with the probability of a value, or a sum, above X
-        --quantile P ...: columns with the value that is not exceeded with probability P
+        --exog-future FILE: file with the regressors at the steps ahead: their times, and the
+          columns of --exog
+        --sum FREQ: forecast sums of steps instead, by year (YS), month (MS) or week (W, labelled by
+          its last day, a Sunday; W-FRI for weeks that end on Friday), or of all steps (all)
+        --prob-above X ...: columns with the probability that a value, or a sum, is above X
+        --quantile P ...: columns quantile_P, the value that is exceeded with probability 1 - P;
+          upper_80, the upper end of the 80 % interval, is the quantile of 0.9
         """,
         propagation=_one_of(*PROPAGATIONS, default="auto"),
     ),
     *_options(
         "files",
         """
-        --output FILE: CSV or Parquet to write, - for standard output (default: print, rounded)
+        --output FILE: CSV or Parquet file to write, - for standard output (default: print, rounded)
         --plot FILE: picture to write, of single steps even with --sum
-        --summary FILE: text to write, what was chosen and why, - for standard output
-        --save FILE: write the fitted model
-        --load FILE: forecast with such a model, at the end of the data or, without, of its own
+        --summary FILE: text file to write: what was chosen and why; - for standard output
+        --save FILE: write the fitted model, for --load
+        --load FILE: forecast with a saved model, from the end of DATA or, without DATA, from the
+          end of the series it was fitted on
         """,
     ),
 ]
@@ -283,7 +288,7 @@ BACKTEST = [
         "backtest",
         f"""
         --origins N: number of origins (default: 10)
-        --step N: values between origins (default: as many as --steps)
+        --step N: number of values from one origin to the next (default: as many as --steps)
         --refit K: refit at every k-th origin (default: 1)
         --compare MODEL ...: other models, or the same model with another propagation:
           {", ".join(_COMPARED)} (default: naive_propagation, and for --report seasonal_naive and
@@ -304,7 +309,7 @@ BACKTEST = [
 ]
 
 DEMO = _options(
-    "files", "--output FOLDER: to write to (default: demo)", output={"default": Path("demo")}
+    "files", "--output FOLDER: folder to write to (default: demo)", output={"default": Path("demo")}
 )
 
 

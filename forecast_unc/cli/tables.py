@@ -150,7 +150,7 @@ class _Table:
             if re.fullmatch(self._grouped(mark), str(text[row])):
                 remedy = f"If {mark} separates thousands, pass --thousands {mark}"
             elif re.fullmatch(_WITH_COMMA, str(text[row])) and self.options.decimal == ".":
-                remedy = "If a comma is before decimals, pass --decimal ,"
+                remedy = "If the comma is the decimal mark, pass --decimal ,"
                 remedy += " --thousands ." if "." in str(text[row]) else ""
             elif option == "--exog" and text[~gone].nunique() == 2:
                 remedy = "Write the column as 0 and 1."

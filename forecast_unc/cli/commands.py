@@ -112,6 +112,7 @@ _OF_COMPLETION = """\b
 examples:
   forecast-unc completion bash > ~/.local/share/bash-completion/completions/forecast-unc
   forecast-unc completion zsh > ~/.zfunc/_forecast-unc     a folder of fpath, before compinit
+  forecast-unc completion fish > ~/.config/fish/completions/forecast-unc.fish
 """
 
 

@@ -650,6 +650,23 @@ def test_wrong_regressors_are_an_error_before_any_work(series, frame, exog, mess
         forecast_panel(given, NeverWithExog(), 2, exog=future)
 
 
+@pytest.mark.parametrize("kinds", ["date, period", "period, date", "zone, date", "period, zone"])
+def test_the_remedy_for_other_times_of_regressors_is_code_that_mends_them(series, kinds):
+    as_kind = {
+        "date": lambda times: times,
+        "period": lambda times: times.dt.to_period("D"),
+        "zone": lambda times: times.dt.tz_localize("Asia/Tokyo"),
+    }
+    ours, theirs = (as_kind[kind] for kind in kinds.split(", "))
+    frame = long(series, x=1.0)
+    given = frame.assign(ds=ours(frame["ds"]))
+    exog = frame[["unique_id", "ds", "x"]].assign(ds=theirs(frame["ds"]))
+    with pytest.raises(TypeError, match="of the kind that frame has") as raised:
+        forecast_panel(given, NeverWithExog(), 2, exog=exog)
+    exec(str(raised.value).rpartition(": ")[2].rstrip("."), {"exog": exog, "pd": pd})
+    assert exog["ds"].equals(given["ds"])
+
+
 def test_a_model_without_regressors_is_told_so(series):
     frame = long(series, x=1.0)
     message = "frame must have no further columns for Never, which takes no regressors; got ['x']."

@@ -14,7 +14,14 @@ from forecast_unc._checks import check_whole, refusal
 from forecast_unc.evaluation.folds import Contender
 from forecast_unc.panels.groups import Groups
 from forecast_unc.series.exog import check_aligned
-from forecast_unc.series.times import as_frequency, future_index, on_frequency, regular_index
+from forecast_unc.series.times import (
+    as_frequency,
+    conversion,
+    future_index,
+    index_kind,
+    on_frequency,
+    regular_index,
+)
 from forecast_unc.series.values import is_real, to_pandas
 
 
@@ -146,7 +153,10 @@ class Panel:
         ours, theirs = _time_kind(self.past.index), _time_kind(times)
         if ours != theirs:
             must = f"have times of the kind that frame has, {ours}"
-            raise refusal("exog", must, theirs, "Convert them.", TypeError)
+            remedy = f"Write them in {self.columns.time!r} as in frame."
+            if index_kind(self.past.index) != index_kind(times) and "numbers" not in ours + theirs:
+                remedy = conversion(times, self.past.index, "exog", self.columns.time)
+            raise refusal("exog", must, theirs, remedy, TypeError)
         future = exog[further].set_axis(times.astype(self.past.index.dtype))
         _check_regressors(future, "exog", "Encode it as numbers, as in frame.")
         _factorized(exog[self.columns.id], "id_col of exog")

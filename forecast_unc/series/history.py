@@ -14,6 +14,7 @@ from forecast_unc._typing import Array, Flags
 from forecast_unc.series.exog import check_exog, check_uncertainty
 from forecast_unc.series.times import (
     WEEKDAYS,
+    conversion,
     extended_index,
     format_time,
     future_index,
@@ -97,7 +98,7 @@ class History:
             raise refusal("y", must, _named(other.index), "Fit a new model.")
         if index_kind(self.index) != index_kind(other.index):
             must = f"have the kind of index of the fit, {index_kind(self.index)}"
-            remedy = "Convert it with y.tz_localize or y.tz_convert."
+            remedy = conversion(other.index, self.index, "y")
             raise refusal("y", must, index_kind(other.index), remedy)
         return other
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Hashable
 from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
@@ -294,9 +295,12 @@ def index_kind(index: pd.Index) -> str:
     return "numbers" if pd.api.types.is_numeric_dtype(index.dtype) else str(index.dtype)
 
 
-def conversion(index: pd.Index[Any], wanted: pd.Index[Any], name: str) -> str:
-    """How a frame gets an index of the kind that is wanted, as a sentence with the code."""
-    at, zone = f"{name}.index", getattr(wanted, "tz", None)
+def conversion(
+    index: pd.Index[Any], wanted: pd.Index[Any], name: str, column: Hashable = None
+) -> str:
+    """How times of a frame, its index or a column, become of the kind that is wanted, as code."""
+    place = f"{name}.index" if column is None else f"{name}[{column!r}]"
+    at, zone = place if column is None else f"pd.Index({place})", getattr(wanted, "tz", None)
     localized = "" if zone is None else f'.tz_localize("{zone}")'
     if index_kind(wanted) == "numbers":
         return f"Number its rows: {at} = pd.RangeIndex({wanted[0]}, {wanted[-1] + 1})."
@@ -310,7 +314,7 @@ def conversion(index: pd.Index[Any], wanted: pd.Index[Any], name: str) -> str:
         code = f"{at}.to_timestamp(){localized}"
     else:
         code = f"pd.to_datetime({at}){localized}"
-    return f"Convert it: {at} = {code}."
+    return f"Convert it: {place} = {code}."
 
 
 def format_time(index: pd.Index, position: int) -> str:

@@ -24,7 +24,6 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.signal import lfilter
 from scipy.special import betaln, gammaln
 
 from forecast_unc._checks import RandomState, generator, refusal
@@ -294,6 +293,8 @@ def are_counts(y: Array) -> bool:
 
 def _discounted(discount: float, start: float, seen: Array) -> Array:
     """s <- discount s + x before each of n values x, and after the last, (n + 1,)."""
+    from scipy.signal import lfilter  # kept out of the import: .1 s
+
     if not len(seen):
         return np.array([start])
     after, _ = lfilter([1.0], [1.0, -discount], seen, zi=[discount * start])

@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.blas import dtrsm
 from scipy.special import expit, log_expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -236,6 +235,8 @@ def _best_multiple(
     n_folds = min(5, int(np.bincount(labels).min()))
     if n_folds < 2:  # a class of a single row has nothing to be tested on
         return 1.0
+    from sklearn.model_selection import RepeatedStratifiedKFold  # kept out of the import
+
     seed = int(rng.integers(2**31))
     # scores differ by some nats from one choice of folds to the next: of three the mean
     folds = RepeatedStratifiedKFold(n_splits=n_folds, n_repeats=3, random_state=seed)

@@ -7,7 +7,6 @@ from typing import Literal
 import numpy as np
 from scipy.linalg.blas import dgemm, dgemv, dger, dtrsm
 from scipy.linalg.lapack import dpotrf
-from sklearn.cluster import kmeans_plusplus
 
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array, Positions
@@ -255,6 +254,8 @@ class GreedySupport:
 
 def cluster_means(Z: Array, n_support: int, rng: np.random.Generator) -> Array:
     """Means (m, d) of k-means clusters, from k-means++; fewer where fewer rows differ."""
+    from sklearn.cluster import kmeans_plusplus  # kept out of the import: .2 s
+
     different = np.unique(Z, axis=0)
     if len(different) <= n_support:
         return different

@@ -114,6 +114,7 @@ LONG = {
     "examples/plot_sinc.py",
     "examples/electricity.py",
     "examples/santa_fe.py",
+    "examples/theory.py",
 }
 
 

@@ -34,94 +34,60 @@ _ROUNDOFF = 1e-9  # share of the variance, or of a score
 def write_report(backtest: Backtest, path: str | PathLike[str]) -> None:
     """Write the report of a backtest to a file."""
     check_path(path, "report.html", writes=True)
-    request = backtest.request
-    name = None if request is None else request.plan.y.name
-    panel, id_col = None, backtest.id_col
+    request, id_col, panel = backtest.request, backtest.id_col, None
     if id_col is not None:
         scores = backtest.scores([id_col, "model"]).reset_index()
         crps = scores.pivot_table("CRPS", id_col, "model", sort=False, observed=True).reset_index()
         failures = page.table(backtest.failures) if len(backtest.failures) else None
         panel = {"crps": page.table(crps), "failures": failures}
-    style, script = _file("report.css"), _file("report.js")
-    # The page loads nothing and runs no script but its own, whatever a name may hold.
-    policy = (
-        "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
-        f"style-src {_hash(style)}; script-src {_hash(script)}"
-    )
-    page_itself = {"policy": policy, "style": style, "script": script, "version": __version__}
+    origins = pd.Index(backtest.frame["origin"].drop_duplicates().sort_values())
     text = page.render(
         "forecast_unc.evaluation",
         "report.html",
-        title="Backtest" if name is None else f"Backtest of {name}",
+        backtest=backtest,
+        request=request,
+        origins=[format_time(origins, i) for i in range(len(origins))],
         latest=None if request is None else _latest(backtest, request),
         panel=panel,
-        **page_itself,
-        **_asked(backtest),
+        level=_LEVEL,
+        percent=percent,
+        number=number,
+        digest=_digest,
+        style=_file("report.css"),
+        script=_file("report.js"),
+        version=__version__,
         **_judged(backtest),
     )
     with whole_file(path) as unfinished:
         unfinished.write_bytes(text.encode())
 
 
-def _asked(backtest: Backtest) -> dict[str, Any]:
-    frame, request = backtest.frame, backtest.request
-    origins = pd.Index(frame["origin"].drop_duplicates().sort_values())
-    last = format_time(origins, -1)
-    span = f"{format_time(origins, 0)} to {last}"
-    asked: dict[str, object] = {
-        "steps ahead": f"{frame['step'].min()} to {frame['step'].max()}",
-        "origins": span if len(origins) == 1 else f"{len(origins)}, {span}",
-        "intervals": ", ".join(f"{100 * level:g} %" for level in backtest.coverage),
-        "season of MASE": backtest.seasonal_period or "that of each series",
-    }
-    if backtest.id_col is not None:
-        asked["series"] = frame[backtest.id_col].nunique()
-    if request is None:
-        return {"asked": {"models": ", ".join(map(str, frame["model"].unique())), **asked}}
-    every = {1: "at every origin", 0: "at the first origin"}
-    asked["fitted"] = every.get(int(request.refit), f"at one origin in {request.refit}")
-    asked["window"] = request.window
-    if request.plan.exog is not None:
-        asked["regressors"] = ", ".join(map(str, request.plan.exog.columns))
-    own = {request.own.names[0][0]: repr(request.own.model)}
-    return {"asked": asked, "models": own | request.compared, "last_origin": last}
-
-
 def _judged(backtest: Backtest) -> dict[str, Any]:
-    own, widest = backtest.frame["model"].iloc[0], max(backtest.coverage)
     table, by_step = backtest.scores(), backtest.scores(["model", "step"])
-    context: dict[str, Any] = {"own": own, "level": f"{_LEVEL:g}", "widest": f"{100 * widest:g} %"}
-    context |= {"scores": page.table(table.reset_index()), "untested": None}
-    context["tested_by_step"] = False
-    test, reason = _tested(backtest, table)
-    if test is None:
-        context["untested"] = reason
-    else:
-        clear, better = test["p_value"] < _LEVEL, test["difference"] < 0
-        verdict = np.where(clear, np.where(better, "better", "worse"), "no clear difference")
-        context["tests"] = page.table(test.assign(verdict=verdict).reset_index())
-    for key, score in (("crps", "CRPS"), ("coverage", f"coverage_{percent(widest)}")):
-        ends = "; ".join(
-            f"{model}: {number(values.iloc[0])} at first, {number(values.iloc[-1])} at last"
-            for model, values in by_step[score].groupby(level="model", sort=False)
-        )
-        data = page.picture(partial(plot.scores_by_step, backtest, score))
-        context[f"{key}_by_step"] = {"name": score, "data": data, "ends": ends}
+    test, untested = _tested(backtest, table)
     by_each, _ = _tested(backtest, table, "step")
+    lines = [
+        (score, by_step[score], page.picture(partial(plot.scores_by_step, backtest, score)))
+        for score in ("CRPS", f"coverage_{percent(max(backtest.coverage))}")
+    ]
     if by_each is not None:
         by_step = by_step.join(by_each[["difference", "p_value"]])
-        context["tested_by_step"] = True
-    inside = {level: 100 * table[f"coverage_{percent(level)}"] for level in backtest.coverage}
-    context["shares"] = "; ".join(
-        f"{model}: "
-        + ", ".join(f"{of[model]:.0f} % in that of {100 * k:g} %" for k, of in inside.items())
-        for model in table.index
-    )
-    return context | {
+    tests = None
+    if test is not None:
+        clear, better = test["p_value"] < _LEVEL, test["difference"] < 0
+        verdict = np.where(clear, np.where(better, "better", "worse"), "no clear difference")
+        tests = page.table(test.assign(verdict=verdict).reset_index())
+    return {
         "verdict": _verdict(backtest, table, test),
+        "mean_scores": table,
+        "scores": page.table(table.reset_index()),
+        "tests": tests,
+        "untested": untested,
+        "lines": lines,
         "calibration": page.picture(partial(plot.calibration, backtest)),
         "pit": page.picture(partial(plot.pit, backtest)),
         "by_step": page.table(by_step.reset_index()),
+        "tested_by_step": by_each is not None,
     }
 
 
@@ -168,17 +134,8 @@ def _latest(backtest: Backtest, request: Request) -> dict[str, Any]:
     """The data, the model fitted as late as can be, and its forecast."""
     model, ahead = request.latest()
     y, coverage, frame = request.plan.y, request.plan.coverage, backtest.frame
-    values = y.to_numpy(dtype=np.float64, na_value=np.nan)
+    values = pd.Series(y.to_numpy(dtype=np.float64, na_value=np.nan))
     unit = frame.attrs.get("unit")
-    data = {
-        "values": f"{len(y)}, of which {int(np.isnan(values).sum())} are missing",
-        "times": f"{format_time(y.index, 0)} to {format_time(y.index, -1)}",
-        "frequency": getattr(y.index, "freqstr", f"every {getattr(y.index, 'step', 1)}"),
-        "unit": "not given" if unit is None else unit,
-        "mean": number(float(np.nanmean(values))),
-        "least": number(float(np.nanmin(values))),
-        "largest": number(float(np.nanmax(values))),
-    }
 
     def draw_series(ax: Axes) -> None:
         ax.plot(places(ax, y.index), values, color="0.3", lw=1, label="series")
@@ -203,7 +160,10 @@ def _latest(backtest: Backtest, request: Request) -> dict[str, Any]:
     first = compared[str(names[0])]
     beside: dict[str, Any] = {"history": page.past(y, first.index), "actual": first.rows["actual"]}
     return {
-        "data": data,
+        "values": values,
+        "times": f"{format_time(y.index, 0)} to {format_time(y.index, -1)}",
+        "frequency": getattr(y.index, "freqstr", f"every {getattr(y.index, 'step', 1)}"),
+        "unit": unit,
         "series": page.picture(draw_series),
         "choices": getattr(model, "choices_", None),
         "steps": len(ahead),
@@ -226,9 +186,8 @@ def _parts(ahead: Forecast) -> dict[str, Any] | None:
     total = ahead.var.to_numpy()[:, None]
     parts = parts.where(parts.abs() > _ROUNDOFF * total, 0.0)
     parts = parts.loc[:, (parts != 0).any()]
-    shares = parts.sum() / total.sum()
     return {
-        "shares": ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items()),
+        "shares": parts.sum() / total.sum(),
         "picture": page.picture(partial(plot.decomposition, ahead)),
         "table": page.table(parts.assign(variance=total).rename_axis("time").reset_index()),
     }
@@ -254,5 +213,5 @@ def _file(name: str) -> str:
     return files("forecast_unc.evaluation").joinpath(name).read_text(encoding="utf-8").strip()
 
 
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -406,16 +406,7 @@ def _parts(index: pd.Index[Any], freq: str) -> dict[str, str]:
     own, more, wide = np.bincount(group), len(index), labels
     with suppress(ValueError):  # dates that no index can hold
         while not (wide[0] < labels[0] and wide[-1] > labels[-1]):
-            longer: pd.Index[Any]
-            if isinstance(index, pd.PeriodIndex):
-                longer = pd.period_range(index[0] - more, index[-1] + more, freq=index.freq)
-            else:
-                ends = {"freq": index.freq, "periods": more + 1}  # type: ignore[attr-defined]
-                before, after = (
-                    pd.date_range(end=index[0], **ends),
-                    pd.date_range(index[-1], **ends),
-                )
-                longer = before.append(index[1:-1]).append(after).unique()
+            longer = extended_index(index.shift(-more), 2 * more)  # type: ignore[attr-defined]
             wide, group = _groups(longer, freq)
             more *= 2
     if len(wide) == len(labels):

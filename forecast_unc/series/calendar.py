@@ -13,6 +13,7 @@ from pandas.tseries.offsets import BusinessDay, CustomBusinessDay, Day, Tick, We
 
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
+from forecast_unc.series.times import DAYS
 
 Calendar = str | Sequence[Any] | pd.DatetimeIndex | None
 # Parts of the date that can be inputs, with the number of their values.
@@ -22,7 +23,6 @@ NAMES = ("fourier", "profile", "hour_of_day", "hour_of_week", "day_of_week", "mo
 EFFECTS = ("trading_days", "easter")
 HOLIDAYS = "holidays:"  # and a country, such as DE, or a part of one, DE-BY
 _AROUND = {-1: "day before ", 0: "", 1: "day after "}
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 # The longest season with a column for each of its steps: half hours of a week, not days of a year.
 LONGEST_PROFILE = 340
 # Days from which on steps are too long for a part to change from one to the next.
@@ -46,22 +46,16 @@ def seasonal_periods(index: pd.Index[Any]) -> tuple[int, ...]:
     but no week.
     """
     freq: Any = getattr(index, "freq", None)
-    if freq is None:
-        return ()
-    unit, spans = freq.n, [7, 365]
-    if isinstance(freq, Tick) and not isinstance(freq, Day):  # Day is a Tick before pandas 3 only
-        unit, day = pd.Timedelta(freq).value, _DAY.value  # in nanoseconds
-        if unit >= day and unit % day == 0:  # "24h"
-            unit //= day
-        else:
-            spans = [day, 7 * day]
-    elif isinstance(freq, BusinessDay):
-        days = int(_open_days(freq).weekmask.sum())
-        spans = [days, 52 * days]
-    elif not isinstance(freq, Day):
-        year = _in_a_year(freq)
-        spans = [] if year is None else [year]
-    return tuple(span // unit for span in spans if span % unit == 0 and span > unit)
+    unit: Any = _length(freq)
+    cycles: list[Any] = [_DAY, 7 * _DAY]
+    if unit is None or isinstance(freq, Week):
+        unit, cycles = getattr(freq, "n", 1), [_in_a_year(freq) or 1]
+        if isinstance(freq, BusinessDay):
+            days = int(_open_days(freq).weekmask.sum())
+            cycles = [days, 52 * days]
+    elif not unit % _DAY:  # "24h" is a day, too
+        cycles = [7 * _DAY, 365 * _DAY]
+    return tuple(one // unit for one in cycles if one > unit and not one % unit)
 
 
 def _open_days(freq: BusinessDay) -> np.busdaycalendar:
@@ -77,13 +71,17 @@ def season_of(index: pd.Index[Any]) -> int:
     The day of anything finer, the year of months and quarters; 1, no season, for the others.
     """
     freq: Any = getattr(index, "freq", None)
-    if isinstance(freq, Tick):
-        period, rest = divmod(_DAY, pd.Timedelta(freq))
-        return int(period) if period and not rest else 1
-    year = None if freq is None else _in_a_year(freq)
-    if year not in (4, 12):
-        return 1
-    return year // freq.n if year % freq.n == 0 else 1
+    unit, cycle = _length(freq), _DAY
+    if unit is None:
+        unit, cycle = getattr(freq, "n", 1), _in_a_year(freq) or 1  # type: ignore[assignment]
+    return 1 if cycle % unit else int(cycle // unit)
+
+
+def _length(freq: Any) -> Any:
+    """The time between weeks, days or shorter steps; None where it varies."""
+    if isinstance(freq, Day | Week):  # no Ticks as of pandas 3
+        return freq.n * (_DAY if isinstance(freq, Day) else 7 * _DAY)
+    return pd.Timedelta(freq) if isinstance(freq, Tick) else None
 
 
 def _in_a_year(freq: Any) -> int | None:
@@ -95,7 +93,7 @@ def _code(freq: Any) -> str:
     """The name of a frequency without its anchor, such as "QS"; "" for one that has no name."""
     try:
         return str(freq.rule_code).split("-")[0]
-    except NotImplementedError:  # DateOffset(months=3), Easter()
+    except (AttributeError, NotImplementedError):  # None; DateOffset(months=3), Easter()
         return ""
 
 
@@ -158,7 +156,7 @@ def effect_inputs(index: pd.Index[Any], words: tuple[str, ...]) -> dict[tuple[st
             place = (np.arange(7) - first.day_of_week.to_numpy()[:, None]) % 7
             weekdays = weeks[:, None] + (place < days[:, None])
             less = weekdays[:, :6] - weekdays[:, 6:]
-            found |= {(word, day): less[:, i] * 1.0 for i, day in enumerate(_WEEKDAYS)}
+            found |= {(word, day): less[:, i] * 1.0 for i, day in enumerate(DAYS[:6])}
             leap = [pd.Timestamp(year, 2, 29) for year in years if year % 4 == 0]
             found[word, "leap day"] = count(pd.DatetimeIndex(leap))
         elif word == "easter":
@@ -275,10 +273,9 @@ def _days_of(index: pd.Index[Any]) -> tuple[pd.DatetimeIndex, pd.DatetimeIndex]:
     if isinstance(index, pd.PeriodIndex):
         return index.start_time.normalize(), index.end_time.normalize()
     times = _times(index).normalize()
-    if isinstance(freq, Week):
-        return times - (7 * freq.n - 1) * _DAY, times
-    if isinstance(freq, Day):
-        return times, times + (freq.n - 1) * _DAY
+    if isinstance(freq, Day | Week):
+        more = _length(freq) - _DAY
+        return (times, times + more) if isinstance(freq, Day) else (times - more, times)
     in_a_year = _in_a_year(freq)
     if in_a_year is None:
         return times, times
@@ -293,9 +290,7 @@ def _fourier(index: pd.Index[Any], periods: tuple[int, ...]) -> Array:
     # whole, so that the sine left out is zero; a constant shift changes nothing else
     count = np.floor(_ordinal(index))
     freq: Any = getattr(index, "freq", None)
-    year = 0.0
-    if isinstance(freq, Day | Week):
-        year = 365.2425 / (freq.n if isinstance(freq, Day) else 7 * freq.n)
+    year = 365.2425 / (_length(freq) / _DAY) if isinstance(freq, Day | Week) else 0.0
     exact = [year if abs(year - period) < 0.5 else period for period in periods]
     columns = [harmonics(count, *each) for each in zip(periods, exact, strict=True)]
     return np.hstack([np.empty((len(index), 0)), *columns])
@@ -330,11 +325,9 @@ def _ordinal(index: pd.Index[Any]) -> Array:
     freq: Any = index.freq  # type: ignore[attr-defined]
     if isinstance(index, pd.PeriodIndex):
         return np.asarray(index.asi8 / freq.n)
-    times, year = _times(index), _in_a_year(freq)
-    if isinstance(freq, Day) or _code(freq) == "W":
-        return np.asarray((times - _START) / ((1 if isinstance(freq, Day) else 7) * freq.n * _DAY))
-    if isinstance(freq, Tick):
-        return np.asarray((times - _START) / pd.Timedelta(freq))
+    times, length, year = _times(index), _length(freq), _in_a_year(freq)
+    if length is not None:
+        return np.asarray((times - _START) / length)
     if isinstance(freq, BusinessDay):
         days = times.to_numpy().astype("datetime64[D]")
         since = np.busday_count("2000-01-01", days, busdaycal=_open_days(freq))

@@ -47,8 +47,8 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
 
     @property
     def centers(self) -> bool:
-        """Whether a bias is free, so that targets may be measured from their mean."""
-        return True
+        """Whether targets may be measured from their mean: not with a bias shrunk, or without."""
+        return getattr(self, "bias", "free") not in ("shrunk", None)
 
     @abstractmethod
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:

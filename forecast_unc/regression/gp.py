@@ -157,11 +157,6 @@ class GPRegressor(ProcessRegressor):
     # By whose slopes rows are linearized, if they are: a mean alone, as it was at the fit.
     _curve: KernelPosterior | None = field(init=False)
 
-    @property
-    def centers(self) -> bool:
-        """Whether a bias is free, so that targets may be measured from their mean."""
-        return self.bias == "free"
-
     def fit(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> Self:
         """Maximize the evidence and compute the posterior.
 

@@ -216,11 +216,6 @@ class LinearRegressor(KernelRegressor):
         self.groups = groups
         self.bias = bias
 
-    @property
-    def centers(self) -> bool:
-        """Whether a bias is free, so that targets may be measured from their mean."""
-        return self.bias == "free"
-
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Maximize the evidence of inputs X (n, d) and targets y (n,) and compute the posterior.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from os import PathLike
 from typing import Any, Literal, Self
@@ -27,6 +28,7 @@ from forecast_unc.series.history import History
 from forecast_unc.series.values import check_is_series
 
 
+@dataclass(eq=False, repr=False)
 class Combination(Scored):
     """Several forecasters, their quantiles averaged.
 
@@ -69,20 +71,14 @@ class Combination(Scored):
     (5, 2)
     """
 
-    forecasters_: list[Any]
-    weights_: Array
-    refused_: dict[int, str]
+    forecasters: Sequence[Any]
+    weights: Sequence[float] | Literal["inverse_width", "validation"] | None = None
+    _: KW_ONLY
+    widest: float | None = None
 
-    def __init__(
-        self,
-        forecasters: Sequence[Any],
-        weights: Sequence[float] | Literal["inverse_width", "validation"] | None = None,
-        *,
-        widest: float | None = None,
-    ) -> None:
-        self.forecasters = forecasters
-        self.weights = weights
-        self.widest = widest
+    forecasters_: list[Any] = field(init=False)
+    weights_: Array = field(init=False)
+    refused_: dict[int, str] = field(init=False)
 
     def fit(
         self,

@@ -39,9 +39,7 @@ class MissingTimesError(ValueError):
 
     def __init__(self, problem: str, remedy: str, freq: str) -> None:
         super().__init__(problem, remedy, freq)  # which a process that is sent it calls again
-        self.problem = problem
-        self.remedy = remedy
-        self.freq = freq
+        self.problem, self.remedy, self.freq = problem, remedy, freq
 
     def __str__(self) -> str:
         return f"{self.problem}. {self.remedy}."

@@ -8,14 +8,8 @@ from scipy.special import ndtri
 
 from forecast_unc._checks import generator
 from forecast_unc._typing import Array, Positions
-from forecast_unc.forecasting.recursion import (
-    Future,
-    Method,
-    OneStepModel,
-    Trajectory,
-    at_step,
-    check_stable,
-)
+from forecast_unc.forecasting import recursion
+from forecast_unc.forecasting.recursion import Future, Method, OneStepModel, check_stable
 from forecast_unc.forecasting.state import RunIn
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.kernels import lower_root
@@ -122,14 +116,14 @@ class _Paths:
         if start.cov.any():
             normals = rng.standard_normal((n, len(start.mean)))
             begin += self.scale * (normals @ lower_root(start.cov).T)
-        self.trajectory = Trajectory(model, begin, steps)
+        self.trajectory = recursion.Trajectory(model, begin, steps)
         self.log_weights = np.zeros(n)
 
     def draw(self) -> Array:
         """The paths of the horizon, (n, h)."""
         n_past = len(self.start.past.levels)
         for t in range(self.start.now, n_past):
-            with at_step(0, f"on its way to the origin, {n_past - t} steps before it"):
+            with recursion.at_step(0, f"on its way to the origin, {n_past - t} steps before it"):
                 self._pass(t)
         if self.log_weights.any():
             self._resample()
@@ -137,7 +131,7 @@ class _Paths:
         paths = np.empty((self.n, len(self.future.exog)))
         for step, exog in enumerate(self._regressors()):
             X = self.trajectory.inputs(exog)
-            with at_step(step + 1):
+            with recursion.at_step(step + 1):
                 mean, std = self.function.predict(X)
                 draws = self.rng.standard_normal(self.n)
                 changes = mean + std * draws

@@ -5,14 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from forecast_unc._typing import Array, Flags
-from forecast_unc.forecasting.recursion import (
-    Method,
-    MomentMatching,
-    OneStepModel,
-    Past,
-    Trajectory,
-    at_step,
-)
+from forecast_unc.forecasting import recursion
+from forecast_unc.forecasting.recursion import Method, OneStepModel, Past, at_step
 from forecast_unc.forecasting.sources import FunctionError
 
 # A complete window is looked for so many steps back; each step costs the moments of one.
@@ -84,8 +78,8 @@ def state_at_origin(model: OneStepModel, past: Past, method: Method, steps: int 
         function = FunctionError(model.posterior, p, n - start.now + steps)
     if start.now == n:
         return State(start.mean, start.cov, function, limit)
-    matching = MomentMatching(model, method, limit, function)
-    trajectory = Trajectory(model, start.mean, n - start.now)
+    matching = recursion.MomentMatching(model, method, limit, function)
+    trajectory = recursion.Trajectory(model, start.mean, n - start.now)
     lagged, levels = p - model.maps.lagged, np.arange(p)
     cov = np.zeros((p + 1, p + 1))  # of the last p levels and the next
     cov[:p, :p] = start.cov

@@ -177,10 +177,8 @@ def frozen(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
     wrong = ~np.isfinite(array)
     if wrong.any():
         got = f"{array[wrong][0]} at step {np.argwhere(wrong)[0][0] + 1}"
-        remedy = (
-            "If a forecast has diverged, ask for fewer steps or difference the series; if its "
-            "values are this large, divide the series by a constant."
-        )
+        remedy = "If a forecast has diverged, ask for fewer steps or difference the series; if its "
+        remedy += "values are this large, divide the series by a constant."
         raise refusal(name, "be finite", got, remedy)
     array.setflags(write=False)
     return array
@@ -193,10 +191,8 @@ def check_positive(cov: Array, label: Callable[[int], str]) -> None:
         at = int((var <= 0).argmax())
         condition = f"from a matrix of condition number {np.linalg.cond(cov):.3g}"
         got = f"{var[at]:.6g} at {label(at)}, {condition}"
-        remedy = (
-            "A variance that is not positive is a numerical failure, or a value that is known "
-            "already."
-        )
+        remedy = "A variance that is not positive is a numerical failure, or a value that is known "
+        remedy += "already."
         raise refusal("cov", "have a positive diagonal", got, remedy)
 
 

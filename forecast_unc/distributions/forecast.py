@@ -952,10 +952,8 @@ def _each_way(forecast: Forecast, otherwise: str = "other") -> tuple[str, ...]:
 def _number(value: Any, verb: str = "combined", of_zero: type[Exception] = ValueError) -> float:
     """A finite number, or an error; not 0 but where a forecast is moved."""
     if not is_number(value):
-        remedy = (
-            "For sums of its steps call `aggregate`; forecasts of different series have no joint "
-            "distribution."
-        )
+        remedy = "For sums of its steps call `aggregate`; forecasts of different series have no "
+        remedy += "joint distribution."
         got = type(value).__name__
         raise refusal("a forecast", "be combined with a number", got, remedy, TypeError)
     if not np.isfinite(value):

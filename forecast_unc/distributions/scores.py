@@ -205,10 +205,8 @@ def naive_scale(history: ArrayLike, seasonal_period: int = 1) -> float:
     """
     past = numbers("history", history)
     if not is_number(seasonal_period) or seasonal_period < 1 or seasonal_period % 1:
-        got, remedy = (
-            reprlib.repr(seasonal_period),
-            "Pass 12 for months with a yearly season, 1 for none.",
-        )
+        got = reprlib.repr(seasonal_period)
+        remedy = "Pass 12 for months with a yearly season, 1 for none."
         raise refusal("seasonal_period", "be a positive whole number", got, remedy)
     m = int(seasonal_period)
     if past.ndim != 1:

@@ -186,9 +186,8 @@ class Plan:
                     if not isinstance(forecast, Forecast):
                         must = "hold forecasters whose forecast returns a Forecast"
                         got = f"{type(forecast).__name__} of {name!r}"
-                        remedy = (
-                            "Make one of index, mean and covariance: Forecast(index, mean, cov)."
-                        )
+                        remedy = "Make one of index, mean and covariance: "
+                        remedy += "Forecast(index, mean, cov)."
                         raise refusal("compare", must, got, remedy, TypeError)
                     parts.append(self._scored(name, forecast, fold, refit=previous is None))
         return parts
@@ -274,10 +273,8 @@ def positions_of(origins: Any, step: int, index: pd.Index[Any], horizon: int) ->
     if isinstance(origins, int | np.integer):
         before = (int(origins) - 1) * step
         if last < before:
-            must = (
-                f"have more than {horizon + before} values for {origins} origins, {step} apart, "
-                f"with {horizon} steps after the last"
-            )
+            must = f"have more than {horizon + before} values for {origins} origins, {step} apart, "
+            must += f"with {horizon} steps after the last"
             raise refusal("y", must, f"{len(index)}", "Take fewer origins, or a smaller step.")
         return list(range(last - before, last + 1, step))
     labels = check_several("origins", origins, "times of y", "how many, such as 10, or [time]")

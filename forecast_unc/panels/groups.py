@@ -46,10 +46,8 @@ class Groups(NamedTuple):
             return None
         if not is_number(correlation) or not 0 <= correlation <= 1:
             must = "be a number from 0 to 1 with by"
-            remedy = (
-                "It is that of two series' forecast errors at one time: 0 where they have nothing "
-                "in common, .2 to .5 for shops that share weather and prices."
-            )
+            remedy = "It is that of two series' forecast errors at one time: 0 where they have "
+            remedy += "nothing in common, .2 to .5 for shops that share weather and prices."
             raise refusal("correlation", must, repr(correlation), remedy)
         if len(labels.columns):
             by = labels.groupby(list(labels), sort=False, observed=True)

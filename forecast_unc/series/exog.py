@@ -60,10 +60,8 @@ def check_aligned(exog: object, index: pd.Index, when: str, name: str = "exog") 
     if not isinstance(exog, pd.DataFrame):
         found = type(exog).__name__
         got = kind(exog) if found == "DataFrame" else found
-        remedy = (
-            "For one regressor use series.to_frame(), of another library's frame "
-            "df.to_pandas().set_index(times)."
-        )
+        remedy = "For one regressor use series.to_frame(), of another library's frame "
+        remedy += "df.to_pandas().set_index(times)."
         raise refusal(name, "be a pandas DataFrame", got, remedy, TypeError)
     if exog.index.equals(index):
         return exog

@@ -112,10 +112,8 @@ def check_follows(y_new: object, index: pd.Index) -> pd.Series[Any]:
         got = f"{len(y_new) or 'no'} values{start}"
         if ours != theirs:
             must, got = f"{must}, time zone {ours}", f"{got}, time zone {theirs}"
-        remedy = (
-            "Pass all new values and no others, in order, NaN for missing ones, on the same kind "
-            "of index."
-        )
+        remedy = "Pass all new values and no others, in order, NaN for missing ones, on the same "
+        remedy += "kind of index."
         raise refusal("y_new", must, got, remedy)
     return y_new.set_axis(expected)
 
@@ -157,10 +155,8 @@ def to_pandas(frame: object, name: str) -> pd.DataFrame:
         table = nw.from_native(frame, eager_only=True)
     except TypeError as error:
         must = "be a DataFrame of pandas, polars, pyarrow or another library that narwhals reads"
-        remedy = (
-            "Collect a lazy frame first; docs/how_to/panels.md shows how Dask forecasts one part "
-            "after the other."
-        )
+        remedy = "Collect a lazy frame first; docs/how_to/panels.md shows how Dask forecasts one "
+        remedy += "part after the other."
         raise refusal(name, must, kind(frame), remedy, TypeError) from error
     # pandas has no dates but those with a time of day
     dates = [
@@ -177,11 +173,9 @@ def _by_time(data: object, name: str) -> pd.DataFrame:
         remedy = "Wrap it, for example pd.Series(values, index=times)."
         raise refusal(name, must, type(data).__name__, remedy, TypeError)
     if not hasattr(type(data), "columns"):
-        remedy = (
-            'Pass the frame with its times instead, such as df[["ds", "y"]], or take df["y"] and '
-            'make an index: pd.Series(df["y"].to_numpy(), '
-            'index=pd.DatetimeIndex(df["ds"].to_numpy())).'
-        )
+        remedy = 'Pass the frame with its times instead, such as df[["ds", "y"]], or take df["y"] '
+        remedy += 'and make an index: pd.Series(df["y"].to_numpy(), '
+        remedy += 'index=pd.DatetimeIndex(df["ds"].to_numpy())).'
         raise refusal(name, must, f"{kind(data)}, which has no index of times", remedy, TypeError)
     frame = to_pandas(data, name)
     times = _columns_of_times(frame)

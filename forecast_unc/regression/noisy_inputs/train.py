@@ -204,10 +204,8 @@ def annealed(problem: Problem, rows: Positions, S: Array, levels: Array) -> Iter
     given = whole.linear, whole.groups, whole.bias_scale
     evidence = GaussianProcessEvidence(problem.X[rows], whole.y[rows], *given)
     space = space._replace(free=np.append(space.free[:-1], False))
-    part, roots = (
-        Problem(evidence, space, problem.start, None, problem.tol),
-        symmetric_roots(S[rows]),
-    )
+    part = Problem(evidence, space, problem.start, None, problem.tol)
+    roots = symmetric_roots(S[rows])
     theta, shift, n_iter = problem.start, np.zeros_like(part.X), 0
     for level in levels:
         start = np.append(theta[:-1], level)

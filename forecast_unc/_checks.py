@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -184,11 +184,15 @@ def frozen(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
     return array
 
 
+def first_true(flags: Any) -> int | None:
+    """Position of the first flag that is set, (n,), or None."""
+    return int(flags.argmax()) if flags.any() else None
+
+
 def check_positive(cov: Array, label: Callable[[int], str]) -> None:
     """Raise if a variance is not positive."""
     var = cov.diagonal()
-    if (var <= 0).any():
-        at = int((var <= 0).argmax())
+    if (at := first_true(var <= 0)) is not None:
         condition = f"from a matrix of condition number {np.linalg.cond(cov):.3g}"
         got = f"{var[at]:.6g} at {label(at)}, {condition}"
         remedy = "A variance that is not positive is a numerical failure, or a value that is known "

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forecast_unc._checks import frozen, numbers, refusal
+from forecast_unc._checks import first_true, frozen, numbers, refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions import maps
 from forecast_unc.distributions.joint import Joint
@@ -28,9 +28,7 @@ def check_weights(
         remedy = "Pass one weight for each forecast to have each count for its own steps."
         got = f"{given[i, at]:g} at {label(at)} for forecast {i + 1}, of {lengths[i]} steps"
         raise refusal("weights", "be 0 beyond the end of a forecast", got, remedy)
-    wrong = (given < 0).any(axis=0) | ~given.any(axis=0)
-    if wrong.any():
-        at = int(wrong.argmax())
+    if (at := first_true((given < 0).any(axis=0) | ~given.any(axis=0))) is not None:
         remedy = "Leave them out to weight all forecasts alike."
         got = f"{given[:, at].tolist()} at {label(at)}"
         raise refusal("weights", "not be negative, nor all 0 at a step", got, remedy)

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from forecast_unc._checks import check_positive, refusal
+from forecast_unc._checks import check_positive, first_true, refusal
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.power import PowerTransform
@@ -31,8 +31,7 @@ def condition(joint: Joint, at: Positions, y: Array, label: Callable[[int], str]
     known = joint.q[at]
     z, atom = known.score(y[:, None])[:, 0], known.atom(y)
     wrong = ~np.isfinite(known.nlpd(y)) | (atom & (joint.mixture is not None))
-    if wrong.any():
-        first = int(wrong.argmax())
+    if (first := first_true(wrong)) is not None:
         place = f"{label(at[first])}, which the forecast excludes or lumps together"
         must = "hold values of positive density"
         raise refusal("observed", must, f"{y[first]:g} at {place}", "Leave it out.")

@@ -532,8 +532,7 @@ class Forecast:
         with np.errstate(over="ignore", invalid="ignore"):
             cov = mapped(matrix, self._joint.cov)
             wrong = ~np.isfinite(matrix @ self._joint.mean + cov.diagonal())
-        if wrong.any():
-            at = int(wrong.argmax())
+        if (at := _checks.first_true(wrong)) is not None:
             must = "give a mean and a variance that fit a float"
             got = f"a variance of {cov[at, at]:g} at {format_time(labels, at)}"
             raise refusal("how", must, got, "Divide the series by a constant.")
@@ -641,9 +640,7 @@ class Forecast:
             remedy = "Any value has probability 1."
             raise refusal("lower or upper", "be given", "neither", remedy)
         low, high = self._levels("lower", lower, -np.inf), self._levels("upper", upper, np.inf)
-        wrong = low > high
-        if wrong.any():
-            at = int(wrong.argmax())
+        if (at := _checks.first_true(low > high)) is not None:
             got = f"{low[at]:g} and {high[at]:g} at {self._label(at)}"
             raise refusal("lower", "not be above upper", got, "Swap them.")
         return self._series(self._joint.prob(low, high))
@@ -835,9 +832,7 @@ class Forecast:
         self._before: Self | None = None
         # Up to the diagonal: a step is not to blame for the covariance with a later one.
         finite = np.isfinite(joint.mean) & np.isfinite(np.tril(joint.cov)).all(axis=1)
-        fails = ~finite | (joint.cov.diagonal() <= 0)
-        if fails.any():
-            at = int(fails.argmax())
+        if (at := _checks.first_true(~finite | (joint.cov.diagonal() <= 0))) is not None:
             low, high = joint.q(np.array([[-2.0, 2.0]]))[at]
             raise Diverged(
                 f"cov must leave each step a positive, finite variance; got none at "

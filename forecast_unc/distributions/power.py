@@ -11,7 +11,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import boxcox, log_ndtr, xlog1py
 from scipy.stats import boxcox_llf
 
-from forecast_unc._checks import refusal
+from forecast_unc._checks import first_true, refusal
 from forecast_unc._typing import Array
 
 # Powers by the names of transforms. That of Box-Cox is estimated; 1 stands for it where values are
@@ -94,8 +94,7 @@ class PowerTransform:
         if self.lower != 0.0:
             rule = f"{'above' if self.power == 0 else 'not below'} {self.lower:g}"
         wrong = y <= self.lower if self.power == 0 else y < self.lower
-        if wrong.any():
-            at = int(wrong.argmax())
+        if (at := first_true(wrong)) is not None:
             place = f"position {at}" if time is None else time(at)
             remedy = "Use no transform, or add a constant to y."
             raise refusal("y", f"be {rule} for a {name} transform", f"{y[at]:g} at {place}", remedy)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from forecast_unc._checks import refusal
+from forecast_unc._checks import first_true, refusal
 from forecast_unc._typing import Array, Flags
 from forecast_unc.forecasting.averaging import LOOK_AHEAD, MOST_AHEAD, WIDEST, Averaging
 from forecast_unc.forecasting.calendar_effects import (
@@ -248,8 +248,7 @@ def check_within(history: History, lower: float, upper: float) -> None:
         ("lower", lower, history.y < lower, "at most", "smaller", "-np.inf"),
         ("upper", upper, history.y > upper, "at least", "larger", "None"),
     ):
-        if beyond.any():
-            at = int(beyond.argmax())
+        if (at := first_true(beyond)) is not None:
             got = f"{end:g}, and y is {history.y[at]:g} at {history.time(at)}"
             remedy = f"Take a {other} one, or {name}={no_bound} for none."
             raise refusal(name, f"be {rule} every value of y", got, remedy)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
-from forecast_unc._checks import check_whole, refusal
+from forecast_unc._checks import check_whole, first_true, refusal
 from forecast_unc.evaluation.folds import Contender
 from forecast_unc.panels.groups import Groups
 from forecast_unc.series.exog import check_aligned
@@ -191,8 +191,7 @@ def _labels(
     for name in labels:
         given = frame[name].reset_index(drop=True)
         other = ~(given == labels[name].take(codes).reset_index(drop=True)).fillna(False)  # NaN too
-        if other.any():
-            at = int(other.argmax())
+        if (at := first_true(other)) is not None:
             code = codes[at]
             got = f"{given[at]!r} beside {labels[name][code]!r} for {ids.tolist()[code]!r}"
             remedy = f"Correct the column {name!r}."

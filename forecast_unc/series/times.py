@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from pandas.errors import OutOfBoundsDatetime, OutOfBoundsTimedelta
 from pandas.tseries.offsets import CustomBusinessDay, Day
 
-from forecast_unc._checks import check_choice, frozen, refusal
+from forecast_unc._checks import check_choice, first_true, frozen, refusal
 from forecast_unc._typing import Array, Positions
 
 # Stretches whose frequency is inferred, of each length and chosen each way, at .1 to .3 ms each.
@@ -69,9 +69,7 @@ def on_frequency(index: pd.Index, freq: Any, name: str) -> pd.Index:
         grid: pd.Index = pd.date_range(index[0], periods=len(index), freq=freq, unit=index.unit)
     else:
         grid = pd.RangeIndex(int(index[0]), int(index[0]) + freq * len(index), freq)
-    off = grid != index
-    if off.any():
-        at = int(off.argmax())
+    if (at := first_true(grid != index)) is not None:
         must = f"have every time of freq={getattr(freq, 'freqstr', freq)!r} and no other"
         got = f"{format_time(index, at)} where {format_time(grid, at)} is due"
         remedy = "Give another frequency, or add the missing times, with NaN for their values."
@@ -101,9 +99,8 @@ def on_grid(index: pd.Index, freq: str, name: str) -> pd.Index:
         must += "Fri Sat', or the distance of whole numbers"
         got = f"{freq!r} for a {type(index).__name__}"
         raise refusal("freq", must, got, "Leave it out to have it found.") from error
-    off = ~index.isin(grid)
-    if off.any():
-        first = format_time(index, int(off.argmax()))
+    if (at := first_true(~index.isin(grid))) is not None:
+        first = format_time(index, at)
         raise refusal(name, f"have times of freq={freq!r} alone", first, "Give another frequency.")
     return grid.rename(index.name)
 
@@ -205,14 +202,12 @@ def _candidates(index: pd.DatetimeIndex) -> list[Any]:
 def _check_periods(index: pd.PeriodIndex, name: str) -> None:
     freq: Any = index.freq
     step, steps = int(freq.n), np.diff(index.asi8)
-    apart = steps % step != 0
-    if apart.any():
-        at = int(apart.argmax())
+    if (at := first_true(steps % step != 0)) is not None:
         got = f"{index[at + 1]} after {index[at]}, not a whole number of {index.freqstr} later"
         raise refusal(name, "have a regular index", got, "Give the periods another frequency.")
-    if (steps != step).any():
+    if (at := first_true(steps != step)) is not None:
         missing = int(index.asi8[-1] - index.asi8[0]) // step + 1 - len(index)
-        first = str(index[int((steps != step).argmax())] + 1)
+        first = str(index[at] + 1)
         grid = f"{name}.reindex(pd.period_range({name}.index[0], {name}.index[-1]))"
         raise _gap(name, missing, first, _REINDEX.format(grid), str(index.freqstr))
 

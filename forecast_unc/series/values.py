@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from forecast_unc._checks import LARGEST, SMALLEST, refusal
+from forecast_unc._checks import LARGEST, SMALLEST, first_true, refusal
 from forecast_unc._typing import Array
 from forecast_unc.series.times import format_time, future_index, regular_index
 
@@ -26,13 +26,10 @@ def check_series(y: object, name: str = "y", all_missing: bool = False) -> tuple
     if len(values) and np.isnan(values).all() and not all_missing:
         raise refusal(name, "hold numbers", "only missing values", "Check how it was read.")
     infinite = np.isinf(values)
-    if infinite.any():
-        first = format_time(index, int(infinite.argmax()))
-        got = f"{infinite.sum()} infinite value(s), first at {first}"
+    if (at := first_true(infinite)) is not None:
+        got = f"{infinite.sum()} infinite value(s), first at {format_time(index, at)}"
         raise refusal(name, "be finite or missing", got, "Replace or remove them first.")
-    huge = np.abs(values) > LARGEST
-    if huge.any():
-        at = int(huge.argmax())
+    if (at := first_true(np.abs(values) > LARGEST)) is not None:
         must = f"lie within {LARGEST:g} of 0, so that squares are finite"
         got = f"{values[at]:g} at {format_time(index, at)}"
         raise refusal(name, must, got, "Divide the series by a constant.")
@@ -131,9 +128,7 @@ def check_y_std(y_std: object, values: Array, index: pd.Index, name: str = "y") 
         remedy = "Convert it with pd.to_numeric(y_std)."
         raise refusal("y_std", "be numeric", f"dtype {y_std.dtype}", remedy, TypeError)
     stds = np.where(np.isnan(values), 0.0, y_std.to_numpy(dtype=np.float64, na_value=np.nan))
-    bad = ~((stds >= 0.0) & np.isfinite(stds))
-    if bad.any():
-        first = int(bad.argmax())
+    if (first := first_true(~((stds >= 0.0) & np.isfinite(stds)))) is not None:
         must = f"be finite and not negative where {name} is observed"
         remedy = f"Give 0 for an exact value, or make {name} missing there."
         raise refusal("y_std", must, f"{stds[first]} at {format_time(index, first)}", remedy)

@@ -224,8 +224,7 @@ def joint(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
     """
     picture.check_forecast("forecast", forecast)
     if len(forecast) == 1:
-        remedy = "It is correlated with none."
-        raise refusal("forecast", "have two steps or more", "one", remedy)
+        raise refusal("forecast", "have two steps or more", "one", "It is correlated with none.")
     std = forecast.std.to_numpy()
     correlations = forecast.cov.to_numpy() / np.outer(std, std)
     lowest = -1.0 if correlations.min() < -0.02 else 0.0

@@ -637,8 +637,7 @@ class Forecast:
         ``prob(lower=0)`` is that of any sale at all.
         """
         if lower is None and upper is None:
-            remedy = "Any value has probability 1."
-            raise refusal("lower or upper", "be given", "neither", remedy)
+            raise refusal("lower or upper", "be given", "neither", "Any value has probability 1.")
         low, high = self._levels("lower", lower, -np.inf), self._levels("upper", upper, np.inf)
         if (at := _checks.first_true(low > high)) is not None:
             got = f"{low[at]:g} and {high[at]:g} at {self._label(at)}"
@@ -657,8 +656,7 @@ class Forecast:
         levels, remedy = numbers("q", q), "For the 95 % quantile pass 0.95."
         wrong = levels[~((levels > 0) & (levels < 1))]
         if levels.ndim > 1:
-            got = f"shape {levels.shape}"
-            raise refusal("q", "be a number or a sequence of them", got, remedy)
+            raise refusal("q", "be a number or a sequence of them", f"shape {levels.shape}", remedy)
         if wrong.size:
             raise refusal("q", "lie strictly between 0 and 1", f"{wrong[0]:g}", remedy)
         values = self._joint.q(ndtri(np.atleast_1d(levels))[None])
@@ -952,8 +950,7 @@ def _number(value: Any, verb: str = "combined", of_zero: type[Exception] = Value
         got = type(value).__name__
         raise refusal("a forecast", "be combined with a number", got, remedy, TypeError)
     if not np.isfinite(value):
-        must = "be combined with a finite number"
-        raise refusal("a forecast", must, f"{value}", "Leave it out.")
+        raise refusal("a forecast", "be combined with a finite number", f"{value}", "Leave it out.")
     if value == 0 and verb != "combined":
         must, remedy = f"be {verb} by a number other than 0", "Nothing would be uncertain."
         raise refusal("a forecast", must, "0", remedy, of_zero)

@@ -155,8 +155,7 @@ class Backtest:
         check_choice("by", by, ("model", "step"), "'step' tests each step by itself.")
         remedy = "Squared errors are 'MSE', and 'energy' is of whole paths, not of a step."
         check_choice("score", score, _LOSSES if by == "model" else _LOSSES[:-1], remedy)
-        remedy = "It is the name of a model of the backtest."
-        check_choice("reference", reference, names, remedy)
+        check_choice("reference", reference, names, "It is the name of a model of the backtest.")
         if len(names) < 2:
             remedy = 'Pass compare={"naive": "naive propagation"} to backtest, for example.'
             raise refusal("significance", "have models to compare", f"{names[0]!r} alone", remedy)

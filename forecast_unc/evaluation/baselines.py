@@ -574,8 +574,7 @@ class SARIMAX(_Baseline):
         flat = ~(self._exog_unit > 1e-12 * np.abs(exog).max(axis=0, initial=0.0))
         if flat.any():
             got = f"column {self.exog_columns_[int(flat.argmax())]!r} constant"
-            remedy = "Leave it out: the model has a constant of its own."
-            raise refusal("exog", "vary", got, remedy)
+            raise refusal("exog", "vary", got, "Leave it out: the model has a constant of its own.")
         z, period = (values - self._center) / self._unit, self.seasonal_period_
         self._m = m = period if 1 < period <= 12 else 0  # of longer seasons Fourier terms
         with _quiet():

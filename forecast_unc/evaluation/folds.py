@@ -151,8 +151,7 @@ class Plan:
         if not isinstance(mean, pd.DataFrame):
             must = "return a DataFrame, or a pair of it and its uncertainty"
             got = f"{type(mean).__name__} for origin {format_time(index, origin)}"
-            remedy = "Pass the regressors' forecasts."
-            raise refusal("exog_future", must, got, remedy, TypeError)
+            raise refusal("exog_future", must, got, "Pass the regressors' forecasts.", TypeError)
         return Fold(origin, start, mean, cov)
 
     def fit(self, contender: Contender, fold: Fold, earlier: Any = None) -> Any:
@@ -285,8 +284,7 @@ def positions_of(origins: Any, step: int, index: pd.Index[Any], horizon: int) ->
     positions = [int(i) for i in index.get_indexer(pd.Index(list(labels)))] if labels else []
     for label, position in zip(labels, positions, strict=True):
         if position < 0:
-            got = f"{label}, which is not"
-            raise refusal("origins", "be times of y", got, "Use y.index[...].")
+            raise refusal("origins", "be times of y", f"{label}, which is not", "Use y.index[...].")
         if position > last:
             latest = f"The latest is {format_time(index, -1 - horizon)}."
             got = f"{label}, with {len(index) - 1 - position}"

@@ -261,8 +261,7 @@ class Combination(Scored):
             positive = weights.dtype.kind in "iuf" and np.isfinite(weights).all() and weights.any()
             if positive and weights.shape == (n,) and (weights >= 0).all():
                 return weights.astype(np.float64)
-        remedy = "None weights all members alike."
-        raise refusal("weights", must, repr(self.weights), remedy)
+        raise refusal("weights", must, repr(self.weights), "None weights all members alike.")
 
     def _validated_weights(self, y: pd.Series, inputs: dict[str, Any]) -> Array:
         """1 / CRPS^2 of each member over the last origins, fitted before the first of them."""

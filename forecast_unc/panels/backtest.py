@@ -85,8 +85,7 @@ def backtest_panel(
     own, *_ = contenders(forecaster, compare)
     bounds = {f"{end}_{percent(level)}" for level in coverage for end in ("lower", "upper")}
     if isinstance(id_col, Hashable) and id_col in {*_OWN, *bounds}:
-        must = "not be a column of a backtest"
-        raise refusal("id_col", must, repr(id_col), "Rename the column.")
+        raise refusal("id_col", "not be a column of a backtest", repr(id_col), "Rename the column.")
     panel = Panel.checked(frame, Columns(id_col, time_col, target_col), freq, own)
     work = partial(_backtest, forecaster, steps, options | {"coverage": coverage})
     with tqdm(total=len(panel), disable=not progress, desc="backtest_panel") as bar:

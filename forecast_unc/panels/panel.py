@@ -142,8 +142,7 @@ class Panel:
             raise refusal("exog", must, got, remedy)
         if not further:
             remedy = "Give the past of the regressors as columns of frame."
-            must = "be None if frame has no further columns"
-            raise refusal("exog", must, "a DataFrame", remedy)
+            raise refusal("exog", "be None if frame has no further columns", "a DataFrame", remedy)
         exog = to_pandas(given, "exog")
         expected = [self.columns.id, self.columns.time, *further]
         if sorted(map(str, exog.columns)) != sorted(map(str, expected)):

@@ -171,10 +171,9 @@ def energy_score(actual: ArrayLike, samples: ArrayLike) -> float:
     y = numbers("actual", actual)
     (paths,) = _checked(samples=samples)
     if y.ndim != 1 or paths.ndim != 2 or paths.shape[0] == 0 or paths.shape[1] != y.size:
-        raise ValueError(
-            "samples must be of shape (n, h) for actual of shape (h,); "
-            f"got {paths.shape} for {y.shape}. Sample paths are rows: pass forecast.sample(n).T."
-        )
+        must, got = "be of shape (n, h) for actual of shape (h,)", f"{paths.shape} for {y.shape}"
+        remedy = "Sample paths are rows: pass forecast.sample(n).T."
+        raise refusal("samples", must, got, remedy)
     from scipy.spatial.distance import cdist, pdist  # kept out of the import
 
     n, size, between = len(paths), 500, 0.0

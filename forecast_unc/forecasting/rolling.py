@@ -219,12 +219,9 @@ class Scored(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             raise refusal("y", must, format_time(between, 0), remedy)
         crps = ahead.score(series[new].reindex(ahead.index))["crps"].mean()
         if np.isnan(crps):
-            raise refusal(
-                "y",
-                "hold numbers where it is scored",
-                f"only missing values in its last {after}",
-                "Give a series that ends with what was observed.",
-            )
+            got = f"only missing values in its last {after}"
+            remedy = "Give a series that ends with what was observed."
+            raise refusal("y", "hold numbers where it is scored", got, remedy)
         return -float(crps)
 
 

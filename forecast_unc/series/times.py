@@ -366,10 +366,9 @@ def positions(index: pd.Index[Any], key: Any) -> slice | Positions:
         mask = np.asarray(key)
         if mask.dtype == np.bool_ and mask.shape == index.shape and mask.any():
             return np.flatnonzero(mask)
-        raise TypeError(
-            f"a key must be a slice, a time or a mask of the steps; got {key!r}. A number could be "
-            "a position or a time: for the first step pass [:1]."
-        )
+        must = "be a slice, a time or a mask of the steps"
+        remedy = "A number could be a position or a time: for the first step pass [:1]."
+        raise refusal("a key", must, repr(key), remedy, TypeError)
     where: Any = key
     try:
         if not isinstance(key, slice):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from functools import partial
-from importlib.resources import files
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -45,7 +44,6 @@ def write_report(backtest: Backtest, path: str | PathLike[str]) -> None:
         "forecast_unc.evaluation",
         "report.html",
         backtest=backtest,
-        request=request,
         origins=[format_time(origins, i) for i in range(len(origins))],
         latest=None if request is None else _latest(backtest, request),
         panel=panel,
@@ -53,8 +51,6 @@ def write_report(backtest: Backtest, path: str | PathLike[str]) -> None:
         percent=percent,
         number=number,
         digest=_digest,
-        style=_file("report.css"),
-        script=_file("report.js"),
         version=__version__,
         **_judged(backtest),
     )
@@ -207,10 +203,6 @@ class _Rows:
         """Interval of each step, of a coverage that the backtest has."""
         names = {f"{end}_{percent(coverage)}": end for end in ("lower", "upper")}
         return self.rows[list(names)].rename(columns=names)
-
-
-def _file(name: str) -> str:
-    return files("forecast_unc.evaluation").joinpath(name).read_text(encoding="utf-8").strip()
 
 
 def _digest(text: str) -> str:

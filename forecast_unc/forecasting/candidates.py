@@ -59,16 +59,13 @@ PLAIN = Candidate("given", (), MOST_ROWS, "as given", (), (), calendar=None)
 
 
 class Row:
-    """A kind of candidate for the series of a regime."""
+    """A kind of candidate for the series of a regime.
 
-    def __init__(
-        self,
-        regime: str,
-        kind: str,
-        *,
-        otherwise: str = "",  # the kind where values with zeros have no relative changes
-        **overrides: Any,  # fields that are not as usual for the kind, some by (n, periods)
-    ) -> None:
+    `otherwise`: the kind where values with zeros have no relative changes; `overrides`: fields that
+    are not as usual for the kind, some by (n, periods).
+    """
+
+    def __init__(self, regime: str, kind: str, *, otherwise: str = "", **overrides: Any) -> None:
         self.regime, self.kind, self.otherwise, self.overrides = regime, kind, otherwise, overrides
 
 
@@ -155,13 +152,7 @@ TABLE = (
     Row("no season", "walk", rows=_WALK),
     Row("no season", "levels", rows=_LEAST),
     Row("no season", "relative", lags=lags_for, rows=_LEAST),
-    Row(
-        "quarters",
-        "walk",
-        transform="log",
-        bias=None,
-        why="the past season, moved up or down",
-    ),
+    Row("quarters", "walk", transform="log", bias=None, why="the past season, moved up or down"),
     Row("quarters", "seasonal"),
     Row("months", "walk", rows=_MONTHS, why="a random walk with a drift, and the season"),
     Row("months", "levels", rows=_MONTHS),

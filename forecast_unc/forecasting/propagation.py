@@ -13,16 +13,8 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.distributions.mixture import NormalMixture
 from forecast_unc.distributions.parts import Deferred, mixed_parts
-from forecast_unc.forecasting.recursion import (
-    Future,
-    Method,
-    MomentMatching,
-    OneStepModel,
-    Past,
-    Trajectory,
-    at_step,
-    check_stable,
-)
+from forecast_unc.forecasting import recursion
+from forecast_unc.forecasting.recursion import Future, Method, OneStepModel, Past, at_step
 from forecast_unc.forecasting.sampling import sample_paths_from
 from forecast_unc.forecasting.sources import LinearRecursion, Step, parts_of_matching, passed_on
 from forecast_unc.forecasting.state import State, run_in, state_at_origin
@@ -203,8 +195,8 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
     cov = np.zeros((first + h, first + h))
     cov[:first, :first] = start_cov
     before = 0 if function is None else function.step
-    matching = MomentMatching(model, method, state.limit, function, u)
-    trajectory = Trajectory(model, state.mean, h)
+    matching = recursion.MomentMatching(model, method, state.limit, function, u)
+    trajectory = recursion.Trajectory(model, state.mean, h)
     inputs, steps = list[Array](), list[Step]()
     for t in range(h):
         x, levels = trajectory.inputs(future.exog[t]), coordinate[: p + t]
@@ -230,12 +222,12 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
 def _naive(model: OneStepModel, state: State, future: Future, method: Method) -> LevelJoint:
     """Plug each mean in as if it had been observed."""
     maps, posterior, h, scales = model.maps, model.posterior, len(future.exog), model.scales
-    trajectory, inputs = Trajectory(model, state.mean, h), []
+    trajectory, inputs = recursion.Trajectory(model, state.mean, h), []
     for step in range(h):
         x = trajectory.inputs(future.exog[step])
         with at_step(step + 1):
             change = float(posterior.mean(x[None])[0])
-            check_stable(change, 0.0, state.limit)
+            recursion.check_stable(change, 0.0, state.limit)
             trajectory.append(change)
         inputs.append(x)
     if posterior.joint:
@@ -249,9 +241,9 @@ def _naive(model: OneStepModel, state: State, future: Future, method: Method) ->
         check_positive_variance(total[step : step + 1], posterior)
     _, carried = passed_on(maps, np.zeros((h, len(maps.lagged))))
     known = np.zeros((maps.depth, maps.depth))
-    recursion = LinearRecursion.along(carried, maps, scales, function_cov, known)
-    parts = Deferred(recursion.parts) if posterior.joint else None
-    return LevelJoint(trajectory.levels[maps.depth :].copy(), recursion.covariance(), parts)
+    linear = LinearRecursion.along(carried, maps, scales, function_cov, known)
+    parts = Deferred(linear.parts) if posterior.joint else None
+    return LevelJoint(trajectory.levels[maps.depth :].copy(), linear.covariance(), parts)
 
 
 def _parts_of_paths(
@@ -264,7 +256,7 @@ def _parts_of_paths(
     state = state_at_origin(model, past, method._replace(path_consistent=False))
     maps, scales, h = model.maps, model.scales, len(future.exog)
     some = np.vstack([paths.mean(axis=0), paths[:64]])  # so few cost little
-    trajectory, inputs = Trajectory(model, np.tile(state.mean, (len(some), 1)), h), []
+    trajectory, inputs = recursion.Trajectory(model, np.tile(state.mean, (len(some), 1)), h), []
     for t in range(h):
         inputs.append(trajectory.inputs(np.tile(future.exog[t], (len(some), 1))))
         trajectory.append(0.0)

@@ -12,13 +12,8 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.special import expit
 
 from forecast_unc._typing import Array, Positions
-from forecast_unc.regression.sparse_bayes.model import (
-    SPAN_TOLERANCE,
-    Evidence,
-    NoisePrior,
-    SparseModel,
-    maximize,
-)
+from forecast_unc.regression.sparse_bayes import model
+from forecast_unc.regression.sparse_bayes.model import Evidence, NoisePrior, SparseModel
 
 # Largest gain, in nats, that a single change of one alpha may still offer at the end; in terms of
 # the conditions, q^2 < (1 + 2.1e-3) s outside the model.
@@ -109,7 +104,7 @@ def best_action(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> tuple[
     s, q = sparsity_and_quality(Phi, active, alpha[active], posterior)
     # in the span of the model s and q are roundoff
     size = posterior.curvature.max() * np.einsum("ij,ij->j", Phi, Phi)
-    candidate = np.isfinite(alpha) | (s > SPAN_TOLERANCE * size)
+    candidate = np.isfinite(alpha) | (s > model.SPAN_TOLERANCE * size)
     with np.errstate(divide="ignore", invalid="ignore"):  # eq. 20
         target = np.where(candidate & (q * q > s), s * s / (q * q - s), np.inf)
 
@@ -138,7 +133,7 @@ def _reestimated(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> Array
     # B (f + r / B)^2, with r^2 / B = |r| / (1 - |r|) whatever underflows
     y_squared = float(np.sum(B * f * f + 2.0 * f * residual + wrong / (1.0 - wrong)))
     evidence = Evidence(gram, projection, y_squared, len(f))
-    found = maximize(evidence, alpha, 0.0, _UNIT_NOISE, 1e-8)
+    found = model.maximize(evidence, alpha, 0.0, _UNIT_NOISE, 1e-8)
     if found is None:
         return None
     out = np.full(len(alpha), np.inf)

@@ -4,16 +4,9 @@ import numpy as np
 from scipy.linalg.blas import dgemm, dgemv, dtrsm
 
 from forecast_unc._typing import Array, Positions
+from forecast_unc.regression.sparse_bayes import model
 from forecast_unc.regression.sparse_bayes.batch import em_step, fixed_point, mackay_step
-from forecast_unc.regression.sparse_bayes.model import (
-    SPAN_TOLERANCE,
-    Evidence,
-    Maximum,
-    NoisePrior,
-    SparseModel,
-    Statistics,
-    maximize,
-)
+from forecast_unc.regression.sparse_bayes.model import Evidence, Maximum, SparseModel, Statistics
 
 # Gain in nats below which no action is taken; q^2 / s < 1 + 6.4e-3 outside the model follows.
 GAIN_TOLERANCE = 1e-5
@@ -34,7 +27,7 @@ class SequentialTrainer:
         self,
         Phi: Array,
         y: Array,
-        noise: NoisePrior,
+        noise: model.NoisePrior,
         random_state: np.random.Generator,
         n_kicks: int | None = None,
         max_iter: int = 10000,
@@ -105,7 +98,7 @@ class SequentialTrainer:
     ) -> Maximum | None:
         """Joint maximum from a start."""
         self.n_iter += 1
-        end = maximize(self._evidence(active), alpha, log_var, self.noise, tolerance)
+        end = model.maximize(self._evidence(active), alpha, log_var, self.noise, tolerance)
         return None if end is None else end._replace(active=active[end.active])
 
     def _refined(self, state: Maximum) -> Maximum:
@@ -242,7 +235,7 @@ def _ranked(gain: Array, most: int, top: int) -> Positions:
 def _gain_of_adding(s: Array, q: Array, log_var: float) -> Array:
     """1/2 (q^2/s - 1 - log(q^2/s)): nats that a column of unit norm gains; 0 where q^2 <= s."""
     ratio = np.ones_like(s)
-    np.divide(q * q, s, out=ratio, where=s > SPAN_TOLERANCE * np.exp(-log_var))
+    np.divide(q * q, s, out=ratio, where=s > model.SPAN_TOLERANCE * np.exp(-log_var))
     np.maximum(ratio, 1.0, out=ratio)
     return np.asarray(0.5 * (ratio - 1.0 - np.log(ratio)))
 

@@ -16,15 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from forecast_unc import _checks
-from forecast_unc._checks import (
-    RandomState,
-    check_paths,
-    check_whole,
-    frozen,
-    is_number,
-    numbers,
-    refusal,
-)
+from forecast_unc._checks import RandomState, check_paths, frozen, is_number, numbers, refusal
 from forecast_unc._typing import Array, Axes, Positions
 from forecast_unc.distributions import scores, tables
 from forecast_unc.distributions.average import average, check_weights
@@ -293,7 +285,7 @@ class Forecast:
 
     def first(self, n: int) -> Self:
         """Return the forecast of the first ``n`` steps, from 1; of all if there are fewer."""
-        check_whole("n", n, 1, "It is the number of steps to keep.")
+        _checks.check_whole("n", n, 1, "It is the number of steps to keep.")
         return self if n >= len(self) else self._each(slice(n))
 
     def __getitem__(self, key: slice | str | datetime | pd.Period | ArrayLike) -> Self:

@@ -23,14 +23,8 @@ from scipy.linalg import solve_triangular, toeplitz
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from forecast_unc._checks import (
-    RandomState,
-    check_choice,
-    check_steps,
-    check_whole,
-    generator,
-    refusal,
-)
+from forecast_unc import _checks
+from forecast_unc._checks import RandomState, check_whole, generator, refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
@@ -147,7 +141,7 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
             must = f"be left out for {type(self).__name__}"
             remedy = "A choice of propagation and uncertain regressors are for Forecasters."
             raise refusal(name, must, f"{value!r}", remedy, TypeError)
-        check_steps(steps)
+        _checks.check_steps(steps)
         self._check_takes_exog(exog)
         ahead = self._history.future(steps, exog)
         mean, cov = self._joint(steps, ahead.exog)
@@ -268,7 +262,7 @@ class AutoReg(_Baseline):
     def _learn(self, values: Array, exog: Array) -> float:
         from statsmodels.tsa import ar_model
 
-        check_choice("trend", self.trend, ("c", "n", "t", "ct"))
+        _checks.check_choice("trend", self.trend, ("c", "n", "t", "ct"))
         n, X = len(values), self._design(0, exog)
         # Beside a constant an offset changes nothing but the condition of the equations.
         self._center = float(values.mean()) if "c" in self.trend else 0.0

@@ -15,27 +15,14 @@ from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from forecast_unc._checks import (
-    RandomState,
-    check_choice,
-    check_coverage,
-    check_paths,
-    check_steps,
-    check_truth,
-    refusal,
-)
+from forecast_unc import _checks
+from forecast_unc._checks import RandomState, refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.forecasting import files
+from forecast_unc.forecasting import files, resolve
 from forecast_unc.forecasting.ensemble import Ensemble, Refusal
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Method, Propagation
-from forecast_unc.forecasting.resolve import (
-    never_negative,
-    resolve,
-    why_no_smoothing,
-    without_outliers,
-)
 from forecast_unc.forecasting.rolling import AskPast, Scored
 from forecast_unc.forecasting.smoothing_model import SmoothingModel
 from forecast_unc.forecasting.specification import Arguments, is_auto
@@ -244,7 +231,7 @@ class Forecaster(Scored, Arguments):
         ensemble, before = self._ensemble(), self._history
         history = before.followed_by(y_new, exog, y_std)
         history = history.part(max(0, len(history.y) - max(_MOST_KEPT, len(before.y))))
-        self.ensemble_ = ensemble.extend(without_outliers(self, history))
+        self.ensemble_ = ensemble.extend(resolve.without_outliers(self, history))
         return self
 
     def apply(
@@ -265,7 +252,7 @@ class Forecaster(Scored, Arguments):
             A new one; this one is unchanged.
         """
         ensemble = self._ensemble()
-        history = without_outliers(self, ensemble.history.alike(y, exog, y_std))
+        history = resolve.without_outliers(self, ensemble.history.alike(y, exog, y_std))
         applied = copy.copy(self)
         applied.ensemble_ = ensemble.at(history)
         return applied
@@ -320,11 +307,11 @@ class Forecaster(Scored, Arguments):
             If an argument is not what it must be, or a variance is not positive.
         """
         ensemble = self._ensemble()
-        check_steps(steps)
-        check_paths(n_samples, 2, steps)
+        _checks.check_steps(steps)
+        _checks.check_paths(n_samples, 2, steps)
         remedy = "True shares the function uncertainty between the steps."
-        check_truth("path_consistent", path_consistent, remedy)
-        check_choice("propagation", propagation, PROPAGATIONS)
+        _checks.check_truth("path_consistent", path_consistent, remedy)
+        _checks.check_choice("propagation", propagation, PROPAGATIONS)
         ahead = ensemble.history.future(steps, exog, exog_std, exog_cov)
         seed = self.random_state if random_state is None else random_state
         return ensemble.forecast(ahead, Method(propagation, path_consistent, n_samples, seed))
@@ -354,7 +341,7 @@ class Forecaster(Scored, Arguments):
         ValueError
             If there are no regressors, or a model knows no covariances of its function.
         """
-        check_coverage(coverage)
+        _checks.check_coverage(coverage)
         ensemble, lags = self._ensemble(), range(self.exog_lags + 1)
         names = [
             f"{name}, {lag} before" if lag else name
@@ -425,7 +412,7 @@ class Forecaster(Scored, Arguments):
         if np.isfinite(lower):
             why = "as given"
             if self.lower is None:
-                why = f"{never_negative(ensemble.history.y)}; lower=-inf for no bound"
+                why = f"{resolve.never_negative(ensemble.history.y)}; lower=-inf for no bound"
             if ensemble.keeps_moments:
                 why += f"; {ensemble.at_bound:.0%} are at it, so that forecasts keep their mean"
             lines.append(f"lower {lower:g}: {why}")
@@ -434,7 +421,7 @@ class Forecaster(Scored, Arguments):
         if ensemble.rules.whole:
             lines.append("whole numbers: all values are, so that forecasts are of counts")
         lines += ensemble.models_named(self.noise != "process", learned)
-        without = why_no_smoothing(self, ensemble.history, periods)
+        without = resolve.why_no_smoothing(self, ensemble.history, periods)
         smoothed = any(isinstance(model, SmoothingModel) for model in ensemble.models)
         if is_auto(self.lags) and without and not smoothed:
             lines.append(f"no exponential smoothing: {', '.join(without)}")
@@ -484,8 +471,8 @@ class Forecaster(Scored, Arguments):
         check_two(history.y)
         for line in closed_days_named(history):
             warnings.warn(line, ClosedDaysWarning, stacklevel=3)
-        history = without_outliers(self, history)
-        return Ensemble.fit(*resolve(self, history), history, earlier)
+        history = resolve.without_outliers(self, history)
+        return Ensemble.fit(*resolve.resolve(self, history), history, earlier)
 
     @property
     def _history(self) -> History:

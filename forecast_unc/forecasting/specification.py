@@ -9,14 +9,8 @@ from typing import Any, ClassVar, Literal, TypeGuard
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from forecast_unc._checks import (
-    RandomState,
-    check_choice,
-    check_lower,
-    check_upper,
-    check_whole,
-    refusal,
-)
+from forecast_unc import _checks
+from forecast_unc._checks import RandomState, check_whole, refusal
 from forecast_unc.distributions.power import POWERS
 from forecast_unc.forecasting.calendar_effects import NO_EFFECTS, NO_EXOG, CalendarEffects
 from forecast_unc.forecasting.rows import NOISES, Noise
@@ -92,11 +86,11 @@ class Arguments(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
             value = getattr(self, name)
             quoted = None in allowed and str(value).lower() == "none"
             remedy = "Pass None, without quotes." if quoted else "Leave it out if unsure."
-            check_choice(name, value, allowed, remedy)
+            _checks.check_choice(name, value, allowed, remedy)
         if self.lower is not None:
-            check_lower(self.lower)
+            _checks.check_lower(self.lower)
         if self.upper is not None:
-            check_upper(self.upper, self.lower)
+            _checks.check_upper(self.upper, self.lower)
         if not is_auto(self._inputs):
             check_calendar(self._inputs)
         if self.max_train is not None:

@@ -12,15 +12,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forecast_unc._checks import (
-    RandomState,
-    check_choice,
-    check_covariance,
-    check_whole,
-    generator,
-    numbers,
-    refusal,
-)
+from forecast_unc import _checks
+from forecast_unc._checks import RandomState, numbers, refusal
 from forecast_unc._typing import Array, Flags
 from forecast_unc.regression.kernels import lower_root
 from forecast_unc.regression.posterior import Moments, Posterior, check_positive_variance
@@ -127,13 +120,13 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         m, S = check_gaussian_input(mean, cov, self.n_features_in_)
-        check_choice("method", method, ("exact", "taylor", "monte_carlo"))
+        _checks.check_choice("method", method, ("exact", "taylor", "monte_carlo"))
         if method == "exact":
             moments = self.posterior_.moments(m, S)
         elif method == "taylor":
             moments = self.posterior_.taylor_moments(m, S)
         else:
-            check_whole("n_samples", n_samples, 1, "1000 is a good start.")
+            _checks.check_whole("n_samples", n_samples, 1, "1000 is a good start.")
             seed = self.random_state if random_state is None else random_state
             moments = _sampled_moments(self.posterior_, m, S, n_samples, seed)
         check_positive_variance(np.array([moments.var]), self.posterior_, method)
@@ -155,7 +148,7 @@ def _sampled_moments(
 ) -> Moments:
     """Moments of an observation by averaging over inputs drawn from N(mean, cov)."""
     root = lower_root(cov)
-    draws = generator(random_state).standard_normal((n_samples, root.shape[1]))
+    draws = _checks.generator(random_state).standard_normal((n_samples, root.shape[1]))
     means, total, slope = [], 0.0, np.zeros(len(mean))
     for block in np.array_split(draws, max(1, n_samples // 1000)):
         X = mean + block @ root.T
@@ -179,7 +172,7 @@ def check_gaussian_input(mean: ArrayLike, cov: ArrayLike, d: int) -> tuple[Array
     if not (np.isfinite(m).all() and np.isfinite(S).all()):
         remedy = "A missing input is one with a large variance, not NaN."
         raise refusal("mean and cov", "be finite", "NaN or infinity", remedy)
-    check_covariance("cov", S)
+    _checks.check_covariance("cov", S)
     return m, S
 
 

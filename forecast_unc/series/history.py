@@ -11,16 +11,8 @@ from pandas.tseries.offsets import CustomBusinessDay
 
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array, Flags
+from forecast_unc.series import times
 from forecast_unc.series.exog import check_exog, check_uncertainty
-from forecast_unc.series.times import (
-    WEEKDAYS,
-    conversion,
-    extended_index,
-    format_time,
-    future_index,
-    index_kind,
-    spacing,
-)
 from forecast_unc.series.values import check_follows, check_is_series, check_series, check_y_std
 
 
@@ -93,13 +85,13 @@ class History:
     def alike(self, y: object, exog: object = None, y_std: object = None) -> Self:
         """Another series of the same frequency, with the same regressors; see `checked`."""
         other = self.checked(y, exog, y_std, self.columns)
-        if spacing(self.index) != spacing(other.index):
+        if times.spacing(self.index) != times.spacing(other.index):
             must = f"have the frequency of the fit, {_named(self.index)}"
             raise refusal("y", must, _named(other.index), "Fit a new model.")
-        if index_kind(self.index) != index_kind(other.index):
-            must = f"have the kind of index of the fit, {index_kind(self.index)}"
-            remedy = conversion(other.index, self.index, "y")
-            raise refusal("y", must, index_kind(other.index), remedy)
+        if times.index_kind(self.index) != times.index_kind(other.index):
+            must = f"have the kind of index of the fit, {times.index_kind(self.index)}"
+            remedy = times.conversion(other.index, self.index, "y")
+            raise refusal("y", must, times.index_kind(other.index), remedy)
         return other
 
     def followed_by(self, y_new: object, exog: object = None, y_std: object = None) -> Self:
@@ -112,7 +104,7 @@ class History:
             self,
             y=np.concatenate([self.given, values]),
             stds=np.concatenate([self.stds, stds]),
-            index=extended_index(self.index, len(values)),
+            index=times.extended_index(self.index, len(values)),
             exog=np.vstack([self.exog, regressors]),
             outliers=np.full(len(self.y) + len(values), np.nan),
         )
@@ -125,13 +117,13 @@ class History:
         exog_cov: object = None,
     ) -> Ahead:
         """The next steps, with their regressors; see `Forecaster.forecast`."""
-        index = future_index(self.index, steps)
+        index = times.future_index(self.index, steps)
         regressors = check_exog(exog, index, self.columns, f"the {steps} steps after the origin")
         return Ahead(index, regressors, check_uncertainty(exog_std, exog_cov, exog, self.columns))
 
     def time(self, position: int) -> str:
         """The time at a position, as text."""
-        return format_time(self.index, position)
+        return times.format_time(self.index, position)
 
     def described(self) -> str:
         """The series in a line: values, times, what is missing, regressors."""
@@ -141,7 +133,8 @@ class History:
         every = f"frequency {_named(self.index)}"
         if isinstance(freq, CustomBusinessDay):
             mask = freq.calendar.weekmask
-            every = f"open on {' '.join(day for day, on in zip(WEEKDAYS, mask, strict=True) if on)}"
+            days = [day for day, on in zip(times.WEEKDAYS, mask, strict=True) if on]
+            every = f"open on {' '.join(days)}"
         said.append(f"from {self.time(0)} to {self.time(-1)}, {every}")
         said += [f"{missing} missing"] if missing else []
         said += [f"{k} {'regressor' if k == 1 else 'regressors'}"] if k else []
@@ -150,4 +143,4 @@ class History:
 
 def _named(index: pd.Index[Any]) -> str:
     """Spacing as text; the frequency of periods is spelled M, and not ME as that of dates."""
-    return str(getattr(index, "freqstr", spacing(index)))
+    return str(getattr(index, "freqstr", times.spacing(index)))

@@ -24,7 +24,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import betaln, gammaln
+from scipy.special import betaln, gammaln, softmax
 
 from forecast_unc._checks import RandomState, generator, refusal
 from forecast_unc._typing import Array, Positions
@@ -109,7 +109,7 @@ class CountModel(FittedModel):
                 for (_, r), own_c, own_d in zip(_SIZE, c, d, strict=True)
             ]
         )
-        weights = _softmax(occurrence), _softmax(size)
+        weights = softmax(occurrence), softmax(size)
         return cls.made(history, specification, prior, *weights)
 
     @classmethod
@@ -299,11 +299,6 @@ def _discounted(discount: float, start: float, seen: Array) -> Array:
         return np.array([start])
     after, _ = lfilter([1.0], [1.0, -discount], seen, zi=[discount * start])
     return np.concatenate([[start], after])
-
-
-def _softmax(log_weights: Array) -> Array:
-    weights = np.exp(log_weights - log_weights.max())
-    return np.asarray(weights / weights.sum())
 
 
 def _counts(specification: CountSpecification, history: History) -> Array:

@@ -16,14 +16,7 @@ import click
 import pandas as pd
 from click.shell_completion import get_completion_class
 
-from forecast_unc import (
-    Combination,
-    Forecast,
-    Forecaster,
-    backtest_panel,
-    forecast_panel,
-    load_model,
-)
+from forecast_unc import Forecast, Forecaster, backtest_panel, forecast_panel
 from forecast_unc._checks import refusal
 from forecast_unc._files import whole_file
 from forecast_unc._version import __version__
@@ -31,15 +24,10 @@ from forecast_unc.cli import options as of
 from forecast_unc.cli import tables
 from forecast_unc.evaluation import backtest as backtests
 from forecast_unc.evaluation.folds import percent
+from forecast_unc.forecasting.combination import Combination, load_model
 from forecast_unc.forecasting.model import figure
 from forecast_unc.panels.forecast import FailedSeriesWarning
-from forecast_unc.series.times import (
-    ClosedDaysWarning,
-    MissingTimesError,
-    PartialPeriodWarning,
-    future_index,
-    group_weights,
-)
+from forecast_unc.series import times
 
 _DONE, _SOME_FAILED, _WRONG = 0, 1, 2  # exit codes
 _NAME = "forecast-unc"
@@ -134,8 +122,8 @@ def _answering(run: Callable[[Any], int]) -> Callable[..., int]:
     def answer(**given: Any) -> int:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("default", PartialPeriodWarning)
-                warnings.simplefilter("ignore", ClosedDaysWarning)  # it is among the notes
+                warnings.simplefilter("default", times.PartialPeriodWarning)
+                warnings.simplefilter("ignore", times.ClosedDaysWarning)  # it is among the notes
                 warnings.showwarning = lambda message, *_, **__: _say(message)
                 code = run(SimpleNamespace(**given))
             sys.stdout.flush()
@@ -223,7 +211,8 @@ def forecast(options: Any) -> int:
     freq, counts = None if options.sum == "all" else options.sum, None
     if options.sum is not None:
         try:
-            labels, weights = group_weights(future_index(y.index, options.steps), "sum", freq)
+            steps = times.future_index(y.index, options.steps)
+            labels, weights = times.group_weights(steps, "sum", freq)
         except ValueError as error:
             must = "be a frequency of pandas that suits the times, or all"
             remedy = "YS, MS and W are some, of quarters and other periods Y."
@@ -258,8 +247,7 @@ def forecast(options: Any) -> int:
         tables.write_table(table, options.output)
     if options.plot is not None:
         figure, ax = _subplots(1, 9)
-        before = y.iloc[-4 * len(ahead) :]
-        ahead.plot(history=before, coverage=options.coverage, ax=ax)
+        ahead.plot(history=y.iloc[-4 * len(ahead) :], coverage=options.coverage, ax=ax)
         with whole_file(options.plot) as unfinished:
             figure.savefig(unfinished)
     if options.summary is not None:
@@ -295,15 +283,9 @@ def backtest(options: Any) -> int:
     if names is None:
         names = ["naive_propagation"]
         names += [] if options.report is None else ["seasonal_naive", "ets"]
-    asked = {
-        "origins": options.origins,
-        "step": options.step,
-        "refit": options.refit,
-        "compare": {name: of.compared(name) for name in names},
-        "coverage": options.coverage,
-        "n_jobs": options.jobs,
-        "progress": sys.stderr.isatty(),
-    }
+    asked = {name: vars(options)[name] for name in ("origins", "step", "refit", "coverage")}
+    asked |= {"n_jobs": options.jobs, "progress": sys.stderr.isatty()}
+    asked["compare"] = {name: of.compared(name) for name in names}
     model, code = of.make_forecaster(options), _DONE
     if options.id is None:
         y, exog = tables.read_series(options)
@@ -406,7 +388,7 @@ def _told(failures: pd.DataFrame, n_series: int, done: str) -> int:
     if failures.empty:
         return _DONE
     name, reason = failures.iloc[0]
-    gaps = failures["error"].str.startswith(MissingTimesError.__name__).any()
+    gaps = failures["error"].str.startswith(times.MissingTimesError.__name__).any()
     remedy = " Pass --freq to take rows that are missing for missing values." if gaps else ""
     first = f"the first: {name}: {reason}{remedy}"
     _say(f"{len(failures)} of {n_series} series could not be {done}; {first}")

@@ -317,23 +317,15 @@ def make_forecaster(options: Any) -> Forecaster:
     """The forecaster of the options, not fitted; what was not given has its own default."""
     seed = 0 if options.seed is None else options.seed
     check_whole("--seed", seed, 0, "Any such number will do.")
-    lags, differences, period = (
-        value[0] if isinstance(value, list) and len(value) == 1 else value
-        for value in (options.lags, options.differences, options.period)
-    )
-    given = {
-        "lags": lags,
-        "differences": differences,
-        "seasonal_period": period,
-        "lower": options.lower,
-        "upper": options.upper,
-        "outliers": options.outliers,
-        "max_train": options.max_train,
-        "transform": options.transform,
-        "calendar": _calendar(options),
-        "regressor": _REGRESSORS[options.model]() if options.model in _REGRESSORS else None,
+    alike = ("lags", "differences", "lower", "upper", "outliers", "max_train", "transform")
+    given = {name: vars(options)[name] for name in alike}
+    given |= {"seasonal_period": options.period, "calendar": _calendar(options)}
+    given["regressor"] = _REGRESSORS[options.model]() if options.model in _REGRESSORS else None
+    arguments = {
+        name: value[0] if isinstance(value, list) and len(value) == 1 else value
+        for name, value in given.items()
+        if value is not None
     }
-    arguments = {name: value for name, value in given.items() if value is not None}
     if options.transform == "none":
         arguments["transform"] = None
     return Forecaster(random_state=seed, **arguments)

@@ -8,6 +8,7 @@ import re
 import shlex
 import sys
 import warnings
+from contextlib import nullcontext
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -19,6 +20,7 @@ import pandas as pd
 from forecast_unc._checks import refusal
 from forecast_unc._files import whole_file
 from forecast_unc._typing import Array
+from forecast_unc.distributions.tables import first_instants
 from forecast_unc.series.times import (
     DAYS,
     MissingTimesError,
@@ -329,16 +331,13 @@ def _check_pyarrow(option: str, name: str) -> None:
 def write_table(table: pd.DataFrame, path: Path) -> None:
     """Write a table with all digits: Parquet, or CSV to a file or, -, standard output."""
     index = table.index.name is not None
-    if is_parquet(path):
-        if isinstance(table.index, pd.PeriodIndex):  # Parquet has none
-            table = table.set_axis(table.index.to_timestamp())
-        with whole_file(path) as unfinished:
-            table.to_parquet(unfinished, engine="pyarrow", index=index)
-    elif path == STANDARD:
-        table.to_csv(sys.stdout, index=index)
-    else:
-        with whole_file(path) as unfinished:
+    place: Any = nullcontext(sys.stdout) if path == STANDARD else whole_file(path)
+    with place as unfinished:
+        if not is_parquet(path):
             table.to_csv(unfinished, index=index)
+        else:  # which has no periods
+            table = table.set_axis(first_instants(table.index))
+            table.to_parquet(unfinished, engine="pyarrow", index=index)
 
 
 def print_table(table: pd.DataFrame, figures: pd.DataFrame, width: pd.Series[float]) -> None:

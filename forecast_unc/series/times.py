@@ -396,10 +396,11 @@ def _parts(index: pd.Index[Any], freq: str) -> dict[str, str]:
         return {}
     labels, group = _groups(index, freq)
     own, more, wide = np.bincount(group), len(index), labels
+    until = pd.period_range if isinstance(index, pd.PeriodIndex) else pd.date_range
     with suppress(ValueError):  # dates that no index can hold
         while not (wide[0] < labels[0] and wide[-1] > labels[-1]):
-            longer = extended_index(index.shift(-more), 2 * more)  # type: ignore[attr-defined]
-            wide, group = _groups(longer, freq)
+            before = until(end=index[0], periods=more + 1, freq=index.freq)  # type: ignore[attr-defined]
+            wide, group = _groups(extended_index(before, len(index) - 1 + more), freq)
             more *= 2
     if len(wide) == len(labels):
         return {}

@@ -77,7 +77,7 @@ def children():
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds workers by /proc")
-@pytest.mark.filterwarnings("ignore:.*series could not be forecast")
+@pytest.mark.filterwarnings("ignore:the model failed for")
 def test_2000_series_are_answered_once_whoever_is_killed():
     frame, over, killed = panel(2000), threading.Event(), []
     expected = forecast_panel(frame, baselines.Naive(), 2)

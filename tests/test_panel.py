@@ -108,13 +108,13 @@ def of(result, name):
 
 def test_each_series_is_forecast_as_by_itself(series, model):
     result = forecast_panel(long(series), model, 3)
-    assert list(result.columns) == ["unique_id", "ds", *FIGURES, "error", "status"]
+    assert list(result.columns) == ["unique_id", "ds", *FIGURES, "error", "status", "notes"]
     assert result["unique_id"].tolist() == [name for name in series for _ in range(3)]
     assert result["error"].tolist() == [None] * 9
     assert result["status"].tolist() == ["ok"] * 9
     for name, y in series.items():
         alone = model.fit(y).forecast(3).to_nixtla(unique_id=name)
-        rows = of(result, name).drop(columns=["error", "status"]).reset_index(drop=True)
+        rows = of(result, name).drop(columns=["error", "status", "notes"]).reset_index(drop=True)
         pd.testing.assert_frame_equal(rows, alone, check_exact=True, check_dtype=False)
 
 
@@ -123,7 +123,15 @@ def test_names_levels_and_propagation_are_the_users(series, model):
     names = {"id_col": "shop", "time_col": "day", "target_col": "sales"}
     result = forecast_panel(frame, model, 2, **names, levels=[90, 50], propagation="naive")
     ends = [f"forecast_unc-{end}" for end in ("lo-90", "lo-50", "hi-50", "hi-90")]
-    assert list(result.columns) == ["shop", "day", "forecast_unc", *ends, "error", "status"]
+    assert list(result.columns) == [
+        "shop",
+        "day",
+        "forecast_unc",
+        *ends,
+        "error",
+        "status",
+        "notes",
+    ]
     alone = model.fit(series["a"]).forecast(2, propagation="naive").interval(0.9)
     rows = result[result["shop"] == "a"]
     np.testing.assert_array_equal(rows["forecast_unc-lo-90"], alone["lower"])
@@ -151,7 +159,8 @@ def test_neither_the_forecaster_nor_the_frames_are_touched(series, model):
     frame = long(series, x=0.5)
     future = frame[["unique_id", "ds", "x"]].assign(ds=frame["ds"] + pd.Timedelta(days=90))
     before, ahead = frame.copy(), future.copy()
-    with pytest.warns(FailedSeriesWarning, match="3 of 3 series could not be forecast"):
+    said = "exog must have exactly the times .* got no row at 2020-02-04.*'b', as all others"
+    with pytest.raises(ValueError, match=said):
         forecast_panel(frame, model, 2, exog=future)
     pd.testing.assert_frame_equal(frame, before)
     pd.testing.assert_frame_equal(future, ahead)
@@ -229,7 +238,7 @@ def test_a_frequency_serves_series_too_short_to_show_theirs(series):
     assert set(of(inferred, "a")["status"]) == {
         "2 values: last value, spread of the panel's changes"
     }
-    with pytest.warns(FailedSeriesWarning, match="1 of 1 series could not"):
+    with pytest.warns(FailedSeriesWarning, match="the model failed for 1 of 1 series"):
         alone = forecast_panel(long({"a": series["a"]}), LastValue(), 2)
     assert alone["error"].item() == (
         "ValueError: y must have 3 times or more for its frequency to be inferred; got 2. Pass "
@@ -267,10 +276,9 @@ def test_a_frequency_serves_series_too_short_to_show_theirs(series):
             "y must have a regular index; got 1 missing timestamps, first 2020-01-05",
         ),
         (
-            lambda a: a.drop(a.index[4]),
+            lambda a: a.set_axis([*a.index[:4], a.index[4] + pd.Timedelta("1h"), *a.index[5:]]),
             "D",
-            "y must have every time of freq='D' and no other; got 2020-01-06 where 2020-01-05 is "
-            "due. Give another frequency, or add the missing",
+            "y must have times of freq='D' alone; got 2020-01-05",
         ),
         (lambda a: a * np.inf, None, "y must be finite or missing"),
         (lambda a: a * 0, None, "y must vary"),
@@ -281,7 +289,7 @@ def test_a_series_that_fails_is_answered_and_the_others_are_forecast(
 ):
     sound = forecast_panel(long({n: y for n, y in series.items() if n != "a"}), model, 2)
     series["a"] = spoil(series["a"])
-    found = re.escape("1 of 3 series could not be forecast, see the column error; the first: 'a'")
+    found = "the model failed for 1 of 3 series, see the columns error and status; the first: 'a'"
     with pytest.warns(FailedSeriesWarning, match=found) as caught:
         result = forecast_panel(long(series), model, 2, freq=freq)
     assert [one.filename for one in caught] == [__file__]
@@ -1123,7 +1131,7 @@ def test_scores_by_series_frequency_and_step(series, rng, model):
 
 def test_series_that_cannot_be_backtested_are_listed(series, model):
     series["b"], series["c"] = series["b"].iloc[:4], series["c"] * 0
-    with pytest.warns(FailedSeriesWarning, match="2 of 3 series could not be backtested, see fail"):
+    with pytest.warns(FailedSeriesWarning, match="the backtest failed for 2 of 3 series, see fail"):
         result = backtest_panel(long(series), LastValue(), 2, n_origins=3)
     assert result.frame["unique_id"].unique().tolist() == ["a"]
     assert result.failures["unique_id"].tolist() == ["b", "c"]
@@ -1286,3 +1294,57 @@ def test_pictures_of_a_panel_count_horizons_by_series(panel):
     assert any("by horizon" in text.get_text() for text in ax.get_legend().get_texts())
     plt.figure()
     assert result.plot_errors("CRPS").get_ylabel() == "CRPS"
+
+
+# --- what a panel says and borrows
+
+
+def test_a_time_without_a_row_is_a_missing_value_where_the_frequency_is_given(series):
+    frame = long(series)
+    given = frame[~((frame["unique_id"] == "a") & (frame["ds"] == "2020-01-05"))]
+    model = Forecaster(lags=2)
+    found = forecast_panel(given, model, 2, freq="D")
+    assert set(found["status"]) == {"ok"}
+    gap = series["a"].where(series["a"].index != pd.Timestamp("2020-01-05"))
+    expected = model.fit(gap).forecast(2)
+    np.testing.assert_allclose(of(found, "a")["forecast_unc"], expected.mean, rtol=1e-12)
+
+
+def test_few_values_borrow_the_bound_of_a_panel_without_negative_values():
+    rng, months = np.random.default_rng(3), pd.date_range("2023-01-01", periods=36, freq="MS")
+    old = {name: pd.Series(rng.poisson(9, 36) + 1.0, months) for name in "pq"}
+    items = old | {"new": pd.Series([8.0, 3.0, 13.0, 4.0, 9.0, 3.0], months[:6])}
+    bounds = ["forecast_unc-lo-95", "forecast_unc-hi-95"]
+    alone = Forecaster().fit(items["new"]).forecast(3)
+    assert (alone.interval(0.95)["lower"] < 0).any()
+    found = forecast_panel(long(items), Forecaster(), 3)
+    expected = alone.censored(0.0).interval(0.95)
+    np.testing.assert_array_equal(of(found, "new")[bounds], expected)
+    negative = items | {"p": items["p"] - 20.0}
+    for panel, model in ((items, Forecaster(lower=-np.inf)), (negative, Forecaster())):
+        free = forecast_panel(long(panel), model, 3)
+        np.testing.assert_array_equal(of(free, "new")[bounds], alone.interval(0.95))
+
+
+def test_what_was_noticed_in_a_series_stands_beside_its_forecast():
+    rng, days = np.random.default_rng(4), pd.date_range("2024-01-01", periods=90)
+    calm = pd.Series(rng.normal(100, 5, 90), days)
+    wild = calm.where(np.arange(90) != 50, 900.0)
+    found = forecast_panel(long({"calm": calm, "wild": wild}), Forecaster(lags=2), 2)
+    assert set(of(found, "calm")["notes"]) == {""}
+    assert of(found, "wild")["notes"].str.contains("2024-02-20").all()
+    assert set(found["status"]) == {"ok"}
+
+
+def test_regressors_ahead_that_fit_some_series_answer_the_others(series, model):
+    frame, far = long(series, x=0.5), pd.Timedelta(days=90)
+    future = frame[["unique_id", "ds", "x"]].assign(ds=frame["ds"] + far)
+    ahead = [
+        pd.DataFrame({"unique_id": name, "ds": y.index[-1] + pd.to_timedelta([1, 2], unit="D")})
+        for name, y in series.items()
+    ]
+    right = pd.concat(ahead, ignore_index=True).assign(x=0.5)
+    some = pd.concat([right[right["unique_id"] != "a"], future[future["unique_id"] == "a"]])
+    with pytest.warns(FailedSeriesWarning, match="the model failed for 1 of 3 series"):
+        found = forecast_panel(frame, model, 2, exog=some)
+    assert of(found, "a")["status"].str.startswith("the model failed").all()

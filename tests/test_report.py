@@ -325,7 +325,7 @@ def test_a_panel_has_its_scores_by_series(no_pictures, tmp_path):
         for name, scale in (("<u>a", 1.0), ("b", 2.0))
     )
     frame = pd.concat([frame, frame.iloc[:2].assign(unique_id="short")])
-    with pytest.warns(FailedSeriesWarning, match="1 of 3 series could not be backtested"):
+    with pytest.warns(FailedSeriesWarning, match="the backtest failed for 1 of 3 series"):
         result = backtest_panel(
             frame, Forecaster(lags=1), 2, origins=2, compare={"naive": "naive propagation"}
         )

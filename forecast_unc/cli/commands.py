@@ -27,6 +27,7 @@ from forecast_unc.evaluation.folds import percent
 from forecast_unc.forecasting.combination import Combination, load_model
 from forecast_unc.forecasting.model import figure
 from forecast_unc.panels.forecast import FailedSeriesWarning
+from forecast_unc.panels.groups import SAID
 from forecast_unc.series import times
 
 _DONE, _SOME_FAILED, _WRONG = 0, 1, 2  # exit codes
@@ -364,7 +365,7 @@ def _forecast_panel(options: Any) -> int:
         progress=sys.stderr.isatty(),
     )
     if options.output is None:
-        figures = table.drop(columns=[options.id, tables.time_column(options), "error", "status"])
+        figures = table.drop(columns=[options.id, tables.time_column(options), *SAID])
         low, high = (
             figures[f"forecast_unc-{end}-{min(levels, key=float)}"] for end in ("lo", "hi")
         )

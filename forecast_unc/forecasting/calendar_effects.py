@@ -35,7 +35,8 @@ class CalendarEffects:
         """Shrunk effects, with a precision for each kind by evidence."""
         levels, index, periods = daily_means(levels, index, periods)
         found = effect_inputs(index, words)
-        weights = _shrunk(levels, index, periods, [*found.values()], [kind for kind, _ in found])
+        kinds = [kind for kind, _ in found]
+        weights, _ = _shrunk(levels, index, periods, [*found.values()], kinds)
         return cls(words) if weights is None else cls(words, tuple(found), weights)
 
     def at(self, index: Any) -> Array:
@@ -58,6 +59,7 @@ class ExogEffects:
 
     weights: Array | None = None  # (k l,), of k regressors at l lags from 0 on
     lags: int = 0
+    stds: Array | None = None  # of the weights; 0 for what never changed
 
     @classmethod
     def learn(
@@ -66,7 +68,8 @@ class ExogEffects:
         """Shrunk effects, with a precision for each regressor by evidence."""
         columns = lagged(exog, lags)
         kinds = [*range(exog.shape[1])] * (lags + 1)
-        return cls(_shrunk(levels, index, periods, [*columns.T], kinds), lags)
+        weights, stds = _shrunk(levels, index, periods, [*columns.T], kinds)
+        return cls(weights, lags, stds)
 
     def at(self, exog: Array, before: Array | None = None) -> Array:
         """The sum of the effects at times of regressors (n, k), after others if there are."""
@@ -87,10 +90,11 @@ def taken_out(specification: Any, history: History) -> Array:
 
 def _shrunk(
     levels: Array, index: Any, periods: tuple[int, ...], columns: list[Array], kinds: list[Any]
-) -> Array | None:
+) -> tuple[Array | None, Array | None]:
     """Weights of columns by an autoregression and a regression of its filtered levels in turn.
 
-    Cochrane and Orcutt (1949); None if there are too few rows. What does not change weighs 0.
+    Cochrane and Orcutt (1949), with stds; None if there are too few rows. What does not change
+    weighs 0.
     """
     season = calendar_inputs(index, ("profile",), periods)
     lags = lags_for(int(np.isfinite(levels).sum()), periods[:1])
@@ -99,7 +103,7 @@ def _shrunk(
     # of fewer than 20 rows there are no effects
     some = np.array([len(t) >= 20 and np.ptp(one[t]) > 0.0 for one in columns], bool)
     if not some.any():
-        return None
+        return None, None
     H, used = np.array(columns).T[:, some], [k for k, s in zip(kinds, some, strict=True) if s]
     distinct = list(dict.fromkeys(used))
     weights, groups = np.zeros(H.shape[1]), [distinct.index(kind) for kind in used]
@@ -114,6 +118,9 @@ def _shrunk(
             filtered -= weight * levels[t - lag]
             at = at - weight * H[t - lag]
         weights = both.fit(np.hstack([at, season[t]]), filtered).coef_[: len(weights)]
-    found = np.zeros(len(columns))
-    found[some] = weights
-    return found
+    found, stds = np.zeros((2, len(columns)))
+    units = np.vstack([np.zeros(both.n_features_in_), np.eye(both.n_features_in_)])
+    cov = both.posterior_.covariance(units[: len(weights) + 1])
+    var = cov[0, 0] + cov.diagonal()[1:] - 2.0 * cov[0, 1:]
+    found[some], stds[some] = weights, np.sqrt(np.maximum(var, 0.0))
+    return found, stds

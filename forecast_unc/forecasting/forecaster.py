@@ -322,7 +322,7 @@ class Forecaster(Scored, Arguments):
         An association, not a cause: what moved with the regressor in the past, other inputs as they
         were last. Members count by their weight in a forecast of one step, those without
         regressors as 0; the interval is that of a normal distribution with the members' variance
-        (exponential smoothing takes its effects for known) and disagreement.
+        and disagreement.
 
         Parameters
         ----------
@@ -334,7 +334,7 @@ class Forecaster(Scored, Arguments):
         DataFrame
             A row for each regressor, and lag of it (``exog_lags``): ``effect``, ``lower`` and
             ``upper`` in units of y for one unit of the regressor, after a transform at the last
-            level.
+            level; NaN for what no model has learned, as it never changed or values were few.
 
         Raises
         ------
@@ -351,6 +351,8 @@ class Forecaster(Scored, Arguments):
         if not names:
             raise refusal("exog", "be given to `fit` for effects", "none", "Fit with regressors.")
         mean, std = ensemble.effects(len(names))
+        never = np.tile(np.ptp(self._history.exog, axis=0) == 0.0, len(lags))
+        mean[never | ((mean == 0.0) & (std == 0.0))] = np.nan
         reach = -ndtri(0.5 * (1.0 - coverage)) * std
         columns = {"effect": mean, "lower": mean - reach, "upper": mean + reach}
         return pd.DataFrame(columns, index=pd.Index(names, name="regressor"))

@@ -126,10 +126,12 @@ class SmoothingModel(FittedModel):
         return joint
 
     def effects(self, k: int) -> tuple[Array, Array]:
-        """Change of the next value for one unit of each regressor, (k,), treated as known."""
-        weights = self.specification.exog_effects.weights
+        """Mean and variance (k,) of the change of the next value for one unit of each regressor."""
+        effects = self.specification.exog_effects
+        if effects.weights is None or effects.stds is None:
+            return super().effects(k)
         unit = self.transform.slope(self.from_known().levels[-1:])
-        return unit * (np.zeros(k) if weights is None else weights), np.zeros(k)
+        return unit * effects.weights, (unit * effects.stds) ** 2
 
     def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) forecast from origins inside; NaN where the value before is missing."""

@@ -92,7 +92,7 @@ def backtest_panel(
         outcomes = run_jobs(work, panel, n_jobs=n_jobs, bar=bar)
     warn_again(outcomes, panel.ids.tolist())
     result = _assembled(outcomes, panel, coverage)
-    warn_of_failures(outcomes, panel.ids.tolist(), "backtested, see failures")
+    warn_of_failures(outcomes, panel.ids.tolist(), "the backtest", "failures")
     return result
 
 

@@ -20,8 +20,8 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions import tables
 from forecast_unc.evaluation.folds import Model, contenders
 from forecast_unc.forecasting.recursion import PROPAGATIONS, Propagation
-from forecast_unc.panels.borrow import FEW, Answer, Lent, answer, lend
-from forecast_unc.panels.groups import POINTS, Steps
+from forecast_unc.panels.borrow import FEW, FEW_BOUND, Answer, Lent, answer, lend
+from forecast_unc.panels.groups import POINTS, SAID, Steps
 from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
 from forecast_unc.panels.panel import Columns, OneSeries, Panel
 from forecast_unc.panels.parts import in_parts, write
@@ -83,8 +83,9 @@ def forecast_panel(
     exog : DataFrame, optional
         Long, with the id, the time, and the regressors of `frame`: their values at the steps ahead.
     freq : str, offset or int, optional
-        Frequency of all series, of whole-number times their distance. By default each has that of
-        its own times, for which it needs three; a shorter one takes that of the longest series.
+        Frequency of all series, of whole-number times their distance; times without a row count as
+        missing values. By default each has that of its own times, for which it needs three and all
+        rows; a shorter one takes that of the longest series.
     propagation : {"exact", "taylor", "mixture", "monte_carlo", "naive", "auto"}
         As in `Forecaster.forecast`.
     n_jobs : int, optional
@@ -113,9 +114,10 @@ def forecast_panel(
         Of the library of `frame`, long, the series in order of their first rows: the id; the time
         (of a period its first instant, whole numbers as nullable ``Int64``); ``forecast_unc``, the
         mean; ``forecast_unc-lo-95``, ``-lo-80``, ``-hi-80``, ``-hi-95``; ``error``, None or why the
-        model failed; and ``status``, "ok" or what was done instead. Columns of `by` stand after the
-        time. A series without a frequency, or without a value where no other has eight, has one
-        row: a missing time, NaN, the status.
+        model failed; ``status``, "ok" or what was done instead; and ``notes``, the remarks of
+        `Forecaster.notes_` on outliers, repeats and closed days. Columns of `by` stand after the
+        time. A series without a frequency, or without a value where no other has eight values, has
+        one row: a missing time, NaN, the status.
 
     Examples
     --------
@@ -148,7 +150,9 @@ def forecast_panel(
     otherwise = "Leave it out, encode it as numbers, or name it in by= if it groups the series."
     panel = Panel.checked(frame, columns, freq, contender, by, correlation, otherwise)
     panel = panel.with_future(exog)
-    taken = {*names, "error", "status"} & {id_col, time_col, *(by or ())}
+    if exog is not None:
+        panel.check_future(steps)
+    taken = {*names, *SAID} & {id_col, time_col, *(by or ())}
     if taken:
         must, remedy = "not name columns of the result", "Rename the column."
         raise refusal("id_col, time_col and by", must, repr(taken.pop()), remedy)
@@ -156,7 +160,8 @@ def forecast_panel(
     few = FEW if lent.lenders else -1
     model = clone(forecaster, safe=False)
     points = None if panel.groups is None else POINTS
-    work = partial(_forecast, model, steps, levels, options, few, points, aggregate)
+    bound = lent.lower if getattr(forecaster, "lower", 0.0) is None else -np.inf
+    work = partial(_forecast, model, steps, levels, options, few, bound, points, aggregate)
 
     def run(part: Panel) -> list[pd.DataFrame]:
         outcomes = run_jobs(work, part, n_jobs=n_jobs, bar=bar)
@@ -171,7 +176,7 @@ def forecast_panel(
             result, *sums = in_parts(run, panel, Path(output), call, bar)
     errors = result.loc[~result[id_col].duplicated(), "error"]
     failed = [Outcome(None, None if pd.isna(error) else error) for error in errors]
-    warn_of_failures(failed, panel.ids.tolist(), "forecast, see the column error")
+    warn_of_failures(failed, panel.ids.tolist(), "the model", "the columns error and status")
     if panel.groups is not None:
         if pd.api.types.is_integer_dtype(result[id_col].dtype):
             result[id_col] = result[id_col].astype("Int64")  # has a missing value
@@ -188,6 +193,7 @@ def _forecast(
     levels: Sequence[float],
     options: dict[str, Any],
     few: int,
+    bound: float,
     points: Array | None,
     aggregate: str | None,
     one: OneSeries,
@@ -203,11 +209,14 @@ def _forecast(
         model.fit(y, exog=past)
         options = {**options, "exog": future}
     forecast = model.forecast(steps, **options)
+    if bound == 0.0 and y.count() < FEW_BOUND:
+        forecast = forecast.censored(bound)
     if aggregate is not None:
         forecast = forecast.aggregate(aggregate)
     figures = tables.nixtla_figures(forecast, levels)
     quantiles = None if points is None else forecast.quantile(points).to_numpy()
-    return Steps(tables.first_instants(forecast.index).array, figures, quantiles)
+    notes = "; ".join(getattr(model, "notes_", ()))
+    return Steps(tables.first_instants(forecast.index).array, figures, quantiles, notes=notes)
 
 
 def _assembled(
@@ -238,7 +247,7 @@ def _assembled(
     times = [pd.Series(each.times).astype(dtype) for each in found]
     rows = np.repeat(np.arange(len(panel)), list(map(len, times)))
     figures = np.concatenate([none.figures[:0], *(each.figures for each in found)])
-    status = np.array([each.status for each in found], dtype=object)
+    said = np.array([(one.status, one.notes) for one in found], dtype=object).reshape(-1, 2)
     errors = np.array([outcome.error for outcome in outcomes], dtype=object)
     columns: dict[Hashable, Any] = {
         panel.columns.id: panel.ids.take(rows),
@@ -246,7 +255,8 @@ def _assembled(
         **({} if panel.groups is None else panel.groups.columns(rows)),
         **dict(zip(names, figures.T, strict=True)),
         "error": pd.Series(errors[rows], dtype=object),
-        "status": pd.Series(status[rows], dtype="string"),
+        "status": pd.Series(said[rows, 0], dtype="string"),
+        "notes": pd.Series(said[rows, 1], dtype="string"),
     }
     result = pd.DataFrame(columns)
     return [result] if panel.groups is None else [result, panel.groups.totals(found)]
@@ -259,7 +269,7 @@ def _like(result: pd.DataFrame, frame: FrameT) -> FrameT:
     nw = narwhals(frame, "frame")
     given = nw.from_native(frame, eager_only=True)
     table = nw.from_arrow(
-        result.astype({"error": "string", "status": "string"}), backend=given.implementation
+        result.astype(dict.fromkeys(SAID, "string")), backend=given.implementation
     )
     types = {name: given.schema[name] for name in table.columns if name in given.schema}
     ours = [nw.col(name).cast(kind) for name, kind in types.items() if table.schema[name] != kind]
@@ -267,12 +277,14 @@ def _like(result: pd.DataFrame, frame: FrameT) -> FrameT:
     return native
 
 
-def warn_of_failures(outcomes: Sequence[Outcome], names: Sequence[object], done: str) -> None:
-    """One warning for all series that failed: what could not be done, and where the reasons are."""
+def warn_of_failures(
+    outcomes: Sequence[Outcome], names: Sequence[object], what: str, where: str
+) -> None:
+    """One warning for all series that failed: what did, and where the reasons are."""
     failed = [i for i, outcome in enumerate(outcomes) if outcome.error is not None]
     if failed:
         warnings.warn(
-            f"{len(failed)} of {len(outcomes)} series could not be {done}; the first: "
+            f"{what} failed for {len(failed)} of {len(outcomes)} series, see {where}; the first: "
             f"{names[failed[0]]!r}: {outcomes[failed[0]].error}",
             FailedSeriesWarning,
             stacklevel=3,

@@ -16,6 +16,7 @@ from forecast_unc.distributions.tables import nixtla_tails
 POINTS = (np.arange(500) + 0.5) / 500  # probabilities of the quantiles that a draw is one of
 _DRAWS = 20 * len(POINTS)
 _SCORES = ndtri((np.arange(_DRAWS) + 0.5) / _DRAWS)  # equally probable normal scores
+SAID = ("error", "status", "notes")  # columns that are text
 
 
 class Steps(NamedTuple):
@@ -25,6 +26,7 @@ class Steps(NamedTuple):
     figures: Array  # (h, 1 + 2 * levels), the mean and bounds
     quantiles: Array | None  # (h, points), at POINTS, where sums are asked for
     status: str = "ok"
+    notes: str = ""
 
 
 class Groups(NamedTuple):
@@ -97,7 +99,7 @@ class Groups(NamedTuple):
         draws = np.array([*totals["draws"]]).reshape(-1, _DRAWS)
         bounds = np.quantile(draws, nixtla_tails(levels), axis=1, method="inverted_cdf")
         id_col, time_col, *by = like.columns[: 2 + len(self.labels.columns)]
-        names = [name for name in like.columns[2 + len(by) :] if name not in ("error", "status")]
+        names = [name for name in like.columns[2 + len(by) :] if name not in SAID]
         labels = self.labels.take(totals["group"].to_numpy())
         columns: dict[Hashable, Any] = {
             id_col: pd.Series([None] * len(totals), dtype=like[id_col].dtype),
@@ -106,6 +108,7 @@ class Groups(NamedTuple):
             **dict(zip(names, [totals["mean"], *bounds], strict=True)),
             "error": pd.Series([None] * len(totals), dtype=object),
             "status": self._status(totals),
+            "notes": pd.Series([""] * len(totals), dtype="string"),
         }
         return pd.DataFrame(columns)
 

@@ -19,7 +19,7 @@ from forecast_unc.series.times import (
     conversion,
     future_index,
     index_kind,
-    on_frequency,
+    on_grid,
     regular_index,
 )
 from forecast_unc.series.values import is_real, to_pandas
@@ -45,15 +45,15 @@ class OneSeries(NamedTuple):
         """The series and its regressors on a regular index, or an error."""
         times = self.past.index
         if self.freq is not None:
-            index = on_frequency(times, self.freq, "y")
+            index = on_grid(times, self.freq, "y")
         elif isinstance(times, pd.DatetimeIndex) and len(times) < 3:
             must = "have 3 times or more for its frequency to be inferred"
             raise refusal("y", must, str(len(times)), 'Pass freq, for example freq="D".')
         else:
             index = regular_index(times, "y")
-        y = pd.Series(self.past.iloc[:, 0].to_numpy(), index, name=self.name)
-        exog = self.past.iloc[:, 1:].set_axis(index) if len(self.past.columns) > 1 else None
-        return y, exog
+        past = self.past.set_axis(index) if len(index) == len(times) else self.past.reindex(index)
+        y = pd.Series(past.iloc[:, 0].to_numpy(), index, name=self.name)
+        return y, past.iloc[:, 1:] if len(past.columns) > 1 else None
 
     def ahead(self, index: pd.Index[Any], steps: int) -> pd.DataFrame | None:
         """The regressors of the steps after a regular index, or an error."""
@@ -124,6 +124,23 @@ class Panel:
             raise refusal("frame", must, got, f"Leave them out, frame[{kept}].")
         past.insert(0, columns.target, target.to_numpy(dtype=np.float64, na_value=np.nan))
         return cls(columns, ids, past, _checked_freq(freq, times), rows, groups=groups)
+
+    def check_future(self, steps: int) -> None:
+        """Raise if the regressors ahead fit none of some twenty series: the frame is wrong."""
+        failed = None
+        for i in np.linspace(0, len(self) - 1, min(len(self), 20)).astype(int):
+            one = self[i]
+            try:
+                y, _ = one.history()
+            except (TypeError, ValueError):
+                continue  # which has a row of its own to say so
+            try:
+                one.ahead(y.index, steps)
+                return
+            except (TypeError, ValueError) as error:
+                failed = failed or ValueError(f"{error} This is series {one.name!r}, as all others")
+        if failed is not None:
+            raise failed
 
     def part(self, some: slice) -> Panel:
         """Some of the series."""

@@ -59,25 +59,7 @@ def regular_index(index: pd.Index, name: str) -> pd.Index:
     return _as_range(index, name)
 
 
-def on_frequency(index: pd.Index, freq: Any, name: str) -> pd.Index:
-    """The dates or whole numbers with a given frequency set, if they are all of its times.
-
-    One time is enough; the frequency of whole numbers is their distance.
-    """
-    _check_times(index, name)
-    if isinstance(index, pd.DatetimeIndex):
-        grid: pd.Index = pd.date_range(index[0], periods=len(index), freq=freq, unit=index.unit)
-    else:
-        grid = pd.RangeIndex(int(index[0]), int(index[0]) + freq * len(index), freq)
-    if (at := first_true(grid != index)) is not None:
-        must = f"have every time of freq={getattr(freq, 'freqstr', freq)!r} and no other"
-        got = f"{format_time(index, at)} where {format_time(grid, at)} is due"
-        remedy = "Give another frequency, or add the missing times, with NaN for their values."
-        raise refusal(name, must, got, remedy)
-    return grid.rename(index.name)
-
-
-def on_grid(index: pd.Index, freq: str, name: str) -> pd.Index:
+def on_grid(index: pd.Index, freq: Any, name: str) -> pd.Index:
     """Every time of a frequency from the first of an index to its last, which may lack some.
 
     The frequency of whole numbers is their distance, of periods their own.
@@ -101,7 +83,8 @@ def on_grid(index: pd.Index, freq: str, name: str) -> pd.Index:
         raise refusal("freq", must, got, "Leave it out to have it found.") from error
     if (at := first_true(~index.isin(grid))) is not None:
         first = format_time(index, at)
-        raise refusal(name, f"have times of freq={freq!r} alone", first, "Give another frequency.")
+        must = f"have times of freq={getattr(freq, 'freqstr', freq)!r} alone"
+        raise refusal(name, must, first, "Give another frequency.")
     return grid.rename(index.name)
 
 

@@ -193,7 +193,9 @@ def test_models_are_numbered_as_the_members_of_a_forecast():
     members = model.forecast(1).members
     assert len(members) == len(named) < len(model.models_)
     assert all(one.model in line for line, one in zip(named, members, strict=True))
-    assert any(line.startswith("dropped, since it diverges: ") for line in model.choices_)
+    assert any(
+        line.startswith("dropped, as it diverges or is far too wide: ") for line in model.choices_
+    )
 
 
 def test_choices_are_made_of_what_was_chosen(fitted):

@@ -164,7 +164,7 @@ def forecast_part(part: pd.DataFrame) -> pd.DataFrame:
     part = part.sort_values(["unique_id", "ds"])  # of which a shuffle does not keep the order
     ahead = forecast_panel(part, baselines.SeasonalNaive(), 2, levels=(90,), freq="MS")
     return ahead.astype(
-        {"error": "string", "status": "string"}
+        dict.fromkeys(["error", "status", "notes"], "string")
     )  # of object columns Dask cannot tell the type
 
 

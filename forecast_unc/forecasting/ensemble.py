@@ -264,7 +264,7 @@ class Ensemble:
         lines, number, several = list[str](), count(1), len(self.models) > 1
         shares = self.next_shares if several else [1.0]
         for model, share in zip(self.models, shares, strict=True):
-            label = "model" if share > 0.0 else "dropped, since it diverges"
+            label = "model" if share > 0.0 else "dropped, as it diverges or is far too wide"
             if several and share > 0.0:
                 label = f"model {next(number)}, weight {100 * share:.0f} %"
             lines.append(f"{label}: {model.specification.why} ({model})")

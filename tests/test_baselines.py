@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 from scipy.signal import lfilter
 from sklearn.base import clone
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
@@ -21,6 +22,7 @@ from statsmodels.tsa.statespace import sarimax
 
 from forecast_unc import Combination, Forecaster, GPRegressor, backtest, baselines
 from forecast_unc.evaluation.baselines import _fit_ets, _Form, _steps_between
+from forecast_unc.series.times import InterpolatedWarning
 
 MODELS = [
     baselines.SeasonalNaive(),
@@ -557,11 +559,54 @@ def test_series_that_are_refused(seasonal, change, message):
         baselines.SeasonalNaive().fit(change(seasonal))
 
 
-def test_missing_values_are_refused(seasonal):
-    holes = seasonal.mask(seasonal.index == seasonal.index[4])
-    for model in MODELS[:4]:
-        with pytest.raises(ValueError, match="y must be finite; got 1 missing.*first at 2010-05"):
-            clone(model).fit(holes)
+def test_missing_values_of_walks_are_steps_and_seasons_further_ahead(seasonal, walk):
+    """The normal distribution given the values that are known, of a walk in each season."""
+    for model, y, m in ((baselines.Naive(), walk, 1), (baselines.SeasonalNaive(12), seasonal, 12)):
+        gone = np.isin(np.arange(len(y)), [7, 30, len(y) - 3, len(y) - 1, len(y) - 1 - m])
+        fitted = clone(model).fit(y.mask(gone))
+        errors = (y.mask(gone).to_numpy()[m:] - y.mask(gone).to_numpy()[:-m]) ** 2
+        assert fitted.noise_std_ == pytest.approx(np.sqrt(np.nanmean(errors)))
+        n, steps = len(y), 14
+        t = np.arange(n + steps)
+        far = (t // m + 1000.0) * (t[:, None] % m == t % m)  # a wide start
+        cov = np.minimum(far, far.T)
+        known, ahead = np.flatnonzero(~gone), t[n:]
+        gain = np.linalg.solve(cov[np.ix_(known, known)], cov[np.ix_(known, ahead)]).T
+        left = cov[np.ix_(ahead, ahead)] - gain @ cov[np.ix_(known, ahead)]
+        found = fitted.forecast(steps)
+        np.testing.assert_allclose(found.cov, fitted.noise_std_**2 * left, atol=1e-6)
+        at = np.array([max(k for k in known if (k - one) % m == 0) for one in ahead])
+        np.testing.assert_array_equal(found.mean, y.to_numpy()[at])
+
+
+def test_a_drift_over_gaps_is_that_of_generalized_least_squares(walk):
+    y = walk + 0.4 * np.arange(len(walk))
+    gone = np.isin(np.arange(len(y)), [0, 5, 6, 70, len(y) - 2, len(y) - 1])
+    model, at = baselines.Drift().fit(y.mask(gone)), np.flatnonzero(~gone)
+    gaps, changes = np.diff(at), np.diff(y.to_numpy()[at])
+    by = sm.WLS(changes, gaps, weights=1.0 / gaps).fit()
+    assert model.drift_ == pytest.approx(by.params[0])
+    assert model.noise_std_ == pytest.approx(np.sqrt(by.scale))
+    ahead, step = model.forecast(3), np.arange(3.0, 6.0)  # after two missing ones
+    np.testing.assert_allclose(ahead.mean, y.iloc[-3] + by.params[0] * step)
+    var = by.scale * step + by.cov_params()[0, 0] * step**2
+    np.testing.assert_allclose(ahead.var, var)
+
+
+def test_other_baselines_say_that_they_interpolate(seasonal):
+    holes = seasonal.mask(np.isin(np.arange(108), [4, 50, 51, 107]))
+    filled = holes.interpolate(limit_direction="both")
+    for model in MODELS[1:4]:
+        said = f"missing values are interpolated for {ident(model)}, whose intervals may be too"
+        with pytest.warns(InterpolatedWarning, match=said) as caught:
+            found = clone(model).fit(holes).forecast(5)
+        assert caught[0].filename == __file__
+        expected = clone(model).fit(filled).forecast(5)
+        np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-9)
+    with pytest.raises(ValueError, match="a value at each of the 12 steps .* none at that of"):
+        baselines.SeasonalNaive(12).fit(seasonal.mask(seasonal.index.month == 5)).forecast(1)
+    with pytest.raises(ValueError, match="y must have two values that are 12 steps apart"):
+        baselines.SeasonalNaive(12).fit(seasonal.mask(np.arange(108) >= 12))
 
 
 def test_types_are_checked(seasonal):

@@ -31,6 +31,10 @@ SEASONS = {
     "B": ((5, 260), 1),
     "W": ((52,), 1),
     "W-WED": ((52,), 1),
+    "2W": ((26,), 1),
+    "7D": ((52,), 1),
+    "14D": ((26,), 1),
+    "168h": ((52,), 1),
     "MS": ((12,), 12),
     "ME": ((12,), 12),
     "BMS": ((12,), 12),
@@ -48,6 +52,15 @@ def test_seasons_of_dates():
         index = pd.date_range("2024-01-01", periods=3, freq=freq)
         found[freq] = (seasonal_periods(index), season_of(index))
     assert found == SEASONS
+
+
+def test_seven_days_are_a_week():
+    """Read without its anchor, a file of Mondays has the season of W-MON."""
+    mondays = pd.date_range("2021-01-04", periods=160, freq="W-MON")
+    days = pd.date_range("2021-01-04", periods=160, freq="7D")
+    for inputs in (("fourier",), ("profile",), ("month",)):
+        found = calendar_inputs(days, inputs, (52,))
+        np.testing.assert_array_equal(found, calendar_inputs(mondays, inputs, (52,)))
 
 
 OPEN = pd.offsets.CustomBusinessDay(

@@ -121,11 +121,18 @@ def _answering(run: Callable[[Any], int]) -> Callable[..., int]:
 
     @wraps(run)
     def answer(**given: Any) -> int:
+        said = set[str]()
+
+        def show(message: Warning | str, *_: object, **__: object) -> None:
+            if str(message) not in said:  # as at an earlier origin
+                said.add(str(message))
+                _say(message)
+
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("default", times.PartialPeriodWarning)
                 warnings.simplefilter("ignore", times.ClosedDaysWarning)  # it is among the notes
-                warnings.showwarning = lambda message, *_, **__: _say(message)
+                warnings.showwarning = show
                 code = run(SimpleNamespace(**given))
             sys.stdout.flush()
         except BrokenPipeError:

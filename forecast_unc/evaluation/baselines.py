@@ -12,7 +12,7 @@ import copy
 import warnings
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from importlib import import_module
 from itertools import accumulate, product
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -30,6 +30,7 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.series.calendar import seasonal_periods
 from forecast_unc.series.history import History
+from forecast_unc.series.times import InterpolatedWarning
 from forecast_unc.series.values import check_is_series, check_varies
 
 __all__ = ["ETS", "SARIMAX", "AutoReg", "Drift", "Naive", "SeasonalNaive", "Theta"]
@@ -71,8 +72,9 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
     ) -> Self:
         """Estimate the model's parameters; return it.
 
-        `y`, `exog`, `time` and `target` as in `Forecaster.fit`. Missing values are for SARIMAX
-        alone, which does not fill them; regressors for it and AutoReg.
+        `y`, `exog`, `time` and `target` as in `Forecaster.fit`; regressors are for SARIMAX and
+        AutoReg. AutoReg, ETS and Theta learn from missing values that are interpolated linearly,
+        with an ``InterpolatedWarning``; the others leave them missing.
         """
         history = self._checked(History.checked, check_is_series(y, "y", time, target), exog)
         values, known = history.y, history.y[~np.isnan(history.y)]
@@ -154,12 +156,12 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         self._check_takes_exog(exog)
         history = made(y, exog)
         missing = np.isnan(history.y)
-        if missing.any() and not self._takes_missing:
-            first = history.time(int(missing.argmax()))
-            got = f"{missing.sum()} missing value(s), first at {first}"
-            remedy = "Fill them, or take SARIMAX, which needs no filling."
-            raise refusal(name, "be finite", got, remedy)
-        return history
+        if missing.all() or not missing.any() or self._takes_missing:
+            return history
+        said = f"missing values are interpolated for {type(self).__name__}, whose intervals may "
+        warnings.warn(f"{said}be too narrow", InterpolatedWarning, stacklevel=3)
+        at = np.arange(len(missing))
+        return replace(history, y=np.interp(at, at[~missing], history.y[~missing]))
 
     def _check_takes_exog(self, exog: object) -> None:
         if exog is not None and not self.takes_exog:
@@ -170,7 +172,8 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
 class SeasonalNaive(_Baseline):
     r"""The last season again; without a season the last value (a random walk).
 
-    The errors accumulate over the seasons: :math:`\psi_j = 1` where the period divides j, else 0.
+    The errors accumulate over the seasons: :math:`\psi_j = 1` where the period divides j, else 0;
+    over those without a value before the forecast, too.
 
     Fitted, ``seasonal_period_`` is the period in use, ``noise_std_`` the root mean square of the
     seasonal differences.
@@ -182,14 +185,29 @@ class SeasonalNaive(_Baseline):
         index suggests and that fits into the series twice.
     """
 
+    _takes_missing: ClassVar[bool] = True
+
     def _learn(self, values: Array, exog: Array) -> float:
         self._least = m = self.seasonal_period_
-        return float(np.sqrt(np.mean((values[m:] - values[:-m]) ** 2)))
+        squares = (values[m:] - values[:-m]) ** 2
+        if np.isnan(squares).all():
+            must = f"have two values that are {m} steps apart"
+            raise refusal("y", must, "none", "Give a longer history.")
+        return float(np.sqrt(np.nanmean(squares)))
 
     def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
-        m, ahead = self.seasonal_period_, np.arange(steps)
-        weights = (ahead % m == 0).astype(np.float64)
-        return self._history.y[-m:][ahead % m], _accumulated(weights, self.noise_std_**2)
+        y, m = self._history.y, self.seasonal_period_
+        phase, seasons = np.arange(steps) % m, -(-len(y) // m)
+        table = np.pad(y, (seasons * m - len(y), 0), constant_values=np.nan).reshape(-1, m)[::-1]
+        known = ~np.isnan(table)
+        if not known.any(axis=0).all():
+            must = f"have a value at each of the {m} steps of the season"
+            at = self._history.time(len(y) - m + int((~known.any(axis=0)).argmax()))
+            raise refusal("y", must, f"none at that of {at}", "Give a longer history.")
+        missed = known.argmax(axis=0)[phase]  # seasons without a value before the forecast
+        var, same = self.noise_std_**2, phase[:, None] == phase
+        cov = _accumulated((phase == 0).astype(np.float64), var) + var * missed * same
+        return table[missed, phase], cov
 
 
 @dataclass(eq=False, repr=False)
@@ -207,23 +225,30 @@ class Drift(_Baseline):
     r"""The last value and the mean change since the first: a random walk with a drift.
 
     The drift is as uncertain as a mean of n changes:
-    :math:`\mathrm{Cov}_{ij} = \sigma^2 (\min(i, j) + i j / n)`.
+    :math:`\mathrm{Cov}_{ij} = \sigma^2 (\min(i, j) + i j / n)`, steps counted from the last value.
 
     ``drift_`` is the mean change, ``noise_std_`` the standard deviation of the changes, in units of
     y.
     """
 
+    _takes_missing: ClassVar[bool] = True
+
     seasonal_period: int | None = field(default=1, init=False)
 
     def _learn(self, values: Array, exog: Array) -> float:
-        changes = np.diff(values)
-        self.drift_, self._n = float(changes.mean()), len(changes)
-        return float(changes.std(ddof=1))
+        at = np.flatnonzero(~np.isnan(values))
+        gaps, changes = np.diff(at), np.diff(values[at])
+        self._n = int(at[-1] - at[0])
+        self.drift_ = float(changes.sum() / self._n)
+        squares = (changes - self.drift_ * gaps) ** 2 / gaps
+        return float(np.sqrt(squares.sum() / (len(gaps) - 1)))
 
     def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
-        step = np.arange(1.0, steps + 1.0)
+        y = self._history.y
+        last = int(np.flatnonzero(~np.isnan(y))[-1])
+        step = len(y) - 1.0 - last + np.arange(1.0, steps + 1.0)
         shape = np.minimum.outer(step, step) + np.outer(step, step) / self._n
-        return self._history.y[-1] + self.drift_ * step, self.noise_std_**2 * shape
+        return y[last] + self.drift_ * step, self.noise_std_**2 * shape
 
 
 @dataclass(eq=False, repr=False)

@@ -48,7 +48,9 @@ def seasonal_periods(index: pd.Index[Any]) -> tuple[int, ...]:
     freq: Any = getattr(index, "freq", None)
     unit: Any = _length(freq)
     cycles: list[Any] = [_DAY, 7 * _DAY]
-    if unit is None or isinstance(freq, Week):
+    if unit is not None and not unit % (7 * _DAY):  # "7D" is a week, too
+        unit, cycles = unit // (7 * _DAY), [_IN_A_YEAR["W"]]
+    elif unit is None:
         unit, cycles = getattr(freq, "n", 1), [_in_a_year(freq) or 1]
         if isinstance(freq, BusinessDay):
             days = int(_open_days(freq).weekmask.sum())

@@ -31,6 +31,10 @@ class ClosedDaysWarning(UserWarning):
     """A daily series has no value on some weekdays, which are forecast all the same."""
 
 
+class InterpolatedWarning(UserWarning):
+    """Missing values were interpolated for a baseline that has no other way."""
+
+
 class MissingTimesError(ValueError):
     """An index lacks some times of the grid of frequency `freq`, as `on_grid` takes it.
 

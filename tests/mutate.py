@@ -4,10 +4,12 @@
     python tests/mutate.py --show 17                          # one mutant as a diff
 
 A mutant is one change of one expression in a copy of the tree. The tests that reach its line run,
-cheapest first, until one fails; a mutant that they pass has survived: a test is missing, or the
-change changes nothing, which a person has to say. Which lines a test reaches, and its seconds, are
-measured once and kept in a folder beside the file (delete it after other changes). Slow tests and
-documentation are left out. What was tried stands in the file, from which a run goes on.
+cheapest first, until one fails. What these pass, others try in the end, those of the same files
+first: what is cached counts as reached by the first test alone. A mutant that all pass has
+survived: a test is missing, or the change changes nothing, which a person has to say. Which lines a
+test reaches, and its seconds, are measured once and kept in a folder beside the file (delete it
+after other changes). Slow tests and documentation are left out. What was tried stands in the file,
+from which a run goes on; the last row of a mutant counts.
 """
 
 import argparse
@@ -43,8 +45,9 @@ PARTS = re.compile(
     "regression/|distributions/|series/seasons|forecasting/(averaging|calendar_effects|calibration|"
     "counts|propagation|recursion|rows|sampling|smoothing|sources|state)"
 )
-# Seconds of tests for a mutant, as they were measured, and so many times that until it hangs.
-SECONDS, _PATIENCE = 60.0, 10.0
+# Seconds of tests for a mutant, as they were measured, those of the tests that try what these pass,
+# and so many times that until it hangs.
+SECONDS, MORE_SECONDS, _PATIENCE = 60.0, 120.0, 10.0
 # Loaded once, by the process whose forks run the tests.
 _LIBRARIES = (
     "scipy.stats scipy.optimize pandas sklearn.gaussian_process statsmodels.tsa.api hypothesis"
@@ -145,10 +148,10 @@ def lines_of(source: str, line: int) -> range:
     return found
 
 
-def uses_of(source: str, line: int) -> list[int]:
+def uses_of(source: str, line: int) -> set[int]:
     """Lines that use what a line sets at import: of a default its function, else of a name."""
     found = set[int]()
-    for node in ast.walk(ast.parse(source)):
+    for node in _at_import(ast.parse(source)):
         if isinstance(node, ast.FunctionDef) and node.lineno <= line < node.body[0].lineno:
             found |= {*range(node.body[0].lineno, (node.end_lineno or 0) + 1)}
         elif isinstance(node, ast.Assign | ast.AnnAssign) and node.lineno <= line <= (
@@ -158,7 +161,15 @@ def uses_of(source: str, line: int) -> list[int]:
             names = {one.id for one in stored if isinstance(one.ctx, ast.Store)}
             named = re.compile(rf"\b({'|'.join(map(re.escape, names))})\b")
             found |= {i for i, text in enumerate(source.split("\n"), 1) if named.search(text)}
-    return sorted(found)
+    return found
+
+
+def _at_import(tree: ast.AST) -> Iterator[ast.AST]:
+    """The statements of a module and of its classes, not those inside functions."""
+    for node in ast.iter_child_nodes(tree):
+        yield node
+        if isinstance(node, ast.ClassDef):
+            yield from _at_import(node)
 
 
 class Reach:
@@ -181,13 +192,25 @@ class Reach:
             self.seconds[f"{path}.py::{case.get('name')}"] += float(case.get("time", 0.0))
 
     def tests(self, name: str, lines: Iterable[int]) -> list[str]:
-        """The tests that reach some lines of a module, cheapest first, as far as `SECONDS` go."""
+        """The tests that reach some lines of a module, cheapest first."""
         file = next(file for path, file in self.files.items() if path.endswith(f"/{name}"))
         by_line = self.data.contexts_by_lineno(file)
         found = {one.split("|")[0] for line in lines for one in by_line.get(line, []) if one}
-        ordered = sorted(found, key=lambda test: (self.seconds[test], test))
-        total = np.cumsum([self.seconds[test] for test in ordered])
-        return ordered[: int(np.searchsorted(total, SECONDS)) + 1]
+        return sorted(found, key=lambda test: (self.seconds[test], test))
+
+    def others(self, name: str, tests: list[str]) -> list[str]:
+        """All other tests: those in the files of some tests or that name the module come first."""
+        word = re.compile(rf"\b(test_)?{Path(name).stem}\b")
+        files = {test.split("::")[0] for test in self.seconds}
+        near = {file for file in files if word.search(file + (ROOT / file).read_text())}
+        near |= {test.split("::")[0] for test in tests}
+        left = self.seconds.keys() - {*tests}
+        return sorted(left, key=lambda t: (t.split("::")[0] not in near, self.seconds[t], t))
+
+    def within(self, tests: list[str], seconds: float) -> list[str]:
+        """The first of some tests, as far as some seconds go."""
+        total = np.cumsum([self.seconds[test] for test in tests])
+        return tests[: int(np.searchsorted(total, seconds)) + 1]
 
 
 class _InOrder:
@@ -215,16 +238,18 @@ def _run(tree: Path, tests: list[str], log: Path) -> None:
     os._exit(pytest.main(["-x", "-q", *quiet, *files], plugins=[_InOrder(tests)]))
 
 
-def outcome(tree: Path, name: str, number: int, reach: Reach) -> tuple[str, int]:
-    """Whether tests notice a mutant in a copy of the tree, and its line."""
+def outcome(tree: Path, name: str, number: int, reach: Reach, last: bool) -> tuple[str, int]:
+    """Whether tests notice a mutant in a copy of the tree, at last the wider ones; its line."""
     path = tree / "forecast_unc" / name
     source = path.read_text()
     mutant = changed(source, number)
     assert mutant is not None
-    tests = reach.tests(name, lines_of(source, mutant[1]))
-    tests = tests or reach.tests(name, uses_of(source, mutant[1]))
-    if not tests:
-        return "reached by no test", mutant[1]
+    reaching = reach.tests(name, {*lines_of(source, mutant[1]), *uses_of(source, mutant[1])})
+    tests = reach.within(reaching, SECONDS)
+    if last:
+        tests = reach.within(reach.others(name, tests), MORE_SECONDS)
+    elif not tests:
+        return "passed", mutant[1]
     seconds = _PATIENCE * sum(reach.seconds[test] for test in tests) + 120.0
     arguments = (tree, tests, tree.parent / "log.txt")
     child = multiprocessing.get_context("fork").Process(target=_run, args=arguments)
@@ -237,7 +262,10 @@ def outcome(tree: Path, name: str, number: int, reach: Reach) -> tuple[str, int]
             os.killpg(child.pid or 0, 9)
             child.join()
             return "too long", mutant[1]
-        return ("survived" if child.exitcode == 0 else "killed"), mutant[1]
+        if child.exitcode in (4, 5):  # pytest found none
+            raise RuntimeError(arguments[2].read_text())
+        passed = ("survived" if reaching else "reached by no test") if last else "passed"
+        return (passed if child.exitcode == 0 else "killed"), mutant[1]
     finally:
         path.write_text(source)
         Path(cache_from_source(str(path))).unlink(missing_ok=True)
@@ -271,20 +299,23 @@ def main() -> int:
     out, end = Path(options.out), time.monotonic() + 60 * options.minutes
     measured = out.with_suffix("")
     measured.mkdir(exist_ok=True)
-    known = {row[0] for row in csv.reader(out.open())} if out.exists() else set()
+    out.touch()
     with tempfile.TemporaryDirectory() as folder, out.open("a", newline="") as file:
         tree = Path(folder) / "tree"
         ignore = shutil.ignore_patterns(".*", "_build", "__pycache__", "demo", "mutants")
         shutil.copytree(ROOT, tree, ignore=ignore)
         reach = Reach(tree, measured)
-        for place, at in enumerate(order):
-            if str(place) in known or time.monotonic() > end:
-                continue
-            name, number = everything[at]
-            found, line = outcome(tree, name, number, reach)
-            csv.writer(file).writerow([place, name, line, number, found])
-            file.flush()
-    rows = list(csv.reader(out.open()))
+        for last in (False, True):
+            known = {row[0]: row[-1] for row in csv.reader(out.open())}
+            for place, at in enumerate(order):
+                due = known.get(str(place)) == ("passed" if last else None)
+                if not due or time.monotonic() > end:
+                    continue
+                name, number = everything[at]
+                found, line = outcome(tree, name, number, reach, last)
+                csv.writer(file).writerow([place, name, line, number, found])
+                file.flush()
+    rows = [*{row[0]: row for row in csv.reader(out.open())}.values()]
     survived = [row for row in rows if row[-1] != "killed"]
     for row in survived:
         print(row[-1], *row[:-1])

@@ -78,6 +78,22 @@ def test_beyond_the_last_divergence_the_steps_are_those_of_the_stable_ones():
     np.testing.assert_allclose(found.cov[LATE:, LATE:], stable.cov[LATE:, LATE:], rtol=1e-10)
 
 
+@pytest.mark.parametrize("propagation", ["exact", "mixture", "monte_carlo"])
+def test_one_that_diverges_at_the_first_step_leaves_all_to_the_others(propagation):
+    at_once = linear_posterior(np.array([1e9]))
+    options = {"propagation": propagation, "n_samples": 4000, "random_state": 1}
+    found = propagate(mixture((at_once, 0.04), (CALM, 0.6), (LIVELY, 0.36)), 3, **options)
+    others = propagate(mixture((CALM, 0.6 / 0.96), (LIVELY, 0.36 / 0.96)), 3)
+    sampled = propagation != "exact"
+    np.testing.assert_allclose(found.mean, others.mean, atol=0.1 if sampled else 1e-10)
+    np.testing.assert_allclose(found.cov, others.cov, rtol=0.1 if sampled else 1e-10)
+    if propagation == "exact":
+        for name in others.parts:
+            np.testing.assert_allclose(found.parts[name], others.parts[name], rtol=1e-9, atol=1e-12)
+    if propagation == "monte_carlo":
+        assert found.paths.shape == (3, 4000)
+
+
 @pytest.mark.parametrize("propagation", ["exact", "taylor", "naive", "mixture", "monte_carlo"])
 def test_the_first_steps_do_not_depend_on_the_horizon(propagation):
     options = {"propagation": propagation, "n_samples": 500, "random_state": 1}

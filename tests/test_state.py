@@ -1,5 +1,6 @@
 """The state at the origin: against Kalman filters, brute-force conditioning and bridges."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -427,10 +428,18 @@ def test_models_without_closed_form_pass_gaps_by_expansion(propagation):
 
 
 def test_a_gap_that_the_model_runs_away_in_says_so():
-    y = np.append(1.0 + 0.1 * np.arange(5.0), np.full(60, np.nan))
-    with pytest.raises(Diverged, match=r"diverges on its way to the origin, \d+ steps") as error:
-        state_of(linear_posterior([2.0]), (1,), y)
+    def state_after(gap):
+        y = np.append(1.0 + 0.1 * np.arange(5.0), np.full(gap, np.nan))
+        return state_of(linear_posterior([2.0]), (1,), y)
+
+    words = "diverges on its way to the origin, {} steps before the first forecast"
+    with pytest.raises(Diverged, match=words.format(r"\d+")) as error:
+        state_after(60)
     assert error.value.step == 0  # before the first of the forecast
+    left = int(re.findall(r"(\d+) steps before", str(error.value))[0])
+    assert np.isfinite(state_after(60 - left).mean).all()
+    with pytest.raises(Diverged, match=words.format(1)):
+        state_after(61 - left)
 
 
 @pytest.mark.parametrize("back", [10, 600, 999])

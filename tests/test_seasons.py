@@ -197,6 +197,7 @@ def test_a_line_and_next_to_nothing_have_no_season():
     assert seasons_in(np.arange(50.0), (12,)) == ()
     assert seasons_in(100.0 + 5.0 * np.arange(24), (12,)) == ()
     assert seasons_in(np.full(50, 0.1), (4, 12)) == ()
+    assert seasons_in(np.zeros(50), (4, 12)) == ()
     assert seasons_in(np.array([]), (12,)) == ()
     assert seasons_in(np.array([1.0]), (12,)) == ()
     assert seasons_in(np.full(30, np.nan), (4,)) == ()

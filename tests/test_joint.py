@@ -347,6 +347,15 @@ def test_units_move_everything(ahead):
     np.testing.assert_allclose(turned, sums, rtol=1e-9)
 
 
+@pytest.mark.parametrize(("probability", "of_paths"), [(0.009, False), (0.011, True)])
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_sums_are_those_of_paths_where_a_bound_has_one_percent(probability, of_paths, side):
+    normal = Forecast(pd.RangeIndex(2), np.full(2, stats.norm.isf(probability)), np.eye(2))
+    summed = (side * normal.censored(0.0)).aggregate("sum")._joint.q
+    kinds = {type(link) for chain in summed.chains for link in chain}
+    assert (Polyline in kinds) == of_paths
+
+
 def test_a_pickle_is_the_same(ahead):
     again = pickle.loads(pickle.dumps(ahead.aggregate("sum")))
     np.testing.assert_array_equal(again.quantile(0.3), ahead.aggregate("sum").quantile(0.3))

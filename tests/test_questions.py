@@ -419,6 +419,7 @@ def test_members_parts_and_paths_move_along(rng):
     own = Forecast(INDEX, MEAN, COV, parts={"noise": 0.5 * COV}, paths=paths)
     moved = 1.0 - 2.0 * own
     np.testing.assert_allclose(moved.paths, 1.0 - 2.0 * paths)
+    np.testing.assert_allclose((own / 4.0 - 3.0).paths, paths / 4.0 - 3.0)
     np.testing.assert_allclose(moved.decompose()["noise"], 4.0 * own.decompose()["noise"])
     (first, *_), (before, *_) = (KINDS["average"] * 2 + 1).members, KINDS["average"].members
     pd.testing.assert_series_equal(first.forecast.mean, 2 * before.forecast.mean + 1)

@@ -13,7 +13,8 @@ from sklearn.model_selection import ShuffleSplit
 from sklearn.utils.estimator_checks import check_estimator
 
 from forecast_unc import datasets, scores
-from forecast_unc.regression.rvm import RVMRegressor
+from forecast_unc.regression.rvm import RVMRegressor, _Training
+from forecast_unc.regression.sparse_bayes.model import NoisePrior
 from tests import oracles_rvm as oracles
 
 SETTINGS = [
@@ -257,6 +258,17 @@ def test_adapted_lengthscales_do_not_give_every_row_a_basis_of_its_own(split):
         nlpd.append(scores.nlpd(wine[test, 0], mean, std).mean())
     assert rvm.n_relevance_ < 50
     assert nlpd[1] < nlpd[0] + 0.3
+
+
+def test_fits_are_compared_by_their_evidence_and_both_priors(rng):
+    """Of the noise, and of length-scales: log-normal, of std 1.5 around their centers."""
+    Z, center = rng.standard_normal((20, 2)), np.array([1.0, 2.0])
+    noise = NoisePrior(median=0.1, log_std=1.5, floor=1e-4, ceiling=10.0)
+    training = _Training(RVMRegressor(), Z, np.sin(2.0 * Z[:, 0]), center, noise, rng)
+    fit = training._fit([0.5, 3.0] * center, 0, None, 0)
+    of_noise = noise.terms(np.log(fit.model.noise_var))[0]
+    of_lengthscales = -0.5 * np.sum((np.log([0.5, 3.0]) / 1.5) ** 2)
+    assert fit.objective == pytest.approx(fit.log_evidence + of_noise + of_lengthscales)
 
 
 def test_restarts_begin_with_other_lengthscales():

@@ -231,6 +231,14 @@ def test_functions_drawn_have_its_mean_and_covariance(posteriors, rng):
     np.testing.assert_allclose(np.cov(values), cov, atol=0.05 * cov.max())
 
 
+def test_an_input_may_be_added_to_what_is_predicted(model):
+    X, y = data()
+    posterior = model.fit(X, y).posterior_
+    mean, var = posterior.predict(X)
+    found = posterior.plus_input(1).predict(X)
+    np.testing.assert_allclose(found, [mean + X[:, 1], var], rtol=1e-12)
+
+
 def test_leading_means_are_those_of_the_first_rows(model):
     X, y = data(60)
     model.fit(X, y)

@@ -369,6 +369,20 @@ def test_exchanges_gain_what_the_evidence_of_the_exchanged_model_says(rng):
         assert_allclose(worth[i], exchanged - at.value, rtol=1e-9)
 
 
+@pytest.mark.parametrize("seed", [1, 55])
+def test_an_exchange_gains_half_of_what_the_best_one_promises(seed):
+    """Of seed 55 several at once gain less, and the best one is made alone."""
+    rng = np.random.default_rng(seed)
+    Phi = rng.standard_normal((20, 14))
+    Phi = np.asfortranarray(Phi + 0.6 * Phi @ rng.standard_normal((14, 14)))
+    y = Phi[:, :4] @ rng.standard_normal(4) + 0.3 * rng.standard_normal(20)
+    trainer = SequentialTrainer(Phi, y / y.std(), NOISE, rng, n_kicks=0)
+    trainer._enter(np.arange(14))
+    before = trainer._joint(np.arange(10, 14), np.ones(4), -1.0, 1e-8)
+    worth, _, _ = _exchanges(before.at, *trainer._in_pool(before), before.active)
+    assert trainer._exchange(before).objective - before.objective > 0.5 * worth.max()
+
+
 def test_no_exchange_where_only_the_deletion_gains(rng):
     """What would enter has no finite positive alpha there: q^2 <= s."""
     Phi = np.linalg.qr(rng.standard_normal((30, 5)))[0]

@@ -24,6 +24,7 @@ from forecast_unc.distributions.maps import (
 )
 from forecast_unc.distributions.mixture import MixtureShape, NormalMixture
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.distributions.sums import linear
 
 H = 3
 COR = np.array([[1.0, 0.7, -0.4], [0.7, 1.0, 0.1], [-0.4, 0.1, 1.0]])
@@ -354,6 +355,16 @@ def test_sums_are_those_of_paths_where_a_bound_has_one_percent(probability, of_p
     summed = (side * normal.censored(0.0)).aggregate("sum")._joint.q
     kinds = {type(link) for chain in summed.chains for link in chain}
     assert (Polyline in kinds) == of_paths
+
+
+def test_scores_of_sums_by_paths_correlate_as_the_sums_of_the_normals():
+    """Of a bound that has 2 % of each step: nearly."""
+    cor = 0.8 ** np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
+    normal = Joint.normal(np.full(4, 2.0), cor, PowerTransform())
+    pairs = np.kron(np.eye(2), np.ones(2))
+    found = linear(normal.censored(np.zeros(4), np.full(4, np.inf)), pairs).cor
+    expected = pairs @ cor @ pairs.T
+    np.testing.assert_allclose(found, expected / expected[0, 0], atol=0.01)
 
 
 def test_a_pickle_is_the_same(ahead):

@@ -1,6 +1,7 @@
 """Each part of the variance against nested Monte Carlo, and all of them against the whole."""
 
 import pickle
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -318,6 +319,19 @@ def test_paths_of_a_function_that_bends_have_no_more_parts_than_variance(rng):
     parts = ahead.decompose()
     assert (parts.abs().max(axis=1) < 3 * ahead.var).all()
     np.testing.assert_allclose(parts.sum(axis=1), ahead.var, rtol=1e-10)
+
+
+def test_with_an_observation_error_too_paths_have_no_more_parts_than_variance():
+    y = np.full(60, 0.3)
+    for t in range(1, 60):
+        y[t] = 3.8 * y[t - 1] * (1.0 - y[t - 1])
+    y = (y - y.mean()) / y.std()
+    gp = GPRegressor(lengthscales=1.0, noise_std=0.01).fit(y[:-1, None], y[1:])
+    posterior = replace(gp.posterior_, observation_var=0.01)
+    method = Method("monte_carlo", n_samples=200, random_state=0)
+    model, future = OneStepModel(posterior, (1,), IDENTITY), Future(np.empty((20, 0)))
+    joint = propagate(model, past_of(y), future, method)
+    assert (diagonals(joint)["inputs_nonlinear"] > -1e-9).all()
 
 
 @settings(max_examples=12)

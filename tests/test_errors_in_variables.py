@@ -186,6 +186,15 @@ def test_what_was_learned_is_a_gaussian_process_with_dense_covariance(kind, seri
         assert share != 0.03
 
 
+def test_without_a_linear_part_there_is_none(series):
+    gp = GPRegressor(linear=False)
+    model = Forecaster(gp, lags=2, noise="both").fit(series[:30]).models_[0]
+    gp, rows = model.regressor, noisy_rows(model)
+    assert not gp.linear_scale_.any()
+    by_hand = Dense(gp, rows.X, rows.y, rows.errors)
+    assert gp.log_evidence_ == pytest.approx(by_hand.log_evidence, abs=1e-6)
+
+
 def test_variances_of_both_noises_are_those_of_a_t_process(series):
     model = Forecaster(GPRegressor(prior="shrunk"), lags=2, noise="both").fit(series[:30])
     gp, n = model.models_[0].regressor, model.models_[0].n_rows

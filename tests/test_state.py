@@ -471,6 +471,16 @@ def test_sampled_states_of_a_linear_model_are_those_of_the_filter(path_consisten
     )
 
 
+def test_a_last_value_that_no_path_explains_leaves_the_paths_of_the_filter():
+    y, y_std = simulated(40), np.zeros(40)
+    y[-1], y_std[-1] = 100.0, 0.6
+    model = OneStepModel(linear_posterior(AR), (1, 2), IDENTITY)
+    past, future = past_of(y, y_std), Future(no_exog(3))
+    exact = propagate_model(model, past, future, Method())
+    paths = particles(model, past, future, Method("monte_carlo", True, 4000, 0))
+    np.testing.assert_allclose(np.cov(paths.T), exact.cov, atol=0.04 * exact.cov.max())
+
+
 def test_an_observation_error_is_added_once_and_never_fed_back():
     """AR(2) seen with an error of its own, against the Kalman filter of a state space model."""
     y, error_var = simulated(300), 0.4

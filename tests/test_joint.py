@@ -360,7 +360,7 @@ def test_sums_are_those_of_paths_where_a_bound_has_one_percent(probability, of_p
 def test_scores_of_sums_by_paths_correlate_as_the_sums_of_the_normals():
     """Of a bound that has 2 % of each step: nearly."""
     cor = 0.8 ** np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
-    normal = Joint.normal(np.full(4, 2.0), cor, PowerTransform())
+    normal = Joint.normal(np.full(4, 0.2), 0.01 * cor, PowerTransform())
     pairs = np.kron(np.eye(2), np.ones(2))
     found = linear(normal.censored(np.zeros(4), np.full(4, np.inf)), pairs).cor
     expected = pairs @ cor @ pairs.T

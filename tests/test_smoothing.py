@@ -1,6 +1,7 @@
 """Exponential smoothing against dense normal algebra, sample paths and plain loops."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ from numpy.testing import assert_allclose
 
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.forecasting.calendar_effects import ExogEffects
 from forecast_unc.forecasting.recursion import Method
 from forecast_unc.forecasting.resolve import resolve
 from forecast_unc.forecasting.rolling import Rolling, rolling_forecasts
@@ -255,6 +257,22 @@ def test_the_model_forecasts_in_units_of_the_series():
     assert_allclose(ahead.median, np.exp(joint.mean), rtol=1e-9)
     assert model.transform == PowerTransform(0.0)
     assert list(ahead.index) == list(pd.period_range("2003-05", periods=STEPS, freq="M"))
+
+
+def test_uncertain_regressors_add_the_covariance_of_their_effects(rng):
+    """Two regressors, now and a step later; the covariance is of all steps and regressors."""
+    model, root = fitted(seasonal(40)), rng.standard_normal((6, 6))
+    effects = ExogEffects(np.array([2.0, -1.0, 0.5, 0.3]), lags=1)
+    ahead = replace(model.history.future(3), exog=np.zeros((3, 2)))
+    model = replace(
+        model,
+        history=replace(model.history, exog=np.zeros((40, 2))),
+        specification=replace(model.specification, exog_effects=effects),
+    )
+    by = np.array([[2, -1, 0, 0, 0, 0], [0.5, 0.3, 2, -1, 0, 0], [0, 0, 0.5, 0.3, 2, -1]])
+    known = model.joint(ahead, Method()).cov
+    found = model.joint(replace(ahead, exog_cov=root @ root.T), Method()).cov
+    assert_allclose(found - known, by @ root @ root.T @ by.T, rtol=1e-9)
 
 
 def test_another_history_has_its_own_level_and_season():

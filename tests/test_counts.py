@@ -68,6 +68,8 @@ def test_forecast_is_that_of_its_paths(parts):
     before = own.forecast(model.ensemble_.history.future(6))  # before it is rounded
     assert before.std.iloc[2] == pytest.approx(paths.std(), rel=0.01)
     assert before.mean.iloc[2] == pytest.approx(paths.mean(), rel=0.01)
+    unrounded = before._joint.draw(400_000, 1)
+    np.testing.assert_array_equal(np.round(unrounded), paths)
     cov = np.cov(paths.T)
     off = ~np.eye(6, dtype=bool)
     assert before.cov.to_numpy()[off].mean() == pytest.approx(cov[off].mean(), rel=0.03)

@@ -11,7 +11,7 @@ from scipy import special, stats
 
 from forecast_unc import Forecast
 from forecast_unc.distributions import maps
-from forecast_unc.distributions.joint import Joint
+from forecast_unc.distributions.joint import Joint, score_correlations
 from forecast_unc.distributions.maps import (
     Affine,
     Map,
@@ -365,6 +365,20 @@ def test_scores_of_sums_by_paths_correlate_as_the_sums_of_the_normals():
     found = linear(normal.censored(np.zeros(4), np.full(4, np.inf)), pairs).cor
     expected = pairs @ cor @ pairs.T
     np.testing.assert_allclose(found, expected / expected[0, 0], atol=0.01)
+
+
+def test_scores_correlate_as_far_as_they_can():
+    """No scores give lognormal steps correlations of -.4; -1 and -1 do not go with what .1 asks."""
+    q = forecast(0.0, mean=np.zeros(3), std=np.full(3, 2.0))._joint.q
+    plain = np.array([[1.0, -0.4, -0.4], [-0.4, 1.0, 0.1], [-0.4, 0.1, 1.0]])
+    var = np.diagonal(q.covariance(np.eye(3)))
+    cor = score_correlations(q, plain * np.sqrt(np.outer(var, var)))
+    assert np.linalg.eigvalsh(cor)[0] > -1e-12
+    np.testing.assert_array_equal(cor.diagonal(), 1.0)
+    assert -1.0 < cor[0, 1] == pytest.approx(cor[0, 2]) < -0.4
+    pair = score_correlations(q[np.arange(1, 3)], plain[1:, 1:] * var[0])[0, 1]
+    share = (cor[0, 1] + 1.0) / 0.6  # of the plain ones
+    assert cor[1, 2] == pytest.approx((1.0 - share) * pair + share * 0.1)
 
 
 def test_a_pickle_is_the_same(ahead):

@@ -614,6 +614,8 @@ def test_units_change_nothing():
     change = (other.predict(9 * X) - 3) / 0.1 - gp.predict(X)
     assert np.abs(change).max() < 1e-2 * y.std()  # rounds end at 1e-3
     np.testing.assert_allclose(other.input_cov_, 81 * gp.input_cov_, rtol=2e-2)
+    learned = np.sqrt(np.diagonal(other.input_cov_))
+    np.testing.assert_allclose(other.rounds_[-1].input_std, learned, rtol=2e-2)
 
 
 def test_rounds_are_recorded():

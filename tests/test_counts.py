@@ -55,6 +55,24 @@ def test_sizes_are_mixtures_over_the_state(r, c, d):
     np.testing.assert_allclose(np.exp(log_size(x, r, c, d)), of, rtol=1e-6)
 
 
+def test_weights_are_the_evidence_of_what_came(parts):
+    """Products of the probabilities of each value by those before it."""
+    own, y = Forecaster().fit(parts).models_[0], parts.to_numpy()
+    states, occurrence, size = (
+        filtered(y, own.prior),
+        np.ones(len(_OCCURRENCE)),
+        np.ones(len(_SIZE)),
+    )
+    for t, value in enumerate(y):
+        a, b, c, d = (one[:, t] for one in states)
+        occurrence *= (a if value > 0 else b) / (a + b)
+        if value > 0:
+            for i, (_, r) in enumerate(_SIZE):
+                size[i] *= np.exp(log_size(np.array([value - 1.0]), r, c[i], d[i])[0])
+    np.testing.assert_allclose(own.occurrence, occurrence / occurrence.sum(), rtol=1e-9)
+    np.testing.assert_allclose(own.size, size / size.sum(), rtol=1e-9)
+
+
 def test_forecast_is_that_of_its_paths(parts):
     model = Forecaster().fit(parts)
     assert [type(one) for one in model.models_] == [CountModel]

@@ -446,6 +446,30 @@ def test_other_lengthscales_are_taken_where_their_gain_is_clear(share, chosen, m
     assert counts == [24] * 15 * 4  # four fifths, three times, for each multiple
     few = np.where(np.arange(n) == 0, 1, 0)
     assert _best_multiple(Z, few, *asked[2:]) == 1.0
+    counts.clear()
+    _best_multiple(Z, np.where(np.arange(n) < 2, 1, 0), *asked[2:])
+    assert counts == [15] * 6 * 4  # halves
+
+
+def test_lengthscales_of_many_rows_are_judged_by_some(monkeypatch):
+    module, n, sizes = importlib.import_module(RVMClassifier.__module__), 600, []
+    right = np.where(np.arange(n) % 2, 1.0, -1.0)
+
+    class Fixed:
+        active = slice(None)
+
+        def log_odds(self, features):
+            sizes.append(len(features))
+            return features[:, 0]
+
+    def design(Z, centers, lengthscales, *_):
+        return (right * (lengthscales[0] == 2.0))[:, None]
+
+    monkeypatch.setattr(module, "design", design)
+    monkeypatch.setattr(module, "_train", lambda *_, most: Fixed())
+    labels, rng = (right > 0).astype(int), np.random.default_rng(0)
+    assert _best_multiple(np.zeros((n, 1)), labels, np.ones(1), 10, rng) == 2.0
+    assert sizes == [60] * 15 * 4  # of the 120 of a fold
 
 
 def test_labels_without_structure_need_no_bases():

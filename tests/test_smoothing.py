@@ -270,9 +270,11 @@ def test_uncertain_regressors_add_the_covariance_of_their_effects(rng):
         specification=replace(model.specification, exog_effects=effects),
     )
     by = np.array([[2, -1, 0, 0, 0, 0], [0.5, 0.3, 2, -1, 0, 0], [0, 0, 0.5, 0.3, 2, -1]])
-    known = model.joint(ahead, Method()).cov
-    found = model.joint(replace(ahead, exog_cov=root @ root.T), Method()).cov
-    assert_allclose(found - known, by @ root @ root.T @ by.T, rtol=1e-9)
+    known = model.joint(ahead, Method())
+    found = model.joint(replace(ahead, exog_cov=root @ root.T), Method())
+    added = by @ root @ root.T @ by.T
+    assert_allclose(found.cov - known.cov, added, rtol=1e-9)
+    assert_allclose(found.parts["inputs_regressors"], added, rtol=1e-9)
 
 
 def test_another_history_has_its_own_level_and_season():

@@ -63,7 +63,7 @@ def seasonal_periods(index: pd.Index[Any]) -> tuple[int, ...]:
 def _open_days(freq: BusinessDay) -> np.busdaycalendar:
     """The weekdays that a frequency of business days counts; its holidays shift no weekday."""
     if isinstance(freq, CustomBusinessDay):
-        return np.busdaycalendar(weekmask=freq.calendar.weekmask)
+        return np.busdaycalendar(weekmask=freq.calendar.weekmask.astype(int))
     return np.busdaycalendar()
 
 

@@ -688,8 +688,8 @@ class Forecast:
           step, and of uncertain regressors, through all steps;
         - ``inputs_nonlinear``: the rest, which may be negative;
         - ``hyperparameters``: of a mixture over hyper-parameters, the variance of its means;
-        - ``members``: of an average, its variance less the average variance of its members: never
-          positive, and 0 if these are equally wide, wherever they lie;
+        - ``members``: of an average, its variance less the average variance of its members, made
+          smaller by averaging quantiles, larger by disagreement (in the default);
         - ``calibration``: what rescaling added.
 
         After a transform the parts have the shares that they have of the variance on its scale.

@@ -287,8 +287,9 @@ class Forecaster(Scored, Arguments):
             over all steps; moments to first order in the variance; a mixture of 512 pieces, each
             with a function of its own, without a seed; sample paths; or not at all. "auto" is
             "exact" for an average of several models, where the difference is small, and the mixture
-            for one; but "exact" after noisy values or a gap within the lags, without joint
-            functions, or where a piece diverges (`Forecast.propagation` tells).
+            for one; but "exact" after noisy values, after a gap that ends within the lags, without
+            `path_consistent` or where a piece diverges, and "taylor" without closed forms
+            (`Forecast.propagation` tells).
         path_consistent : bool, default=True
             Share the function uncertainty between the steps: it is one function at all of them.
             False is the classic recursion, whose intervals for sums and late steps are too narrow.

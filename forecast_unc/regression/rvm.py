@@ -69,9 +69,9 @@ class RVMRegressor(KernelRegressor):
         `lengthscales` does, each row left out together with the basis at it: with many inputs the
         evidence of few rows is highest where each has a narrow basis of its own.
     variance : {"standard", "augmented"}, default="standard"
-        "augmented" (RVM*) adds a basis at each test input, with the prior variance var(y) - s^2, so
-        that the uncertainty grows away from the data. There is then no closed form for uncertain
-        inputs, and a prediction costs O(n).
+        "augmented" (RVM*) adds a basis at each test input, with the prior variance var(y) - s^2 (at
+        least s^2), so that the uncertainty grows away from the data. There is then no closed form
+        for uncertain inputs, and a prediction costs O(n).
     bias : bool, default=True
         Include a constant, with its own precision.
     linear : bool, default=False

@@ -310,9 +310,50 @@ def test_a_saved_model_forecasts_without_learning(folder, sales, capsys, monkeyp
     )
     assert (folder / "p.png").read_bytes()[1:4] == b"PNG"
     later = printed(capsys, *command, "newer.csv", "--load", "model.npz")
-    expected = model.apply(series(sales[: N + 5])).forecast(3)
-    np.testing.assert_allclose(later["mean"], expected.mean, rtol=1e-9)
+    expected = model.update(series(sales[N : N + 5])).forecast(3)
+    np.testing.assert_allclose(later["std"], expected.std, rtol=1e-9)
     assert later.index[0] == "2024-03-06"
+
+
+UPDATED, APPLIED = (
+    "the saved model is updated with ",
+    "the saved model is applied, with nothing learned: ",
+)
+
+
+@pytest.mark.parametrize(
+    ("rows", "factor", "said"),
+    [
+        (slice(None), 1, f"{UPDATED}10 values after 2024-02-29"),
+        (slice(30, N + 1), 1, f"{UPDATED}1 value after 2024-02-29"),
+        (slice(N, None), 1, f"{UPDATED}10 values after 2024-02-29"),
+        (slice(N), 1, f"{UPDATED}0 values after 2024-02-29"),
+        (slice(None), 2, f"{APPLIED}it was fitted on other values, first at 2024-01-01"),
+        (slice(N - 1), 1, f"{APPLIED}data end at 2024-02-28, the model at 2024-02-29"),
+        (
+            slice(N + 2, None),
+            1,
+            f"{APPLIED}data begin at 2024-03-03, its series goes on at 2024-03-01",
+        ),
+    ],
+)
+def test_a_saved_model_is_updated_where_data_go_on(folder, sales, capsys, rows, factor, said):
+    model = Forecaster(lags=2, random_state=0).fit(series(sales[:N]))
+    model.save("model.npz")
+    new = sales[rows].assign(y=factor * sales["y"][rows])
+    new.to_csv("newer.csv", index=False)
+    assert (
+        main(["forecast", "newer.csv", "--steps", "3", "--load", "model.npz", "--output", "-"]) == 0
+    )
+    out, err = capsys.readouterr()
+    assert err == f"forecast-unc: {said}\n"
+    y = series(new)
+    if said.startswith(APPLIED):
+        model = model.apply(y)
+    elif len(later := y.loc["2024-03-01":]):
+        model.update(later)
+    table = pd.read_csv(io.StringIO(out), index_col=0)
+    np.testing.assert_allclose(table["std"], model.forecast(3).std, rtol=1e-9)
 
 
 def test_a_saved_combination_is_applied_to_data(folder, sales, capsys):

@@ -13,11 +13,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import click
+import numpy as np
 import pandas as pd
 from click.shell_completion import get_completion_class
 
 from forecast_unc import Forecast, Forecaster, backtest_panel, forecast_panel
-from forecast_unc._checks import refusal
+from forecast_unc._checks import counted, first_true, refusal
 from forecast_unc._files import whole_file
 from forecast_unc._version import __version__
 from forecast_unc.cli import options as of
@@ -84,7 +85,7 @@ examples:
     forecast-unc forecast sales.csv --steps 90 --exog price --exog-future prices.csv
   Many series in one file, on four processes:
     forecast-unc forecast shops.parquet --id shop --steps 12 --jobs 4 --output f.parquet
-  Fit once, forecast later from the end of newer data:
+  Fit once; later take in the new values of the same file, and forecast from their end:
     forecast-unc forecast data.csv --steps 24 --save model.npz
     forecast-unc forecast newer.csv --steps 24 --load model.npz
 
@@ -231,7 +232,7 @@ def forecast(options: Any) -> int:
     if options.load is None:
         model = model.fit(y, exog)
     elif options.data is not None:
-        model = model.apply(y, exog)
+        model = _continued(model, y, exog)
     if isinstance(model, Forecaster):
         for line in model.notes_:
             _say(line)
@@ -352,6 +353,32 @@ def _read(options: Any) -> tuple[Forecaster | Combination, pd.Series[float], pd.
         must, got = f"be given for a {type(model).__name__}", f"{options.load} alone"
         raise refusal("data", must, got, "Name the series that it is to forecast.")
     return model, pd.Series(history.given, history.index, name=history.name), None
+
+
+def _continued(
+    model: Forecaster | Combination, y: pd.Series[float], exog: pd.DataFrame | None
+) -> Forecaster | Combination:
+    """A saved model at the end of data: updated where they go on with its series, else applied."""
+    why = "a Combination holds no series of its own"
+    if isinstance(model, Forecaster):
+        history, n = model.ensemble_.history, len(y)
+        history.alike(y, exog)  # raises where the times cannot be compared
+        end, n_new = times.format_time(history.index, -1), int((y.index > history.index[-1]).sum())
+        place = history.index.get_indexer(y.index)  # -1: not a time of the model's series
+        same = np.isclose(y, history.given[place], rtol=1e-12, atol=0.0, equal_nan=True)
+        if (at := first_true(~same & (place >= 0))) is not None:
+            why = f"it was fitted on other values, first at {times.format_time(y.index, at)}"
+        elif y.index[-1] < history.index[-1]:
+            why = f"data end at {times.format_time(y.index, -1)}, the model at {end}"
+        elif n_new == n and y.index[0] != (due := times.future_index(history.index, 1))[0]:
+            begin = times.format_time(y.index, 0)
+            why = f"data begin at {begin}, its series goes on at {times.format_time(due, 0)}"
+        else:
+            _say(f"the saved model is updated with {counted(n_new, 'value')} after {end}")
+            later = None if exog is None else exog.iloc[n - n_new :]
+            return model.update(y.iloc[n - n_new :], later) if n_new else model
+    _say(f"the saved model is applied, with nothing learned: {why}")
+    return model.apply(y, exog)
 
 
 def _forecast_panel(options: Any) -> int:

@@ -276,8 +276,9 @@ FORECAST = [
         --plot FILE: picture to write, of single steps even with --sum
         --summary FILE: text file to write: what was chosen and why; - for standard output
         --save FILE: write the fitted model, for --load
-        --load FILE: forecast with a saved model, from the end of DATA or, without DATA, from the
-          end of the series it was fitted on
+        --load FILE: forecast with a saved model, from the end of the series it was fitted on or of
+          DATA: updated with the values that follow its series there, or, if DATA hold another
+          series, applied to it with nothing learned
         """,
     ),
 ]

@@ -201,7 +201,7 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
         ),
         (
             "ds,y\n" + "".join(f"{day},1\n" for day in [*DAYS[:9], *DAYS[10:]]),
-            "column 'ds' must have a regular index; got 1 missing timestamps, first 2024-01-10. "
+            "column 'ds' must have a regular index; got 1 missing timestamp, first 2024-01-10. "
             "Pass --freq D: rows that are missing are then missing values, which are uncertain, "
             "not filled.",
         ),
@@ -213,7 +213,26 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
         ),
         (
             "ds,y\n" + "".join(f"{i},1\n" for i in (1, 2, 4, 5)),
-            "column 'ds' must have a regular index; got 1 missing timestamps, first 3. Pass --freq",
+            "column 'ds' must have a regular index; got 1 missing timestamp, first 3. Pass --freq",
+        ),
+        (
+            "ds,y\n2024-01-31,1\n",
+            "column 'ds' must have a regular index; got 1 time without a frequency that pandas can "
+            "infer. One value is not enough: write two at least.",
+        ),
+        (
+            "ds,y\n2024-01-01,1\n2024-01-08,2\n",
+            "column 'ds' must have a regular index; got 2 times without a frequency that pandas "
+            "can infer. Two do not show it: pass --freq, such as D, W-MON (weeks), MS (months).",
+        ),
+        (
+            'ds,y\n1,"421,0 €"\n2,"389,5 €"\n',
+            "--target must hold numbers; got '421,0 €' in column 'y' on line 2. Remove the unit € "
+            "from the column.",
+        ),
+        (
+            "ds,y\n1,2..5\n",
+            "--target must hold numbers; got '2..5' in column 'y' on line 2. Correct the value.\n",
         ),
         (
             "ds,y\n2024-01-31,1\n,2\n",
@@ -236,8 +255,19 @@ def test_a_file_in_another_encoding_is_named(tmp_path, capsys):
     path.write_bytes("ds,y\n1,größer\n".encode("latin-1"))
     assert main(["forecast", str(path), "--steps", "3"]) == 2
     err = capsys.readouterr().err
-    assert f"data must be a CSV file with a header; got {path}: 'utf-8'" in err
-    assert err.endswith("Save it as UTF-8.\n")
+    assert f"data must be a CSV file with a header; got {path}, not in UTF-8" in err
+    assert err.endswith("Save it as UTF-8, which is called CSV UTF-8 in Excel.\n")
+
+
+@pytest.mark.parametrize("start", [b"PK\x03\x04", b"\xd0\xcf\x11\xe0"])
+def test_a_workbook_is_named(tmp_path, capsys, start):
+    path = tmp_path / "d.xlsx"
+    path.write_bytes(start + bytes(range(256)))
+    assert main(["forecast", str(path), "--steps", "3"]) == 2
+    assert capsys.readouterr().err == (
+        f"forecast-unc: data must be a CSV file; got {path}, an Excel workbook. Save it as CSV "
+        "UTF-8.\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -570,6 +570,13 @@ def test_dates_with_the_year_last_are_read_where_they_are_clear(form, tmp_path, 
     assert "2024-01-13" in capsys.readouterr().out
     assert main([*asked, "--date-format", "%Y"]) == 2
     assert "--time must hold dates as %Y; got" in capsys.readouterr().err
+    for unclear in ("DD.MM.YYYY", "%Y-%m-%d"):
+        assert main([*asked, "--date-format", unclear]) == 2
+        assert f"dates as {unclear}; got" in (err := capsys.readouterr().err)
+        assert err.endswith(f"Pass {ways[0]} or {ways[1]}.\n")
+    pd.DataFrame({"ds": times.strftime(form), "y": y}).to_csv(path, index=False)
+    assert main([*asked, "--date-format", "DD.MM.YYYY"]) == 2
+    assert capsys.readouterr().err.endswith(f". Pass --date-format {form}, or leave it out.\n")
     assert main([*asked, "--date-format", "%G-W%V"]) == 2
     assert "--date-format must be one of strptime; got %G-W%V: ISO year" in capsys.readouterr().err
 

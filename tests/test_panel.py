@@ -273,7 +273,7 @@ def test_a_frequency_serves_series_too_short_to_show_theirs(series):
         (
             lambda a: a.drop(a.index[4]),
             None,
-            "y must have a regular index; got 1 missing timestamps, first 2020-01-05",
+            "y must have a regular index; got 1 missing timestamp, first 2020-01-05",
         ),
         (
             lambda a: a.set_axis([*a.index[:4], a.index[4] + pd.Timedelta("1h"), *a.index[5:]]),

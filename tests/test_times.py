@@ -61,7 +61,7 @@ def test_a_gap_in_a_long_index_costs_one_grid_of_its_length(grids):
         pd.date_range("2018-01-01", periods=n, freq="h").delete(700), freq=None
     )
     grids.clear()
-    with pytest.raises(ValueError, match=r"got 1 missing timestamps, first 2018-01-30 04:00:00\."):
+    with pytest.raises(ValueError, match=r"got 1 missing timestamp, first 2018-01-30 04:00:00\."):
         regular_index(index, "y")
     assert grids == [n]
     assert peak(index) < 100 * 8 * n  # bytes: a hundred arrays of its length would be too many

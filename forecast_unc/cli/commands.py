@@ -228,7 +228,8 @@ def forecast(options: Any) -> int:
             raise refusal("--sum", must, repr(freq), remedy) from error
         counts = pd.Series(weights.sum(axis=1).astype(int), labels)
     if sys.stderr.isatty():
-        _say(f"forecasting {options.steps} steps after {len(y)} values ...")
+        steps_said = counted(options.steps, "step")
+        _say(f"forecasting {steps_said} after {counted(len(y), 'value')} ...")
     if options.load is None:
         model = model.fit(y, exog)
     elif options.data is not None:

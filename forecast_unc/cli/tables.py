@@ -31,9 +31,11 @@ from forecast_unc.series.times import (
 )
 
 STANDARD = Path("-")  # standard input or output
+_WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how .xlsx and .xls start
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
 _JOINED = "ds"  # name of times that are made of several columns
 _GROUPED = r"[+-]?\d{{1,3}}({0}\d{{3}})+({1}\d*)?"  # 1,234.50, of two marks
+_NUMBER = r"([^\d+-]*?)\s*[+-]?\d[\d.,'\s]*?\s*(\D*)"  # of any style, beside a unit
 _WITH_COMMA = r"[+-]?(\d{1,3}(\.\d{3})*|\d+),\d*"  # 1.234,50
 
 
@@ -52,6 +54,9 @@ class _Table:
         else:
             with path.open("rb") as file:
                 self.start = file.read(4)
+        if self.start in _WORKBOOKS and path.suffix.lower() != ".zip":
+            got = f"{self.name}, an Excel workbook"
+            raise refusal(option, "be a CSV file", got, "Save it as CSV UTF-8.")
         self.is_csv = self.start != b"PAR1" and not is_parquet(path)
         self.frame = self._from_csv(option) if self.is_csv else self._from_parquet(option)
         if self.frame.empty:
@@ -98,14 +103,14 @@ class _Table:
                 lines = self._lines()
                 frame = read(self._opened(), skiprows=lines.index[lines == ""])
         except (ValueError, EOFError) as error:
-            remedy = "Look at its first lines."
+            remedy, got = "Look at its first lines.", f"{self.name}: {error}"
             if comment is None and self.start.startswith(b"#"):
                 remedy = "Skip its comments with --comment '#'."
             elif isinstance(error, UnicodeDecodeError):
-                remedy = "Save it as UTF-8."
+                got = f"{self.name}, not in UTF-8"
+                remedy = "Save it as UTF-8, which is called CSV UTF-8 in Excel."
             elif self.source == b"":
                 remedy = "Look at what should have come through the pipe."
-            got = f"{self.name}: {error}"
             raise refusal(option, "be a CSV file with a header", got, remedy) from error
         if not isinstance(frame.index, pd.RangeIndex):
             must = "have as many values in each row as names in the header"
@@ -148,6 +153,11 @@ class _Table:
             row = int(wrong.to_numpy().argmax())
             got = f"{column.tolist()[row]!r} in column {name!r} {self.place(row)}"
             remedy = f"Correct the value, or pass --missing {text[row]} if it stands for none."
+            if beside := re.fullmatch(_NUMBER, str(text[row])):
+                unit = beside[1] or beside[2]
+                remedy = (
+                    f"Remove the unit {unit} from the column." if unit else "Correct the value."
+                )
             mark = "," if self.options.decimal == "." else "."
             if re.fullmatch(self._grouped(mark), str(text[row])):
                 remedy = f"If {mark} separates thousands, pass --thousands {mark}"
@@ -288,7 +298,7 @@ def read_panel_ahead(options: Any, panel: pd.DataFrame) -> pd.DataFrame:
 def read_holidays(path: Path) -> pd.DatetimeIndex:
     """The dates of a file, one a line; blank lines and those that begin with # are skipped."""
     dates = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), start=1):
         text = line.strip()
         if not text or text.startswith("#"):
             continue
@@ -408,7 +418,7 @@ def _from_one(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
     form: str | None = table.options.date_format
     remedy = "Write dates as 2024-01-31."
     plain = text.str.fullmatch(r"\d{1,2}\D\d{1,2}\D\d{4}").all()
-    if form is None and plain:  # of 31.12.2024 the first is the day, of 01/02 nobody knows
+    if plain:  # of 31.12.2024 the first is the day, of 01/02 nobody knows
         parts = text.str.extract(r"(\d{1,2})\D(\d{1,2})\D\d").astype(int)
         days = (parts > 12).any()
         separators = text.str.extract(r"\d+(\D)\d+(\D)\d").iloc[0]
@@ -418,7 +428,12 @@ def _from_one(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
             table.options.day_first = bool(days[0])
         first = getattr(table.options, "day_first", None)  # as in data, of fewer dates ahead
         if not days.all() and first is not None:
-            form = order if first else other
+            known = order if first else other
+            remedy = f"Pass --date-format {known}, or leave it out."
+            if form in (None, known):
+                form, remedy = known, "Correct the date."
+    elif form is not None and text.str.match(r"\d{4}\D").all():
+        remedy = "Leave --date-format out."
     if form is not None:
         try:
             dates = pd.to_datetime(text, format=form, errors="coerce")
@@ -460,6 +475,10 @@ def _regular(times: pd.Index[Any], name: str) -> pd.Index[Any]:
     except (TypeError, ValueError) as error:
         problem = str(error).partition(". ")[0]
         remedy = "Write one row for each time, in order and without a gap."
+        if "infer" in problem and len(times) < 3:
+            remedy = "One value is not enough: write two at least."
+            if len(times) == 2:
+                remedy = "Two do not show it: pass --freq, such as D, W-MON (weeks), MS (months)."
         if "unique" in problem:
             remedy += " Of several series name the column that tells them apart with --id."
     raise ValueError(f"{problem}. {remedy}")

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from pandas.errors import OutOfBoundsDatetime, OutOfBoundsTimedelta
 from pandas.tseries.offsets import CustomBusinessDay, Day
 
-from forecast_unc._checks import check_choice, first_true, frozen, refusal
+from forecast_unc._checks import check_choice, counted, first_true, frozen, refusal
 from forecast_unc._typing import Array, Positions
 
 # Stretches whose frequency is inferred, of each length and chosen each way, at .1 to .3 ms each.
@@ -130,7 +130,7 @@ def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
                 remedy = f"None is on a {' or '.join(closed)}: leave closed days out by {by}"
                 named = mask
             raise _gap(name, len(grid) - len(index), first, remedy, named)
-    got = f"{len(index)} times without a frequency that pandas can infer"
+    got = f"{counted(len(index), 'time')} without a frequency that pandas can infer"
     raise refusal(name, "have a regular index", got, f'Give one, for example {name}.asfreq("D").')
 
 
@@ -218,8 +218,8 @@ def _as_range(index: pd.Index, name: str) -> pd.RangeIndex:
 
 
 def _gap(name: str, missing: int, first: str, remedy: str, freq: str) -> MissingTimesError:
-    problem = f"{name} must have a regular index; got {missing} missing timestamps, first {first}"
-    return MissingTimesError(problem, remedy, freq)
+    got = f"{counted(missing, 'missing timestamp')}, first {first}"
+    return MissingTimesError(f"{name} must have a regular index; got {got}", remedy, freq)
 
 
 def future_index(index: pd.Index, steps: int) -> pd.Index:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from forecast_unc._checks import LARGEST, SMALLEST, first_true, refusal
+from forecast_unc._checks import LARGEST, SMALLEST, counted, first_true, refusal
 from forecast_unc._typing import Array
 from forecast_unc.series.times import format_time, future_index, regular_index
 
@@ -106,7 +106,7 @@ def check_follows(y_new: object, index: pd.Index) -> pd.Series[Any]:
         ours, theirs = (str(getattr(times, "tz", None)) for times in (expected, y_new.index))
         must = f"follow the series without a gap, from {format_time(expected, 0)}"
         start = f" from {format_time(y_new.index, 0)}" if len(y_new) else ""
-        got = f"{len(y_new) or 'no'} values{start}"
+        got = f"{counted(len(y_new), 'value')}{start}"
         if ours != theirs:
             must, got = f"{must}, time zone {ours}", f"{got}, time zone {theirs}"
         remedy = "Pass all new values and no others, in order, NaN for missing ones, on the same "
@@ -122,7 +122,7 @@ def check_y_std(y_std: object, values: Array, index: pd.Index, name: str = "y") 
     y_std = check_is_series(y_std, "y_std")
     if not y_std.index.equals(index):
         must = f"have the index of {name}, {len(index)} times from {format_time(index, 0)}"
-        got = f"{len(y_std)} values with another"
+        got = f"{counted(len(y_std), 'value')} with another"
         raise refusal("y_std", must, got, f"Use y_std.reindex({name}.index).")
     if not is_real(y_std.dtype):
         remedy = "Convert it with pd.to_numeric(y_std)."

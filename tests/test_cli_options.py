@@ -23,6 +23,8 @@ from forecast_unc import (
 )
 from forecast_unc.cli import main
 from forecast_unc.cli.options import make_forecaster
+from forecast_unc.cli.tables import chance
+from forecast_unc.distributions.page import past
 
 DAYS = pd.date_range("2024-01-01", periods=70, freq="D")
 N = 60
@@ -173,6 +175,34 @@ def test_sums_and_probabilities_are_those_of_the_joint_forecast(folder, sales, c
         )
 
 
+def test_what_is_printed_is_rounded_by_the_std(folder, sales, capsys):
+    asked = ["--lags", "2", "--prob-above", "30", "-200", "28", "90", "--sum", "all"]
+    command = ["forecast", "sales.csv", "--steps", "1", *asked]
+    exact = printed(capsys, *command, "--output", "-").iloc[0]
+    assert main(command) == 0
+    row = dict(
+        zip(*(line.split(",") for line in capsys.readouterr().out.splitlines()), strict=True)
+    )
+    assert 1 < exact["std"] < 10
+    for name in ("mean", "std", "lower_80", "upper_95"):
+        assert row[name] == f"{exact[name]:.2f}"
+    assert row["steps"] == "1"
+    assert exact["above_-200"] > 0.9999
+    assert row["above_30"] == f"{exact['above_30']:.4f}"
+    assert 0 < exact["above_90"] < 1e-4
+    assert row["above_90"] == "<0.0001"
+    assert [chance(p) for p in (0.0, 0.99994, 0.99996, 1.0)] == ["0", "0.9999", ">0.9999", "1"]
+
+
+def test_a_picture_shows_a_season_and_a_half_of_the_past():
+    weeks = pd.Series(1.0, pd.date_range("2020-01-05", periods=200, freq="W"))
+    assert len(past(weeks[:190], weeks.index[190:194])) == 78
+    assert len(past(weeks[:190], weeks.index[190:], horizons=15)) == 150
+    assert len(past(weeks[:50], weeks.index[50:54])) == 50
+    days = pd.Series(1.0, pd.date_range("2020-01-05", periods=200, freq="D"))
+    assert len(past(days[:190], days.index[190:194])) == 24
+
+
 def test_values_of_options_are_words_up_to_the_next_option(folder, capsys):
     """Negative numbers and - are values; an option that needs a value does not take an option."""
     assert parsed("--lags", "1", "7", "--lower", "-inf", "--differences", "0").lags == [1, 7]
@@ -190,6 +220,11 @@ def test_values_of_options_are_words_up_to_the_next_option(folder, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (
+            ["--sum", "Q"],
+            "--sum must be a frequency of pandas that suits the times, or all; got 'Q'. Pass YS "
+            "for years (Y of times such as 2024Q1), QS for quarters, MS for months or W for weeks.",
+        ),
         (["--sum", "no"], "--sum must be a frequency of pandas that suits the times, or all; got"),
         (["--exog", "price", "--exog-future", "sales.csv"], "--exog-future must have one row for"),
     ],
@@ -225,11 +260,36 @@ def test_panels_are_forecast_as_by_forecast_panel(folder, capsys, output):
     assert table["shop"].tolist() == ["a"] * 3 + ["b"] * 3
     assert table["ds"].tolist() == expected["ds"].tolist()
     figures = [name for name in expected if name.startswith("forecast_unc")]
-    rtol = 5e-6 if output is None else 1e-9  # six digits are printed
-    np.testing.assert_allclose(table[figures], expected[figures], rtol=rtol)
+    width = (expected["forecast_unc-hi-80"] - expected["forecast_unc-lo-80"]).min() / 2
+    atol = 0.005 * width if output is None else 0.0  # three digits of it are printed
+    np.testing.assert_allclose(table[figures], expected[figures], rtol=1e-9, atol=atol)
     if output is None:
         assert max(map(len, out.splitlines()[1].split(","))) <= len("2024-03-01")
     assert table["error"].isna().all()
+
+
+def test_a_panel_has_quantiles_and_no_median(folder, capsys):
+    command = ["forecast", "shops.csv", "--id", "shop", "--steps", "2", "--lags", "2"]
+    command += ["--output", "-", "--coverage", "0.8", "0.4"]
+    table = printed(capsys, *command, "--quantile", "0.9", "0.025", "0.97")
+    few = forecast_panel(
+        pd.read_csv("shops.csv", parse_dates=["ds"]),
+        Forecaster(lags=2, random_state=0),
+        2,
+        id_col="shop",
+        levels=(80, 94, 95),
+    )
+    assert [*table][-5:] == ["quantile_0.9", "quantile_0.025", "quantile_0.97", "error", "status"]
+    assert table.filter(like="-hi-").columns.tolist() == [
+        "forecast_unc-hi-40",
+        "forecast_unc-hi-80",
+    ]
+    for p, name in ((0.9, "hi-80"), (0.025, "lo-95"), (0.97, "hi-94")):
+        np.testing.assert_allclose(table[f"quantile_{p}"], few[f"forecast_unc-{name}"], rtol=1e-9)
+    err = error_of(capsys, *command, "--quantile", "0.5")
+    assert (
+        err == "--quantile must be .005 from 0.5 or more with --id; got 0.5. The mean is beside it."
+    )
 
 
 def test_a_panel_is_printed_with_the_digits_that_tell_its_intervals_apart(folder, capsys):

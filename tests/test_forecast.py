@@ -747,7 +747,9 @@ def test_aggregate_says_what_it_needs(monthly):
         ValueError, match=r"freq must be a frequency of pandas that suits a PeriodIndex; got 'foo'"
     ):
         make(INDEXES["monthly period"]).aggregate("sum", freq="foo", partial="keep")
-    with pytest.raises(ValueError, match=r"DatetimeIndex; got 'X'\. Pass one such as \"YE\"\.$"):
+    with pytest.raises(
+        ValueError, match=r"DatetimeIndex; got 'X'\. Pass one such as \"YE\", \"QS\" or \"MS\"\."
+    ):
         monthly.aggregate("sum", freq="X", partial="keep")
 
 

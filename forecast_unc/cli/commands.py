@@ -23,6 +23,7 @@ from forecast_unc._files import whole_file
 from forecast_unc._version import __version__
 from forecast_unc.cli import options as of
 from forecast_unc.cli import tables
+from forecast_unc.distributions import page
 from forecast_unc.evaluation import backtest as backtests
 from forecast_unc.evaluation.folds import percent
 from forecast_unc.forecasting.combination import Combination, load_model
@@ -224,7 +225,10 @@ def forecast(options: Any) -> int:
             labels, weights = times.group_weights(steps, "sum", freq)
         except ValueError as error:
             must = "be a frequency of pandas that suits the times, or all"
-            remedy = "YS, MS and W are some, of quarters and other periods Y."
+            remedy = (
+                "Pass YS for years (Y of times such as 2024Q1), QS for quarters, MS for months "
+            )
+            remedy += "or W for weeks."
             raise refusal("--sum", must, repr(freq), remedy) from error
         counts = pd.Series(weights.sum(axis=1).astype(int), labels)
     if sys.stderr.isatty():
@@ -249,15 +253,19 @@ def forecast(options: Any) -> int:
     for p in options.quantile or ():
         columns[f"quantile_{p:g}"] = answer.quantile(p)
     table = pd.DataFrame(columns)
+    chances = [name for name in columns if name.startswith("above_")]
     if table.index.name is None:  # of a model that was fitted elsewhere
         table.index.name = tables.time_column(options)
     if options.output is None:
-        tables.print_table(table, table, table["std"])
+        figures = table.drop(columns=["steps", *chances], errors="ignore")
+        table[chances] = table[chances].map(tables.chance)
+        tables.print_table(table, figures, table["std"])
     else:
         tables.write_table(table, options.output)
     if options.plot is not None:
         figure, ax = _subplots(1, 9)
-        ahead.plot(history=y.iloc[-4 * len(ahead) :], coverage=options.coverage, ax=ax)
+        past = page.past(y, ahead.index, horizons=4)
+        ahead.plot(history=past, coverage=options.coverage, ax=ax)
         with whole_file(options.plot) as unfinished:
             figure.savefig(unfinished)
     if options.summary is not None:
@@ -386,30 +394,42 @@ def _forecast_panel(options: Any) -> int:
     panel, exog = tables.read_panel(options), None
     if options.exog_future is not None:
         exog = tables.read_panel_ahead(options, panel)
-    levels = [percent(coverage) for coverage in options.coverage]
+    levels = [_level(coverage) for coverage in options.coverage]
+    ends = {p: (_level(abs(2 * p - 1)), "hi" if p > 0.5 else "lo") for p in options.quantile or ()}
     table = _of_panel(
         forecast_panel,
         options,
         panel,
         of.make_forecaster(options),
-        levels=[int(level) if level.isdigit() else float(level) for level in levels],
+        levels=[*levels, *(level for level, _ in ends.values())],
         exog=exog,
         propagation=options.propagation,
         aggregate=None if options.sum is None else "sum",
         n_jobs=options.jobs,
         progress=sys.stderr.isatty(),
     )
+    for p, (level, end) in ends.items():
+        values = table[f"forecast_unc-{end}-{level}"]
+        table.insert(table.columns.get_loc("error"), f"quantile_{p:g}", values)
+    added = [level for level, _ in ends.values() if level not in levels]
+    table = table.drop(
+        columns=[f"forecast_unc-{end}-{k}" for k in {*added} for end in ("lo", "hi")]
+    )
     if options.output is None:
         figures = table.drop(columns=[options.id, tables.time_column(options), *SAID])
-        low, high = (
-            figures[f"forecast_unc-{end}-{min(levels, key=float)}"] for end in ("lo", "hi")
-        )
+        low, high = (figures[f"forecast_unc-{end}-{min(levels)}"] for end in ("lo", "hi"))
         tables.print_table(table, figures, (high - low) / 2)
     else:
         tables.write_table(table, options.output)
     failures = table.loc[table["error"].notna(), [options.id, "error"]]
     failures = failures.drop_duplicates(options.id)
     return _told(failures, panel[options.id].nunique(), "forecast")
+
+
+def _level(coverage: float) -> float:
+    """A coverage in percent as it stands in names of columns: 80, 97.5."""
+    level = percent(coverage)
+    return int(level) if level.isdigit() else float(level)
 
 
 def _of_panel(call: Any, options: Any, *arguments: Any, **asked: Any) -> Any:

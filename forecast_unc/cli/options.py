@@ -261,8 +261,9 @@ FORECAST = [
           {", ".join(PROPAGATIONS)} (default: auto)
         --exog-future FILE: file with the regressors at the steps ahead: their times, and the
           columns of --exog
-        --sum FREQ: forecast sums of steps instead, by year (YS), month (MS) or week (W, labelled by
-          its last day, a Sunday; W-FRI for weeks that end on Friday), or of all steps (all)
+        --sum FREQ: forecast sums of steps instead, by year (YS), quarter (QS), month (MS), week (W,
+          labelled by its last day, a Sunday; W-FRI for weeks that end on Friday) or of all steps
+          (all)
         --prob-above X ...: columns with the probability that a value, or a sum, is above X
         --quantile P ...: columns quantile_P, the value that is exceeded with probability 1 - P;
           upper_80, the upper end of the 80 % interval, is the quantile of 0.9
@@ -357,8 +358,10 @@ def check_forecast(options: Any) -> None:
         names = [str(option.name) for option in MODEL]
         _check_without(options, "--load", names, "The file holds the model")
     if options.id is not None:
-        upper = "It is for a single series; --coverage 0.9 has the 95 % quantile as its upper bound"
-        _check_without(options, "--id", ["quantile"], upper)
+        for p in options.quantile or ():
+            if abs(p - 0.5) < 0.005:
+                remedy = "The mean is beside it."
+                raise refusal("--quantile", "be .005 from 0.5 or more with --id", f"{p:g}", remedy)
         one = ["prob_above", "plot", "summary", "save", "load"]
         _check_without(options, "--id", one, "It is for a single series")
         if options.sum not in (None, "all"):

@@ -351,18 +351,29 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
 
 
 def print_table(table: pd.DataFrame, figures: pd.DataFrame, width: pd.Series[float]) -> None:
-    """Print CSV whose figures, of intervals of this width, have the digits that tell them apart.
-
-    Six digits, and more in a row where the level is large beside the width: three of it.
-    """
-    ratio = figures.abs().max(axis=1) / width
-    needed = 3 + np.ceil(np.log10(ratio.where(np.isfinite(ratio) & (ratio > 1), 1.0)))
-    formats = [f"%.{digits:.0f}g" for digits in np.maximum(needed, 6)]
+    """Print CSV with figures rounded to three digits of the width of the interval of their row."""
+    ratio, decimals = (
+        figures.abs().max(axis=1) / width,
+        2 - np.floor(np.log10(width.mask(width <= 0))),
+    )
+    digits = 3 + np.ceil(np.log10(ratio.where(np.isfinite(ratio) & (ratio > 1), 1.0)))
+    formats = [
+        f"z.{max(d, 0):.0f}f" if -10 < d < 9 else f".{max(n, 6):.0f}g"
+        for d, n in zip(decimals, digits, strict=True)
+    ]
     said = table.astype(dict.fromkeys(figures.columns, object))
     for name, values in figures.items():
         pairs = zip(formats, values, values.isna(), strict=True)
-        said[name] = [None if missing else form % value for form, value, missing in pairs]
+        said[name] = [None if missing else format(value, form) for form, value, missing in pairs]
     print(said.to_csv(index=table.index.name is not None), end="")
+
+
+def chance(p: float) -> str:
+    """A probability with four digits; 0 and 1 are those that are so exactly."""
+    rounded = f"{p:.4f}"
+    return (
+        {"0.0000": "<0.0001", "1.0000": ">0.9999"}.get(rounded, rounded) if 0 < p < 1 else f"{p:g}"
+    )
 
 
 def _from_parts(table: _Table, columns: list[pd.Series[Any]]) -> pd.Index[Any]:

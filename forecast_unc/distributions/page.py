@@ -18,6 +18,7 @@ import pandas as pd
 from sklearn import get_config
 
 from forecast_unc.distributions.picture import fan
+from forecast_unc.series.calendar import seasonal_periods
 
 if TYPE_CHECKING:
     from forecast_unc.distributions.forecast import Forecast
@@ -99,9 +100,10 @@ def _ahead(forecast: Forecast, history: pd.Series[float] | None = None) -> dict[
     return {"table": table(frame), "later": len(forecast) - len(first), "picture": image}
 
 
-def past(y: pd.Series[float], index: pd.Index[Any]) -> pd.Series[float]:
-    """The last values before some times: two horizons, and 24 at least."""
-    n = max(2 * len(index), 24)
+def past(y: pd.Series[float], index: pd.Index[Any], horizons: int = 2) -> pd.Series[float]:
+    """The last values before some times: some horizons, 24 and one season and a half at least."""
+    season = min(seasonal_periods(y.index), default=0)
+    n = max(horizons * len(index), 24, 3 * season // 2)
     last: pd.Series[float] = y.loc[y.index < index[0]].iloc[-n:]
     last.attrs = y.attrs
     return last

@@ -414,7 +414,8 @@ def _groups(index: pd.Index[Any], freq: str) -> tuple[pd.Index[Any], NDArray[Any
             counts = pd.Series(1, index=index).resample(freq).count()
     except ValueError:
         must = f"be a frequency of pandas that suits a {type(index).__name__}"
-        remedy = f'Pass one such as "{"Y" if isinstance(index, pd.PeriodIndex) else "YE"}".'
+        named = '"Y"' if isinstance(index, pd.PeriodIndex) else '"YE", "QS" or "MS"'
+        remedy = f"Pass one such as {named}."
         raise refusal("freq", must, repr(freq), remedy) from None
     if not whole:
         must = f"be a plain, coarser frequency than {index.freqstr}"

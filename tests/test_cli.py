@@ -80,6 +80,14 @@ def test_outliers_are_named_or_kept(nile, tmp_path, capsys):
     assert "1 value treated as missing" in told["mask"]
     assert told["mask"].endswith("; --outliers keep keeps them\n")
     assert told["keep"] == ""
+    assert main([*spike, "--save", str(tmp_path / "m"), "--summary", "-"]) == 0
+    out, err = capsys.readouterr()
+    assert "; --outliers keep keeps them\n" in out
+    assert "outliers=" not in out
+    assert main(["forecast", "--steps", "3", "--load", str(tmp_path / "m"), "--summary", "-"]) == 0
+    out, err = capsys.readouterr()
+    assert err.startswith("forecast-unc: outliers: 1 value treated as missing")
+    assert " keep" not in out + err
 
 
 def test_backtest_prints_the_scores(nile, tmp_path, capsys):
@@ -101,6 +109,12 @@ def test_backtest_prints_the_scores(nile, tmp_path, capsys):
         assert float(line.split()[1]) == pytest.approx(
             expected.scores().loc[model, "MAE"], abs=1e-3
         )
+    crps = expected.scores()["CRPS"]
+    change = 100 * (crps["forecast_unc"] / crps["naive"] - 1)
+    side = "below" if change < 0 else "above"
+    assert (
+        f"{abs(change):.1f} % {side} that of naive_propagation, the best of the others" in printed
+    )
     assert "coverage_80 should be 0.8" in printed
     assert printed.splitlines()[-1].startswith("naive_propagation: the same model")
     written = pd.read_csv(out)
@@ -146,8 +160,8 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
         ("ds,y\n1,2,3\n", "data must have as many values in each row as names in the header; got"),
         (
             "ds;y\n2024-01-31;1,5\n",
-            "data must have as many values in each row as names in the header; got more in "
-            "{path}. If semicolons separate the columns, pass --sep ';', and --decimal , for 1,5.",
+            "data must have as many values in each row as names in the header; got more on "
+            "line 2. If semicolons separate the columns, pass --sep ';', and --decimal , for 1,5.",
         ),
         (
             "ds,y\n\n2024-01-31,1\n2024-02-01,abc\n",

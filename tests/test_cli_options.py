@@ -323,7 +323,7 @@ def test_series_that_fail_are_rows_and_an_exit_code(folder, capsys):
     assert table["status"].str.partition(":")[0].tolist() == ["ok"] * 2 + ["the model failed"] * 2
     assert table["forecast_unc"].notna().all()
     assert err.startswith(
-        "forecast-unc: 1 of 2 series could not be forecast; the first: b: Missing"
+        "forecast-unc: 1 of 2 series could not be forecast by the model, see status; the first: b: "
     )
     assert err.endswith(" Pass --freq to take rows that are missing for missing values.\n")
     assert printed(capsys, *command, "--freq", "D")["error"].isna().all()

@@ -26,6 +26,7 @@ from forecast_unc.cli import tables
 from forecast_unc.distributions import page
 from forecast_unc.evaluation import backtest as backtests
 from forecast_unc.evaluation.folds import percent
+from forecast_unc.evaluation.report import verdict
 from forecast_unc.forecasting.combination import Combination, load_model
 from forecast_unc.forecasting.model import figure
 from forecast_unc.panels.forecast import FailedSeriesWarning
@@ -51,14 +52,17 @@ _PHRASES = {
     "Sort it with y.sort_index()": "Sort its rows by time",
     'Pass freq, for example freq="D"': "Pass --freq, for example --freq D",
     "outliers='keep'": "--outliers keep",
+    " lower=-inf for no": " --lower=-inf for no",
     'Pass partial="drop" to leave them out, or "keep" to have them': "The column steps counts them",
     "makes groups of parts of periods": "has periods that are not complete",
     "Pass a DataFrame with their values": "Pass them with --exog and --exog-future",
 }
 
-_OPEN_DAYS = re.compile(
-    r"y\.dropna\(\)\.asfreq\(pd\.offsets\.CustomBusinessDay\(weekmask=('[^']+')\)\)"
-)
+_PATTERNS = {
+    r"y\.dropna\(\)\.asfreq\(.*?weekmask=('[^']+')\)\)": r"pass --freq \1",
+    r"leave them out: y\.iloc\S+ = np\.nan": "leave their fields empty",
+}
+_OF_A_FIT = r"; (outliers='keep' keeps them|lower=-inf for no bound)"  # not for a saved model
 
 # What is below a table of scores.
 _SCORES = """
@@ -90,8 +94,8 @@ examples:
     forecast-unc forecast data.csv --steps 24 --save model.npz
     forecast-unc forecast newer.csv --steps 24 --load model.npz
 
-exit codes: 0; 1 where some series of a panel have no forecast, with the reasons in the column
-error; 2 after wrong usage or bad data
+exit codes: 0; 1 where the model of some series of a panel failed (column error: why; column
+status: what was forecast instead); 2 after wrong usage or bad data
 """
 _OF_BACKTEST = """\b
 examples:
@@ -109,13 +113,20 @@ examples:
 
 def _say(message: object) -> None:
     """Print one line on standard error, with the name of the program and in words of a shell."""
-    said = " ".join(str(message).split())
-    for python, shell in _PHRASES.items():
-        said = said.replace(python, shell)
-    said = _OPEN_DAYS.sub(r"pass --freq \1", said)
+    said = _in_shell(" ".join(str(message).split()))
     if len(said) > _LONGEST:  # such as all names of a file of many columns
         said = f"{said[: _LONGEST // 2]} ... {said[-_LONGEST // 2 :]}"
     print("forecast-unc:", said, file=sys.stderr)
+
+
+def _in_shell(text: str, loaded: bool = False) -> str:
+    """A text of the package in words of a shell, with no advice on the fit of a loaded model."""
+    text = re.sub(_OF_A_FIT, "", text) if loaded else text
+    for python, shell in _PHRASES.items():
+        text = text.replace(python, shell)
+    for pattern, shell in _PATTERNS.items():
+        text = re.sub(pattern, shell, text)
+    return text
 
 
 def _answering(run: Callable[[Any], int]) -> Callable[..., int]:
@@ -180,8 +191,8 @@ def program() -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line on arguments, by default those of the process; return the exit code.
 
-    0; 1 where some series of a panel have no result; 2 after wrong usage or bad data, which is one
-    line on standard error; 130 after an interrupt; 141 where nobody reads what is printed any more.
+    0; 1 where the model of some series failed; 2 after wrong usage or bad data, which is one line
+    on standard error; 130 after an interrupt; 141 where nobody reads what is printed any more.
     """
     try:
         code: int = program.main(argv, _NAME, standalone_mode=False)
@@ -240,7 +251,7 @@ def forecast(options: Any) -> int:
         model = _continued(model, y, exog)
     if isinstance(model, Forecaster):
         for line in model.notes_:
-            _say(line)
+            _say(_in_shell(line, options.load is not None))
     ahead = model.forecast(options.steps, future, propagation=options.propagation)
     answer = ahead if counts is None else ahead.aggregate("sum", freq=freq)
     columns: dict[str, Any] = {} if counts is None else {"steps": counts}
@@ -269,7 +280,7 @@ def forecast(options: Any) -> int:
         with whole_file(options.plot) as unfinished:
             figure.savefig(unfinished)
     if options.summary is not None:
-        said = _summary(model, ahead)
+        said = _in_shell(_summary(model, ahead), options.load is not None)
         if options.summary == tables.STANDARD:
             print(said)
         else:
@@ -315,7 +326,7 @@ def backtest(options: Any) -> int:
     # Standard output may be for the forecasts.
     level = options.coverage[0]
     right = f"coverage_{percent(level)} should be {level:g}"
-    said = [result.scores().round(4).to_string(), _SCORES.format(right)]
+    said = [result.scores().round(4).to_string(), f"\n{verdict(result)}", _SCORES.format(right)]
     said += [_NAIVE] if "naive_propagation" in names else []
     print(*said, sep="\n", file=sys.stderr if options.output == tables.STANDARD else sys.stdout)
     if options.output is not None:
@@ -423,7 +434,7 @@ def _forecast_panel(options: Any) -> int:
         tables.write_table(table, options.output)
     failures = table.loc[table["error"].notna(), [options.id, "error"]]
     failures = failures.drop_duplicates(options.id)
-    return _told(failures, panel[options.id].nunique(), "forecast")
+    return _told(failures, panel[options.id].nunique(), "forecast by the model, see status")
 
 
 def _level(coverage: float) -> float:

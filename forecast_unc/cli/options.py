@@ -259,8 +259,8 @@ FORECAST = [
         f"""
         --propagation KIND: how the uncertainty of one step enters the next:
           {", ".join(PROPAGATIONS)} (default: auto)
-        --exog-future FILE: file with the regressors at the steps ahead: their times, and the
-          columns of --exog
+        --exog-future FILE: file with the regressors at the steps ahead: their times, the columns of
+          --exog, and that of --id
         --sum FREQ: forecast sums of steps instead, by year (YS), quarter (QS), month (MS), week (W,
           labelled by its last day, a Sunday; W-FRI for weeks that end on Friday) or of all steps
           (all)

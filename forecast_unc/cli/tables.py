@@ -115,7 +115,7 @@ class _Table:
         if not isinstance(frame.index, pd.RangeIndex):
             must = "have as many values in each row as names in the header"
             remedy = self._hint(frame) or "Name every column."
-            raise refusal(option, must, f"more in {self.name}", remedy)
+            raise refusal(option, must, f"more {self.place(0)}", remedy)
         return frame
 
     def _hint(self, frame: pd.DataFrame) -> str:

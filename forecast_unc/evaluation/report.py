@@ -115,11 +115,16 @@ def _verdict(backtest: Backtest, table: pd.DataFrame, test: pd.DataFrame | None)
     return f"{said}. Its {100 * widest:g} % interval {held}."
 
 
+def verdict(backtest: Backtest) -> str:
+    """The CRPS of the first model beside that of the best other, and its coverage, in words."""
+    table = backtest.scores()
+    return _verdict(backtest, table, _tested(backtest, table)[0])
+
+
 def backtest_card(backtest: Backtest) -> str:
     """A backtest in a notebook: the verdict, scores by model, and the CRPS by step."""
     table, n = backtest.scores(), len(backtest.failures)
-    said = _verdict(backtest, table, _tested(backtest, table)[0])
-    said += f" Without {n} series that failed." if n else ""
+    said = verdict(backtest) + (f" Without {n} series that failed." if n else "")
     few = table.drop(columns=["sMAPE", "NLPD", "MSIS", "energy"], errors="ignore").reset_index()
     image = page.picture(partial(plot.scores_by_step, backtest), small=True)
     name = None if backtest.request is None else backtest.request.plan.y.name

@@ -241,8 +241,7 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
         ),
         (
             'ds,y\n1,"421,0 €"\n2,"389,5 €"\n',
-            "--target must hold numbers; got '421,0 €' in column 'y' on line 2. Remove the unit € "
-            "from the column.",
+            "--target must hold numbers; got '421,0 €' in column 'y' on line 2. Remove the unit €",
         ),
         (
             "ds,y\n1,2..5\n",

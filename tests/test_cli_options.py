@@ -223,7 +223,7 @@ def test_values_of_options_are_words_up_to_the_next_option(folder, capsys):
         (
             ["--sum", "Q"],
             "--sum must be a frequency of pandas that suits the times, or all; got 'Q'. Pass YS "
-            "for years (Y of times such as 2024Q1), QS for quarters, MS for months or W for weeks.",
+            "for years (of quarters Y), QS for quarters, MS for months, W for weeks.",
         ),
         (["--sum", "no"], "--sum must be a frequency of pandas that suits the times, or all; got"),
         (["--exog", "price", "--exog-future", "sales.csv"], "--exog-future must have one row for"),
@@ -325,7 +325,7 @@ def test_series_that_fail_are_rows_and_an_exit_code(folder, capsys):
     assert err.startswith(
         "forecast-unc: 1 of 2 series could not be forecast by the model, see status; the first: b: "
     )
-    assert err.endswith(" Pass --freq to take rows that are missing for missing values.\n")
+    assert err.endswith(" Pass --freq D: missing values are then uncertain, not filled.\n")
     assert printed(capsys, *command, "--freq", "D")["error"].isna().all()
     backtest = ["backtest", "gaps.csv", "--id", "shop", "--steps", "1", "--origins", "2"]
     assert main([*backtest, "--lags", "2"]) == 1
@@ -389,11 +389,15 @@ UPDATED, APPLIED = (
         (slice(N, None), 1, f"{UPDATED}10 values after 2024-02-29"),
         (slice(N), 1, f"{UPDATED}0 values after 2024-02-29"),
         (slice(None), 2, f"{APPLIED}it was fitted on other values, first at 2024-01-01"),
-        (slice(N - 1), 1, f"{APPLIED}data end at 2024-02-28, the model at 2024-02-29"),
+        (
+            slice(N - 1),
+            1,
+            f"{APPLIED}data run from 2024-01-01 to 2024-02-28, its series to 2024-02-29",
+        ),
         (
             slice(N + 2, None),
             1,
-            f"{APPLIED}data begin at 2024-03-03, its series goes on at 2024-03-01",
+            f"{APPLIED}data run from 2024-03-03 to 2024-03-10, its series to 2024-02-29",
         ),
     ],
 )

@@ -24,6 +24,7 @@ from forecast_unc._version import __version__
 from forecast_unc.cli import options as of
 from forecast_unc.cli import tables
 from forecast_unc.distributions import page
+from forecast_unc.distributions.tables import nixtla_columns
 from forecast_unc.evaluation import backtest as backtests
 from forecast_unc.evaluation.folds import percent
 from forecast_unc.evaluation.report import verdict
@@ -38,7 +39,7 @@ _NAME = "forecast-unc"
 _LONGEST = 4000  # characters of a message
 # Arguments of the package that the options call by another name.
 _RENAMED = {"n_jobs": "jobs", "seasonal_period": "period", "path": "load"}
-# What messages of the package say in Python, and what it is in a shell.
+# What messages of the package say in Python, a pattern, and what it is in a shell.
 _PHRASES = {
     "lower=-np.inf": "--lower=-inf",
     "Use -np.inf": "Use --lower=-inf",
@@ -48,20 +49,20 @@ _PHRASES = {
     "True fits at every origin, False at the first alone": "1 fits at every origin, as "
     "many as --origins at the first alone",
     "must be None or a whole": "must be a whole",
-    "Use 0 or () for none": "Use 0 for none",
-    "Sort it with y.sort_index()": "Sort its rows by time",
+    r"Use 0 or \(\) for none": "Use 0 for none",
+    r"Sort it with y.sort_index\(\)": "Sort its rows by time",
     'Pass freq, for example freq="D"': "Pass --freq, for example --freq D",
     "outliers='keep'": "--outliers keep",
     " lower=-inf for no": " --lower=-inf for no",
     'Pass partial="drop" to leave them out, or "keep" to have them': "The column steps counts them",
     "makes groups of parts of periods": "has periods that are not complete",
     "Pass a DataFrame with their values": "Pass them with --exog and --exog-future",
+    r"leave them out: y.iloc\S+ = np.nan": "leave their fields empty",
+    r"( by|:) y(.dropna\(\))?.asfreq\(pd.*?weekmask=('[^']+')\)\)": r": pass --freq \3",
+    r'Reindex with y.asfreq\("(.*?)"\)': r"Pass --freq \1",
+    r"Reindex with y.reindex\(.*?\]\)\)": "Pass --freq",
 }
 
-_PATTERNS = {
-    r"y\.dropna\(\)\.asfreq\(.*?weekmask=('[^']+')\)\)": r"pass --freq \1",
-    r"leave them out: y\.iloc\S+ = np\.nan": "leave their fields empty",
-}
 _OF_A_FIT = r"; (outliers='keep' keeps them|lower=-inf for no bound)"  # not for a saved model
 
 # What is below a table of scores.
@@ -123,9 +124,7 @@ def _in_shell(text: str, loaded: bool = False) -> str:
     """A text of the package in words of a shell, with no advice on the fit of a loaded model."""
     text = re.sub(_OF_A_FIT, "", text) if loaded else text
     for python, shell in _PHRASES.items():
-        text = text.replace(python, shell)
-    for pattern, shell in _PATTERNS.items():
-        text = re.sub(pattern, shell, text)
+        text = re.sub(python, shell, text)
     return text
 
 
@@ -237,9 +236,8 @@ def forecast(options: Any) -> int:
         except ValueError as error:
             must = "be a frequency of pandas that suits the times, or all"
             remedy = (
-                "Pass YS for years (Y of times such as 2024Q1), QS for quarters, MS for months "
+                "Pass YS for years (of quarters Y), QS for quarters, MS for months, W for weeks."
             )
-            remedy += "or W for weeks."
             raise refusal("--sum", must, repr(freq), remedy) from error
         counts = pd.Series(weights.sum(axis=1).astype(int), labels)
     if sys.stderr.isatty():
@@ -275,8 +273,7 @@ def forecast(options: Any) -> int:
         tables.write_table(table, options.output)
     if options.plot is not None:
         figure, ax = _subplots(1, 9)
-        past = page.past(y, ahead.index, horizons=4)
-        ahead.plot(history=past, coverage=options.coverage, ax=ax)
+        ahead.plot(history=page.past(y, ahead.index, 4), coverage=options.coverage, ax=ax)
         with whole_file(options.plot) as unfinished:
             figure.savefig(unfinished)
     if options.summary is not None:
@@ -388,11 +385,11 @@ def _continued(
         same = np.isclose(y, history.given[place], rtol=1e-12, atol=0.0, equal_nan=True)
         if (at := first_true(~same & (place >= 0))) is not None:
             why = f"it was fitted on other values, first at {times.format_time(y.index, at)}"
-        elif y.index[-1] < history.index[-1]:
-            why = f"data end at {times.format_time(y.index, -1)}, the model at {end}"
-        elif n_new == n and y.index[0] != (due := times.future_index(history.index, 1))[0]:
-            begin = times.format_time(y.index, 0)
-            why = f"data begin at {begin}, its series goes on at {times.format_time(due, 0)}"
+        elif (
+            y.index[-1] < history.index[-1] or y.index[0] > times.future_index(history.index, 1)[0]
+        ):
+            first, last = (times.format_time(y.index, at) for at in (0, -1))
+            why = f"data run from {first} to {last}, its series to {end}"
         else:
             _say(f"the saved model is updated with {counted(n_new, 'value')} after {end}")
             later = None if exog is None else exog.iloc[n - n_new :]
@@ -405,42 +402,35 @@ def _forecast_panel(options: Any) -> int:
     panel, exog = tables.read_panel(options), None
     if options.exog_future is not None:
         exog = tables.read_panel_ahead(options, panel)
-    levels = [_level(coverage) for coverage in options.coverage]
-    ends = {p: (_level(abs(2 * p - 1)), "hi" if p > 0.5 else "lo") for p in options.quantile or ()}
+    # A quantile is an end of an interval, whose other end is left out.
+    n, quantiles = len(options.coverage), list(dict.fromkeys(options.quantile or []))
+    wanted = map(percent, [*options.coverage, *(abs(2 * p - 1) for p in quantiles)])
+    levels = [int(level) if level.isdigit() else float(level) for level in wanted]
     table = _of_panel(
         forecast_panel,
         options,
         panel,
         of.make_forecaster(options),
-        levels=[*levels, *(level for level, _ in ends.values())],
+        levels=levels,
         exog=exog,
         propagation=options.propagation,
         aggregate=None if options.sum is None else "sum",
         n_jobs=options.jobs,
         progress=sys.stderr.isatty(),
     )
-    for p, (level, end) in ends.items():
-        values = table[f"forecast_unc-{end}-{level}"]
-        table.insert(table.columns.get_loc("error"), f"quantile_{p:g}", values)
-    added = [level for level, _ in ends.values() if level not in levels]
-    table = table.drop(
-        columns=[f"forecast_unc-{end}-{k}" for k in {*added} for end in ("lo", "hi")]
-    )
+    for p, level in zip(quantiles, levels[n:], strict=True):
+        end = table[f"forecast_unc-{'hi' if p > 0.5 else 'lo'}-{level}"]
+        table.insert(table.columns.get_loc("error"), f"quantile_{p:g}", end)
+    table = table.drop(columns=nixtla_columns([*({*levels[n:]} - {*levels[:n]})])[1:])
     if options.output is None:
         figures = table.drop(columns=[options.id, tables.time_column(options), *SAID])
-        low, high = (figures[f"forecast_unc-{end}-{min(levels)}"] for end in ("lo", "hi"))
+        low, high = (figures[f"forecast_unc-{end}-{min(levels[:n])}"] for end in ("lo", "hi"))
         tables.print_table(table, figures, (high - low) / 2)
     else:
         tables.write_table(table, options.output)
     failures = table.loc[table["error"].notna(), [options.id, "error"]]
     failures = failures.drop_duplicates(options.id)
     return _told(failures, panel[options.id].nunique(), "forecast by the model, see status")
-
-
-def _level(coverage: float) -> float:
-    """A coverage in percent as it stands in names of columns: 80, 97.5."""
-    level = percent(coverage)
-    return int(level) if level.isdigit() else float(level)
 
 
 def _of_panel(call: Any, options: Any, *arguments: Any, **asked: Any) -> Any:
@@ -455,10 +445,7 @@ def _told(failures: pd.DataFrame, n_series: int, done: str) -> int:
     if failures.empty:
         return _DONE
     name, reason = failures.iloc[0]
-    gaps = failures["error"].str.startswith(times.MissingTimesError.__name__).any()
-    remedy = " Pass --freq to take rows that are missing for missing values." if gaps else ""
-    first = f"the first: {name}: {reason}{remedy}"
-    _say(f"{len(failures)} of {n_series} series could not be {done}; {first}")
+    _say(f"{len(failures)} of {n_series} series could not be {done}; the first: {name}: {reason}")
     return _SOME_FAILED
 
 

@@ -35,7 +35,7 @@ _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how .xlsx and .xls start
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
 _JOINED = "ds"  # name of times that are made of several columns
 _GROUPED = r"[+-]?\d{{1,3}}({0}\d{{3}})+({1}\d*)?"  # 1,234.50, of two marks
-_NUMBER = r"([^\d+-]*?)\s*[+-]?\d[\d.,'\s]*?\s*(\D*)"  # of any style, beside a unit
+_NUMBER = r"([^\d+-]*?)\s*[+-]?\d[\d.,'\s]*?\s*(\D*?)\.?"  # of any style, beside a unit
 _WITH_COMMA = r"[+-]?(\d{1,3}(\.\d{3})*|\d+),\d*"  # 1.234,50
 
 
@@ -155,9 +155,7 @@ class _Table:
             remedy = f"Correct the value, or pass --missing {text[row]} if it stands for none."
             if beside := re.fullmatch(_NUMBER, str(text[row])):
                 unit = beside[1] or beside[2]
-                remedy = (
-                    f"Remove the unit {unit} from the column." if unit else "Correct the value."
-                )
+                remedy = f"Remove the unit {unit}." if unit else "Correct the value."
             mark = "," if self.options.decimal == "." else "."
             if re.fullmatch(self._grouped(mark), str(text[row])):
                 remedy = f"If {mark} separates thousands, pass --thousands {mark}"
@@ -352,15 +350,8 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
 
 def print_table(table: pd.DataFrame, figures: pd.DataFrame, width: pd.Series[float]) -> None:
     """Print CSV with figures rounded to three digits of the width of the interval of their row."""
-    ratio, decimals = (
-        figures.abs().max(axis=1) / width,
-        2 - np.floor(np.log10(width.mask(width <= 0))),
-    )
-    digits = 3 + np.ceil(np.log10(ratio.where(np.isfinite(ratio) & (ratio > 1), 1.0)))
-    formats = [
-        f"z.{max(d, 0):.0f}f" if -10 < d < 9 else f".{max(n, 6):.0f}g"
-        for d, n in zip(decimals, digits, strict=True)
-    ]
+    decimals = 2 - np.floor(np.log10(width.mask(width <= 0)))
+    formats = [f"z.{max(d, 0):.0f}f" if -10 < d < 9 else ".12g" for d in decimals]
     said = table.astype(dict.fromkeys(figures.columns, object))
     for name, values in figures.items():
         pairs = zip(formats, values, values.isna(), strict=True)
@@ -370,10 +361,8 @@ def print_table(table: pd.DataFrame, figures: pd.DataFrame, width: pd.Series[flo
 
 def chance(p: float) -> str:
     """A probability with four digits; 0 and 1 are those that are so exactly."""
-    rounded = f"{p:.4f}"
-    return (
-        {"0.0000": "<0.0001", "1.0000": ">0.9999"}.get(rounded, rounded) if 0 < p < 1 else f"{p:g}"
-    )
+    shown = f"{p:.4f}" if 0 < p < 1 else f"{p:g}"
+    return {"0.0000": "<0.0001", "1.0000": ">0.9999"}.get(shown, shown)
 
 
 def _from_parts(table: _Table, columns: list[pd.Series[Any]]) -> pd.Index[Any]:

@@ -7,8 +7,10 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial, wraps
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -241,8 +243,8 @@ def forecast(options: Any) -> int:
             raise refusal("--sum", must, repr(freq), remedy) from error
         counts = pd.Series(weights.sum(axis=1).astype(int), labels)
     if sys.stderr.isatty():
-        steps_said = counted(options.steps, "step")
-        _say(f"forecasting {steps_said} after {counted(len(y), 'value')} ...")
+        said = f"{counted(options.steps, 'step')} after {counted(len(y), 'value')}"
+        _say(f"forecasting {said} ...")
     if options.load is None:
         model = model.fit(y, exog)
     elif options.data is not None:
@@ -272,10 +274,8 @@ def forecast(options: Any) -> int:
     else:
         tables.write_table(table, options.output)
     if options.plot is not None:
-        figure, ax = _subplots(1, 9)
-        ahead.plot(history=page.past(y, ahead.index, 4), coverage=options.coverage, ax=ax)
-        with whole_file(options.plot) as unfinished:
-            figure.savefig(unfinished)
+        with _picture(options.plot, 1, 9) as ax:
+            ahead.plot(history=page.past(y, ahead.index, 4), coverage=options.coverage, ax=ax)
     if options.summary is not None:
         said = _in_shell(_summary(model, ahead), options.load is not None)
         if options.summary == tables.STANDARD:
@@ -329,11 +329,9 @@ def backtest(options: Any) -> int:
     if options.output is not None:
         tables.write_table(result.frame, options.output)
     if options.plot is not None:
-        figure, (left, right) = _subplots(2, 10)
-        result.plot_errors(ax=left)
-        result.plot_calibration(ax=right)
-        with whole_file(options.plot) as unfinished:
-            figure.savefig(unfinished)
+        with _picture(options.plot, 2, 10) as (errors, calibration):
+            result.plot_errors(ax=errors)
+            result.plot_calibration(ax=calibration)
     if options.report is not None:
         result.report(options.report)
     return code
@@ -449,7 +447,12 @@ def _told(failures: pd.DataFrame, n_series: int, done: str) -> int:
     return _SOME_FAILED
 
 
-def _subplots(columns: int, width: float) -> Any:
+@contextmanager
+def _picture(path: Path, columns: int, width: float) -> Iterator[Any]:
+    """Axes beside each other, and at the end the file of their picture."""
     import matplotlib.pyplot as plt
 
-    return plt.subplots(1, columns, figsize=(width, 4.5), layout="constrained")
+    figure, axes = plt.subplots(1, columns, figsize=(width, 4.5), layout="constrained")
+    yield axes
+    with whole_file(path) as unfinished:
+        figure.savefig(unfinished)

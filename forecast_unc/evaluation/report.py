@@ -71,10 +71,10 @@ def _judged(backtest: Backtest) -> dict[str, Any]:
     tests = None
     if test is not None:
         clear, better = test["p_value"] < _LEVEL, test["difference"] < 0
-        verdict = np.where(clear, np.where(better, "better", "worse"), "no clear difference")
-        tests = page.table(test.assign(verdict=verdict).reset_index())
+        word = np.where(clear, np.where(better, "better", "worse"), "no clear difference")
+        tests = page.table(test.assign(verdict=word).reset_index())
     return {
-        "verdict": _verdict(backtest, table, test),
+        "verdict": verdict(backtest),
         "mean_scores": table,
         "scores": page.table(table.reset_index()),
         "tests": tests,
@@ -100,7 +100,10 @@ def _tested(
     return test.assign(difference=test["difference"].mask(small, 0.0)), ""
 
 
-def _verdict(backtest: Backtest, table: pd.DataFrame, test: pd.DataFrame | None) -> str:
+def verdict(backtest: Backtest) -> str:
+    """The CRPS of the first model beside that of the best other, and its coverage, in words."""
+    table = backtest.scores()
+    test, _ = _tested(backtest, table)
     own, widest, chance = table.index[0], max(backtest.coverage), "not tested"
     said = f"The mean CRPS of {own} is {number(table.loc[own, 'CRPS'])}"
     if table["CRPS"].drop(own).notna().any():
@@ -113,12 +116,6 @@ def _verdict(backtest: Backtest, table: pd.DataFrame, test: pd.DataFrame | None)
     inside = 100 * table.loc[own, f"coverage_{percent(widest)}"]
     held = f"held {inside:.1f} % of {table.loc[own, 'n']} values"
     return f"{said}. Its {100 * widest:g} % interval {held}."
-
-
-def verdict(backtest: Backtest) -> str:
-    """The CRPS of the first model beside that of the best other, and its coverage, in words."""
-    table = backtest.scores()
-    return _verdict(backtest, table, _tested(backtest, table)[0])
 
 
 def backtest_card(backtest: Backtest) -> str:

@@ -232,12 +232,12 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
         (
             "ds,y\n2024-01-31,1\n",
             "column 'ds' must have a regular index; got 1 time without a frequency that pandas can "
-            "infer. One value is not enough: write two at least.",
+            "infer. A fit takes two values at least; fewer than three need --freq, such as D, ",
         ),
         (
             "ds,y\n2024-01-01,1\n2024-01-08,2\n",
             "column 'ds' must have a regular index; got 2 times without a frequency that pandas "
-            "can infer. Two do not show it: pass --freq, such as D, W-MON (weeks), MS (months).",
+            "can infer. A fit takes two values at least; fewer than three need --freq, such as D, ",
         ),
         (
             'ds,y\n1,"421,0 €"\n2,"389,5 €"\n',

@@ -476,9 +476,8 @@ def _regular(times: pd.Index[Any], name: str) -> pd.Index[Any]:
         problem = str(error).partition(". ")[0]
         remedy = "Write one row for each time, in order and without a gap."
         if "infer" in problem and len(times) < 3:
-            remedy = "One value is not enough: write two at least."
-            if len(times) == 2:
-                remedy = "Two do not show it: pass --freq, such as D, W-MON (weeks), MS (months)."
+            remedy = "A fit takes two values at least; fewer than three need --freq, such as D, "
+            remedy += "W-MON (weeks) or MS (months)."
         if "unique" in problem:
             remedy += " Of several series name the column that tells them apart with --id."
     raise ValueError(f"{problem}. {remedy}")

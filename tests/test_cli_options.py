@@ -260,12 +260,24 @@ def test_panels_are_forecast_as_by_forecast_panel(folder, capsys, output):
     assert table["shop"].tolist() == ["a"] * 3 + ["b"] * 3
     assert table["ds"].tolist() == expected["ds"].tolist()
     figures = [name for name in expected if name.startswith("forecast_unc")]
-    width = (expected["forecast_unc-hi-80"] - expected["forecast_unc-lo-80"]).min() / 2
-    atol = 0.005 * width if output is None else 0.0  # three digits of it are printed
-    np.testing.assert_allclose(table[figures], expected[figures], rtol=1e-9, atol=atol)
+    width = (expected["forecast_unc-hi-80"] - expected["forecast_unc-lo-80"]).to_numpy() / 2
+    # three digits of it are printed
+    atol = 0.005 * width[:, None] if output is None else 1e-9 * expected[figures].abs().to_numpy()
+    assert (np.abs(table[figures] - expected[figures]) <= atol).all(axis=None)
     if output is None:
         assert max(map(len, out.splitlines()[1].split(","))) <= len("2024-03-01")
     assert table["error"].isna().all()
+
+
+def test_remarks_on_series_of_a_panel_are_named(folder, capsys):
+    frame = pd.read_csv("shops.csv")[["shop", "ds", "y"]]
+    frame.loc[15, "y"] = 1000.0
+    frame.to_csv("wild.csv", index=False)
+    assert main(["forecast", "wild.csv", "--id", "shop", "--steps", "2", "--lags", "2"]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith(f"forecast-unc: {frame.loc[15, 'shop']}: ")
+    assert "2024-01-16 (1,000)" in err
+    assert err.count("\n") == 1
 
 
 def test_a_panel_has_quantiles_and_no_median(folder, capsys):
@@ -273,13 +285,13 @@ def test_a_panel_has_quantiles_and_no_median(folder, capsys):
     command += ["--output", "-", "--coverage", "0.8", "0.4"]
     table = printed(capsys, *command, "--quantile", "0.9", "0.025", "0.97")
     few = forecast_panel(
-        pd.read_csv("shops.csv", parse_dates=["ds"]),
+        pd.read_csv("shops.csv", parse_dates=["ds"])[["shop", "ds", "y"]],
         Forecaster(lags=2, random_state=0),
         2,
         id_col="shop",
         levels=(80, 94, 95),
     )
-    assert [*table][-5:] == ["quantile_0.9", "quantile_0.025", "quantile_0.97", "error", "status"]
+    assert [*table][-6:-3] == ["quantile_0.9", "quantile_0.025", "quantile_0.97"]
     assert table.filter(like="-hi-").columns.tolist() == [
         "forecast_unc-hi-40",
         "forecast_unc-hi-80",

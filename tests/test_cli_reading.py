@@ -271,7 +271,7 @@ def test_numbers_of_spreadsheets(tmp_path, values, options, read):
     [
         ("1.720", ["--decimal", ","], "If . separates thousands, pass --thousands ."),
         ("1.720,74", ["--decimal", ","], "If . separates thousands, pass --thousands ."),
-        ("1.72", ["--decimal", ",", "--thousands", "."], "Correct the value, or pass --missing 1"),
+        ("1.72", ["--decimal", ",", "--thousands", "."], "Correct the value."),
     ],
 )
 def test_what_may_be_thousands_is_not_guessed(tmp_path, capsys, value, options, remedy):
@@ -417,8 +417,8 @@ def test_other_encodings_are_named(tmp_path, capsys, encoding):
     path = tmp_path / "d.csv"
     path.write_text(ROWS, encoding=encoding)
     err = error_of(capsys, ["forecast", str(path), *FORECAST])
-    assert err.startswith(f"data must be a CSV file with a header; got {path}: 'utf-8' codec")
-    assert err.endswith("Save it as UTF-8.")
+    assert err.startswith(f"data must be a CSV file with a header; got {path}, not in UTF-8.")
+    assert err.endswith("Save it as UTF-8, which is called CSV UTF-8 in Excel.")
 
 
 LONG = "9" * 10**6

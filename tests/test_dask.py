@@ -58,7 +58,7 @@ def test_the_figures_are_those_of_the_serial_run(client, panel):
     with (
         parallel_config(backend="dask"),
         pytest.warns(
-            FailedSeriesWarning, match="1 of 6 series .*: 's0003': ValueError: y must var"
+            FailedSeriesWarning, match="1 of 6 series, .*: 's0003': ValueError: y must var"
         ),
     ):
         result = forecast_panel(panel, model, **arguments)

@@ -426,9 +426,11 @@ def _forecast_panel(options: Any) -> int:
         tables.print_table(table, figures, (high - low) / 2)
     else:
         tables.write_table(table, options.output)
-    failures = table.loc[table["error"].notna(), [options.id, "error"]]
-    failures = failures.drop_duplicates(options.id)
-    return _told(failures, panel[options.id].nunique(), "forecast by the model, see status")
+    each = table.drop_duplicates(options.id)
+    for name, note in each.loc[each["notes"] != "", [options.id, "notes"]].itertuples(index=False):
+        _say(f"{name}: {note}")
+    failures = each.loc[each["error"].notna(), [options.id, "error"]]
+    return _told(failures, len(each), "forecast by the model, see status")
 
 
 def _of_panel(call: Any, options: Any, *arguments: Any, **asked: Any) -> Any:

@@ -8,6 +8,8 @@ import pytest
 from sklearn.base import clone
 
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor, backtest, baselines, scores
+from forecast_unc.cli import main
+from forecast_unc.evaluation.backtest import _LOSSES
 from forecast_unc.evaluation.folds import OWN_NAME, Contender
 from forecast_unc.evaluation.significance import diebold_mariano
 from forecast_unc.series.times import future_index
@@ -281,6 +283,24 @@ def test_every_kind_of_index(y, model, kind):
     np.testing.assert_array_equal(
         frame["mean"], backtest(model, y, steps=2, origins=3, refit=2).frame["mean"]
     )
+
+
+def test_a_loss_is_one_row(y, model, monkeypatch, tmp_path, capsys):
+    """A row of the table has its column, its test and its picture, and is printed by the shell."""
+    monkeypatch.setitem(_LOSSES, "miss", lambda rows, low, high, _: 1.0 * (rows["actual"] > high))
+    compare = {"naive": "naive propagation"}
+    result = backtest(model, y, steps=3, origins=5, compare=compare)
+    above = result.frame["actual"] > result.frame["upper_95"]
+    expected = above.groupby(result.frame["model"], sort=False).mean()
+    assert result.scores()["miss"].tolist() == expected.tolist()
+    assert list(result.scores().columns)[6:9] == ["MSIS", "miss", "energy"]
+    by_step = result.significance("miss", by="step")["difference"]
+    assert by_step.index.tolist() == [("naive", step) for step in (1, 2, 3)]
+    assert result.plot_errors("miss").get_ylabel() == "miss"
+    plt.close("all")
+    y.rename_axis("ds").rename("y").to_csv(tmp_path / "y.csv")
+    main(["backtest", str(tmp_path / "y.csv"), "--steps", "3", "--origins", "2", "--lags", "2"])
+    assert " miss " in capsys.readouterr().out
 
 
 def test_missing_actuals_are_not_scored(y, model):

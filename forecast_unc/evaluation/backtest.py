@@ -18,7 +18,7 @@ from sklearn.base import clone
 from forecast_unc import _checks, plot
 from forecast_unc._checks import check_choice, check_whole, refusal
 from forecast_unc._progress import tqdm
-from forecast_unc._typing import Axes
+from forecast_unc._typing import Array, Axes
 from forecast_unc.distributions import scores
 from forecast_unc.evaluation import folds
 from forecast_unc.evaluation.folds import OWN_NAME, percent
@@ -33,8 +33,17 @@ __all__ = ["OWN_NAME", "Backtest", "backtest"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-# Scores that are averages of a loss; that of RMSE is the squared error, MSE.
-_LOSSES = ("MAE", "MSE", "MASE", "sMAPE", "CRPS", "NLPD", "MSIS", "energy")
+# Scores that are averages of a loss, of the rows of a frame and the ends and coverage of the widest
+# interval. That of RMSE is MSE, the squared error: the mean minimizes it, and the median MAE.
+_LOSSES: dict[str, Callable[..., pd.Series[float] | Array]] = {
+    "MAE": lambda rows, *_: (rows["actual"] - rows["median"]).abs(),
+    "MSE": lambda rows, *_: (rows["actual"] - rows["mean"]) ** 2,
+    "MASE": lambda rows, *_: (rows["actual"] - rows["median"]).abs() / rows["scale"],
+    "sMAPE": lambda rows, *_: scores.smape(rows["actual"], rows["median"]),
+    "CRPS": lambda rows, *_: rows["crps"],
+    "NLPD": lambda rows, *_: rows["nlpd"],
+    "MSIS": lambda rows, *band: scores.interval_score(rows["actual"], *band) / rows["scale"],
+}
 
 
 @dataclass(frozen=True)
@@ -112,7 +121,7 @@ class Backtest:
         if all(key in self.joint for key in keys):
             paths = [self.joint[key] for key in keys]
             energy = _means(self.joint[["energy"]], paths, self._observed())["energy"]
-            table.insert(list(table.columns).index("MSIS") + 1, "energy", energy)
+            table.insert(len(_LOSSES), "energy", energy)
         table["n"] = frame["actual"].groupby(groups, sort=False, observed=True).count()
         return table
 
@@ -130,12 +139,11 @@ class Backtest:
         as many lags as horizons overlap. The series of a panel give one value each, the mean over
         their origins, without lags: that holds for series independent of each other.
 
-        ``score`` is "MAE", "MSE" (the square of RMSE), "MASE", "sMAPE", "CRPS", "NLPD", "MSIS" or
-        "energy"; ``reference`` is the model the others are compared with, by default
-        ``forecast_unc``, the backtested one; ``by`` asks for one row a model, or one a model and
-        step. ``unit`` is what gives one value, by default "series" for a panel. "origin", the mean
-        over series that share their origins, holds whatever they have in common, and for these
-        alone.
+        ``score`` is one of `scores`, with "MSE" in place of RMSE, its root, and no coverage;
+        ``reference`` is the model the others are compared with, by default ``forecast_unc``, the
+        backtested one; ``by`` asks for one row a model, or one a model and step. ``unit`` is what
+        gives one value, by default "series" for a panel. "origin", the mean over series that share
+        their origins, holds whatever they have in common, and for these alone.
 
         A ValueError says if a name is unknown, a score is NaN, or the origins are too few or too
         close (Harvey, Leybourne and Newbold, International Journal of Forecasting 13 (1997)
@@ -154,7 +162,8 @@ class Backtest:
         reference = OWN_NAME if reference is None else reference
         check_choice("by", by, ("model", "step"), "'step' tests each step by itself.")
         remedy = "Squared errors are 'MSE', and 'energy' is of whole paths, not of a step."
-        check_choice("score", score, _LOSSES if by == "model" else _LOSSES[:-1], remedy)
+        allowed = [*_LOSSES, "energy"] if by == "model" else list(_LOSSES)
+        check_choice("score", score, allowed, remedy)
         check_choice("reference", reference, names, "It is the name of a model of the backtest.")
         if len(names) < 2:
             remedy = 'Pass compare={"naive": "naive propagation"} to backtest, for example.'
@@ -235,20 +244,10 @@ class Backtest:
 
     def _losses(self) -> pd.DataFrame:
         """One loss a row of the frame and score; those of `joint` aside."""
-        frame, widest = self.frame, max(self.coverage)
-        # The mean minimizes the squared error, the median the absolute one.
-        error = (frame["actual"] - frame["median"]).abs()
-        interval = scores.interval_score(frame["actual"], *self._band(widest), widest)
-        losses = {
-            "MAE": error,
-            "MSE": (frame["actual"] - frame["mean"]) ** 2,
-            "MASE": error / frame["scale"],
-            "sMAPE": scores.smape(frame["actual"], frame["median"]),
-            "CRPS": frame["crps"],
-            "NLPD": frame["nlpd"],
-            "MSIS": interval / frame["scale"],
-        }
-        return pd.DataFrame(losses, index=frame.index)
+        widest = max(self.coverage)
+        band = (*self._band(widest), widest)
+        losses = {name: loss(self.frame, *band) for name, loss in _LOSSES.items()}
+        return pd.DataFrame(losses, index=self.frame.index)
 
     def _scored_losses(self, score: str) -> pd.DataFrame:
         """Losses of one score where it could be scored, or an error where it is unknown."""

@@ -311,6 +311,15 @@ def test_members_are_listed_with_their_weights(no_pictures, tmp_path):
     assert [float(row[1]) for row in rows] == [float(row[2]) for row in rows] == [0.75, 0.25]
 
 
+def test_outliers_that_rivals_keep_are_said_beside_the_scores(no_pictures, tmp_path):
+    said = "gross outliers as missing; the other models and the unit of MASE and MSIS keep them."
+    for outlier, kind, shown in ((5000.0, "mask", 1), (5000.0, "keep", 0), (900.0, "mask", 0)):
+        y = nile()
+        y.iloc[30] = outlier
+        report = written(backtest(Forecaster(lags=2, outliers=kind), y, 3, origins=2), tmp_path)
+        assert sum(said in text for text in report.texts["p"]) == shown
+
+
 def test_a_model_that_knows_no_parts_has_a_page(no_pictures, tmp_path):
     report = written(backtest(baselines.SeasonalNaive(), nile(), 1, origins=1), tmp_path)
     assert "Choices and why" not in report.texts["h2"]

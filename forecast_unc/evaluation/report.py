@@ -164,6 +164,7 @@ def _latest(backtest: Backtest, request: Request) -> dict[str, Any]:
         "unit": unit,
         "series": page.picture(draw_series),
         "choices": getattr(model, "choices_", None),
+        "outliers": any(note.startswith("outliers:") for note in getattr(model, "notes_", [])),
         "steps": len(ahead),
         "origin": format_time(past.index, -1),
         "forecast": page.table(pd.DataFrame(columns)),

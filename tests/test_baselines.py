@@ -679,7 +679,7 @@ def test_steps_and_histories_that_are_refused(seasonal):
             "y must have the frequency of the fit, 3; got 1",
         ),
         (lambda: fitted.update(seasonal[101:]), "y_new must follow .* from 2018-05; got 7 values"),
-        (lambda: fitted.update(seasonal[:0]), "y_new must follow .* got no values"),
+        (lambda: fitted.update(seasonal[:0]), "y_new must follow .* got 0 values"),
     ):
         with pytest.raises(ValueError, match=message):
             call()

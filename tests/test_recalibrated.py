@@ -383,3 +383,17 @@ def test_what_is_no_number_is_refused_by_name(wrong):
     plain = Forecast(pd.RangeIndex(2), [5.0, 5.0], np.eye(2))
     with pytest.raises(ValueError, match=next(iter(wrong)) + " must "):
         plain.recalibrated([1, 1], **wrong)
+
+
+def test_a_sum_of_heavy_tails_lies_between_students_t_and_the_normal():
+    one = Forecast(INDEX[:2], [0.0, 0.0], np.eye(2)).recalibrated([1.0, 1.0], dof=4.0)
+    total = one.aggregate("sum")
+    np.testing.assert_allclose(total.var, 2.0 * one.var.iloc[0], rtol=1e-6)
+    tail = 0.999
+    found = total.quantile(tail).item() / total.std.item()
+    student = stats.t.ppf(tail, 4.0) / stats.t.std(4.0)
+    assert 1.05 * stats.norm.ppf(tail) < found < 0.97 * student
+    difference = one.aggregate([1.0, -1.0])
+    np.testing.assert_allclose(
+        difference.quantile(tail), difference.std * stats.norm.ppf(tail), rtol=1e-9
+    )

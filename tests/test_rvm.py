@@ -126,6 +126,14 @@ def test_far_from_the_data_a_plain_rvm_is_certain_and_an_augmented_one_is_not():
     assert_allclose(std[0] ** 2, y.var(), rtol=1e-10)  # signal variance plus noise
 
 
+def test_augmented_prior_variance_is_at_least_that_of_the_noise():
+    X, y = data(d=1)
+    noise = 2.0 * y.std()
+    rvm = RVMRegressor(bias=False, variance="augmented", noise_std=noise).fit(X, y)
+    _, std = rvm.predict([[1e4]], return_std=True)
+    assert_allclose(std[0] ** 2, 2.0 * noise**2, rtol=1e-10)
+
+
 @pytest.mark.parametrize("linear", [False, True])
 def test_augmented_prediction_is_direct_augmentation(linear):
     """The posterior of the m + 1 weights with the basis at the test input in the design."""

@@ -688,8 +688,9 @@ class Forecast:
           step, and of uncertain regressors, through all steps;
         - ``inputs_nonlinear``: the rest, which may be negative;
         - ``hyperparameters``: of a mixture over hyper-parameters, the variance of its means;
-        - ``members``: of an average, its variance less the average variance of its members, made
-          smaller by averaging quantiles, larger by disagreement (in the default);
+        - ``members``: the variance of the average less the average variance of its members.
+          Averaging quantiles makes it smaller, by :math:`\sum_k w_k (s_k - \bar s)^2` with the stds
+          s of the members; their disagreement (in the default) makes it larger;
         - ``calibration``: what rescaling added.
 
         After a transform the parts have the shares that they have of the variance on its scale.

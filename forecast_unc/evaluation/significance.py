@@ -32,9 +32,9 @@ def diebold_mariano(loss: ArrayLike, reference: ArrayLike, lags: int) -> Diebold
         V = \gamma_0 + 2 \sum_{k=1}^{h-1} w_k \gamma_k, \quad h = \text{lags} + 1
 
     with d the differences of the losses, :math:`\gamma_k` their autocovariances with divisor n and
-    :math:`w_k = 1`, or Bartlett's :math:`1 - k / h` where V is larger; S is compared with Student's
-    t on n - 1 degrees of freedom, and is NaN if the difference is the same at every origin, to 12
-    digits of the losses.
+    :math:`w_k = 1` or Bartlett's :math:`1 - k/h`, whichever gives the larger V; S is compared with
+    Student's t on n - 1 degrees of freedom, and is NaN if the difference is the same at every
+    origin, to 12 digits of the losses.
     """
     check_whole("lags", lags, 0, "0 is for horizons that do not overlap.")
     own, other = (np.asarray(x, dtype=np.float64) for x in (loss, reference))

@@ -150,10 +150,9 @@ class Forecaster(Scored, Arguments):
             Numbers on a regular index: times or periods of a frequency, or evenly spaced integers.
             A DataFrame of one column will do, or of two, one of times (dates, or text with the year
             first) and one of values, also of polars or pyarrow, here and wherever a Series is asked
-            for. Missing values (NaN) are not
-            filled: rows that touch them are left out, and the forecast starts from what is
-            uncertain. With all left to choose two observed values are enough, and a constant goes
-            on, with a std of a billionth of it.
+            for. Missing values (NaN) are not filled: rows that touch them are left out, and the
+            forecast starts from what is uncertain. With all left to choose two observed values are
+            enough, and a constant series is forecast as constant.
         exog : DataFrame, optional
             Regressors with the index of y, none missing: their values at the time of the target
             are further inputs, and `forecast` needs them for the future.
@@ -183,8 +182,8 @@ class Forecaster(Scored, Arguments):
         """Fit anew to another series or window, from the hyper-parameters of this fit.
 
         As `fit`, but a search for hyper-parameters is a single one that starts from those of a
-        model of the same inputs, in three quarters of the evaluations (7 series). It may end at
-        another optimum than that of `fit`.
+        model of the same inputs, with a quarter fewer evaluations. It may end at another optimum
+        than that of `fit`.
 
         Parameters
         ----------
@@ -287,9 +286,9 @@ class Forecaster(Scored, Arguments):
             over all steps; moments to first order in the variance; a mixture of 512 pieces, each
             with a function of its own, without a seed; sample paths; or not at all. "auto" is
             "exact" for an average of several models, where the difference is small, and the mixture
-            for one; but "exact" after noisy values, after a gap that ends within the lags, without
-            `path_consistent` or where a piece diverges, and "taylor" without closed forms
-            (`Forecast.propagation` tells).
+            for one; but "exact" after noisy values or a gap that ended before the last value within
+            the lags, without `path_consistent`, or where a piece diverges, and "taylor" for
+            regressors without a closed form (`Forecast.propagation` tells).
         path_consistent : bool, default=True
             Share the function uncertainty between the steps: it is one function at all of them.
             False is the classic recursion, whose intervals for sums and late steps are too narrow.

@@ -64,14 +64,14 @@ class RVMRegressor(KernelRegressor):
         ridge regression): nothing is sparse, and `algorithm` has no part in it.
     adapt_lengthscales : bool, default=False
         Learn one length-scale an input by the gradient of the evidence, in turns with the bases,
-        from `lengthscales` and from halves of them as long as those lead higher, with a log-normal
-        prior (log-std 1.5). Nothing is accepted that predicts the training rows worse than
-        `lengthscales` does, each row left out together with the basis at it: with many inputs the
-        evidence of few rows is highest where each has a narrow basis of its own.
+        from `lengthscales` and again from half as large ones, while that raises the evidence, with
+        a log-normal prior (log-std 1.5). Nothing is accepted that predicts the training rows worse
+        than `lengthscales` does, each row left out together with the basis at it: with many inputs
+        the evidence of few rows is highest where each has a narrow basis of its own.
     variance : {"standard", "augmented"}, default="standard"
-        "augmented" (RVM*) adds a basis at each test input, with the prior variance var(y) - s^2 (at
-        least s^2), so that the uncertainty grows away from the data. There is then no closed form
-        for uncertain inputs, and a prediction costs O(n).
+        "augmented" (RVM*) adds a basis at each test input, with the prior variance
+        max(var(y) - s^2, s^2), so that the uncertainty grows away from the data. There is then no
+        closed form for uncertain inputs, and a prediction costs O(n).
     bias : bool, default=True
         Include a constant, with its own precision.
     linear : bool, default=False

@@ -164,8 +164,8 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
 
         .. math:: \mu / \sqrt{1 + \pi v / 8}
 
-        for f ~ N(mu, v), with MacKay's probit approximation: v moves the odds toward zero. Far from
-        the data f is the bias and v small, so that a classifier is overconfident there.
+        for f ~ N(mu, v): the variance moves the odds toward zero. Far from the data f is the bias,
+        and v is small: the classifier is as overconfident there as a plain RVM.
         """
         check_is_fitted(self)
         X = np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
@@ -180,7 +180,10 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         return odds[0] if len(self.classes_) == 2 else np.column_stack(odds)
 
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Probabilities (n, k), in the order of `classes_`, at inputs X (n, d)."""
+        """Probabilities (n, k), in the order of `classes_`, at inputs X (n, d).
+
+        By MacKay's probit approximation of the integral over f.
+        """
         odds = self.decision_function(X)
         if odds.ndim == 1:
             return np.column_stack([expit(-odds), expit(odds)])

@@ -74,7 +74,8 @@ class Forecast:
     mixture : NormalMixture, optional
         Joint normal distributions of which one is right, of which ``mean`` and ``cov`` are the
         moments. Quantiles of steps, and of sums of steps without a transform, are those of the
-        mixture; paths of :meth:`sample` have its steps and its covariance.
+        mixture (by ``propagation="mixture"``, another thing, they are normal); paths of
+        :meth:`sample` have its steps and its covariance.
 
     Raises
     ------
@@ -206,7 +207,7 @@ class Forecast:
         """Single values of positive probability, by step: ``value`` and ``probability``.
 
         A bound that is within reach (:meth:`censored`), or the whole numbers of a count
-        (:meth:`whole`) but for those of less than a millionth. Everywhere else :meth:`cdf` and
+        (:meth:`whole`) except those of less than a millionth. Everywhere else :meth:`cdf` and
         :meth:`quantile` are inverse of each other; at an atom the cdf jumps.
         """
         rows = self._joint.q.atoms()
@@ -397,9 +398,9 @@ class Forecast:
         widths are multiplied by c, ``factor`` of shape (h,), positive, on the scale of a
         ``transform``. ``correlation`` is r, from -1 for independent steps to 1 for steps that move
         as one. Student's t of ``dof`` degrees of freedom, from 3, stands in the place of the normal
-        distribution or of another t, but after a transform or :meth:`conformal`; the 80 % interval
-        stays. :meth:`decompose` shows what changed as its part ``calibration``; :attr:`paths` are
-        dropped.
+        distribution or of another t, except after a transform or :meth:`conformal`; the 80 %
+        interval stays. :meth:`decompose` shows what changed as its part ``calibration``;
+        :attr:`paths` are dropped.
         """
         factors = frozen("factor", factor, (len(self),))
         if not (factors > 0).all():
@@ -414,7 +415,7 @@ class Forecast:
         return self._changed(self._joint.recalibrated(factors, dof, correlation))
 
     def censored(self, lower: float, *, upper: float = np.inf, keep_moments: bool = False) -> Self:
-        """Return the forecast of a series that is never beyond its bounds: what is, is at them.
+        """Return the forecast with values beyond the bounds of the series moved to the bound.
 
         Where the series is never below, no quantile is farther from what happens than before. Mean
         and covariance are those of the censored values, the parts have their shares of before, and
@@ -499,9 +500,9 @@ class Forecast:
         ``[-1, 0, 1]`` for the change from step 1 to step 3. ``freq`` is the frequency of the
         groups, as for :meth:`pandas.Series.resample`, which labels them, such as ``"YE"``; of a
         PeriodIndex ``"Y"``, of whole periods. None is one group, at the last time. Groups at the
-        ends have only the steps that were forecast: those that are parts of their periods, three
-        months of a year, are named by a ``PartialPeriodWarning``, kept without a word or dropped,
-        as ``partial`` says.
+        ends have only the steps that were forecast, such as three months of a year. ``partial``
+        says whether such parts of periods give a ``PartialPeriodWarning``, are kept without one, or
+        are dropped.
 
         Examples
         --------
@@ -603,8 +604,8 @@ class Forecast:
     ) -> pd.Series[float] | pd.DataFrame:
         """Return the probability of a value up to the given ones, the inverse of :meth:`quantile`.
 
-        But at :attr:`atoms`, where it jumps. One number of ``values``, or a Series with one for
-        each of the forecast's times (NaN for none), gives a Series; several numbers give a
+        Except at :attr:`atoms`, where the cdf jumps. One number of ``values``, or a Series with one
+        for each of the forecast's times (NaN for none), gives a Series; several numbers give a
         DataFrame with these as columns.
         """
         if np.ndim(values) == 0 or isinstance(values, pd.Series):
@@ -660,9 +661,9 @@ class Forecast:
         """Draw ``n`` paths from the joint distribution: steps by paths, in units of y.
 
         A forecast with :attr:`paths` returns these in random order, none twice before all came
-        once. Others need correlations without a negative eigenvalue, beyond 1e-10 of the largest.
-        An int as ``random_state`` gives the same paths every time, here and wherever paths are
-        drawn; it may be a numpy Generator.
+        once. Others need correlations without a negative eigenvalue, apart from roundoff (1e-10 of
+        the largest). An int as ``random_state`` gives the same paths every time, here and wherever
+        paths are drawn; it may be a numpy Generator.
         """
         check_paths(n, 1, len(self), "n")
         paths, random = self._joint.paths, _checks.generator(random_state)

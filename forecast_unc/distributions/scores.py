@@ -233,8 +233,8 @@ def mase(actual: ArrayLike, mean: ArrayLike, history: ArrayLike, seasonal_period
     Below 1, the forecast beats what the seasonal naive forecast did, on average, in the history.
     Averaged, it is the MASE.
 
-    ``actual`` and ``mean`` are those of :func:`crps`, ``history`` and ``seasonal_period`` of
-    :func:`naive_scale`.
+    ``actual`` is that of :func:`crps`, ``mean`` any point forecast (a `Backtest` scores the
+    median), ``history`` and ``seasonal_period`` are those of :func:`naive_scale`.
 
     Examples
     --------
@@ -255,7 +255,8 @@ def smape(actual: ArrayLike, mean: ArrayLike) -> Array:
     International Journal of Forecasting 9 (1993) 527-529,
     https://doi.org/10.1016/0169-2070(93)90079-3).
 
-    ``actual`` and ``mean`` are those of :func:`crps`; where both are 0 the score is 0.
+    ``actual`` is that of :func:`crps`, ``mean`` any point forecast (a `Backtest` scores the
+    median); where both are 0 the score is 0.
 
     Examples
     --------

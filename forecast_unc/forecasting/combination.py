@@ -39,7 +39,8 @@ class Combination(Scored):
     ----------
     forecasters : sequence of Forecaster
         The members; cloned, never modified. Baselines will do, and other models with `fit`,
-        `apply`, `forecast`, and an `update` in place by new state, which no copy follows.
+        `apply`, `forecast` and an `update` that assigns new attributes instead of changing arrays
+        or lists, so that a shallow copy made before stays as it was.
     weights : sequence of float, "inverse_width", "validation" or None, default=None
         Weight of each member; only the ratios count. "inverse_width" takes 1 / width of the
         95 % bands over the 4 steps up to each; "validation" 1 / CRPS^2 over three origins near the

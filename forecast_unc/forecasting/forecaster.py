@@ -67,10 +67,12 @@ class Forecaster(Scored, Arguments):
         those that grow more slowly, of zeros too.
     lower : float, optional
         What the series is never below, 0 for sales: forecasts are censored there, and keep their
-        mean where more than 40 % of the values are at it (``Forecast.censored``). By default 0 with
-        ``lags="auto"`` where none is negative, and two or more are 0, or all lie between 0 and 1,
-        or the largest is more than 100 times the smallest, of whole numbers 10; ``-np.inf`` for
-        none.
+        mean where more than 40 % of the values are at it (``Forecast.censored``). ``-np.inf``
+        is none. By default 0 with ``lags="auto"`` where no value is negative, and
+
+        - two or more are 0, or
+        - all lie between 0 and 1, or
+        - the largest is more than 100 times the smallest, of whole numbers 10 times.
     prior_mean : {"auto", "zero", "last", "seasonal"}, default="auto"
         What the regressor learns the deviation from: nothing, the previous value, or that of the
         shortest season ago. The lag has to be among `lags`.

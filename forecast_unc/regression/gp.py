@@ -75,8 +75,8 @@ class GPRegressor(ProcessRegressor):
     hyperparameters : {"mode", "integrated"}, default="mode"
         "integrated" averages over the posterior of the hyper-parameters by up to 10 nodes: for few
         rows, where they are not well known. `fit` takes 1400 factorizations longer, forecasts 10 to
-        20 times as long. It needs a prior, and goes with no weights as `linear`, no noisy inputs
-        and no `noise` of a `Forecaster` but "process".
+        20 times as long. It needs a prior, and cannot be combined with weights as `linear`, noisy
+        inputs, or a `noise` of a `Forecaster` other than "process".
     noisy_inputs : {"nigp", "annealed", "stochastic_em"}, optional
         How to learn where the inputs of the rows were observed with noise. "nigp" refers it to the
         output by the squared slope of the function, at some 4 times the cost; take it first.
@@ -94,7 +94,7 @@ class GPRegressor(ProcessRegressor):
     Attributes
     ----------
     posterior_ : KernelPosterior or PosteriorMixture
-        From which all predictions are made: a mixture if integrated.
+        Predictive distribution; a mixture if integrated.
     nodes_, node_weights_ : tuple of GPRegressor, ndarray of shape (k,)
         If integrated regressors, one a node, and their weights, which add up to 1; else empty.
     lengthscales_ : ndarray of shape (d,)

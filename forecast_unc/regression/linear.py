@@ -146,11 +146,11 @@ class LinearRegressor(KernelRegressor):
 
     .. math::
         y = \textstyle\sum_j w_j z_j + b + \varepsilon, \quad
-        w_j \sim \mathcal N(0, s^2 / a_{g(j)}), \quad \varepsilon \sim \mathcal N(0, s^2),
+        w_j \sim \mathcal N(0, s^2 / a_{g(j)}), \quad \varepsilon \sim \mathcal N(0, s^2) .
 
-    the precisions a maximize the evidence, with p(s^2) = 1 / s^2 integrated out, on a grid. An
-    uncertain input goes through it in closed form, with the uncertainty of the weights. A fit takes
-    O(n d^2): 6 ms for 3000 rows of 20 inputs.
+    The precisions a are chosen from a grid to maximize the evidence, with s^2 integrated out under
+    p(s^2) = 1 / s^2. An uncertain input goes through it in closed form, with the uncertainty of the
+    weights. A fit takes O(n d^2): 6 ms for 3000 rows of 20 inputs.
 
     Parameters
     ----------
@@ -170,8 +170,8 @@ class LinearRegressor(KernelRegressor):
     coef_ : ndarray of shape (d,)
         Posterior means of the weights, in units of y over those of the inputs.
     precisions_ : ndarray
-        Precision of each group, in rows, by increasing number; with ``bias="shrunk"`` that of the
-        bias comes last.
+        Precision of each group, by increasing number, in rows: a value of 10 counts as ten further
+        rows. With ``bias="shrunk"`` that of the bias comes last.
     log_evidence_ : float
         log p(y | a) in nats, with s integrated out under 1 / s^2, a free bias under a flat prior.
     noise_std_ : float

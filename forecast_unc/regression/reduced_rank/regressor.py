@@ -36,9 +36,10 @@ class ReducedRankGPRegressor(ProcessRegressor):
         w \sim \mathcal N\bigl(0, a^2 K_{uu}^{-1}\bigr), \quad v_j \sim \mathcal N(0, \tau_j^2),
         \quad \varepsilon \sim \mathcal N(0, s^2),
 
-    with the squared-exponential kernel, linear term and bias of `GPRegressor`, of which this is
-    the projection on m centers. A fit takes O(n m^2) for each step of the search and memory for
-    m x m numbers and a block of rows; a forecast O(m^2 d) a step, however many rows there were.
+    up to a jitter of 1e-8 on K_uu, with the squared-exponential kernel, linear term and bias of
+    `GPRegressor`, of which this is the projection on m centers. A fit takes O(n m^2) for each step
+    of the search and memory for m x m numbers and a block of rows; a forecast O(m^2 d) a step,
+    however many rows there were.
 
     Parameters
     ----------

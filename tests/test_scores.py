@@ -147,6 +147,7 @@ def test_smape_runs_from_0_to_200():
         scores.smape([100.0, 0.0, 5.0, 0.0, 3.0], [300.0, 1.0, 5.0, 0.0, -3.0]),
         [100.0, 200.0, 0.0, 0.0, 200.0],
     )
+    np.testing.assert_array_equal(scores.smape([np.inf, -np.inf], mean=[1.0, -2.0]), 200.0)
 
 
 @pytest.mark.parametrize(

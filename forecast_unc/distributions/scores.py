@@ -266,7 +266,9 @@ def smape(actual: ArrayLike, mean: ArrayLike) -> Array:
     y, mu = _checked(actual=actual, mean=mean)
     y, mu = 0.5 * y, 0.5 * mu  # whose sum is finite
     size = np.abs(y) + np.abs(mu)
-    return np.asarray(200 * np.abs(y - mu) / np.where(size == 0, 1.0, size))
+    with np.errstate(invalid="ignore"):
+        score = 200 * np.abs(y - mu) / np.where(size == 0, 1.0, size)
+    return np.asarray(np.where(np.isinf(size), 200.0, score))
 
 
 def _checked(**given: ArrayLike) -> list[Array]:

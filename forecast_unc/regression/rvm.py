@@ -94,7 +94,7 @@ class RVMRegressor(KernelRegressor):
     Attributes
     ----------
     posterior_ : KernelPosterior or AugmentedPosterior
-        From which all predictions are made.
+        The posterior that all predictions are made from.
     relevance_, n_relevance_ : ndarray of shape (m,), int
         Rows of the training inputs that are kept as centers, and their number.
     alpha_, active_ : ndarray of shape (r,)

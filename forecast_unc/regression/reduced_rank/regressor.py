@@ -32,8 +32,8 @@ class ReducedRankGPRegressor(ProcessRegressor):
     r"""Gaussian process through a support set of m centers, at a cost linear in the rows.
 
     .. math::
-        y = k_u(x)' w + \textstyle\sum_j v_j x_j + v_0 + \varepsilon, \quad
-        w \sim \mathcal N\bigl(0, a^2 K_{uu}^{-1}\bigr), \quad v_j \sim \mathcal N(0, \tau_j^2),
+        y = k_u(x)' w + \textstyle\sum_j b_j x_j + b_0 + \varepsilon, \quad
+        w \sim \mathcal N\bigl(0, a^2 K_{uu}^{-1}\bigr), \quad b_j \sim \mathcal N(0, \tau_j^2),
         \quad \varepsilon \sim \mathcal N(0, s^2),
 
     up to a jitter of 1e-8 on K_uu, with the squared-exponential kernel, linear term and bias of
@@ -80,7 +80,7 @@ class ReducedRankGPRegressor(ProcessRegressor):
     Attributes
     ----------
     posterior_ : KernelPosterior or AugmentedPosterior
-        From which all predictions are made.
+        The posterior that all predictions are made from.
     support_ : ndarray of shape (m, d)
         The centers, in units of the inputs.
     lengthscales_, linear_scale_, amplitude_, noise_std_ : ndarray of shape (d,), float

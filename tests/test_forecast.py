@@ -795,3 +795,11 @@ def test_score_names_the_missing_time(monthly):
         ValueError, match=r"actual must hold each time once; got 2023-11-30 .* twice"
     ):
         monthly.score(pd.concat([monthly.mean.iloc[:1], monthly.mean]))
+
+
+def test_counts_that_are_certain_at_a_bound_have_diverged():
+    """And counts of which one is lost beside the others have no atoms: both by generated calls."""
+    counts = Forecast(pd.RangeIndex(2), [2.0, 3.0], np.eye(2)).censored(0.0).whole()
+    with pytest.raises(ValueError, match="must leave each step a positive, finite variance"):
+        counts.censored(100.0, upper=112.0)
+    assert (counts + 1e300).atoms.empty

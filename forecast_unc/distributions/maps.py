@@ -543,6 +543,8 @@ class Map:
             if self.grid is not None:
                 unit = self.unit[step]
                 values = np.arange(ends[0], ends[1] + 0.5 * unit, unit)
+            if not len(values):  # a unit that is lost beside them
+                continue
             own = self[np.full(len(values), step)]
             mass = between(own.before_atom(values), own.score(values[:, None])[:, 0])
             some = own.atom(values) & (mass > least)
@@ -595,6 +597,8 @@ class Map:
         # on to REACH from where q counts most, and `beyond`
         low = np.minimum(self._peak(-1.0), self.end) - REACH
         end = np.maximum(np.maximum(self._peak(1.0), self.start), beyond) + REACH
+        # a step that is certain to be at a bound has neither
+        low, end = np.where(np.isfinite([low, end]), [low, end], [[-REACH], [REACH]])
         # With kinks inside panels of 200 nodes variances were 1 % wrong.
         if inner.shape[1] > 8 or self.grid is not None:
             n_nodes, more = FEW_NODES, np.linspace(low, end, 41, axis=1)

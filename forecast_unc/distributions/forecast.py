@@ -159,7 +159,7 @@ class Forecast:
         return len(self._index)
 
     def __repr__(self) -> str:
-        steps = f"{len(self)} step" + "s" * (len(self) > 1)
+        steps = _checks.counted(len(self), "step")
         return f"Forecast(name={self._name!r}, {self._label(0)} to {self._label(-1)}, {steps})"
 
     @property

@@ -200,10 +200,10 @@ class SeasonalNaive(_Baseline):
         phase, seasons = np.arange(steps) % m, -(-len(y) // m)
         table = np.pad(y, (seasons * m - len(y), 0), constant_values=np.nan).reshape(-1, m)[::-1]
         known = ~np.isnan(table)
-        if not known.any(axis=0).all():
+        if (first := _checks.first_true(~known.any(axis=0))) is not None:
             must = f"have a value at each of the {m} steps of the season"
-            at = self._history.time(len(y) - m + int((~known.any(axis=0)).argmax()))
-            raise refusal("y", must, f"none at that of {at}", "Give a longer history.")
+            got = f"none at that of {self._history.time(len(y) - m + first)}"
+            raise refusal("y", must, got, "Give a longer history.")
         missed = known.argmax(axis=0)[phase]  # seasons without a value before the forecast
         var, same = self.noise_std_**2, phase[:, None] == phase
         cov = _accumulated((phase == 0).astype(np.float64), var) + var * missed * same

@@ -10,6 +10,7 @@ import pandas as pd
 from scipy import stats
 from scipy.special import stdtr, stdtrit
 
+from forecast_unc._checks import counted
 from forecast_unc._typing import Array
 from forecast_unc.distributions.tables import nixtla_tails
 from forecast_unc.panels.panel import OneSeries, Panel
@@ -165,7 +166,7 @@ def answer(one: OneSeries, steps: int, lent: Lent) -> Answer | str:
     # the conjugate update of a variance, with the panel's as prior
     first = np.sqrt((_PRIOR * (spread[0] * size) ** 2 + own) / dof)
     if len(y) <= FEW:
-        status = f"{len(y)} value{'s' * (len(y) > 1)}: last value, spread of {borrowed}"
+        status = f"{counted(len(y), 'value')}: last value, spread of {borrowed}"
     else:
         status = f"the model failed: last value, spread of its own and {borrowed}"
     scale = first * spread / spread[0]

@@ -210,27 +210,34 @@ SIZES = {
 }
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def write(description, sizes, quick, kind, draw):
+    """The command line of a script that draws pictures of pages: a PNG each."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--output", type=Path, default=Path("output"), metavar="DIR")
-    parser.add_argument("--only", choices=SIZES, help="one guide")
-    parser.add_argument("--quick", action="store_true", help=f"the guide {QUICK} alone")
+    parser.add_argument("--only", choices=sizes, help=f"one {kind}")
+    parser.add_argument("--quick", action="store_true", help=f"the {kind} {quick} alone")
     args = parser.parse_args()
     mpl.use("Agg")
     import matplotlib.pyplot as plt
     from PIL import Image
 
     args.output.mkdir(parents=True, exist_ok=True)
-    only = args.only or (QUICK if args.quick else None)
-    for guide in [only] if only else SIZES:
-        names = computed(guide)
-        figure = plt.figure(figsize=SIZES[guide], layout="constrained", facecolor="white")
-        globals()[f"draw_{guide}"](names, figure)
+    only = args.only or (quick if args.quick else None)
+    for page in [only] if only else sizes:
+        figure = plt.figure(figsize=sizes[page], layout="constrained", facecolor="white")
+        draw(page, figure)
         drawn = io.BytesIO()
         figure.savefig(drawn, dpi=110)
         plt.close(figure)
         few = Image.open(drawn).convert("RGB").quantize(64)  # colors: a third of the bytes
-        few.save(args.output / f"guide_{guide}.png", optimize=True)
+        few.save(args.output / f"{kind}_{page}.png", optimize=True)
+
+
+def main():
+    def draw(guide, figure):
+        globals()[f"draw_{guide}"](computed(guide), figure)
+
+    write(__doc__.splitlines()[0], SIZES, QUICK, "guide", draw)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,9 @@
 Written to DIR: theory_NAME.png.
 """
 
-import argparse
-import io
-from pathlib import Path
-
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from guides import write
 from scipy.stats import norm
 
 from forecast_unc import Forecast, Forecaster, GPRegressor, datasets, plot
@@ -259,25 +255,10 @@ SIZES = {
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=Path("output"), metavar="DIR")
-    parser.add_argument("--only", choices=SIZES, help="one page")
-    parser.add_argument("--quick", action="store_true", help=f"the page {QUICK} alone")
-    args = parser.parse_args()
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-    from PIL import Image
-
-    args.output.mkdir(parents=True, exist_ok=True)
-    only = args.only or (QUICK if args.quick else None)
-    for page in [only] if only else SIZES:
-        figure = plt.figure(figsize=SIZES[page], layout="constrained", facecolor="white")
+    def draw(page, figure):
         globals()[f"draw_{page}"](figure)
-        drawn = io.BytesIO()
-        figure.savefig(drawn, dpi=110)
-        plt.close(figure)
-        few = Image.open(drawn).convert("RGB").quantize(64)  # colors: a third of the bytes
-        few.save(args.output / f"theory_{page}.png", optimize=True)
+
+    write(__doc__.splitlines()[0], SIZES, QUICK, "theory", draw)
 
 
 if __name__ == "__main__":

@@ -163,6 +163,15 @@ def test_every_kind_has_the_properties_of_a_distribution(kind):
     assert (np.diff(f.cdf(x).to_numpy(), axis=1) >= 0).all()
 
 
+def test_probabilities_of_many_values_are_those_of_each(kind):
+    _, f = kind
+    x = np.linspace(*f.quantile([0.01, 0.99]).to_numpy()[0], 7)
+    each = np.column_stack([f.cdf(float(one)) for one in x])
+    np.testing.assert_allclose(f.cdf(x), each, rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="values must be numbers; got nan at position 1"):
+        f.cdf([x[0], np.nan])
+
+
 def test_paths_of_every_kind_have_its_steps_and_its_sum(kind):
     name, f = kind
     paths = f.sample(400 if name != "paths" else 200, random_state=1).to_numpy()

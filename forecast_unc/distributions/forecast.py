@@ -614,8 +614,10 @@ class Forecast:
         if levels.ndim != 1 or not levels.size:
             must, remedy = "be a number, a Series or several numbers", "A Series has one a step."
             raise refusal("values", must, f"shape {levels.shape}", remedy)
-        columns = [self._joint.q.cdf(self._levels("values", level)) for level in levels]
-        return pd.DataFrame(np.column_stack(columns), index=self.index, columns=levels)
+        if (at := _checks.first_true(np.isnan(levels))) is not None:
+            raise refusal("values", "be numbers", f"nan at position {at}", "Leave it out.")
+        table = self._joint.q.cdf(np.tile(levels, (len(self), 1)))
+        return pd.DataFrame(table, index=self.index, columns=levels)
 
     def prob(
         self,

@@ -553,8 +553,8 @@ class Map:
         return found
 
     def cdf(self, y: Array) -> Array:
-        """Probability of a value up to y, of one y a step, (h,)."""
-        return np.asarray(ndtr(self.score(y[:, None])[:, 0]))
+        """Probability of a value up to each y, (h,) or (h, n)."""
+        return np.asarray(ndtr(self.score(y.reshape(len(y), -1)))).reshape(y.shape)
 
     def pit(self, y: Array) -> Array:
         """Probability of a value below y, and half of that of y itself if it is an atom, (h,)."""

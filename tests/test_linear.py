@@ -310,7 +310,7 @@ def test_a_straight_line_without_noise_keeps_a_positive_variance():
     [
         ({"groups": [0, 1]}, "groups must be 9 whole numbers from 0 on, one an input; got"),
         ({"groups": [0.5] * 9}, "groups must be 9 whole numbers"),
-        ({"groups": [-1] * 9}, "groups must be 9 whole numbers"),
+        ({"groups": [-1] + [0] * 8}, "groups must be 9 whole numbers"),
         ({"bias": None}, "bias must be one of 'free', 'shrunk'; got None. Use 'free' if unsure."),
     ],
 )

@@ -265,6 +265,19 @@ def test_where_nothing_gains_the_choice_spreads(rng):
     assert gaps.max() < 2.5
 
 
+def test_a_gain_of_less_than_a_nat_decides(rng):
+    Z, y = rng.uniform(-5, 5, size=(40, 1)), 1.2 * rng.standard_normal(40)
+    K = 0.3**2 * oracles.squared_exponential(Z, Z, np.ones(1))
+    gains = [
+        oracles.gp_log_evidence(y, np.outer(k, k) / 0.3**2 + np.eye(40))
+        - oracles.gp_log_evidence(y, np.eye(40))
+        for k in K
+    ]
+    assert 0.1 < max(gains) < 0.9
+    greedy = GreedySupport(Z, y, np.empty((40, 0)), 0.3, 1.0, 1, "evidence")
+    assert greedy.choose(1, rng)[0] == np.argmax(gains)
+
+
 @pytest.mark.parametrize("objective", ["bound", "evidence"])
 def test_greedy_is_better_than_random_and_means(objective):
     rng = np.random.default_rng(0)

@@ -396,15 +396,16 @@ def test_a_gap_at_the_end_widens_the_bands():
 
 
 @pytest.mark.parametrize(
-    ("y", "message"),
+    ("y", "period", "message"),
     [
-        (seasonal(7), "y must have at least 8 observed values .* season 4, .* got 7"),
-        (seasonal(80, missing=range(5, 73)), "8 observed .* 60 missing between them .* got 7"),
+        (seasonal(7), 4, "y must have at least 8 observed values .* season 4, .* got 7"),
+        (seasonal(5), 2, "y must have at least 6 observed values .* season 2, .* got 5"),
+        (seasonal(80, missing=range(5, 73)), 4, "8 observed .* 60 missing between them .* got 7"),
     ],
 )
-def test_what_it_cannot_learn_from(y, message):
+def test_what_it_cannot_learn_from(y, period, message):
     with pytest.raises(ValueError, match=message):
-        fitted(y)
+        fitted(y, period=period)
 
 
 def test_origins_inside_a_gap_tell_nothing_of_one_step():

@@ -55,11 +55,7 @@ def processes(y, periods=(), **options):
 # n values, seasons, the processes: the rows of the table by regime
 REGIMES = {
     "few": (20, (), [("walk", 1, None, 800), ("relative", 2, "log", 800)]),
-    "no season": (
-        99,
-        (),
-        [("walk", 1, None, 104), ("levels", 12, "log", 208), ("relative", 12, "log", 208)],
-    ),
+    "no season": (99, (), [("walk", 1, None, 104), ("levels", 12, "log", 208)]),
     "quarters": (99, (4,), [("walk", 1, "log", 800), ("seasonal", 5, "log", 800)]),
     "months": (72, (12,), [("walk", 1, None, 400), ("levels", 13, "log", 400)]),
     "weeks": (500, (52,), [("levels", 53, None, 208), ("relative", 53, "log", 208)]),

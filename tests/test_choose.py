@@ -116,6 +116,8 @@ def test_kinds_are_named_by_what_members_are(rng):
         "seasonal changes lags profile linear",
         "changes over the longest season lags profile linear",
     ]
+    rare = pd.Series(np.where(rng.random(100) < 0.3, 1.0 + t % 2, 0.0), months.index)
+    assert choose.kinds(Forecaster().fit(rare).models_) == ["counts"]
 
 
 def test_rules_take_members():

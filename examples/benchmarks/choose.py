@@ -25,12 +25,13 @@ from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from forecast_unc import Forecaster, scores
+from forecast_unc.forecasting.counts import CountSpecification
 from forecast_unc.forecasting.ensemble import Ensemble
 from forecast_unc.forecasting.model import FittedModel
 from forecast_unc.forecasting.recursion import Method
+from forecast_unc.forecasting.resolve import MemberSpecification
 from forecast_unc.forecasting.rolling import Rolling
 from forecast_unc.forecasting.smoothing_model import SmoothingSpecification
-from forecast_unc.forecasting.specification import Specification
 from forecast_unc.regression.linear import LinearRegressor
 
 WITHOUT, SMOOTHING = "without ", "smoothing"
@@ -102,17 +103,15 @@ def origins(series: Series, most: int) -> list[Window]:
 
 def kinds(models: Sequence[FittedModel]) -> list[str]:
     """A short name of what each member is, the same for all series."""
-    found = [member.specification for member in models]
-    return [
-        f"{SMOOTHING} {one.transform or 'plain'}"
-        if isinstance(one, SmoothingSpecification)
-        else lagged_kind(one)
-        for one in found
-    ]
+    return [kind_of(member.specification) for member in models]
 
 
-def lagged_kind(one: Specification) -> str:
-    """A short name of a specification on lagged values, but for how many there are."""
+def kind_of(one: MemberSpecification) -> str:
+    """A short name of a specification, but for how many lags there are."""
+    if isinstance(one, CountSpecification):
+        return "counts"
+    if isinstance(one, SmoothingSpecification):
+        return f"{SMOOTHING} {one.transform or 'plain'}"
     named = {one.periods[:1]: "seasonal changes", (): "levels", (1,): "changes"}
     words = [
         named.get(one.differences, "changes over the longest season"),

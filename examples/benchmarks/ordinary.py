@@ -320,7 +320,9 @@ def by_method(results: pd.DataFrame) -> str:
             continue
         own, lines = ratios.xs(name, level="method"), found.xs(name, level="method")
         shares = f"{(own['mae'] <= WITHIN).mean():.2f}"
-        worst = f"{own['mae'].max():.2f} ({own['mae'].idxmax()})"
+        most = own["mae"].max()
+        worst = f"{most:.2f}" if most < 1e4 else f"{most:.2g}"
+        worst += f" ({own['mae'].idxmax()})"
         good = lines["coverage"].between(0.9, 0.985).mean()
         numbers = [f"{geometric(own[score]):.3f}" for score in SCORES]
         last = [f"{lines['coverage'].mean():.3f}", f"{good:.2f}", f"{lines['seconds'].mean():.2g}"]

@@ -151,7 +151,6 @@ TABLE = (
     Row("few", "relative", otherwise="last"),
     Row("no season", "walk", rows=_WALK),
     Row("no season", "levels", rows=_LEAST),
-    Row("no season", "relative", lags=lags_for, rows=_LEAST),
     Row("quarters", "walk", transform="log", bias=None, why="the past season, moved up or down"),
     Row("quarters", "seasonal"),
     Row("months", "walk", rows=_MONTHS, why="a random walk with a drift, and the season"),

@@ -136,7 +136,7 @@ def test_a_series_without_origins_inside_has_the_usual_calibration():
 def test_choices_are_sentences():
     """The only test of their words: the others are of what they are made of."""
     y = monthly()
-    model = Forecaster(seasonal_period=12).fit(y)
+    model = Forecaster(seasonal_period=12, outliers="keep").fit(y)
     model.update(pd.Series([0.0], y.index[-1:] + pd.DateOffset(months=1), name="sales"))
     zero = "y must be positive for a log transform; got 0 at 2021-01-01"
     season, bands, *averaged, no_levels, no_linear, no_changes, no_smoothing = model.choices_
@@ -414,6 +414,19 @@ def test_lags_of_ones_own_have_a_reduced_rank_above_so_many_rows(monkeypatch, op
     assert isinstance(exact.models_[0].regressor, GPRegressor)
 
 
+@pytest.mark.parametrize("fitted", [106, 112])
+def test_bands_of_two_years_of_weeks_are_as_wide_as_the_noise(fitted):
+    """One row an effect of the season left none for the noise: bands of 2 beside errors of 40."""
+    index = pd.date_range("2020-01-06", periods=112, freq="W-MON")
+    for seed in range(3):
+        noise = np.random.default_rng(seed).normal(0, 40, 112)
+        y = pd.Series(300 + 100 * np.cos(2 * np.pi * np.arange(112) / 52) + noise, index)
+        model = Forecaster().fit(y[:fitted])
+        if fitted < 112:
+            model.update(y[fitted:])
+        assert model.forecast(8).std.min() > 30
+
+
 def test_a_given_reduced_rank_learns_from_all_rows():
     y = long_series(500)  # more than the windows of the default
     model = Forecaster(ReducedRankGPRegressor(n_support=10), calibrate=False).fit(y)
@@ -675,8 +688,9 @@ def test_update_is_that_of_the_members():
     same(shared.forecast(3), before)
 
 
-def test_a_later_zero_costs_the_logarithms(fitted):
+def test_a_later_zero_costs_the_logarithms():
     y = monthly()
+    fitted = Forecaster(outliers="keep").fit(y)
     later = pd.Series([0.0], [y.index[-1] + pd.DateOffset(months=1)], name="sales")
     model = fitted.apply(y)
     chosen = [m.specification for m in model.models_]
@@ -691,7 +705,7 @@ def test_a_later_zero_costs_the_logarithms(fitted):
         assert lean.weights_.shape == (4,)
     # what the levels take in, they forecast from
     assert model.forecast(3).index[0] == pd.Timestamp("2021-02-01")
-    few = Forecaster().fit(y[:12].reset_index(drop=True))
+    few = Forecaster(outliers="keep").fit(y[:12].reset_index(drop=True))
     np.testing.assert_allclose(few.weights_, np.array([1, 1, 2, 2]) / 6, rtol=1e-15)
     few.update(pd.Series([0.0], [12], name="sales"))
     np.testing.assert_allclose(few.weights_, [1 / 3, 2 / 3], rtol=1e-15)

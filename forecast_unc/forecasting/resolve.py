@@ -60,6 +60,8 @@ _SEARCH_ROWS, _CENTERS = 5000, 200
 # Weight of exponential smoothing beside a model on lagged values. At origins inside the training
 # parts of ten sets the quantile loss is .45 % lower than with 1, standard error .15 over the sets.
 _SMOOTHING = 2.0
+# Rows for each effect of a profile: of one row each, effect and noise cannot be told apart.
+_ROWS_AN_EFFECT = 1.5
 # Nats in ten steps that a search among several models goes on for: hourly series MASE - 1.3 %,
 # standard error .7, in 1.6 times less time than with .01; reduced rank on weekly ones - .3 %, .3.
 _TOL = 0.5
@@ -339,6 +341,10 @@ def _completed(arguments: Arguments, candidate: Candidate, history: History) -> 
     lags = _affordable(candidate.lags, history.y, differences)
     if prior_mean == "seasonal" and periods:
         lags = tuple(sorted({*lags, periods[0]}))
+    if candidate.calendar == "profile":
+        n_effects = calendar_inputs(history.index[:1], ("profile",), periods).shape[1]
+        if _n_rows(history.y, lags, differences, candidate.rows) < _ROWS_AN_EFFECT * n_effects:
+            candidate = replace(candidate, calendar=None)
     one = _filled(arguments, candidate, lags, periods)
     regressor, why = one.regressor, candidate.why
     n_others = history.exog.shape[1] * (1 + arguments.exog_lags)

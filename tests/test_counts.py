@@ -207,6 +207,12 @@ def test_what_is_not_a_count_has_no_such_model(rng, parts):
         model.update(later)
 
 
+def test_zeros_after_hundreds_of_other_values(rng):
+    y = pd.Series(np.append(1.0 + rng.poisson(130, 700), [0.0, 0.0, 131.0]))
+    model = next(m for m in Forecaster().fit(y).models_ if isinstance(m, CountModel))
+    assert model.occurrence.argmax() == len(_OCCURRENCE) - 1  # longer memories are less surprised
+
+
 def test_counts_with_few_zeros_are_averaged_with_others(rng):
     index = pd.date_range("2024-01-01", periods=300, freq="D")
     rate = 2.5 * np.exp(0.6 * np.sin(2 * np.pi * np.arange(300) / 7))

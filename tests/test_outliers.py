@@ -236,6 +236,21 @@ def test_a_positive_series_is_looked_at_by_its_logarithm():
     assert not gross_outliers(y - 1e6).any()
 
 
+@pytest.mark.parametrize("value", [0.0, 1.0, 20.0])
+def test_a_zero_is_as_far_out_as_the_smallest_numbers(value, rng):
+    y = 130 + 15 * np.sin(2 * np.pi * np.arange(300) / 7) + rng.normal(0, 13, 300)
+    y[200] = value
+    assert np.flatnonzero(gross_outliers(y, (7,))).tolist() == [200]
+    y[201:203] = value  # a run is no isolated value
+    assert not gross_outliers(y, (7,)).any()
+
+
+def test_a_few_zeros_of_small_counts_are_none(rng):
+    for mean in (3.0, 6.0, 10.0):
+        found = [gross_outliers(rng.poisson(mean, 100).astype(float)).sum() for _ in range(20)]
+        assert sum(found) <= 1
+
+
 @pytest.mark.parametrize("periods", [(), (7,)], ids=str)
 def test_missing_values_stay_missing(periods):
     y = walk()

@@ -101,8 +101,7 @@ class CountModel(FittedModel):
         p = (np.count_nonzero(known) + 0.5) / (len(known) + 1.0)
         prior = np.array([p, max(sizes.mean() if len(sizes) else 0.0, 0.1)])
         a, b, c, d = (one[:, :-1] for one in filtered(y, prior))
-        happens = a / (a + b)
-        occurrence = np.log(np.where(y > 0, happens, 1.0 - happens))[:, ~np.isnan(y)].sum(axis=1)
+        occurrence = np.log(np.where(y > 0, a, b) / (a + b))[:, ~np.isnan(y)].sum(axis=1)
         size = np.array(
             [
                 log_size(y[y > 0] - 1.0, r, own_c[y > 0], own_d[y > 0]).sum()

@@ -77,7 +77,10 @@ def _far_out(y: Array, periods: tuple[int, ...]) -> Flags:
     t, out = np.flatnonzero(~np.isnan(y)), np.zeros(len(y), dtype=np.bool_)
     if not _RULE.most(len(t)):
         return out
-    views = [y, np.log(y)] if y[t].min() > 0.0 else [y]
+    views = [y]
+    if y[t].min() >= 0.0 and np.count_nonzero(y[t] == 0.0) <= _RULE.most(len(t)):
+        # a few zeros among positive values are as far out as the smallest numbers
+        views.append(np.log(np.where(y == 0.0, np.finfo(np.float64).tiny, y)))
     scales = [_seen(view, t, periods) for view in views]
     lightest = min(one.heaviness for one in scales)
     for one in scales:

@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+import warnings
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -279,6 +280,34 @@ def test_what_may_be_thousands_is_not_guessed(tmp_path, capsys, value, options, 
     path.write_text(f"ds;y\n2024-01-01;{value}\n2024-01-02;{value}\n")
     arguments = ["forecast", str(path), "--sep", ";", *options, "--steps", "1"]
     assert f"got '{value}' in column 'y' on line 2. {remedy}" in error_of(capsys, arguments)
+
+
+@pytest.mark.parametrize(
+    ("values", "warned"),
+    [
+        (["1.360", "980", "", "1.000"], True),
+        (["980", "-1.360"], True),
+        (["1.360", "1.370"], False),  # of decimals all of one length nobody knows
+        (["0.360", "980"], False),
+        (["1.36", "1.370", "980"], False),
+        (["1.360", "1980"], False),
+    ],
+)
+def test_points_that_look_like_thousands_are_named(tmp_path, values, warned):
+    path = tmp_path / "d.csv"
+    rows = [f"2024-01-0{i},{value}" for i, value in enumerate(values, 1)]
+    path.write_text("# of mine\nds,y\n" + "\n".join(rows) + "\n")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        read_series(asked(path, "--comment", "#", "--freq", "D"))
+    assert bool(said) == warned
+    if warned:
+        value, number = next((v, i) for i, v in enumerate(values, 3) if "." in v)
+        assert str(said[0].message) == (
+            f"column 'y' holds {value} on line {number} and numbers of three digits or fewer, as "
+            f"if points separated thousands; it is read as {float(value):g}. Pass --thousands . "
+            "--decimal , if they do."
+        )
 
 
 def test_thousands_and_decimals_have_marks_of_their_own(tmp_path, capsys):

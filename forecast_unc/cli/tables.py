@@ -97,11 +97,13 @@ class _Table:
             skipinitialspace=True,
             low_memory=False,  # types of whole columns
         )
+        self._read = read
         try:
             frame: pd.DataFrame = read(self._opened())
             if frame.isna().all(axis=1).any():  # such as ;; below the table of a spreadsheet
                 lines = self._lines()
-                frame = read(self._opened(), skiprows=lines.index[lines == ""])
+                self._read = partial(read, skiprows=lines.index[lines == ""])
+                frame = self._read(self._opened())
         except (ValueError, EOFError) as error:
             remedy, got = "Look at its first lines.", f"{self.name}: {error}"
             if comment is None and self.start.startswith(b"#"):
@@ -166,7 +168,26 @@ class _Table:
                 remedy = "Write the column as 0 and 1."
             raise refusal(option, "hold numbers", got, remedy)
         given: Array = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        if not is_text:
+            self._warn_of_thousands(name, values[~gone])
         return np.where(gone, np.nan, given)
+
+    def _warn_of_thousands(self, name: str, values: pd.Series[float]) -> None:
+        """Warn of numbers that all look like 1.360 or 980, of which pandas makes 1.36 and 980."""
+        marks = self.options.thousands, self.options.decimal
+        if not self.is_csv or marks != (None, ".") or not values.round(3).equals(values):
+            return
+        column = self._read(self._opened(), usecols=[self.frame.columns.get_loc(name)], dtype=str)
+        text = column.iloc[:, 0][values.index].str.strip()
+        grouped = text.str.fullmatch(r"[+-]?[1-9]\d{0,2}\.\d{3}")
+        if 0 < grouped.sum() < len(text) and text[~grouped].str.fullmatch(r"[+-]?\d{1,3}").all():
+            row = int(grouped.idxmax())
+            warnings.warn(
+                f"column {name!r} holds {text[row]} {self.place(row)} and numbers of three digits "
+                f"or fewer, as if points separated thousands; it is read as {values[row]:g}. Pass "
+                "--thousands . --decimal , if they do.",
+                stacklevel=2,
+            )
 
     def _grouped(self, mark: str) -> str:
         """The pattern of a number with a mark between its thousands."""

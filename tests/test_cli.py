@@ -115,7 +115,8 @@ def test_backtest_prints_the_scores(nile, tmp_path, capsys):
     assert (
         f"{abs(change):.1f} % {side} that of naive_propagation, the best of the others" in printed
     )
-    assert "coverage_80 should be 0.8" in printed
+    assert "better; coverage_80 should be 0.8, coverage_95 should be 0.95.\n" in printed
+    assert "units of the mean absolute change over 1 step in the past;\n" in printed  # no season
     assert printed.splitlines()[-1].startswith("naive_propagation: the same model")
     written = pd.read_csv(out)
     assert len(written) == 12

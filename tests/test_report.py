@@ -220,6 +220,16 @@ def test_the_first_sentence_says_who_is_better(report, result):
     assert f"Its 95 % interval held {held:.1f} % of 21 values." in said
 
 
+@pytest.mark.parametrize(
+    ("season", "said"),
+    [(1, "1 step"), (12, "12 steps"), (None, "the seasonal period of each series")],
+)
+def test_the_unit_of_mase_is_said(no_pictures, result, tmp_path, season, said):
+    report = written(Backtest(result.frame, result.coverage, result.joint, season), tmp_path)
+    at = report.texts["dt"].index("unit of MASE, MSIS")
+    assert report.texts["dd"][at] == f"mean absolute change over {said} in the past"
+
+
 def test_the_same_backtest_gives_the_same_page(result, text, tmp_path):
     result.report(str(tmp_path / "again.html"))
     assert (tmp_path / "again.html").read_text(encoding="utf-8") == text

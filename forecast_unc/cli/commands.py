@@ -29,7 +29,7 @@ from forecast_unc.distributions import page
 from forecast_unc.distributions.tables import nixtla_columns
 from forecast_unc.evaluation import backtest as backtests
 from forecast_unc.evaluation.folds import percent
-from forecast_unc.evaluation.report import verdict
+from forecast_unc.evaluation.report import unit_of_mase, verdict
 from forecast_unc.forecasting.combination import Combination, load_model
 from forecast_unc.forecasting.model import figure
 from forecast_unc.panels.forecast import FailedSeriesWarning
@@ -69,7 +69,8 @@ _OF_A_FIT = r"; (outliers='keep' keeps them|lower=-inf for no bound)"  # not for
 
 # What is below a table of scores.
 _SCORES = """
-Lower is better; {}. MASE, MSIS: in errors of the seasonal naive forecast;
+Lower is better; {}.
+MASE, MSIS: in units of the {};
 CRPS: error of the distribution, energy: of whole paths; NLPD: -log density of what followed."""
 _NAIVE = "naive_propagation: the same model, which takes its own forecasts as if they were known."
 
@@ -321,9 +322,9 @@ def backtest(options: Any) -> int:
         result = _of_panel(backtest_panel, options, panel, model, **asked)
         code = _told(result.failures, panel[options.id].nunique(), "backtested")
     # Standard output may be for the forecasts.
-    level = options.coverage[0]
-    right = f"coverage_{percent(level)} should be {level:g}"
-    said = [result.scores().round(4).to_string(), f"\n{verdict(result)}", _SCORES.format(right)]
+    right = ", ".join(f"coverage_{percent(p)} should be {p:g}" for p in options.coverage)
+    below = _SCORES.format(right, unit_of_mase(result))
+    said = [result.scores().round(4).to_string(), f"\n{verdict(result)}", below]
     said += [_NAIVE] if "naive_propagation" in names else []
     print(*said, sep="\n", file=sys.stderr if options.output == tables.STANDARD else sys.stdout)
     if options.output is not None:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from forecast_unc import plot
-from forecast_unc._checks import check_path
+from forecast_unc._checks import check_path, counted
 from forecast_unc._files import whole_file
 from forecast_unc._typing import Axes
 from forecast_unc._version import __version__
@@ -75,6 +75,7 @@ def _judged(backtest: Backtest) -> dict[str, Any]:
         tests = page.table(test.assign(verdict=word).reset_index())
     return {
         "verdict": verdict(backtest),
+        "unit_of_mase": unit_of_mase(backtest),
         "mean_scores": table,
         "scores": page.table(table.reset_index()),
         "tests": tests,
@@ -116,6 +117,13 @@ def verdict(backtest: Backtest) -> str:
     inside = 100 * table.loc[own, f"coverage_{percent(widest)}"]
     held = f"held {inside:.1f} % of {table.loc[own, 'n']} values"
     return f"{said}. Its {100 * widest:g} % interval {held}."
+
+
+def unit_of_mase(backtest: Backtest) -> str:
+    """The unit of MASE and MSIS, from the period that the backtest took, in words."""
+    season = backtest.seasonal_period
+    over = "the seasonal period of each series" if season is None else counted(season, "step")
+    return f"mean absolute change over {over} in the past"
 
 
 def backtest_card(backtest: Backtest) -> str:

@@ -272,6 +272,7 @@ def test_numbers_of_spreadsheets(tmp_path, values, options, read):
     [
         ("1.720", ["--decimal", ","], "If . separates thousands, pass --thousands ."),
         ("1.720,74", ["--decimal", ","], "If . separates thousands, pass --thousands ."),
+        ("1.720.740", [], "If . separates thousands, pass --thousands . --decimal ,"),
         ("1.72", ["--decimal", ",", "--thousands", "."], "Correct the value."),
     ],
 )
@@ -313,8 +314,13 @@ def test_points_that_look_like_thousands_are_named(tmp_path, values, warned):
 def test_thousands_and_decimals_have_marks_of_their_own(tmp_path, capsys):
     path = tmp_path / "d.csv"
     FRAME.to_csv(path, index=False)
-    arguments = ["forecast", str(path), "--thousands", ".", "--steps", "1"]
-    assert error_of(capsys, arguments).startswith("--thousands must be another mark than --deci")
+    arguments = ["forecast", str(path), "--steps", "1", "--thousands"]
+    rule = "--thousands must be another mark than --decimal; got "
+    assert error_of(capsys, [*arguments, "."]) == (
+        f"{rule}'.', the default of --decimal. Give --decimal , as well."
+    )
+    both = error_of(capsys, [*arguments, ",", "--decimal", ","])
+    assert both == f"{rule}',' for both. Leave one out."
 
 
 @pytest.mark.parametrize("freq", ["D", "1D"])

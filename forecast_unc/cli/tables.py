@@ -87,8 +87,10 @@ class _Table:
                 must = f"be one character{also}"
                 raise refusal(name, must, repr(value), "Quote it for the shell.")
         if self.options.thousands == decimal:
-            got = f"{decimal!r} for both"
-            raise refusal("--thousands", "be another mark than --decimal", got, "Leave one out.")
+            got, remedy = f"{decimal!r} for both", "Leave one out."
+            if decimal == ".":  # by default
+                got, remedy = "'.', the default of --decimal", "Give --decimal , as well."
+            raise refusal("--thousands", "be another mark than --decimal", got, remedy)
         read: Any = partial(
             pd.read_csv,
             sep="\t" if sep == "\\t" else sep,
@@ -161,6 +163,8 @@ class _Table:
             mark = "," if self.options.decimal == "." else "."
             if re.fullmatch(self._grouped(mark), str(text[row])):
                 remedy = f"If {mark} separates thousands, pass --thousands {mark}"
+            elif self.options.decimal == "." and re.fullmatch(self._grouped("."), str(text[row])):
+                remedy = "If . separates thousands, pass --thousands . --decimal ,"
             elif re.fullmatch(_WITH_COMMA, str(text[row])) and self.options.decimal == ".":
                 remedy = "If the comma is the decimal mark, pass --decimal ,"
                 remedy += " --thousands ." if "." in str(text[row]) else ""

@@ -327,10 +327,14 @@ def test_thousands_and_decimals_have_marks_of_their_own(tmp_path, capsys):
 def test_rows_that_are_missing_become_missing_values(tmp_path, capsys, freq):
     path = tmp_path / "d.csv"
     FRAME.assign(x=range(6)).drop(2).to_csv(path, index=False)
-    y, exog = read_series(asked(path, "--freq", freq, "--exog", "x"))
+    y, _ = read_series(asked(path, "--freq", freq))
     np.testing.assert_array_equal(y, [1.5, 2.0, np.nan, 3.5, 5.0, 4.5])
-    np.testing.assert_array_equal(exog["x"], [0, 1, np.nan, 3, 4, 5])
     assert y.index.freqstr == "D"
+    ahead = ["--exog", "x", "--exog-future", str(path)]
+    assert error_of(capsys, ["forecast", str(path), "--steps", "1", "--freq", freq, *ahead]) == (
+        "--exog must have a value at each time of --freq; got no row for 2024-01-03. Add it, with "
+        "the target left empty if it is not known."
+    )
     err = error_of(capsys, ["forecast", str(path), "--steps", "1"])
     assert err.endswith("first 2024-01-03. Pass --freq D: rows that are missing are then missing "
                         "values, which are uncertain, not filled.")  # fmt: skip

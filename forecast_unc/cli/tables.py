@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from forecast_unc._checks import refusal
+from forecast_unc._checks import first_true, refusal
 from forecast_unc._files import whole_file
 from forecast_unc._typing import Array
 from forecast_unc.distributions.tables import first_instants
@@ -273,6 +273,10 @@ def read_series(options: Any) -> tuple[pd.Series[float], pd.DataFrame | None]:
     frame = pd.DataFrame(table.regressors()).set_axis(times) if options.exog else None
     index = _regular(times, name) if options.freq is None else on_grid(times, options.freq, name)
     y = values.reindex(index).rename(options.target)
+    if frame is not None and (at := first_true(~index.isin(times))) is not None:
+        got = f"no row for {format_time(index, at)}"
+        remedy = "Add it, with the target left empty if it is not known."
+        raise refusal("--exog", "have a value at each time of --freq", got, remedy)
     return y, None if frame is None else frame.reindex(index)
 
 

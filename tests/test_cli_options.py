@@ -447,6 +447,8 @@ def test_a_saved_combination_is_applied_to_data(folder, sales, capsys):
     [
         (["--steps", "2"], "data must be given without --load; got none. Name the file first"),
         (["sales.csv", "--exog", "price"], "--exog-future must be given with --exog; got none."),
+        (["shops.csv", "--id", "shop", "--exog", "price"], "--exog-future must be given with --e"),
+        (["sales.csv", "--exog", "prise"], "--exog must name a column of sales.csv; got 'prise'."),
         (["sales.csv", "--exog-future", "prices.csv"], "--exog must be given with --exog-future; "),
         (["-", "--exog", "a", "--exog-future", "-"], "--exog-future must be a file if data is sta"),
         (

@@ -230,6 +230,7 @@ def forecast(options: Any) -> int:
     if options.id is not None:
         return _forecast_panel(options)
     model, y, exog = _read(options)
+    of.check_exog(options)
     future = None if options.exog_future is None else tables.read_ahead(options, y.index)
     freq, counts = None if options.sum == "all" else options.sum, None
     if options.sum is not None:
@@ -399,6 +400,7 @@ def _continued(
 
 def _forecast_panel(options: Any) -> int:
     panel, exog = tables.read_panel(options), None
+    of.check_exog(options)
     if options.exog_future is not None:
         exog = tables.read_panel_ahead(options, panel)
     # A quantile is an end of an interval, whose other end is left out.

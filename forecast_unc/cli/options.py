@@ -367,15 +367,6 @@ def check_forecast(options: Any) -> None:
         if options.sum not in (None, "all"):
             remedy = "all sums the steps of each series; other sums are for a single series."
             raise refusal("--sum", "be all with --id", options.sum, remedy)
-    if (not options.exog) != (options.exog_future is None):
-        given, absent = "--exog", "--exog-future"
-        if not options.exog:
-            given, absent = absent, given
-        remedy = (
-            "Regressors are needed in the past, columns of data, and at the steps ahead, columns "
-            "of another file."
-        )
-        raise refusal(absent, f"be given with {given}", "none", remedy)
     if options.data == STANDARD == options.exog_future:
         must = "be a file if data is standard input"
         raise refusal("--exog-future", must, "- for both", "Name one.")
@@ -387,6 +378,19 @@ def check_forecast(options: Any) -> None:
             remedy = "The quantile of 0.9 is exceeded once in ten times."
             raise refusal("--quantile", "lie strictly between 0 and 1", f"{p:g}", remedy)
     _check_common(options)
+
+
+def check_exog(options: Any) -> None:
+    """Raise unless regressors are given both in the past, where they have been read, and ahead."""
+    if (not options.exog) != (options.exog_future is None):
+        given, absent = "--exog", "--exog-future"
+        if not options.exog:
+            given, absent = absent, given
+        remedy = (
+            "Regressors are needed in the past, columns of data, and at the steps ahead, columns "
+            "of another file."
+        )
+        raise refusal(absent, f"be given with {given}", "none", remedy)
 
 
 def check_backtest(options: Any) -> None:

@@ -12,7 +12,7 @@ from forecast_unc.cli import main
 from forecast_unc.evaluation.backtest import _LOSSES
 from forecast_unc.evaluation.folds import OWN_NAME, Contender
 from forecast_unc.evaluation.significance import diebold_mariano
-from forecast_unc.series.times import future_index
+from forecast_unc.series.times import InterpolatedWarning, future_index
 
 
 @pytest.fixture
@@ -43,6 +43,16 @@ class LastValue:
         var = np.mean(np.diff(self.y) ** 2)
         last = np.full(steps, self.y.iloc[-1])
         return Forecast(future_index(self.index, steps), last, var * np.minimum.outer(t, t))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_warning_of_many_fits_is_given_once_a_model(y, n_jobs):
+    y.iloc[[20, 30]] = np.nan
+    compare = {"ets": baselines.ETS(), "theta": baselines.Theta()}
+    with pytest.warns(InterpolatedWarning) as caught:
+        backtest(LastValue(), y, steps=2, origins=3, compare=compare, n_jobs=n_jobs)
+    told = [str(one.message).split(",")[0] for one in caught]
+    assert told == [f"missing values are interpolated for {name}" for name in ("ETS", "Theta")]
 
 
 class Given:

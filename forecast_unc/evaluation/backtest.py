@@ -19,6 +19,7 @@ from forecast_unc import _checks, plot
 from forecast_unc._checks import check_choice, check_whole, refusal
 from forecast_unc._progress import tqdm
 from forecast_unc._typing import Array, Axes
+from forecast_unc._warned import warn_once, with_warnings
 from forecast_unc.distributions import scores
 from forecast_unc.evaluation import folds
 from forecast_unc.evaluation.folds import OWN_NAME, percent
@@ -442,12 +443,19 @@ def _run(
     # All start from the first fit, not each from the one before: then they are parallel, and the
     # same whatever the number of jobs.
     warm = [i for i, model in enumerate(models) if "refit" in model.can and len(shared[i]) > 1]
-    fits = Parallel(n_jobs=n_jobs)(delayed(plan.fit)(models[i], at[0]) for i in warm)
-    first, tasks = dict(zip(warm, fits, strict=True)), []
+    fits = Parallel(n_jobs=n_jobs)(delayed(with_warnings)(plan.fit, models[i], at[0]) for i in warm)
+    first = {i: model for i, (model, _) in zip(warm, fits, strict=True)}
+    warned, tasks = [one for _, those in fits for one in those], []
     for i, (model, (block, *rest)) in enumerate(zip(models, shared, strict=True)):
         fitted = copy.deepcopy(first.get(i))  # its first block changes it
-        tasks.append(delayed(plan.block)(model, block, fitted))
-        tasks += [delayed(plan.block)(model, block, earlier=first.get(i)) for block in rest]
+        run = delayed(with_warnings)
+        tasks.append(run(plan.block, model, block, fitted))
+        tasks += [run(plan.block, model, block, None, first.get(i)) for block in rest]
     results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
     blocks = tqdm(results, total=len(tasks), disable=not progress, desc="backtest")
-    return [part for block in blocks for part in block]
+    parts = []
+    for block, those in blocks:
+        parts += block
+        warned += those
+    warn_once(warned)
+    return parts

@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 from joblib import Parallel, delayed, parallel_config
@@ -17,8 +17,7 @@ from joblib.parallel import get_active_backend
 
 from forecast_unc._progress import tqdm
 from forecast_unc._threads import blas_threads
-
-Warned = tuple[type[Warning], str, str, int]  # category, text, file and line
+from forecast_unc._warned import Warned, recorded
 
 _DIED = (
     "the worker process died twice while it worked on this series, the second time on nothing "
@@ -119,8 +118,7 @@ def _outcome(
     with (
         blas_threads(0),
         parallel_config(backend="sequential"),  # Dask would spread jobs of the job
-        # In the caller's own warnings go their way: `catch_warnings` is one for all threads.
-        nullcontext([]) if own else warnings.catch_warnings(record=True) as warned,
+        recorded(alone=not own) as warned,
     ):
         try:
             value = work(task)
@@ -128,23 +126,14 @@ def _outcome(
             said, notes = str(reason), getattr(reason, "__notes__", ())
             said = "; ".join([said.rstrip(".") if notes else said, *notes])
             error = f"{type(reason).__name__}: {said}"
-    return i, Outcome(value, error, tuple(map(_sendable, warned)))
-
-
-def _sendable(warned: warnings.WarningMessage) -> Warned:
-    category = warned.category
-    try:
-        category("")
-    except TypeError:  # made of other arguments than a text
-        category = UserWarning
-    return category, str(warned.message), warned.filename, warned.lineno
+    return i, Outcome(value, error, tuple(warned))
 
 
 def warn_again(outcomes: Sequence[Outcome], names: Sequence[object]) -> None:
     """Give the warnings of the workers, each once with the number of tasks that gave it."""
     by: dict[Warned, list[object]] = {}
     for outcome, name in zip(outcomes, names, strict=True):
-        for warned in dict.fromkeys(outcome.warned):
+        for warned in outcome.warned:
             by.setdefault(warned, []).append(name)
     for (category, text, file, line), those in by.items():
         several = f"{len(those)} series, the first " if len(those) > 1 else "series "

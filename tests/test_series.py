@@ -152,7 +152,7 @@ BAD_SERIES = {
     ),
     "too short": (
         normal(4),
-        r"y must have at least 5 values for lags up to 2 and differences \(\); got 4\. Give more",
+        r"y must have at least 5 values for lags up to 2; got 4\. Give more",
     ),
     "constant": (
         daily([4.0] * 30),

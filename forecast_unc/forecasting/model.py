@@ -30,7 +30,7 @@ from forecast_unc.forecasting.rows import (
     interpolated,
     lag_embedding,
 )
-from forecast_unc.forecasting.specification import MIN_ROWS, Specification, check_length
+from forecast_unc.forecasting.specification import MIN_ROWS, Specification, check_length, deep
 from forecast_unc.forecasting.stability import Training, bounded
 from forecast_unc.forecasting.state import run_in
 from forecast_unc.regression.estimator import KernelRegressor
@@ -197,9 +197,9 @@ class LaggedModel(FittedModel):
         self.transform.check(history.y, history.time)
         spec, n = self.specification, len(history.y)
         if n < spec.depth:
-            lags, differences = max(spec.lags), spec.differences
-            must = f"have at least {spec.depth} values for lags up to {lags} and differences"
-            raise refusal("y", f"{must} {differences}", f"{n}", "Give more history.")
+            of = deep(max(spec.lags), spec.differences)
+            must = f"have at least {spec.depth} values for {of}"
+            raise refusal("y", must, f"{n}", "Give more history.")
         places = self.history.index.get_indexer(history.index)
         learned = (places >= 0) & (self.history.y[places] == history.y) & self.past.learned[places]
         past = _past(spec, self.transform, history)._replace(learned=learned)
@@ -418,10 +418,11 @@ def _check_rows(specification: Specification, history: History) -> None:
     complete = complete_rows(history.y, lags, differences)
     n, most = int(complete.sum()), specification.regressor.most_rows
     if n < MIN_ROWS:
-        must = f"leave at least {MIN_ROWS} complete training rows for lags up to {max(lags)} and "
+        of = deep(max(lags), differences)
+        must = f"leave at least {MIN_ROWS} complete training rows for {of}"
         got = f"{n} of {len(complete)}, the others touch missing values"
-        remedy = "Use fewer lags, or some that miss the gaps, such as (2, 4) if every other value "
-        raise refusal("y", f"{must}differences {differences}", got, f"{remedy}is missing.")
+        remedy = "Use fewer lags, or some that miss the gaps: even ones if every other value is "
+        raise refusal("y", must, got, f"{remedy}missing.")
     if specification.max_train is None and most is not None and n > most:
         got = f"{n}, of which {type(specification.regressor).__name__} would keep matrices of "
         got += f"{8e-9 * n**2:.2g} GB, at a time that grows with their cube"

@@ -198,9 +198,13 @@ def check_length(n: int, deepest: int, differences: tuple[int, ...]) -> None:
     """Raise unless n values are enough to learn from lags so deep."""
     least = deepest + sum(differences) + MIN_ROWS
     if n < least:
-        of = f"for lags up to {deepest} and differences {differences}"
-        remedy = "Give more data, or fewer lags."
-        raise refusal("y", f"have at least {least} values {of}", f"{n}", remedy)
+        must = f"have at least {least} values for {deep(deepest, differences)}"
+        raise refusal("y", must, f"{n}", "Give more data, or fewer lags.")
+
+
+def deep(lag: int, differences: tuple[int, ...]) -> str:
+    """How deep a model looks back, in words."""
+    return f"lags up to {lag}" + (f" and differences {differences}" if differences else "")
 
 
 def is_auto(value: object) -> TypeGuard[Auto]:

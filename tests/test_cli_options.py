@@ -443,6 +443,16 @@ def test_a_saved_combination_is_applied_to_data(folder, sales, capsys):
 
 
 @pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--steps", "2", "--compare", "naive"], "'naive' may be last_value, the last value again"),
+    ],
+)
+def test_values_that_are_none_of_an_option_are_answered(folder, capsys, options, message):
+    assert message in error_of(capsys, "backtest", "sales.csv", *options)
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--steps", "2"], "data must be given without --load; got none. Name the file first"),

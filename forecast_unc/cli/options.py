@@ -85,6 +85,18 @@ class _Calendar(click.Choice):  # type: ignore[type-arg]
         return value if held else super().convert(value, param, ctx)
 
 
+class _Compared(click.Choice):  # type: ignore[type-arg]
+    """A model that can be compared; of the naive ones it has three."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """A choice, or an error."""
+        if value == "naive":
+            said = "last_value, the last value again; seasonal_naive, the last season again; or "
+            said += "naive_propagation, the same model, its own forecasts taken as known"
+            self.fail(f"'naive' may be {said}.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class _Option(click.Option):
     def __init__(self, name: str, metavar: str, text: str, heading: str, **how: Any) -> None:
         super().__init__([name], metavar=metavar, help=text, **how)
@@ -298,7 +310,7 @@ BACKTEST = [
         """,
         origins={"default": 10},
         refit={"default": 1},
-        compare={"type": _Several(click.Choice(_COMPARED), least=0)},
+        compare={"type": _Several(_Compared(_COMPARED), least=0)},
     ),
     *_options(
         "files",

@@ -98,6 +98,8 @@ def contenders(forecaster: Model, compare: Mapping[str, Model | str] | None) -> 
         else:
             must = f"hold forecasters or one of {', '.join(COMPARED)}"
             remedy = "A forecaster has fit and forecast, such as baselines.ETS()."
+            if isinstance(model, type) and _has(model, "forecast"):
+                remedy = f"That is a class, not a forecaster: call it, {model.__name__}()."
             raise refusal("compare", must, f"{model!r} for {name!r}", remedy)
     return [own, *others]
 

@@ -268,7 +268,8 @@ def test_a_std_of_zero_is_refused(y):
 
 def test_taylor_far_outside_its_range_says_so(alike):
     theirs = alike[1]
-    with pytest.raises(ValueError, match="variance must be positive.* outside its range"):
+    message = "variance must be positive.* outside its range.* Forecast by 'monte_carlo'"
+    with pytest.raises(ValueError, match=message):
         theirs.predict_uncertain([-4.0, -2.0], 9.0 * np.eye(2), method="taylor")
 
 

@@ -101,7 +101,8 @@ def check_positive_variance(var: Array, posterior: Posterior, method: str = "exa
     if noise_var > 0.0 and posterior.signal_var is not None:
         ratio = np.sqrt(noise_var / (posterior.signal_var + noise_var))
     if method == "taylor":
-        remedy = "The expansion is used outside its range, at too wide an input. Use 'exact'."
+        other = "Use 'exact'." if posterior.closed_form else "Forecast by 'monte_carlo'."
+        remedy = f"The expansion is used outside its range, at too wide an input. {other}"
     elif ratio > 1e-3:  # a choice: learned noise is at least 1e-4, and digits were kept at .001
         remedy = "The inputs have run far away from the data: ask for fewer steps, or differences."
     else:

@@ -146,7 +146,7 @@ class _Paths:
     def _pass(self, t: int) -> None:
         """One step on the way to the origin, given what was observed at its end."""
         start, known = self.start, np.full((self.n, 1), self.start.past.levels[t])
-        if start.passed_over(t, self.one_function):
+        if start.passed_over(self.one_function)[t]:
             self.trajectory.append(0.0)
             self.trajectory.revise(known)
             return

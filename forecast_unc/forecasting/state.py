@@ -37,9 +37,9 @@ class RunIn(NamedTuple):
     known: Flags  # (n,), from `now` on: the level and those it depends on are exact
     learned: Flags  # (n,), from `now` on: the posterior has learned from that row
 
-    def passed_over(self, t: int, one_function: bool) -> bool:
-        """Whether a value tells nothing of others: of known inputs, and of a function not new."""
-        return bool(self.known[t] and (self.learned[t] or not one_function))
+    def passed_over(self, one_function: bool) -> Flags:
+        """Whether values tell nothing of others: of known inputs, and of a function not new."""
+        return self.known & self.learned if one_function else self.known
 
 
 def run_in(model: OneStepModel, past: Past) -> RunIn:
@@ -83,18 +83,24 @@ def state_at_origin(model: OneStepModel, past: Past, method: Method, steps: int 
     lagged, levels = p - model.maps.lagged, np.arange(p)
     cov = np.zeros((p + 1, p + 1))  # of the last p levels and the next
     cov[:p, :p] = start.cov
-    for t in range(start.now, n):
-        if start.passed_over(t, function is not None):
-            trajectory.append(0.0)
-            trajectory.revise(past.levels[t : t + 1])
-            cov[p] = cov[:, p] = 0.0
-            if function is not None:
-                function.skip_step()
-        else:
-            x = trajectory.inputs(past.exog[t])
-            with at_step(0, f"on its way to the origin, {n - t} steps before the first forecast"):
-                step = matching.step(cov, p, x, lagged, levels, bool(start.learned[t]))
-                trajectory.append(step.mean)
+    passed, t = start.passed_over(function is not None), start.now
+    while t < n:
+        if passed[t]:  # with those after it, since moving the covariance is most of the time
+            few = passed[t : t + p]
+            k = len(few) if few.all() else int(few.argmin())
+            for _ in range(k):
+                trajectory.append(0.0)
+                if function is not None:
+                    function.skip_step()
+            trajectory.revise(past.levels[t : t + k])
+            cov[: p - k, : p - k] = cov[k:p, k:p].copy()
+            cov[p - k :] = cov[:, p - k :] = 0.0
+            t += k
+            continue
+        x = trajectory.inputs(past.exog[t])
+        with at_step(0, f"on its way to the origin, {n - t} steps before the first forecast"):
+            step = matching.step(cov, p, x, lagged, levels, bool(start.learned[t]))
+            trajectory.append(step.mean)
         if start.observed[t] and cov[p, p] > 0.0:
             mean = trajectory.levels[-p - 1 :].copy()
             innovation = past.levels[t] - mean[-1]
@@ -103,6 +109,7 @@ def state_at_origin(model: OneStepModel, past: Past, method: Method, steps: int 
             _observe(mean, cov, innovation, start.noise_var[t])
             trajectory.revise(mean[1:])
         cov[:p, :p] = cov[1:, 1:].copy()
+        t += 1
     return State(trajectory.levels[-p:].copy(), cov[:p, :p].copy(), function, limit)
 
 

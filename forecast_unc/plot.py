@@ -279,9 +279,9 @@ def calibration(backtest: Backtest, ax: Axes | None = None) -> Axes:
 
     On the diagonal the bands are right, below it they are too narrow, above it too wide; all steps
     are pooled. Calibrated models stay in the gray area with a probability of 95 %: in the dark one
-    ("by value") if all values are independent, in the light one ("by horizon") if only horizons
-    that do not overlap are, as the errors of one path are correlated. The truth lies between. With
-    fewer than 6 such horizons nothing can be judged, and the picture says so. Of the `backtest` the
+    ("values") if all values are independent, in the light one ("horizons") if only horizons that do
+    not overlap are, as the errors of one path are correlated. The truth lies between. With fewer
+    than 6 such horizons nothing can be judged, and the picture says so. Of the `backtest` the
     columns ``model``, ``origin``, ``time`` and ``pit`` of its ``frame`` are drawn; ``ax`` is that
     of `fan`.
     """
@@ -350,10 +350,10 @@ def _draw_chance(
     ax.plot(x[[0, -1]], scale * probability[[0, -1]], color="0.4", lw=1, label="calibrated")
     one = backtest.frame[backtest.frame["model"] == backtest.frame["model"].iloc[0]]
     n, apart = int(one["pit"].count()), _horizons_apart(one, backtest.id_col)
-    areas = [(apart, "0.93", "horizon")] if apart < n else []
-    for size, shade, by in areas + ([(n, "0.85", "value")] if apart else []):
+    areas = [(apart, "0.93", "horizons")] if apart < n else []
+    for size, shade, of in areas + ([(n, "0.85", "values")] if apart else []):
         low, high = (scale * (binom.ppf(q, size, probability) / size) for q in (0.025, 0.975))
-        ax.fill_between(x, low, high, color=shade, lw=0, label=f"95 %, by {by}")
+        ax.fill_between(x, low, high, color=shade, lw=0, label=f"95 % range, {size} {of}")
     if apart < _FEWEST:
         horizons = f"{apart} horizon{'s' * (apart != 1)} without\noverlap, {_FEWEST} needed"
         note: dict[str, Any] = {"fontsize": "small", "ha": "center", "va": "center", "zorder": 5}

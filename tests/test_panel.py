@@ -1289,7 +1289,7 @@ def test_shared_origins_of_a_panel(series, panel):
 def test_pictures_of_a_panel_count_horizons_by_series(panel):
     result = backtest_panel(panel, LastValue(), 4, n_origins=2, step=1)
     ax = result.plot_pit()
-    assert any("by horizon" in text.get_text() for text in ax.get_legend().get_texts())
+    assert any("horizons" in text.get_text() for text in ax.get_legend().get_texts())
     plt.figure()
     assert result.plot_errors("CRPS").get_ylabel() == "CRPS"
 

@@ -733,16 +733,13 @@ def test_calibration_counts_the_values_within_each_interval():
     assert_nothing_hidden(ax)
 
 
-CALIBRATED = ["calibrated", "95 %, by horizon", "95 %, by value"]
+CALIBRATED = ["calibrated", "95 % range, 10 horizons", "95 % range, 137 values"]
 
 
 def test_gray_areas_hold_a_calibrated_model(rng):
     backtest = Backtest()
     rows = backtest.frame[backtest.frame["model"] == "right"]
-    n = {
-        "95 %, by value": rows["pit"].count(),
-        "95 %, by horizon": 10,
-    }  # every fourth origin
+    n = dict(zip(CALIBRATED[1:], (10, rows["pit"].count()), strict=True))  # every fourth origin
     for draw in (plot.calibration, plot.pit):
         ax = draw(backtest, ax=plt.figure().subplots())
         for area in ax.collections:
@@ -776,7 +773,7 @@ def test_pictures_of_few_origins_say_that_nothing_can_be_judged(draw, origins, a
 def test_one_step_has_one_gray_area():
     backtest = Backtest()
     backtest.frame = backtest.frame[backtest.frame["step"] == 1]
-    assert legend(plot.calibration(backtest))[:2] == ["calibrated", "95 %, by value"]
+    assert legend(plot.calibration(backtest))[:2] == ["calibrated", "95 % range, 34 values"]
     assert len(plot.pit(backtest, ax=plt.figure().subplots()).collections) == 1
 
 

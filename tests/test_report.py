@@ -210,6 +210,22 @@ def test_the_forecast_is_that_of_a_fit_to_the_whole_series(report):
     np.testing.assert_allclose(parts[:, -1], ahead.var, rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("unit", "squared"),
+    [("guests", "guests²"), ("kg/m", "(kg/m)²"), (None, "the squared unit of the series")],
+)
+def test_parts_of_the_variance_have_a_unit_and_are_explained(no_pictures, tmp_path, unit, squared):
+    y = nile()
+    y.attrs["unit"] = unit
+    report = written(backtest(Forecaster(lags=2), y, 2, origins=2), tmp_path)
+    assert table(report, f"Parts of the variance by step, in {squared}")
+    heads = [text for text in report.texts["th"] if ": " in text or text == "noise"]
+    assert {"noise", "function: own", "inputs: propagated"} <= set(heads)
+    said = dict(zip(report.texts["dt"], report.texts["dd"], strict=True))
+    assert said["function: own"] == "uncertainty of the learned function at this step"
+    assert set(heads) <= set(said)
+
+
 def test_the_first_sentence_says_who_is_better(report, result):
     scores, said = result.scores(), report.texts["p"][0]
     best = scores["CRPS"].drop("forecast_unc").idxmin()
@@ -385,6 +401,14 @@ def test_long_series_are_drawn_in_pixels():
 )
 def test_numbers_keep_what_is_before_the_point(value, shown):
     assert page.number(value) == shown
+
+
+def test_numbers_of_a_column_have_digits_alike():
+    frame = pd.DataFrame({"a": [136.0, 95.02, 0.0, 1234.0, np.nan], "b": [1.0, 2.0, 3.0, 4.0, 5.0]})
+    columns = zip(*page.page.table(frame)["rows"], strict=True)
+    a, b = ([text for *_, text in cells] for cells in columns)
+    assert a == ["136.0", "95.02", "0", "1234", "–"]
+    assert b == ["1", "2", "3", "4", "5"]
 
 
 def test_the_command_line_writes_a_report(no_pictures, tmp_path, capsys):

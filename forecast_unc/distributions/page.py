@@ -153,14 +153,20 @@ def _column(column: pd.Series[Any]) -> tuple[str, list[tuple[str, str, str]]]:
         order = times.tz_convert("UTC") if isinstance(dtype, pd.DatetimeTZDtype) else times
         keys, texts = list(order.astype(str)), list(times.astype(str))
     elif pd.api.types.is_numeric_dtype(dtype) and dtype.kind != "b":
-        keys, texts, kind = list(map(repr, values)), list(map(number, values)), "number"
+        even = bool((column % 1 > 0).any())  # then 136.0 beside 95.02, not 136
+        keys, texts, kind = list(map(repr, values)), [number(v, even) for v in values], "number"
     return kind, [(kind, key, text) for key, text in zip(keys, texts, strict=True)]
 
 
-def number(value: Any) -> str:
-    """A number as a reader wants it: 4 digits, none cut from before the point."""
+def number(value: Any, even: bool = False) -> str:
+    """A number as a reader wants it: 4 digits, none cut from before the point.
+
+    `even`: with zeros at its end, as others of its column have digits there.
+    """
     if isinstance(value, numbers.Integral):
         return str(value)
     if not np.isfinite(value):
         return "–" if np.isnan(value) else str(value)
-    return f"{value:.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
+    if 1e4 <= abs(value) < 1e12:
+        return f"{value:.0f}"
+    return f"{value:#.4g}".rstrip(".") if even and value else f"{value:.4g}"

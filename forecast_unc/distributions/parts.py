@@ -12,20 +12,21 @@ from forecast_unc._typing import Array
 
 Parts = Mapping[str, Array]
 
-# Of :meth:`Forecast.decompose`, each named after its kind.
-PARTS = (
-    "noise",
-    "noise_observation",
-    "function_own",
-    "function_shared",
-    "inputs_propagated",
-    "inputs_missing",
-    "inputs_regressors",
-    "inputs_nonlinear",
-    "hyperparameters",
-    "members",
-    "calibration",
-)
+# Of :meth:`Forecast.decompose`, each named after its kind, and what it is in plain words.
+PARTS = {
+    "noise": "noise of the step itself",
+    "noise_observation": "error of its observation, which no later step has",
+    "function_own": "uncertainty of the learned function at this step",
+    "function_shared": "errors of the function in common with earlier steps; negative if they "
+    "compensate",
+    "inputs_propagated": "uncertainty of earlier steps, which are inputs of this one",
+    "inputs_missing": "missing or noisy values before the first step",
+    "inputs_regressors": "uncertainty of the regressors",
+    "inputs_nonlinear": "curvature of the function over its uncertain inputs; may be negative",
+    "hyperparameters": "uncertainty of the hyper-parameters",
+    "members": "disagreement of the models averaged; negative if averaging narrows",
+    "calibration": "change by the calibration on past errors; negative if it narrows",
+}
 REST = "inputs_nonlinear"  # what the others do not add up to; it is never kept
 
 

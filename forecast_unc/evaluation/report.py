@@ -19,6 +19,7 @@ from forecast_unc._version import __version__
 from forecast_unc.distributions import page
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.page import number
+from forecast_unc.distributions.parts import PARTS
 from forecast_unc.distributions.picture import finish, places, with_unit
 from forecast_unc.evaluation.folds import Request, percent
 from forecast_unc.series.times import format_time
@@ -180,12 +181,12 @@ def _latest(backtest: Backtest, request: Request) -> dict[str, Any]:
         "shown": ", ".join(compared),
         "compared": page.picture(partial(plot.compare, compared, coverage=max(coverage), **beside)),
         "members": page.table(pd.DataFrame(members, columns=heads)) if members else None,
-        "parts": _parts(ahead),
+        "parts": _parts(ahead, unit),
     }
 
 
-def _parts(ahead: Forecast) -> dict[str, Any] | None:
-    """Parts of the variance of a forecast; None where they are unknown."""
+def _parts(ahead: Forecast, unit: Any) -> dict[str, Any] | None:
+    """Parts of the variance of a forecast, in its squared unit; None where they are unknown."""
     try:
         parts = ahead.decompose()
     except ValueError:
@@ -193,9 +194,19 @@ def _parts(ahead: Forecast) -> dict[str, Any] | None:
     total = ahead.var.to_numpy()[:, None]
     parts = parts.where(parts.abs() > _ROUNDOFF * total, 0.0)
     parts = parts.loc[:, (parts != 0).any()]
+    squared = None if unit is None else f"{unit if str(unit).isalpha() else f'({unit})'}²"
+
+    def draw(ax: Axes) -> None:
+        plot.decomposition(ahead, ax=ax)
+        ax.set_ylabel(with_unit(ax.get_ylabel(), squared))
+
+    said = {name: (name.replace("_", ": "), PARTS[name]) for name in map(str, parts)}
+    parts = parts.rename(columns={name: label for name, (label, _) in said.items()})
     return {
+        "unit": squared or "the squared unit of the series",
+        "names": list(said.values()),
         "shares": parts.sum() / total.sum(),
-        "picture": page.picture(partial(plot.decomposition, ahead)),
+        "picture": page.picture(draw),
         "table": page.table(parts.assign(variance=total).rename_axis("time").reset_index()),
     }
 

@@ -446,6 +446,18 @@ def test_a_saved_combination_is_applied_to_data(folder, sales, capsys):
     ("options", "message"),
     [
         (["--steps", "2", "--compare", "naive"], "'naive' may be last_value, the last value again"),
+        (
+            ["--steps", "two"],
+            "valid integer. Pass a whole number, such as --steps 12. See forecast",
+        ),
+        ([], "Missing option '--steps'. Pass a whole number, such as --steps 12. See forecast-unc"),
+        (["--steps", "2", "--lags", "a"], "integer. Pass a whole number, such as --lags 12. See "),
+        (
+            ["--steps", "2", "--coverage", "a"],
+            "Pass a number, such as --coverage 0.9. See forecast",
+        ),
+        (["--steps", "2", "--model", "arima"], "'rvm', 'reduced-rank'. See forecast-unc backtest "),
+        (["--stepps", "2"], "No such option"),
     ],
 )
 def test_values_that_are_none_of_an_option_are_answered(folder, capsys, options, message):

@@ -203,7 +203,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         path = _NAME if error.ctx is None else error.ctx.command_path
         message = error.format_message()
         message += "" if message[-1] in ".?" else "."
-        _say(f"{message} See {path} --help.")
+        _say(f"{message}{of.example(error)} See {path} --help.")
         return _WRONG
     return code
 

@@ -155,6 +155,15 @@ def _is_value(word: str) -> bool:
     return not word.startswith("--") and word != "-h"
 
 
+def example(error: click.UsageError) -> str:
+    """A right value of the option that an error is about, as a sentence; of choices none."""
+    param: Any = getattr(error, "param", None)
+    kind = getattr(param, "type", None)
+    kind = getattr(kind, "one", kind)  # of several values
+    shown = {click.INT: "a whole number, such as {} 12", click.FLOAT: "a number, such as {} 0.9"}
+    return f" Pass {shown[kind].format(param.opts[0])}." if kind in shown else ""
+
+
 def _options(heading: str, text: str, **how: dict[str, Any]) -> list[click.Parameter]:
     """Options under a heading of the help, from its text; `how` has defaults and choices by name.
 

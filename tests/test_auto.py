@@ -212,7 +212,8 @@ def test_summary_lists_choices_and_what_was_learned(fitted):
     model = fitted.models_[3]
     noise = model.regressor.noise_std_ * model.unit
     assert lines[9].startswith(f"    noise: standard deviation {figure(noise)} (units of y")
-    assert re.search(r"; log evidence -?[\d.,]+ \(nats\); learned in \d+ iterations$", lines[9])
+    evidence = r"log evidence -?[\d.,]+ \(nats, of its own rows\)"
+    assert re.search(rf"; {evidence}; learned in \d+ iterations$", lines[9])
     smooth = fitted.models_[7].smoothing
     noise = np.sqrt(smooth.weights @ smooth.variance)  # of a mixture of equal means
     noise *= fitted.models_[7].unit

@@ -45,7 +45,10 @@ _LEAST_ROWS = 2  # that the posterior of an origin inside rests on
 _ALIKE = ("lags", "differences", "transform", "prior_mean", "max_train", "noise")
 # What was learned, in words.
 _STDS = {"noise_std_": "noise", "observation_std_": "noise of the observation"}
-_SEARCH = {"log_evidence_": "log evidence {} (nats)", "n_iter_": "learned in {} iterations"}
+_SEARCH = {
+    "log_evidence_": "log evidence {} (nats, of its own rows)",
+    "n_iter_": "learned in {} iterations",
+}
 
 
 def figure(value: float, digits: int = 4) -> str:

@@ -225,6 +225,15 @@ def test_the_legend_shows_the_tints_that_are_drawn():
     assert swatches["50 %"].get_alpha() == pytest.approx(1 - 0.8 * 0.8)
 
 
+def test_days_are_written_with_their_month():
+    index = pd.date_range("2025-05-25", periods=40, freq="D")
+    ax = plot.fan(Forecast(index, np.zeros(40), np.eye(40)), ax=plt.figure().subplots())
+    ax.figure.canvas.draw()
+    shown = [tick.get_text() for tick in ax.get_xticklabels()]
+    assert {"15 Jun", "Jul"} <= set(shown), shown
+    assert ax.xaxis.get_offset_text().get_text() == "2025"
+
+
 def test_dates_are_written_concisely_in_their_own_time_zone():
     for kind in ("dates", "periods", "time zone"):
         ax = plot.fan(ahead(INDEXES[kind]), ax=plt.figure().subplots())

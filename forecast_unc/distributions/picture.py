@@ -213,7 +213,9 @@ def finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes:
         tz = index.tz if isinstance(index, pd.DatetimeIndex) else None
         locator = AutoDateLocator(tz=tz, minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
         ax.xaxis.set_major_locator(locator)
-        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=tz))  # type: ignore[no-untyped-call]
+        dates = ConciseDateFormatter(locator, tz=tz)  # type: ignore[no-untyped-call]
+        dates.formats[2], dates.offset_formats[2] = "%d %b", "%Y"  # 15 Jun, not 15 beside Jul
+        ax.xaxis.set_major_formatter(dates)
     elif index is not None and not dated and not ax.get_xlabel():
         ax.set_xlabel(plain(index.name or "time"))
     ax.grid(visible=True, color="0.9", lw=0.8)

@@ -356,7 +356,7 @@ def test_unit_goes_to_the_frame_and_pictures_are_drawn(y, model):
         ({"origins": 44}, "y must have at least 5 values for lags up to 2"),
         ({"exog_future": print}, "exog must be given with exog_future; got None. The models lea"),
         ({"compare": {"a": LastValue}}, r"compare must .*for 'a'. .*: call it, LastValue\(\)\.$"),
-        ({"compare": {"a": int}}, "compare must hold forecasters .*for 'a'. .* has fit and fo"),
+        ({"compare": {"a": int}}, "compare must hold forecasters .*for 'a'. A forecaster has"),
     ],
 )
 def test_bad_arguments(y, model, arguments, message):

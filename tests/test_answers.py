@@ -118,6 +118,19 @@ def test_a_constant_may_have_a_transform(transform):
     assert_allclose(ahead.interval(0.95), 5.0, rtol=1e-6)
 
 
+@pytest.mark.parametrize("value", [0.0, 5.0])
+@pytest.mark.parametrize("given", [{}, {"seasonal_period": 4}, {"transform": None}])
+def test_a_constant_tells_nothing_of_a_regressor(value, given):
+    y = series(np.full(60, value), "W-MON")
+    promo = pd.DataFrame({"promo": (np.arange(63) % 7 == 0) * 1.0})
+    promo.index = pd.date_range(y.index[0], periods=63, freq="W-MON")
+    plain = Forecaster(**given).fit(y).forecast(3)
+    ahead = Forecaster(**given).fit(y, promo[:60]).forecast(3, promo[60:])
+    assert_allclose(ahead.mean, plain.mean, rtol=1e-6, atol=1e-9)
+    assert_allclose(ahead.std, plain.std, rtol=1e-6)
+    assert_allclose(ahead.median, value, atol=1e-6)
+
+
 def test_constants_in_a_backtest_a_panel_and_on_the_command_line(tmp_path, capsys):
     zeros, two = series(np.zeros(30), "D"), series([1, 3], "D")
     assert (backtest(Forecaster(), zeros, 2, n_origins=2).scores()["MAE"] < 1e-6).all()

@@ -200,7 +200,8 @@ def candidates(
         regimes |= dict.fromkeys(["not found", f"{_regime(n, not_found)} not found"], not_found)
     if whole:
         many = np.count_nonzero(y == 0.0) > MANY_ZEROS * n
-        alone = many and not periods and not regressors
+        # a constant tells nothing of a season or a regressor
+        alone = many and (not np.nanmax(y) or not (periods or regressors))
         regimes = {"intermittent": periods} if alone else regimes | {"counts": periods}
 
     def of(row: Row, periods: tuple[int, ...]) -> Candidate:

@@ -157,6 +157,8 @@ def resolve(
     # A model of counts alone is as wide as its states say.
     counted = all(isinstance(one, CountSpecification) for one in found)
     calibrate = value_or(arguments.calibrate, arguments.noise == "process" and not counted)
+    # Smoothing of zeros alone is narrower than a whole number: rounded it had no variance.
+    whole = whole and bool(counted or np.nanmax(history.y))
     rules = Rules(rule, periods, calibrate, lower, given, upper, whole, otherwise)
     return _with_effects(_distinct(found, history.y), arguments, history, rules)
 

@@ -343,7 +343,7 @@ def test_rows_that_are_missing_become_missing_values(tmp_path, capsys, freq):
 @pytest.mark.parametrize(
     ("freq", "message"),
     [
-        ("W", "column 'ds' must have times of freq='W' alone; got 2024-01-01. Give another freq"),
+        ("W", "column 'ds' must have times of freq='W' alone; got 2024-01-01. D fits its times."),
         ("2D", "column 'ds' must have times of freq='2D' alone; got 2024-01-02. "),
         (
             "no",

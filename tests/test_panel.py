@@ -159,7 +159,10 @@ def test_neither_the_forecaster_nor_the_frames_are_touched(series, model):
     frame = long(series, x=0.5)
     future = frame[["unique_id", "ds", "x"]].assign(ds=frame["ds"] + pd.Timedelta(days=90))
     before, ahead = frame.copy(), future.copy()
-    said = "exog must have exactly the times .* got no row at 2020-02-04.*'b', as all others"
+    said = (
+        "exog must have exactly the times .* got no row at 2020-02-04.*All series have this; the "
+    )
+    said += "first is 'b'"
     with pytest.raises(ValueError, match=said):
         forecast_panel(frame, model, 2, exog=future)
     pd.testing.assert_frame_equal(frame, before)
@@ -258,12 +261,14 @@ def test_a_frequency_serves_series_too_short_to_show_theirs(series):
         (
             lambda a: a.iloc[[0, 2, 1, *range(3, 25)]],
             None,
-            "y must be in ascending order of time; got 2020-01-03 out of place",
+            "y must be in ascending order of time; got 2020-01-03 out of place. Sort it with "
+            "frame.sort_values(['unique_id', 'ds']).",
         ),
         (
             lambda a: a.iloc[[0, 1, 1, *range(2, 25)]],
             "D",
-            "y must have unique times; got 2020-01-02",
+            "y must have unique times; got 2020-01-02 more than once. Aggregate the duplicates, "
+            "for example frame.drop_duplicates(['unique_id', 'ds']).",
         ),
         (
             lambda a: a.set_axis(a.index.where(a.index.day != 7)),
@@ -273,7 +278,8 @@ def test_a_frequency_serves_series_too_short_to_show_theirs(series):
         (
             lambda a: a.drop(a.index[4]),
             None,
-            "y must have a regular index; got 1 missing timestamp, first 2020-01-05",
+            "y must have a regular index; got 1 missing timestamp, first 2020-01-05. Pass "
+            'freq="D": missing values are then uncertain, not filled.',
         ),
         (
             lambda a: a.set_axis([*a.index[:4], a.index[4] + pd.Timedelta("1h"), *a.index[5:]]),
@@ -673,6 +679,68 @@ def test_the_remedy_for_other_times_of_regressors_is_code_that_mends_them(series
         forecast_panel(given, NeverWithExog(), 2, exog=exog)
     exec(str(raised.value).rpartition(": ")[2].rstrip("."), {"exog": exog, "pd": pd})
     assert exog["ds"].equals(given["ds"])
+
+
+ALL = " All series have this; the first is 'b'."
+
+
+@pytest.mark.parametrize(
+    ("spoil", "freq", "message"),
+    [
+        (
+            lambda y: y[::-1],
+            None,
+            r"y must be in ascending order of time; .*frame.sort_values\(\['unique_id', 'ds'\]\)",
+        ),
+        (
+            lambda y: y.iloc[[0, 1, 1, 2, 3]],
+            "D",
+            r"y must have unique times; got .*frame.drop_duplicates\(\['unique_id', 'ds'\]\)",
+        ),
+        (
+            lambda y: y[y.index.day_of_week == 0],
+            "W",
+            "y must have times of freq='W-SUN' alone; got 2020-01-06. Its times are Mondays: "
+            "W-MON fits",
+        ),
+        (
+            lambda y: y.drop(y.index[4]),
+            None,
+            r'y must have a regular index; got .* first 2020-01-09. Pass freq="D": missing values',
+        ),
+    ],
+)
+def test_times_that_are_wrong_in_all_series_are_an_error_before_any_work(
+    series, spoil, freq, message
+):
+    series = {name: spoil(y) for name, y in series.items()}
+    frame = pd.concat(long({name: y}) for name, y in series.items())  # in the order given
+    for work in (forecast_panel, backtest_panel):
+        with pytest.raises(ValueError, match=f"{message}.*{ALL}"):
+            work(frame, Never(), 2, freq=freq)
+    frame = pd.concat(
+        [frame, long({"sound": pd.Series(1.0, pd.date_range("2020", periods=5, freq="D"))})]
+    )
+    if freq != "W":
+        with pytest.raises(pytest.fail.Exception, match="a model was fitted"):
+            forecast_panel(frame, Never(), 2, freq=freq)
+
+
+@pytest.mark.parametrize(("kind", "freq"), [("date", "D"), ("date", None), ("period", None)])
+def test_a_time_without_a_row_has_no_regressors(regressors, model, kind, freq):
+    frame, future, _ = regressors
+    times = frame["ds"].dt.to_period("D") if kind == "period" else frame["ds"]
+    gap = (frame["unique_id"] == "a") & (frame["ds"] == "2020-01-05")
+    future = future if kind == "date" else future.assign(ds=future["ds"].dt.to_period("D"))
+    with pytest.warns(FailedSeriesWarning, match="1 of 3 series"):
+        found = forecast_panel(frame.assign(ds=times)[~gap], model, 3, exog=future, freq=freq)
+    assert of(found, "a")["error"].iloc[0] == (
+        "ValueError: frame must have regressors at each time; got no row of series 'a' at "
+        "2020-01-05. Add one, its target left empty (NaN), with the regressors of that time."
+        if freq
+        else "MissingTimesError: y must have a regular index; got 1 missing timestamp, first "
+        "2020-01-05. Add rows, the target left empty (NaN), with the regressors of those times."
+    )
 
 
 def test_a_model_without_regressors_is_told_so(series):

@@ -53,7 +53,8 @@ _PHRASES = {
     "many as --origins at the first alone",
     "must be None or a whole": "must be a whole",
     r"Use 0 or \(\) for none": "Use 0 for none",
-    r"Sort it with y.sort_index\(\)": "Sort its rows by time",
+    r"Sort it with (y|frame)\.sort_\w+\(.*?\)": "Sort its rows by time",
+    r", for example frame.drop_duplicates\(.*?\)": "",
     'Pass freq, for example freq="D"': "Pass --freq, for example --freq D",
     "outliers='keep'": "--outliers keep",
     " lower=-inf for no": " --lower=-inf for no",
@@ -63,6 +64,8 @@ _PHRASES = {
     r"leave them out: y.iloc\S+ = np.nan": "leave their fields empty",
     r"( by|:) y(.dropna\(\))?.asfreq\(pd.*?weekmask=('[^']+')\)\)": r": pass --freq \3",
     r'Reindex with y.asfreq\("(.*?)"\)': r"Pass --freq \1",
+    r'Pass freq="?(.*?)"?:': r"Pass --freq \1:",
+    r' by freq="(.*?)"': r": pass --freq '\1'",
     r"Reindex with y.reindex\(.*?\]\)\)": "Pass --freq",
 }
 

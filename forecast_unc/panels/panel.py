@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -15,8 +15,10 @@ from forecast_unc.evaluation.folds import Contender
 from forecast_unc.panels.groups import Groups
 from forecast_unc.series.exog import check_aligned
 from forecast_unc.series.times import (
+    MissingTimesError,
     as_frequency,
     conversion,
+    format_time,
     future_index,
     index_kind,
     on_grid,
@@ -36,6 +38,7 @@ class Columns(NamedTuple):
 class OneSeries(NamedTuple):
     """The rows of one series, all that its job is sent."""
 
+    columns: Columns
     name: Hashable
     past: pd.DataFrame  # the target and its regressors, on their times
     freq: Any  # None: inferred
@@ -44,16 +47,49 @@ class OneSeries(NamedTuple):
     def history(self) -> tuple[pd.Series[float], pd.DataFrame | None]:
         """The series and its regressors on a regular index, or an error."""
         times = self.past.index
-        if self.freq is not None:
-            index = on_grid(times, self.freq, "y")
-        elif isinstance(times, pd.DatetimeIndex) and len(times) < 3:
+        if self.has_no_frequency:
             must = "have 3 times or more for its frequency to be inferred"
             raise refusal("y", must, str(len(times)), 'Pass freq, for example freq="D".')
-        else:
-            index = regular_index(times, "y")
+        try:
+            given = self.freq is not None
+            index = on_grid(times, self.freq, "y") if given else regular_index(times, "y")
+        except MissingTimesError as error:
+            remedy = self._remedy(error)
+            raise MissingTimesError(error.problem, remedy, error.freq) from error
+        except ValueError as error:
+            raise ValueError(self._of_frame(str(error))) from error
+        if (at := first_true(~index.isin(times))) is not None and len(self.past.columns) > 1:
+            got = f"no row of series {self.name!r} at {format_time(index, at)}"
+            remedy = "Add one, its target left empty (NaN), with the regressors of that time."
+            raise refusal("frame", "have regressors at each time", got, remedy)
         past = self.past.set_axis(index) if len(index) == len(times) else self.past.reindex(index)
         y = pd.Series(past.iloc[:, 0].to_numpy(), index, name=self.name)
         return y, past.iloc[:, 1:] if len(past.columns) > 1 else None
+
+    @property
+    def has_no_frequency(self) -> bool:
+        """Whether its times are too few to show their frequency, and none is given."""
+        few = isinstance(self.past.index, pd.DatetimeIndex) and len(self.past) < 3
+        return self.freq is None and few
+
+    def _remedy(self, error: MissingTimesError) -> str:
+        """The remedy for missing times, in terms of a long frame."""
+        numbered = pd.api.types.is_integer_dtype(self.past.index.dtype)
+        freq = f"freq={error.freq}" if numbered else f'freq="{error.freq}"'
+        closed, by, _ = error.remedy.partition(" closed days out by ")
+        if by:
+            return f"{closed}{by}{freq}"
+        if len(self.past.columns) > 1:
+            return "Add rows, the target left empty (NaN), with the regressors of those times"
+        if isinstance(self.past.index, pd.PeriodIndex):
+            return "Add rows, the target left empty (NaN)"
+        return f"Pass {freq}: missing values are then uncertain, not filled"
+
+    def _of_frame(self, message: str) -> str:
+        """What is said of a series `y`, in terms of a long frame."""
+        rows = f"({list(self.columns[:2])})"
+        message = message.replace("y.sort_index()", f"frame.sort_values{rows}")
+        return message.replace("y.groupby(level=0).mean()", f"frame.drop_duplicates{rows}")
 
     def ahead(self, index: pd.Index[Any], steps: int) -> pd.DataFrame | None:
         """The regressors of the steps after a regular index, or an error."""
@@ -86,7 +122,7 @@ class Panel:
     def __getitem__(self, position: int) -> OneSeries:
         past = self.past.take(self.rows[position])
         future = None if self.future is None else self.future.take(self.rows_ahead[position])
-        return OneSeries(self.ids[position], past, self.freq, future)
+        return OneSeries(self.columns, self.ids[position], past, self.freq, future)
 
     @classmethod
     def checked(
@@ -123,24 +159,29 @@ class Panel:
             kept = [*columns, *(by or ())]
             raise refusal("frame", must, got, f"Leave them out, frame[{kept}].")
         past.insert(0, columns.target, target.to_numpy(dtype=np.float64, na_value=np.nan))
-        return cls(columns, ids, past, _checked_freq(freq, times), rows, groups=groups)
+        panel = cls(columns, ids, past, _checked_freq(freq, times), rows, groups=groups)
+        panel._refuse_if_all(OneSeries.history, range(len(panel)))
+        return panel
 
     def check_future(self, steps: int) -> None:
         """Raise if the regressors ahead fit none of some twenty series: the frame is wrong."""
-        failed = None
-        for i in np.linspace(0, len(self) - 1, min(len(self), 20)).astype(int):
+        some = np.linspace(0, len(self) - 1, min(len(self), 20)).astype(int)
+        sound = [i for i in some if _error_of(OneSeries.history, self[i]) is None]
+        self._refuse_if_all(lambda one: one.ahead(one.history()[0].index, steps), sound)
+
+    def _refuse_if_all(self, check: Callable[[OneSeries], Any], some: Iterable[int]) -> None:
+        """Raise if a check refuses all of some series, but for those of too few times."""
+        first = None
+        for i in some:
             one = self[i]
-            try:
-                y, _ = one.history()
-            except (TypeError, ValueError):
-                continue  # which has a row of its own to say so
-            try:
-                one.ahead(y.index, steps)
+            if one.has_no_frequency:
+                continue
+            error = _error_of(check, one)
+            if error is None:
                 return
-            except (TypeError, ValueError) as error:
-                failed = failed or ValueError(f"{error} This is series {one.name!r}, as all others")
-        if failed is not None:
-            raise failed
+            first = first or ValueError(f"{error} All series have this; the first is {one.name!r}.")
+        if first is not None:
+            raise first
 
     def part(self, some: slice) -> Panel:
         """Some of the series."""
@@ -181,6 +222,14 @@ class Panel:
         codes, _ = _factorized(both, "id_col of exog")
         rows = _positions(codes[len(self) :], len(self))
         return replace(self, future=future, rows_ahead=rows)
+
+
+def _error_of(check: Callable[[OneSeries], Any], one: OneSeries) -> Exception | None:
+    try:
+        check(one)
+    except (TypeError, ValueError) as error:
+        return error
+    return None
 
 
 def _check_columns(frame: pd.DataFrame, columns: Columns, by: Sequence[Hashable]) -> None:

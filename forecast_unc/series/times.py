@@ -87,9 +87,26 @@ def on_grid(index: pd.Index, freq: Any, name: str) -> pd.Index:
         raise refusal("freq", must, got, "Leave it out to have it found.") from error
     if (at := first_true(~index.isin(grid))) is not None:
         first = format_time(index, at)
-        must = f"have times of freq={getattr(freq, 'freqstr', freq)!r} alone"
-        raise refusal(name, must, first, "Give another frequency.")
+        named = getattr(freq, "freqstr", freq)
+        remedy = _fitting(index, str(named).startswith("W"))
+        raise refusal(name, f"have times of freq={named!r} alone", first, remedy)
     return grid.rename(index.name)
+
+
+def _fitting(index: pd.Index[Any], weekly: bool) -> str:
+    """A frequency that fits times, as a sentence; if one of weeks was meant, of weeks."""
+    days = set(index.day_of_week) if isinstance(index, pd.DatetimeIndex) else set()
+    freq = f"W-{WEEKDAYS[min(days)].upper()}" if weekly and len(days) == 1 else ""
+    try:
+        found = regular_index(index, "y")
+        freq = freq or str(getattr(found, "freqstr", spacing(found)))
+    except MissingTimesError as error:
+        freq = freq or error.freq
+    except ValueError:
+        pass
+    if freq.startswith("W-"):
+        return f"Its times are {DAYS[min(days)]}s: {freq} fits."
+    return f"{freq} fits its times." if freq else "Give another frequency."
 
 
 def _check_times(index: pd.Index, name: str) -> None:

@@ -344,6 +344,18 @@ def test_series_that_fail_are_rows_and_an_exit_code(folder, capsys):
     assert "1 of 2 series could not be backtested; the first: b: " in capsys.readouterr().err
 
 
+def test_a_panel_has_the_frequency_that_is_given(folder, capsys):
+    frame = pd.read_csv("shops.csv", parse_dates=["ds"])
+    frame.drop(index=N + 5).to_csv("gaps.csv", index=False)
+    command = ["forecast", "--id", "shop", "--steps", "2", "--lags", "2", "--freq"]
+    exog = ["D", "gaps.csv", "--exog", "price", "--exog-future", "shop_prices.csv"]
+    assert main([*command, *exog]) == 1
+    assert "got no row of series 'b' at 2024-01-06. Add one, " in capsys.readouterr().err
+    frame[frame["ds"].dt.day_of_week < 6].to_csv("open.csv", index=False)
+    table = printed(capsys, *command, "Mon Tue Wed Thu Fri Sat", "open.csv", index=None)
+    assert table["ds"].tolist() == ["2024-03-01", "2024-03-02"] * 2
+
+
 def test_panels_are_backtested_as_by_backtest_panel(folder, capsys):
     options = ["--lags", "2", "--id", "shop", "--origins", "3", "--compare", "seasonal_naive"]
     table = printed(capsys, "backtest", "shops.csv", "--steps", "2", *options, "--output", "-")

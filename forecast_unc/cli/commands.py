@@ -440,12 +440,16 @@ def _forecast_panel(options: Any) -> int:
     return _told(failures, len(each), "forecast by the model, see status")
 
 
-def _of_panel(call: Any, options: Any, *arguments: Any, **asked: Any) -> Any:
+def _of_panel(call: Any, options: Any, panel: pd.DataFrame, *arguments: Any, **asked: Any) -> Any:
     """A call about a panel, whose failures are told in other words."""
     names = {"id_col": options.id, "time_col": tables.time_column(options)}
+    freq = options.freq
+    if freq is not None and pd.api.types.is_integer_dtype(panel[names["time_col"]].dtype):
+        freq = int(freq)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FailedSeriesWarning)
-        return call(*arguments, options.steps, target_col=options.target, **names, **asked)
+        names["target_col"] = options.target
+        return call(panel, *arguments, options.steps, freq=freq, **names, **asked)
 
 
 def _told(failures: pd.DataFrame, n_series: int, done: str) -> int:

@@ -297,19 +297,14 @@ def read_ahead(options: Any, index: pd.Index[Any]) -> pd.DataFrame:
 
 
 def read_panel(options: Any) -> pd.DataFrame:
-    """A long frame: id, time, regressors, target; rows that --freq adds hold NaN."""
+    """A long frame: id, time, regressors, target; its times are on the grid of --freq."""
     table = _Table("data", options.data, options)
     frame, time = table.rows(), time_column(options)
     frame[options.target] = table.numbers("--target", options.target)
-    if options.freq is None:
-        return frame
-    parts = []
-    name: Any
-    for name, rows in frame.groupby(options.id, sort=False):
-        grid = on_grid(pd.Index(rows[time]), options.freq, f"column {options.time!r} of {name!r}")
-        whole = rows.set_index(time).reindex(grid).rename_axis(time).reset_index()
-        parts.append(whole.assign(**{options.id: name})[frame.columns])
-    return pd.concat(parts, ignore_index=True)
+    if options.freq is not None:
+        for name, times in frame.groupby(options.id, sort=False)[time]:
+            on_grid(pd.Index(times), options.freq, f"column {options.time!r} of {name!r}")
+    return frame
 
 
 def read_panel_ahead(options: Any, panel: pd.DataFrame) -> pd.DataFrame:

@@ -334,22 +334,6 @@ def by_method(results: pd.DataFrame) -> str:
     return markdown([*header, *last], sorted(rows, key=lambda row: float(row[2])))
 
 
-def by_group(results: pd.DataFrame) -> str:
-    """A line a group of situations, ours over the best other."""
-    found = means(results)
-    own = over(found, ["simple", "rival"]).xs(OURS, level="method")
-    lines = found.xs(OURS, level="method")
-    group = {one.name: one.group for one in SITUATIONS}
-    rows = []
-    for name, ratios in own.groupby(own.index.map(lambda one: group.get(one, one))):
-        part = lines.loc[ratios.index]
-        numbers = ", ".join(f"{geometric(ratios[score]):.3f}" for score in SCORES)
-        rest = [f"{part['coverage'].mean():.3f}", f"{part['seconds'].mean():.2g}"]
-        rows.append([name, len(ratios), numbers, *rest])
-    header = ["group", "situations", ", ".join(SCORES.values()), "in 95 % band", "seconds"]
-    return markdown(header, sorted(rows, key=lambda row: -float(row[2].partition(",")[0])))
-
-
 def summary(results: pd.DataFrame) -> str:
     """Ours over the best other method and over the best simple one, of each part."""
     reserve = {(one.name, series) for one in SITUATIONS for series in one.reserve}
@@ -404,10 +388,6 @@ Geometric means over the situations, the share of them within {within}, and the 
 
 {by_situation}
 
-## Groups, over the best other
-
-{by_group}
-
 ## Methods, over the best other than ours
 
 {by_method}
@@ -439,7 +419,6 @@ def page(results: pd.DataFrame, folder: Path | None, origins: int) -> str:
         within=f"{WITHIN:.2f}",
         summary=summary(results),
         by_situation=by_situation(results),
-        by_group=by_group(results),
         by_method=by_method(results),
         errors=errors(results) or "None.",
     )

@@ -312,6 +312,21 @@ def test_a_series_that_fails_is_answered_and_the_others_are_forecast(
     pd.testing.assert_frame_equal(others, sound, check_exact=True)
 
 
+def test_a_warning_counts_the_causes_of_failures(series):
+    a = series["a"]
+    spoilt = {f"gap {i}": a.drop(a.index[i]) for i in (3, 5, 7)}
+    spoilt |= {f"back {i}": a[::-1] for i in range(2)}
+    spoilt |= {"twice": a.iloc[[0, *range(25)]], "far": a * np.inf}
+    frame = pd.concat(long({name: y}) for name, y in {**spoilt, **series}.items())
+    with pytest.warns(FailedSeriesWarning, match="failed for 7 of 10") as caught:
+        forecast_panel(frame, Forecaster(lags=2), 2)
+    said = str(caught[0].message).partition("status; ")[2]
+    assert said.startswith("the first of 3: 'gap 3': MissingTimesError: y must have a regular")
+    assert "; the first of 2: 'back 0': ValueError: y must be in ascending order" in said
+    assert said.count("the first of") == 3
+    assert said.endswith("; 1 of other causes")
+
+
 def test_whole_number_times_are_continued_where_a_series_fails(series):
     numbered = {name: y.reset_index(drop=True) for name, y in series.items()}
     numbered["b"] = numbered["b"].set_axis([*range(29), 50])

@@ -280,12 +280,21 @@ def _like(result: pd.DataFrame, frame: FrameT) -> FrameT:
 def warn_of_failures(
     outcomes: Sequence[Outcome], names: Sequence[object], what: str, where: str
 ) -> None:
-    """One warning for all series that failed: what did, and where the reasons are."""
-    failed = [i for i, outcome in enumerate(outcomes) if outcome.error is not None]
-    if failed:
+    """One warning for all series that failed: what did, where the reasons are, and three causes."""
+    causes: dict[str, list[int]] = {}  # told apart by the rule, without what was got
+    for i, outcome in enumerate(outcomes):
+        if outcome.error is not None:
+            causes.setdefault(outcome.error.partition("; got")[0], []).append(i)
+    if causes:
+        often = sorted(causes.values(), key=len, reverse=True)
+        counts = [f" of {len(those)}" if len(often) > 1 else "" for those in often]
+        firsts = [f"{names[those[0]]!r}: {outcomes[those[0]].error}" for those in often]
+        said = [f"the first{n}: {first}" for n, first in zip(counts, firsts, strict=True)]
+        if other := sum(map(len, often[3:])):
+            said[3:] = [f"{other} of other causes"]
         warnings.warn(
-            f"{what} failed for {len(failed)} of {len(outcomes)} series, see {where}; the first: "
-            f"{names[failed[0]]!r}: {outcomes[failed[0]].error}",
+            f"{what} failed for {sum(map(len, often))} of {len(outcomes)} series, see {where}; "
+            + "; ".join(said).replace(".; ", "; "),
             FailedSeriesWarning,
             stacklevel=3,
         )

@@ -1,6 +1,7 @@
 """What a regular index is, at a cost that the number of times bounds; and the times that follow."""
 
 import pickle
+import re
 import tracemalloc
 
 import numpy as np
@@ -70,8 +71,12 @@ def test_a_gap_in_a_long_index_costs_one_grid_of_its_length(grids):
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_too_few_dates_have_no_frequency(n):
     index = pd.DatetimeIndex(pd.date_range("2024-01-01", periods=n), freq=None)
+    remedy = (
+        'Give one, for example y.asfreq("D") for days, "W-MON" for weeks; a fit takes two values'
+    )
     with pytest.raises(
-        ValueError, match=rf"got {n} times? without a frequency that pandas can infer"
+        ValueError,
+        match=rf"got {n} times? without a frequency that pandas can infer. {re.escape(remedy)}",
     ):
         regular_index(index, "y")
 
@@ -225,7 +230,13 @@ def test_the_frequency_that_the_error_names_puts_the_missing_times_back(whole):
     ("index", "freq", "message"),
     [
         (UNEVEN, "D", "y must have times of freq='D' alone; got 2024-01-01 00:00:03. Give another"),
-        (pd.Index([1, 2, 5]), "2", "y must have times of freq='2' alone; got 2. Give another"),
+        (
+            pd.DatetimeIndex(["2023-01-02"]),
+            "W-SUN",
+            "got 2023-01-02. Its times are Mondays: W-MON f",
+        ),
+        (pd.date_range("2023", periods=9, freq="ME").delete(4), "MS", "-31. ME fits its times."),
+        (pd.Index([1, 2, 5]), "2", "y must have times of freq='2' alone; got 2. 1 fits its times"),
         (pd.Index([1, 2, 5]), "D", "freq must be a frequency of pandas, .*; got 'D' for a Index. "),
         (pd.Index([1, 2, 5]), "0", "freq must be a frequency of pandas, .*; got '0' for a Index. "),
         (UNEVEN, "0", "freq must be a frequency of pandas, .*; got '0' for a DatetimeIndex. Leave"),

@@ -148,7 +148,10 @@ def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
                 named = mask
             raise _gap(name, len(grid) - len(index), first, remedy, named)
     got = f"{counted(len(index), 'time')} without a frequency that pandas can infer"
-    raise refusal(name, "have a regular index", got, f'Give one, for example {name}.asfreq("D").')
+    remedy = f'Give one, for example {name}.asfreq("D")'
+    if len(index) < 3:
+        remedy += ' for days, "W-MON" for weeks; a fit takes two values at least'
+    raise refusal(name, "have a regular index", got, f"{remedy}.")
 
 
 def closed_days(times: Any, freq: Any, n: int) -> tuple[list[str], str]:

@@ -291,7 +291,11 @@ def test_the_package_is_missing(monkeypatch):
 @pytest.mark.parametrize("place", ["XX", "de", "DE-XX", ""])
 def test_unknown_countries(package, place):
     y = pd.Series(np.arange(30.0) % 7, pd.date_range("2024-01-01", periods=30, freq="D"))
-    with pytest.raises(ValueError, match=f"calendar must name a country .*got 'holidays:{place}'"):
+    unknown = (
+        "'XX' is not a known part of DE" if "-" in place else f"'{place}' is not a known count"
+    )
+    said = f"calendar must name a country .*got 'holidays:{place}'. {unknown}"
+    with pytest.raises(ValueError, match=said):
         Forecaster(calendar=f"holidays:{place}").fit(y)
 
 

@@ -208,7 +208,10 @@ def _feasts(place: str, years: range) -> dict[str, pd.DatetimeIndex]:
         )
     except NotImplementedError as error:
         must = "name a country by two letters, and a part of it as in holidays:DE-BY"
-        remedy = "See holidays.list_supported_countries()."
+        known = country in holidays.list_supported_countries()
+        unknown = f"{part!r} is not a known part of {country}"
+        unknown = unknown if known else f"{country!r} is not a known country"
+        remedy = f"{unknown}: see holidays.list_supported_countries()."
         raise refusal("calendar", must, repr(HOLIDAYS + place), remedy) from error
     days: dict[str, list[Any]] = {}
     for day, names in sorted(found.items()):

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from forecast_unc import Combination, Forecaster, backtest, forecast_panel, load_model
+from forecast_unc import (
+    Combination,
+    Forecaster,
+    backtest,
+    backtest_panel,
+    baselines,
+    forecast_panel,
+    load_model,
+)
 from forecast_unc.cli import main
 from forecast_unc.forecasting.smoothing import _variance_of_one, unknowns
 
@@ -138,6 +146,9 @@ def test_constants_in_a_backtest_a_panel_and_on_the_command_line(tmp_path, capsy
     parts = [
         pd.DataFrame({"unique_id": k, "ds": y.index, "y": y.to_numpy()}) for k, y in both.items()
     ]
+    rivals = {"last_value": baselines.Naive(), "season": baselines.SeasonalNaive()}
+    scores = backtest_panel(parts[0], Forecaster(), 2, n_origins=2, compare=rivals).scores()
+    assert (scores["MAE"] < 1e-6).all()
     result = forecast_panel(pd.concat(parts), Forecaster(), 2, freq="D")
     assert np.isfinite(result["forecast_unc"]).all()
     zeros.rename("y").rename_axis("ds").to_csv(tmp_path / "zeros.csv")

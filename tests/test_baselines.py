@@ -545,10 +545,28 @@ def test_convergence_is_that_of_statsmodels_without_a_warning(
 # What is refused
 
 
+@pytest.mark.parametrize("model", [baselines.AutoReg(), baselines.ETS(), baselines.Theta()])
+def test_models_that_estimate_refuse_a_constant(seasonal, model):
+    with pytest.raises(ValueError, match="y must vary; got the constant 3 throughout"):
+        model.fit(seasonal * 0 + 3)
+
+
+@pytest.mark.parametrize("value", [3.0, 0.0])
+@pytest.mark.parametrize(
+    "model", [baselines.Naive(), baselines.Drift(), baselines.SeasonalNaive(12)], ids=repr
+)
+def test_a_constant_goes_on_as_in_exponential_smoothing(seasonal, model, value):
+    y = seasonal * 0 + value
+    y.iloc[5] = np.nan
+    ahead = model.fit(y).forecast(2)
+    np.testing.assert_array_equal(ahead.mean, value)
+    assert model.noise_std_ == 1e-9 * (value or 1.0)
+    assert (ahead.std > 0).all()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda y: y * 0 + 3, "y must vary; got the constant 3 throughout"),
         (lambda y: y[:9], "y must have at least 10 values; got 9"),
         (lambda y: y.mask(y.index == y.index[4], np.inf), "got 1 infinite value.*2010-05"),
         (lambda y: y.set_axis(y.index[::-1]), "y must be in ascending order of time"),

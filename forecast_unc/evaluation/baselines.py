@@ -28,10 +28,11 @@ from forecast_unc._checks import RandomState, check_whole, generator, refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.forecasting.smoothing import least_std
 from forecast_unc.series.calendar import seasonal_periods
 from forecast_unc.series.history import History
 from forecast_unc.series.times import InterpolatedWarning
-from forecast_unc.series.values import check_is_series, check_varies
+from forecast_unc.series.values import check_is_series, check_varies, is_constant
 
 __all__ = ["ETS", "SARIMAX", "AutoReg", "Drift", "Naive", "SeasonalNaive", "Theta"]
 
@@ -47,6 +48,7 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
 
     takes_exog: ClassVar[bool] = False
     _takes_missing: ClassVar[bool] = False
+    _takes_constants: ClassVar[bool] = False  # with the least std of a constant
 
     seasonal_period: int | None = None
 
@@ -81,7 +83,9 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         if len(known) < 10:
             remedy = "Fewer are not enough to estimate the errors of a forecast."
             raise refusal("y", "have at least 10 values", f"{len(known)}", remedy)
-        check_varies(values)
+        constant = self._takes_constants and is_constant(known)
+        if not constant:
+            check_varies(values)
         n, m = len(values), self.seasonal_period
         if m is None:
             m = next((one for one in seasonal_periods(history.index) if 2 * one <= n), 1)
@@ -92,7 +96,8 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         self.seasonal_period_ = int(m)
         self._history, self._offset, self._earlier = history, 0, np.empty(0)
         self.exog_columns_, self.converged_ = history.columns, True
-        self.noise_std_ = self._learn(values, history.exog)
+        learned = self._learn(values, history.exog)
+        self.noise_std_ = least_std(known) if constant else learned
         if not self.noise_std_ > 1e-12 * np.abs(known).max():
             got = f"a series that {type(self).__name__} predicts exactly"
             remedy = "It needs no intervals, or has a large offset to be subtracted."
@@ -186,6 +191,7 @@ class SeasonalNaive(_Baseline):
     """
 
     _takes_missing: ClassVar[bool] = True
+    _takes_constants: ClassVar[bool] = True
 
     def _learn(self, values: Array, exog: Array) -> float:
         self._least = m = self.seasonal_period_
@@ -232,6 +238,7 @@ class Drift(_Baseline):
     """
 
     _takes_missing: ClassVar[bool] = True
+    _takes_constants: ClassVar[bool] = True
 
     seasonal_period: int | None = field(default=1, init=False)
 

@@ -111,10 +111,7 @@ class Smoothing:
         precisions, cholesky, start, squares = _solved(state.gram[at], period, nodes)
         diagonal = np.diagonal(cholesky, axis1=1, axis2=2)
         log_weights = 0.5 * np.log(precisions).sum(axis=1) - np.log(diagonal).sum(axis=1)
-        size = float(np.nanmax(np.abs(y)))
-        # The least std, of the largest level, or of 1 for levels of 0: what is left for a constant,
-        # from which no other unit could be learned.
-        squares = squares + (1e-9 * (size if size > SMALLEST else 1.0)) ** 2
+        squares = squares + least_std(y) ** 2
         logs = np.log(squares)
         if period > 1:
             logs = (1.0 - _SEVERAL) * logs + _SEVERAL * _log_ahead(nodes, period, y, start)
@@ -289,6 +286,15 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> It
             level[:, own], trend[:, own] = _two_of_three(
                 np.hstack([level[:, own], alpha]), np.hstack([trend[:, own], beta])
             )
+
+
+def least_std(y: Array) -> float:
+    """The least std, of the largest value, or of 1 for values of 0: what is left for a constant.
+
+    No other unit could be learned from it.
+    """
+    size = float(np.nanmax(np.abs(y)))
+    return 1e-9 * (size if size > SMALLEST else 1.0)
 
 
 def unknowns(missing: Flags, period: int) -> Positions:

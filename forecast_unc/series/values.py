@@ -88,11 +88,16 @@ def check_two(values: Array) -> None:
         raise refusal("y", must, f"a range of {spread:g}", "Multiply the series by a constant.")
 
 
+def is_constant(observed: Array) -> bool:
+    """Whether all of some values (n,) are the same to 12 digits."""
+    return bool(np.ptp(observed) <= 1e-12 * np.abs(observed).max())
+
+
 def check_varies(values: Array) -> None:
     """Raise if all observed values (n,) are the same, or hardly differ."""
     check_two(values)
     observed = values[~np.isnan(values)]
-    if np.ptp(observed) <= 1e-12 * np.abs(observed).max():
+    if is_constant(observed):
         got = f"the constant {observed[0]:g} throughout, to 12 digits"
         remedy = "There is nothing to learn; subtract a large offset if there is one."
         raise refusal("y", "vary", got, remedy)

@@ -431,8 +431,9 @@ def _groups(index: pd.Index[Any], freq: str) -> tuple[pd.Index[Any], NDArray[Any
             whole = plain and bool((labels == index.asfreq(freq, how="START")).all())
             counts = labels.value_counts(sort=False)
         else:
-            counts = pd.Series(1, index=index).resample(freq).count()
-    except ValueError:
+            with warnings.catch_warnings(action="error", category=FutureWarning):  # as in pandas 3
+                counts = pd.Series(1, index=index).resample(freq).count()
+    except (ValueError, FutureWarning):
         must = f"be a frequency of pandas that suits a {type(index).__name__}"
         named = '"Y"' if isinstance(index, pd.PeriodIndex) else '"YE", "QS" or "MS"'
         remedy = f"Pass one such as {named}."

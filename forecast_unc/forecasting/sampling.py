@@ -101,6 +101,7 @@ class _Paths:
         posterior, n_past = model.posterior, len(start.past.levels)
         self.limit, self.scale = model.limit(start.past.levels), model.differencing.scale
         self.one_function = path_consistent and posterior.joint
+        self.passed = start.passed_over(self.one_function)
         steps, whole = n_past - start.now + len(future.exog), None
         # points in the place of draws are those of innovations, given what a path has seen; of
         # whole functions, drawn before, few would be left where something was observed
@@ -146,7 +147,7 @@ class _Paths:
     def _pass(self, t: int) -> None:
         """One step on the way to the origin, given what was observed at its end."""
         start, known = self.start, np.full((self.n, 1), self.start.past.levels[t])
-        if start.passed_over(self.one_function)[t]:
+        if self.passed[t]:
             self.trajectory.append(0.0)
             self.trajectory.revise(known)
             return

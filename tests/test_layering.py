@@ -1,4 +1,4 @@
-"""The house of CONTRIBUTING.md: imports go down, arrays know no pandas, the import is light."""
+"""The structure of CONTRIBUTING.md: imports go down, arrays know no pandas, the import is light."""
 
 import ast
 import graphlib
@@ -17,7 +17,7 @@ import forecast_unc
 
 PACKAGE = Path(forecast_unc.__file__).parent
 
-FLOORS = {
+LAYERS = {
     "series": 1,
     "regression": 1,
     "distributions": 2,
@@ -130,12 +130,12 @@ def within(module: str, *roots: str) -> bool:
     return any(module == root or module.startswith(f"{root}.") for root in roots)
 
 
-def floor(module: str) -> int:
+def layer(module: str) -> int:
     """Height of a module of the package: 0 for private helpers at the root, 6 for the ways in."""
     _, *rest = module.split(".")
     if rest and rest[0].startswith("_") and rest[0] != "__main__":
         return 0
-    return FLOORS.get(rest[0], WAYS_IN) if rest else WAYS_IN
+    return LAYERS.get(rest[0], WAYS_IN) if rest else WAYS_IN
 
 
 def test_the_walk_sees_relative_nested_and_typing_imports():
@@ -164,7 +164,7 @@ def test_imports_only_go_down():
     wrong = [
         str(found)
         for found in imports()
-        if within(found.imported, "forecast_unc") and floor(found.imported) > floor(found.importer)
+        if within(found.imported, "forecast_unc") and layer(found.imported) > layer(found.importer)
     ]
     assert wrong == []
 
@@ -182,7 +182,7 @@ def test_array_modules_know_neither_pandas_nor_plots():
     wrong = [
         str(found)
         for found in imports(typing_too=True)
-        if floor(found.importer) in (1, 2, 3)
+        if layer(found.importer) in (1, 2, 3)
         and not within(found.importer, "forecast_unc.series")
         and found.importer not in WITH_PANDAS
         and within(found.imported, "pandas", "matplotlib", "statsmodels")

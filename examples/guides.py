@@ -138,9 +138,11 @@ def draw_panel(names, figure):
 def draw_year(names, figure):
     from matplotlib.dates import DateFormatter, MonthLocator
 
-    after, total = names["after"], names["y"]["2024"].sum()
-    start = pd.Timestamp("2023-12-01")
-    rows = {start: names["then"].aggregate("sum"), **after}
+    then, brought = names["then"], names["y"]["2024"]
+    rows = {pd.Timestamp("2023-12-01"): then.aggregate("sum")}
+    for month in brought.index[:-1]:
+        known = brought[:month]
+        rows[month] = then.condition(known).aggregate("sum") + known.sum()
     ax = figure.subplots()
     times = [*rows]
     for coverage in (0.95, 0.8, 0.5):
@@ -149,7 +151,7 @@ def draw_year(names, figure):
     for depth, coverage in enumerate((95, 80, 50), start=1):
         ax.fill([], [], color=BLUE, alpha=1 - 0.8**depth, lw=0, label=f"{coverage} %")
     ax.plot(times, [one.mean.item() for one in rows.values()], "o-", ms=4, color=BLUE, label="mean")
-    ax.axhline(total, color="black", ls="--", label="what the year brought")
+    ax.axhline(brought.sum(), color="black", ls="--", label="total in the end")
     ax.set(ylabel="total of 2024, thousands", xlabel="last month known")
     finish(ax)
     ax.xaxis.set_major_locator(MonthLocator())

@@ -62,7 +62,7 @@ def draw_shop(names, figure):
     past = bread["sold"][-42:]
     ax = figure.subplots()
     ahead.plot(past, coverage=(0.5, 0.9), ax=ax)
-    ax.plot(order.index, order, "_", ms=13, mew=2, color=RED, label="order")
+    ax.plot(order.index, order, "_", ms=7, mew=2, color=RED, label="order")
     plan = names["plan"]["promotion"]
     promoted = pd.concat([bread["promotion"][-42:], plan])
     low, high = 0, 1.12 * max(order.max(), past.max())
@@ -166,7 +166,7 @@ def draw_sensor(names, figure):
     for ax, (kind, ahead) in zip(axes, forecasts.items(), strict=True):
         ahead.plot(names["y"][-48:], coverage=(0.5, 0.95), ax=ax)
         ax.plot(names["actual"], color=GREEN, lw=1.5, ls="--", label="temperature")
-        ax.axhline(75, color=RED, lw=1)
+        ax.axhline(75, color=RED, lw=1, label="limit")
         title(ax, kind)
         ax.get_legend().remove()
         ax.set_ylabel("")

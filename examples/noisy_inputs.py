@@ -142,7 +142,7 @@ def draw(shown, path):
     grid = np.linspace(-10.5, 10.5, 400)
     panels = {
         "plain": (shown["plain"].posterior_, None),
-        '"joint": the output noise learned': shown[JOINT],
+        '"joint", output noise learned': shown[JOINT],
         '"annealed"': (shown['"annealed", noise known'].posterior_,) * 2,
         '"nigp"': (shown['"nigp", noise known'].posterior_, None),
     }

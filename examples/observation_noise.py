@@ -24,7 +24,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from forecast_unc import Forecaster, GPRegressor, datasets, plot, scores
+from forecast_unc import Forecaster, GPRegressor, datasets, scores
 
 LAGS, STEPS = 16, 100
 TRAIN, TEST = 2000, 2000  # values that the pairs are drawn from, and that are forecast
@@ -123,14 +123,13 @@ def picture(shown, path):
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    names = ("process, classic", "observation")
+    names = ("process", "observation")
     figure, axes = plt.subplots(2, 1, figsize=(9, 5.5), sharex=True, sharey=True)
     for ax, name in zip(axes, names, strict=True):
         ahead, history, actual = shown[name]
-        history.plot(ax=ax, color="0.3", lw=0.9)
-        plot.fan(ahead, coverage=(0.5, 0.95), ax=ax)
-        ax.plot(actual.index, actual, ".", color="0.2", ms=2.5)
+        ahead.plot(history, actual=actual, coverage=(0.5, 0.95), ax=ax)
         ax.set_ylabel(f"noise of the\n{name}")
+    axes[0].set_xlabel("")
     figure.tight_layout()
     figure.savefig(path, dpi=110)
 

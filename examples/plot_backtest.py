@@ -45,5 +45,6 @@ result.plot_calibration(ax=ax)
 # The probability integral transform: flat if the distributions are right. Naive iteration has too
 # many values at both ends.
 
-result.plot_pit()
+figure, ax = plt.subplots(figsize=(5.4, 5), layout="constrained")
+result.plot_pit(ax=ax)
 plt.show()

@@ -33,13 +33,13 @@ folds = {
 }
 columns = ["RMSE", "CRPS", "NLPD", "coverage_80", "coverage_95"]
 scores = pd.concat({name: fold.scores()[columns] for name, fold in folds.items()})
-scores.rename({"forecast_unc": "exact"}).round(2)
+scores.rename({"forecast_unc": "mixture"}).round(2)
 
 # %%
-# On levels naive iteration has half the coverage it states. On changes it is the other way round: a
-# level is a sum of changes, naive iteration takes them as independent, and here a month that rose
-# too much is followed by one that rises less. What it ignores would make the band narrower. Both
-# times the exact recursion has the lower CRPS. Its bands of changes are too wide on these origins.
+# On levels naive iteration has half the coverage it states. On changes its bands are too wide: a
+# level is a sum of changes, which naive iteration takes as independent, although a month that rose
+# too much is followed by one that rises less. Both times the default, a mixture, has the lower
+# CRPS; its bands of changes are too wide, too, on these origins.
 #
 # On levels the relevance vector machine fails: the trend leaves the range of its bases
 # (:doc:`plot_rvm_far`).
@@ -47,7 +47,7 @@ scores.rename({"forecast_unc": "exact"}).round(2)
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharey=True, layout="constrained")
 for axis, name in zip(axes, ("GP, levels", "GP, changes"), strict=True):
     model = models[name].fit(y[:-48])
-    ahead = {p: model.forecast(48, propagation=p) for p in ("naive", "exact")}
+    ahead = {p: model.forecast(48, propagation=p) for p in ("naive", "mixture")}
     plot.compare(ahead, history=y[-108:-48], actual=y[-48:], ax=axis)
     axis.set_xlabel(name)
 
@@ -55,10 +55,10 @@ for axis, name in zip(axes, ("GP, levels", "GP, changes"), strict=True):
 # Where the variance of the forecast by changes comes from, in percent. After a year most of it is
 # that of the inputs: past changes that are forecasts themselves.
 
-parts = ahead["exact"].decompose(by_kind=True)[["noise", "function", "inputs"]]
-(100 * parts.div(ahead["exact"].var, axis=0)).iloc[[0, 2, 11, 47]].round(0)
+parts = ahead["mixture"].decompose(by_kind=True)[["noise", "function", "inputs"]]
+(100 * parts.div(ahead["mixture"].var, axis=0)).iloc[[0, 2, 11, 47]].round(0)
 
 # %%
 figure, ax = plt.subplots(figsize=(9, 3.4), layout="constrained")
-plot.decomposition(ahead["exact"], ax=ax)
+plot.decomposition(ahead["mixture"], ax=ax)
 plt.show()

@@ -14,7 +14,7 @@ y = datasets.load_elnino()
 known, actual = y[:-24], y[-24:]
 
 # %%
-# The recent months, and the same season one and two years ago.
+# The inputs are the recent months, and the same season one and two years ago.
 
 model = Forecaster(lags=(1, 2, 3, 4, 12, 13, 24)).fit(known)
 ahead = model.forecast(24)
@@ -29,11 +29,12 @@ ax.plot(actual, "k.", ms=4, label="observed", zorder=3)
 ahead.plot(known[-72:], ax=ax)
 
 # %%
-# The same model with its uncertainty propagated ("exact") and without ("naive").
+# The same model with its uncertainty propagated (by a mixture, the default for one model) and
+# without ("naive").
 
 figure, ax = plt.subplots(figsize=(9, 4), layout="constrained")
 naive = model.forecast(24, propagation="naive")
-plot.compare({"naive": naive, "exact": ahead}, history=known[-48:], actual=actual, ax=ax)
+plot.compare({"naive": naive, "mixture": ahead}, history=known[-48:], actual=actual, ax=ax)
 
 # %%
 # The steps go together: a warm month is followed by a warm one. The interval of a yearly mean takes

@@ -4,9 +4,9 @@ Mackey-Glass, a reconstruction: naive, Taylor and exact propagation
 
 A reconstruction of the experiment of Girard, Rasmussen, Quiñonero-Candela and Murray-Smith (NIPS
 15, 2003), small enough for half a minute: the chaotic Mackey-Glass series with tau = 17,
-normalized, noise of variance 0.001, 16 lags, 100 training pairs drawn at random, 100 steps ahead.
-The paper's table was not read; its sections of the series, pairs, seeds and kernel are not these,
-and neither are its figures. The relevance vector machine learns from the same pairs.
+normalized, noise of variance 0.001, 100 training pairs (16 lags and the next value) drawn at
+random, 100 steps ahead. The paper's table was not read; sections of the series, pairs, seeds and
+kernel are ours, and so are the figures. The relevance vector machine learns from the same pairs.
 
 One seed and 12 origins. With ten seeds and 25 origins each the table is in :doc:`/experiments`,
 made by ``examples/mackey_glass.py``.
@@ -79,10 +79,10 @@ for name, model in models.items():
 scores = pd.concat(scores)
 
 # %%
-# Averages over the steps and origins. The errors of the three are of one size; what differs is what
-# they say of them. The 95 % band of naive iteration covers a third of the values, and the
-# logarithmic score punishes that. The bands of the Gaussian process are nearly right, those of the
-# relevance vector machine too narrow (:doc:`plot_rvm_far`).
+# Averages over the steps and origins. The three propagations have errors of similar size, and
+# differ in the uncertainty they state. The 95 % band of naive iteration covers a third of the
+# values, and the logarithmic score punishes that. With the others the bands of the Gaussian process
+# are nearly right, those of the relevance vector machine too narrow (:doc:`plot_rvm_far`).
 
 scores.groupby(["model", "propagation"], sort=False)[
     ["squared error", "NLPD", "in 95 % band"]

@@ -33,10 +33,10 @@ def draw_rows(n, rng):
 
 
 # %%
-# Four fits of the same rows: as if the inputs were known; with the noise known, the kernel's
-# expectation over it; "nigp", which learns it, by the slopes of the function; and "annealed", which
-# estimates the true inputs. Each is scored at known inputs, and at inputs as noisy as those of the
-# rows, for which ``predict_uncertain`` integrates over the input.
+# Four fits of the same rows. "plain" takes the inputs for known; "known noise" is given the noise
+# of the inputs, and takes the kernel's expectation over it; "nigp" learns that noise by the slopes
+# of the function; "annealed" estimates the true inputs. Each is scored at known inputs, and at
+# inputs as noisy as those of the rows, for which ``predict_uncertain`` integrates over the input.
 
 fits = {
     "plain": (None, False),

@@ -8,7 +8,8 @@ defect as the relevance vector machine. The papers' tables were not read.
 
 600 values of a function on [-8, 8] with a gap, and the same reduced-rank model with the variance of
 its own degenerate prior ("standard"), with a center at each test input ("augmented", RRGP*), and
-with the prior variance that the centers leave ("corrected", the default), beside the exact process.
+with the prior variance that the centers do not explain added ("corrected", the default), beside the
+exact process.
 """
 
 import matplotlib.pyplot as plt
@@ -30,7 +31,8 @@ x = np.where(x > -2.5, x + 3.0, x)  # none between -2.5 and 0.5
 y = truth(x) + NOISE_STD * rng.standard_normal(ROWS)
 
 # %%
-# By the bound all three have the same hyper-parameters; they differ in the variance alone.
+# With ``objective="bound"`` all three learn the same hyper-parameters, and differ in the variance
+# alone.
 
 models = {
     kind: ReducedRankGPRegressor(n_support=CENTERS, variance=kind, objective="bound", linear=False)
@@ -47,9 +49,9 @@ pd.DataFrame(
 ).T.round(3)
 
 # %%
-# At x = 16, far from all data, the standard deviation of an observation is 0.20 with the variance
-# of the reduced model as it stands, which is the noise and nothing else, 0.62 with either cure, and
-# 0.79 for the exact process. Bars at the bottom are the centers, the dashed line is the truth.
+# At x = 16, far from all data, the standard deviation of an observation is 0.20 for "standard", the
+# noise and nothing else, 0.62 with either cure, and 0.79 for the exact process. Bars at the bottom
+# are the centers, the dashed line is the true function.
 
 grid = np.linspace(-18, 18, 361)
 figure, axes = plt.subplots(1, 3, figsize=(9.3, 2.8), sharey=True, layout="constrained")

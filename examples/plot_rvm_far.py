@@ -110,8 +110,7 @@ axes[1, 0].set_ylabel("posterior: y, ± 2 std")
 # %%
 # The standard deviation of the function alone. Within the data (gray) that of the RVM falls between
 # its three relevance vectors, and towards the ends; outside it is zero, where the others return to
-# the spread of y. An iterated forecast
-# that leaves the range of its data needs one of the others.
+# the spread of y. An iterated forecast that leaves the range of its data needs one of the others.
 
 figure, ax = plt.subplots(figsize=(9.3, 2.8), layout="constrained")
 for (name, model), color, style in zip(

@@ -5,8 +5,8 @@ Local optima of the relevance vector machine, a reconstruction
 The evidence of the relevance vector machine has many local optima, and the one that a trainer finds
 depends on its start. Yearly sunspot numbers on 9 lags: 200 rows to learn from, the 100 that follow
 to test, one step ahead. Every trainer starts from the same random precisions and noise. The last
-picture is that of Bishop's Fig. 7.11, of the sparsity s and quality q of all candidate bases, on
-data of our own.
+picture is that of Bishop's Fig. 7.11 (2006), of the sparsity s and quality q of all candidate
+bases, on data of our own.
 
 Here each trainer has 20 starts; the figures of 100 are in :doc:`/theory/rvm`.
 """
@@ -32,7 +32,7 @@ NOISE = NoisePrior(median=0.1, log_std=1.5, floor=1e-4, ceiling=10.0)
 SPREAD = 2.0  # std of the logarithms of the random starts
 
 # %%
-# Standardized designs of the training and the test rows, and what the end of a search is worth.
+# Standardized designs of the training and the test rows, and the scores of a trained model.
 
 values = datasets.load_sunspots().to_numpy(dtype=float)
 X = np.column_stack([values[LAGS - lag : len(values) - lag] for lag in range(1, LAGS + 1)])

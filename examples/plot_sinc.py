@@ -7,7 +7,7 @@ noise: the thesis prints the figures of one. 20 values of sin(x)/x with noise of
 inputs on [-10, 10], a Gaussian basis of width 1 at each; the test inputs are 1000 points on
 [-12, 12], the test error is against the noise-free function.
 
-The text leaves open whether the inputs are even or random, and whether width 1 means
+The text leaves open whether the inputs are evenly spaced or random, and whether width 1 means
 :math:`\\exp(-d^2/2)`, "with the 2", or :math:`\\exp(-d^2)`, "without the 2".
 """
 

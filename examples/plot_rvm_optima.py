@@ -73,8 +73,8 @@ def end(model):
 
 
 # %%
-# Four trainers. The last is the default of ``RVMRegressor``, restarted as it restarts itself, from
-# 50 random bases.
+# Four trainers: EM, EM on blocks of bases, MacKay's fixed point, and the sequential algorithm. The
+# last is the default of ``RVMRegressor``, restarted as it restarts itself, from 50 random bases.
 
 
 def em(start, rng):

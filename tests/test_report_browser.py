@@ -88,7 +88,7 @@ def test_the_figures_of_the_page_are_those_of_the_backtest(shown, result):
     scores, table = result.scores(), find(shown, SCORES)
     assert column(table, "model") == list(scores.index)
     for name in scores.columns:
-        assert column(table, name) == [page.number(value) for value in scores[name].tolist()]
+        assert column(table, name) == [page.number(value, even=True) for value in scores[name]]
     loaded = "return [...document.images].every(i => i.complete && i.naturalWidth > 100)"
     assert shown.execute_script(loaded)
     assert shown.execute_script("return document.images.length") == 8
@@ -112,7 +112,7 @@ def test_numbers_are_sorted_as_numbers_and_undefined_ones_come_last(shown, resul
     undefined = len(result.scores(["model", "step"])) - len(test)
     for turned in (False, True):
         click(table, "difference")
-        expected = [page.number(value) for value in sorted(test, reverse=turned)]
+        expected = [page.number(value, even=True) for value in sorted(test, reverse=turned)]
         assert column(table, "difference") == expected + ["–"] * undefined
 
 

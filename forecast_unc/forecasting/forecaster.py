@@ -49,8 +49,8 @@ class Forecaster(Scored, Arguments):
     Parameters
     ----------
     regressor : KernelRegressor or scikit-learn regressor, optional
-        Model of the next value, cloned: ``GPRegressor()``, for many rows of reduced rank. One of
-        scikit-learn's has to predict a std (``BayesianRidge()``), and cannot do "exact".
+        Model of the next value, cloned; by default a Gaussian process, of reduced rank above 2000
+        rows. One of scikit-learn's has to predict a std (``BayesianRidge()``); it has no "exact".
     lags : "auto", int or sequence of int, default="auto"
         Past values used as inputs; an int p means 1 to p, and 1 is the previous value. More
         lags see longer cycles but need more data.
@@ -59,59 +59,60 @@ class Forecaster(Scored, Arguments):
         yearly season of a monthly one, (1, 12) for both. 0 or () for none.
     seasonal_period : "auto", int, tuple of int or None, default="auto"
         Seasonal periods, in observations. "auto" takes those of the index's frequency (24 and
-        168 for hours, 12 for months, ...) that the data show. One that is given needs four values
-        more than a cycle, and beside `lags` a use: a lag, a difference, "fourier" or "seasonal".
+        168 for hours, 12 for months, ...) that the data show. A given one is left out where y has
+        fewer than four values more; beside given `lags` it has to be a lag or a difference, or
+        needed by the `calendar` ("fourier", "profile") or the `prior_mean`.
     transform : {"auto", None, "log", "sqrt", "boxcox"}, default="auto"
-        Taken first, of y less `lower`; nothing is below `lower` then. A logarithm for spreads that
-        grow with the level, of values above the bound; the square root, for counts, or Box-Cox for
-        those that grow more slowly, of zeros too.
+        Taken first, of y less `lower` (or 0), below which no forecast is then. "log" is for a
+        spread in proportion to the level, and needs values above the bound; "sqrt", for counts, and
+        "boxcox" are for one that grows more slowly, and take values at the bound, too.
     lower : float, optional
-        What the series is never below, 0 for sales: forecasts are censored there, and keep their
-        mean where more than 40 % of the values are at it (``Forecast.censored``). ``-np.inf``
-        is none. By default 0 with ``lags="auto"`` where no value is negative, and
+        Lower bound of the series, 0 for sales: forecasts are censored there, and keep their mean
+        where more than 40 % of the values are at it (``Forecast.censored``). ``-np.inf`` is none.
+        By default 0 with ``lags="auto"`` where no value is negative, and
 
         - two or more are 0, or
         - all lie between 0 and 1, or
-        - the largest is more than 100 times the smallest, of whole numbers 10 times.
+        - the largest is more than 100 times the smallest (10 times for whole numbers).
     prior_mean : {"auto", "zero", "last", "seasonal"}, default="auto"
-        What the regressor learns the deviation from: nothing, the previous value, or that of the
-        shortest season ago. The lag has to be among `lags`.
+        Value from which the regressor learns the deviation: 0, the previous one, or the one a
+        season (the shortest) ago. Its lag has to be among `lags`.
     calendar : "auto", None, str, DatetimeIndex or sequence of them, default="auto"
         Further inputs, known in the future: "fourier" (sines and cosines of the seasons), "profile"
         (an indicator of each step of the longest season of up to 340 steps, sines and cosines of
-        those that do not divide it), "hour_of_day", "day_of_week", "hour_of_week", "month", where
+        seasons that do not divide it), "hour_of_day", "day_of_week", "hour_of_week", "month", where
         they change with the steps, and holidays as a DatetimeIndex. Or effects that are learned and
         taken out before any model, beside what is chosen or given: "holidays:DE" or another country
-        or a part of one, "holidays:DE-BY" (extra ``holidays``), an effect a feast, its day before
-        and after; for months, quarters and years "trading_days" and "easter".
+        or a part of one, "holidays:DE-BY" (extra ``holidays``), for each feast and the days before
+        and after it; for months, quarters and years "trading_days" and "easter".
     max_train : int, optional
         Learn from the last rows only. None takes all: up to 2000 exactly, at a cost that grows with
         their cube, and more by reduced rank. With ``lags="auto"`` most models learn from the last
         800 or fewer; above 2000 this is for those of reduced rank alone.
     noise : {"process", "observation", "both", "auto"}, default="process"
-        That of the process is in the values that the next ones are made of; an error of the
-        observation is not: for dynamics that are all but deterministic. "auto" takes another than
-        "process" for 4 nats more evidence. Other than "process" for ``GPRegressor`` alone.
+        Process noise enters the next values; an error of the observation does not: for dynamics
+        that are all but deterministic. "auto" takes another than "process" for 4 nats more
+        evidence. Only ``GPRegressor`` can have another than "process".
     calibrate : {"auto", False, True, "conformal"}, default="auto"
         Whether errors from origins inside the series make the bands wider or narrower: True by
         shrunk factors, with tails of Student's t; "conformal" by the errors' own quantiles. "auto"
         is True where lags are "auto" and `noise` is "process", else False.
     outliers : {"mask", "keep"}, default="mask"
-        "mask" takes isolated values far from what those around and their season say for missing,
-        and `choices_` names them; what recurs is none. "keep" takes all as they are.
+        "mask" treats isolated values far from their neighbors and their season as missing, unless
+        they recur, and `choices_` names them. "keep" takes all as they are.
     random_state : int, numpy.random.Generator or None
-        Seed of "monte_carlo" forecasts and of the default regressor's restarts.
+        Seed of "monte_carlo" forecasts, which differ from call to call with None, and of searches.
     exog_lags : int, default=0
-        Regressors act so many steps later, too: their values at the steps before are inputs beside.
+        Regressors act up to so many steps later, too: their earlier values are further inputs.
     upper : float, optional
-        What the series is never above, 100 for shares in percent: forecasts are censored there.
+        Upper bound of the series, 100 for shares in percent: forecasts are censored there.
 
     Attributes
     ----------
     choices_ : list of str
         What was chosen and why, a line each.
     notes_ : list of str
-        What was noticed: outliers, runs of one value, weekdays without a value, values forgotten.
+        Remarks on the series: outliers, repeats, weekdays without a value, values forgotten.
     models_ : tuple of LaggedModel or SmoothingModel
         The fitted models: each with its ``specification``, ``transform``, ``unit`` (of what it
         learned, in units of y) and ``n_rows``; one on lagged values also with its ``regressor``
@@ -153,7 +154,7 @@ class Forecaster(Scored, Arguments):
             A DataFrame of one column will do, or of two, one of times (dates, or text with the year
             first) and one of values, also of polars or pyarrow, here and wherever a Series is asked
             for. Missing values (NaN) are not filled: rows that touch them are left out, and the
-            forecast starts from what is uncertain. With all left to choose two observed values are
+            forecast starts from uncertain inputs. With all arguments "auto" two observed values are
             enough, and a constant series is forecast as constant.
         exog : DataFrame, optional
             Regressors with the index of y, none missing: their values at the time of the target
@@ -284,13 +285,13 @@ class Forecaster(Scored, Arguments):
         exog_std : DataFrame or ndarray, optional
             Standard deviations of independent errors of `exog` instead, of its shape; 0 is known.
         propagation : {"exact", "taylor", "mixture", "monte_carlo", "naive", "auto"}
-            How the uncertainty of one step enters the next: exact moment matching, one Gaussian
-            over all steps; moments to first order in the variance; a mixture of 512 pieces, each
-            with a function of its own, without a seed; sample paths; or not at all. "auto" is
-            "exact" for an average of several models, where the difference is small, and the mixture
-            for one; but "exact" after noisy values or a gap that ended before the last value within
-            the lags, without `path_consistent`, or where a piece diverges, and "taylor" for
-            regressors without a closed form (`Forecast.propagation` tells).
+            How the uncertainty of one step enters the next: by "exact" moment matching, one
+            Gaussian over all steps; by moments to first order in the variance; by a mixture of 512
+            pieces, each with a function of its own, without a seed; by sample paths; or ("naive")
+            not at all. "auto" is "exact" for an average of several models, where the difference is
+            small. For one it is the mixture; but "exact" of a single step, if values within the
+            lags are noisy, or missing before the last one, if not `path_consistent`, or if a piece
+            diverges; "taylor" for regressors without a closed form (`Forecast.propagation` tells).
         path_consistent : bool, default=True
             Share the function uncertainty between the steps: it is one function at all of them.
             False is the classic recursion, whose intervals for sums and late steps are too narrow.
@@ -305,7 +306,7 @@ class Forecaster(Scored, Arguments):
 
         Raises
         ------
-        ValueError
+        TypeError, ValueError
             If an argument is not what it must be, or a variance is not positive.
         """
         ensemble = self._ensemble()
@@ -321,10 +322,9 @@ class Forecaster(Scored, Arguments):
     def effects(self, coverage: float = 0.9) -> pd.DataFrame:
         """Return how much the next value changes with one unit more of each regressor.
 
-        An association, not a cause: what moved with the regressor in the past, other inputs as they
-        were last. Members count by their weight in a forecast of one step, those without
-        regressors as 0; the interval is that of a normal distribution with the members' variance
-        and disagreement.
+        An association in the past, not a cause, with the other inputs at their last values. Members
+        count by their weight in a forecast of one step, those without regressors as 0; the interval
+        is that of a normal distribution with the members' variance and disagreement.
 
         Parameters
         ----------
@@ -336,7 +336,7 @@ class Forecaster(Scored, Arguments):
         DataFrame
             A row for each regressor, and lag of it (``exog_lags``): ``effect``, ``lower`` and
             ``upper`` in units of y for one unit of the regressor, after a transform at the last
-            level; NaN for what no model has learned, as it never changed or values were few.
+            level; NaN where no model has learned it, as it never changed or values were few.
 
         Raises
         ------
@@ -457,7 +457,7 @@ class Forecaster(Scored, Arguments):
         Raises
         ------
         TypeError
-            If only code of its own could read something back: a regressor of scikit-learn, say.
+            If the model has a part that only other code can read, as a regressor of scikit-learn.
         OSError
             If the file cannot be written.
         """

@@ -45,8 +45,8 @@ class Share(NamedTuple):
 class Forecast:
     r"""Joint distribution of the next h values; immutable.
 
-    Every quantity is that of a future observation, noise included, in units of y. What changes a
-    forecast returns a new one, computed from the joint distribution: the steps are not
+    Every quantity is that of a future observation, noise included, in units of y. A method that
+    changes a forecast returns a new one, computed from the joint distribution: the steps are not
     independent. Arguments outside their stated domain raise a TypeError or a ValueError.
 
     Each step is an increasing function :math:`y_t = q_t(z_t)` of one of h correlated standard
@@ -60,10 +60,10 @@ class Forecast:
     mean : array_like of shape (h,)
         Mean, in units of y; with a ``transform``, that of the transformed y.
     cov : array_like of shape (h, h)
-        Joint covariance, of the same.
+        Joint covariance of the steps, in squared units of ``mean``.
     parts : mapping of str to array_like of shape (h, h), optional
-        What ``cov`` is the sum of, by columns of :meth:`decompose`, which alone needs them. Those
-        left out are zero; what they do not add up to is ``inputs_nonlinear``.
+        Terms of ``cov`` by columns of :meth:`decompose`, which alone needs them. Those left out are
+        zero, but ``inputs_nonlinear`` is the rest of ``cov``.
     name : hashable, optional
         Name of the series.
     transform : PowerTransform, optional
@@ -72,16 +72,16 @@ class Forecast:
         Sample paths of the model, in units of y, of which ``mean`` and ``cov`` are the moments.
         :meth:`sample` returns and :meth:`aggregate` adds up these; all else is of the joint normal.
     mixture : NormalMixture, optional
-        Joint normal distributions of which one is right, of which ``mean`` and ``cov`` are the
-        moments. Quantiles of steps, and of sums of steps without a transform, are those of the
-        mixture (by ``propagation="mixture"``, another thing, they are normal); paths of
+        Joint normal distributions of which one is right, as of ``hyperparameters="integrated"``
+        (not of ``propagation="mixture"``), with the moments ``mean`` and ``cov``. Quantiles of
+        steps, and of sums of steps without a transform, are those of the mixture; paths of
         :meth:`sample` have its steps and its covariance.
 
     Raises
     ------
     Diverged
-        If the variance in units of y is too large for a float, or 0: a ValueError, whose ``step``
-        is the first such step, from 1.
+        If after a ``transform`` the variance of a step is too large for a float, or 0: a
+        ValueError, whose ``step`` is the first such step, from 1.
 
     Examples
     --------
@@ -179,7 +179,7 @@ class Forecast:
 
     @property
     def model(self) -> str | None:
-        """The model that made it, one of ``models_`` of the forecaster, as text, or None."""
+        """The model, one of the forecaster's ``models_``, as text; None if several or unknown."""
         return self._model
 
     @property
@@ -222,7 +222,7 @@ class Forecast:
 
     @property
     def paths(self) -> pd.DataFrame | None:
-        """Sample paths of the model, steps by paths; None but of one model, by paths or pieces."""
+        """Sample paths, steps by paths, of one model by Monte Carlo or mixture; else None."""
         paths = self._joint.paths
         return None if paths is None else pd.DataFrame(paths.copy(), index=self.index)
 
@@ -230,9 +230,9 @@ class Forecast:
     def members(self) -> tuple[Share, ...]:
         """Of an average, its members: ``model`` (text), ``forecast`` and ``weight`` (a Series).
 
-        In a `Combination` the model may be the name of a forecaster. Members are those before
-        calibration and bound, of which there is one for the average; those dropped at all steps are
-        left out, and there are none if one alone remains.
+        In a `Combination` the model of a baseline or an average is its repr, ``ETS()``. Members are
+        as before the calibration and the bound, which are the average's; those dropped at all steps
+        are left out, and there are none if one alone remains.
         """
         if not self._averaged:
             return () if self._before is None else self._before.members
@@ -344,12 +344,11 @@ class Forecast:
         of a member's scores. :meth:`censored` forecasts are averaged before their bounds, and
         censored at the average of these if all have one. Parts are averaged, :attr:`paths` dropped.
 
-        ``forecasts`` are from the same origin; shorter ones count for their own steps only. Of the
-        ``weights``, one of each forecast, (k,), or of each at each of the h steps of the longest,
-        (k, h), only the ratios at a step count; none is negative, not all are 0 at a step, and by
-        default all are the same. ``disagreement`` widens the bands by what the members disagree
-        about: the square of half the width of the 68 % band grows by the weighted variance of their
-        medians.
+        ``forecasts`` are from the same origin; shorter ones count for their own steps only.
+        ``weights`` are (k,), one a forecast, or (k, h), with a column for each step of the longest;
+        only their ratios at a step count, none is negative, not all are 0 at a step, and by default
+        all are the same. ``disagreement`` widens the bands where the members disagree: the square
+        of half the width of the 68 % band grows by the weighted variance of their medians.
 
         Examples
         --------
@@ -394,12 +393,12 @@ class Forecast:
             \mu + c \sigma T(z), \qquad
             R' = (1 - |r|) R + |r|\,(I \text{ if } r < 0, \; 1 1' \text{ otherwise})
 
-        for each component of mean mu and std sigma on its scale: medians stay as they are. The
-        widths are multiplied by c, ``factor`` of shape (h,), positive, on the scale of a
-        ``transform``. ``correlation`` is r, from -1 for independent steps to 1 for steps that move
-        as one. Student's t of ``dof`` degrees of freedom, from 3, stands in the place of the normal
-        distribution or of another t, except after a transform or :meth:`conformal`; the 80 %
-        interval stays. :meth:`decompose` shows what changed as its part ``calibration``;
+        for each step, or each member of an average at it, of mean mu and std sigma: medians stay as
+        they are. The widths are multiplied by c, ``factor`` of shape (h,), positive, on the scale
+        of a ``transform``. ``correlation`` is r, from -1 for independent steps to 1 for steps that
+        move as one. T(z) is z, or with ``dof``, from 3, Student's t of so many degrees of freedom
+        and the same 80 % interval; after a transform or :meth:`conformal` ``dof`` has no effect.
+        :meth:`decompose` shows what changed as its part ``calibration``;
         :attr:`paths` are dropped.
         """
         factors = frozen("factor", factor, (len(self),))
@@ -417,15 +416,15 @@ class Forecast:
     def censored(self, lower: float, *, upper: float = np.inf, keep_moments: bool = False) -> Self:
         """Return the forecast with values beyond the bounds of the series moved to the bound.
 
-        Where the series is never below, no quantile is farther from what happens than before. Mean
-        and covariance are those of the censored values, the parts have their shares of before, and
+        Where the series keeps to the bounds, no quantile is farther from what happens than before.
+        Mean and covariance are those of the censored values, the parts keep their shares, and
         :meth:`check` is that of the forecast before.
 
         ``lower`` and ``upper``, above it, are in units of y, infinite for none; a step certain to
-        be at one has diverged. With ``keep_moments`` the steps are moved and stretched until the
-        mean and the variance of what is censored are those of the forecast before: for a model that
-        has learned from many values at the bound, whose mean the bound would raise. It is at least
-        a fifth of the std above the bound.
+        be at one raises ``Diverged``. With ``keep_moments`` the steps are moved and stretched until
+        the mean and the variance of what is censored are those of the forecast before: for a model
+        that has learned from many values at the bound, whose mean the bound would raise. The mean
+        is then at least a fifth of the std above the bound.
 
         Examples
         --------
@@ -486,10 +485,10 @@ class Forecast:
     ) -> Self:
         """Return the forecast of a sum, mean or weighted sum of the steps, or of an extreme.
 
-        Mean and variance are exact. Of normal steps the aggregate is normal; of counts and of steps
-        that are at a bound with 1 % or more its shape is that of paths, of others an approximation:
-        that of steps that move as one, within all bounds, or a normal distribution if a weight is
-        negative. :attr:`paths` are added up one by one.
+        Mean and variance are exact. The aggregate of normal steps is normal. Of counts, and of
+        steps at a bound with a probability of 1 % or more, it has the shape of paths; of others an
+        approximate one: that of steps that move as one, within all bounds, or a normal distribution
+        if a weight is negative. :attr:`paths` are added up one by one.
 
         The largest or smallest value is that of paths: the forecast's own, if it has :attr:`paths`,
         or 65,536 that are spread evenly over its joint distribution (fewer beyond 128 steps), the
@@ -575,8 +574,8 @@ class Forecast:
         """Return the central interval of each step: columns ``lower`` and ``upper``, in units of y.
 
         It holds the value with a probability of ``coverage``, in (0, 1); as much lies below as
-        above. Of whole paths of 24 steps some 60 % lie within those of 95 % (35 to 79 % on the
-        bundled series); see :meth:`simultaneous_interval`.
+        above. Some 60 % of paths of 24 steps lie within the 95 % intervals of all steps (35 to 79 %
+        on the bundled series); see :meth:`simultaneous_interval`.
         """
         _checks.check_coverage(coverage)
         return self._band(-ndtri(0.5 * (1 - coverage)))
@@ -602,11 +601,11 @@ class Forecast:
     def cdf(
         self, values: float | pd.Series[float] | Sequence[float] | Array
     ) -> pd.Series[float] | pd.DataFrame:
-        """Return the probability of a value up to the given ones, the inverse of :meth:`quantile`.
+        """Return the probability of a value up to the given ones, by step.
 
-        Except at :attr:`atoms`, where the cdf jumps. One number of ``values``, or a Series with one
-        for each of the forecast's times (NaN for none), gives a Series; several numbers give a
-        DataFrame with these as columns.
+        The inverse of :meth:`quantile` but at :attr:`atoms`. One number as ``values``, or a Series
+        of one for each of the forecast's times (NaN for none), gives a Series; several numbers give
+        a DataFrame with these as columns.
         """
         if np.ndim(values) == 0 or isinstance(values, pd.Series):
             return self._series(self._joint.q.cdf(self._levels("values", values)))
@@ -626,7 +625,7 @@ class Forecast:
     ) -> pd.Series[float]:
         """Return the probability of a value above ``lower`` and up to ``upper``, by step.
 
-        Each by itself; of the sum or the maximum ask ``ahead.aggregate("sum").prob(lower=100)``.
+        Each step by itself; for the sum or maximum, ``ahead.aggregate("sum").prob(lower=100)``.
         The ends, one or both, are numbers or Series of one for each of the forecast's times.
         ``prob(lower=x)`` and ``prob(upper=x)`` add up to 1: where 0 has a probability,
         ``prob(lower=0)`` is that of any sale at all.
@@ -698,7 +697,7 @@ class Forecast:
 
         After a transform the parts have the shares that they have of the variance on its scale.
         Parts of a sum contain the covariances between its steps. A forecast built without parts, by
-        :meth:`condition`, or of an extreme has none, a ValueError. ``by_kind`` adds up the parts of
+        :meth:`condition`, or of an extreme has none: a ValueError. ``by_kind`` adds up the parts of
         a kind, which is the first word of their names.
         """
         _checks.check_truth("by_kind", by_kind, "True adds up the parts of a kind.")
@@ -719,7 +718,7 @@ class Forecast:
         own paths; a calibrated forecast is checked as before it was calibrated.
 
         More than 500 paths (``n_samples``, from 100; ``random_state`` as in :meth:`sample`) find
-        smaller errors, and take longer: 500 see 20 % of a std. A ValueError says if the model is
+        smaller errors, and take longer: 500 find 20 % of a std. A ValueError says if the model is
         not known (of a forecast built by hand, after :meth:`condition`, of an extreme, or an
         aggregate of an average), or a path diverges.
         """

@@ -5,8 +5,8 @@ lower-is-better. An ``actual`` that is NaN was not observed, so its score is NaN
 *forecast* is a failure of the model and raises a ValueError, as do arguments outside their domain.
 CRPS, negative log density, interval and energy scores are proper: on average, no forecast scores
 better than the distribution that the values come from (T. Gneiting and A. E. Raftery, JASA 102
-(2007) 359-378, https://doi.org/10.1198/016214506000001437). Scores of steps that are not normal are
-methods of `distributions.maps.Map`.
+(2007) 359-378, https://doi.org/10.1198/016214506000001437). `Forecast.score` scores steps that are
+not normal, too.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def load_nile() -> pd.Series[float]:
 def load_sunspots() -> pd.Series[float]:
     """Load the yearly sunspot number, 1700 to 2008.
 
-    309 weighted counts, without a unit, on the scale in use before the revision of 2015.
+    309 weighted counts on the scale in use before the revision of 2015.
     Non-negative, with steep rises, slow falls and a cycle of about 11 years whose height varies.
     """
     return _load("sunspots", freq="YS", unit="sunspot number")
@@ -89,9 +89,9 @@ def make_mackey_glass(
     path of the chaotic system it is (M. C. Mackey and L. Glass, Science 197 (1977) 287-289,
     https://doi.org/10.1126/science.267326).
 
-    Of ``n`` values; the delay ``tau`` is at least 1. From about 17 the series is chaotic; 30 is
-    harder to forecast. White noise of ``noise_std``, of a seed ``random_state``, is added to what
-    is observed, not to the state. The clean series has a standard deviation of about 0.23.
+    ``n`` is the number of values, ``tau`` the delay, from 1 to 1000. From about 17 the series is
+    chaotic; 30 is harder to forecast. White noise of std ``noise_std`` and seed ``random_state`` is
+    added to what is observed, not to the state. The clean series has a std of about 0.23.
     """
     _check_size_and_noise(n, noise_std)
     if not (is_number(tau) and 1 <= tau <= _LONGEST):
@@ -118,9 +118,9 @@ def make_lorenz(
     decides which path it is (E. N. Lorenz, Journal of the Atmospheric Sciences 20 (1963) 130-141,
     https://doi.org/10.1175/1520-0469(1963)020<0130:DNF>2.0.CO;2).
 
-    Of ``n`` values; ``step``, positive, is the time between two. The system orbits in about 0.75;
-    the longer the step, the harder the forecast. ``noise_std`` and ``random_state`` are those of
-    :func:`make_mackey_glass`; the clean series has a standard deviation of about 7.9.
+    ``n`` is the number of values; ``step``, positive, is the time between two. The system orbits in
+    about 0.75; the longer the step, the harder the forecast. ``noise_std`` and ``random_state`` are
+    those of :func:`make_mackey_glass`; the clean series has a std of about 7.9.
     """
     _check_size_and_noise(n, noise_std)
     if not (is_number(step) and 0 < step <= _LONGEST):

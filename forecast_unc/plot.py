@@ -143,9 +143,8 @@ def compare(
 def decomposition(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
     """Draw where the variance of each step comes from, as stacked bands; return the axes.
 
-    They are those of :meth:`Forecast.decompose`. What widens the forecast is stacked from zero up,
-    what narrows it from zero down, and the line is their sum, the variance. ``ax`` is that of
-    `fan`.
+    The bands are the parts of ``forecast.decompose()``: positive ones are stacked from zero up,
+    negative ones down, and the line is their sum, the variance. ``ax`` is that of `fan`.
     """
     picture.check_forecast("forecast", forecast)
     parts, total = forecast.decompose(), forecast.var
@@ -181,10 +180,9 @@ def members(
 ) -> Axes:
     """Draw the members of an average beside it, as strong as they count; return the axes.
 
-    The means of :attr:`Forecast.members` of the `forecast` are as wide as their weights, of which
-    the legend has those of the first and of the last step, and of their choices those other than
-    none; the ends of their intervals are dotted. The average is black. `coverage`, `history` and
-    `ax` are those of `compare`.
+    The means of the `forecast`'s members are lines as wide as the weights; the legend has each
+    model and its weights at the first and the last step, and the ends of the intervals are dotted.
+    The average is black. `coverage`, `history` and `ax` are those of `compare`.
     """
     from matplotlib.collections import LineCollection
 
@@ -254,8 +252,8 @@ def _count(axis: Any) -> None:
 def scores_by_step(backtest: Backtest, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
     """Draw how a score grows with the steps ahead, one line a model; return the axes.
 
-    ``score`` is a column of ``backtest.scores(by=["model", "step"])``: ``"MAE"``, ``"NLPD"``,
-    ``"coverage_95"`` (against a line at 0.95). ``ax`` is that of `fan`.
+    ``score`` is a column of ``backtest.scores(by=["model", "step"])`` other than ``"n"``, such as
+    ``"MAE"`` or ``"coverage_95"`` (against a line at 0.95). ``ax`` is that of `fan`.
     """
     ax = _score_lines(backtest, score, "step", ax)
     ax.set_xlabel("steps ahead")

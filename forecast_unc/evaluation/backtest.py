@@ -143,8 +143,8 @@ class Backtest:
         ``score`` is one of `scores`, with "MSE" in place of RMSE, its root, and no coverage;
         ``reference`` is the model the others are compared with, by default ``forecast_unc``, the
         backtested one; ``by`` asks for one row a model, or one a model and step. ``unit`` is what
-        gives one value, by default "series" for a panel. "origin", the mean over series that share
-        their origins, holds whatever they have in common, and for these alone.
+        gives one value, by default "series" for a panel. "origin", the mean over the series at it,
+        holds whatever these have in common; all need the same origins.
 
         A ValueError says if a name is unknown, a score is NaN, or the origins are too few or too
         close (Harvey, Leybourne and Newbold, International Journal of Forecasting 13 (1997)
@@ -313,8 +313,8 @@ def backtest(
     Parameters
     ----------
     forecaster : Forecaster
-        Fitted anew, as a clone. Its rows are called ``forecast_unc``. Anything with ``fit`` and
-        ``forecast`` will do, see `Model`.
+        Fitted anew, as a clone. Its rows are called ``forecast_unc``. Any model with ``fit`` and
+        ``forecast`` will do, see ``evaluation.folds.Model``.
     y : Series
         The whole series; what lies after an origin is only used to score. Missing values are
         not scored, and are left to the models to accept or refuse.
@@ -331,7 +331,7 @@ def backtest(
         How many, the last of which is the latest that leaves `steps` values to score; or the
         origins themselves (last observed times). Their number is taken as ``n_origins``, too.
     step : int, optional
-        Observations between so many origins; by default `steps`, so that horizons do not overlap.
+        Observations between origins given by number; by default `steps`, without an overlap.
     refit : bool or int, default=True
         Fit at every origin (True), at the first alone (False), or at every k-th (int). Between fits
         a model takes in new values with the parameters of its fit, by ``update`` or else ``apply``;
@@ -343,9 +343,9 @@ def backtest(
     gap : int, default=0
         Steps after the origin that are forecast but not scored, for data that arrive late.
     compare : mapping of str to Model or str, optional
-        Further models by name, on the same folds: anything with ``fit`` and ``forecast``, given
-        regressors if it takes them, or the name of a propagation of the same fitted forecaster, of
-        which the naive one is ``"naive propagation"``; the last value is ``baselines.Naive()``.
+        Further models by name, on the same folds: any with ``fit`` and ``forecast``, given
+        regressors if it takes them, or the name of another propagation of the fitted forecaster,
+        ``"exact"`` or ``"naive propagation"``; ``baselines.Naive()`` is the last value.
     coverage : sequence of float, default=(0.5, 0.8, 0.95)
         Coverages of the intervals, in (0, 1).
     n_jobs : int, optional
@@ -355,6 +355,10 @@ def backtest(
         Show a progress bar.
     time, target : hashable, optional
         Names of the columns of times and of values, if y is a frame that has others beside.
+
+    Returns
+    -------
+    Backtest
 
     Examples
     --------

@@ -274,7 +274,7 @@ class AutoReg(_Baseline):
     seasonal : bool, default=False
         Whether every phase of the season has its own constant.
     seasonal_period : int, optional
-        As of `SeasonalNaive`; the search also tries the season as a lag.
+        As of `SeasonalNaive`; below 60 the search goes up to one lag more, if data suffice.
 
     Examples
     --------
@@ -362,9 +362,9 @@ class ETS(_Baseline):
     with a multiplicative season the covariance is that of 10,000 simulated paths.
 
     Fitted, ``form_`` has the error ("A" or "M"), trend ("N", "A" or "Ad") and season ("N", "A" or
-    "M"), ``aicc_`` the criterion of the best three forms, ``params_`` ``alpha``, ``beta``,
-    ``gamma`` and ``phi``; ``noise_std_`` is the std of a one-step error (if multiplicative, at the
-    mean of y), and ``converged_`` says whether the likelihood reached its maximum.
+    "M"), the dicts ``aicc_`` the criterion of the best three forms and ``params_`` ``alpha``,
+    ``beta``, ``gamma`` and ``phi``; ``noise_std_`` is the std of a one-step error (if
+    multiplicative, at the mean of y), ``converged_`` whether the likelihood reached its maximum.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
         n_samples: int = 1000,
         random_state: RandomState = None,
     ) -> Moments:
-        """Moments of an observation, noise included, at x ~ N(mean, cov); Cov[x, y] = cov @ slope.
+        """Mean, var and slope of a new observation at x ~ N(mean, cov); Cov[x, y] = cov @ slope.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
             Closed form; Taylor expansion, the mean to zeroth and the variance to first order in
             `cov` (good only while it is small against the length-scales); or sampled inputs.
         n_samples, random_state : int, default=1000; int, Generator or None
-            Of "monte_carlo": inputs, and their seed; None takes the estimator's `random_state`.
+            Inputs of "monte_carlo" and their seed; None takes the estimator's `random_state`.
 
         Raises
         ------

@@ -63,9 +63,9 @@ class GPRegressor(ProcessRegressor):
         Group of each input, from 0: those of one share the prior std tau of their linear weights,
         and "shrunk" shrinks group 0 alone; -1 has no linear weight. By default all are in group 0.
     bias : {"free", "shrunk", None}, default="free"
-        Of the linear term. "free" centers the targets and gives tau_0 their std. "shrunk" takes
-        tau_0^2 = max(0, mean(y)^2 - 2 var(y) / n): a drift as large as the data support, none if it
-        is not worth its parameter. None has none.
+        Bias of the linear term. "free" centers the targets and gives tau_0 their std. "shrunk"
+        takes tau_0^2 = max(0, mean(y)^2 - 2 var(y) / n): a drift as large as the data support, none
+        if it is not worth its parameter. None has none.
     lengthscales : float or array-like of shape (d,), optional
         Length-scales in units of the inputs, kept fixed. By default they are learned. In a
         `Forecaster` inputs and targets are standardized differences of the transformed series.
@@ -104,12 +104,12 @@ class GPRegressor(ProcessRegressor):
     linear_scale_ : ndarray of shape (d,)
         Prior std of each linear coefficient, in units of y per unit of the input.
     log_evidence_ : float
-        log N(y | mean(y), K), in nats, of uncentered targets (`bias`) log N(y | 0, K); without the
+        log N(y | mean(y), K) in nats, or log N(y | 0, K) unless the `bias` is "free"; without the
         prior. With `noisy_inputs` that of the rows as linearized.
     input_cov_ : ndarray of shape (d, d) or (n, d, d)
         Covariance of the input noise, learned or given; zeros where there is none.
     rounds_ : list of Round
-        Of the trainer for `noisy_inputs`: noise stds and score of each round.
+        Noise stds and score of each round of the trainer for `noisy_inputs`; else empty.
     converged_, n_iter_ : bool, int
         Whether the kept search ended at a stationary point or at a bound, and its iterations.
     n_features_in_ : int
@@ -166,7 +166,7 @@ class GPRegressor(ProcessRegressor):
             Inputs and targets.
         input_cov : array-like of shape (d,), (d, d) or (n, d, d), optional
             Known noise of the inputs, in their squared units: variances, a covariance, or one for
-            each row. With `noisy_inputs=None`, which takes variances alone, none by default.
+            each row; with `noisy_inputs=None` the same variances for all rows, by default none.
 
         Raises
         ------

@@ -159,9 +159,8 @@ class LinearRegressor(KernelRegressor):
         Give inputs whose effects differ in size, such as lags and the steps of a season, groups of
         their own.
     bias : {"free", "shrunk"}, default="free"
-        Whether the bias is free, or has a precision of its own by evidence: the mean of y at the
-        mean input, from 0. On differences, where it is a drift, "shrunk" leaves as much of it as
-        the data support.
+        The bias is the mean of y at the mean input: free, or shrunk to 0 by a precision of its own.
+        On differences, where it is a drift, "shrunk" leaves as much of it as the data support.
 
     Attributes
     ----------
@@ -222,8 +221,8 @@ class LinearRegressor(KernelRegressor):
         Raises
         ------
         ValueError
-            If `groups` or `bias` is none that can be, or inputs are so far from 0 in their standard
-            deviations that they have no digits left.
+            If `groups` or `bias` is not one of its choices, or inputs are so far from 0 in their
+            standard deviations that they have no digits left.
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)

@@ -52,8 +52,8 @@ class ReducedRankGPRegressor(ProcessRegressor):
         and take turns with the search, at most twice, on at most 10,000 rows.
     objective : {"evidence", "bound"}, default="evidence"
         What centers and hyper-parameters maximize. "evidence" is the log marginal likelihood of the
-        model above, or with "corrected" of the one where what the centers leave of a row's prior
-        variance is noise of that row (FITC). "bound" is that of the model above less
+        model above, or with `variance` "corrected" of one that counts the prior variance which the
+        centers leave at a row as its noise (FITC). "bound" is that of the model above less
         tr(K - Q) / (2 s^2), a lower bound on the log evidence of the exact process (Titsias 2009):
         it takes for noise what the centers do not follow, and over-fits no more than the exact one.
     variance : {"corrected", "standard", "augmented"}, default="corrected"

@@ -200,8 +200,8 @@ class _SktimeForecaster(BaseForecaster):
 class GPForecaster(_SktimeForecaster):
     """Gaussian processes on lagged values, iterated with their uncertainty.
 
-    Parameters are those of `Forecaster`, and the fitted one is ``forecaster_``; the regressor is
-    ``GPRegressor()`` by default.
+    Parameters are those of `Forecaster` but ``exog_lags`` and ``upper``; the fitted one is
+    ``forecaster_``. The regressor is ``GPRegressor()`` by default.
 
     Examples
     --------
@@ -255,8 +255,8 @@ class RVMForecaster(_SktimeForecaster):
 class AutoForecaster(_SktimeForecaster):
     """The automatic choice: a few specifications that suit the series, their quantiles averaged.
 
-    Parameters are those of `Forecaster`; ``choices_`` of the fitted one, ``forecaster_``, say what
-    was chosen and why.
+    Parameters are those of `GPForecaster` without ``regressor``, ``lags``, ``differences``,
+    ``prior_mean`` and ``noise``; ``forecaster_.choices_`` say what was chosen and why.
 
     Examples
     --------

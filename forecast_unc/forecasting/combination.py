@@ -46,18 +46,17 @@ class Combination(Scored):
         95 % bands over the 4 steps up to each; "validation" 1 / CRPS^2 over three origins near the
         end, each member fitted once, before them: for long series. None weights all alike.
     widest : float, optional
-        Drop a member where it is more than so many times as wide as the narrowest, from the step on
-        at which it diverges or its mean is that of a tail (more than 7.4 medians), and if it cannot
-        take in what is observed later. By default none is, and its error is that of the
-        combination.
+        Above 1. A member is dropped at steps where it is more than so many times as wide as the
+        narrowest, from the step on at which it diverges or its mean is more than 7.4 medians, and
+        if it cannot take in what is observed later. By default none is: its error is raised.
 
     Attributes
     ----------
     forecasters_ : list
         The fitted members.
     weights_ : ndarray
-        Their weights before the widths are known, which add up to 1. Those that were used are in
-        the `members` of a forecast.
+        Their weights before the widths are known, which add up to 1. The weights of a forecast are
+        in its `members`.
     refused_ : dict of int to str
         Members that could not take in what was observed later, by number, with the reason.
     numbers_ : list of int
@@ -140,15 +139,15 @@ class Combination(Scored):
         steps, exog, exog_cov
             As in `Forecaster.forecast`.
         propagation : {"exact", "taylor", "mixture", "monte_carlo", "naive", "auto"}
-            As in `Forecaster.forecast`; members that are none have "auto" alone.
+            As in `Forecaster.forecast`; a baseline has "auto" alone.
         **options
-            Its other keywords, for every member.
+            Other keywords of `Forecaster.forecast`, for every member; a baseline refuses them.
 
         Returns
         -------
         Forecast
-            See `Forecast.average`. Widths that decide are those of the members' default forecasts,
-            or of exact ones where these are asked for.
+            See `Forecast.average`. The widths for `weights` and `widest` are those of the members'
+            default forecasts, or of exact ones where these are asked for.
         """
         check_is_fitted(self, "forecasters_")
         check_steps(steps)

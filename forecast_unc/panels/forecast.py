@@ -56,8 +56,8 @@ def forecast_panel(
     r"""Forecast every series of a long frame, each by itself.
 
     Each is fitted by a clone of the forecaster, in a job of its own on the joblib backend in force.
-    One of at most four observed values, or whose model fails, is answered by its last value, with
-    a spread that it borrows from the other series; the column ``status`` says so. That spread, and
+    The forecast of a series of at most four observed values, or whose model fails, is its last
+    value, with a spread from the other series; the column ``status`` says so. That spread, and
     the draws behind sums of groups, are defined in docs/how_to/panels.md.
 
     One ``FailedSeriesWarning`` says if some models failed; a model that kills its worker process
@@ -79,7 +79,7 @@ def forecast_panel(
         The columns that name the series (hashable values, none missing), their times (datetimes,
         periods or whole numbers) and their values.
     levels : sequence of float, default=(80, 95)
-        Coverages of the intervals in percent.
+        Coverages of the intervals in percent, from 1 to below 100.
     exog : DataFrame, optional
         Long, with the id, the time, and the regressors of `frame`: their values at the steps ahead.
     freq : str, offset or int, optional

@@ -45,9 +45,10 @@ class Share(NamedTuple):
 class Forecast:
     r"""Joint distribution of the next h values; immutable.
 
-    Every quantity is that of a future observation, noise included, in units of y. A method that
-    changes a forecast returns a new one, computed from the joint distribution: the steps are not
-    independent. Arguments outside their stated domain raise a TypeError or a ValueError.
+    Every quantity is that of a future observation, noise included, in units of y. Methods that
+    change a forecast, and arithmetic with numbers, return a new one, computed from the joint
+    distribution: the steps are not independent. Arguments outside their stated domain raise a
+    TypeError or a ValueError.
 
     Each step is an increasing function :math:`y_t = q_t(z_t)` of one of h correlated standard
     normals z: steps are jointly normal, or so after a ``transform``, or an :meth:`average` of such.

@@ -48,7 +48,7 @@ class Forecaster(Scored, Arguments):
 
     Parameters
     ----------
-    regressor : KernelRegressor or scikit-learn regressor, optional
+    regressor : regressor of this package or of scikit-learn, optional
         Model of the next value, cloned; by default a Gaussian process, of reduced rank above 2000
         rows. One of scikit-learn's has to predict a std (``BayesianRidge()``); it has no "exact".
     lags : "auto", int or sequence of int, default="auto"
@@ -113,11 +113,11 @@ class Forecaster(Scored, Arguments):
         What was chosen and why, a line each.
     notes_ : list of str
         Remarks on the series: outliers, repeats, weekdays without a value, values forgotten.
-    models_ : tuple of LaggedModel or SmoothingModel
-        The fitted models: each with its ``specification``, ``transform``, ``unit`` (of what it
-        learned, in units of y) and ``n_rows``; one on lagged values also with its ``regressor``
-        (one of scikit-learn is its ``estimator_``) and ``differencing``, exponential smoothing with
-        its ``smoothing``.
+    models_ : tuple of LaggedModel, SmoothingModel or CountModel
+        The fitted models: each with its ``specification``, ``transform`` and ``n_rows``, and but
+        for counts ``unit`` (of what it learned, in units of y at the median); one on lagged values
+        also with its ``regressor`` (one of scikit-learn is its ``estimator_``) and
+        ``differencing``, exponential smoothing with its ``smoothing``.
     weights_ : ndarray of shape (k,)
         Their weights before the widths of a forecast are known; they add up to 1.
     refused_ : tuple of Refusal

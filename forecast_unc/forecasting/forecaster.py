@@ -87,8 +87,8 @@ class Forecaster(Scored, Arguments):
         and after it; for months, quarters and years "trading_days" and "easter".
     max_train : int, optional
         Learn from the last rows only. None takes all: up to 2000 exactly, at a cost that grows with
-        their cube, and more by reduced rank. With ``lags="auto"`` most models learn from the last
-        800 or fewer; above 2000 this is for those of reduced rank alone.
+        their cube, and more by reduced rank. With ``lags="auto"`` it takes the last 800 or fewer,
+        and numbers above 2000 are for linear models and a given `regressor` alone.
     noise : {"process", "observation", "both", "auto"}, default="process"
         Process noise enters the next values; an error of the observation does not: for dynamics
         that are all but deterministic. "auto" takes another than "process" for 4 nats more

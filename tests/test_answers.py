@@ -173,7 +173,7 @@ def test_regressors_that_too_few_values_tell_nothing_of_are_left_out():
 
 def test_a_season_of_which_too_little_is_seen_does_not_count():
     model = Forecaster(seasonal_period=12).fit(series([10, 20, 40, 30, 50]))
-    assert model.choices_[0] == "no season: y has too few values for 12"
+    assert model.choices_[0] == "no season: y has too few values for one of 12 steps"
     plain = Forecaster(seasonal_period=None).fit(series([10, 20, 40, 30, 50]))
     assert_allclose(model.forecast(3).mean, plain.forecast(3).mean, rtol=1e-9)
     assert Forecaster(seasonal_period=12).fit(series(np.arange(16) % 12)).seasonal_period_ == (12,)

@@ -152,10 +152,10 @@ def test_choices_are_sentences():
         "(Gaussian process of changes of the series, lag 1, smooth seasonal waves, 71 rows)",
         "levels that return to their mean "
         "(linear autoregression of the series, lags 1-13, "
-        "an effect for each step of the season, 60 rows)",
+        "an effect for each of the 12 steps of the season, 60 rows)",
         "the last season again, with the change since the one before "
         "(linear autoregression of changes of the series over 12 steps, lags 1-13, "
-        "an effect for each step of the season, 48 rows)",
+        "an effect for each of the 12 steps of the season, 48 rows)",
         "level, trend and season, recent values counting most "
         "(exponential smoothing of the series, season of 12 steps, 73 values)",
     ]
@@ -163,9 +163,8 @@ def test_choices_are_sentences():
     assert no_levels.startswith(f"refused: {levels}; {zero}")
     of_changes = "changes of the logarithm over 12 steps"
     for line, what in ((no_linear, "the logarithm"), (no_changes, of_changes)):
-        linear = (
-            f"linear autoregression of {what}, lags 1-13, an effect for each step of the season"
-        )
+        effects = "an effect for each of the 12 steps of the season"
+        linear = f"linear autoregression of {what}, lags 1-13, {effects}"
         assert line.startswith(f"refused: {linear}; {zero}")
     smooth = "exponential smoothing of the logarithm, season of 12 steps"
     assert no_smoothing.startswith(f"refused: {smooth}; {zero}")
@@ -204,6 +203,17 @@ def test_choices_are_made_of_what_was_chosen(fitted):
         assert f": {model.specification.why} ({model})" in line
 
 
+def test_the_steps_of_a_profile_are_those_of_the_longest_season(rng):
+    days = pd.date_range("2024-01-01", periods=60, freq="D")
+    y = pd.Series(rng.normal(size=60), days)
+    for periods, said in (
+        ((7, 14), "an effect for each of the 14 steps of the season"),
+        (None, "smooth seasonal waves"),
+    ):
+        model = Forecaster(lags=2, calendar="profile", seasonal_period=periods).fit(y)
+        assert f"lags 1-2, {said}, 58 rows)" in model.choices_[-1]
+
+
 def test_summary_lists_choices_and_what_was_learned(fitted):
     first, *lines = fitted.summary().splitlines()
     assert first == "sales: 72 values, from 2015-01-01 to 2020-12-01, frequency MS"
@@ -213,7 +223,7 @@ def test_summary_lists_choices_and_what_was_learned(fitted):
     noise = model.regressor.noise_std_ * model.unit
     assert lines[9].startswith(f"    noise: standard deviation {figure(noise)} (units of y")
     evidence = r"log evidence -?[\d.,]+ \(nats, of its own rows\)"
-    assert re.search(rf"; {evidence}; learned in \d+ iterations$", lines[9])
+    assert re.search(rf"; {evidence}; iterations of the search: \d+$", lines[9])
     smooth = fitted.models_[7].smoothing
     noise = np.sqrt(smooth.weights @ smooth.variance)  # of a mixture of equal means
     noise *= fitted.models_[7].unit
@@ -772,9 +782,18 @@ def test_a_refit_forgets():
     [
         ({"lags": "many"}, "lags must be a positive whole number or distinct positive ones; got"),
         ({"differences": "some"}, "differences must be lags, positive whole numbers; got 'some'"),
-        ({"seasonal_period": 1}, "seasonal_period must be 2 or more, or several such; got 1. Use"),
-        ({"seasonal_period": ()}, r"seasonal_period must be 2 or more, or several such; got \(\)"),
-        ({"seasonal_period": 2.5}, "seasonal_period must be 2 or more, or several such; got 2.5"),
+        (
+            {"seasonal_period": 1},
+            "seasonal_period must be a whole number of steps, at least 2, or several; got 1. Use",
+        ),
+        (
+            {"seasonal_period": ()},
+            r"seasonal_period must be a whole number of steps, at least 2, or several; got \(\)",
+        ),
+        (
+            {"seasonal_period": 2.5},
+            "seasonal_period must be a whole number of steps, at least 2, or several; got 2.5",
+        ),
         (
             {"transform": "cube"},
             "transform must be one of 'auto', None, 'log', 'sqrt', 'boxcox'; got 'cube",

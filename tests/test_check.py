@@ -51,6 +51,12 @@ def fitted(name):
 # The table
 
 
+def test_a_check_shows_its_verdict_first():
+    shown = forecast().check(100, random_state=0)
+    assert repr(shown) == str(shown)
+    assert repr(shown).startswith('use "exact" (100 sample paths)\n')
+
+
 def test_the_table_is_that_of_the_moments_of_the_paths():
     n = 400
     ahead = forecast(MEAN + np.array([0.1, 0.0, -0.3]), 1.3 * COV)

@@ -57,6 +57,7 @@ def test_a_summary_says_what_was_chosen_and_why_the_forecast_moves(nile, tmp_pat
     written, summary = chosen.splitlines(), model.summary().splitlines()
     assert written[0] == "flow: 100 values, from 1871-01-01 to 1970-01-01, frequency YS-JAN"
     assert written[1:] == summary[1:]
+    assert why.startswith("What each model adds to the change of the mean from the first step to ")
     change = model.forecast(3).explain()["change"]
     told = [line.split() for line in why.splitlines()[2:]]
     assert [float(words[-1]) for words in told] == pytest.approx(change.tolist(), rel=6e-3)
@@ -117,6 +118,7 @@ def test_backtest_prints_the_scores(nile, tmp_path, capsys):
     )
     assert "better; coverage_80 should be 0.8, coverage_95 should be 0.95.\n" in printed
     assert "units of the mean absolute change over 1 step in the past;\n" in printed  # no season
+    assert "MAE, RMSE, CRPS, energy: in units of flow; sMAPE: in %;\n" in printed
     assert printed.splitlines()[-1].startswith("naive_propagation: the same model")
     written = pd.read_csv(out)
     assert len(written) == 12
@@ -155,7 +157,7 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "data must be a CSV file with a header; got {path}: No columns"),
+        ("", "data must be a CSV file with a header; got {path}, which is empty"),
         ("ds,y\n", "data must hold rows; got none in {path}. "),
         ("ds,y\n1,2\n3,4,5\n", "data must be a CSV file with a header; got {path}: Error token"),
         ("ds,y\n1,2,3\n", "data must have as many values in each row as names in the header; got"),
@@ -377,8 +379,9 @@ def test_misuse_is_one_line_too(capsys, arguments):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_the_command_line_runs_as_a_module():
-    command = [sys.executable, "-m", "forecast_unc.cli", "--version"]
+@pytest.mark.parametrize("module", ["forecast_unc", "forecast_unc.cli"])
+def test_the_command_line_runs_as_a_module(module):
+    command = [sys.executable, "-m", module, "--version"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == __version__
 

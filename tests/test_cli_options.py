@@ -144,7 +144,7 @@ def test_regressors_of_the_future_are_picked_by_time(folder, sales, capsys):
     err = error_of(capsys, "forecast", "sales.csv", "--steps", "11", *options)
     assert err == (
         "--exog-future must have one row for each of the 11 steps after 2024-02-29; got none at "
-        "2024-03-11. Write the times as in data."
+        "2024-03-11. Write one row for each, with times as in data, or take fewer --steps."
     )
     pd.concat([sales, sales[-1:]]).to_csv("prices.csv", index=False)
     err = error_of(capsys, "forecast", "sales.csv", "--steps", "2", *options)
@@ -342,6 +342,22 @@ def test_series_that_fail_are_rows_and_an_exit_code(folder, capsys):
     backtest = ["backtest", "gaps.csv", "--id", "shop", "--steps", "1", "--origins", "2"]
     assert main([*backtest, "--lags", "2"]) == 1
     assert "1 of 2 series could not be backtested; the first: b: " in capsys.readouterr().err
+    days = pd.date_range("2024-01-01", periods=24, freq="D")
+    series = {"still": [0] * 24, "one": [1], "four": range(4), "long": range(24)}
+    each = [pd.DataFrame({"shop": k, "ds": days[: len(y)], "y": y}) for k, y in series.items()]
+    pd.concat(each).to_csv("short.csv", index=False)
+    command = ["backtest", "short.csv", "--id", "shop", "--steps", "2", "--origins", "2"]
+    assert main([*command, "--compare", "last_value"]) == 1
+    out, err = capsys.readouterr()
+    for said in (
+        "2 of 4 series could not",
+        "first: one: ValueError: y must",
+        " four: ValueError: y",
+    ):
+        assert said in err
+    assert out.endswith(
+        "MASE, MSIS: NaN where a series did not change in the past, so that they have no unit.\n"
+    )
 
 
 def test_a_panel_has_the_frequency_that_is_given(folder, capsys):
@@ -463,10 +479,13 @@ def test_a_saved_combination_is_applied_to_data(folder, sales, capsys):
             "valid integer. Pass a whole number, such as --steps 12. See forecast",
         ),
         ([], "Missing option '--steps'. Pass a whole number, such as --steps 12. See forecast-unc"),
-        (["--steps", "2", "--lags", "a"], "integer. Pass a whole number, such as --lags 12. See "),
+        (
+            ["--steps", "2", "--lags", "a"],
+            "integer. Pass a whole number, such as --lags 12, or several with blanks between. See ",
+        ),
         (
             ["--steps", "2", "--coverage", "a"],
-            "Pass a number, such as --coverage 0.9. See forecast",
+            "Pass a number, such as --coverage 0.9, or several with blanks between. See forecast",
         ),
         (["--steps", "2", "--model", "arima"], "'rvm', 'reduced-rank'. See forecast-unc backtest "),
         (["--stepps", "2"], "No such option"),
@@ -528,7 +547,10 @@ def test_values_that_are_none_of_an_option_are_answered(folder, capsys, options,
             ["sales.csv", "--max-train", "1"],
             "--max-train must be a whole number, at least 3; got 1. Leave it out to learn from all",
         ),
-        (["sales.csv", "--period", "1"], "several such; got 1. Leave it out for the season of"),
+        (
+            ["sales.csv", "--period", "1"],
+            "at least 2, or several; got 1. Leave it out for the season of",
+        ),
         (["sales.csv", "--differences", "-1"], "whole numbers; got -1. Use 0 for none."),
         (["sales.csv", "--lower", "200"], "Take a smaller one, or --lower=-inf for none."),
         (

@@ -142,7 +142,7 @@ def test_an_error_of_standard_input_names_its_line(monkeypatch, capsys):
     )
     piped(monkeypatch, b"")
     err = error_of(capsys, ["forecast", "-", "--steps", "2"])
-    assert "got standard input: No columns to parse from file. Look at what should" in err
+    assert "got standard input, which is empty. Look at the program that should" in err
 
 
 @pytest.mark.parametrize(

@@ -236,6 +236,14 @@ def test_the_first_sentence_says_who_is_better(report, result):
     assert f"Its 95 % interval held {held:.1f} % of 21 values." in said
 
 
+def test_models_that_are_alike_are_said_to_be(no_pictures, result, tmp_path):
+    own, frame = result.frame["model"].iloc[0], result.frame
+    mine = frame[frame["model"] == own]
+    twice = pd.concat([mine, mine.assign(model="twin")])
+    report = written(Backtest(twice, result.coverage, {}, 1), tmp_path)
+    assert ", equal to that of twin, the best of the others" in report.texts["p"][0]
+
+
 @pytest.mark.parametrize(
     ("season", "said"),
     [(1, "1 step"), (12, "12 steps"), (None, "the seasonal period of each series")],

@@ -1,8 +1,6 @@
 """The command line as ``python -m forecast_unc.cli``."""
 
-import sys
-
 from forecast_unc.cli import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

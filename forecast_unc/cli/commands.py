@@ -57,6 +57,8 @@ _PHRASES = {
     r", for example frame.drop_duplicates\(.*?\)": "",
     'Pass freq, for example freq="D"': "Pass --freq, for example --freq D",
     "outliers='keep'": "--outliers keep",
+    "pass upper=1, too": "pass --upper 1, too",
+    "Give the series a DatetimeIndex or a PeriodIndex": "Write times as dates, as 2024-01-31",
     " lower=-inf for no": " --lower=-inf for no",
     'Pass partial="drop" to leave them out, or "keep" to have them': "The column steps counts them",
     "makes groups of parts of periods": "has periods that are not complete",
@@ -74,9 +76,11 @@ _OF_A_FIT = r"; (outliers='keep' keeps them|lower=-inf for no bound)"  # not for
 # What is below a table of scores.
 _SCORES = """
 Lower is better; {}.
+MAE, RMSE, CRPS, energy: in units of {}; sMAPE: in %;
 MASE, MSIS: in units of the {};
 CRPS: error of the distribution, energy: of whole paths; NLPD: -log density of what followed."""
 _NAIVE = "naive_propagation: the same model, which takes its own forecasts as if they were known."
+_NO_UNIT = "MASE, MSIS: NaN where a series did not change in the past, so that they have no unit."
 
 _EXAMPLES = """\b
 examples:
@@ -298,7 +302,8 @@ def _summary(model: Forecaster | Combination, ahead: Forecast) -> str:
     """The choices of a model, and each member's part in the change over the horizon."""
     chosen = model.summary() if isinstance(model, Forecaster) else "\n".join(model.choices_)
     why = ahead.explain().to_string(float_format=partial(figure, digits=3), na_rep="")
-    return f"{chosen}\n\nWhat each model adds to the change of the forecast:\n{why}"
+    what = "What each model adds to the change of the mean from the first step to the last"
+    return f"{chosen}\n\n{what}:\n{why}"
 
 
 @program.command(
@@ -328,9 +333,10 @@ def backtest(options: Any) -> int:
         code = _told(result.failures, panel[options.id].nunique(), "backtested")
     # Standard output may be for the forecasts.
     right = ", ".join(f"coverage_{percent(p)} should be {p:g}" for p in options.coverage)
-    below = _SCORES.format(right, unit_of_mase(result))
+    below = _SCORES.format(right, options.target, unit_of_mase(result))
     said = [result.scores().round(4).to_string(), f"\n{verdict(result)}", below]
     said += [_NAIVE] if "naive_propagation" in names else []
+    said += [_NO_UNIT] if result.scores()["MASE"].isna().any() else []
     print(*said, sep="\n", file=sys.stderr if options.output == tables.STANDARD else sys.stdout)
     if options.output is not None:
         tables.write_table(result.frame, options.output)
@@ -455,8 +461,9 @@ def _of_panel(call: Any, options: Any, panel: pd.DataFrame, *arguments: Any, **a
 def _told(failures: pd.DataFrame, n_series: int, done: str) -> int:
     if failures.empty:
         return _DONE
-    name, reason = failures.iloc[0]
-    _say(f"{len(failures)} of {n_series} series could not be {done}; the first: {name}: {reason}")
+    first = failures.drop_duplicates(failures.columns[-1])[:3].itertuples(index=False)
+    said = " ".join(f"{name}: {reason}" for name, reason in first)
+    _say(f"{len(failures)} of {n_series} series could not be {done}; the first: {said}")
     return _SOME_FAILED
 
 

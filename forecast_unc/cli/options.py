@@ -159,9 +159,10 @@ def example(error: click.UsageError) -> str:
     """A right value of the option that an error is about, as a sentence; of choices none."""
     param: Any = getattr(error, "param", None)
     kind = getattr(param, "type", None)
-    kind = getattr(kind, "one", kind)  # of several values
+    more = ", or several with blanks between" if hasattr(kind, "one") else ""
+    kind = getattr(kind, "one", kind)
     shown = {click.INT: "a whole number, such as {} 12", click.FLOAT: "a number, such as {} 0.9"}
-    return f" Pass {shown[kind].format(param.opts[0])}." if kind in shown else ""
+    return f" Pass {shown[kind].format(param.opts[0])}{more}." if kind in shown else ""
 
 
 def _options(heading: str, text: str, **how: dict[str, Any]) -> list[click.Parameter]:

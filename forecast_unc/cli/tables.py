@@ -107,14 +107,15 @@ class _Table:
                 self._read = partial(read, skiprows=lines.index[lines == ""])
                 frame = self._read(self._opened())
         except (ValueError, EOFError) as error:
-            remedy, got = "Look at its first lines.", f"{self.name}: {error}"
+            remedy, got = "Look at its first lines.", f"{self.name}: {str(error).strip()}"
             if comment is None and self.start.startswith(b"#"):
                 remedy = "Skip its comments with --comment '#'."
             elif isinstance(error, UnicodeDecodeError):
                 got = f"{self.name}, not in UTF-8"
                 remedy = "Save it as UTF-8, which is called CSV UTF-8 in Excel."
-            elif self.source == b"":
-                remedy = "Look at what should have come through the pipe."
+            elif not self.start:
+                got = f"{self.name}, which is empty"
+                remedy = "Look at the program that should have written it."
             raise refusal(option, "be a CSV file with a header", got, remedy) from error
         if not isinstance(frame.index, pd.RangeIndex):
             must = "have as many values in each row as names in the header"
@@ -292,7 +293,8 @@ def read_ahead(options: Any, index: pd.Index[Any]) -> pd.DataFrame:
         if times.has_duplicates:
             got = f"several at {format_time(times, int(times.duplicated().argmax()))}"
         must = f"have one row for each of the {options.steps} steps after {format_time(index, -1)}"
-        raise refusal("--exog-future", must, got, "Write the times as in data.")
+        remedy = "Write one row for each, with times as in data, or take fewer --steps."
+        raise refusal("--exog-future", must, got, remedy)
     return pd.DataFrame(table.regressors(), index=times).reindex(ahead)
 
 

@@ -19,7 +19,7 @@ from forecast_unc.distributions.picture import current_axes, finish
 _STD_OFF, _MEAN_OFF, _ERRORS = 0.10, 0.15, 2.0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Check:
     """A forecast compared with sample paths of the same model; of `Forecast.check`.
 
@@ -47,7 +47,7 @@ class Check:
     n_samples: int
     members: tuple[Check, ...] = ()
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [f'use "{self.verdict}" ({self.n_samples} sample paths)', *self.reasons]
         lines += [f"member {i}: use {m.verdict!r}" for i, m in enumerate(self.members, start=1)]
         return "\n".join([*lines, self.frame.round(3).to_string()])

@@ -113,8 +113,9 @@ def verdict(backtest: Backtest) -> str:
         if test is not None and test.loc[best, "p_value"] >= 0:  # not NaN
             chance = f"p = {test.loc[best, 'p_value']:.2g}"
         change = 100 * (table.loc[own, "CRPS"] / table.loc[best, "CRPS"] - 1)
-        side = "below" if change < 0 else "above"
-        said += f", {abs(change):.1f} % {side} that of {best}, the best of the others ({chance})"
+        side = f"{abs(change):.1f} % {'below' if change < 0 else 'above'}"
+        side = side if abs(change) >= 0.05 else "equal to"
+        said += f", {side} that of {best}, the best of the others ({chance})"
     inside = 100 * table.loc[own, f"coverage_{percent(widest)}"]
     held = f"held {inside:.1f} % of {table.loc[own, 'n']} values"
     return f"{said}. Its {100 * widest:g} % interval {held}."

@@ -409,7 +409,7 @@ class Forecaster(Scored, Arguments):
             elif not periods:
                 why = "the index suggests none"
         elif self.seasonal_period is not None and not periods:
-            why = f"y has too few values for {self.seasonal_period}"
+            why = f"y has too few values for one of {self.seasonal_period} steps"
         season = f"season of {' and '.join(map(str, periods))} steps" if periods else "no season"
         lines = [f"{season}: {why}"]
         lines += self.notes_ + ensemble.bands_named()

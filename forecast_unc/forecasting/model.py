@@ -47,7 +47,7 @@ _ALIKE = ("lags", "differences", "transform", "prior_mean", "max_train", "noise"
 _STDS = {"noise_std_": "noise", "observation_std_": "noise of the observation"}
 _SEARCH = {
     "log_evidence_": "log evidence {} (nats, of its own rows)",
-    "n_iter_": "learned in {} iterations",
+    "n_iter_": "iterations of the search: {}",
 }
 
 

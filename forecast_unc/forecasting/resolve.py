@@ -283,7 +283,7 @@ def never_negative(y: Array) -> str:
     if low == 0.0 and np.count_nonzero(known == 0.0) >= _FEWEST_ZEROS:
         return "some values are 0 and none is below"
     if _LEAST_SHARE < high <= 1.0:
-        return "all lie between 0 and 1, as shares do, which upper=1 bounds above, too"
+        return "all lie between 0 and 1, as shares do, for which pass upper=1, too"
     if low > 0.0 and high > _ORDERS * low:
         return f"none is below 0, and the largest is {high / low:.0f} times the smallest"
     if high > _WHOLE_ORDERS * low > 0.0 and (known == np.round(known)).all():

@@ -17,7 +17,7 @@ from forecast_unc.forecasting.rows import NOISES, Noise
 from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.predictor import as_kernel_regressor
-from forecast_unc.series.calendar import Calendar, check_calendar, effects_apart
+from forecast_unc.series.calendar import Calendar, check_calendar, effects_apart, in_profile
 
 _LONGEST = 1_000_000  # steps of a season
 Auto = Literal["auto"]
@@ -76,7 +76,7 @@ class Arguments(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
             periods: list[Any] = list(period) if isinstance(period, Iterable) else [period]
             if not periods or not all(_is_whole(one) and one > 1 for one in periods):
                 remedy = "Use None for a series without a season."
-                must = "be 2 or more, or several such"
+                must = "be a whole number of steps, at least 2, or several"
                 raise refusal("seasonal_period", must, repr(period), remedy)
             if max(periods) > _LONGEST:
                 remedy = "It counts steps of the series."
@@ -161,7 +161,9 @@ class Specification:
         name = type(self.regressor).__name__
         parts = [part if isinstance(part, str) else "holidays" for part in self.calendar]
         parts += [str(word) for word in self.calendar_effects.words]
-        seasons = [_SEASONS.get(part, part) for part in parts]
+        waves, n = "smooth seasonal waves", in_profile(self.periods)
+        effects = f"an effect for each of the {n} steps of the season" if n else waves
+        seasons = [{"fourier": waves, "profile": effects}.get(part, part) for part in parts]
         lags = f"lags {_ranges(self.lags)}" if len(self.lags) > 1 else f"lag {self.lags[0]}"
         around = {"last": ["around the last value"], "seasonal": ["around the season before"]}
         whole = [f"{_KINDS.get(name, name)} of {series_named(self, power)}", lags]
@@ -175,7 +177,6 @@ _KINDS = {
     "ReducedRankGPRegressor": "reduced-rank Gaussian process",
     "RVMRegressor": "relevance vector machine",
 }
-_SEASONS = {"fourier": "smooth seasonal waves", "profile": "an effect for each step of the season"}
 _OF = {None: "the series", "log": "the logarithm", "sqrt": "the square root"}
 
 

@@ -253,7 +253,7 @@ def calendar_inputs(
         elif part == "fourier":
             columns.append(_fourier(index, periods))
         elif part == "profile":
-            longest = max((one for one in periods if one <= LONGEST_PROFILE), default=0)
+            longest = in_profile(periods)
             if longest:
                 place = np.floor(_ordinal(index)).astype(np.intp) % longest
                 columns.append(np.asarray(np.eye(longest)[place]))
@@ -266,6 +266,11 @@ def calendar_inputs(
             names = ("hour_of_day", "day_of_week") if part == "hour_of_week" else (part,)
             columns += [np.eye(_PARTS[name])[values[name]] for name in names]
     return np.hstack(columns)
+
+
+def in_profile(periods: tuple[int, ...]) -> int:
+    """Steps of the season that a profile has a column for each of; 0 without one."""
+    return max((one for one in periods if one <= LONGEST_PROFILE), default=0)
 
 
 def _days_of(index: pd.Index[Any]) -> tuple[pd.DatetimeIndex, pd.DatetimeIndex]:

@@ -368,8 +368,8 @@ PAGE = """# Ordinary series
 make benchmarks  # or python examples/benchmarks/ordinary.py --write docs/ordinary.md
 ```
 
-writes this page: `Forecaster().fit(y).forecast(steps)` on {situations} situations, {series} series,
-three origins each, beside simple methods and automatic ones ({rivals}).
+writes this page: `Forecaster().fit(y).forecast(steps)` on {situations} situations (kinds of
+series), {series} series, three origins each, beside simple methods and automatic ones ({rivals}).
 Rivals are told the seasons; they get straight lines in gaps, and the last {recent} values.
 AutoARIMA is not run with seasons of more than 12 steps, nor MSTL without a season.{missing}
 
@@ -378,7 +378,8 @@ the CRPS as twice the mean pinball loss of 19 quantiles, the score of the 95 % i
 ratio is over the best of all others *in hindsight*, by that score in that situation, or over the
 best of the four simple ones (last value, seasonal last value, drift, mean). An origin at which a
 method fails has the worst score of the others. Seconds are of one core. A third of the series of
-each situation is in reserve: no rule of the package was chosen on it.
+each situation is "reserve"; rules of the package were chosen on the others alone ("chosen").
+"Both" is all series: among more of them a rival is less easily best by chance.
 
 Geometric means over the situations, the share of them within {within}, and the worst:
 

@@ -238,7 +238,7 @@ def test_of_a_frame_of_several_columns_one_is_asked_for():
     with pytest.raises(
         TypeError,
         match=r"y must be one series; got a frame of 2 columns of values\. Take one, for example "
-        r"y\[\['load'\]\], or name time= and target= in fit",
+        r"y\[\['load'\]\], or name time= and target= in fit; forecast_panel takes many series",
     ):
         MODEL.fit(frame)
     rows = frame.rename_axis("ds").reset_index()

@@ -61,7 +61,7 @@ def check_is_series(
     elif numbers:
         at = f".set_index({times[0]!r})" if times else ""
         remedy = f"Take one, for example {name}{at}[{numbers[:1]}], "
-        remedy += "or name time= and target= in fit."
+        remedy += "or name time= and target= in fit; forecast_panel takes many series."
     raise refusal(name, "be one series", got, remedy, TypeError)
 
 

@@ -435,6 +435,11 @@ def test_members_in_other_units_disagree_as_much():
     np.testing.assert_allclose(half_widths(again), 3.0 * half_widths(apart), rtol=1e-9)
 
 
+def test_disagreement_is_true_or_false():
+    with pytest.raises(ValueError, match="disagreement must be True or False; got 'x'"):
+        Forecast.average(MEMBERS["both"], disagreement="x")
+
+
 def test_the_averaging_of_the_automatic_choice_has_the_disagreement():
     rule = Averaging(True, 6.0, 1, disagreement=True)
     asks = [lambda h, m=m: normal([2.0] * h, mean=m) for m in (0.0, 4.0)]

@@ -351,7 +351,7 @@ def test_unit_goes_to_the_frame_and_pictures_are_drawn(y, model):
         ({"origins": ["2019-01-01"]}, "origins must be times of y; got 2019-01-01"),
         ({"origins": pd.to_datetime(["2020-03-30"])}, "origins must leave 2 values to score"),
         ({"origins": []}, "origins must be ascending times of y, at least one; got"),
-        ({"compare": {"a": "exakt"}}, "compare must hold forecasters or one of exact, taylor"),
+        ({"compare": {"a": "exakt"}}, "compare must hold forecasters or one of auto, exact"),
         ({"compare": {OWN_NAME: "naive"}}, "compare must not use the name 'forecast_unc'"),
         ({"origins": 44}, "y must have at least 5 values for lags up to 2"),
         ({"exog_future": print}, "exog must be given with exog_future; got None. The models lea"),
@@ -713,6 +713,8 @@ def test_results_refuse_what_they_do_not_hold(y, call, message):
 def test_a_number_of_origins_goes_by_its_former_name_too(y):
     result = backtest(LastValue(), y, 2, n_origins=3)
     pd.testing.assert_frame_equal(result.frame, backtest(LastValue(), y, 2, origins=3).frame)
+    with pytest.raises(ValueError, match="n_origins must be left out beside origins; got both"):
+        backtest(LastValue(), y, 2, n_origins=3, origins=3)
 
 
 def test_one_model_has_nothing_to_be_compared_with(y):

@@ -300,7 +300,7 @@ def test_constant_series(y):
         ({"steps": 2, "n_samples": 1}, "n_samples must be a whole number, at least 2; got 1"),
         (
             {"steps": 2, "propagation": "magic"},
-            "propagation must be one of 'exact', 'taylor', 'mixture'",
+            "propagation must be one of 'auto', 'exact', 'taylor', 'mixture'",
         ),
     ],
 )

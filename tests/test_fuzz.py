@@ -51,7 +51,7 @@ CORPUS = {
     ),
     "array for a propagation": (
         lambda: Forecaster(lags=1).fit(Y).forecast(2, propagation=WORDS),
-        "propagation must be one of 'exact', .*; got array",
+        "propagation must be one of 'auto', .*; got array",
     ),
     "power": (lambda: AHEAD**2, "a forecast must be shifted or multiplied; got a power or"),
     "absolute value": (lambda: abs(AHEAD), "a forecast must be shifted or multiplied; got"),

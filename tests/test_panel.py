@@ -578,7 +578,7 @@ def test_times_of_regressors_may_have_another_unit(regressors, model):
         ({"levels": (0.95,)}, "levels must be percentages from 1 to below 100; got 0.95"),
         ({"levels": 95}, "levels must be a sequence of percentages; got 95. Pass (95,) for one."),
         ({"n_jobs": 0}, "n_jobs must be None or a whole number other than 0; got 0"),
-        ({"propagation": "magic"}, "propagation must be one of 'exact', .*; got 'magic'"),
+        ({"propagation": "magic"}, "propagation must be one of 'auto', .*; got 'magic'"),
         (
             {"propagation": "naive"},
             "propagation must be 'exact', the default, for Never, which has no choice; got "

@@ -317,6 +317,7 @@ def test_inputs_are_not_modified_and_a_fit_repeats():
         ({"lengthscales": -1.0}, "lengthscales must be positive, one number or 2 .*; got -1.0"),
         ({"lengthscales": [1.0]}, "lengthscales must be positive, one number or 2"),
         ({"noise_std": 0.0}, "noise_std must be positive; got 0.0"),
+        ({"adapt_lengthscales": "x"}, "adapt_lengthscales must be True or False; got 'x'"),
         ({"budget": 1}, "budget must be a whole number, at least 2; got 1"),
         ({"n_restarts": -1}, "n_restarts must be a whole number, at least 0; got -1"),
         ({"max_iter": 0.5}, "max_iter must be a whole number, at least 1; got 0.5"),

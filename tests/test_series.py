@@ -613,7 +613,7 @@ BAD_OF_FORECAST = {
     ),
     "propagation": (
         ("Exact", "mc", "", None, 3),
-        r"propagation must be one of 'exact', .*mixture.*, 'auto'; got .*Use 'exact'",
+        r"propagation must be one of 'auto', 'exact', .*mixture.*; got .*Use 'auto'",
     ),
 }
 BAD_OF_FORECASTER = {

@@ -373,6 +373,8 @@ class Forecast:
                 got = f"{member!r} beside {longest!r}"
                 raise refusal("forecasts", "be of the same times", got, remedy)
         shares = check_weights(weights, [len(m) for m in members], longest._label)
+        remedy = "True widens the bands where the members disagree."
+        _checks.check_truth("disagreement", disagreement, remedy)
         used = tuple((m, w) for m, w in zip(members, shares, strict=True) if w.any())
         if len(used) == 1:
             return used[0][0]

@@ -281,8 +281,10 @@ def with_n_origins(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def renamed(*args: P.args, **kwargs: P.kwargs) -> R:
+        if {"n_origins", "origins"} <= kwargs.keys():
+            raise refusal("n_origins", "be left out beside origins", "both", "Pass origins alone.")
         if "n_origins" in kwargs:
-            kwargs.setdefault("origins", kwargs.pop("n_origins"))
+            kwargs["origins"] = kwargs.pop("n_origins")
         return function(*args, **kwargs)
 
     return renamed

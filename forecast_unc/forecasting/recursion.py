@@ -16,7 +16,7 @@ from forecast_unc.forecasting.rows import Differencing, LevelMap
 from forecast_unc.forecasting.sources import FunctionError, Scales, Step
 from forecast_unc.regression.posterior import Posterior, Unstable, check_positive_variance
 
-Propagation = Literal["exact", "taylor", "mixture", "monte_carlo", "naive", "auto"]
+Propagation = Literal["auto", "exact", "taylor", "mixture", "monte_carlo", "naive"]
 PROPAGATIONS: tuple[str, ...] = get_args(Propagation)
 
 

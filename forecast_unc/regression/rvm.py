@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forecast_unc._checks import RandomState, check_choice, check_whole, generator
+from forecast_unc._checks import RandomState, check_choice, check_truth, check_whole, generator
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array, Positions
 from forecast_unc.regression import estimator
@@ -169,6 +169,8 @@ class RVMRegressor(KernelRegressor):
         X, y = self._checked_rows(X, y)
         for name, allowed in _CHOICES.items():
             check_choice(name, getattr(self, name), allowed)
+        remedy = "True learns length-scales."
+        check_truth("adapt_lengthscales", self.adapt_lengthscales, remedy)
         estimator.check_lengthscales(self.lengthscales, X, "take them from the data")
         estimator.check_noise_std(self.noise_std, y, least=1e-8)  # else roundoff of |y|^2 decides
         for name, least in (("budget", 2), ("n_restarts", 0), ("max_iter", 1)):

@@ -80,7 +80,7 @@ def explicit_predict(posterior, X):
 
 
 def textbook_moments(posterior, mean, cov):
-    """Mean, variance and Cov[x, y] from c + tr[(G + w w') E(phi phi')] - mean^2.
+    """Mean, variance and Cov[x, y] from kappa + tr[(G + w w') E(phi phi')] - mean^2.
 
     Every exponent is negative, so it never overflows; but it subtracts numbers as large as
     the signal's variance over the noise's, and loses that many digits.

@@ -1,4 +1,4 @@
-"""One posterior for every kernel model: y | x ~ N(w.phi(x), c + phi(x)' G phi(x))."""
+"""One posterior for every kernel model: y | x ~ N(w.phi(x), kappa + phi(x)' G phi(x))."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

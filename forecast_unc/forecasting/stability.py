@@ -75,7 +75,7 @@ def _with_nodes(regressor: GPRegressor, kept: Array, p: float) -> GPRegressor:
 def _replaced(regressor: Process, training: Training) -> tuple[Process, str]:
     """The process learned anew with another linear part, and what that is.
 
-    None, or the weights of least squares, their roots drawn into the unit circle: by evidence if
+    None, or the weights of least squares, their roots shrunk to the unit circle: by evidence if
     they stay within a range, else the nearer. Each alone loses: CRPS of Mackey-Glass .50 -> 1.15 by
     none, of Lorenz .69 -> 2.20 by least squares. Integrated hyper-parameters know no given weights.
     """

@@ -1,6 +1,7 @@
 """The structure of CONTRIBUTING.md: imports go down, arrays know no pandas, the import is light."""
 
 import ast
+import functools
 import graphlib
 import inspect
 import re
@@ -79,9 +80,13 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-TREES = {
-    module_name(p): ast.parse(p.read_text(encoding="utf-8")) for p in sorted(PACKAGE.rglob("*.py"))
-}
+@functools.cache
+def trees() -> dict[str, ast.Module]:
+    """What the modules say; not at import, which every worker of the tests does."""
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return {module_name(p): ast.parse(p.read_text(encoding="utf-8")) for p in paths}
+
+
 PACKAGES = {module_name(p) for p in PACKAGE.rglob("__init__.py")}
 
 
@@ -111,12 +116,13 @@ def targets(node: ast.AST, importer: str) -> list[str]:
         drop = node.level - (importer in PACKAGES)
         parent = ".".join(anchor[: len(anchor) - drop] + ([parent] if parent else []))
     names = [f"{parent}.{alias.name}" for alias in node.names]
-    return [name if name in TREES else parent for name in names]
+    return [name if name in trees() else parent for name in names]
 
 
+@functools.cache
 def imports(*, typing_too: bool = False) -> list[Import]:
     found = []
-    for importer, tree in TREES.items():
+    for importer, tree in trees().items():
         nodes = ((n, False) for n in ast.walk(tree)) if typing_too else runtime_nodes(tree, True)
         found += [
             Import(importer, imported, getattr(node, "lineno", 0), at_module_level)
@@ -170,12 +176,12 @@ def test_imports_only_go_down():
 
 
 def test_no_circular_imports_within_functions_too():
-    graph: dict[str, set[str]] = {module: set() for module in TREES}
+    graph: dict[str, set[str]] = {module: set() for module in trees()}
     for found in imports():
-        if found.imported in TREES and found.imported != "forecast_unc":
+        if found.imported in trees() and found.imported != "forecast_unc":
             graph[found.importer].add(found.imported)
     order = list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError
-    assert set(order) == set(TREES)
+    assert set(order) == set(trees())
 
 
 def test_array_modules_know_neither_pandas_nor_plots():
@@ -217,8 +223,8 @@ def test_import_is_light():
 
 def written() -> set[str]:
     """Names of DESIGN that some module defines, or that are modules themselves."""
-    names = {module.rpartition(".")[2] for module in TREES}
-    for tree in TREES.values():
+    names = {module.rpartition(".")[2] for module in trees()}
+    for tree in trees().values():
         names |= {n.name for n in tree.body if isinstance(n, ast.ClassDef | ast.FunctionDef)}
     return names & set(PUBLIC)
 
@@ -269,7 +275,7 @@ def test_public_definitions_have_docstrings():
     """Or their bases have them: a link's methods are those of `Link`."""
     links = {f"forecast_unc.distributions.{m}.{n}" for m in ("maps", "mixture") for n in LINK}
     bare = []
-    for module, node in ((m, n) for m, tree in TREES.items() for n in ast.walk(tree)):
+    for module, node in ((m, n) for m, tree in trees().items() for n in ast.walk(tree)):
         if isinstance(node, ast.Module | ast.ClassDef):
             bare += [
                 f"{module}.{child.name}"

@@ -1,5 +1,7 @@
 """Linear parts that explode: what they are told by, and what takes their place."""
 
+import functools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +18,10 @@ from forecast_unc.forecasting.stability import (
 from forecast_unc.regression.mixture import PosteriorMixture
 
 REMARK = "as the fitted one runs away"
+SERIES = {
+    "mackey_glass": functools.cache(lambda: datasets.make_mackey_glass(1000)),
+    "lorenz": functools.cache(lambda: datasets.make_lorenz(1200)),
+}
 
 
 def training(changes, lags, anchor=None, exog=None):
@@ -33,15 +39,16 @@ def section(series, origin, n, steps=100):
 
 
 @pytest.mark.parametrize(
-    ("series", "lags", "origin"),
+    ("name", "lags", "origin"),
     [
-        (datasets.make_mackey_glass(1000), 8, 580),  # left by 3 ranges before
-        (datasets.make_mackey_glass(1000), 8, 590),  # 2 ranges
-        (datasets.make_lorenz(1200), 6, 570),  # refused as diverging
-        (datasets.make_lorenz(1200), 6, 930),
+        ("mackey_glass", 8, 580),  # left by 3 ranges before
+        ("mackey_glass", 8, 590),  # 2 ranges
+        ("lorenz", 6, 570),  # refused as diverging
+        ("lorenz", 6, 930),
     ],
 )
-def test_the_mean_stays_in_the_range_of_the_series(series, lags, origin):
+def test_the_mean_stays_in_the_range_of_the_series(name, lags, origin):
+    series = SERIES[name]()
     known, future = section(series, origin, 200 + lags)
     model = Forecaster(lags=lags).fit(known)
     assert any(REMARK in line for line in model.choices_)
@@ -58,7 +65,7 @@ def test_the_mean_stays_in_the_range_of_the_series(series, lags, origin):
 
 @pytest.mark.slow
 def test_integrated_hyperparameters_that_mostly_run_away_have_another_linear_part():
-    series = datasets.make_lorenz(1200)
+    series = SERIES["lorenz"]()
     known, future = section(series, 570, 206)
     model = Forecaster(GPRegressor(hyperparameters="integrated"), lags=6).fit(known)
     assert any("no linear part" in line and REMARK in line for line in model.choices_)
@@ -72,7 +79,7 @@ def test_integrated_hyperparameters_that_mostly_run_away_have_another_linear_par
 @pytest.fixture(scope="module")
 def two_nodes():
     """Rows of Lorenz, a process that runs away from them, and one that does not."""
-    known, _ = section(datasets.make_lorenz(1200), 570, 206)
+    known, _ = section(SERIES["lorenz"](), 570, 206)
     changes = ((known - known.mean()) / known.std()).to_numpy()
     rows = training(changes, tuple(range(1, 7)))
     away = GPRegressor().fit(rows.X, rows.target)
@@ -104,7 +111,7 @@ def test_nodes_that_run_away_are_dropped(two_nodes, p):
 
 
 def test_a_regressor_of_ones_own_is_told_of_and_never_modified():
-    known, _ = section(datasets.make_lorenz(1200), 570, 206)
+    known, _ = section(SERIES["lorenz"](), 570, 206)
     own = GPRegressor()
     model = Forecaster(own, lags=6).fit(known)
     assert own.linear is True
@@ -180,7 +187,7 @@ def test_excess_takes_the_regressors_of_the_time_and_leaves_gaps_out():
 
 
 def test_a_gap_and_a_few_last_rows_are_no_obstacle():
-    known, _ = section(datasets.make_lorenz(1200), 570, 206)
+    known, _ = section(SERIES["lorenz"](), 570, 206)
     gapped = known.copy()
     gapped.iloc[50] = np.nan
     model = Forecaster(lags=6, max_train=100).fit(gapped)

@@ -248,16 +248,3 @@ def test_notebooks_ask_for_this_unless_scikit_learn_is_told_to_show_text():
     assert not callable(model._repr_mimebundle_)  # IPython would ask it first
     with config_context(display="text"):
         assert model._repr_html_() is None
-
-
-def test_the_import_warns_of_no_missing_widgets():
-    code = (
-        "import sys, types; kernel = types.ModuleType('IPython')\n"
-        "kernel.get_ipython = lambda: types.SimpleNamespace(config={'IPKernelApp': {}})\n"
-        "seen = {'IPython': kernel, 'ipykernel.zmqshell': kernel, 'ipywidgets': None}\n"
-        "sys.modules.update(seen)\n"
-        "import forecast_unc\n"
-    )
-    # not by -W error: tqdm catches what its import raises
-    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert run.stderr == ""

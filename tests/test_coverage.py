@@ -145,7 +145,7 @@ def test_bands_of_the_right_differences(name, n, n_series, widest):
 @pytest.mark.parametrize(
     ("name", "n_series", "widest"),
     [
-        ("walk", 30, 1.25),
+        ("walk", 20, 1.25),
         pytest.param("drift", 25, 1.3, marks=pytest.mark.slow),
         pytest.param("airline", 15, 1.3, marks=pytest.mark.slow),
     ],

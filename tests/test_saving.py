@@ -639,7 +639,8 @@ def bits_of(data):
 
 def test_no_file_is_read_that_lost_a_byte_or_a_bit(whole):
     good, path = whole.read_bytes(), whole.with_name("model.npz")
-    ends = (good[:end] for end in range(len(good)))
+    at = np.arange(len(good))  # every end near those of the file, and of a part of the others
+    ends = (good[:end] for end in at[(at < 300) | (at % 7 == 0) | (at > len(good) - 300)])
     for bad in (*ends, *flipped(good, bits_of(good))):
         path.write_bytes(bad)
         with pytest.raises(ValueError, match="^path must name a file written by"):

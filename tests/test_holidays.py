@@ -197,7 +197,7 @@ def test_few_or_missing_values(package, rng, missing):
 def test_feasts_that_move_are_forecast_and_what_follows_is_not_moved(package, rng):
     y, _ = simulated(rng, "D", 3000, ("holidays:DE",), SIZES, ar=0.5)
     cut = y.index.get_loc("2019-03-20")  # Easter Monday of 2019 was April 22
-    model = Forecaster(calendar="holidays:DE", lags=8, random_state=0).fit(y[:cut])
+    model = Forecaster(calendar="holidays:DE", lags=8, max_train=500, random_state=0).fit(y[:cut])
     ahead = model.forecast(60)
     week = ahead.mean["2019-04-22"] - ahead.mean["2019-04-15"]
     assert week == pytest.approx(-15.0, abs=1.5)
@@ -210,7 +210,7 @@ def test_feasts_that_move_are_forecast_and_what_follows_is_not_moved(package, rn
 def test_the_default_call_keeps_its_candidates(package, rng, freq):
     words = {"D": ("holidays:DE",), "MS": ("trading_days", "easter")}[freq]
     sizes = {"D": SIZES, "MS": TRADING}[freq]
-    y, _ = simulated(rng, freq, 500 if freq == "D" else 144, words, sizes)
+    y, _ = simulated(rng, freq, 400 if freq == "D" else 120, words, sizes)
     plain = Forecaster(random_state=0).fit(y)
     model = Forecaster(calendar=words, random_state=0).fit(y)
     named = ", ".join(words)

@@ -41,10 +41,8 @@ def section(series, origin, n, steps=100):
 @pytest.mark.parametrize(
     ("name", "lags", "origin"),
     [
-        ("mackey_glass", 8, 580),  # left by 3 ranges before
-        ("mackey_glass", 8, 590),  # 2 ranges
-        ("lorenz", 6, 570),  # refused as diverging
-        ("lorenz", 6, 930),
+        ("mackey_glass", 8, 580),  # left by 3 ranges before; a linear part of least squares
+        ("lorenz", 6, 570),  # refused as diverging; no linear part
     ],
 )
 def test_the_mean_stays_in_the_range_of_the_series(name, lags, origin):

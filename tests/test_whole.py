@@ -124,7 +124,7 @@ def test_the_first_steps_are_a_forecast_of_their_own(latent):
 @pytest.mark.parametrize("how", ["sum", "mean", "max", "min", [1.0, 0.0, -1.0], [1.0, 2.0, 0.5]])
 def test_aggregates_are_those_of_paths(latent, how):
     whole = latent.whole()
-    total, paths = whole.aggregate(how), whole.sample(200_000, random_state=0).to_numpy()
+    total, paths = whole.aggregate(how), whole.sample(50_000, random_state=0).to_numpy()
     values = getattr(np, how)(paths, axis=0) if isinstance(how, str) else np.array(how) @ paths
     assert total.mean.item() == pytest.approx(values.mean(), abs=0.02 * total.std.item())
     assert total.std.item() == pytest.approx(values.std(), rel=0.02)

@@ -117,7 +117,7 @@ def resolve(
     season = periods[0] if periods else 0
     not_found: tuple[int, ...] = ()
     if is_auto(arguments.seasonal_period) and not periods:
-        not_found = tuple(one for one in seasonal_periods(history.index)[:1] if n > 2 * one)
+        not_found = tuple(one for one in seasonal_periods(history.index)[:1] if n >= 2 * one)
     zeros = np.count_nonzero(history.y == 0.0) >= _FEWEST_ZEROS
     whole = bool(lower == 0.0 and zeros and are_counts(history.y))
     found: list[MemberSpecification] = []

@@ -1,4 +1,6 @@
 import io
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import numpy as np

@@ -344,7 +344,7 @@ def test_unit_goes_to_the_frame_and_pictures_are_drawn(y, model):
         ({"n_jobs": 0}, "n_jobs must be None or a whole number other than 0; got 0. -1 takes all"),
         ({"n_jobs": 1.5}, "n_jobs must be None or a whole number other than 0; got 1.5. "),
         ({"coverage": []}, "coverage must hold a fraction; got none. "),
-        ({"compare": {"a": 3}}, "compare must hold forecasters or one of exact, .*; got 3 for 'a'"),
+        ({"compare": {"a": 3}}, "compare must hold forecasters or one of auto, .*; got 3 for 'a'"),
         ({"window": "sliding"}, "window must be one of 'expanding', 'rolling'; got 'sliding'"),
         ({"coverage": (95,)}, "coverage must lie strictly between 0 and 1; got 95"),
         ({"origins": 50}, "y must have more than 100 values for 50 origins, 2 apart"),

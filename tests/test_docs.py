@@ -93,6 +93,8 @@ def test_blocks_are_found_and_share_their_names(tmp_path):
 # Three seconds and more of one core each, nine tenths of what all pages and examples take: `make
 # test-slow`, and `make docs` runs those of the gallery.
 LONG = {
+    "docs/guides/choosing.md",
+    "docs/guides/panel.md",
     "docs/how_to/missing.md",
     "docs/how_to/seasonal.md",
     "docs/how_to/trend.md",

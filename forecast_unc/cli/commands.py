@@ -333,10 +333,10 @@ def backtest(options: Any) -> int:
         code = _told(result.failures, panel[options.id].nunique(), "backtested")
     # Standard output may be for the forecasts.
     right = ", ".join(f"coverage_{percent(p)} should be {p:g}" for p in options.coverage)
-    below = _SCORES.format(right, options.target, unit_of_mase(result))
-    said = [result.scores().round(4).to_string(), f"\n{verdict(result)}", below]
+    below, scores = _SCORES.format(right, options.target, unit_of_mase(result)), result.scores()
+    said = [scores.round(4).to_string(), f"\n{verdict(result)}", below]
     said += [_NAIVE] if "naive_propagation" in names else []
-    said += [_NO_UNIT] if result.scores()["MASE"].isna().any() else []
+    said += [_NO_UNIT] if scores["MASE"].isna().any() else []
     print(*said, sep="\n", file=sys.stderr if options.output == tables.STANDARD else sys.stdout)
     if options.output is not None:
         tables.write_table(result.frame, options.output)

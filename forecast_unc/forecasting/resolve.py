@@ -48,7 +48,7 @@ from forecast_unc.series.calendar import (
 )
 from forecast_unc.series.exog import check_exog_lags
 from forecast_unc.series.history import History
-from forecast_unc.series.seasons import seasons_in
+from forecast_unc.series.seasons import held_twice, seasons_in
 from forecast_unc.series.values import check_varies
 
 # The most rows of an exact process where the choice is left open: with 16 lags a fit of 1000 takes
@@ -117,7 +117,7 @@ def resolve(
     season = periods[0] if periods else 0
     not_found: tuple[int, ...] = ()
     if is_auto(arguments.seasonal_period) and not periods:
-        not_found = tuple(one for one in seasonal_periods(history.index)[:1] if n >= 2 * one)
+        not_found = held_twice(history.y, seasonal_periods(history.index)[:1])
     zeros = np.count_nonzero(history.y == 0.0) >= _FEWEST_ZEROS
     whole = bool(lower == 0.0 and zeros and are_counts(history.y))
     found: list[MemberSpecification] = []

@@ -28,7 +28,7 @@ def recorded(alone: bool = False) -> Iterator[list[Warned]]:
 
 
 def with_warnings(work: Callable[..., Any], *arguments: Any) -> tuple[Any, list[Warned]]:
-    """What a job returns, and its warnings."""
+    """The result of a job, and its warnings."""
     with recorded() as warned:
         value = work(*arguments)
     return value, warned

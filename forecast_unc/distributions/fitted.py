@@ -41,7 +41,7 @@ class Fitted:
     def __init__(
         self, index: pd.Index[Any], actual: Array, parts: Sequence[PastSteps], name: Any
     ) -> None:
-        """From times and values of a series, NaN where missing, and forecasts of some of them."""
+        """Take times and values of a series, NaN where missing, and forecasts of some of them."""
         self._index, self._actual, self._parts, self._name = index, actual, tuple(parts), name
 
     def __len__(self) -> int:

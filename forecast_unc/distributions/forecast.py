@@ -229,7 +229,7 @@ class Forecast:
 
     @property
     def members(self) -> tuple[Share, ...]:
-        """Of an average, its members: ``model`` (text), ``forecast`` and ``weight`` (a Series).
+        """Members of an average: ``model`` (text), ``forecast`` and ``weight`` (a Series).
 
         In a `Combination` the model of a baseline or an average is its repr, ``ETS()``. Members are
         as before the calibration and the bound, which are the average's; those dropped at all steps

@@ -173,7 +173,7 @@ class Joint:
         return rounded._sharing(self.parts, self.std, paths)
 
     def _sharing(self, parts: Parts | None, std: Array, paths: Array | None) -> Self:
-        """With parts of the same shares of the variance as of other stds (h,)."""
+        """Parts as shares of the variance that they are of other stds (h,)."""
         return replace(self, parts=deferred(stretched, parts, std, self.std), paths=paths)
 
 

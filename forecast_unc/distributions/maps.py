@@ -108,7 +108,7 @@ class Affine(Link):
 
 @dataclass(frozen=True)
 class Power(Link):
-    """From the scale of a logarithm or Box-Cox transform back to values."""
+    """Map from the scale of a logarithm or Box-Cox transform back to values."""
 
     transform: PowerTransform
 
@@ -169,7 +169,7 @@ class Polyline(Link):
 
     @classmethod
     def of_sizes(cls, sizes: Array) -> Self:
-        """From sorted sizes of errors (h, k): the i-th bounds those of coverage i / (k + 1)."""
+        """Map by sorted sizes of errors (h, k): the i-th bounds those of coverage i / (k + 1)."""
         k = sizes.shape[1]
         above = ndtri(0.5 + 0.5 * np.arange(1, k + 1) / (k + 1.0))
         nodes = np.concatenate([-above[::-1], [0.0], above])
@@ -696,7 +696,7 @@ class Map:
 
     @cached_property
     def _closed_forms(self) -> tuple[Flags, Array, Array, list[tuple[Array, Array]]]:
-        """Of normals and lognormals: steps of no others, their mean, mean slope in z, m and s."""
+        """Steps of normals and lognormals alone; their mean, mean slope in z, m and s."""
         open_, logs = self.bitten | (self.grid is not None), []
         total, steep = np.zeros(len(self)), np.zeros(len(self))
         for chain, w in zip(self.chains, self.weights, strict=True):

@@ -54,7 +54,7 @@ class NormalMixture:
         return NormalMixture(p, np.array(means), np.array(covs))
 
     def chain(self) -> Chain:
-        """From normal scores to the steps: the shape in units of the std, from the median on."""
+        """Map from normal scores to steps: the shape in units of the std, from the median on."""
         std, used = np.sqrt(self.cov.diagonal()), self.p > 0.0
         log_p, means = np.log(self.p[used]), self.means[used] / std
         stds = np.sqrt(self.covs[used].diagonal(axis1=1, axis2=2)) / std

@@ -204,7 +204,7 @@ def _unstable(
     steps: int,
     widest: float,
 ) -> Flags:
-    """From which step on each forecast is so many times as wide as its exact one, or all tail."""
+    """First step at which each forecast is so many times as wide as its exact one, or all tail."""
     widths, tails = _widths_and_tails(forecasts, steps)
     limits, _ = _widths_and_tails(references, steps)
     both = _within(forecasts, steps) & _within(references, steps)

@@ -1,4 +1,4 @@
-"""From the arguments of a forecaster and a series to specifications with nothing left open."""
+"""Specifications with nothing left open, from the arguments of a forecaster and a series."""
 
 from __future__ import annotations
 

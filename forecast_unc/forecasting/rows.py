@@ -33,7 +33,7 @@ class Differencing:
 
     @classmethod
     def fit(cls, y: Array, differences: tuple[int, ...]) -> Self:
-        """With the mean and std of the differences of y that touch no missing value."""
+        """Scaling by the mean and std of the differences of y that touch no missing value."""
         changes = difference(y, differences)
         changes = changes[~np.isnan(changes)]
         return cls(differences, float(changes.mean()), float(changes.std()))

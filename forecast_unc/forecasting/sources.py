@@ -120,7 +120,7 @@ class LinearRecursion:
     def along(
         cls, rows: Array, maps: LevelMap, scales: Scales, function_cov: Array, start_cov: Array
     ) -> Self:
-        """With rows a_t, and errors of the function that are independent of the start."""
+        """Recursion of rows a_t, with errors of the function independent of the start."""
         own, shared = np.diagonal(function_cov), np.zeros_like(rows)
         recursion = cls(rows, shared, own, scales, start_cov, maps.depth)
         # Cov(e_t, y_u) = K_t. M_u.

@@ -127,7 +127,7 @@ class Answer(NamedTuple):
         return np.asarray(self.lower + self.scale * above)
 
     def quantiles(self, q: Array) -> Array:
-        """Of each step at several probabilities, (h, len(q))."""
+        """Quantiles of each step at several probabilities, (h, len(q))."""
         found = np.maximum(self.level + self.scale[:, None] * stdtrit(self.dof, q), self.lower)
         return np.ceil(found - 0.5) + 0.0 if self.whole else found  # no -0
 

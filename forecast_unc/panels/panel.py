@@ -86,7 +86,7 @@ class OneSeries(NamedTuple):
         return f"Pass {freq}: missing values are then uncertain, not filled"
 
     def _of_frame(self, message: str) -> str:
-        """What is said of a series `y`, in terms of a long frame."""
+        """Message about a series `y`, in terms of a long frame."""
         rows = f"({list(self.columns[:2])})"
         message = message.replace("y.sort_index()", f"frame.sort_values{rows}")
         return message.replace("y.groupby(level=0).mean()", f"frame.drop_duplicates{rows}")

@@ -136,7 +136,7 @@ class ErrorsInVariablesGP(GPRegressor):
         return self
 
     def _smoothed(self, X: Array, y: Array, errors: SharedErrors) -> Self:
-        """With length-scales learned at smoothed inputs, all else held, and the posterior there."""
+        """Fit with length-scales learned at smoothed inputs and all else held; its posterior."""
         new = copy.copy(self)
         at = self._at_smoothed(X, y, errors)
         new._search_errors(at, errors, "observation", lengthscales_alone=True)

@@ -181,7 +181,7 @@ class GaussianProcessEvidence:
     def _gradients(
         self, X: Array, Z: Array, tau: Array, precision: Array, b: Array, noises: list[float]
     ) -> tuple[Array, Array, Array, Array]:
-        """In log l, log a, log tau and `noises`; K^-1 X (n, d), r (n,), M Z. Overwrites K^-1."""
+        """Slopes in log l, log a, log tau, `noises`; K^-1 X (n, d), r (n,), M Z; K^-1 is lost."""
         d, last = len(Z), len(Z) + 1 + len(tau)
         hyper, solved = np.zeros(last + len(noises)), X.T
         hyper[last:] = noises

@@ -346,7 +346,7 @@ class GPRegressor(ProcessRegressor):
             self.posterior_ = process.posterior(X, y, chol=chol)
 
     def _noisy_posterior(self, X: Array, y: Array, S: Array) -> KernelPosterior:
-        """Of rows with noisy inputs: by the kernel's expectation, or linearized on the curve."""
+        """Posterior of noisy inputs, by the kernel's expectation or linearized on the curve."""
         process = self._process_of(len(y))
         if self._curve is None:
             return process.posterior(X, y, blur=np.diagonal(S))

@@ -306,7 +306,7 @@ class _Evidence:
         self.inner, self.first_moment = gram[np.ix_(self.rest, self.rest)], moment[self.first]
 
     def __call__(self, precisions: Array) -> Array:
-        """Of each row of precisions (k, g), (k,); -inf where A is not positive definite."""
+        """Log evidence (k,) of precisions (k, g); -inf where A is not positive definite."""
         log_det, left = self.solved(precisions)
         learned = self.labels[self.labels >= 0]
         prior = np.log(precisions[:, learned]).sum(axis=1)

@@ -298,7 +298,7 @@ def index_kind(index: pd.Index) -> str:
 def conversion(
     index: pd.Index[Any], wanted: pd.Index[Any], name: str, column: Hashable = None
 ) -> str:
-    """How times of a frame, its index or a column, become of the kind that is wanted, as code."""
+    """Code that makes times of a frame, its index or a column, of the kind that is wanted."""
     place = f"{name}.index" if column is None else f"{name}[{column!r}]"
     at, zone = place if column is None else f"pd.Index({place})", getattr(wanted, "tz", None)
     localized = "" if zone is None else f'.tz_localize("{zone}")'

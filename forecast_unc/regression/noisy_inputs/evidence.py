@@ -76,7 +76,7 @@ def smoothed_inputs(
     S = np.broadcast_to(input_cov, (len(X), *input_cov.shape[-2:]))
 
     def loss(c: Array) -> tuple[Array, Array, Array]:
-        """Of each row, with its residual and input."""
+        """Loss, residual and input of each row."""
         shift = np.einsum("nde,ne->nd", S, c)
         residual = y - curve.mean(X + shift)
         return residual**2 / noise_var + np.einsum("nd,nd->n", c, shift), residual, X + shift

@@ -47,7 +47,7 @@ class Sums(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """Of the M = m + p whitened weights, B = I + Phi' Phi / s^2."""
+    """Posterior of the M = m + p whitened weights, B = I + Phi' Phi / s^2."""
 
     precision: Array  # (M, M), B^-1
     mean: Array  # (M,)

@@ -180,6 +180,8 @@ def test_tables_compare_with_the_best_in_hindsight(toys, case):
     # at the origin where it fails, drift has the worst score of the others, which is ours
     assert found.loc[("line", "drift"), "mae"] == pytest.approx((4 + 4 + 2) / 3 / unit)
     assert found.loc[("line", "drift"), "failed"] == 1
+    covered = ordinary.means(results.assign(coverage=results["coverage"] + 1.0))
+    assert covered.loc[("line", "drift"), "coverage"] == 1.0  # of the others alone
     ratios = ordinary.over(found, ["simple", "rival"])["mae"]
     assert ratios["line", "forecast_unc"] == pytest.approx(2, rel=0.01)
     simple = ordinary.over(found, ["simple"])["mae"]
@@ -190,7 +192,7 @@ def test_tables_compare_with_the_best_in_hindsight(toys, case):
         results
     )
     assert ordinary.by_method(results).count("\n") == 4
-    assert ordinary.errors(results) == "- drift, line, 1 times: ValueError: no"
+    assert ordinary.errors(results) == "- drift, line, 1 times, as: ValueError: no"
     assert "Not yet run" not in ordinary.page(results, None, 3)
     rest = results[results["method"] != "AutoETS"]
     assert "Not yet run: AutoETS at 3 of 3 origins." in ordinary.page(rest, None, 3)

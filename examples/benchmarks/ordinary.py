@@ -260,7 +260,7 @@ def run(
 def means(results: pd.DataFrame) -> pd.DataFrame:
     """Mean scores by (situation, method); an origin that failed has the worst score of the others.
 
-    A method that was not run somewhere in a situation has none there.
+    It has no coverage. A method that was not run somewhere in a situation has none there.
     """
     lines = results[results["error"] != NOT_RUN].copy()
     failed = lines["error"].notna()
@@ -268,7 +268,6 @@ def means(results: pd.DataFrame) -> pd.DataFrame:
     worst = lines[~failed].groupby(KEY[:3])[[*SCORES]].max()
     at = pd.MultiIndex.from_frame(lines.loc[failed, KEY[:3]])
     lines.loc[failed, [*SCORES]] = worst.reindex(at).to_numpy()
-    lines.loc[failed, "coverage"] = 0.0
     groups = lines.groupby(["situation", "method"])
     found = groups[[*SCORES, "coverage", "seconds"]].mean()
     found["failed"], found["origins"] = groups["failed"].sum(), groups.size()
@@ -330,7 +329,7 @@ def by_method(results: pd.DataFrame) -> str:
             [name, len(own), *numbers, shares, worst, *last, f"{lines['failed'].sum():.0f}"]
         )
     header = ["method", "situations", *SCORES.values(), f"MAE within {WITHIN}", "worst MAE"]
-    last = ["in 95 % band", "situations with .90 to .985", "seconds", "failed"]
+    last = ["in 95 % band", "share of situations with .90 to .985", "seconds", "failed"]
     return markdown([*header, *last], sorted(rows, key=lambda row: float(row[2])))
 
 
@@ -356,30 +355,33 @@ def summary(results: pd.DataFrame) -> str:
 
 
 def errors(results: pd.DataFrame) -> str:
-    """What failed, how often, and the first message."""
+    """What failed, how often, and one of the messages."""
     failed = results[results["error"].notna() & (results["error"] != NOT_RUN)]
     texts = failed.groupby(["method", "situation"])["error"].agg(["size", "first"])
-    return "\n".join(f"- {m}, {s}, {n} times: {text}" for (m, s), n, text in texts.itertuples())
+    return "\n".join(f"- {m}, {s}, {n} times, as: {text}" for (m, s), n, text in texts.itertuples())
 
 
 PAGE = """# Ordinary series
 
 ```sh
-make benchmarks  # or python examples/benchmarks/ordinary.py --write docs/ordinary.md
+make benchmarks  # or python examples/benchmarks/ordinary.py --part all --write docs/ordinary.md
 ```
 
 writes this page: `Forecaster().fit(y).forecast(steps)` on {situations} situations (kinds of
-series), {series} series, three origins each, beside simple methods and automatic ones ({rivals}).
-Rivals are told the seasons; they get straight lines in gaps, and the last {recent} values.
-AutoARIMA is not run with seasons of more than 12 steps, nor MSTL without a season.{missing}
+series), {series} series, {origins} origins, beside simple methods and automatic ones ({rivals}).
+`examples/benchmarks/ordinary_series.py` says how the series of a situation are made, how long they
+are and how many steps are forecast. Rivals are told the seasons; they get straight lines in gaps,
+and the last {recent} values. AutoARIMA is not run where the shortest season has more than 12 steps,
+nor MSTL without a season.{missing}
 
-Scores are in units of each series' mean absolute (seasonal) change: the error of the median (MAE),
-the CRPS as twice the mean pinball loss of 19 quantiles, the score of the 95 % interval (MSIS). A
-ratio is over the best of all others *in hindsight*, by that score in that situation, or over the
-best of the four simple ones (last value, seasonal last value, drift, mean). An origin at which a
-method fails has the worst score of the others. Seconds are of one core. A third of the series of
-each situation is "reserve"; rules of the package were chosen on the others alone ("chosen").
-"Both" is all series: among more of them a rival is less easily best by chance.
+Scores are in units of each series' mean absolute change over its shortest season, the values to be
+forecast included: the error of the median (MAE), the CRPS as twice the mean pinball loss of 19
+quantiles, the score of the 95 % interval (MSIS). The score of a situation is the mean over its
+origins, its ratio that over the best of all others *in hindsight*, or over the best of the four
+simple methods (last value, seasonal last value, drift, mean). An origin at which a method fails has
+the worst score of the others. Seconds are those of a fit and a forecast on one core. A third of the
+series of each situation is "reserve"; rules of the package were chosen on the others alone
+("chosen"). "Both" is all series: with more of them a rival is best by luck less often.
 
 Geometric means over the situations, the share of them within {within}, and the worst:
 
@@ -389,7 +391,7 @@ Geometric means over the situations, the share of them within {within}, and the 
 
 {by_situation}
 
-## Methods, over the best other than ours
+## Methods, over the best but forecast_unc
 
 {by_method}
 
@@ -412,6 +414,7 @@ def page(results: pd.DataFrame, folder: Path | None, origins: int) -> str:
     return PAGE.format(
         situations=results["situation"].nunique(),
         series=results.groupby("situation")["series"].nunique().sum(),
+        origins=f"{origins:,}",
         rivals=", ".join(
             f"{name} {found or '(not installed)'}" for name, found in versions.items()
         ),

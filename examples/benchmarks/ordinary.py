@@ -370,20 +370,23 @@ make benchmarks  # or python examples/benchmarks/ordinary.py --part all --write 
 writes this page: `Forecaster().fit(y).forecast(steps)` on {situations} situations (kinds of
 series), {series} series, {origins} origins, beside simple methods and automatic ones ({rivals}).
 `examples/benchmarks/ordinary_series.py` says how the series of a situation are made, how long they
-are and how many steps are forecast. Rivals are told the seasons; they get straight lines in gaps,
-and the last {recent} values. AutoARIMA is not run where the shortest season has more than 12 steps,
-nor MSTL without a season.{missing}
+are and how many steps are forecast. "Season" is one that the frequency suggests, months 12. Rivals
+are told it, the shortest of several; MSTL is told all, seasonal last value the longest. They get
+straight lines in gaps, and the last {recent} values. Regressors are given in four situations, with
+their future, to `Forecaster`, AutoReg and AutoARIMA. AutoARIMA is not run where the shortest season
+has more than 12 steps, nor MSTL without a season.{missing}
 
-Scores are in units of each series' mean absolute change over its shortest season, the values to be
-forecast included: the error of the median (MAE), the CRPS as twice the mean pinball loss of 19
-quantiles, the score of the 95 % interval (MSIS). The score of a situation is the mean over its
-origins, its ratio that over the best of all others *in hindsight*, or over the best of the four
-simple methods (last value, seasonal last value, drift, mean). An origin at which a method fails has
-the worst score of the others. Seconds are those of a fit and a forecast on one core. A third of the
-series of each situation is "reserve"; rules of the package were chosen on the others alone
-("chosen"). "Both" is all series: with more of them a rival is best by luck less often.
+Scores are in units of each series' mean absolute change over its shortest season, or to the next
+value, the values to be forecast included: the error of the median (MAE), the CRPS as twice the mean
+pinball loss of 19 quantiles, the score of the 95 % interval (MSIS). The score of a situation is the
+mean over its origins. A ratio divides it by the lowest of all others by that score, *in hindsight*,
+or by the lowest of the four simple methods (last value, seasonal last value, drift, mean). An
+origin at which a method fails has the worst score of the others, and no coverage. Seconds are those
+of a fit and a forecast on one core. A third of the series of each situation is "reserve"; rules of
+the package were chosen on the others alone ("chosen"). "Both" is all series: the more series, the
+less often a rival is best by luck.
 
-Geometric means over the situations, the share of them within {within}, and the worst:
+Geometric means of the ratios over the situations, the share within {within}, and the worst:
 
 {summary}
 
@@ -391,7 +394,7 @@ Geometric means over the situations, the share of them within {within}, and the 
 
 {by_situation}
 
-## Methods, over the best but forecast_unc
+## Methods, over the best without forecast_unc
 
 {by_method}
 

@@ -199,7 +199,7 @@ def members(
     marker = "_" if len(forecast) == 1 else None
     black: dict[str, Any] = {"color": "black", "lw": 1, "marker": marker, "ms": 30, "zorder": 5}
     ax.plot(times, whole["mean"], **black, label="average")
-    for style, (model, own, weights) in zip(_styles(), forecast.members, strict=False):
+    for style, (model, own, weights, _) in zip(_styles(), forecast.members, strict=False):
         at, mean, color = picture.axis_numbers(ax, own.index), own.mean.to_numpy(), style.color
         ends = dict.fromkeys(f"{100 * weights.iloc[end]:.0f}" for end in (0, -1))
         label = plain(f"{' to '.join(ends)} %: {model}")

@@ -185,16 +185,22 @@ def test_a_season_is_not_tested_in_less_than_two_cycles():
 
 
 def test_models_are_numbered_as_the_members_of_a_forecast():
-    """A last value far out makes a member in levels explode; the others keep their order."""
+    """A last value far out makes a member in levels explode; the others keep their numbers."""
     y = pd.Series(np.r_[np.full(20, 1e-3), np.geomspace(1e-3, 40, 20)])
     model = Forecaster(outliers="keep").fit(y)
     named = [line for line in model.choices_ if line.startswith("model ")]
-    members = model.forecast(1).members
-    assert len(members) == len(named) < len(model.models_)
-    assert all(one.model in line for line, one in zip(named, members, strict=True))
-    assert any(
-        line.startswith("dropped, as it diverges or is far too wide: ") for line in model.choices_
-    )
+    ahead = model.forecast(1)
+    assert len(ahead.members) < len(named) == len(model.models_)
+    assert ahead.members[-1].number > len(ahead.members)
+    for one in ahead.members:
+        assert named[one.number - 1].startswith(f"model {one.number}, weight ")
+        assert one.model in named[one.number - 1]
+        assert f"member {one.number}" in ahead.explain().index
+    out = ", left out of the next step, as it diverges or is far too wide: "
+    assert sum(out in line for line in named) == len(named) - len(ahead.members)
+    check = ahead.check(n_samples=256)
+    assert check.numbers == tuple(one.number for one in ahead.members)
+    assert f"member {check.numbers[-1]}: use" in repr(check)
 
 
 def test_choices_are_made_of_what_was_chosen(fitted):

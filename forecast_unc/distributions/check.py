@@ -37,8 +37,9 @@ class Check:
         by more than 10 %, or a mean by .15 stds, both by more than two Monte Carlo errors; then
         "mixture". "monte_carlo" where a mixture is off, or more than a tenth of the steps, or the
         sum, are bimodal or as skewed as an exponential distribution.
-    reasons, n_samples, members : tuple of str, int, tuple of Check
-        What was found, with how many sample paths; of an average, the checks of its members.
+    reasons, n_samples, members, numbers : tuple of str, int, tuple of Check, tuple of int
+        What was found, with how many sample paths; of an average, the checks of its members, and
+        their numbers in it.
     """
 
     frame: pd.DataFrame
@@ -46,10 +47,12 @@ class Check:
     reasons: tuple[str, ...]
     n_samples: int
     members: tuple[Check, ...] = ()
+    numbers: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         lines = [f'use "{self.verdict}" ({self.n_samples} sample paths)', *self.reasons]
-        lines += [f"member {i}: use {m.verdict!r}" for i, m in enumerate(self.members, start=1)]
+        members = zip(self.numbers, self.members, strict=True)
+        lines += [f"member {i}: use {member.verdict!r}" for i, member in members]
         return "\n".join([*lines, self.frame.round(3).to_string()])
 
     def plot(self, ax: Axes | None = None) -> Axes:

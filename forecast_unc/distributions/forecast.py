@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import compress
 from typing import Any, Literal, NamedTuple, NoReturn, Self, overload
 
 import numpy as np
@@ -35,11 +36,15 @@ from forecast_unc.series.values import check_is_series, numeric_values
 
 
 class Share(NamedTuple):
-    """A member of an average: its model as text, its forecast, and its weight at each step."""
+    """A member of an average: its model as text, its forecast, its weight at each step, its number.
+
+    Numbers count all forecasts of the average, from 1: as `choices_` does, where it is a model's.
+    """
 
     model: str
     forecast: Forecast
     weight: pd.Series[float]
+    number: int
 
 
 class Forecast:
@@ -105,6 +110,7 @@ class Forecast:
         "_joint",
         "_model",
         "_name",
+        "_numbers",
         "_propagation",
     )
 
@@ -229,17 +235,20 @@ class Forecast:
 
     @property
     def members(self) -> tuple[Share, ...]:
-        """Members of an average: ``model`` (text), ``forecast`` and ``weight`` (a Series).
+        """Members of an average: ``model`` (text), ``forecast``, ``weight`` (a Series), ``number``.
 
-        In a `Combination` the model of a baseline or an average is its repr, ``ETS()``. Members are
-        as before the calibration and the bound, which are the average's; those dropped at all steps
+        Numbers are those of ``choices_``, or places among what was averaged, from 1. In a
+        `Combination` the model of a baseline or an average is its repr, ``ETS()``. Members are as
+        before the calibration and the bound, which are the average's; those dropped at all steps
         are left out, and there are none if one alone remains.
         """
         if not self._averaged:
             return () if self._before is None else self._before.members
         return tuple(
-            Share(own.model or f"member {i}", own, pd.Series(w.copy(), self.index, name="weight"))
-            for i, (own, w) in enumerate(self._averaged, start=1)
+            Share(
+                own.model or f"member {i}", own, pd.Series(w.copy(), self.index, name="weight"), i
+            )
+            for i, (own, w) in zip(self._numbers, self._averaged, strict=True)
         )
 
     def explain(self) -> pd.DataFrame:
@@ -248,7 +257,7 @@ class Forecast:
         Returns
         -------
         DataFrame
-            A row a member, "member 1" being the first of `members`, which say what each is:
+            A row a member, by its number in `members`, which say what each is:
             ``weight_first`` and ``weight_last``, its shares at the first and the last step;
             ``mean_first`` and ``mean_last``, its own forecasts there, in units of y; and
             ``change``, what it adds to the change of the average between them. With shares w and
@@ -267,7 +276,7 @@ class Forecast:
         forecast       1.0
         Name: change, dtype: float64
         """
-        shares = self.members or (Share(self._model or "model", self, self.mean * 0.0 + 1.0),)
+        shares = self.members or (Share(self._model or "model", self, self.mean * 0.0 + 1.0, 1),)
         weights = np.array([[one.weight.iloc[0], one.weight.iloc[-1]] for one in shares])
         means = np.array([self._ends(one.forecast) for one in shares])  # (k, 2)
         start = weights[:, 0] @ np.where(weights[:, 0] > 0.0, means[:, 0], 0.0)
@@ -276,7 +285,7 @@ class Forecast:
         whole = own[1] - own[0]
         rows = [*np.column_stack([weights, means, changes])]
         rows += [[np.nan] * 4 + [whole - changes.sum()], [1.0, 1.0, *own, whole]]
-        names = [f"member {i}" for i in range(1, len(shares) + 1)] + ["adjustments", "forecast"]
+        names = [f"member {one.number}" for one in shares] + ["adjustments", "forecast"]
         columns = ["weight_first", "weight_last", "mean_first", "mean_last", "change"]
         return pd.DataFrame(rows, names, columns)
 
@@ -372,9 +381,21 @@ class Forecast:
                 remedy = "Forecast the same steps from the same origin."
                 got = f"{member!r} beside {longest!r}"
                 raise refusal("forecasts", "be of the same times", got, remedy)
-        shares = check_weights(weights, [len(m) for m in members], longest._label)
         remedy = "True widens the bands where the members disagree."
         _checks.check_truth("disagreement", disagreement, remedy)
+        return cls._average(members, weights, disagreement, range(1, len(members) + 1))
+
+    @classmethod
+    def _average(
+        cls,
+        members: Sequence[Self],
+        weights: ArrayLike | None,
+        disagreement: bool,
+        numbers: Iterable[int],
+    ) -> Self:
+        """Average forecasts of the same steps, with a number for each."""
+        longest = max(members, key=len)
+        shares = check_weights(weights, [len(m) for m in members], longest._label)
         used = tuple((m, w) for m, w in zip(members, shares, strict=True) if w.any())
         if len(used) == 1:
             return used[0][0]
@@ -384,6 +405,7 @@ class Forecast:
         joint = average([m._joint for m, _ in used], np.array([w for _, w in used]), disagreement)
         result = cls._of(longest._index, joint, name, way)
         result._averaged, result._apart = used, disagreement
+        result._numbers = tuple(i for i, w in zip(numbers, shares, strict=True) if w.any())
         return result
 
     def recalibrated(
@@ -824,6 +846,7 @@ class Forecast:
         self._index, self._joint, self._name = index.copy(), joint, name
         self._propagation, self._model = propagation, model
         self._averaged: tuple[tuple[Self, Array], ...] = ()
+        self._numbers: tuple[int, ...] = ()  # of these
         self._apart = False  # whether what these disagree about is in the bands
         self._before: Self | None = None
         # Up to the diagonal: a step is not to blame for the covariance with a later one.
@@ -866,10 +889,11 @@ class Forecast:
         at = np.arange(len(self))[part]
         joint = self._joint.each(at, factor, shift)
         result = self._of(self._index[part], joint, self._name, self._propagation, self._model)
+        used = [weight[at].any() for _, weight in self._averaged]
+        result._numbers = tuple(compress(self._numbers, used))
         result._averaged = tuple(
             (member._each(part, factor, shift), weight[at])
-            for member, weight in self._averaged
-            if weight[at].any()
+            for member, weight in compress(self._averaged, used)
         )
         result._apart = self._apart
         if self._before is not None:
@@ -884,7 +908,7 @@ class Forecast:
         if all(own is m for own, (m, _) in zip(members, self._averaged, strict=True)):
             return self
         weights = np.array([weight for _, weight in self._averaged])
-        return self.average(members, weights, disagreement=self._apart)
+        return self._average(members, weights, self._apart, self._numbers)
 
     def _checked(self, n_samples: int, seed: int | None) -> tuple[Check, Joint]:
         """The check, and the joint distribution with the moments of the sample paths."""
@@ -898,7 +922,8 @@ class Forecast:
             return check_model(self._joint, labels, kind, n_samples, seed)
         found = [member._checked(n_samples, seed) for member, _ in self._averaged]
         members = [(member._joint, weight) for member, weight in self._averaged]
-        return check_average(self._joint, members, self._apart, found, labels, kind)
+        check, drawn = check_average(self._joint, members, self._apart, found, labels, kind)
+        return replace(check, numbers=self._numbers), drawn
 
     def _band(self, reach: float) -> pd.DataFrame:
         band = self._joint.q(np.array([[-reach, reach]]))

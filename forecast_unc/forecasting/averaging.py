@@ -61,30 +61,30 @@ class Averaging:
         Where members cannot look ahead weights are taken from the steps so far. `yardstick`: widths
         of 95 % (steps,) that say what explodes.
         """
-        numbers = [int(i) for i in np.flatnonzero(weights > 0)]  # others are not asked
+        places = [int(i) for i in np.flatnonzero(weights > 0)]  # others are not asked
         ahead = self.look_ahead if can_look_ahead else 1
         horizon = max(steps, ahead)
         source = references or asks
-        judged, errors = until_diverged([source[i] for i in numbers], horizon)
+        judged, errors = until_diverged([source[i] for i in places], horizon)
         forecasts = [None if f is None else f.first(steps) for f in judged]
         if references:
-            forecasts, errors = until_diverged([asks[i] for i in numbers], steps)
+            forecasts, errors = until_diverged([asks[i] for i in places], steps)
         reach = _lengths(forecasts)
         if self.widest is None and reach.min() < steps:
             raise errors[int((reach < steps).argmax())]  # of the simplest
         if reach.max() < steps:
             raise errors[int(reach.argmax())]  # of the step that none gets beyond
-        given = np.repeat(weights[numbers, None], horizon, axis=1)
+        given = np.repeat(weights[places, None], horizon, axis=1)
         shares = given * _within(judged, horizon)
-        if len(numbers) > 1 and (self.by_width or self.widest is not None):
+        if len(places) > 1 and (self.by_width or self.widest is not None):
             shares *= self.shares(judged, horizon, ahead, yardstick)
         within = _within(forecasts, steps)
-        if references and self.widest is not None and len(numbers) > 1:
+        if references and self.widest is not None and len(places) > 1:
             within &= ~_unstable(forecasts, judged, steps, self.widest)
         used = shares[:, :steps] * within
         # a step that none of those asked for and judged gets to has the plain weights
         used = np.where(used.any(axis=0), used, given[:, :steps] * _within(forecasts, steps))
-        forecast, own = self.pooled(forecasts, used), horizon == steps and not references
+        forecast, own = self.pooled(forecasts, used, places), horizon == steps and not references
         shares = shares[:, : int(shares.any(axis=0).sum())]
         return Averaged(forecast, judged, shares, own, self)
 
@@ -136,12 +136,14 @@ class Averaging:
             shares *= np.divide(least, means, out=np.ones_like(means), where=wider)
         return shares
 
-    def pooled(self, forecasts: Sequence[Forecast | None], shares: Array) -> Forecast:
+    def pooled(
+        self, forecasts: Sequence[Forecast | None], shares: Array, places: Sequence[int] = ()
+    ) -> Forecast:
         """The average, with shares (k, h) that are 0 beyond the end of a forecast."""
-        h = shares.shape[1]
-        kept = [(f.first(h), w) for f, w in zip(forecasts, shares, strict=True) if f is not None]
-        members, weights = [f for f, _ in kept], np.array([w for _, w in kept])
-        return Forecast.average(members, weights, disagreement=self.disagreement)
+        h, kept = shares.shape[1], [i for i, one in enumerate(forecasts) if one is not None]
+        members = [f.first(h) for f in forecasts if f is not None]
+        numbers = [places[i] + 1 if places else i + 1 for i in kept]
+        return Forecast._average(members, shares[kept], self.disagreement, numbers)
 
 
 @dataclass(frozen=True, eq=False)

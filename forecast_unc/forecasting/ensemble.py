@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import count
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -257,16 +256,13 @@ class Ensemble:
         return [f"bands: {kind} {by if origins else 'as usual for series as short as this'}"]
 
     def models_named(self, noise: bool, learned: bool) -> list[str]:
-        """Lines on the models: weight, reason, description; noise and what was learned if asked.
-
-        Numbers are those of the members of a forecast, among which no dropped model is.
-        """
-        lines, number, several = list[str](), count(1), len(self.models) > 1
+        """Lines on the models: weight, reason, description; noise and what was learned if asked."""
+        lines, several = list[str](), len(self.models) > 1
         shares = self.next_shares if several else [1.0]
-        for model, share in zip(self.models, shares, strict=True):
-            label = "model" if share > 0.0 else "dropped, as it diverges or is far too wide"
-            if several and share > 0.0:
-                label = f"model {next(number)}, weight {100 * share:.0f} %"
+        for number, (model, share) in enumerate(zip(self.models, shares, strict=True), start=1):
+            out = "left out of the next step, as it diverges or is far too wide"
+            part = f"weight {100 * share:.0f} %" if share > 0.0 else out
+            label = f"model {number}, {part}" if several else "model"
             lines.append(f"{label}: {model.specification.why} ({model})")
             if learned:
                 lines.append(f"    {'; '.join(model.learned())}")

@@ -750,7 +750,7 @@ def test_bad_missing_values_and_errors(y, regressor):
     with pytest.raises(
         ValueError,
         match=r"y must leave at least 3 complete training rows for lags up to 2 and differences "
-        r"\(1,\); got 0 of 67, the others touch missing values. Use fewer lags, or some that miss "
+        r"\(1,\); got 0 of 66, the others touch missing values. Use fewer lags, or some that miss "
         "the gaps: even ones if every other value is missing.",
     ):
         Forecaster(regressor, lags=2, differences=1).fit(y.where(np.arange(70) % 2 == 0))

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc import Forecaster, GPRegressor, datasets
+from forecast_unc import Forecaster, GPRegressor, datasets, load_model
 from tests import oracles
 
 AR, BLOCK = [1.2, -0.4], 20
@@ -97,3 +97,53 @@ def test_the_automatic_choice_takes_gaps():
         assert ((actual - ahead.mean).abs() < 3 * ahead.std).all()
         std[after] = ahead.std.iloc[0]
     assert std[0] > 2 * std[4]  # four observed values tell nearly all there is to know
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"calibrate": False},
+        {"lags": 3, "calibrate": True},
+        {"lags": 2, "calibrate": "conformal"},
+    ],
+    ids=str,
+)
+def test_late_values_leave_the_later_part_of_a_longer_forecast(options, tmp_path):
+    """Weights and bands count steps from the last observed value, not from the end of the index.
+
+    Calibrated as the first of three steps the ninth was a third too narrow.
+    """
+    y = datasets.load_us_gdp()[:120]
+    late = pd.Series(np.nan, y.index[-6:] + pd.DateOffset(months=18), name=y.name)
+    whole = pd.concat([y, late]).asfreq(y.index.freq)
+    expected = Forecaster(**options).fit(y).forecast(9)[6:]
+    fitted = Forecaster(**options).fit(whole)
+    fitted.save(tmp_path / "late")
+    for model in (fitted, Forecaster(**options).fit(y).update(late), load_model(tmp_path / "late")):
+        ahead = model.forecast(3)
+        pd.testing.assert_frame_equal(ahead.cov, expected.cov, rtol=1e-8)
+        pd.testing.assert_series_equal(ahead.median, expected.median)
+        pd.testing.assert_frame_equal(ahead.interval(0.95), expected.interval(0.95), rtol=1e-8)
+        for own, other in zip(ahead.members, expected.members, strict=True):
+            pd.testing.assert_series_equal(own.weight, other.weight)
+    shares = [one.weight.iloc[0] for one in fitted.forecast(1).members]
+    lines = [one for one in fitted.choices_ if ", weight " in one]
+    for share, line in zip(shares, lines, strict=True):
+        assert f", weight {100 * share:.0f} %" in line
+
+
+def test_late_values_with_regressors_are_forecast_with_those_of_their_times():
+    rng = np.random.default_rng(3)
+    index = pd.date_range("2020-01-01", periods=109, freq="MS")
+    exog = pd.DataFrame({"x": rng.standard_normal(109)}, index)
+    y = 3.0 * exog["x"] + rng.standard_normal(109)
+    late = y[:106].copy()
+    late.iloc[100:] = np.nan
+    std = pd.DataFrame({"x": np.full(9, 0.5)}, index[100:])
+    known, unknown = std.copy(), std[6:]
+    known.iloc[:6] = 0.0
+    expected = Forecaster().fit(y[:100], exog[:100]).forecast(9, exog[100:], exog_std=known)[6:]
+    ahead = Forecaster().fit(late, exog[:106]).forecast(3, exog[106:], exog_std=unknown)
+    pd.testing.assert_frame_equal(ahead.cov, expected.cov, rtol=1e-8)
+    pd.testing.assert_series_equal(ahead.mean, expected.mean)

@@ -69,17 +69,20 @@ class Ensemble:
         Where none does, that of the rules for this case answers, or the simplest says why.
         Searches start from the hyper-parameters of the first earlier model with the same inputs.
         """
-        known = () if earlier is None else earlier.models
+        known, observed = () if earlier is None else earlier.models, history.to_last_value()
         made, errors = those_that_can(
-            specifications, lambda one: MODELS[type(one)].fit(one, history, known), rules.otherwise
+            specifications, lambda one: MODELS[type(one)].fit(one, observed, known), rules.otherwise
         )
         refused = tuple(Refusal(specifications[i], str(e)) for i, e in errors.items())
         models = tuple(made.values())
-        return cls(history, models, rules, refused, Rolling(models))
+        learned = cls(observed, models, rules, refused, Rolling(models))
+        return learned if observed is history else learned.at(history)
 
     def extend(self, history: History) -> Self:
         """The models with the posteriors of a longer history."""
-        return self._moved(history, self.models, lambda model: model.extend(history), learns=True)
+        one = history.to_last_value()
+        longer = self._moved(one, self.models, lambda model: model.extend(one), learns=True)
+        return longer if one is history else longer.at(history)
 
     def at(self, history: History) -> Self:
         """The models at the end of another history, with nothing learned."""
@@ -129,13 +132,25 @@ class Ensemble:
         kept where many values are at it. Weights and calibration are those of the exact forecasts
         whatever the method.
         """
-        average, ahead, correlated = self._averaged(ahead, method)
-        free = average.forecast
-        if self.rules.calibrate:
-            free = self._bands(average, ahead, correlated)(free)
-        rules = self.rules
+        start, ahead, past = self._from_observed(ahead)
+        average, ahead, correlated = start._averaged(ahead, method)
+        free, rules = average.forecast, self.rules
+        if rules.calibrate:
+            free = start._bands(average, ahead, correlated)(free)
+        free = free[past:] if past else free
         bounded = free.censored(rules.lower, upper=rules.upper, keep_moments=self.keeps_moments)
         return bounded.whole() if rules.whole else bounded
+
+    def _from_observed(self, ahead: Ahead) -> tuple[Self, Ahead, int]:
+        """The models at the last observed value, the steps after it, and how many are past.
+
+        Weights and calibration count steps from there. One model that needs neither sees the gap.
+        """
+        before = self.history.to_last_value()
+        past = len(self.history.y) - len(before.y)
+        if not past or (len(self.models) == 1 and not self.rules.calibrate):
+            return self, ahead, 0
+        return self.at(before), ahead.after(before.index, self.history.exog[-past:]), past
 
     def past_steps(self) -> AskPast:
         """One-step forecasts of the history, each from the values before it.
@@ -222,7 +237,8 @@ class Ensemble:
     def next_shares(self) -> Array:
         """Shares of the models in the forecast of the next step, (k,), which add up to 1."""
         ahead = Ahead(self.history.index[-1:], self.history.exog[-1:], None)
-        shares = self._averaged(ahead, Method("naive"))[0].shares[:, 0]
+        start, ahead, past = self._from_observed(ahead)
+        shares = start._averaged(ahead, Method("naive"))[0].shares[:, past]
         return np.asarray(shares / shares.sum())
 
     def effects(self, k: int) -> tuple[Array, Array]:

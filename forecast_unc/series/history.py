@@ -36,6 +36,12 @@ class Ahead:
         cov = None if self.exog_cov is None else self.exog_cov[:size, :size]
         return replace(self, index=self.index[:steps], exog=self.exog[:steps], exog_cov=cov)
 
+    def after(self, index: pd.Index[Any], exog: Array) -> Self:
+        """These steps after others (m, k) that follow an index."""
+        steps, size = times.future_index(index, len(exog) + len(self.index)), exog.size
+        cov = None if self.exog_cov is None else np.pad(self.exog_cov, ((size, 0), (size, 0)))
+        return replace(self, index=steps, exog=np.vstack([exog, self.exog]), exog_cov=cov)
+
 
 @dataclass(frozen=True, eq=False)
 class History:
@@ -81,6 +87,11 @@ class History:
         arrays = ("y", "stds", "index", "exog", "outliers")
         parts = {name: getattr(self, name)[start:stop] for name in arrays}
         return replace(self, **parts, forgotten=self.forgotten + start)
+
+    def to_last_value(self) -> Self:
+        """The history up to its last observed value; itself if that is the last one."""
+        missing = int(np.isnan(self.y[::-1]).argmin())
+        return self.part(0, len(self.y) - missing) if missing else self
 
     def alike(self, y: object, exog: object = None, y_std: object = None) -> Self:
         """Another series of the same frequency, with the same regressors; see `checked`."""

@@ -188,3 +188,12 @@ def test_exponential_smoothing_has_a_logarithm_of_positive_values(least, expecte
     found = candidates(y, (12,))
     assert [one.transform for one in found if one.kind == "smoothing"] == expected
     assert found[-1].rows == 800
+
+
+@pytest.mark.parametrize(("n", "lags"), [(36, 9), (54, 12)])
+def test_a_short_series_that_recurs_has_an_autoregression(n, lags):
+    t, rng = np.arange(n), np.random.default_rng(2)
+    y = 100 + 20 * np.sin(2 * np.pi * t / 9) + rng.normal(0, 3, n)
+    linear = [one for one in candidates(y, ()) if one.model == "linear"]
+    assert [one.lags for one in linear] == [tuple(range(1, lags + 1))]
+    assert not any(one.model == "linear" for one in candidates(rng.normal(size=n).cumsum(), ()))

@@ -7,7 +7,7 @@ from scipy import stats
 from scipy.signal import lfilter
 from statsmodels.regression.linear_model import OLS
 
-from forecast_unc.series.seasons import _p_value, seasons_in
+from forecast_unc.series.seasons import _p_value, recurs, seasons_in
 
 
 def season(n, period, noise=0.3, seed=0):
@@ -209,3 +209,34 @@ def test_a_line_and_next_to_nothing_have_no_season():
     assert seasons_in(np.array([1.0]), (12,)) == ()
     assert seasons_in(np.full(30, np.nan), (4,)) == ()
     assert seasons_in(season(100, 12), ()) == ()
+
+
+def test_recurrence_is_the_f_test_of_levels_against_a_walk():
+    """P below 1e-4, by the regressions of statsmodels; rows with a missing value are left out."""
+    found = []
+    for seed in range(40):
+        y = season(59, 9, noise=0.2 + 0.05 * seed, seed=seed)
+        y[20 if seed % 2 else 21 : 21] = np.nan
+        lagged = np.column_stack([y[9 - lag : 59 - lag] for lag in range(10)])
+        at = np.flatnonzero(~np.isnan(lagged).any(axis=1))
+        rows, line = lagged[at], np.column_stack([np.ones(len(at)), at])
+        full = OLS(rows[:, 0], np.hstack([line, rows[:, 1:]])).fit()
+        # a walk with two changes: y[t] - y[t - 1] on the changes before
+        changes = rows[:, 1:3] - rows[:, 2:4]
+        walk = OLS(rows[:, 0] - rows[:, 1], np.hstack([line, changes])).fit()
+        ratio = (walk.ssr / full.ssr - 1.0) * full.df_resid / 7
+        p = stats.f.sf(ratio, 7, full.df_resid)
+        assert recurs(y, 9) == (p < 1e-4), seed
+        found.append(p < 1e-4)
+    assert 5 < sum(found) < 35
+
+
+@pytest.mark.parametrize("kind", [0.0, 0.7, "walk", "walk with a drift"])
+def test_neither_noise_nor_walks_recur(kind):
+    rng = np.random.default_rng(1)
+    assert not any(recurs(noise(kind, n, rng), min(12, n // 4)) for n in [16, 30, 54] * 60)
+
+
+@pytest.mark.parametrize("y", [np.ones(30), np.full(30, np.nan), np.arange(15.0)], ids=str)
+def test_what_has_no_cycle_does_not_recur(y):
+    assert not recurs(y, min(12, len(y) // 4))

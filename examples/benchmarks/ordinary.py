@@ -329,7 +329,7 @@ def by_method(results: pd.DataFrame) -> str:
             [name, len(own), *numbers, shares, worst, *last, f"{lines['failed'].sum():.0f}"]
         )
     header = ["method", "situations", *SCORES.values(), f"MAE within {WITHIN}", "worst MAE"]
-    last = ["in 95 % band", "share of situations with .90 to .985", "seconds", "failed"]
+    last = ["in 95 % band", "situations whose band holds .90 to .985, share", "seconds", "failed"]
     return markdown([*header, *last], sorted(rows, key=lambda row: float(row[2])))
 
 
@@ -370,17 +370,17 @@ make benchmarks  # or python examples/benchmarks/ordinary.py --part all --write 
 writes this page: `Forecaster().fit(y).forecast(steps)` on {situations} situations (kinds of
 series), {series} series, {origins} origins, beside simple methods and automatic ones ({rivals}).
 `examples/benchmarks/ordinary_series.py` says how the series of a situation are made, how long they
-are and how many steps are forecast. "Season" is one that the frequency suggests, months 12. Rivals
-are told it, the shortest of several; MSTL is told all, seasonal last value the longest. They get
+are, how many steps are forecast, and which seasons rivals are told: the shortest of several, MSTL
+all, seasonal last value the longest. They get
 straight lines in gaps, and the last {recent} values. Regressors are given in four situations, with
 their future, to `Forecaster`, AutoReg and AutoARIMA. AutoARIMA is not run where the shortest season
 has more than 12 steps, nor MSTL without a season.{missing}
 
-Scores are in units of each series' mean absolute change over its shortest season, or to the next
-value, the values to be forecast included: the error of the median (MAE), the CRPS as twice the mean
-pinball loss of 19 quantiles, the score of the 95 % interval (MSIS). The score of a situation is the
-mean over its origins. A ratio divides it by the lowest of all others by that score, *in hindsight*,
-or by the lowest of the four simple methods (last value, seasonal last value, drift, mean). An
+Scores are in units of each series' mean absolute change, future values included, over its shortest
+season (one step if it has none): the error of the median (MAE), the CRPS as twice the mean pinball
+loss of 19 quantiles, the score of the 95 % interval (MSIS). The score of a situation is the mean
+over its origins. A ratio divides it by the lowest such score of any other method, *in hindsight*,
+or of the four simple methods (last value, seasonal last value, drift, mean). An
 origin at which a method fails has the worst score of the others, and no coverage. Seconds are those
 of a fit and a forecast on one core. A third of the series of each situation is "reserve"; rules of
 the package were chosen on the others alone ("chosen"). "Both" is all series: the more series, the

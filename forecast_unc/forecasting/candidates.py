@@ -12,6 +12,7 @@ import numpy as np
 
 from forecast_unc._typing import Array
 from forecast_unc.series.calendar import LONGEST_PROFILE
+from forecast_unc.series.seasons import recurs
 
 # Figures where one is on record; the others are choices, which keep the frequencies apart.
 
@@ -84,6 +85,11 @@ def lags_for(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(lag for lag in lags if lag == 1 or 1 < lag <= n / 3))
 
 
+def _recent(n: int) -> int:
+    """Number of recent lags for few values."""
+    return min(12, n // 4)
+
+
 def _linear_rows(n: int, periods: tuple[int, ...]) -> int:
     """The last rows, or six of the longest seasons."""
     rows = _LINEAR_SHORT if periods and periods[0] < _DAY else _LINEAR_ROWS
@@ -149,6 +155,9 @@ KINDS: dict[str, dict[str, Any]] = {
 TABLE = (
     Row("few", "walk"),
     Row("few", "relative", otherwise="last"),
+    # Of 1,078 short series of M3, M4 and tourism 6 recur, CRPS -2 %, error 3; of cycles of 9 and 12
+    # steps in noise, 36 to 54 values, nine in ten, CRPS -80 %. For all short series it loses.
+    Row("few that recur", "linear", lags=lambda n, periods: tuple(range(1, _recent(n) + 1))),
     Row("no season", "walk", rows=_WALK),
     Row("no season", "levels", rows=_LEAST),
     Row("quarters", "walk", transform="log", bias=None, why="the past season, moved up or down"),
@@ -196,6 +205,8 @@ def candidates(
     log = transform and n >= _LOG and np.nanmin(y, initial=np.inf) > 0
     linear = ["linear"] if n >= _LINEAR_FROM else []
     regimes = dict.fromkeys([_regime(n, periods), *linear, "any"], periods)
+    if "few" in regimes and recurs(y, _recent(n)):
+        regimes["few that recur"] = periods
     if not_found:
         regimes |= dict.fromkeys(["not found", f"{_regime(n, not_found)} not found"], not_found)
     if whole:

@@ -30,6 +30,25 @@ def held_twice(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(one for one in sorted(periods) if np.isfinite(y).sum() >= 2 * one)
 
 
+def recurs(y: Array, n_lags: int) -> bool:
+    """Whether so many levels tell more of the next one than a walk with two changes: P < 1e-4.
+
+    Of F, beside a line: as of a cycle that no calendar suggests.
+    """
+    windows = np.lib.stride_tricks.sliding_window_view(y, n_lags + 1)
+    at = np.flatnonzero(~np.isnan(windows).any(axis=1))
+    dof = len(at) - n_lags - 2
+    if n_lags < 4 or dof < 2 or not np.ptp(windows[at]):
+        return False
+    z = (windows[at] - windows[at].mean()) / windows[at].std()
+    changes = z[:, -3:-1] - z[:, -4:-2]
+    line = np.column_stack([np.ones(len(at)), at / len(y)])
+    target = z[:, -1:] - z[:, -2:-1]
+    walk, levels = (_left(np.hstack([line, part, target]), 0)[0] for part in (changes, z[:, :-1]))
+    p = fdtrc(n_lags - 2, dof, (walk / levels - 1.0) * dof / (n_lags - 2))
+    return bool(p < 1e-4)
+
+
 def _p_value(y: Array, shorter: tuple[int, ...], period: int) -> float:
     """P of F for the Fourier terms of a season, on the likelier of levels and logarithms.
 

@@ -15,7 +15,7 @@ from forecast_unc import (
     forecast_panel,
     load_model,
 )
-from forecast_unc.forecasting.outliers import gross_outliers
+from forecast_unc.forecasting.outliers import gross_outliers, last_shift
 
 N = 144
 GP = GPRegressor(lengthscales=1.0, noise_std=0.3)  # nothing to search
@@ -466,3 +466,68 @@ def test_bad_values_are_refused():
         message = f"outliers must be one of 'mask', 'keep'; got {value!r}. Leave it out if unsure"
         with pytest.raises(ValueError, match=message):
             Forecaster(outliers=value).fit(series(walk()))
+
+
+def shifted(factor=1.0, added=0.0, at=60, seed=0):
+    """Months with a season in proportion, multiplied or moved from a time on."""
+    i, rng = np.arange(120), np.random.default_rng(seed)
+    y = 3500 * (1 + 0.2 * np.sin(2 * np.pi * i / 12)) * np.exp(0.03 * rng.normal(size=120))
+    y[at:] = factor * y[at:] + added
+    return y
+
+
+@pytest.mark.parametrize("how", [(0.5,), (10.0,), (1e-3,), (1.0, 3000.0)], ids=str)
+@pytest.mark.parametrize("at", [24, 60, 96])
+def test_a_gross_shift_is_found_where_it_is(how, at):
+    y = shifted(*how, at=at)
+    assert last_shift(y, 12) == at
+    assert last_shift(-7e5 * y, 12) == at
+    assert last_shift(y + 5.0 * np.arange(120), 12) == at
+    y[[at - 20, at + 14]] = np.nan  # not of a change across the shift
+    assert last_shift(y, 12) == at
+
+
+def test_shifts_too_late_or_that_recur_or_of_constants_are_none():
+    assert last_shift(shifted(0.5, at=97), 12) == 0  # two seasons or more are learned from
+    up_and_down = shifted()
+    up_and_down[30:60] += 3000.0
+    up_and_down[80:100] += 3000.0
+    assert last_shift(up_and_down, 12) == 0
+    assert last_shift(np.repeat([1.0, 2.0], 40), 1) == 0
+    assert last_shift(np.full(80, np.nan), 12) == 0
+    assert last_shift(np.arange(31.0), 1) == 0
+
+
+@pytest.mark.parametrize("period", [1, 4, 7, 12])
+@pytest.mark.parametrize("series", [walk, autoregression, monthly])
+def test_processes_have_no_shift(series, period):
+    assert not any(last_shift(series(seed), period) for seed in range(100))
+
+
+def test_walks_with_heavy_tails_have_few():
+    rng = np.random.default_rng(0)
+    found = [last_shift(rng.standard_t(3, 200).cumsum(), 4) > 0 for _ in range(300)]
+    assert np.mean(found) < 0.05
+
+
+def test_the_default_learns_from_the_values_after_a_shift(tmp_path):
+    index = pd.date_range("2010-01-01", periods=120, freq="MS")
+    y = pd.Series(shifted(0.5), index)
+    model, after = Forecaster().fit(y), Forecaster().fit(y[60:])
+    pd.testing.assert_frame_equal(model.forecast(12).cov, after.forecast(12).cov)
+    said = (
+        "shift: the level is another from 2015-01-01 on; the 60 values before are left out; "
+        "outliers='keep' keeps them"
+    )
+    assert model.notes_ == [said]
+    assert said in model.choices_
+    model.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").notes_ == [said]
+    kept = Forecaster(outliers="keep").fit(y)
+    assert kept.notes_ == []
+    assert (kept.forecast(12).std > 1.5 * model.forecast(12).std).all()
+    assert Forecaster(lags=2).fit(y).notes_ == []
+    dam = pd.DataFrame({"new": (np.arange(120) >= 60) * 1.0}, index)
+    assert Forecaster().fit(y, dam).notes_ == []
+    longer = model.update(pd.Series(y.to_numpy()[60:66], index[:6] + pd.DateOffset(years=10)))
+    assert longer.notes_ == [said]

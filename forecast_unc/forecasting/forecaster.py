@@ -99,7 +99,8 @@ class Forecaster(Scored, Arguments):
         is True where lags are "auto" and `noise` is "process", else False.
     outliers : {"mask", "keep"}, default="mask"
         "mask" treats isolated values far from their neighbors and their season as missing, unless
-        they recur, and `choices_` names them. "keep" takes all as they are.
+        they recur, and the values before a gross shift of the level as gone, where lags are "auto"
+        and there are no regressors; `choices_` names them. "keep" takes all as they are.
     random_state : int, numpy.random.Generator or None
         Seed of "monte_carlo" forecasts, which differ from call to call with None, and of searches.
     exog_lags : int, default=0
@@ -112,7 +113,7 @@ class Forecaster(Scored, Arguments):
     choices_ : list of str
         What was chosen and why, a line each.
     notes_ : list of str
-        Remarks on the series: outliers, repeats, weekdays without a value, values forgotten.
+        Remarks on the series: outliers, shifts, repeats, closed weekdays, values forgotten.
     models_ : tuple of LaggedModel, SmoothingModel or CountModel
         The fitted models: each with its ``specification``, ``transform`` and ``n_rows``, and but
         for counts ``unit`` (of what it learned, in units of y at the median); one on lagged values
@@ -381,9 +382,14 @@ class Forecaster(Scored, Arguments):
 
     @property
     def notes_(self) -> list[str]:
-        """Remarks on the series: outliers, repeats, weekdays without a value, values forgotten."""
+        """Remarks on the series: outliers, shifts, repeats, closed weekdays, values forgotten."""
         history = self._history
         gone = f"forgotten: the {history.forgotten:,} values before {history.time(0)}"
+        if history.forgotten == history.shifted:
+            gone = (
+                f"shift: the level is another from {history.time(0)} on; the {history.shifted:,} "
+                "values before are left out; outliers='keep' keeps them"
+            )
         return [
             *outliers_named(history),
             *repeats_named(history),
@@ -475,7 +481,7 @@ class Forecaster(Scored, Arguments):
         check_two(history.y)
         for line in closed_days_named(history):
             warnings.warn(line, ClosedDaysWarning, stacklevel=3)
-        history = resolve.without_outliers(self, history)
+        history = resolve.since_last_shift(self, resolve.without_outliers(self, history))
         return Ensemble.fit(*resolve.resolve(self, history), history, earlier)
 
     @property

@@ -1,4 +1,4 @@
-"""Gross outliers of a series: isolated values far from what those before and after them say."""
+"""Gross outliers, isolated values far from what their neighbors say, and shifts of the level."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -31,6 +31,10 @@ class _Rule:
     times_other: float = 2.0  # on the other scale
     at_ends: float = 1.75  # times all this, for the first and the last, with neighbors on one side
     cycles: int = 4  # a season is taken out where the series holds it so many times
+    shift: float = 4.0  # times the quantile `unshifted` of other changes is a shift of the level
+    unshifted: float = 0.95
+    least_shift: int = 8  # steps of such changes at least, whole seasons,
+    least_after: int = 24  # and values after one, at least two of these
 
     def most(self, n: int) -> int:
         """Most outliers among n observed values."""
@@ -55,6 +59,31 @@ def gross_outliers(y: Array, periods: tuple[int, ...] = ()) -> Flags:
             return found
         found |= new
     return np.zeros(len(y), dtype=np.bool_)
+
+
+def last_shift(y: Array, period: int) -> int:
+    """Number of values before the last gross shift of the level; 0 if there is none.
+
+    All changes over w steps, whole seasons, that lead over it have one sign, and the least of them
+    is four times 95 % of the others. After it there are 2 w values or more.
+    """
+    w = period * -(-_RULE.least_shift // period)
+    after = max(2 * w, _RULE.least_after)
+    if len(y) < w + after:
+        return 0
+    changes = y[w:] - y[:-w]
+    if np.isnan(changes).all():
+        return 0
+    over = sliding_window_view(changes[: len(y) - after], w)  # those from y[i] to y[i + w], ...
+    least = np.maximum(over.min(axis=1), -over.max(axis=1))
+    places = np.flatnonzero(least > _RULE.shift * np.nanmedian(np.abs(changes)))
+    for i in places[::-1]:
+        others = np.abs(np.delete(changes, np.s_[i : i + w]))
+        known = others[~np.isnan(others)]
+        far = np.quantile(known, _RULE.unshifted) if len(known) >= w else np.inf
+        if least[i] > _RULE.shift * far > 0.0:
+            return int(i) + w
+    return 0
 
 
 class _Seen(NamedTuple):

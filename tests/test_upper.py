@@ -162,3 +162,16 @@ def test_zero_is_a_bound_of_what_is_never_negative(values, why):
     assert all(line.startswith(f"lower 0: {why}") for line in lines)
     if why:
         assert (model.forecast(5).quantile(0.001) >= 0.0).all()
+
+
+@pytest.mark.parametrize("top", [1.0, 100.0])
+def test_shares_of_which_some_are_whole_are_named(top):
+    rng = np.random.default_rng(4)
+    y = pd.Series(np.minimum(top * rng.normal(0.95, 0.05, 80), top))
+    n = (y == top).sum()
+    said = f"at {top:g}: {n} values, and none is above; if none can be, give upper={top:g}"
+    assert Forecaster().fit(y).notes_ == [said]
+    assert Forecaster(upper=top).fit(y).notes_ == []
+    assert Forecaster().fit(y.clip(upper=0.99 * top)).notes_ == []
+    assert Forecaster().fit(y - 0.5).notes_ == []
+    assert Forecaster(outliers="keep").fit((y == top) * top).notes_ == []  # two-valued

@@ -58,6 +58,7 @@ _PHRASES = {
     'Pass freq, for example freq="D"': "Pass --freq, for example --freq D",
     "outliers='keep'": "--outliers keep",
     "pass upper=1, too": "pass --upper 1, too",
+    r"give upper=(\S+)": r"give --upper \1",
     "Give the series a DatetimeIndex or a PeriodIndex": "Write times as dates, as 2024-01-31",
     " lower=-inf for no": " --lower=-inf for no",
     'Pass partial="drop" to leave them out, or "keep" to have them': "The column steps counts them",
@@ -71,7 +72,8 @@ _PHRASES = {
     r"Reindex with y.reindex\(.*?\]\)\)": "Pass --freq",
 }
 
-_OF_A_FIT = r"; (outliers='keep' keeps them|lower=-inf for no bound)"  # not for a saved model
+# not for a saved model
+_OF_A_FIT = r"; (outliers='keep' keeps them|lower=-inf for no bound|if none can be, give upper=\S+)"
 
 # What is below a table of scores.
 _SCORES = """

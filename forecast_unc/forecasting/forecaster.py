@@ -394,6 +394,7 @@ class Forecaster(Scored, Arguments):
             *outliers_named(history),
             *repeats_named(history),
             *closed_days_named(history),
+            *(upper_named(history) if self.upper is None else []),
             *([gone] if history.forgotten else []),
         ]
 
@@ -528,6 +529,15 @@ def repeats_named(history: History) -> list[str]:
         f"if a meter failed, leave them out: y.iloc[{i}:{i + n}] = np.nan"
         for i, n in zip(starts[long], lengths[long], strict=True)
     ][:_NAMED]
+
+
+def upper_named(history: History) -> list[str]:
+    """A remark on shares of which some are 1 or 100, as which no bound is known."""
+    known = history.y[~np.isnan(history.y)]
+    top, n = float(known.max()), int((known == known.max()).sum())
+    if top not in (1.0, 100.0) or known.min() < 0.0 or n < 2 or np.unique(known).size < 3:
+        return []
+    return [f"at {top:g}: {n} values, and none is above; if none can be, give upper={top:g}"]
 
 
 def closed_days_named(history: History) -> list[str]:

@@ -371,6 +371,44 @@ def test_rows_of_panels_are_those_of_the_file(tmp_path):
     assert panel["y"].tolist() == [1.5, 2, 3.5, 5, 4.5, 4, 3.5, 5, 4.5]
 
 
+NAMED = ["07", "7", "007", "1e3", "1000", "NA", "True", "1.0"]
+
+
+def test_ids_of_csv_are_their_text(tmp_path):
+    """Some are equal as numbers: 07 for the first days and 7 for the next were one series."""
+    path = tmp_path / "d.csv"
+    rows = [f"{shop},2024-01-0{day},{day}" for shop in NAMED for day in range(1, 4)]
+    path.write_text("shop,ds,y\n" + "\n".join(rows) + "\n,,\n")
+    panel = read_panel(asked(path, "--id", "shop"))
+    assert panel["shop"].tolist() == [shop for shop in NAMED for _ in range(3)]
+    assert panel["y"].tolist() == [1, 2, 3] * len(NAMED)
+
+
+def test_an_id_that_is_empty_is_none(tmp_path, capsys):
+    path = tmp_path / "d.csv"
+    path.write_text("shop,ds,y\n07,2024-01-01,1\n\n,2024-01-02,2\n")
+    err = error_of(capsys, ["forecast", str(path), "--id", "shop", "--steps", "1"])
+    assert err.startswith("--id must name the series of each row; got none in column 'shop' on li")
+    assert "on line 4" in err
+
+
+def test_ids_of_parquet_keep_their_type(tmp_path):
+    path = tmp_path / "d.parquet"
+    FRAME.assign(shop=7).to_parquet(path)
+    assert read_panel(asked(path, "--id", "shop"))["shop"].tolist() == [7] * len(FRAME)
+
+
+def test_a_name_of_two_columns_is_refused(tmp_path, capsys):
+    path = tmp_path / "d.csv"
+    path.write_text("# two\n\nds;y;y;\n2024-01-01;1;2;\n")
+    options = ["--comment", "#", "--sep", ";", "--steps", "1"]
+    for target in ("y", "y.1"):
+        err = error_of(capsys, ["forecast", str(path), "--target", target, *options])
+        assert err == f"data must have distinct columns; got 'y' twice in {path}. Rename one."
+    path.write_text("ds;y;y.1;;\n2024-01-01;1;2;;\n2024-01-02;3;4;;\n2024-01-03;5;7;;\n")
+    assert read_series(asked(path, "--target", "y.1", "--sep", ";"))[0].tolist() == [2, 4, 7]
+
+
 @pytest.mark.parametrize(
     ("option", "value"), [("--sep", ";;"), ("--decimal", ""), ("--comment", "//")]
 )

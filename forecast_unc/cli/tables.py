@@ -121,7 +121,19 @@ class _Table:
             must = "have as many values in each row as names in the header"
             remedy = self._hint(frame) or "Name every column."
             raise refusal(option, must, f"more {self.place(0)}", remedy)
+        first = frame.columns.str.extract(r"(.*)\.\d+$", expand=False)
+        if first.isin(frame.columns).any():  # y and y.1, as pandas calls the second y
+            header = self._read(self._opened(), header=None, nrows=1, dtype=str).iloc[0].dropna()
+            if header.duplicated().any():
+                got = f"{header[header.duplicated()].iloc[0]!r} twice in {self.name}"
+                raise refusal(option, "have distinct columns", got, "Rename one.")
         return frame
+
+    def _text(self, name: str) -> pd.Series[Any]:
+        """A column of a CSV file as it is written; empty cells alone are missing."""
+        at, as_text = self.frame.columns.get_loc(name), {"dtype": str, "keep_default_na": False}
+        text: pd.Series[Any] = self._read(self._opened(), usecols=[at], **as_text).iloc[:, 0]
+        return text.mask(text == "")
 
     def _hint(self, frame: pd.DataFrame) -> str:
         """The remedy for names of columns that look as if a wrong character separated them."""
@@ -182,8 +194,7 @@ class _Table:
         marks = self.options.thousands, self.options.decimal
         if not self.is_csv or marks != (None, ".") or not values.round(3).equals(values):
             return
-        column = self._read(self._opened(), usecols=[self.frame.columns.get_loc(name)], dtype=str)
-        text = column.iloc[:, 0][values.index].str.strip()
+        text: Any = self._text(name)[values.index].str.strip()
         grouped = text.str.fullmatch(r"[+-]?[1-9]\d{0,2}\.\d{3}")
         if 0 < grouped.sum() < len(text) and text[~grouped].str.fullmatch(r"[+-]?\d{1,3}").all():
             row = int(grouped.idxmax())
@@ -228,6 +239,8 @@ class _Table:
         """The id, the time and the regressors of all rows of a panel."""
         id_col = self.options.id
         ids = self.column("--id", id_col)
+        if self.is_csv:  # 007 is not 7
+            ids = self._text(id_col)
         if ids.isna().any():
             got = f"none in column {id_col!r} {self.place(int(ids.isna().argmax()))}"
             must = "name the series of each row"

@@ -256,6 +256,10 @@ def test_whole_numbers_above_a_row_of_separators_count(tmp_path):
         (["1.234", "2.345", "3.456"], ["--decimal", ",", "--thousands", "."], [1234, 2345, 3456]),
         (['"1,234.5"', '"2,345"', "7"], ["--thousands", ","], [1234.5, 2345, 7]),
         (["1'234.5", "2'345", "7"], ["--thousands", "'"], [1234.5, 2345, 7]),
+        (["\u22125.97", "\u20131e\u22122", "-2"], [], [-5.97, -0.01, -2]),
+        (["\u22125.234,5", "999,5", "\u2013"], ["--decimal", ",", "--thousands", ".", "--missing",
+         "\u2013"], [-5234.5, 999.5, np.nan]),
+        (["1", "\u221299", "3"], ["--missing", "\u221299"], [1, np.nan, 3]),
         (["12,5", "k.A.", "7,25"], ["--decimal", ",", "--missing", "k.A."], [12.5, np.nan, 7.25]),
     ],
 )  # fmt: skip
@@ -263,7 +267,7 @@ def test_numbers_of_spreadsheets(tmp_path, values, options, read):
     path = tmp_path / "d.csv"
     sep = ";" if "--decimal" in options else ","
     rows = [f"2024-01-0{i}{sep}{value}" for i, value in enumerate(values, 1)]
-    path.write_text(f"ds{sep}y\n" + "\n".join(rows) + "\n")
+    path.write_text(f"ds{sep}y\n" + "\n".join(rows) + "\n", encoding="utf-8")
     np.testing.assert_array_equal(read_series(asked(path, "--sep", sep, *options))[0], read)
 
 
@@ -274,6 +278,8 @@ def test_numbers_of_spreadsheets(tmp_path, values, options, read):
         ("1.720,74", ["--decimal", ","], "If . separates thousands, pass --thousands ."),
         ("1.720.740", [], "If . separates thousands, pass --thousands . --decimal ,"),
         ("1.72", ["--decimal", ",", "--thousands", "."], "Correct the value."),
+        ("\u22125.97 kg", [], "Remove the unit kg."),
+        ("1\u20132", [], "Correct the value, or pass --missing 1-2 if"),
     ],
 )
 def test_what_may_be_thousands_is_not_guessed(tmp_path, capsys, value, options, remedy):
@@ -454,9 +460,10 @@ def test_damaged_parquet_is_one_line(tmp_path, capsys, monkeypatch):
     )
 
 
-def test_holidays_are_dates_by_line(tmp_path):
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_holidays_are_dates_by_line(tmp_path, encoding):
     path = tmp_path / "holidays.txt"
-    path.write_text("# of Norway\n2024-05-17\n\n 2024-12-25 \n")
+    path.write_text("2024-05-17\n# of Norway\n\n 2024-12-25 \n", encoding=encoding)
     assert read_holidays(path).tolist() == [pd.Timestamp("2024-05-17"), pd.Timestamp("2024-12-25")]
 
 

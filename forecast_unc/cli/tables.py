@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from forecast_unc._checks import first_true, refusal
 from forecast_unc._files import whole_file
@@ -36,6 +37,7 @@ _PARTS = ("year", "month", "day", "hour", "minute", "second")
 _JOINED = "ds"  # name of times that are made of several columns
 _GROUPED = r"[+-]?\d{{1,3}}({0}\d{{3}})+({1}\d*)?"  # 1,234.50, of two marks
 _NUMBER = r"([^\d+-]*?)\s*[+-]?\d[\d.,'\s]*?\s*(\D*?)\.?"  # of any style, beside a unit
+_MINUS = {0x2212: "-", 0x2013: "-"}  # a minus and an en dash of typesetting
 _WITH_COMMA = r"[+-]?(\d{1,3}(\.\d{3})*|\d+),\d*"  # 1.234,50
 
 
@@ -159,9 +161,10 @@ class _Table:
 
     def numbers(self, option: str, name: str) -> Array:
         """Values (n,) of a column that an option names, NaN where missing; or an error."""
-        column, missing = self.column(option, name), self.options.missing
-        text = column.astype(str).str.strip()
-        is_text = not pd.api.types.is_numeric_dtype(column.dtype)
+        column = self.column(option, name)
+        missing = [word.translate(_MINUS) for word in self.options.missing]
+        text, is_text = column.astype(str).str.strip(), not is_numeric_dtype(column.dtype)
+        text = text.str.translate(_MINUS) if is_text else text
         values = pd.to_numeric(self._with_points(text) if is_text else column, errors="coerce")
         numbers = pd.to_numeric(pd.Series(missing, dtype=object), errors="coerce").dropna()
         gone = column.isna() | text.isin(missing) | values.isin(numbers.astype(float))
@@ -230,7 +233,7 @@ class _Table:
         if time in self.frame or "," not in time:
             return _from_one(self, self.column("--time", time))
         columns = [self.column("--time", name.strip()) for name in time.split(",")]
-        if all(pd.api.types.is_numeric_dtype(column.dtype) for column in columns):
+        if all(is_numeric_dtype(column.dtype) for column in columns):
             return _from_parts(self, columns)
         text = pd.concat(columns, axis=1).astype(str).agg(" ".join, axis=1)
         return _from_one(self, text.rename(_JOINED))
@@ -335,7 +338,7 @@ def read_panel_ahead(options: Any, panel: pd.DataFrame) -> pd.DataFrame:
 def read_holidays(path: Path) -> pd.DatetimeIndex:
     """The dates of a file, one a line; blank lines and those that begin with # are skipped."""
     dates = []
-    for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), start=1):
+    for number, line in enumerate(path.read_text("utf-8-sig", "replace").splitlines(), start=1):
         text = line.strip()
         if not text or text.startswith("#"):
             continue

@@ -150,6 +150,8 @@ def test_quarters_are_periods(tmp_path, capsys, label):
     assert capsys.readouterr().out.splitlines()[1].startswith(f"{expected[-1] + 1},")
 
 
+AUTUMN = pd.date_range("2024-10-20", periods=300, freq="h", tz="Europe/Berlin")
+LOCAL_DAYS = pd.date_range("2024-10-01", periods=60, tz="Europe/Berlin")
 TUESDAY_TO_SUNDAY = [day for day in pd.date_range("2024-01-02", "2024-02-25") if day.day_of_week]
 DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
 
@@ -241,6 +243,17 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
             "ds,y\n2024-01-01,1\n2024-01-08,2\n",
             "column 'ds' must have a regular index; got 2 times without a frequency that pandas "
             "can infer. A fit takes two values at least; fewer than three need --freq, such as D, ",
+        ),
+        (
+            "ds,y\n" + "".join(f"{time},1\n" for time in AUTUMN.tz_localize(None)),
+            "column 'ds' must have unique times; got 2024-10-27 02:00:00 more than once. If clocks "
+            "went back that night, give times in UTC; otherwise aggregate the duplicates.\n",
+        ),
+        (
+            "ds,y\n" + "".join(f"{day.tz_convert('UTC')},1\n" for day in LOCAL_DAYS),
+            "column 'ds' must have a regular index; got 60 times without a frequency that pandas "
+            "can infer. Its times are days apart but for an hour, as local days are in UTC: write "
+            "local dates, as 2024-01-31.\n",
         ),
         (
             'ds,y\n1,"421,0 €"\n2,"389,5 €"\n',

@@ -713,6 +713,13 @@ ALL = " All series have this; the first is 'b'."
             r"y must have unique times; got .*frame.drop_duplicates\(\['unique_id', 'ds'\]\)",
         ),
         (
+            lambda y: y.set_axis(
+                y.index.shift(70) - pd.to_timedelta(np.arange(len(y)) // 10 % 2, "h")
+            ),
+            None,
+            r"name their zone, for example frame\['ds'\].dt.tz_localize\(\"UTC\"\).tz_convert",
+        ),
+        (
             lambda y: y[y.index.day_of_week == 0],
             "W",
             "y must have times of freq='W-SUN' alone; got 2020-01-06. Its times are Mondays: "

@@ -81,6 +81,54 @@ def test_too_few_dates_have_no_frequency(n):
         regular_index(index, "y")
 
 
+@pytest.mark.parametrize(
+    ("zone", "name", "freq"),
+    [("Europe/Berlin", "UTC", "D"), ("Europe/Berlin", None, "D"), ("America/Lima", "UTC", "D"),
+     ("America/New_York", "UTC", "W-MON"), ("Europe/London", "UTC", "D")],
+)  # fmt: skip
+def test_local_days_in_utc_have_their_zone_named(zone, name, freq):
+    local = pd.date_range("2024-02-01", periods=200, freq=freq, tz=zone)
+    index = pd.DatetimeIndex(local.tz_convert("UTC").tz_localize(None).tz_localize(name), freq=None)
+    if zone == "America/Lima":  # where clocks do not change
+        assert regular_index(index, "y").freqstr == "D"
+        return
+    code = 'y.tz_convert("Europe/Berlin")'
+    code = code if name else code.replace("y", 'y.tz_localize("UTC")', 1)
+    message = "Its times are days apart but for an hour, as local days are in UTC: name their zone"
+    with pytest.raises(ValueError, match=re.escape(f"{message}, for example {code}.")):
+        regular_index(index, "y")
+    y = pd.Series(1.0, index)
+    y = eval(code.replace("Europe/Berlin", zone), {"y": y})
+    assert regular_index(y.index, "y").equals(local)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["2024-01-01 08:00", "2024-01-01 09:00", "2024-01-04 08:00", "2024-01-09 09:00"],
+        ["1678-01-01", "2261-01-01 02:00", "2261-03-01"],  # more than an int64 of ns apart
+    ],
+)
+def test_other_times_without_a_frequency_are_no_local_days(times):
+    with pytest.raises(ValueError, match=r'infer\. Give one, for example y\.asfreq\("D"\)\.'):
+        regular_index(pd.DatetimeIndex(times), "y")
+
+
+@pytest.mark.parametrize("freq", ["h", "15min"])
+def test_an_hour_of_the_night_that_is_there_twice_may_be_of_the_clocks(freq):
+    zoned = pd.date_range("2023-10-01", "2024-11-05", freq=freq, tz="Europe/Berlin")  # two nights
+    index = zoned.tz_localize(None)
+    message = r"y must have unique times; got 2023-10-29 02:00:00 more than once\. "
+    clocks = r"If clocks went back that night, give times in UTC; otherwise aggregate the duplica"
+    with pytest.raises(ValueError, match=message + clocks):
+        regular_index(index, "y")
+    days = pd.date_range("2024-01-01", periods=20)
+    noon = days.union(pd.date_range("2024-01-01", periods=20, freq="h"))
+    for other in (index.append(index), days.append(days[3:4]), noon.append(noon[12:13])):
+        with pytest.raises(ValueError, match=r"more than once\. Aggregate the duplicates"):
+            regular_index(other.sort_values(), "y")
+
+
 def test_business_hours_are_not_built_for_an_index_with_nights(grids):
     rare = pd.DatetimeIndex(["2024-01-01 15:00", "2024-01-01 16:00", "2024-01-02 09:00"])
     assert pd.DatetimeIndex(rare, freq="infer").freqstr == "bh"

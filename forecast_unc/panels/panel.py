@@ -89,6 +89,7 @@ class OneSeries(NamedTuple):
         """Message about a series `y`, in terms of a long frame."""
         rows = f"({list(self.columns[:2])})"
         message = message.replace("y.sort_index()", f"frame.sort_values{rows}")
+        message = message.replace("y.tz_", f"frame[{self.columns.time!r}].dt.tz_")
         return message.replace("y.groupby(level=0).mean()", f"frame.drop_duplicates{rows}")
 
     def ahead(self, index: pd.Index[Any], steps: int) -> pd.DataFrame | None:

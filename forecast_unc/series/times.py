@@ -20,6 +20,7 @@ from forecast_unc._typing import Array, Positions
 # Stretches whose frequency is inferred, of each length and chosen each way, at .1 to .3 ms each.
 _STRETCHES = 16
 _HIGHEST = 2**63 - 1  # of a RangeIndex
+_HOUR = 3600  # seconds, by which clocks change
 _REINDEX = "Reindex with {}: missing values are then uncertain, not filled"
 
 
@@ -120,12 +121,32 @@ def _check_times(index: pd.Index, name: str) -> None:
     if not index.is_unique:
         first = format_time(index, int(index.duplicated().argmax()))
         remedy = f"Aggregate the duplicates, for example {name}.groupby(level=0).mean()."
+        if _clocks_go_back(index):
+            remedy = f"If clocks went back that night, give times in UTC; otherwise a{remedy[1:]}"
         raise refusal(name, "have unique times", f"{first} more than once", remedy)
     if not index.is_monotonic_increasing:
         order = np.argsort(index)
         first = format_time(index, int((order != np.arange(len(index))).argmax()))
         remedy = f"Sort it with {name}.sort_index()."
         raise refusal(name, "be in ascending order of time", f"{first} out of place", remedy)
+
+
+def _clocks_go_back(index: pd.Index[Any]) -> bool:
+    """Whether hourly or finer times are repeated in one hour of some nights alone."""
+    if not isinstance(index, pd.DatetimeIndex) or index.tz is not None:
+        return False
+    seconds = index.as_unit("s").asi8
+    hours = np.unique(seconds[index.duplicated()] // _HOUR)
+    one_a_night = len(np.unique(hours // 24)) == len(hours) and (hours % 24 < 4).all()
+    return bool(one_a_night and np.median(np.diff(seconds)) <= _HOUR)
+
+
+def _in_utc(index: pd.DatetimeIndex) -> bool:
+    """Whether times look like local days in UTC: 23:00 in winter, 22:00 in summer."""
+    seconds = index.as_unit("s").asi8
+    clocks = np.unique(seconds % (24 * _HOUR))
+    apart = len(clocks) == 2 and np.diff(seconds).min() >= 23 * _HOUR
+    return bool(apart and clocks[1] - clocks[0] in (_HOUR, 23 * _HOUR))
 
 
 def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
@@ -149,6 +170,10 @@ def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
             raise _gap(name, len(grid) - len(index), first, remedy, named)
     got = f"{counted(len(index), 'time')} without a frequency that pandas can infer"
     remedy = f'Give one, for example {name}.asfreq("D")'
+    if len(index) > 2 and _in_utc(index):
+        zone = "" if index.tz is not None else '.tz_localize("UTC")'
+        remedy = "Its times are days apart but for an hour, as local days are in UTC: name their "
+        remedy += f'zone, for example {name}{zone}.tz_convert("Europe/Berlin")'
     if len(index) < 3:
         remedy += ' for days, "W-MON" for weeks; a fit takes two values at least'
     raise refusal(name, "have a regular index", got, f"{remedy}.")

@@ -560,6 +560,24 @@ def test_regressors_that_are_missing_fail_their_series(regressors, model):
     assert of(result, "c")["error"].isna().all()
 
 
+@pytest.mark.parametrize(("ours", "theirs"), [(int, str), (str, int)])
+def test_ids_of_regressors_of_another_type_are_named(regressors, model, ours, theirs):
+    frame, future, _ = regressors
+    frame, exog = (
+        table.assign(unique_id=table["unique_id"].map({"a": 1, "b": 2, "c": 3}).astype(kind))
+        for table, kind in ((frame, ours), (future, theirs))
+    )
+    message = "exog must have ids as frame has, numbers; got text, '2' beside 2. Convert them: "
+    if ours is str:
+        message = "exog must have ids as frame has, text; got numbers, 2 beside '2'. Convert them: "
+    with pytest.raises(TypeError, match=message) as raised:
+        forecast_panel(frame, model, 3, exog=exog)
+    exec(str(raised.value).partition("them: ")[2].rstrip("."), {"exog": exog})
+    assert forecast_panel(frame, model, 3, exog=exog)["error"].isna().all()
+    with pytest.raises(ValueError, match="none of this one.* All series .* the first is '?2'?.$"):
+        forecast_panel(frame, model, 3, exog=exog[exog["ds"] > "2100"])
+
+
 def test_times_of_regressors_may_have_another_unit(regressors, model):
     frame, future, _ = regressors
     exog = future.assign(ds=future["ds"].dt.as_unit("ns"))
@@ -887,6 +905,29 @@ def test_a_run_that_is_broken_off_is_resumed(series, tmp_path, monkeypatch):
         forecast_panel(frame, Never(), 3, output=folder)
 
 
+def test_parts_that_are_not_whole_are_named(shops, tmp_path):
+    asked = {"output": tmp_path, "by": "region", "correlation": 0.3}
+    expected = forecast_panel(shops, LastValue(), 2, **asked)
+    for name in ("part-*", "_sums-part-*"):
+        (path,) = tmp_path.glob(name)
+        path.write_bytes(path.read_bytes()[:100])
+        message = rf"output must hold whole parts; got {path}: .*[^.]\. Delete it: its series are"
+        with pytest.raises(ValueError, match=message) as raised:
+            forecast_panel(shops, LastValue(), 2, **asked)
+        assert type(raised.value) is ValueError
+        path.unlink()
+        again = forecast_panel(shops, LastValue(), 2, **asked)
+        pd.testing.assert_frame_equal(again, expected)
+
+
+def test_a_file_in_the_way_of_the_output_is_named(series, tmp_path):
+    path = tmp_path / "sales.parquet"
+    path.write_text("")
+    for output in (path, path / "sales"):
+        with pytest.raises(OSError, match="output must be a directory, or none yet; got .* in the"):
+            forecast_panel(long(series), Never(), 2, output=output)
+
+
 def test_one_bar_counts_the_series_of_all_parts(series, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(parts, "SIZE", 2)
     for _ in range(2):  # done, then read
@@ -1016,7 +1057,17 @@ def test_sums_do_not_depend_on_jobs_or_parts(shops, tmp_path, monkeypatch):
         (
             {"region": ["east", None] * 120},
             {"by": "region", "correlation": 0},
-            "by must hold one label throughout a series; got (None|nan) beside 'east' for 0",
+            "by must hold a label in each row; got none in column 'region' for 0. Fill it in",
+        ),
+        (
+            {"region": [np.nan] * 20 + [1.0, 2.0] * 110},
+            {"by": "region", "correlation": 0},
+            "by must hold a label in each row; got none in column 'region' for 0. Fill it in",
+        ),
+        (
+            {"region": [1, 2] * 120},
+            {"by": "region", "correlation": 0},
+            "by must hold one label throughout a series; got 2 beside 1 for 0",
         ),
         (
             {"status": "a"},

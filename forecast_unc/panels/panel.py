@@ -123,7 +123,8 @@ class Panel:
     def __getitem__(self, position: int) -> OneSeries:
         past = self.past.take(self.rows[position])
         future = None if self.future is None else self.future.take(self.rows_ahead[position])
-        return OneSeries(self.columns, self.ids[position], past, self.freq, future)
+        name = self.ids[position : position + 1].tolist()[0]  # of Python, so 1 in messages
+        return OneSeries(self.columns, name, past, self.freq, future)
 
     @classmethod
     def checked(
@@ -222,6 +223,14 @@ class Panel:
         both = pd.concat([pd.Series(self.ids), exog[self.columns.id]], ignore_index=True)
         codes, _ = _factorized(both, "id_col of exog")
         rows = _positions(codes[len(self) :], len(self))
+        first, other = (pd.Index(each[:1].tolist()) for each in (self.ids, exog[self.columns.id]))
+        kind = index_kind(first)
+        if len(exog) and not any(map(len, rows)) and kind != index_kind(other):
+            got = f"{index_kind(other)}, {other.tolist()[0]!r} beside {first.tolist()[0]!r}"
+            column = f"exog[{self.columns.id!r}]"
+            dtype = "str" if kind == "text" else self.ids.dtype
+            remedy = f'Convert them: {column} = {column}.astype("{dtype}").'
+            raise refusal("exog", f"have ids as frame has, {kind}", got, remedy, TypeError)
         return replace(self, future=future, rows_ahead=rows)
 
 
@@ -259,7 +268,11 @@ def _labels(
         other = ~(given == labels[name].take(codes).reset_index(drop=True)).fillna(False)  # NaN too
         if (at := first_true(other)) is not None:
             code = codes[at]
-            got = f"{given[at]!r} beside {labels[name][code]!r} for {ids.tolist()[code]!r}"
+            if pd.isna(given[at]):
+                got = f"none in column {name!r} for {ids.tolist()[code]!r}"
+                raise refusal("by", "hold a label in each row", got, "Fill it in.")
+            own, label = given.tolist()[at], labels[name].tolist()[code]
+            got = f"{own!r} beside {label!r} for {ids.tolist()[code]!r}"
             remedy = f"Correct the column {name!r}."
             raise refusal("by", "hold one label throughout a series", got, remedy)
     return labels

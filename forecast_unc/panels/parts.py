@@ -39,19 +39,23 @@ def in_parts(
         must = "be a directory without parts of another call"
         remedy = "Its rows or arguments differ: give a new directory, or delete the parts."
         raise refusal("output", must, repr(min(others).name), remedy)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        must, got = "be a directory, or none yet", f"{folder}, where a file is in the way"
+        raise refusal("output", must, got, "Give a new directory.", type(error)) from error
     for path, part in parts.items():
-        if path.exists():
+        if path.exists() and (panel.groups is None or _beside(path).exists()):
             bar.update(len(part))
         else:
             result, *sums = run(part)
             for frame in sums:
                 write(frame, _beside(path))
             write(result, path)
-    result = pd.concat(map(pd.read_parquet, parts), ignore_index=True)
+    result = pd.concat(map(_read, parts), ignore_index=True)
     errors = result["error"].astype(object)
     result = result.assign(error=errors.where(errors.notna(), None))
-    return [result, *(pd.read_parquet(_beside(path)) for path in parts if panel.groups)]
+    return [result, *(_read(_beside(path)) for path in parts if panel.groups)]
 
 
 def write(frame: pd.DataFrame, path: Path) -> None:
@@ -60,6 +64,14 @@ def write(frame: pd.DataFrame, path: Path) -> None:
     texts = {"error": "string"} if "error" in frame else {}
     with whole_file(path) as unfinished:
         frame.astype(texts).to_parquet(unfinished, index=False)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path)
+    except (ValueError, OSError) as error:
+        got, remedy = str(error).rstrip("."), "Delete it: its series are then forecast again."
+        raise refusal("output", "hold whole parts", f"{path}: {got}", remedy) from error
 
 
 def _beside(path: Path) -> Path:

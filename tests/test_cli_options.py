@@ -269,6 +269,21 @@ def test_panels_are_forecast_as_by_forecast_panel(folder, capsys, output):
     assert table["error"].isna().all()
 
 
+@pytest.mark.parametrize("kinds", [("parquet", "csv"), ("csv", "parquet"), ("csv", "csv")])
+def test_ids_of_csv_are_those_of_parquet(folder, capsys, kinds):
+    """The text 7 of one file is the number 7 of the other."""
+    for name, kind in zip(("shops", "shop_prices"), kinds, strict=True):
+        frame = pd.read_csv(f"{name}.csv", parse_dates=["ds"])
+        frame["shop"] = frame["shop"].map({"a": 7, "b": 10})
+        write = {"csv": frame.to_csv, "parquet": frame.to_parquet}[kind]
+        write(f"{name}.{kind}", index=False)
+    options = ["--id", "shop", "--exog", "price", "--exog-future", f"shop_prices.{kinds[1]}"]
+    command = ["forecast", f"shops.{kinds[0]}", "--steps", "3", "--lags", "2", *options]
+    table = printed(capsys, *command, index=None)
+    assert table["shop"].tolist() == [7] * 3 + [10] * 3
+    assert table["error"].isna().all()
+
+
 def test_remarks_on_series_of_a_panel_are_named(folder, capsys):
     frame = pd.read_csv("shops.csv")[["shop", "ds", "y"]]
     frame.loc[15, "y"] = 1000.0

@@ -328,7 +328,9 @@ def read_panel(options: Any) -> pd.DataFrame:
 def read_panel_ahead(options: Any, panel: pd.DataFrame) -> pd.DataFrame:
     """The regressors of the steps after each series of a panel, long; other times are left out."""
     frame = _Table("--exog-future", options.exog_future, options).rows()
-    time = time_column(options)
+    time, ids, ours = time_column(options), frame[options.id], panel[options.id]
+    if is_numeric_dtype(ids.dtype) != is_numeric_dtype(ours.dtype):  # CSV beside Parquet
+        frame[options.id] = ids.astype(str).map({str(one): one for one in ours.unique()})
     last = panel.groupby(options.id, sort=False)[time].last()
     later = frame[frame[time] > frame[options.id].map(last)]
     ahead: pd.DataFrame = later.groupby(options.id, sort=False).head(options.steps)

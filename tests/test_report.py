@@ -81,6 +81,12 @@ def text(result, tmp_path_factory):
         FileNotFoundError, match=r"got .*; there is no .*none\. Name one in a folder"
     ):
         result.report(path.parent / "none" / "report.html")
+    for name in ("report.pdf", "report"):
+        with pytest.raises(
+            ValueError, match=rf"path must end in \.html or \.htm; got '{name}'\. A"
+        ):
+            result.report(path.with_name(name))
+        assert not path.with_name(name).exists()
     assert result.report(path) is None
     return path.read_text(encoding="utf-8")
 
@@ -255,8 +261,8 @@ def test_the_unit_of_mase_is_said(no_pictures, result, tmp_path, season, said):
 
 
 def test_the_same_backtest_gives_the_same_page(result, text, tmp_path):
-    result.report(str(tmp_path / "again.html"))
-    assert (tmp_path / "again.html").read_text(encoding="utf-8") == text
+    result.report(str(tmp_path / "again.HTM"))
+    assert (tmp_path / "again.HTM").read_text(encoding="utf-8") == text
 
 
 def test_hostile_names_are_text(tmp_path):
@@ -434,6 +440,8 @@ def test_the_command_line_writes_a_report(no_pictures, tmp_path, capsys):
     ]
     assert main([*arguments, "--report", str(data)]) == 2
     assert "--report must be another file than data" in capsys.readouterr().err
+    assert main([*arguments, "--report", str(tmp_path / "report.pdf")]) == 2
+    assert "--report must end in .html or .htm; got 'report.pdf'. A" in capsys.readouterr().err
 
 
 def test_the_package_stays_small():

@@ -20,6 +20,7 @@ from forecast_unc.cli.tables import STANDARD, check_table, read_holidays
 from forecast_unc.distributions.power import POWERS
 from forecast_unc.evaluation import baselines
 from forecast_unc.evaluation.folds import COMPARED, percent
+from forecast_unc.evaluation.report import check_suffix
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.recursion import PROPAGATIONS
 from forecast_unc.regression.gp import GPRegressor
@@ -496,6 +497,8 @@ def _check_written(option: str, path: Path, others: dict[str, Path]) -> None:
         if path.samefile(taken) if both else path.resolve() == taken.resolve():
             must = f"be another file than {other}"
             raise refusal(option, must, str(path), "Name one of its own.")
+    if option == "--report":
+        check_suffix(option, path)
     try:
         path.open("ab").close()
         if path.is_file():  # which is replaced by another of its folder

@@ -524,6 +524,6 @@ def _regular(times: pd.Index[Any], name: str) -> pd.Index[Any]:
             remedy += "W-MON (weeks) or MS (months)."
         if "unique" in problem:
             remedy += " Of several series name the column that tells them apart with --id."
-        if "UTC" in str(error):  # of clocks that change
+        if re.search("(give times|local days are) in UTC", str(error)):
             problem, _, remedy = str(error).partition(". ")
     raise ValueError(f"{problem}. {remedy}")

@@ -6,13 +6,14 @@ import base64
 import hashlib
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from forecast_unc import plot
-from forecast_unc._checks import check_path, counted
+from forecast_unc._checks import check_path, counted, refusal
 from forecast_unc._files import whole_file
 from forecast_unc._typing import Axes
 from forecast_unc._version import __version__
@@ -31,9 +32,17 @@ _LEVEL = 0.05  # of the tests
 _ROUNDOFF = 1e-9  # share of the variance, or of a score
 
 
+def check_suffix(name: str, path: Path) -> None:
+    """Raise unless the name of a file says that it is a page of HTML."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        remedy = "A browser can print it as PDF."
+        raise refusal(name, "end in .html or .htm", repr(path.name), remedy)
+
+
 def write_report(backtest: Backtest, path: str | PathLike[str]) -> None:
     """Write the report of a backtest to a file."""
     check_path(path, "report.html", writes=True)
+    check_suffix("path", Path(path))
     request, id_col, panel = backtest.request, backtest.id_col, None
     if id_col is not None:
         scores = backtest.scores([id_col, "model"]).reset_index()

@@ -223,12 +223,11 @@ class Panel:
         both = pd.concat([pd.Series(self.ids), exog[self.columns.id]], ignore_index=True)
         codes, _ = _factorized(both, "id_col of exog")
         rows = _positions(codes[len(self) :], len(self))
-        first, other = (pd.Index(each[:1].tolist()) for each in (self.ids, exog[self.columns.id]))
-        kind = index_kind(first)
-        if len(exog) and not any(map(len, rows)) and kind != index_kind(other):
-            got = f"{index_kind(other)}, {other.tolist()[0]!r} beside {first.tolist()[0]!r}"
-            column = f"exog[{self.columns.id!r}]"
-            dtype = "str" if kind == "text" else self.ids.dtype
+        one, other = (pd.Index(each[:1].tolist()) for each in (self.ids, exog[self.columns.id]))
+        kind, theirs = index_kind(one), index_kind(other)
+        if len(exog) and not any(map(len, rows)) and kind != theirs:
+            column, dtype = f"exog[{self.columns.id!r}]", "str" if kind == "text" else one.dtype
+            got = f"{theirs}, {other.tolist()[0]!r} beside {one.tolist()[0]!r}"
             remedy = f'Convert them: {column} = {column}.astype("{dtype}").'
             raise refusal("exog", f"have ids as frame has, {kind}", got, remedy, TypeError)
         return replace(self, future=future, rows_ahead=rows)

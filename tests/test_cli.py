@@ -246,8 +246,8 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
         ),
         (
             "ds,y\n" + "".join(f"{time},1\n" for time in AUTUMN.tz_localize(None)),
-            "column 'ds' must have unique times; got 2024-10-27 02:00:00 more than once. If clocks "
-            "went back that night, give times in UTC; otherwise aggregate the duplicates.\n",
+            "column 'ds' must have unique times; got 2024-10-27 02:00:00 more than once. Aggregate "
+            "the duplicates. It may be the hour of which clocks went back.\n",
         ),
         (
             "ds,y\n" + "".join(f"{day.tz_convert('UTC')},1\n" for day in LOCAL_DAYS),

@@ -524,6 +524,6 @@ def _regular(times: pd.Index[Any], name: str) -> pd.Index[Any]:
             remedy += "W-MON (weeks) or MS (months)."
         if "unique" in problem:
             remedy += " Of several series name the column that tells them apart with --id."
-        if re.search("(give times|local days are) in UTC", str(error)):
+        if re.search("clocks went back|local days are in UTC", str(error)):
             problem, _, remedy = str(error).partition(". ")
     raise ValueError(f"{problem}. {remedy}")

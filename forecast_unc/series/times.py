@@ -122,7 +122,7 @@ def _check_times(index: pd.Index, name: str) -> None:
         first = format_time(index, int(index.duplicated().argmax()))
         remedy = f"Aggregate the duplicates, for example {name}.groupby(level=0).mean()."
         if _clocks_go_back(index):
-            remedy = f"If clocks went back that night, give times in UTC; otherwise a{remedy[1:]}"
+            remedy += " It may be the hour of which clocks went back."
         raise refusal(name, "have unique times", f"{first} more than once", remedy)
     if not index.is_monotonic_increasing:
         order = np.argsort(index)

@@ -47,13 +47,13 @@ def kept(free):
     return free.censored(LOWER, keep_moments=True)
 
 
-def censored_moments(mean, std, lower):
-    """Mean and variance of max(z, lower), z ~ N(mean, std^2), by adaptive quadrature."""
-    z, end = stats.norm(mean, std), mean + 12 * std
+def censored_moments(mean, std, lower, upper=np.inf):
+    """Mean and variance of z ~ N(mean, std^2) moved into the bounds, by adaptive quadrature."""
+    z, end = stats.norm(mean, std), min(mean + 12 * std, upper)
 
     def moment(power):
-        above = integrate.quad(lambda x: (x - lower) ** power * z.pdf(x), lower, end, epsabs=1e-13)
-        return above[0]
+        within = integrate.quad(lambda x: (x - lower) ** power * z.pdf(x), lower, end, epsabs=1e-13)
+        return within[0] + (end - lower) ** power * z.sf(end)
 
     first, second = moment(1), moment(2)
     return lower + first, second - first**2
@@ -84,6 +84,70 @@ def test_moments_stay_as_they_are(free, kept):
     quantiles = kept.quantile(stats.norm.cdf(z)).to_numpy()
     assert quantiles.min() == LOWER
     np.testing.assert_allclose(quantiles @ p, free.mean, rtol=1e-5)
+
+
+UPPER = 2.5
+
+
+@pytest.mark.parametrize("latent", [(-2.5, 2.0), (0.7, 0.3), (2.2, 1.0), (1.0, 30.0)])
+def test_a_normal_is_found_from_its_moments_between_two_bounds(latent):
+    mean, var = censored_moments(*latent, LOWER, UPPER)
+    free = Forecast(INDEX[:1], [mean], [[var]])
+    ahead = free.censored(LOWER, upper=UPPER, keep_moments=True)
+    expected = np.clip(stats.norm(*latent).ppf(LEVELS), LOWER, UPPER)
+    np.testing.assert_allclose(ahead.quantile(LEVELS).iloc[0], expected, rtol=1e-6)
+    np.testing.assert_allclose([ahead.mean.item(), ahead.var.item()], [mean, var], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("upper", "mean", "std"), [(2.5, 1.0, 1.0), (1.0, 0.3, 0.4), (1.5, 0.3, 0.5), (1e150, 1.0, 1.0)]
+)
+def test_moments_stay_between_two_bounds(upper, mean, std):
+    free = Forecast(INDEX[:1], [mean], [[std**2]])
+    kept = free.censored(0.0, upper=upper, keep_moments=True)
+    np.testing.assert_allclose([kept.mean.item(), kept.std.item()], [mean, std], rtol=1e-9)
+
+
+def test_moments_between_two_bounds_are_those_of_paths(free):
+    free, kept = (f.first(3) for f in (free, free.censored(LOWER, upper=6.0, keep_moments=True)))
+    most = np.sqrt(0.99 * (free.mean - LOWER) * (6.0 - free.mean))
+    np.testing.assert_allclose(kept.mean, free.mean, rtol=1e-9)
+    np.testing.assert_allclose(kept.std, np.minimum(free.std, most), rtol=1e-8)
+    paths = kept.sample(40_000, random_state=3)
+    assert (paths.min(axis=None), paths.max(axis=None)) == (LOWER, 6.0)
+    np.testing.assert_allclose(paths.mean(axis=1), free.mean, atol=0.05)
+    np.testing.assert_allclose(paths.std(axis=1), kept.std, rtol=0.03)
+
+
+@pytest.mark.parametrize("std", [0.47, 0.6, 50.0])
+def test_a_variance_that_two_bounds_do_not_allow_is_lowered(std):
+    """The largest of mean .3 in (0, 1) is .3 * .7, with nothing between the bounds."""
+    free = Forecast(INDEX[:1], [0.3], [[std**2]])
+    kept = free.censored(0.0, upper=1.0, keep_moments=True)
+    assert kept.mean.item() == pytest.approx(0.3, rel=1e-9)
+    assert kept.var.item() == pytest.approx(0.99 * 0.3 * 0.7, rel=1e-8)
+    # a mean at a bound is moved by a fifth of the std, or 4 % of the distance
+    for mean, at in ((-2.0, 0.04), (0.02, 0.04), (1.0, 0.96)):
+        free = Forecast(INDEX[:1], [mean], [[std**2]])
+        kept = free.censored(0.0, upper=1.0, keep_moments=True)
+        assert kept.mean.item() == pytest.approx(at, rel=1e-9)
+        assert kept.var.item() == pytest.approx(0.99 * at * (1.0 - at), rel=1e-8)
+
+
+def test_a_mean_at_an_upper_bound_is_lowered_below_it():
+    free = Forecast(INDEX[:1], [3.0], [[1.0]])
+    kept = free.censored(-np.inf, upper=2.5, keep_moments=True)
+    np.testing.assert_allclose([kept.mean.item(), kept.std.item()], [2.3, 1.0], rtol=1e-9)
+
+
+def test_moments_stay_between_the_end_of_a_logarithm_and_a_bound():
+    free = Forecast(INDEX, [0.0, -1.0, 1.0], 0.2 * COR, transform=PowerTransform(0.0))
+    kept = free.censored(-np.inf, upper=4.0, keep_moments=True)
+    np.testing.assert_allclose(kept.mean, free.mean, rtol=1e-9)
+    np.testing.assert_allclose(kept.std, free.std, rtol=1e-8)
+    ends = kept.quantile([1e-9, 1 - 1e-9]).to_numpy()
+    assert ends.min() >= 0.0
+    assert ends.max() == 4.0
 
 
 def test_correlations_of_the_scores_stay(free, kept):
@@ -196,6 +260,16 @@ def test_forecasts_of_many_zeros_keep_their_mean(sales, model):
     share = (sales == 0).mean()
     assert abs(chance_of_zero(ahead) - share).mean() < 0.2
     assert f"; {share:.0%} are at it, so that forecasts keep their mean" in lower_line(model)
+
+
+def test_shares_with_many_zeros_and_some_ones_keep_their_mean(rng):
+    index = pd.period_range("2024-01-01", periods=160, freq="D")
+    shares = pd.Series(rng.normal(0.0, 0.7, 160).clip(0.0, 1.0), index=index)
+    ahead = Forecaster(lags=2, lower=0, upper=1).fit(shares).forecast(7)
+    free = Forecaster(lags=2).fit(shares).forecast(7)
+    np.testing.assert_allclose(ahead.mean, free.mean, rtol=1e-6)
+    np.testing.assert_allclose(ahead.std, free.std, rtol=1e-6)
+    assert abs(ahead.prob(lower=0.999999).mean() - (shares == 1.0).mean()) < 0.05
 
 
 def test_where_zeros_are_fewer_quantiles_stay(rng):

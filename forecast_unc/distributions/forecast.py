@@ -449,7 +449,9 @@ class Forecast:
         be at one raises ``Diverged``. With ``keep_moments`` the steps are moved and stretched until
         the mean and the variance of what is censored are those of the forecast before: for a model
         that has learned from many values at the bound, whose mean the bound would raise. The mean
-        is then at least a fifth of the std above the bound.
+        is then at least a fifth of the std inside each bound, or 4 % of the distance of both if
+        that is less; a variance is at most 99 % of the largest between them, (mean - lower) *
+        (upper - mean).
 
         Examples
         --------

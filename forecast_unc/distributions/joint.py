@@ -20,6 +20,7 @@ from forecast_unc.distributions.power import PowerTransform
 
 # Paths (n_samples, h) of a model, in units of y, each of one function.
 Draw = Callable[[int, RandomState], Array]
+MOST = 0.99  # of the largest variance between two bounds, that of their two values alone
 
 
 class Diverged(ValueError):
@@ -154,13 +155,15 @@ class Joint:
             return self
         bitten = q.bitten
         if keep_moments and bitten.any():
-            mean = np.maximum(self.mean, lower + 0.2 * self.std)  # no values have theirs at a bound
+            # no values have their mean at a bound
+            inner = 0.2 * np.minimum(self.std, 0.2 * (q.upper - q.lower))
+            mean = np.clip(self.mean, lower + inner, upper - inner)
             factor, shift = onto_moments(q, mean, self.cov.diagonal())
             factor, shift = np.where(bitten, factor, 1.0), np.where(bitten, shift, 0.0)
-            q = replace(q.affine(factor, shift), low=q.low, high=q.high)
+            q = replace(q.affine(factor, shift), low=q.lower, high=q.upper)
             paths = None if paths is None else factor[:, None] * paths + shift[:, None]
         if paths is not None:
-            paths = np.clip(paths, lower[:, None], q.upper[:, None])
+            paths = np.clip(paths, q.lower[:, None], q.upper[:, None])
         if not bitten.any():
             return replace(self, q=q, paths=paths, draw=None)
         return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths)
@@ -206,13 +209,68 @@ def score_correlations(q: Map, cov: Array) -> Array:
 
 
 def onto_moments(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
-    """Factor k and shift b, (h,) each, that give max(L, k y + b) a mean above L and a variance.
+    """Factor k and shift b, (h,) each, that give k y + b within the bounds of q such moments.
 
-    Where the bound is above, min(U, k y + b) a mean below it.
+    The mean is within the bounds; between two of them a variance is at most `MOST` of the largest.
     """
-    if np.isneginf(q.lower).all() and np.isfinite(q.upper).all():
-        factor, shift = onto_moments(q.affine(-1.0, 0.0), -mean, var)
-        return factor, -shift
+    low, high = np.isfinite([q.lower, q.upper])
+    factor, shift = np.ones(len(q)), np.zeros(len(q))
+    for some, solved, side in (
+        (low & ~high, _above_bound, 1.0),
+        (high & ~low, _above_bound, -1.0),
+        (low & high, _between_bounds, 1.0),
+    ):
+        at = np.flatnonzero(some)
+        if len(at):
+            own = q[at] if side > 0.0 else q[at].affine(side, 0.0)
+            factor[at], found = solved(own, side * mean[at], var[at])
+            shift[at] = side * found
+    return factor, shift
+
+
+def _between_bounds(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
+    """Factor and shift (h,) that give min(max(L, k y + b), U) a mean and a variance."""
+    none, zero, width = np.full(len(q), np.inf), np.zeros(len(q)), q.upper - q.lower
+    share = (mean - q.lower) / width
+    scale = np.minimum(np.sqrt(var), width * np.sqrt(MOST * share * (1.0 - share)))
+    middle, top = (mean - q.lower) / scale, width / scale
+    # Whatever k, the mean is right for one k y + b that is within the bounds at this score.
+    pivot = q.latent(-ndtri(share)[:, None])[:, 0]
+    free = replace(q.affine(1.0 / scale, -pivot / scale), low=-none, high=none, grid=None)
+    median = free.latent(zero[:, None])[:, 0]
+
+    def values(log_k: Array, start: Array) -> tuple[Array, Array, Array]:
+        own = replace(free.affine(np.exp(log_k), start), low=zero, high=top)
+        nodes, weights = own.nodes()
+        y = own(nodes)
+        return y, weights, weights * ((y > 0.0) & (y < top[:, None]))
+
+    def centered(log_k: Array) -> Array:
+        def too_large(start: Array) -> tuple[Array, Array]:
+            y, weights, within = values(log_k, start)
+            return maps.integral(weights * y) - middle, maps.integral(within)
+
+        return maps.newton(too_large, zero, top, middle - np.exp(log_k) * median)
+
+    def too_wide(log_k: Array) -> tuple[Array, Array]:
+        y, weights, within = values(log_k, centered(log_k))
+        apart = y - middle[:, None]
+        own = maps.integral(weights * apart**2)
+        left = maps.integral(weights * y * (top[:, None] - y))  # of the largest variance
+        p, first, second = (maps.integral(within * apart**i) for i in range(3))
+        with np.errstate(divide="ignore", invalid="ignore"):  # no node is within
+            slope = 2.0 * (second - first**2 / p) * (1.0 / own + 1.0 / left)
+            return np.log(own / left * (middle * (top - middle) - 1.0)), slope
+
+    # Bounds only reduce a variance, so that k is at least this, but for roundoff.
+    least = -0.5 * np.log(free.covariance(np.eye(len(q))).diagonal()) - 1e-3
+    log_k = maps.newton(too_wide, least, least + 20.0, least)
+    factor = np.exp(log_k)
+    return factor, q.lower + scale * centered(log_k) - factor * pivot
+
+
+def _above_bound(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
+    """Factor and shift (h,) that give max(L, k y + b) a mean above L and a variance."""
     # One score at which y leaves L gives the ratio of the variance to the square of the mean above
     # L: theory/transforms.md.
     none = np.full(len(q), np.inf)

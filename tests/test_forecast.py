@@ -311,6 +311,19 @@ def test_aggregates_are_those_of_the_paths(monthly):
     assert drawn.std() == pytest.approx(aggregate.std.item(), rel=4.5 / np.sqrt(2 * n))
 
 
+def test_a_series_of_weights_is_read_by_time(monthly):
+    weights = pd.Series(np.arange(1.0, H + 1.0), index=monthly.index)
+    expected = weights.to_numpy() @ monthly.mean.to_numpy()
+    for series in (weights, weights[::-1], weights.sample(frac=1.0, random_state=1)):
+        assert monthly.aggregate(series).mean.item() == pytest.approx(expected, rel=1e-12)
+    others = weights.set_axis(monthly.index + pd.DateOffset(years=1))
+    for wrong in (others, weights[1:], weights.reset_index(drop=True)):
+        with pytest.raises(
+            ValueError, match=r"how must hold each of the forecast's times; got no .* Pass 0 for"
+        ):
+            monthly.aggregate(wrong)
+
+
 @pytest.mark.parametrize(
     ("kind", "freq"),
     [

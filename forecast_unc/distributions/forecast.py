@@ -523,12 +523,12 @@ class Forecast:
         1000 paths of its own, to .02. An extreme that is the same in all paths is refused.
 
         ``how`` is "sum", "mean", "max", "min", or the weights (h,) of any linear combination:
-        ``[-1, 0, 1]`` for the change from step 1 to step 3. ``freq`` is the frequency of the
-        groups, as for :meth:`pandas.Series.resample`, which labels them, such as ``"YE"``; of a
-        PeriodIndex ``"Y"``, of whole periods. None is one group, at the last time. Groups at the
-        ends have only the steps that were forecast, such as three months of a year. ``partial``
-        says whether such parts of periods give a ``PartialPeriodWarning``, are kept without one, or
-        are dropped.
+        ``[-1, 0, 1]`` for the change from step 1 to step 3, or a Series of them by time. ``freq``
+        is the frequency of the groups, as for :meth:`pandas.Series.resample`, which labels them,
+        such as ``"YE"``; of a PeriodIndex ``"Y"``, of whole periods. None is one group, at the last
+        time. Groups at the ends have only the steps that were forecast, such as three months of a
+        year. ``partial`` says whether such parts of periods give a ``PartialPeriodWarning``, are
+        kept without one, or are dropped.
 
         Examples
         --------
@@ -536,6 +536,8 @@ class Forecast:
         >>> two.aggregate("sum").std.round(3).item(), two.aggregate("max").prob(2.0).round(2).item()
         (1.732, 0.25)
         """
+        if isinstance(how, pd.Series):
+            how = self._at_steps("how", how, "Pass 0 for a step that is left out.")
         of_one = isinstance(how, str) and how in ("max", "min")
         labels, matrix = group_weights(self._index, "sum" if of_one else how, freq, partial)
         if of_one and len(labels) < len(self):
@@ -937,7 +939,12 @@ class Forecast:
     def _label(self, position: int) -> str:
         return format_time(self._index, position)
 
-    def _at_steps(self, name: str, given: pd.Series[float]) -> Array:
+    def _at_steps(
+        self,
+        name: str,
+        given: pd.Series[float],
+        remedy: str = "Pass NaN for what was not observed.",
+    ) -> Array:
         """Values of a series at the steps, (h,)."""
         given = check_is_series(given, name)
         values = numeric_values(given, name)
@@ -946,7 +953,6 @@ class Forecast:
             raise refusal(name, "hold each time once", f"{first} twice", "Keep one value.")
         at = given.index.get_indexer(self._index)
         if (at < 0).any():
-            remedy = "Pass NaN for what was not observed."
             got = f"no {self._label(int((at < 0).argmax()))}"
             raise refusal(name, "hold each of the forecast's times", got, remedy)
         return np.asarray(values[at])

@@ -49,6 +49,28 @@ def test_a_covariance_of_one_regressor_may_be_labeled_by_its_times():
     np.testing.assert_array_equal(check_uncertainty(None, cov, EXOG[["a"]]), np.eye(3) + 0.5)
 
 
+@pytest.mark.parametrize("columns", [["a", "b"], ["a"]])
+def test_a_labeled_covariance_is_read_by_its_labels(columns, rng):
+    exog = EXOG[columns]
+    root = rng.normal(size=(exog.size, exog.size))
+    labels = pd.MultiIndex.from_product([TIMES, columns])
+    cov = pd.DataFrame(root @ root.T, labels, labels)
+    shuffled = rng.permutation(exog.size)
+    frames = [cov, cov.iloc[shuffled, shuffled], cov.iloc[shuffled], cov.iloc[::-1, shuffled]]
+    if columns == ["a"]:
+        frames += [frame.droplevel(1).droplevel(1, axis=1) for frame in frames]
+    for frame in frames:
+        np.testing.assert_array_equal(check_uncertainty(None, frame, exog), cov.to_numpy())
+    by_position = pd.DataFrame(cov.to_numpy(), list("uvwxyz")[: exog.size])
+    np.testing.assert_array_equal(check_uncertainty(None, by_position, exog), cov.to_numpy())
+    later = pd.MultiIndex.from_product([TIMES + pd.DateOffset(years=1), columns])
+    for axis, name in enumerate(("rows", "columns")):
+        for wrong in (later, labels.swaplevel(), labels[[0, *range(exog.size - 1)]]):
+            message = rf"exog_cov must be labelled by time and regressor, .*; got other {name}\. "
+            with pytest.raises(ValueError, match=message):
+                check_uncertainty(None, cov.set_axis(wrong, axis=axis), exog)
+
+
 def test_known_regressors_have_no_covariance():
     for zero in (0 * STDS, np.zeros((3, 2))):
         assert check_uncertainty(zero, None, EXOG) is None

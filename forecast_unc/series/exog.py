@@ -126,6 +126,7 @@ def check_uncertainty(
     if not all(map(is_real, dtypes)):
         raise refusal(name, "be numeric", "other values", "Encode it as numbers.", TypeError)
     if isinstance(given, pd.DataFrame):
+        given = given if stds else _in_order(name, given, exog)
         given = given.to_numpy(dtype=np.float64, na_value=np.nan)
     cov: Array = np.array(given, dtype=np.float64, order="C")
     known = "Give 0 for a regressor that is known."
@@ -144,6 +145,22 @@ def check_uncertainty(
     h, k = exog.shape
     order = np.add.outer(k * np.arange(h), exog.columns.get_indexer(columns)).ravel()
     return np.ascontiguousarray(cov[np.ix_(order, order)])
+
+
+def _in_order(name: str, cov: pd.DataFrame, exog: pd.DataFrame) -> pd.DataFrame:
+    """A covariance by step, then regressor; by position where its labels are neither."""
+    both, order = pd.MultiIndex.from_product([exog.index, exog.columns]), []
+    for axis, labels in enumerate(cov.axes):
+        wanted: pd.Index = exog.index if labels.nlevels == 1 and exog.shape[1] == 1 else both
+        some = labels.nlevels == wanted.nlevels and labels.is_unique
+        at = labels.get_indexer(wanted) if some else np.array([-1])
+        known = bool((at >= 0).all())
+        if not known and isinstance(labels, (pd.MultiIndex, pd.DatetimeIndex, pd.PeriodIndex)):
+            must = f"be labelled by time and regressor, such as {both[0]}, or not at all"
+            remedy = "Label it by pd.MultiIndex.from_product([exog.index, exog.columns])."
+            raise refusal(name, must, f"other {('rows', 'columns')[axis]}", remedy)
+        order.append(at if known else np.arange(len(labels)))
+    return cov.iloc[order[0], order[1]]
 
 
 def check_exog_lags(lags: int, k: int) -> None:

@@ -584,6 +584,8 @@ def test_times_of_the_same_kind_need_not_be_the_same():
         (lambda f: plot.compare(f), r"forecasts must be a mapping of names .*; got Forecast\. Pas"),
         (lambda f: plot.compare({"a": 3}), r"forecasts\['a'\] must be a Forecast; got int\. "),
         (lambda f: plot.compare({"a": f}, actual=3), r"actual must be a pandas Series; got int\. "),
+        (lambda f: f.plot(ax=1), r"ax must be matplotlib Axes; got int\. Pass one of those that"),
+        (lambda f: plot.joint(f, ax=[None]), r"ax must be matplotlib Axes; got list\. Pass one"),
         (lambda f: plot.compare({"a": f}, coverage="a"), r"coverage must be a number; got 'a'\. "),
     ],
 )

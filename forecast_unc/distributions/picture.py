@@ -158,8 +158,13 @@ def check_forecast(name: str, forecast: object) -> None:
 
 def current_axes(ax: Axes | None) -> Axes:
     """Return the axes given, or else the current ones."""
-    if ax is not None:
-        return ax  # without pyplot, which chooses a backend
+    if ax is not None:  # without pyplot, which chooses a backend
+        from matplotlib.axes import Axes
+
+        if not isinstance(ax, Axes):
+            remedy = "Pass one of those that plt.subplots() returns, or None for the current ones."
+            raise refusal("ax", "be matplotlib Axes", type(ax).__name__, remedy, TypeError)
+        return ax
     import matplotlib.pyplot as plt  # kept out of `import forecast_unc`
 
     return plt.gca()

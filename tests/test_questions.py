@@ -355,6 +355,9 @@ def test_periods_and_numbers_are_picked():
             TypeError,
             r"a key must be a slice, a time or a mask of the steps; got \[0, 1\]\. ",
         ),
+        ([True, False], TypeError, r"a mask must hold a value for each of 6 steps.*shape \(2,\)"),
+        ([[True] * 6], TypeError, r"a mask must hold .*; got shape \(1, 6\)\. Make it from"),
+        ([False] * 6, TypeError, r"a mask must hold .* and one True or more; got only False\. "),
         (
             "2030",
             KeyError,

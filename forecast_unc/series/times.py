@@ -398,6 +398,11 @@ def positions(index: pd.Index[Any], key: Any) -> slice | Positions:
         mask = np.asarray(key)
         if mask.dtype == np.bool_ and mask.shape == index.shape and mask.any():
             return np.flatnonzero(mask)
+        if mask.dtype == np.bool_ and mask.ndim:
+            must = f"hold a value for each of {len(index)} steps, and one True or more"
+            got = "only False" if mask.shape == index.shape else f"shape {mask.shape}"
+            remedy = "Make it from the forecast, such as f.mean > 0."
+            raise refusal("a mask", must, got, remedy, TypeError)
         must = "be a slice, a time or a mask of the steps"
         remedy = "A number could be a position or a time: for the first step pass [:1]."
         raise refusal("a key", must, repr(key), remedy, TypeError)

@@ -272,6 +272,7 @@ def test_differenced_bands_do_not_grow_faster_than_a_random_walk_s():
         ({"lags": []}, r"lags must be .*; got \[\]"),
         ({"differences": -1}, "differences must be lags, positive whole numbers; got"),
         ({"differences": (1, 0.5)}, r"differences must be .*; got \(1, 0.5\). Use 0 or \(\)"),
+        ({"random_state": "x"}, "random_state must be a whole number, .*; got 'x'. Pass 0 for"),
         ({"max_train": 2}, "max_train must be a whole number, at least 3; got 2. Use None"),
         ({"lags": 68}, r"y must have at least 71 values for lags up to 68; got"),
         ({"lags": 30, "differences": 40}, r"y must have at least 73 values .* \(40,\); got 70"),

@@ -96,6 +96,7 @@ class Arguments(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         if self.max_train is not None:
             check_whole("max_train", self.max_train, MIN_ROWS, "Use None to learn from all rows.")
         check_whole("exog_lags", self.exog_lags, 0, "0 is the effect at the same time alone.")
+        _checks.generator(self.random_state)
         if self.regressor is not None:
             as_kernel_regressor(self.regressor)
             if self.noise != "process":

@@ -282,7 +282,8 @@ class Forecaster(Scored, Arguments):
             Regressors, or their means, at the forecast times, if the model was fitted with some.
         exog_cov : DataFrame or ndarray, optional
             Covariance (steps * k, steps * k) of errors of the k columns of `exog`, independent of
-            the series: all of step 1, then of step 2. A frame like `exog` is read as `exog_std`.
+            the series: all of step 1, then of step 2. A frame labelled by time and column may have
+            another order, and one like `exog` is read as `exog_std`.
         exog_std : DataFrame or ndarray, optional
             Standard deviations of independent errors of `exog` instead, of its shape; 0 is known.
         propagation : {"exact", "taylor", "mixture", "monte_carlo", "naive", "auto"}

@@ -119,6 +119,12 @@ def test_moments_between_two_bounds_are_those_of_paths(free):
     np.testing.assert_allclose(paths.std(axis=1), kept.std, rtol=0.03)
 
 
+@pytest.mark.parametrize("upper", [1e12, 1e40])
+def test_an_upper_bound_out_of_reach_changes_nothing(free, kept, upper):
+    both = free.censored(LOWER, upper=upper, keep_moments=True)
+    np.testing.assert_allclose(both.quantile(LEVELS), kept.quantile(LEVELS), rtol=1e-9)
+
+
 @pytest.mark.parametrize("std", [0.47, 0.6, 50.0])
 def test_a_variance_that_two_bounds_do_not_allow_is_lowered(std):
     """The largest of mean .3 in (0, 1) is .3 * .7, with nothing between the bounds."""

@@ -234,10 +234,10 @@ def _between_bounds(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
     share = (mean - q.lower) / width
     scale = np.minimum(np.sqrt(var), width * np.sqrt(MOST * share * (1.0 - share)))
     middle, top = (mean - q.lower) / scale, width / scale
+    median = q.latent(zero[:, None])[:, 0]
+    free = replace(q.affine(1.0 / scale, -median / scale), low=-none, high=none, grid=None)
     # Whatever k, the mean is right for one k y + b that is within the bounds at this score.
-    pivot = q.latent(-ndtri(share)[:, None])[:, 0]
-    free = replace(q.affine(1.0 / scale, -pivot / scale), low=-none, high=none, grid=None)
-    median = free.latent(zero[:, None])[:, 0]
+    inner = free.latent(-ndtri(share)[:, None])[:, 0]
 
     def values(log_k: Array, start: Array) -> tuple[Array, Array, Array]:
         own = replace(free.affine(np.exp(log_k), start), low=zero, high=top)
@@ -250,7 +250,8 @@ def _between_bounds(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
             y, weights, within = values(log_k, start)
             return maps.integral(weights * y) - middle, maps.integral(within)
 
-        return maps.newton(too_large, zero, top, middle - np.exp(log_k) * median)
+        lowest = -np.exp(log_k) * inner
+        return maps.newton(too_large, lowest, lowest + top, middle)
 
     def too_wide(log_k: Array) -> tuple[Array, Array]:
         y, weights, within = values(log_k, centered(log_k))
@@ -266,7 +267,7 @@ def _between_bounds(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
     least = -0.5 * np.log(free.covariance(np.eye(len(q))).diagonal()) - 1e-3
     log_k = maps.newton(too_wide, least, least + 20.0, least)
     factor = np.exp(log_k)
-    return factor, q.lower + scale * centered(log_k) - factor * pivot
+    return factor, q.lower + scale * centered(log_k) - factor * median
 
 
 def _above_bound(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:

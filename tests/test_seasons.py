@@ -216,6 +216,7 @@ def test_recurrence_is_the_f_test_of_levels_against_a_walk():
     found = []
     for seed in range(40):
         y = season(59, 9, noise=0.2 + 0.05 * seed, seed=seed)
+        y -= 11.0  # below 0: on its own scale alone
         y[20 if seed % 2 else 21 : 21] = np.nan
         lagged = np.column_stack([y[9 - lag : 59 - lag] for lag in range(10)])
         at = np.flatnonzero(~np.isnan(lagged).any(axis=1))
@@ -235,6 +236,15 @@ def test_recurrence_is_the_f_test_of_levels_against_a_walk():
 def test_neither_noise_nor_walks_recur(kind):
     rng = np.random.default_rng(1)
     assert not any(recurs(noise(kind, n, rng), min(12, n // 4)) for n in [16, 30, 54] * 60)
+
+
+def test_growth_does_not_recur():
+    """Of the values an explosive root tells more than changes, of their logarithm a line."""
+    steps = 0.15 + 0.05 * np.random.default_rng(2).standard_normal(44)
+    growth = np.exp(steps.cumsum())
+    assert recurs(growth - 1e3, 11)
+    assert not recurs(growth, 11)
+    assert recurs(20.0 + season(44, 9, noise=0.1), 11)
 
 
 @pytest.mark.parametrize("y", [np.ones(30), np.full(30, np.nan), np.arange(15.0)], ids=str)

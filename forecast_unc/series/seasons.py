@@ -33,20 +33,26 @@ def held_twice(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
 def recurs(y: Array, n_lags: int) -> bool:
     """Whether so many levels tell more of the next one than a walk with two changes: P < 1e-4.
 
-    Of F, beside a line: as of a cycle that no calendar suggests.
+    Of F, beside a line: as of a cycle that no calendar suggests. Of positive values of the
+    logarithm, too, in which growth is a line.
     """
     windows = np.lib.stride_tricks.sliding_window_view(y, n_lags + 1)
     at = np.flatnonzero(~np.isnan(windows).any(axis=1))
-    dof = len(at) - n_lags - 2
-    if n_lags < 4 or dof < 2 or not np.ptp(windows[at]):
+    windows, line, dof = windows[at], np.vander(at / len(y), 2), len(at) - n_lags - 2
+    if n_lags < 4 or dof < 2:
         return False
-    z = (windows[at] - windows[at].mean()) / windows[at].std()
-    changes = z[:, -3:-1] - z[:, -4:-2]
-    line = np.column_stack([np.ones(len(at)), at / len(y)])
-    target = z[:, -1:] - z[:, -2:-1]
-    walk, levels = (_left(np.hstack([line, part, target]), 0)[0] for part in (changes, z[:, :-1]))
-    p = fdtrc(n_lags - 2, dof, (walk / levels - 1.0) * dof / (n_lags - 2))
-    return bool(p < 1e-4)
+    for view in (windows, np.log(windows)) if windows.min() > 0.0 else (windows,):
+        if not np.ptp(view):
+            return False
+        z = (view - view.mean()) / view.std()
+        changes = z[:, -3:-1] - z[:, -4:-2]
+        target = z[:, -1:] - z[:, -2:-1]
+        walk, levels = (
+            _left(np.hstack([line, part, target]), 0)[0] for part in (changes, z[:, :-1])
+        )
+        if fdtrc(n_lags - 2, dof, (walk / levels - 1.0) * dof / (n_lags - 2)) >= 1e-4:
+            return False
+    return True
 
 
 def _p_value(y: Array, shorter: tuple[int, ...], period: int) -> float:

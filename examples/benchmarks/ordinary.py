@@ -382,9 +382,9 @@ loss of 19 quantiles, the score of the 95 % interval (MSIS). The score of a situ
 over its origins. A ratio divides it by the lowest such score of any other method, *in hindsight*,
 or of the four simple methods (last value, seasonal last value, drift, mean). An origin at which a
 method fails has the worst score of the others, and no coverage. Seconds are those of a fit and a
-forecast on one core. A third of the series of each situation is "reserve"; of the page's series only
-the rest ("chosen") served to choose rules. "Both" is all series: the more series, the less often a
-rival is best by luck.
+forecast on one core. A third of the series of each situation is "reserve"; of the page's series
+only the rest ("chosen") served to choose rules. "Both" is all series: the more series, the less
+often a rival is best by luck.
 
 Geometric means of the ratios over the situations, the share within {within}, and the worst:
 

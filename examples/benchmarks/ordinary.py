@@ -371,7 +371,8 @@ writes this page: `Forecaster().fit(y).forecast(steps)` on {situations} situatio
 series), {series} series, {origins} origins, beside simple methods and automatic ones ({rivals}).
 `examples/benchmarks/ordinary_series.py` says how the series of a situation are made, how long they
 are, how many steps are forecast, and which seasons rivals are told: the shortest of several, MSTL
-all, seasonal last value the longest. They get straight lines in gaps, and the last {recent} values.
+all, seasonal last value the longest. Rivals get gaps filled by straight lines, and the last
+{recent} values.
 Regressors are given in four situations, with their future, to `Forecaster`, AutoReg and AutoARIMA.
 AutoARIMA is not run where the shortest season has more than 12 steps, nor MSTL without a
 season.{missing}
@@ -381,10 +382,10 @@ season (one step if it has none): the error of the median (MAE), the CRPS as twi
 loss of 19 quantiles, the score of the 95 % interval (MSIS). The score of a situation is the mean
 over its origins. A ratio divides it by the lowest such score of any other method, *in hindsight*,
 or of the four simple methods (last value, seasonal last value, drift, mean). An origin at which a
-method fails has the worst score of the others, and no coverage. Seconds are those of a fit and a
-forecast on one core. A third of the series of each situation is "reserve"; of the page's series
-only the rest ("chosen") served to choose rules. "Both" is all series: the more series, the less
-often a rival is best by luck.
+method fails has the worst score of the others, and does not count in the coverage. Seconds are of a
+fit and a forecast on one core. A third of the series of each situation is "reserve"; of the page's
+series only the rest ("chosen") served to choose rules. "Both" is all series: the more series, the
+less often a rival is best by luck.
 
 Geometric means of the ratios over the situations, the share within {within}, and the worst:
 

@@ -217,9 +217,7 @@ def without_outliers(arguments: Arguments, history: History) -> History:
     """
     if arguments.outliers == "keep":
         return history
-    auto = is_auto(arguments.seasonal_period)
-    periods = seasonal_periods(history.index) if auto else _periods(arguments, history)
-    outliers = gross_outliers(history.given, periods)
+    outliers = gross_outliers(history.given, _suggested(arguments, history))
     if outliers.any():
         outliers &= ~_unusual(arguments, history)
     found = history.without(outliers)
@@ -239,9 +237,7 @@ def since_last_shift(arguments: Arguments, history: History) -> History:
     """
     if arguments.outliers == "keep" or not is_auto(arguments.lags) or history.exog.shape[1]:
         return history
-    auto = is_auto(arguments.seasonal_period)
-    periods = seasonal_periods(history.index) if auto else _periods(arguments, history)
-    before = last_shift(history.y, min(periods, default=1))
+    before = last_shift(history.y, min(_suggested(arguments, history), default=1))
     return replace(history.part(before), shifted=before) if before else history
 
 
@@ -278,6 +274,12 @@ def _periods(arguments: Arguments, history: History) -> tuple[int, ...]:
     if is_auto(arguments.seasonal_period):
         return seasons_in(history.y, seasonal_periods(history.index))
     return tuple(sorted(set(as_lags("seasonal_period", arguments.seasonal_period, upto=False))))
+
+
+def _suggested(arguments: Arguments, history: History) -> tuple[int, ...]:
+    """Seasonal periods: those given, or all that the index suggests."""
+    auto = is_auto(arguments.seasonal_period)
+    return seasonal_periods(history.index) if auto else _periods(arguments, history)
 
 
 def _bound(arguments: Arguments, history: History) -> float:

@@ -1,37 +1,39 @@
-"""How sure are we about this series, k steps ahead?"""
+"""How sure are we about this series, k steps ahead?
 
-from forecast_unc import datasets, plot
+`import forecast_unc` takes milliseconds: each public name is imported where it is first asked for.
+"""
+
+from pkgutil import resolve_name
+
 from forecast_unc._version import __version__
-from forecast_unc.distributions import scores
-from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.evaluation import baselines
-from forecast_unc.evaluation.backtest import backtest
-from forecast_unc.forecasting.combination import Combination, load_model
-from forecast_unc.forecasting.forecaster import Forecaster
-from forecast_unc.panels.backtest import backtest_panel
-from forecast_unc.panels.forecast import forecast_panel
-from forecast_unc.regression.gp import GPRegressor
-from forecast_unc.regression.linear import LinearRegressor
-from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
-from forecast_unc.regression.rvm import RVMRegressor
-from forecast_unc.regression.rvm_classifier import RVMClassifier
 
-__all__ = [
-    "Combination",
-    "Forecast",
-    "Forecaster",
-    "GPRegressor",
-    "LinearRegressor",
-    "RVMClassifier",
-    "RVMRegressor",
-    "ReducedRankGPRegressor",
-    "__version__",
-    "backtest",
-    "backtest_panel",
-    "baselines",
-    "datasets",
-    "forecast_panel",
-    "load_model",
-    "plot",
-    "scores",
-]
+_HOMES = {
+    "Combination": "forecast_unc.forecasting.combination",
+    "Forecast": "forecast_unc.distributions.forecast",
+    "Forecaster": "forecast_unc.forecasting.forecaster",
+    "GPRegressor": "forecast_unc.regression.gp",
+    "LinearRegressor": "forecast_unc.regression.linear",
+    "RVMClassifier": "forecast_unc.regression.rvm_classifier",
+    "RVMRegressor": "forecast_unc.regression.rvm",
+    "ReducedRankGPRegressor": "forecast_unc.regression.reduced_rank.regressor",
+    "backtest": "forecast_unc.evaluation.backtest",
+    "backtest_panel": "forecast_unc.panels.backtest",
+    "baselines": "forecast_unc.evaluation",
+    "datasets": "forecast_unc",
+    "forecast_panel": "forecast_unc.panels.forecast",
+    "load_model": "forecast_unc.forecasting.combination",
+    "plot": "forecast_unc",
+    "scores": "forecast_unc.distributions",
+}
+__all__ = ["__version__", *_HOMES]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = resolve_name(f"{_HOMES[name]}.{name}")
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -213,14 +213,16 @@ def test_import_is_light():
         "seen = {'IPython': kernel, 'ipykernel.zmqshell': kernel, 'ipywidgets': None}\n"
         "sys.modules.update(seen)\n"
         "import forecast_unc; print(*sys.modules)\n"
+        "from forecast_unc import *; print(*sys.modules)\n"
     )
     # not by -W error: tqdm catches what its import raises
     command = [sys.executable, "-W", "always", "-c", code]
     run = subprocess.run(command, cwd=PACKAGE.parent, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
-    loaded = set(run.stdout.split())
-    assert "forecast_unc" in loaded
+    bare, loaded = (set(line.split()) for line in run.stdout.splitlines())
+    assert bare.isdisjoint({"numpy", "pandas", "scipy", "sklearn"})
+    assert loaded >= {"forecast_unc.panels.forecast", "pandas"}
     assert loaded.isdisjoint({"click", "jinja2", "matplotlib", "statsmodels"})
     assert loaded.isdisjoint({"scipy.signal", "sklearn.cluster", "sklearn.model_selection"})
 
@@ -236,7 +238,24 @@ def written() -> set[str]:
 def test_public_names_are_exported():
     exported = set(getattr(forecast_unc, "__all__", []))
     assert exported - {"__version__"} == written()
+    assert exported <= set(dir(forecast_unc))
     assert [name for name in exported if not hasattr(forecast_unc, name)] == []
+    with pytest.raises(AttributeError, match="module 'forecast_unc' has no attribute 'forecaster'"):
+        _ = forecast_unc.forecaster
+
+
+def test_type_checkers_see_the_same_names():
+    """From the same modules: the interface file says again what `__getattr__` imports."""
+    stub = ast.parse(PACKAGE.joinpath("__init__.pyi").read_text(encoding="utf-8"))
+    homes = {
+        alias.name: node.module
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert homes.pop("__version__") == "forecast_unc._version"
+    assert homes == forecast_unc._HOMES
+    assert set(ast.literal_eval(stub.body[-1].value)) == set(forecast_unc.__all__)
 
 
 def own(obj: object) -> bool:

@@ -125,6 +125,15 @@ def test_the_sum_is_as_wide_as_the_correlations_say():
     assert as_one.std.item() == pytest.approx(std.sum())
 
 
+def test_sums_of_positive_values_stay_positive_in_wider_bands():
+    total = make(0.0).aggregate("sum")
+    wide = total.recalibrated(np.full(1, 6.0))
+    low, median, high = (wide.quantile(p).item() for p in (1e-4, 0.5, 1 - 1e-4))
+    assert 0.0 < low < 0.3 * total.quantile(1e-4).item()
+    assert median == pytest.approx(total.median.item())
+    assert high > 2.0 * total.quantile(1 - 1e-4).item()
+
+
 def test_conformal_sizes_are_in_units_of_the_bands_that_they_change():
     """Also where those have tails of their own: half the 68 % band is then not the scale."""
     heavy = make().recalibrated(FACTOR, dof=3.0)

@@ -19,7 +19,15 @@ from forecast_unc._checks import check_choice, refusal
 from forecast_unc._typing import Array, Axes
 from forecast_unc.distributions import picture
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.distributions.picture import current_axes, fan, fill_band, finish, places, plain
+from forecast_unc.distributions.picture import (
+    current_axes,
+    fan,
+    fill_band,
+    finish,
+    gray,
+    places,
+    plain,
+)
 
 if TYPE_CHECKING:
     from forecast_unc.evaluation.backtest import Backtest
@@ -117,7 +125,7 @@ def compare(
     ax = picture.draw_history(ax, history, first)
     handles: list[Any] = [*ax.get_legend_handles_labels()[0]]
     labels = [*ax.get_legend_handles_labels()[1]]
-    halo = [withStroke(linewidth=3.5, foreground="white")]
+    halo = [withStroke(linewidth=3.5, foreground=gray(ax, 1.0))]
     widths = range(4 * len(forecasts) + 4, 4, -4)
     for style, width, band, (name, forecast) in zip(
         _styles(), widths, bands, forecasts.items(), strict=False
@@ -163,8 +171,8 @@ def decomposition(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
                 base += share
         ax.fill([], [], label=str(name).replace("_", ": "), **style)
     marker = "o" if len(forecast) == 1 else None
-    ax.plot(times, total, color="black", lw=1.5, marker=marker, label="variance")
-    ax.axhline(0.0, color="0.3", lw=0.8)
+    ax.plot(times, total, color=gray(ax, 0.0), lw=1.5, marker=marker, label="variance")
+    ax.axhline(0.0, color=gray(ax, 0.3), lw=0.8)
     if not ax.get_ylabel():
         of = "" if forecast.name is None else f" of {forecast.name}"
         ax.set_ylabel(plain(f"variance{of}"))
@@ -182,7 +190,7 @@ def members(
 
     The means of the `forecast`'s members are lines as wide as the weights; the legend has each
     model and its weights at the first and the last step, and the ends of the intervals are dotted.
-    The average is black. `coverage`, `history` and `ax` are those of `compare`.
+    The average is as dark as text. `coverage`, `history` and `ax` are those of `compare`.
     """
     from matplotlib.collections import LineCollection
 
@@ -195,15 +203,15 @@ def members(
     ax = picture.draw_history(ax, history, forecast)
     times, whole = picture.continued(ax, history, forecast, band)
     average = f"average, {100 * coverage:g} %"
-    fill_band(ax, times, whole, _BAR, facecolor="0.88", lw=0, label=average)
+    fill_band(ax, times, whole, _BAR, facecolor=gray(ax, 0.88), lw=0, label=average)
     marker = "_" if len(forecast) == 1 else None
-    black: dict[str, Any] = {"color": "black", "lw": 1, "marker": marker, "ms": 30, "zorder": 5}
-    ax.plot(times, whole["mean"], **black, label="average")
-    for style, (model, own, weights, _) in zip(_styles(), forecast.members, strict=False):
-        at, mean, color = picture.axis_numbers(ax, own.index), own.mean.to_numpy(), style.color
+    style: dict[str, Any] = {"lw": 1, "marker": marker, "ms": 30, "zorder": 5}
+    ax.plot(times, whole["mean"], color=gray(ax, 0.0), **style, label="average")
+    for one, (model, own, weights, _) in zip(_styles(), forecast.members, strict=False):
+        at, mean, color = picture.axis_numbers(ax, own.index), own.mean.to_numpy(), one.color
         ends = dict.fromkeys(f"{100 * weights.iloc[end]:.0f}" for end in (0, -1))
         label = plain(f"{' to '.join(ends)} %: {model}")
-        ax.plot(at, mean, style.marker, color=color, ms=4, zorder=4, label=label)
+        ax.plot(at, mean, one.marker, color=color, ms=4, zorder=4, label=label)
         if len(own) > 1:
             ax.plot(at, own.interval(coverage), color=color, lw=0.8, ls=":")
             weight, points = weights.to_numpy()[: len(own)], np.column_stack([at, mean])
@@ -335,7 +343,7 @@ def _score_lines(backtest: Backtest, score: str, by: str, ax: Axes | None) -> Ax
         ax.plot(at, values.to_numpy(), marker=style.marker, markersize=4, **style.line(model))
     if score.startswith("coverage_"):
         nominal = float(score.removeprefix("coverage_")) / 100
-        ax.axhline(nominal, color="0.4", lw=1, label=f"nominal {nominal:g}")
+        ax.axhline(nominal, color=gray(ax, 0.4), lw=1, label=f"nominal {nominal:g}")
     unit = backtest.frame.attrs.get("unit") if score in _IN_UNITS_OF_Y else None
     ax.set_ylabel(picture.with_unit(score, unit))
     return ax
@@ -345,17 +353,19 @@ def _draw_chance(
     ax: Axes, backtest: Backtest, x: Array, probability: Array, scale: float = 1.0
 ) -> None:
     """Draw calibrated shares, times `scale`, and 95 % of them by chance; or that it cannot be."""
-    ax.plot(x[[0, -1]], scale * probability[[0, -1]], color="0.4", lw=1, label="calibrated")
+    ends, dark = [0, -1], gray(ax, 0.4)
+    ax.plot(x[ends], scale * probability[ends], color=dark, lw=1, label="calibrated")
     one = backtest.frame[backtest.frame["model"] == backtest.frame["model"].iloc[0]]
     n, apart = int(one["pit"].count()), _horizons_apart(one, backtest.id_col)
-    areas = [(apart, "0.93", "horizons")] if apart < n else []
-    for size, shade, of in areas + ([(n, "0.85", "values")] if apart else []):
+    areas = [(apart, 0.93, "horizons")] if apart < n else []
+    for size, level, of in areas + ([(n, 0.85, "values")] if apart else []):
         low, high = (scale * (binom.ppf(q, size, probability) / size) for q in (0.025, 0.975))
-        ax.fill_between(x, low, high, color=shade, lw=0, label=f"95 % range, {size} {of}")
+        style: dict[str, Any] = {"color": gray(ax, level), "lw": 0}
+        ax.fill_between(x, low, high, **style, label=f"95 % range, {size} {of}")
     if apart < _FEWEST:
         horizons = f"{apart} horizon{'s' * (apart != 1)} without\noverlap, {_FEWEST} needed"
         note: dict[str, Any] = {"fontsize": "small", "ha": "center", "va": "center", "zorder": 5}
-        box = {"facecolor": "white", "edgecolor": "0.3", "alpha": 0.9}
+        box = {"facecolor": gray(ax, 1.0), "edgecolor": gray(ax, 0.3), "alpha": 0.9}
         text = f"Nothing can be judged:\n{horizons}"
         ax.text(0.5, 0.5, text, transform=ax.transAxes, bbox=box, **note)
 

@@ -476,37 +476,89 @@ def shifted(factor=1.0, added=0.0, at=60, seed=0):
     return y
 
 
+def shift_of(y, period):
+    return last_shift(y, period)[0]
+
+
 @pytest.mark.parametrize("how", [(0.5,), (10.0,), (1e-3,), (1.0, 3000.0)], ids=str)
 @pytest.mark.parametrize("at", [24, 60, 96])
 def test_a_gross_shift_is_found_where_it_is(how, at):
     y = shifted(*how, at=at)
-    assert last_shift(y, 12) == at
-    assert last_shift(-7e5 * y, 12) == at
-    assert last_shift(y + 5.0 * np.arange(120), 12) == at
-    y[[at - 20, at + 14]] = np.nan  # not of a change across the shift
-    assert last_shift(y, 12) == at
+    y_with_gaps = y.copy()
+    y_with_gaps[[at - 20, at + 14]] = np.nan  # not of a change across the shift
+    for one in (y, -7e5 * y, y + 5.0 * np.arange(120), y_with_gaps):
+        before, away = last_shift(one, 12)
+        assert before == at
+        assert not away.any()
+
+
+def closed(start=340, n=14, share=0.3, seed=0):
+    """400 days with a week, and two weeks at another level."""
+    rng, y = np.random.default_rng(seed), np.full(400, 200.0)
+    y[np.arange(400) % 7 > 4] *= 0.9
+    y += 4.0 * rng.normal(size=400)
+    y[start : start + n] *= share
+    return y
+
+
+@pytest.mark.parametrize("start", [30, 200, 350])
+@pytest.mark.parametrize("share", [0.0, 0.3, 2.0])
+def test_an_excursion_is_no_shift(start, share):
+    y = closed(start, share=share)
+    before, away = last_shift(y, 7)
+    assert before == 0
+    np.testing.assert_array_equal(np.flatnonzero(away), start + np.arange(14))
+    normal = closed(share=1.0)[:399]  # 57 weeks
+    before, away = last_shift(np.concatenate([normal + 500.0, normal, y]), 7)
+    assert before == 399  # a shift is none of its ends
+    np.testing.assert_array_equal(np.flatnonzero(away), 798 + start + np.arange(14))
+    y[100:114] *= 0.3  # one is an accident
+    assert shift_of(y, 7) == 0
+    assert not last_shift(y, 7)[1].any()
+
+
+def test_the_default_takes_an_excursion_as_missing(tmp_path):
+    index = pd.date_range("2024-01-01", periods=400, freq="D")
+    y = pd.Series(closed(), index)
+    model, without = Forecaster().fit(y), Forecaster().fit(y.mask(y < 100.0))
+    pd.testing.assert_frame_equal(model.forecast(14).cov, without.forecast(14).cov)
+    (said,) = model.notes_
+    assert said.startswith("outliers: 14 values treated as missing: 2024-12-06 (58.7529), ")
+    model.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").notes_ == [said]
+    kept = Forecaster(outliers="keep").fit(y)
+    assert kept.notes_ == []
+    assert (kept.forecast(14).std > 2.0 * model.forecast(14).std).all()
+    later = pd.Series(closed(seed=1)[:7], index[:7] + pd.Timedelta(days=400))
+    assert model.update(later).notes_ == [said]
+    closure = pd.DataFrame({"closed": (y < 100.0) * 1.0}, index)
+    assert Forecaster().fit(y, closure).notes_ == []
+    assert Forecaster().fit(y.where(y > 100.0, 0.0)).notes_[0].startswith("outliers: 14 values")
 
 
 def test_shifts_too_late_or_that_recur_or_of_constants_are_none():
-    assert last_shift(shifted(0.5, at=97), 12) == 0  # two seasons or more are learned from
+    assert shift_of(shifted(0.5, at=97), 12) == 0  # two seasons or more are learned from
     up_and_down = shifted()
     up_and_down[30:60] += 3000.0
     up_and_down[80:100] += 3000.0
-    assert last_shift(up_and_down, 12) == 0
-    assert last_shift(np.repeat([1.0, 2.0], 40), 1) == 0
-    assert last_shift(np.full(80, np.nan), 12) == 0
-    assert last_shift(np.arange(31.0), 1) == 0
+    assert shift_of(up_and_down, 12) == 0
+    assert shift_of(np.repeat([1.0, 2.0], 40), 1) == 0
+    assert shift_of(np.full(80, np.nan), 12) == 0
+    assert shift_of(np.arange(31.0), 1) == 0
 
 
 @pytest.mark.parametrize("period", [1, 4, 7, 12])
 @pytest.mark.parametrize("series", [walk, autoregression, monthly])
 def test_processes_have_no_shift(series, period):
-    assert not any(last_shift(series(seed), period) for seed in range(100))
+    for seed in range(100):
+        before, away = last_shift(series(seed), period)
+        assert before == 0
+        assert not away.any()
 
 
 def test_walks_with_heavy_tails_have_few():
     rng = np.random.default_rng(0)
-    found = [last_shift(rng.standard_t(3, 200).cumsum(), 4) > 0 for _ in range(300)]
+    found = [shift_of(rng.standard_t(3, 200).cumsum(), 4) > 0 for _ in range(300)]
     assert np.mean(found) < 0.05
 
 

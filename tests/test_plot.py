@@ -328,6 +328,31 @@ def test_a_single_step_is_a_bar(color):
     assert_nothing_hidden(ax)
 
 
+@pytest.mark.parametrize("kind", ["dates", "time zone", "periods"])
+def test_a_single_step_stands_between_its_neighbors(kind):
+    """The default limits of a lone date are four years apart."""
+    index = INDEXES[kind][40:43]
+    ax = plot.fan(Forecast(index[1:2], [50.0], [[1.0]]))
+    _, at, after = numbers(index)
+    np.testing.assert_allclose(ax.get_xlim(), (at - (after - at), after), atol=1e-6)
+    assert_nothing_hidden(ax)
+
+
+def test_a_dark_background_gets_light_ink():
+    with plt.style.context("dark_background"):
+        index = INDEXES["dates"]
+        _, (left, right) = plt.subplots(1, 2)
+        plot.fan(ahead(index), history=series(index), actual=series(index[8:]), ax=left)
+        plot.decomposition(with_parts(index[40:]), ax=right)
+        right.set_facecolor("none")
+        light = [line(left, name).get_color() for name in ("history", "actual")]
+        light += [line(right, "variance").get_color(), plot.picture.gray(right, 0.0)]
+        assert min(map(min, light)) >= 0.7
+        assert max(left.get_xgridlines()[0].get_color()) <= 0.2
+        assert plot.picture.gray(right, 1.0) == (0.0, 0.0, 0.0)
+    assert plot.picture.gray(plt.figure().subplots(), 0.3) == pytest.approx((0.3, 0.3, 0.3))
+
+
 def with_parts(index, name="load"):
     """Parts of which one changes its sign and some are not there; 10 to 17 in all."""
     h = len(index)

@@ -2,7 +2,8 @@
 
 Lags of ten series and of their changes, functions of few of 8 to 20 inputs, long length-scales,
 little noise, and few rows with two optima. The table gives by how many nats the default search of
-`GPRegressor` ends below the best of all starts, on purpose where few rows can be memorized.
+`GPRegressor` ends below the best of all starts, and how many of the random ones get within half a
+nat of it.
 
     python examples/benchmarks/searches.py
 """
@@ -81,10 +82,11 @@ def problems() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     """Print the data sets on which the search falls short, and how many there are."""
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     gaps = []
-    print("| data | nats below the best |\n|---|---:|")
+    print(f"| data | nats below the best | of {RESTARTS} random starts get there |")
+    print("|---|---:|---:|")
     for name, X, y in problems():
         gp = GPRegressor()
         X, y = gp._checked_rows(X, y)
@@ -94,9 +96,11 @@ def main() -> None:
         objective, bounds = Objective(evidence, space), space.bounds[space.free]
         own = maximize(objective, space.starts(0, None), TOL).value
         starts = space.starts(RESTARTS, np.random.default_rng(1))
-        gaps.append(own - min(descend(objective, x, bounds, TOL).value for x in starts))
+        ends = np.array([descend(objective, x, bounds, TOL).value for x in starts])
+        gaps.append(own - ends.min())
         if gaps[-1] > 0.5:
-            print(f"| {name} | {gaps[-1]:.1f} |")
+            found = (ends[-RESTARTS:] < ends.min() + 0.5).sum()
+            print(f"| {name} | {gaps[-1]:.1f} | {found} |")
     near = np.array(gaps)
     within = ", ".join(f"{(near < nats).sum()} within {nats:g} nats" for nats in (0.5, 2.0, 5.0))
     print(f"\n{len(near)} data sets: {within}")

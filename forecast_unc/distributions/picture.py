@@ -73,11 +73,11 @@ def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Fo
     if history is not None:
         values = numeric_values(history, "history")
         times = places(ax, history.index)
-        ax.plot(times, values, color="0.3", lw=1.2, label="history")
+        ax.plot(times, values, color=gray(ax, 0.3), lw=1.2, label="history")
         gone = np.pad(np.isnan(values), 1, constant_values=True)
         alone = ~gone[1:-1] & gone[:-2] & gone[2:]  # no line leads to them
         if alone.any():
-            ax.plot(times[alone], values[alone], ".", color="0.3", ms=4)
+            ax.plot(times[alone], values[alone], ".", color=gray(ax, 0.3), ms=4)
         name, unit = history.name if name is None else name, history.attrs.get("unit")
     if not ax.get_ylabel():
         ax.set_ylabel(with_unit(name, unit))
@@ -136,7 +136,7 @@ def draw_actual(ax: Axes, actual: pd.Series[float] | None) -> list[Any]:
     if actual is None:
         return []
     at = places(ax, actual.index)
-    return list(ax.plot(at, actual, "o", color="black", ms=3, zorder=4, label="actual"))
+    return list(ax.plot(at, actual, "o", color=gray(ax, 0.0), ms=3, zorder=4, label="actual"))
 
 
 def fill_band(ax: Axes, times: Any, band: pd.DataFrame, width: float, **style: Any) -> Any:
@@ -168,6 +168,15 @@ def current_axes(ax: Axes | None) -> Axes:
     import matplotlib.pyplot as plt  # kept out of `import forecast_unc`
 
     return plt.gca()
+
+
+def gray(ax: Axes, level: float) -> tuple[float, ...]:
+    """The gray from the color of text, at 0, to that of the axes, at 1, which may be dark."""
+    from matplotlib import colors, rcParams
+
+    ink, back = (np.array(colors.to_rgba(c)) for c in (rcParams["text.color"], ax.get_facecolor()))
+    paper = back if back[3] else 1.0 - ink  # of transparent axes unlike the text
+    return tuple(ink[:3] + level * (paper - ink)[:3])
 
 
 def places(ax: Axes, index: pd.Index[Any]) -> Any:
@@ -210,7 +219,7 @@ def finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes:
     """Set readable dates, a light grid, and the legend above the axes, where it covers nothing."""
     from matplotlib.dates import AutoDateFormatter, AutoDateLocator, ConciseDateFormatter
 
-    dated = isinstance(index, pd.DatetimeIndex | pd.PeriodIndex)
+    dated = index if isinstance(index, pd.DatetimeIndex | pd.PeriodIndex) else None
     if hasattr(ax, "freq"):
         # pandas drew here: it counts periods, not days, and ends the axis with its own series.
         ax.autoscale(axis="x")
@@ -221,9 +230,13 @@ def finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes:
         dates = ConciseDateFormatter(locator, tz=tz)  # type: ignore[no-untyped-call]
         dates.formats[2], dates.offset_formats[2] = "%d %b", "%Y"  # 15 Jun, not 15 beside Jul
         ax.xaxis.set_major_formatter(dates)
-    elif index is not None and not dated and not ax.get_xlabel():
+        if dated is not None and len(dated) == 1 and dated.freq and not ax.dataLim.width:
+            # alone it would stand in the middle of years
+            (at,), (after,) = axis_numbers(ax, dated), axis_numbers(ax, dated.shift(1))
+            ax.set_xlim(2 * at - after, after)
+    elif index is not None and dated is None and not ax.get_xlabel():
         ax.set_xlabel(plain(index.name or "time"))
-    ax.grid(visible=True, color="0.9", lw=0.8)
+    ax.grid(visible=True, color=gray(ax, 0.9), lw=0.8)
     ax.set_axisbelow(True)
     # The power of ten, as in 1e9, goes above the numbers and out of the legend.
     ax.yaxis.get_offset_text().set_horizontalalignment("right")

@@ -76,10 +76,12 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
 
         `y`, `exog`, `time` and `target` as in `Forecaster.fit`; regressors are for SARIMAX and
         AutoReg. AutoReg, ETS and Theta learn from missing values that are interpolated linearly,
-        with an ``InterpolatedWarning``; the others leave them missing.
+        with an ``InterpolatedWarning``, but for those before the first value and after the last;
+        the others leave them missing.
         """
         history = self._checked(History.checked, check_is_series(y, "y", time, target), exog)
-        values, known = history.y, history.y[~np.isnan(history.y)]
+        learned_from = history if self._takes_missing else history.to_last_value()
+        values, known = learned_from.y, history.y[~np.isnan(history.y)]
         if len(known) < 10:
             remedy = "Fewer are not enough to estimate the errors of a forecast."
             raise refusal("y", "have at least 10 values", f"{len(known)}", remedy)
@@ -96,7 +98,7 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         self.seasonal_period_ = int(m)
         self._history, self._offset, self._earlier = history, 0, np.empty(0)
         self.exog_columns_, self.converged_ = history.columns, True
-        learned = self._learn(values, history.exog)
+        learned = self._learn(values, learned_from.exog)
         self.noise_std_ = least_std(known) if constant else learned
         if not self.noise_std_ > 1e-12 * np.abs(known).max():
             got = f"a series that {type(self).__name__} predicts exactly"
@@ -151,8 +153,14 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         _checks.check_steps(steps)
         self._check_takes_exog(exog)
         ahead = self._history.future(steps, exog)
-        mean, cov = self._joint(steps, ahead.exog)
-        return Forecast(ahead.index, mean, cov, name=self._history.name)
+        model, late = self, 0  # steps from the last value to the end of the series
+        if not self._takes_missing:
+            model = copy.copy(self)
+            model._history = self._history.to_last_value()
+            late = len(self._history.y) - len(model._history.y)
+        known = self._history.exog[len(self._history.y) - late :]
+        mean, cov = model._joint(late + steps, np.vstack([known, ahead.exog]))
+        return Forecast(ahead.index, mean[late:], cov[late:, late:], name=self._history.name)
 
     def _checked(
         self, made: Callable[..., History], y: object, exog: object, name: str = "y"
@@ -160,13 +168,17 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         """The history of a series, or an error where it holds what the model does not take."""
         self._check_takes_exog(exog)
         history = made(y, exog)
-        missing = np.isnan(history.y)
-        if missing.all() or not missing.any() or self._takes_missing:
+        if self._takes_missing or np.isnan(history.y).all():
             return history
-        said = f"missing values are interpolated for {type(self).__name__}, whose intervals may "
-        warnings.warn(f"{said}be too narrow", InterpolatedWarning, stacklevel=3)
-        at = np.arange(len(missing))
-        return replace(history, y=np.interp(at, at[~missing], history.y[~missing]))
+        history = history.part(int((~np.isnan(history.y)).argmax()))
+        at, known = np.arange(len(history.y)), ~np.isnan(history.y)
+        within = np.interp(at, at[known], history.y[known], right=np.nan)
+        if (known != ~np.isnan(within)).any():
+            said = (
+                f"missing values are interpolated for {type(self).__name__}, whose intervals may "
+            )
+            warnings.warn(f"{said}be too narrow", InterpolatedWarning, stacklevel=3)
+        return replace(history, y=within)
 
     def _check_takes_exog(self, exog: object) -> None:
         if exog is not None and not self.takes_exog:

@@ -516,7 +516,7 @@ def repeats_named(history: History) -> list[str]:
 
     So named are 2 of 3,200 series of competitions.
     """
-    y = history.given
+    y = history.y
     same = np.append(False, y[1:] == y[:-1])  # as the value before
     starts = np.flatnonzero(~same)
     lengths = np.diff(np.append(starts, len(y)))

@@ -61,29 +61,43 @@ def gross_outliers(y: Array, periods: tuple[int, ...] = ()) -> Flags:
     return np.zeros(len(y), dtype=np.bool_)
 
 
-def last_shift(y: Array, period: int) -> int:
-    """Number of values before the last gross shift of the level; 0 if there is none.
+def last_shift(y: Array, period: int) -> tuple[int, Flags]:
+    """Number of values before the last gross shift of the level, 0 for none; an excursion (n,).
 
-    All changes over w steps, whole seasons, that lead over it have one sign, and the least of them
-    is four times 95 % of the others. After it there are 2 w values or more.
+    All changes over w steps, whole seasons, that lead over a shift have one sign, and the least of
+    them is four times 95 % of the others. After it there are 2 w values or more. With another of
+    the other sign, of half its size, that leads back to the level before, it ends or begins an
+    excursion; where there are several, these are how the series is.
     """
     w = period * -(-_RULE.least_shift // period)
-    after = max(2 * w, _RULE.least_after)
+    after, away = max(2 * w, _RULE.least_after), np.zeros(len(y), dtype=np.bool_)
+    none = 0, away.copy()
     if len(y) < w + after:
-        return 0
+        return none
     changes = y[w:] - y[:-w]
     if np.isnan(changes).all():
-        return 0
-    over = sliding_window_view(changes[: len(y) - after], w)  # those from y[i] to y[i + w], ...
-    least = np.maximum(over.min(axis=1), -over.max(axis=1))
+        return none
+    over = sliding_window_view(changes, w)  # those from y[i] to y[i + w], ...
+    up, down = over.min(axis=1), -over.max(axis=1)
+    least = np.maximum(up, down)[: len(y) - w - after + 1]
+    levels = sliding_window_view(y, w).mean(axis=1)
     places = np.flatnonzero(least > _RULE.shift * np.nanmedian(np.abs(changes)))
     for i in places[::-1]:
         others = np.abs(np.delete(changes, np.s_[i : i + w]))
         known = others[~np.isnan(others)]
         far = np.quantile(known, _RULE.unshifted) if len(known) >= w else np.inf
-        if least[i] > _RULE.shift * far > 0.0:
-            return int(i) + w
-    return 0
+        if not least[i] > _RULE.shift * far > 0.0:
+            continue
+        back = np.flatnonzero((down if up[i] > 0.0 else up) > 0.5 * least[i])
+        first, last = np.minimum(back, i), np.maximum(back, i)
+        same = np.abs(levels[last + w] - levels[first]) < 0.5 * least[i]
+        if not same.any():
+            return int(i) + w, away
+        near = np.abs(back - i)[same].argmin()
+        away[first[same][near] + w : last[same][near] + w] = True
+        before, another = last_shift(np.where(away, np.nan, y), period)
+        return none if another.any() else (before, away)
+    return none
 
 
 class _Seen(NamedTuple):

@@ -214,14 +214,21 @@ def without_outliers(arguments: Arguments, history: History) -> History:
     """The history with gross outliers treated as missing, unless they are to be kept.
 
     None on a holiday or a rare value of a regressor, nor where half of the rows would go with them.
+    Excursions of the level are outliers where what to fit is left open.
     """
     if arguments.outliers == "keep":
         return history
-    outliers = gross_outliers(history.given, _suggested(arguments, history))
+    periods = _suggested(arguments, history)
+    outliers = gross_outliers(history.given, periods)
     if outliers.any():
         outliers &= ~_unusual(arguments, history)
     found = history.without(outliers)
-    if is_auto(arguments.lags) or not outliers.any():
+    if is_auto(arguments.lags):
+        _, away = last_shift(found.y, min(periods, default=1))
+        return (
+            history.without(outliers | away) if away.any() and not history.exog.shape[1] else found
+        )
+    if not outliers.any():
         return found
     lags, differences = _given_lags(arguments)
     if _deepest(lags) + sum(differences) >= len(found.y):  # before a range becomes numbers
@@ -237,7 +244,7 @@ def since_last_shift(arguments: Arguments, history: History) -> History:
     """
     if arguments.outliers == "keep" or not is_auto(arguments.lags) or history.exog.shape[1]:
         return history
-    before = last_shift(history.y, min(_suggested(arguments, history), default=1))
+    before, _ = last_shift(history.y, min(_suggested(arguments, history), default=1))
     return replace(history.part(before), shifted=before) if before else history
 
 

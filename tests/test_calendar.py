@@ -122,6 +122,20 @@ INDEXES = {
 DATED = {name: index for name, index in INDEXES.items() if name != "whole numbers"}
 
 
+@pytest.mark.parametrize("freq", ["D", "h", "2h", "W-SUN", "W-WED", "M", "Q-DEC"])
+def test_periods_and_their_dates_have_the_same_phases(freq):
+    """Else a process whose search has two ends finds another."""
+    periods = pd.period_range("2021-03-01", periods=60, freq=freq)
+    dates = periods.to_timestamp(how="end" if freq.startswith("W") else "start").normalize()
+    if freq.endswith("h"):
+        dates = periods.to_timestamp()
+    dates = pd.DatetimeIndex(dates, freq="infer")
+    seasons = seasonal_periods(periods) or (5,)
+    for part in ("fourier", "profile"):
+        of_periods, of_dates = (calendar_inputs(i, (part,), seasons) for i in (periods, dates))
+        np.testing.assert_allclose(of_periods, of_dates, atol=1e-9)
+
+
 @pytest.mark.parametrize("name", INDEXES)
 def test_a_time_has_one_row_whatever_the_rest_of_the_index(name):
     index = INDEXES[name]

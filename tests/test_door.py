@@ -43,6 +43,18 @@ def test_columns_of_a_wider_frame_are_named(frame, series, model):
     assert list(found.index) == list(expected.index)
 
 
+def test_the_column_of_times_need_not_be_named_where_there_is_one(frame, series):
+    expected = Forecaster(lags=2).fit(series).forecast(3).mean
+    text = frame.assign(ds=frame["ds"].dt.strftime("%Y-%m-%d"))
+    for wide in (frame.assign(shop="a", price=1.5), text.assign(price=1.5), text):
+        found = Forecaster(lags=2).fit(wide, target="y").forecast(3).mean
+        pd.testing.assert_series_equal(found, expected, check_names=False, check_freq=False)
+    result = backtest(Forecaster(lags=2), frame.assign(price=1.5), 3, origins=2, target="y")
+    assert result.frame["origin"].isin(series.index).all()
+    plain = frame.assign(price=1.5)[["y", "price"]]  # has no times
+    assert Forecaster(lags=2).fit(plain, target="y").forecast(1).index[0] == len(frame)
+
+
 def test_a_backtest_and_an_indexed_frame_have_named_columns_too(frame, series):
     wide = frame.assign(shop="a", price=1.5)
     expected = Forecaster(lags=2).fit(series).forecast(3).mean
@@ -120,6 +132,22 @@ PARTS = [
         ["(5 of 7 steps)", "(1 of 7 steps)"],
         [7.0, 7.0],
     ),
+    # of several weeks and months, which are counted from the first one
+    (
+        pd.date_range("2024-03-31", periods=40, freq="D"),
+        "2W",
+        ["2024-03-31 (1 of 14 steps)", "2024-05-12 (11 of 14 steps)"],
+        [14.0, 14.0],
+    ),
+    (pd.date_range("2025-01-15", periods=9, freq="MS"), "2MS", ["(1 of 2 steps)"], [2.0] * 4),
+    (
+        pd.date_range("2025-01-31", periods=9, freq="ME"),
+        "3ME",
+        ["2025-01-31 (1 of 3", "(2 of 3"],
+        [3.0] * 2,
+    ),
+    (pd.date_range("2025-01-01 05:00", periods=60, freq="h"), "2D", ["(43 of 48", "(17 of 48"], []),
+    (pd.date_range("2025-01-01", periods=23, freq="D"), "10D", ["2025-01-21 (3 of 10"], [10.0] * 2),
 ]
 
 
@@ -132,6 +160,8 @@ def test_parts_of_periods_are_named_or_dropped(index, freq, parts, whole):
     assert all(part in str(found[0].message) for part in parts) if parts else not found
     assert all(issubclass(one.category, PartialPeriodWarning) for one in found)
     assert len(total) == len(whole) + len(parts)
+    if not whole:
+        return
     assert ahead.aggregate("sum", freq, partial="drop").mean.tolist() == whole
     assert len(ahead.aggregate("max", freq, partial="drop")) == len(whole)
     kept = ahead.aggregate("sum", freq, partial="keep")
@@ -164,13 +194,14 @@ def test_a_meter_that_failed_is_named_and_nothing_is_changed(rng):
     assert Forecaster(lags=1).fit(gone).notes_ == []
 
 
-@pytest.mark.parametrize("kind", ["counts", "prices", "new item", "step"])
+@pytest.mark.parametrize("kind", ["counts", "prices", "new item", "step", "nights"])
 def test_values_that_repeat_by_nature_are_not_named(rng, kind):
     y = {
         "counts": rng.poisson(2.0, 120),
         "prices": np.repeat(rng.normal(10.0, 1.0, 24), 5),
         "new item": np.r_[np.zeros(30), rng.normal(100.0, 5.0, 90)],
         "step": np.repeat([1.0, 2.0, 3.0, 2.0], 30) + 0.0,
+        "nights": rng.normal(9.0, 1.0, 120) * (np.arange(120) % 24 > 7),
     }[kind]
     model = Forecaster(lags=1, outliers="keep").fit(pd.Series(y.astype(float)))
     assert model.notes_ == []

@@ -306,6 +306,7 @@ def test_a_maximum_says_what_it_does_not_know():
         (INDEX[4], slice(4, 5)),
         (slice(INDEX[4], None), slice(4, 6)),
         (INDEX.month % 3 == 0, [2, 5]),
+        (pd.Series(INDEX.month == 11, INDEX)[::-1], [1]),  # by its times
     ],
 )
 @pytest.mark.parametrize("name", ["plain", "average", "mixture", "censored average", "of -y"])
@@ -354,6 +355,11 @@ def test_periods_and_numbers_are_picked():
             [0, 1],
             TypeError,
             r"a key must be a slice, a time or a mask of the steps; got \[0, 1\]\. ",
+        ),
+        (
+            pd.Series([True] * 6),
+            TypeError,
+            r"a mask must have the times of the forecast; got another index\. Pass its to_numpy",
         ),
         ([True, False], TypeError, r"a mask must hold a value for each of 6 steps.*shape \(2,\)"),
         ([[True] * 6], TypeError, r"a mask must hold .*; got shape \(1, 6\)\. Make it from"),

@@ -334,7 +334,9 @@ def _ordinal(index: pd.Index[Any]) -> Array:
         return np.asarray(index.to_numpy() / index.step)
     freq: Any = index.freq  # type: ignore[attr-defined]
     if isinstance(index, pd.PeriodIndex):
-        return np.asarray(index.asi8 / freq.n)
+        # of days and hours from where dates count: a process need not take another phase alike
+        zero = 0 if _length(freq) is None else pd.Period(_START, freq.base).ordinal
+        return np.asarray((index.asi8 - zero) / freq.n)
     times, length, year = _times(index), _length(freq), _in_a_year(freq)
     if length is not None:
         return np.asarray((times - _START) / length)

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from pandas.errors import OutOfBoundsDatetime, OutOfBoundsTimedelta
-from pandas.tseries.offsets import CustomBusinessDay, Day
+from pandas.tseries.frequencies import to_offset
+from pandas.tseries.offsets import CustomBusinessDay, Day, Tick
 
 from forecast_unc._checks import check_choice, counted, first_true, frozen, refusal
 from forecast_unc._typing import Array, Positions
@@ -395,6 +396,11 @@ def group_weights(
 def positions(index: pd.Index[Any], key: Any) -> slice | Positions:
     """Positions of the steps that a key of :meth:`Forecast.__getitem__` names, from 0."""
     if isinstance(key, Real) or np.ndim(key) > 0:
+        if isinstance(key, pd.Series) and pd.api.types.is_bool_dtype(key.dtype):
+            if not key.index.is_unique or not index.isin(key.index).all():
+                got, remedy = "another index", "Pass its to_numpy() for a mask by position."
+                raise refusal("a mask", "have the times of the forecast", got, remedy, TypeError)
+            key = key[index]  # by its times, as pandas aligns it
         mask = np.asarray(key)
         if mask.dtype == np.bool_ and mask.shape == index.shape and mask.any():
             return np.flatnonzero(mask)
@@ -437,8 +443,8 @@ def _parts(index: pd.Index[Any], freq: str) -> dict[str, str]:
     with suppress(ValueError):  # dates that no index can hold
         while not (wide[0] < labels[0] and wide[-1] > labels[-1]):
             before = until(end=index[0], periods=more + 1, freq=index.freq)  # type: ignore[attr-defined]
-            wide, group = _groups(extended_index(before, len(index) - 1 + more), freq)
-            more *= 2
+            wider, more = extended_index(before, len(index) - 1 + more), 2 * more
+            wide, group = _groups(_begun_with(labels[0], wider, freq), freq, index[0])
     if len(wide) == len(labels):
         return {}
     whole = np.bincount(group)[wide.get_indexer(labels)]
@@ -446,7 +452,25 @@ def _parts(index: pd.Index[Any], freq: str) -> dict[str, str]:
     return {label: f"{label} ({k} of {n} steps)" for label, k, n in both if k < n}
 
 
-def _groups(index: pd.Index[Any], freq: str) -> tuple[pd.Index[Any], NDArray[Any]]:
+def _begun_with(label: Any, wider: pd.Index[Any], freq: str) -> pd.Index[Any]:
+    """The times from which groups of two months, two weeks, ... have this label among theirs.
+
+    Those of pandas begin with the first time.
+    """
+    if isinstance(wider, pd.PeriodIndex):  # groups of several are refused
+        return wider
+    offset = to_offset(freq)
+    if offset.n == 1 or isinstance(offset, Tick | Day):
+        return wider
+    labels, group = _groups(wider, offset.base.freqstr)
+    from_there: pd.Index[Any] = wider[labels[group] >= label - offset]
+    return from_there
+
+
+def _groups(
+    index: pd.Index[Any], freq: str, first: Any = None
+) -> tuple[pd.Index[Any], NDArray[Any]]:
+    """Labels and the group of each time; hours or days are counted from the day of the first."""
     if not isinstance(freq, str | pd.DateOffset):
         must, remedy = "be a frequency of pandas, a str", 'Pass one such as "YE".'
         raise refusal("freq", must, repr(freq), remedy, TypeError)
@@ -462,7 +486,11 @@ def _groups(index: pd.Index[Any], freq: str) -> tuple[pd.Index[Any], NDArray[Any
             counts = labels.value_counts(sort=False)
         else:
             with warnings.catch_warnings(action="error", category=FutureWarning):  # as in pandas 3
-                counts = pd.Series(1, index=index).resample(freq).count()
+                first = index[0] if first is None else first
+                counted_from: Any = {}
+                if isinstance(to_offset(freq), Tick | Day):
+                    counted_from = {"origin": first.normalize()}
+                counts = pd.Series(1, index=index).resample(freq, **counted_from).count()
     except (ValueError, FutureWarning):
         must = f"be a frequency of pandas that suits a {type(index).__name__}"
         named = '"Y"' if isinstance(index, pd.PeriodIndex) else '"YE", "QS" or "MS"'

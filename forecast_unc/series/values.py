@@ -204,7 +204,13 @@ def _chosen(y: object, name: str, time: Any, target: Any) -> pd.DataFrame:
     if lacks:
         got = f"no {lacks[0]!r} in {list(frame.columns)}"
         raise refusal("time and target", f"name columns of {name}", got, "Check the spelling.")
-    return frame[columns] if time is None else frame[columns].reset_index(drop=True)
+    if time is not None:
+        return frame[columns].reset_index(drop=True)
+    if isinstance(frame.index, pd.RangeIndex):  # its times may be a column
+        others = frame.drop(columns=target)
+        found = _columns_of_times(others) or [c for c in others if not is_real(others[c].dtype)]
+        columns = [*found, target] if len(found) == 1 else columns
+    return frame[columns]
 
 
 def _on_times(frame: pd.DataFrame) -> pd.DataFrame:

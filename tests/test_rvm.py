@@ -300,6 +300,22 @@ def test_constant_targets_are_predicted_with_the_noise_floor(variance):
     assert rvm.n_relevance_ == 0
 
 
+def test_a_search_with_constant_targets_calls_no_lapack_in_vain(capfd):
+    RVMRegressor(adapt_lengthscales=True).fit(X[:20], np.full(20, 3.0))
+    assert capfd.readouterr() == ("", "")  # DTRTRI writes of an empty matrix
+
+
+@pytest.mark.parametrize("algorithm", ["sequential", "gradient"])
+def test_the_order_of_memory_changes_nothing(algorithm):
+    rng = np.random.default_rng(4)
+    inputs = rng.normal(size=(80, 3))
+    y = np.sin(2 * inputs[:, 0]) + 0.1 * rng.normal(size=80)
+    rows, columns = (
+        RVMRegressor(algorithm=algorithm).fit(one, y) for one in (inputs, np.asfortranarray(inputs))
+    )
+    np.testing.assert_array_equal(rows.predict(inputs), columns.predict(inputs))
+
+
 def test_inputs_are_not_modified_and_a_fit_repeats():
     before = X.copy(), Y.copy()
     again = RVMRegressor().fit(X, Y)

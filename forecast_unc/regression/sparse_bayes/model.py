@@ -129,7 +129,8 @@ def left_out_log_density(Phi: Array, y: Array, model: SparseModel) -> float:
     """Log density of the rows (nats), each without itself and the basis at it: theory/rvm.md."""
     beta = 1.0 / model.noise_var
     posterior = weight_posterior(Phi, y, model.alpha, model.noise_var)
-    inverse, _ = dtrtri(posterior.chol, lower=1)  # Sigma = inverse' inverse
+    chol = posterior.chol
+    inverse = dtrtri(chol, lower=1)[0] if len(chol) else chol  # Sigma = inverse' inverse
     whitened = Phi @ inverse.T  # (n, m)
     k = beta * (1.0 - beta * np.einsum("nm,nm->n", whitened, whitened))
     pull = beta * (y - Phi @ posterior.mean)  # C^-1 y

@@ -95,6 +95,8 @@ def test_a_constant_goes_on(value, n, tmp_path):
     for found in (ahead.mean, ahead.median, ahead.quantile(0.01), ahead.sample(9, 0)):
         assert_allclose(found, value, rtol=0, atol=near)
     assert (ahead.std > 0).all()
+    if abs(value) < 1e9:  # else rounding is wider than the changes
+        assert not any("diverges" in line for line in model.choices_)
     assert_allclose(ahead.prob(value - near, value + near), 1.0, rtol=1e-9)
     assert_allclose(ahead.aggregate("sum").mean, 3 * value, rtol=0, atol=3 * near)
     assert (ahead.score(series(np.full(3, value)).set_axis(ahead.index))["crps"] < near).all()

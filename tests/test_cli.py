@@ -197,12 +197,12 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
         (
             "ds,y\n20240130,1\n20240131,2\n20240201,3\n",
             "--time must hold dates with dashes, or whole numbers that count; got 20240130 in "
-            "column 'ds'. Write 2024-01-30.",
+            "column 'ds'. Write 2024-01-30, or pass --date-format %Y%m%d.",
         ),
         (
             "ds,y\n202411,1\n202412,2\n202501,3\n",
             "--time must hold dates with dashes, or whole numbers that count; got 202411 in column "
-            "'ds'. Write 2024-11.",
+            "'ds'. Write 2024-11, or pass --date-format %Y%m.",
         ),
         (
             "ds,y\n2024-03-31T01:00+01:00,1\n2024-03-31T03:00+02:00,2\n",

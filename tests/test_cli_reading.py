@@ -42,6 +42,23 @@ def piped(monkeypatch, content: bytes) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
 
 
+@pytest.mark.parametrize("form", ["%Y%m%d", "%d%m%Y", "%y%m%d"])
+def test_dates_of_digits_alone_have_a_format(form, tmp_path):
+    """Also where they were read as numbers, without the zero of 01012024."""
+    path = tmp_path / "digits.csv"
+    FRAME.assign(ds=FRAME["ds"].dt.strftime(form)).to_csv(path, index=False)
+    y, _ = read_series(asked(path, "--date-format", form))
+    pd.testing.assert_index_equal(y.index, DAYS, check_names=False, exact=False)
+
+
+def test_blanks_around_names_are_none_of_them(tmp_path):
+    path = tmp_path / "blanks.csv"
+    path.write_text(" ds , y \n2024-01-01, 1.5\n2024-01-02, 2.0\n")
+    y, _ = read_series(asked(path, "--freq", "D"))
+    assert y.name == "y"
+    assert y.tolist() == [1.5, 2.0]
+
+
 def test_a_file_of_noaa_is_read_as_it_comes(capsys):
     y, exog = read_series(asked(NOAA, *OF_NOAA))
     assert exog is None

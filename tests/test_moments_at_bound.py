@@ -268,6 +268,18 @@ def test_forecasts_of_many_zeros_keep_their_mean(sales, model):
     assert f"; {share:.0%} are at it, so that forecasts keep their mean" in lower_line(model)
 
 
+def test_an_upper_bound_is_the_mirror_of_a_lower_one(rng):
+    index = pd.period_range("2024-01-01", periods=160, freq="D")
+    y = pd.Series(rng.normal(0.0, 0.2, 160).clip(0.0), index=index)
+    low = Forecaster(lags=2, lower=0, outliers="keep").fit(y)
+    high = Forecaster(lags=2, upper=1, lower=-np.inf, outliers="keep").fit(1.0 - y)
+    np.testing.assert_allclose(high.forecast(4).mean, 1.0 - low.forecast(4).mean, rtol=1e-6)
+    np.testing.assert_allclose(high.forecast(4).std, low.forecast(4).std, rtol=1e-5)
+    share = f"{(y == 0.0).mean():.0%} are at it, so that forecasts keep their mean"
+    assert f"upper 1: as given; {share}" in high.choices_
+    assert f"lower 0: as given; {share}" in low.choices_
+
+
 def test_shares_with_many_zeros_and_some_ones_keep_their_mean(rng):
     index = pd.period_range("2024-01-01", periods=160, freq="D")
     shares = pd.Series(rng.normal(0.0, 0.7, 160).clip(0.0, 1.0), index=index)

@@ -45,6 +45,7 @@ _RENAMED = {"n_jobs": "jobs", "seasonal_period": "period", "path": "load"}
 _PHRASES = {
     "lower=-np.inf": "--lower=-inf",
     "Use -np.inf": "Use --lower=-inf",
+    "Use np.inf": "Leave it out",
     "Save it again": "Give the file that --save wrote",
     "or upper=None for none": "or leave it out",
     "Use None for a series without a season": "Leave it out for the season of the times",

@@ -123,6 +123,7 @@ class _Table:
             must = "have as many values in each row as names in the header"
             remedy = self._hint(frame) or "Name every column."
             raise refusal(option, must, f"more {self.place(0)}", remedy)
+        frame = frame.rename(columns=str.strip)
         first = frame.columns.str.extract(r"(.*)\.\d+$", expand=False)
         if first.isin(frame.columns).any():  # y and y.1, as pandas calls the second y
             header = self._read(self._opened(), header=None, nrows=1, dtype=str).iloc[0].dropna()
@@ -443,12 +444,18 @@ def _from_one(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
         return pd.DatetimeIndex(column)
     if isinstance(column.dtype, pd.PeriodDtype):
         return pd.PeriodIndex(column)
-    if types.is_integer_dtype(column.dtype):
+    form: str | None = table.options.date_format
+    if types.is_integer_dtype(column.dtype) and form is not None:
+        # a number has lost the zero of a day such as 01012024
+        text = text.str.zfill(len(pd.Timestamp("2000-01-01").strftime(form)))
+    elif types.is_integer_dtype(column.dtype):
         for dashed, pattern in (("%Y-%m-%d", r"\d{8}"), ("%Y-%m", r"\d{6}")):
             dates = pd.to_datetime(text, format=dashed.replace("-", ""), errors="coerce")
             if text.str.fullmatch(pattern).all() and dates.notna().all():
                 must = "hold dates with dashes, or whole numbers that count"
-                raise refusal("--time", must, f"{text[0]} {place}", f"Write {dates[0]:{dashed}}.")
+                plain_form = dashed.replace("-", "")
+                remedy = f"Write {dates[0]:{dashed}}, or pass --date-format {plain_form}."
+                raise refusal("--time", must, f"{text[0]} {place}", remedy)
         counts: pd.Index[Any] = pd.Index(column)
         return counts
     if text.str.fullmatch(r"\d{4}-?Q[1-4]").all():
@@ -459,7 +466,6 @@ def _from_one(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
         remedy = "Write all times in UTC, such as 2024-01-31T12:00Z."
         raise refusal("--time", "keep to one offset from UTC", got, remedy)
     rule, wrong = "dates or whole numbers", text.str.match(r"\d{1,2}\D\d{1,2}\D\d")
-    form: str | None = table.options.date_format
     remedy = "Write dates as 2024-01-31."
     plain = text.str.fullmatch(r"\d{1,2}\D\d{1,2}\D\d{4}").all()
     if plain:  # of 31.12.2024 the first is the day, of 01/02 nobody knows

@@ -13,6 +13,7 @@ from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.joint import Diverged
+from forecast_unc.forecasting.smoothing import least_std
 
 Ask = Callable[[int], Forecast]
 """A model's forecast of the first so many steps."""
@@ -168,16 +169,17 @@ class Averaged:
 def own_changes(y: Array, steps: int) -> Array:
     """Widths of 95 % (steps,) of the series' own changes over 1, 2, ... steps, never narrower.
 
-    Beyond half of the series by the root of the steps, as a random walk.
+    Beyond half of the series by the root of the steps, as a random walk; of a constant, which
+    smoothing gives a std, by that.
     """
-    half = max(len(y) // 2, 1)
+    half, least = max(len(y) // 2, 1), least_std(y)
     widths = np.zeros(steps)
     for step in range(1, steps + 1):
         at = min(step, half)
         change = y[at:] - y[:-at]
         known = ~np.isnan(change)
         size = np.sqrt(np.mean(change[known] ** 2)) if known.any() else 0.0
-        widths[step - 1] = 2.0 * ndtri(0.975) * size * np.sqrt(step / at)
+        widths[step - 1] = 2.0 * ndtri(0.975) * max(size, least) * np.sqrt(step / at)
     return np.asarray(np.maximum.accumulate(widths))
 
 

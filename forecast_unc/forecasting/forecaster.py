@@ -421,15 +421,16 @@ class Forecaster(Scored, Arguments):
         season = f"season of {' and '.join(map(str, periods))} steps" if periods else "no season"
         lines = [f"{season}: {why}"]
         lines += self.notes_ + ensemble.bands_named()
-        if np.isfinite(lower):
+        named = ("lower", lower), ("upper", ensemble.rules.upper)
+        for (name, bound), share in zip(named, ensemble.at_bounds, strict=True):
+            if np.isinf(bound):
+                continue
             why = "as given"
-            if self.lower is None:
+            if name == "lower" and self.lower is None:
                 why = f"{resolve.never_negative(ensemble.history.y)}; lower=-inf for no bound"
-            if ensemble.keeps_moments:
-                why += f"; {ensemble.at_bound:.0%} are at it, so that forecasts keep their mean"
-            lines.append(f"lower {lower:g}: {why}")
-        if ensemble.rules.upper < np.inf:
-            lines.append(f"upper {ensemble.rules.upper:g}: as given")
+            if ensemble.keeps_moments and share == max(ensemble.at_bounds):
+                why += f"; {share:.0%} are at it, so that forecasts keep their mean"
+            lines.append(f"{name} {bound:g}: {why}")
         if ensemble.rules.whole:
             lines.append("whole numbers: all values are, so that forecasts are of counts")
         lines += ensemble.models_named(self.noise != "process", learned)
@@ -514,7 +515,8 @@ def outliers_named(history: History) -> list[str]:
 def repeats_named(history: History) -> list[str]:
     """Runs of four equal values or more in a series that hardly ever repeats one, a line each.
 
-    So named are 2 of 3,200 series of competitions.
+    So named are 2 of 3,200 series of competitions. More runs than are named are how the series is,
+    such as nights without sun.
     """
     y = history.y
     same = np.append(False, y[1:] == y[:-1])  # as the value before
@@ -522,14 +524,15 @@ def repeats_named(history: History) -> list[str]:
     lengths = np.diff(np.append(starts, len(y)))
     long = (lengths >= 4) & (starts > 0)
     others = len(y) - lengths[long].sum()
-    few = len(np.unique(y)) < 0.5 * others  # counts, which repeat themselves
-    if not long.any() or few or same.sum() - (lengths[long] - 1).sum() > 0.01 * others:
+    often = same.sum() - (lengths[long] - 1).sum() > 0.01 * others
+    often |= len(np.unique(y)) < 0.5 * others  # counts, which repeat themselves
+    if often or not 0 < long.sum() <= _NAMED:
         return []
     return [
         f"repeated: {n} values of {y[i]:,.6g} from {history.time(i)} to {history.time(i + n - 1)}; "
         f"if a meter failed, leave them out: y.iloc[{i}:{i + n}] = np.nan"
         for i, n in zip(starts[long], lengths[long], strict=True)
-    ][:_NAMED]
+    ]
 
 
 def upper_named(history: History) -> list[str]:

@@ -147,6 +147,12 @@ PARTS = [
         [3.0] * 2,
     ),
     (pd.date_range("2025-01-01 05:00", periods=60, freq="h"), "2D", ["(43 of 48", "(17 of 48"], []),
+    (
+        pd.date_range("2025-01-01", periods=7, freq="D", tz="Europe/Rome"),
+        "2D",
+        [],
+        [2.0, 2.0, 2.0, 1.0],
+    ),
     (pd.date_range("2025-01-01", periods=23, freq="D"), "10D", ["2025-01-21 (3 of 10"], [10.0] * 2),
 ]
 

@@ -12,6 +12,7 @@ from forecast_unc.forecasting.specification import as_lags
 from forecast_unc.series.exog import check_aligned
 from forecast_unc.series.times import (
     ClosedDaysWarning,
+    closed_days,
     extended_index,
     format_time,
     future_index,
@@ -402,6 +403,18 @@ def test_days_that_are_closed_are_left_out_and_named():
     ]
     with pytest.raises(ValueError, match="first 2024-01-08. Reindex"):  # of less than four weeks
         MODEL.fit(y[:20])
+
+
+def test_days_that_are_seen_now_and_then_close_no_weekday(rng):
+    """Of 20 among 200 one series in five has none on some weekday, by chance."""
+    index = pd.date_range("2024-01-01", periods=200, freq="D")
+    closed = 0
+    for _ in range(40):
+        seen = rng.choice(200, 20, replace=False)
+        closed += bool(closed_days(index[seen], index.freq, 200)[0])
+    assert closed == 0
+    open_days = index[index.day_of_week < 5]
+    assert closed_days(open_days[:20], index.freq, 28)[0] == ["Saturday", "Sunday"]
 
 
 @pytest.mark.parametrize("case", BAD_TIMES)

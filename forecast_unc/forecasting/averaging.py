@@ -178,8 +178,8 @@ def own_changes(y: Array, steps: int) -> Array:
         at = min(step, half)
         change = y[at:] - y[:-at]
         known = ~np.isnan(change)
-        size = np.sqrt(np.mean(change[known] ** 2)) if known.any() else 0.0
-        widths[step - 1] = 2.0 * ndtri(0.975) * max(size, least) * np.sqrt(step / at)
+        size = max(np.sqrt(np.mean(change[known] ** 2)), least) if known.any() else 0.0
+        widths[step - 1] = 2.0 * ndtri(0.975) * size * np.sqrt(step / at)
     return np.asarray(np.maximum.accumulate(widths))
 
 

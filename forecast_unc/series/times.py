@@ -183,11 +183,15 @@ def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
 def closed_days(times: Any, freq: Any, n: int) -> tuple[list[str], str]:
     """Weekdays without any of the times, and the others as the mask of business days.
 
-    None is closed in less than four weeks of n days, nor at another frequency.
+    None is closed in less than four weeks of n days, at another frequency, or if of days that are
+    observed at random some weekday would have none in more than 1 % of such series.
     """
     if freq != Day() or n < 28:
         return [], ""
     there = {WEEKDAYS[day] for day in times.day_of_week}
+    observed = min(len(times) / (n * len(there) / 7), 1.0) if there else 0.0
+    if 7 * (1.0 - observed) ** (n / 7) > 0.01:
+        return [], ""
     mask = " ".join(day for day in WEEKDAYS if day in there)
     return [day for day in DAYS if day[:3] not in there], mask
 
@@ -447,7 +451,9 @@ def _parts(index: pd.Index[Any], freq: str) -> dict[str, str]:
             wide, group = _groups(_begun_with(labels[0], wider, freq), freq, index[0])
     if len(wide) == len(labels):
         return {}
-    whole = np.bincount(group)[wide.get_indexer(labels)]
+    at = wide.get_indexer(labels)
+    # pandas counts two days of a time zone from the first time: what is whole is not known there
+    whole = np.where(at < 0, own, np.bincount(group)[at])
     both = zip(labels.astype(str), own, whole, strict=True)
     return {label: f"{label} ({k} of {n} steps)" for label, k, n in both if k < n}
 
@@ -486,11 +492,11 @@ def _groups(
             counts = labels.value_counts(sort=False)
         else:
             with warnings.catch_warnings(action="error", category=FutureWarning):  # as in pandas 3
-                first = index[0] if first is None else first
-                counted_from: Any = {}
-                if isinstance(to_offset(freq), Tick | Day):
-                    counted_from = {"origin": first.normalize()}
-                counts = pd.Series(1, index=index).resample(freq, **counted_from).count()
+                # pandas has no other origin for weeks and months, nor for days of a time zone
+                own = isinstance(to_offset(freq), Tick if index.tz else Tick | Day)
+                origin: Any = (index[0] if first is None else first).normalize()
+                counts = pd.Series(1, index=index)
+                counts = counts.resample(freq, origin=origin if own else "start_day").count()
     except (ValueError, FutureWarning):
         must = f"be a frequency of pandas that suits a {type(index).__name__}"
         named = '"Y"' if isinstance(index, pd.PeriodIndex) else '"YE", "QS" or "MS"'

@@ -196,7 +196,7 @@ def _chosen(y: object, name: str, time: Any, target: Any) -> pd.DataFrame:
     if target is None:
         remedy = "Or pass a frame of two columns, times and values."
         raise refusal("target", "name the column of values beside time", "None", remedy)
-    if isinstance(y, pd.Series) or not hasattr(y, "columns"):
+    if isinstance(y, pd.Series) or not hasattr(type(y), "columns"):
         must, remedy = "be a frame if its columns are named", "Leave out time and target."
         raise refusal(name, must, kind(y), remedy, TypeError)
     frame, columns = to_pandas(y, name), [target] if time is None else [time, target]

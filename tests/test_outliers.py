@@ -15,7 +15,7 @@ from forecast_unc import (
     forecast_panel,
     load_model,
 )
-from forecast_unc.forecasting.outliers import gross_outliers, last_shift
+from forecast_unc.forecasting.outliers import excursions, gross_outliers, last_shift
 
 N = 144
 GP = GPRegressor(lengthscales=1.0, noise_std=0.3)  # nothing to search
@@ -476,10 +476,6 @@ def shifted(factor=1.0, added=0.0, at=60, seed=0):
     return y
 
 
-def shift_of(y, period):
-    return last_shift(y, period)[0]
-
-
 @pytest.mark.parametrize("how", [(0.5,), (10.0,), (1e-3,), (1.0, 3000.0)], ids=str)
 @pytest.mark.parametrize("at", [24, 60, 96])
 def test_a_gross_shift_is_found_where_it_is(how, at):
@@ -487,9 +483,8 @@ def test_a_gross_shift_is_found_where_it_is(how, at):
     y_with_gaps = y.copy()
     y_with_gaps[[at - 20, at + 14]] = np.nan  # not of a change across the shift
     for one in (y, -7e5 * y, y + 5.0 * np.arange(120), y_with_gaps):
-        before, away = last_shift(one, 12)
-        assert before == at
-        assert not away.any()
+        assert last_shift(one, 12) == at
+        assert excursions(one, 12) == []
 
 
 def closed(start=340, n=14, share=0.3, seed=0):
@@ -501,20 +496,46 @@ def closed(start=340, n=14, share=0.3, seed=0):
     return y
 
 
-@pytest.mark.parametrize("start", [30, 200, 350])
 @pytest.mark.parametrize("share", [0.0, 0.3, 2.0])
-def test_an_excursion_is_no_shift(start, share):
-    y = closed(start, share=share)
-    before, away = last_shift(y, 7)
-    assert before == 0
-    np.testing.assert_array_equal(np.flatnonzero(away), start + np.arange(14))
-    normal = closed(share=1.0)[:399]  # 57 weeks
-    before, away = last_shift(np.concatenate([normal + 500.0, normal, y]), 7)
-    assert before == 399  # a shift is none of its ends
-    np.testing.assert_array_equal(np.flatnonzero(away), 798 + start + np.arange(14))
-    y[100:114] *= 0.3  # one is an accident
-    assert shift_of(y, 7) == 0
-    assert not last_shift(y, 7)[1].any()
+@pytest.mark.parametrize(
+    ("start", "n"), [(30, 2), (60, 20), (200, 6), (280, 40), (350, 14), (388, 5)]
+)
+def test_an_excursion_is_found_where_it_is(start, n, share):
+    y = closed(start, n, share)
+    for one in (y, -3.0 * y, y + 0.2 * np.arange(400)):
+        assert excursions(one, 7) == [slice(start, start + n)]
+    y[start - 2] = np.nan
+    assert excursions(y, 7) == [slice(start, start + n)]
+
+
+def test_two_excursions_of_months_are_found_and_gaps_are_none():
+    y, away = shifted(), shifted()
+    away[50:52] *= 0.3
+    away[100:102] *= 2.0
+    assert excursions(away, 12) == [slice(50, 52), slice(100, 102)]
+    y[20:23] = y[80:83] = np.nan
+    assert excursions(y, 12) == []
+
+
+@pytest.mark.parametrize(("start", "n"), [(350, 30), (355, 40), (340, 50), (300, 80)])
+def test_a_return_of_late_is_no_shift(start, n):
+    y = closed(start, n)
+    for run in excursions(y, 7):
+        y[run] = np.nan
+    assert last_shift(y, 7) == 0
+
+
+def test_a_level_that_stays_and_what_recurs_are_no_excursions():
+    """Nor what began the series, or goes on to its end."""
+    assert excursions(closed(0, 10), 7) == []
+    assert excursions(closed(388, 12), 7) == []
+    assert excursions(shifted(0.5, at=70), 12) == []
+    weekly = closed(share=1.0)
+    for start in range(20, 400, 60):
+        weekly[start : start + 5] *= 0.3
+    assert excursions(weekly, 7) == []
+    assert excursions(np.full(80, np.nan), 12) == []
+    assert excursions(np.full(80, 7.0), 4) == []
 
 
 def test_the_default_takes_an_excursion_as_missing(tmp_path):
@@ -533,32 +554,34 @@ def test_the_default_takes_an_excursion_as_missing(tmp_path):
     assert model.update(later).notes_ == [said]
     closure = pd.DataFrame({"closed": (y < 100.0) * 1.0}, index)
     assert Forecaster().fit(y, closure).notes_ == []
-    assert Forecaster().fit(y.where(y > 100.0, 0.0)).notes_[0].startswith("outliers: 14 values")
+    # one value over and over may be right: it is named
+    zeros = Forecaster().fit(y.where(y > 100.0, 0.0))
+    assert zeros.notes_[0].startswith("repeated: 14 values of 0")
 
 
 def test_shifts_too_late_or_that_recur_or_of_constants_are_none():
-    assert shift_of(shifted(0.5, at=97), 12) == 0  # two seasons or more are learned from
+    assert last_shift(shifted(0.5, at=97), 12) == 0  # two seasons or more are learned from
     up_and_down = shifted()
     up_and_down[30:60] += 3000.0
     up_and_down[80:100] += 3000.0
-    assert shift_of(up_and_down, 12) == 0
-    assert shift_of(np.repeat([1.0, 2.0], 40), 1) == 0
-    assert shift_of(np.full(80, np.nan), 12) == 0
-    assert shift_of(np.arange(31.0), 1) == 0
+    assert last_shift(up_and_down, 12) == 0
+    assert last_shift(np.repeat([1.0, 2.0], 40), 1) == 0
+    assert last_shift(np.full(80, np.nan), 12) == 0
+    assert last_shift(np.arange(31.0), 1) == 0
 
 
 @pytest.mark.parametrize("period", [1, 4, 7, 12])
 @pytest.mark.parametrize("series", [walk, autoregression, monthly])
 def test_processes_have_no_shift(series, period):
     for seed in range(100):
-        before, away = last_shift(series(seed), period)
-        assert before == 0
-        assert not away.any()
+        y = series(seed)
+        assert last_shift(y, period) == 0
+        assert excursions(y, period) == []
 
 
 def test_walks_with_heavy_tails_have_few():
     rng = np.random.default_rng(0)
-    found = [shift_of(rng.standard_t(3, 200).cumsum(), 4) > 0 for _ in range(300)]
+    found = [last_shift(rng.standard_t(3, 200).cumsum(), 4) > 0 for _ in range(300)]
     assert np.mean(found) < 0.05
 
 

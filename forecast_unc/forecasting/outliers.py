@@ -35,6 +35,7 @@ class _Rule:
     unshifted: float = 0.95
     least_shift: int = 8  # steps of such changes at least, whole seasons,
     least_after: int = 24  # and values after one, at least two of these
+    away: float = 0.1  # the most of the values that lie in excursions
 
     def most(self, n: int) -> int:
         """Most outliers among n observed values."""
@@ -61,43 +62,138 @@ def gross_outliers(y: Array, periods: tuple[int, ...] = ()) -> Flags:
     return np.zeros(len(y), dtype=np.bool_)
 
 
-def last_shift(y: Array, period: int) -> tuple[int, Flags]:
-    """Number of values before the last gross shift of the level, 0 for none; an excursion (n,).
+def last_shift(y: Array, period: int) -> int:
+    """Number of values before the last gross shift of the level; 0 if there is none.
 
-    All changes over w steps, whole seasons, that lead over a shift have one sign, and the least of
-    them is four times 95 % of the others. After it there are 2 w values or more. With another of
-    the other sign, of half its size, that leads back to the level before, it ends or begins an
-    excursion; where there are several, these are how the series is.
+    All changes over w steps, whole seasons, that lead over it have one sign, and the least of them
+    is four times 95 % of the others. After it there are 2 w values or more, and the last
+    season, or three values, are still half that change away from those before it.
     """
-    w = period * -(-_RULE.least_shift // period)
-    after, away = max(2 * w, _RULE.least_after), np.zeros(len(y), dtype=np.bool_)
-    none = 0, away.copy()
+    w = _whole_seasons(period)
+    after = max(2 * w, _RULE.least_after)
     if len(y) < w + after:
-        return none
+        return 0
     changes = y[w:] - y[:-w]
     if np.isnan(changes).all():
-        return none
-    over = sliding_window_view(changes, w)  # those from y[i] to y[i + w], ...
-    up, down = over.min(axis=1), -over.max(axis=1)
-    least = np.maximum(up, down)[: len(y) - w - after + 1]
-    levels = sliding_window_view(y, w).mean(axis=1)
+        return 0
+    over = sliding_window_view(changes[: len(y) - after], w)  # those from y[i] to y[i + w], ...
+    least = np.maximum(over.min(axis=1), -over.max(axis=1))
     places = np.flatnonzero(least > _RULE.shift * np.nanmedian(np.abs(changes)))
+    last = y[-max(period, 3) :]
+    last = last[~np.isnan(last)]
     for i in places[::-1]:
+        if last.size and abs(last.mean() - y[i : i + w].mean()) < 0.5 * least[i]:
+            continue
         others = np.abs(np.delete(changes, np.s_[i : i + w]))
         known = others[~np.isnan(others)]
         far = np.quantile(known, _RULE.unshifted) if len(known) >= w else np.inf
-        if not least[i] > _RULE.shift * far > 0.0:
-            continue
-        back = np.flatnonzero((down if up[i] > 0.0 else up) > 0.5 * least[i])
-        first, last = np.minimum(back, i), np.maximum(back, i)
-        same = np.abs(levels[last + w] - levels[first]) < 0.5 * least[i]
-        if not same.any():
-            return int(i) + w, away
-        near = np.abs(back - i)[same].argmin()
-        away[first[same][near] + w : last[same][near] + w] = True
-        before, another = last_shift(np.where(away, np.nan, y), period)
-        return none if another.any() else (before, away)
-    return none
+        if least[i] > _RULE.shift * far > 0.0:
+            return int(i) + w
+    return 0
+
+
+def excursions(y: Array, period: int) -> list[slice]:
+    """Runs of values far from those whole seasons before and after: the level left, and came back.
+
+    On one of the scales of an outlier they are four times 95 % of the other changes over as many
+    steps, and on the other twice; a single value is none. Too many are how the series is.
+    """
+    y, lag, least_sides = y.copy(), _whole_seasons(period), 1
+    most = min(_RULE.most(int((~np.isnan(y)).sum())), _RULE.few)
+    away, found = np.zeros(len(y), dtype=np.bool_), list[tuple[int, int]]()
+    while 2 * lag + _RULE.least_shift <= len(y) and len(found) <= most:
+        run = _excursion(y, lag, least_sides)
+        if run is None:
+            # for longer ones, beside which a longer season may lie
+            lag, least_sides = period * -(-3 * lag // (2 * period)), 2
+        else:
+            y[run], away[run] = np.nan, True
+            found = _runs(away)  # of a long one the middle may be found first
+    if len(found) > most or away.sum() > _RULE.away * len(y):
+        return []
+    return [slice(start, stop) for start, stop in found]
+
+
+def _whole_seasons(period: int) -> int:
+    return period * -(-_RULE.least_shift // period)
+
+
+class _Sides:
+    """How far the values of a view lie from those so many steps before and after."""
+
+    def __init__(self, view: Array, lag: int) -> None:
+        ends = np.full(lag, np.nan)
+        changes = view[lag:] - view[:-lag]
+        self.lag, self.changes = lag, np.abs(changes)
+        self.sides = np.array([np.append(ends, changes), np.append(-changes, ends)])
+
+    def away(self, sign: float) -> Array:
+        """Distance on one side of both, or of the one that is known, (n,)."""
+        return np.asarray(np.fmin(*(sign * self.sides)))
+
+    def far(self, quantile: float, run: slice | None = None) -> float:
+        """Quantile of the sizes of changes, but for those of a run; infinite if few are left."""
+        others = self.changes.copy()
+        if run is not None:
+            others[max(run.start - self.lag, 0) : max(run.stop - self.lag, 0)] = np.nan
+            others[run] = np.nan
+        known = others[~np.isnan(others)]
+        far = float(np.quantile(known, quantile)) if len(known) >= self.lag else 0.0
+        return far or np.inf
+
+    def known_sides(self, run: slice) -> int:
+        """Sides on which a run is known: 2; 1 if as many values beyond it, from three on, are near.
+
+        That is less than half as far from the same side as the run.
+        """
+        before, after = np.abs(self.sides)
+        both = [not np.isnan(side[run]).any() for side in (before, after)]
+        if all(both):
+            return 2
+        m = max(3, run.stop - run.start)
+        beyond = (
+            before[run.stop : run.stop + m] if both[0] else after[max(run.start - m, 0) : run.start]
+        )
+        least = 0.5 * (before if both[0] else after)[run].min()
+        return int(any(both) and len(beyond) == m and bool((beyond < least).all()))
+
+
+def _excursion(y: Array, lag: int, least_sides: int) -> slice | None:
+    """The first excursion of up to `lag` steps; those seen from both sides go first."""
+    views, found = [_Sides(view, lag) for view in _scales(y)], dict[int, slice]()
+    # no more than the quantile of all changes but those of an excursion
+    low = max(_RULE.unshifted - 2.0 * lag / len(y), 0.0)
+    for sign in (1.0, -1.0):
+        for start, stop in _runs(_gross([one.away(sign) / one.far(low) for one in views])):
+            run = slice(start, stop)
+            far = [one.away(sign)[run] / one.far(_RULE.unshifted, run) for one in views]
+            for first, last in _runs(_gross(far)):
+                inner = slice(start + first, start + last)
+                if 1 < last - first <= lag:
+                    found.setdefault(min(one.known_sides(inner) for one in views), inner)
+    return found.get(2, found.get(least_sides))
+
+
+def _gross(ratios: list[Array]) -> Flags:
+    """Beyond one limit on some scale, and beyond another on all."""
+    one, all_ = np.max(ratios, axis=0) > _RULE.shift, np.min(ratios, axis=0) > _RULE.times_other
+    return np.asarray(one & all_)
+
+
+def _runs(flags: Flags) -> list[tuple[int, int]]:
+    """First and last place, that one not included, of each run."""
+    ends = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
+    return list(zip(ends[::2].tolist(), ends[1::2].tolist(), strict=True))
+
+
+def _scales(y: Array) -> list[Array]:
+    """The values, and their logarithms where there are such."""
+    known = y[~np.isnan(y)]
+    zeros = np.count_nonzero(known == 0.0)
+    if not known.size or known.min() < 0.0 or zeros > _RULE.most(len(known)):
+        return [y]
+    # a few zeros among positive values are as far out as the smallest numbers
+    return [y, np.log(np.where(y == 0.0, np.finfo(np.float64).tiny, y))]
 
 
 class _Seen(NamedTuple):
@@ -120,11 +216,7 @@ def _far_out(y: Array, periods: tuple[int, ...]) -> Flags:
     t, out = np.flatnonzero(~np.isnan(y)), np.zeros(len(y), dtype=np.bool_)
     if not _RULE.most(len(t)):
         return out
-    views = [y]
-    if y[t].min() >= 0.0 and np.count_nonzero(y[t] == 0.0) <= _RULE.most(len(t)):
-        # a few zeros among positive values are as far out as the smallest numbers
-        views.append(np.log(np.where(y == 0.0, np.finfo(np.float64).tiny, y)))
-    scales = [_seen(view, t, periods) for view in views]
+    scales = [_seen(view, t, periods) for view in _scales(y)]
     lightest = min(one.heaviness for one in scales)
     for one in scales:
         if one.heaviness > _RULE.alike * lightest:

@@ -22,7 +22,7 @@ from forecast_unc.forecasting.calendar_effects import (
 from forecast_unc.forecasting.candidates import MOST_ROWS, PLAIN, Candidate, candidates
 from forecast_unc.forecasting.counts import CountSpecification, are_counts
 from forecast_unc.forecasting.model import fitted_transform
-from forecast_unc.forecasting.outliers import gross_outliers, last_shift
+from forecast_unc.forecasting.outliers import excursions, gross_outliers, last_shift
 from forecast_unc.forecasting.rows import complete_rows
 from forecast_unc.forecasting.smoothing_model import LEAST_BEYOND, SmoothingSpecification
 from forecast_unc.forecasting.specification import (
@@ -214,21 +214,21 @@ def without_outliers(arguments: Arguments, history: History) -> History:
     """The history with gross outliers treated as missing, unless they are to be kept.
 
     None on a holiday or a rare value of a regressor, nor where half of the rows would go with them.
-    Excursions of the level are outliers where what to fit is left open.
+    Where what to fit is left open, excursions of the level are outliers, too.
     """
     if arguments.outliers == "keep":
         return history
-    periods = _suggested(arguments, history)
-    outliers = gross_outliers(history.given, periods)
+    outliers = gross_outliers(history.given, _suggested(arguments, history))
     if outliers.any():
         outliers &= ~_unusual(arguments, history)
     found = history.without(outliers)
-    if is_auto(arguments.lags):
-        _, away = last_shift(found.y, min(periods, default=1))
-        return (
-            history.without(outliers | away) if away.any() and not history.exog.shape[1] else found
-        )
-    if not outliers.any():
+    if _is_open(arguments, history):
+        # not of one value alone, such as zeros, which may be right and are named
+        away = [run for run in _excursions(arguments, found) if np.ptp(found.y[run])]
+        for run in away:
+            outliers[run] = True
+        return history.without(outliers) if away else found
+    if is_auto(arguments.lags) or not outliers.any():
         return found
     lags, differences = _given_lags(arguments)
     if _deepest(lags) + sum(differences) >= len(found.y):  # before a range becomes numbers
@@ -242,10 +242,22 @@ def since_last_shift(arguments: Arguments, history: History) -> History:
 
     Of 2,412 series of competitions 5 have one: CRPS without the values before -43 %, error 32.
     """
-    if arguments.outliers == "keep" or not is_auto(arguments.lags) or history.exog.shape[1]:
+    if arguments.outliers == "keep" or not _is_open(arguments, history):
         return history
-    before, _ = last_shift(history.y, min(_suggested(arguments, history), default=1))
+    y = history.y.copy()
+    for run in _excursions(arguments, history):
+        y[run] = np.nan  # the way back from one is no shift
+    before = last_shift(y, min(_suggested(arguments, history), default=1))
     return replace(history.part(before), shifted=before) if before else history
+
+
+def _excursions(arguments: Arguments, history: History) -> list[slice]:
+    return excursions(history.y, min(_suggested(arguments, history), default=1))
+
+
+def _is_open(arguments: Arguments, history: History) -> bool:
+    """Whether lags are left open, and no regressors are given, which may explain a level."""
+    return is_auto(arguments.lags) and not history.exog.shape[1]
 
 
 def why_no_smoothing(arguments: Arguments, history: History, periods: tuple[int, ...]) -> list[str]:

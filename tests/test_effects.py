@@ -1,5 +1,7 @@
 """Regressors of the automatic choice: lags, changes, effects; against least squares and paths."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -162,6 +164,30 @@ def test_effects_before_smoothing_know_their_errors():
         inside.append(abs(found.weights[0] - 3.0) < 1.645 * found.stds[0])
         assert found.weights[1] == found.stds[1] == 0.0
     assert 0.7 < np.mean(inside) < 0.97
+
+
+@pytest.mark.parametrize(("price", "std", "effect"), [(100.0, 5.0, -2.0), (2020.0, 3.0, 5.0)])
+def test_the_zero_of_a_regressor_changes_no_effect(price, std, effect):
+    """Taken out of logarithms, prices of 1000 had 43 times their effect, by the slope there."""
+    rng, index = np.random.default_rng(0), pd.period_range("2018-01", periods=96, freq="M")
+    x = std * rng.normal(size=96)
+    y = pd.Series(100.0 * np.exp(effect / 100.0 * x + 0.05 * rng.normal(size=96)), index)
+    found = [Forecaster().fit(y, pd.DataFrame({"price": zero + x}, index)) for zero in (0.0, price)]
+    near, far = (one.effects() for one in found)
+    np.testing.assert_allclose(far, near, rtol=0.02)
+    assert far["effect"].item() == pytest.approx(effect, rel=0.2)
+    stds = [re.findall(r"noise: standard deviation ([\d.]+)", one.summary()) for one in found]
+    np.testing.assert_allclose(*(np.array(one, dtype=float) for one in stds), rtol=0.05)
+
+
+def test_an_effect_is_that_on_a_usual_value(y, exog):
+    """Not on the last one, which a promotion may have raised."""
+    x = exog[:N]
+    at = Forecaster(GPRegressor(), lags=1, transform="log").fit(y[:N], x)
+    raised = y[:N].copy()
+    raised.iloc[-1] *= 1.5
+    after = Forecaster(GPRegressor(), lags=1, transform="log", outliers="keep").fit(raised, x)
+    np.testing.assert_allclose(after.effects()["effect"], at.effects()["effect"], rtol=0.2)
 
 
 def test_an_effect_that_no_model_has_learned_is_nan(y, exog):

@@ -242,9 +242,14 @@ class Ensemble:
         return np.asarray(shares / shares.sum())
 
     def effects(self, k: int) -> tuple[Array, Array]:
-        """Mean and std (k,) of the change of the next value for one unit of each regressor."""
-        shares = self.next_shares
-        means, variances = np.array([one.effects(k) for one in self.models]).transpose(1, 0, 2)
+        """Mean and std (k,) of the change of a value for one unit of each regressor.
+
+        Of the median of the last season, or of eight values: the last one may be a promotion.
+        """
+        shares, y = self.next_shares, self.history.y[~np.isnan(self.history.y)]
+        at = float(np.median(y[-max((8, *self.rules.periods[:1])) :]))
+        found = [one.effects(k, at) for one in self.models]
+        means, variances = np.array(found).transpose(1, 0, 2)
         mean = shares @ means
         return mean, np.sqrt(shares @ (variances + (means - mean) ** 2))
 

@@ -322,7 +322,7 @@ class Forecaster(Scored, Arguments):
         return ensemble.forecast(ahead, Method(propagation, path_consistent, n_samples, seed))
 
     def effects(self, coverage: float = 0.9) -> pd.DataFrame:
-        """Return how much the next value changes with one unit more of each regressor.
+        """Return how much a value changes with one unit more of each regressor.
 
         An association in the past, not a cause, with the other inputs at their last values. Members
         count by their weight in a forecast of one step, those without regressors as 0; the interval
@@ -337,8 +337,9 @@ class Forecaster(Scored, Arguments):
         -------
         DataFrame
             A row for each regressor, and lag of it (``exog_lags``): ``effect``, ``lower`` and
-            ``upper`` in units of y for one unit of the regressor, after a transform at the last
-            level; NaN where no model has learned it, as it never changed or values were few.
+            ``upper`` in units of y for one unit of the regressor, after a transform at the median
+            of the last season, or of eight values; NaN where no model has learned it, as it never
+            changed or values were few.
 
         Raises
         ------

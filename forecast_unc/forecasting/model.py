@@ -124,9 +124,15 @@ class FittedModel(Protocol):
         Probabilities (c,) of the posteriors, and means and variances (c, k); NaN where none.
         """
 
-    def effects(self, k: int) -> tuple[Array, Array]:
-        """Mean and variance (k,) of the change of the next value for one unit of a regressor."""
+    def effects(self, k: int, at: float) -> tuple[Array, Array]:
+        """Mean and variance (k,) of the change of a value `at` for one unit of a regressor."""
         return np.zeros(k), np.zeros(k)
+
+    def _in_units(self, at: float, change: Array, std: Array) -> tuple[Array, Array]:
+        """What a change of the level (k,), and its std, are in a value; std by the slope there."""
+        level = self.transform.forward(at)
+        mean = self.transform.inverse(level + change) - self.transform.inverse(level)
+        return mean, (self.transform.slope(level + change) * std) ** 2
 
     def learned(self) -> list[str]:
         """Noise, evidence and search in words, where it has them."""
@@ -307,7 +313,7 @@ class LaggedModel(FittedModel):
     @property
     def unit(self) -> float:
         """Units of y in one of the stds of the regressor, at the median of the series."""
-        slope = self.transform.slope(np.nanmedian(self.past.levels))
+        slope = self.transform.slope(self.transform.forward(np.nanmedian(self.history.y)))
         return float(self.differencing.scale * slope)
 
     @property
@@ -323,16 +329,16 @@ class LaggedModel(FittedModel):
         levels, stds = interpolated(self.past.levels), np.zeros_like(self.past.stds)
         return replace(self, past=self.past._replace(levels=levels, stds=stds))
 
-    def effects(self, k: int) -> tuple[Array, Array]:
-        """Mean and variance (k,) of the change of the next value for one unit of each regressor."""
+    def effects(self, k: int, at: float) -> tuple[Array, Array]:
+        """Mean and variance (k,) of the change of a value `at` for one unit of each regressor."""
         start, posterior, p = self.from_known(), self.one_step.posterior, self.depth
         row = Trajectory(self.one_step, start.past.levels[-p:], 1).inputs(start.past.exog[-1])
         first = len(self.specification.lags)
         X = np.vstack([row, row + np.eye(len(row))[first : first + k]])
         mean, cov = posterior.mean(X), posterior.covariance(X)
         var = cov[0, 0] + cov.diagonal()[1:] - 2.0 * cov[0, 1:]
-        unit = self.differencing.scale * self.transform.slope(start.past.levels[-1:])
-        return unit * (mean[1:] - mean[0]), unit**2 * np.maximum(var, 0.0)
+        scale = self.differencing.scale
+        return self._in_units(at, scale * (mean[1:] - mean[0]), scale * np.sqrt(var.clip(0.0)))
 
     def learned(self) -> list[str]:
         """Noise, evidence and search of the regressor in words, where it has them."""

@@ -125,13 +125,12 @@ class SmoothingModel(FittedModel):
             joint = joint.widened(by.T @ ahead.exog_cov @ by)
         return joint
 
-    def effects(self, k: int) -> tuple[Array, Array]:
-        """Mean and variance (k,) of the change of the next value for one unit of each regressor."""
+    def effects(self, k: int, at: float) -> tuple[Array, Array]:
+        """Mean and variance (k,) of the change of a value `at` for one unit of each regressor."""
         effects = self.specification.exog_effects
         if effects.weights is None or effects.stds is None:
-            return super().effects(k)
-        unit = self.transform.slope(self.from_known().levels[-1:])
-        return unit * effects.weights, (unit * effects.stds) ** 2
+            return super().effects(k, at)
+        return self._in_units(at, effects.weights, effects.stds)
 
     def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) forecast from origins inside; NaN where the value before is missing."""
@@ -171,7 +170,7 @@ class SmoothingModel(FittedModel):
     @property
     def unit(self) -> float:
         """Units of y in one of what was learned, at the median of the series."""
-        return float(self.transform.slope(np.nanmedian(self.levels)))
+        return float(self.transform.slope(self.transform.forward(np.nanmedian(self.history.y))))
 
     @property
     def depth(self) -> int:

@@ -99,6 +99,10 @@ class _SktimeForecaster(BaseForecaster):
         return cls._test_params
 
     def _fit(self, y: pd.Series, X: pd.DataFrame | None, fh: ForecastingHorizon | None) -> Self:
+        numbered = pd.api.types.is_integer_dtype(y.index.dtype) and len(y) > 1
+        if numbered and (apart := y.index[1] - y.index[0]) != 1:
+            remedy = "Number the values one by one, y.reset_index(drop=True)."
+            raise refusal("y", "count its times by 1 in sktime", f"steps of {apart}", remedy)
         X, given = _rows(X, y.index), self.get_params(deep=False)
         regressor = given.pop("regressor", None) or (self._regressor and self._regressor())
         self.forecaster_ = self._learned = Forecaster(regressor, **given).fit(y, X)

@@ -1250,6 +1250,16 @@ def test_a_backtest_of_a_panel_is_that_of_each_series(series, panel, model):
             pd.testing.assert_frame_equal(rows, theirs, check_exact=True)
 
 
+def test_a_constant_series_has_no_unit_and_leaves_that_of_the_others(series):
+    without = backtest_panel(long(series), baselines.Naive(), 2, origins=3).scores()
+    series["flat"] = pd.Series(7.0, next(iter(series.values())).index, name="flat")
+    result = backtest_panel(long(series), baselines.Naive(), 2, origins=3)
+    for name in ("MASE", "MSIS"):
+        assert result.scores()[name].item() == pytest.approx(without[name].item())
+        assert np.isnan(result.scores(by="unique_id").loc["flat", name])
+    assert result.scores()["n"].item() == without["n"].item() + 6
+
+
 def test_scores_by_series_frequency_and_step(series, rng, model):
     index = pd.date_range("2010-01-31", periods=50, freq="ME")
     series["m"] = pd.Series(rng.standard_normal(50).cumsum(), index, name="m")

@@ -305,6 +305,12 @@ def test_a_search_with_constant_targets_calls_no_lapack_in_vain(capfd):
     assert capfd.readouterr() == ("", "")  # DTRTRI writes of an empty matrix
 
 
+@pytest.mark.parametrize("y", [np.full(9, 3.0), np.ones(1)], ids=["constant", "one row"])
+def test_blocks_of_columns_may_all_leave(y):
+    rvm = RVMRegressor(algorithm="subspace_em").fit(np.arange(float(len(y)))[:, None], y)
+    assert_allclose(rvm.predict([[0.0]]), y[0])
+
+
 @pytest.mark.parametrize("algorithm", ["sequential", "gradient"])
 def test_the_order_of_memory_changes_nothing(algorithm):
     rng = np.random.default_rng(4)
@@ -333,6 +339,8 @@ def test_inputs_are_not_modified_and_a_fit_repeats():
         ({"lengthscales": -1.0}, "lengthscales must be positive, one number or 2 .*; got -1.0"),
         ({"lengthscales": [1.0]}, "lengthscales must be positive, one number or 2"),
         ({"noise_std": 0.0}, "noise_std must be positive; got 0.0"),
+        ({"bias": "no"}, "bias must be True or False; got 'no'"),
+        ({"linear": [1.0]}, r"linear must be True or False; got \[1.0\]"),
         ({"adapt_lengthscales": "x"}, "adapt_lengthscales must be True or False; got 'x'"),
         ({"budget": 1}, "budget must be a whole number, at least 2; got 1"),
         ({"n_restarts": -1}, "n_restarts must be a whole number, at least 0; got -1"),

@@ -112,6 +112,15 @@ def test_residuals_of_the_past():
     np.testing.assert_allclose(f.predict_residuals(y[5:]), wanted, rtol=1e-9)
 
 
+def test_numbers_that_are_not_one_apart_are_refused():
+    """For sktime the step after 118 is 119."""
+    y = series().to_numpy()
+    for index in (pd.RangeIndex(0, 2 * len(y), 2), pd.Index(2 * np.arange(len(y)))):
+        with pytest.raises(ValueError, match=r"y must count its times by 1 in sktime; got steps"):
+            model().fit(pd.Series(y, index))
+    assert model().fit(pd.Series(y)).predict(fh=[1]).index[0] == len(y)
+
+
 def test_regressors_are_found_by_their_times():
     y, X = series(), regressors()
     f = model().fit(y, X=X, fh=FH)  # with rows to spare

@@ -84,7 +84,7 @@ MAE, RMSE, CRPS, energy: in units of {}; sMAPE: in %;
 MASE, MSIS: in units of the {};
 CRPS: error of the distribution, energy: of whole paths; NLPD: -log density of what followed."""
 _NAIVE = "naive_propagation: the same model, which takes its own forecasts as if they were known."
-_NO_UNIT = "MASE, MSIS: NaN where a series did not change in the past, so that they have no unit."
+_NO_UNIT = "MASE, MSIS: NaN where no series changed in the past, so that they have no unit."
 
 _EXAMPLES = """\b
 examples:

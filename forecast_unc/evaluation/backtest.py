@@ -103,7 +103,8 @@ class Backtest:
         CRPS (units of y), NLPD (nats), MSIS (mean scaled interval score at the widest coverage),
         ``energy`` (units of y; of whole paths, so not by step), ``coverage_95`` for each coverage,
         the share of values inside, and ``n``, the values scored: those not missing. Where one of
-        them has no score, its group has NaN.
+        them has no score, its group has NaN; but in a panel MASE and MSIS are means over the series
+        that have a unit, as they changed before.
         """
         frame = self.frame
         keys = [by] if isinstance(by, str) or not np.iterable(by) else list(by)
@@ -116,7 +117,11 @@ class Backtest:
         for level in self.coverage:
             inside = scores.coverage(frame["actual"], *self._band(level))
             rows[f"coverage_{percent(level)}"] = inside
-        table = _means(rows, groups, frame["actual"].notna())
+        scored = frame["actual"].notna()
+        table = _means(rows, groups, scored)
+        if self.id_col is not None:
+            scaled = ["MASE", "MSIS"]
+            table[scaled] = _means(rows[scaled], groups, scored & (frame["scale"] > 0.0))
         table["MSE"] **= 0.5
         table = table.rename(columns={"MSE": "RMSE"})
         if all(key in self.joint for key in keys):

@@ -122,7 +122,6 @@ def resolve(
     whole = bool(lower == 0.0 and zeros and are_counts(history.y))
     found: list[MemberSpecification] = []
     without = "; without the regressors" if history.exog.shape[1] else ""
-    smoothed = "; effects of the regressors are taken out before" if without else ""
     for candidate in candidates(
         history.y - measured_from,
         periods,
@@ -139,7 +138,7 @@ def resolve(
         elif candidate.model == "smoothing":
             if why_no_smoothing(arguments, history, periods):
                 continue
-            period, why = max(candidate.periods, default=1), candidate.why + smoothed
+            period, why = max(candidate.periods, default=1), candidate.why
             form = value_or(arguments.transform, candidate.transform)
             own = SmoothingSpecification(period, form, most, why, measured_from, weight=_SMOOTHING)
             found.append(own)
@@ -189,7 +188,11 @@ def _with_effects(
             return one
         days, of_exog = learned(one.transform, one.lower)
         if isinstance(one, SmoothingSpecification):
-            return replace(one, calendar_effects=days, exog_effects=of_exog)
+            what = "without the regressors"
+            if of_exog.weights is not None:
+                what = "effects of the regressors are taken out before"
+            why = f"{one.why}; {what}" if exog.shape[1] else one.why
+            return replace(one, calendar_effects=days, exog_effects=of_exog, why=why)
         return replace(one, calendar_effects=days)
 
     if not words and not exog.shape[1]:

@@ -33,6 +33,11 @@ _CHOICES = {
     "prior": ("individual", "shared"),
     "variance": ("standard", "augmented"),
 }
+_TRUTHS = {
+    "adapt_lengthscales": "True learns length-scales.",
+    "bias": "False leaves the constant out.",
+    "linear": "True adds the inputs to the bases.",
+}
 # Nats that a round of length-scale adaptation has to gain, a choice.
 _LEAST_GAIN = 0.05
 
@@ -169,8 +174,8 @@ class RVMRegressor(KernelRegressor):
         X, y = self._checked_rows(X, y)
         for name, allowed in _CHOICES.items():
             check_choice(name, getattr(self, name), allowed)
-        remedy = "True learns length-scales."
-        check_truth("adapt_lengthscales", self.adapt_lengthscales, remedy)
+        for name, remedy in _TRUTHS.items():
+            check_truth(name, getattr(self, name), remedy)
         estimator.check_lengthscales(self.lengthscales, X, "take them from the data")
         estimator.check_noise_std(self.noise_std, y, least=1e-8)  # else roundoff of |y|^2 decides
         for name, least in (("budget", 2), ("n_restarts", 0), ("max_iter", 1)):

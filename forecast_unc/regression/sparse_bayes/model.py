@@ -193,7 +193,8 @@ class Evidence(NamedTuple):
         """Evidence of the columns of Phi (n, m)."""
         Phi = np.asfortranarray(Phi)
         gram: Array = dgemm(1.0, Phi, Phi, trans_a=1)
-        return cls(gram, dgemv(1.0, Phi, y, trans=1), float(y @ y), len(y))
+        projection = dgemv(1.0, Phi, y, trans=1) if len(gram) else np.zeros(0)
+        return cls(gram, projection, float(y @ y), len(y))
 
     def select(self, kept: Positions | Flags) -> Self:
         """Statistics of some of the columns, by index or by mask."""

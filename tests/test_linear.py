@@ -58,7 +58,7 @@ def standardized(model, X, y):
     flat = model.bias == "free"
     bias = 1e-9 if flat else model.precisions_[-1]
     center = Z[:, :-1].mean(axis=0)
-    if model.groups is not None:  # the profile, which is orthogonal
+    if model.groups is not None and flat:  # the profile, which is orthogonal
         center[groups == 1] = 0.0
     Z[:, :-1] -= center
     return Z, np.append(model.precisions_[groups], bias)
@@ -367,3 +367,17 @@ def test_updates_and_files_keep_what_was_learned(tmp_path):
     assert after.models_[0].regressor.noise_std_ == again.models_[0].regressor.noise_std_
     X = np.array([[0.1, 0.2]])
     assert after.models_[0].regressor.predict(X) != again.models_[0].regressor.predict(X)
+
+
+def test_a_shrunk_bias_is_that_at_the_mean_input_of_columns_apart_too():
+    """A shift of such columns by 1e-10 moved a prediction from 0 to 2.5."""
+    rng = np.random.default_rng(6)
+    X = np.zeros((6, 2))
+    X[:3, 0], X[3:, 1] = 3 + 0.3 * rng.normal(size=(2, 3))
+    y = X @ [2.0, 2.0] + 0.5 * rng.normal(size=6) - 6.0
+    for shift in (0.0, 1e-10, 1.0):
+        model = LinearRegressor(bias="shrunk").fit(X + shift, y)
+        found = model.predict(np.array([[4.0, 0.0]]) + shift, return_std=True)
+        if not shift:
+            expected = found
+        np.testing.assert_allclose(found, expected, rtol=1e-6)

@@ -228,11 +228,13 @@ class LinearRegressor(KernelRegressor):
         X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
         groups = self._checked_groups(X.shape[1])
         free, unit = self.bias == "free", float(column_scale(y[:, None])[0])
-        # an orthogonal group, such as a profile of the season, stays so, and is eliminated fast
+        # an orthogonal group, such as a profile of the season, stays so, and is eliminated fast; a
+        # shrunk bias is that at the mean input, which would mix the columns
         self._scale = np.append(column_scale(X), 1.0)
         own = groups == np.bincount(groups).argmax()
         gram = X[:, own].T @ X[:, own]
-        orthogonal = own & (own.sum() > 1 and not (gram - np.diag(gram.diagonal())).any())
+        alone = free and own.sum() > 1 and not (gram - np.diag(gram.diagonal())).any()
+        orthogonal = own & alone
         self._offset = np.where(orthogonal, 0.0, X.mean(axis=0))
         self._output_offset = float(y.mean()) if free else 0.0
         labels = np.append(groups, -1 if free else groups.max() + 1)

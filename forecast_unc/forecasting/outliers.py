@@ -104,6 +104,8 @@ def excursions(y: Array, period: int) -> list[slice]:
     while 2 * lag + _RULE.least_shift <= len(y) and len(found) <= most:
         run = _excursion(y, lag, least_sides)
         if run is None:
+            if lag > _RULE.away * len(y):
+                break
             # for longer ones, beside which a longer season may lie
             lag, least_sides = period * -(-3 * lag // (2 * period)), 2
         else:
@@ -126,23 +128,24 @@ class _Sides:
         changes = view[lag:] - view[:-lag]
         self.lag, self.changes = lag, np.abs(changes)
         self.sides = np.array([np.append(ends, changes), np.append(-changes, ends)])
-
-    def away(self, sign: float) -> Array:
-        """Distance on one side of both, or of the one that is known, (n,)."""
-        return np.asarray(np.fmin(*(sign * self.sides)))
+        # distance above both sides, or the one that is known, and below, (2, n)
+        self.away = np.array([np.fmin(*self.sides), -np.fmax(*self.sides)])
 
     def far(self, quantile: float, run: slice | None = None) -> float:
         """Quantile of the sizes of changes, but for those of a run; infinite if few are left."""
-        others = self.changes.copy()
+        others = self.changes
         if run is not None:
+            others = others.copy()
             others[max(run.start - self.lag, 0) : max(run.stop - self.lag, 0)] = np.nan
             others[run] = np.nan
         known = others[~np.isnan(others)]
-        far = float(np.quantile(known, quantile)) if len(known) >= self.lag else 0.0
-        return far or np.inf
+        if len(known) < self.lag:
+            return np.inf
+        place = int(quantile * (len(known) - 1))
+        return float(np.partition(known, place)[place]) or np.inf
 
     def known_sides(self, run: slice) -> int:
-        """Sides on which a run is known: 2; 1 if as many values beyond it, from three on, are near.
+        """Sides of a run that are known: 2; 1 if as many values beyond it, from three on, are near.
 
         That is less than half as far from the same side as the run.
         """
@@ -151,11 +154,11 @@ class _Sides:
         if all(both):
             return 2
         m = max(3, run.stop - run.start)
-        beyond = (
-            before[run.stop : run.stop + m] if both[0] else after[max(run.start - m, 0) : run.start]
-        )
-        least = 0.5 * (before if both[0] else after)[run].min()
-        return int(any(both) and len(beyond) == m and bool((beyond < least).all()))
+        if both[0]:
+            beyond, least = before[run.stop : run.stop + m], before[run].min()
+        else:
+            beyond, least = after[max(run.start - m, 0) : run.start], after[run].min()
+        return int(any(both) and len(beyond) == m and bool((beyond < 0.5 * least).all()))
 
 
 def _excursion(y: Array, lag: int, least_sides: int) -> slice | None:
@@ -163,10 +166,11 @@ def _excursion(y: Array, lag: int, least_sides: int) -> slice | None:
     views, found = [_Sides(view, lag) for view in _scales(y)], dict[int, slice]()
     # no more than the quantile of all changes but those of an excursion
     low = max(_RULE.unshifted - 2.0 * lag / len(y), 0.0)
-    for sign in (1.0, -1.0):
-        for start, stop in _runs(_gross([one.away(sign) / one.far(low) for one in views])):
+    gross = _gross([one.away / one.far(low) for one in views])
+    for sign in np.flatnonzero(gross.any(axis=1)):
+        for start, stop in _runs(gross[sign]):
             run = slice(start, stop)
-            far = [one.away(sign)[run] / one.far(_RULE.unshifted, run) for one in views]
+            far = [one.away[sign, run] / one.far(_RULE.unshifted, run) for one in views]
             for first, last in _runs(_gross(far)):
                 inner = slice(start + first, start + last)
                 if 1 < last - first <= lag:

@@ -221,13 +221,15 @@ def without_outliers(arguments: Arguments, history: History) -> History:
     """
     if arguments.outliers == "keep":
         return history
-    outliers = gross_outliers(history.given, _suggested(arguments, history))
+    periods = _suggested(arguments, history)
+    outliers = gross_outliers(history.given, periods)
     if outliers.any():
         outliers &= ~_unusual(arguments, history)
     found = history.without(outliers)
     if _is_open(arguments, history):
         # not of one value alone, such as zeros, which may be right and are named
-        away = [run for run in _excursions(arguments, found) if np.ptp(found.y[run])]
+        runs = excursions(found.y, min(periods, default=1))
+        away = [run for run in runs if np.ptp(found.y[run])]
         for run in away:
             outliers[run] = True
         return history.without(outliers) if away else found
@@ -247,15 +249,14 @@ def since_last_shift(arguments: Arguments, history: History) -> History:
     """
     if arguments.outliers == "keep" or not _is_open(arguments, history):
         return history
-    y = history.y.copy()
-    for run in _excursions(arguments, history):
-        y[run] = np.nan  # the way back from one is no shift
-    before = last_shift(y, min(_suggested(arguments, history), default=1))
+    period = min(_suggested(arguments, history), default=1)
+    before = last_shift(history.y, period)
+    if before:
+        y = history.y.copy()
+        for run in excursions(y, period):
+            y[run] = np.nan  # the way back from one is no shift
+        before = last_shift(y, period)
     return replace(history.part(before), shifted=before) if before else history
-
-
-def _excursions(arguments: Arguments, history: History) -> list[slice]:
-    return excursions(history.y, min(_suggested(arguments, history), default=1))
 
 
 def _is_open(arguments: Arguments, history: History) -> bool:

@@ -70,8 +70,10 @@ class GPRegressor(ProcessRegressor):
         Length-scales in units of the inputs, kept fixed. By default they are learned. In a
         `Forecaster` inputs and targets are standardized differences of the transformed series.
     noise_std : float, optional
-        Noise std in units of y as given to `fit`, kept fixed. Give it when it is known. In a
-        `Forecaster` y is standardized: give stds of the measurement error as its `y_std`.
+        Noise std in units of y as given to `fit`, kept fixed. Give it when it is known. The
+        amplitude is then at most 1e4 times as large, for the digits of the variance: of data
+        without noise give 1e-4 of the std of y, not less. In a `Forecaster` y is standardized: give
+        stds of the measurement error as its `y_std`.
     hyperparameters : {"mode", "integrated"}, default="mode"
         "integrated" averages over the posterior of the hyper-parameters by up to 10 nodes: for few
         rows, where they are not well known. `fit` takes 1400 factorizations longer, forecasts 10 to

@@ -91,7 +91,7 @@ class RVMRegressor(KernelRegressor):
         Further random starts (with `adapt_lengthscales` of the length-scales, too, within a factor
         of about two). The one of highest evidence is kept.
     max_iter : int, default=2000
-        Most iterations a start. "em" needs hundreds.
+        Most iterations a start, but for those that end one. "em" needs hundreds.
     random_state : int, numpy.random.Generator or None
         Seed of the search and of "monte_carlo" predictions. None takes the same seed every time
         for the search, so that a fit can be repeated.

@@ -188,7 +188,14 @@ class Ensemble:
         errors = rolling_errors(self.rolling, known.members, known.shares, apart).first(most)
         if self.rules.calibrate == "conformal":
             return partial(conformal, errors=errors)
-        return calibration(errors, known.reference, correlated).of
+        found = calibration(errors, known.reference, correlated)
+        if ahead.exog_cov is not None:
+            # learned where regressors were known: correlations of their errors stay as given
+            n = min(len(known.reference), len(average.forecast))
+            own, whole = (one.var.to_numpy()[:n] for one in (known.reference, average.forecast))
+            share = float(np.mean(np.minimum(own / whole, 1.0)))
+            found = found._replace(correlation=share * found.correlation)
+        return found.of
 
     def _averaged(self, ahead: Ahead, method: Method) -> tuple[Averaged, Ahead, int]:
         """The average, the steps known ahead, and how many of them tell of correlations."""

@@ -168,7 +168,7 @@ def test_regressors_that_too_few_values_tell_nothing_of_are_left_out():
     future = pd.DataFrame({"x": [5.0, 9]}, index=[3, 4])
     assert_allclose(model.forecast(2, future).mean, plain.mean, rtol=1e-9)
     text = "\n".join(model.choices_)
-    assert "recent values counting most; effects of the regressors" in text
+    assert "recent values counting most; without the regressors" in text
     assert "no exponential smoothing" not in text
     assert Combination([Forecaster(), Forecaster()]).fit(y, exog).forecast(2, future).std.min() > 0
 

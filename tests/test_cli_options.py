@@ -370,9 +370,7 @@ def test_series_that_fail_are_rows_and_an_exit_code(folder, capsys):
         " four: ValueError: y",
     ):
         assert said in err
-    assert out.endswith(
-        "MASE, MSIS: NaN where a series did not change in the past, so that they have no unit.\n"
-    )
+    assert out.endswith("MASE, MSIS: of series that changed in the past; others have no unit.\n")
 
 
 def test_a_panel_has_the_frequency_that_is_given(folder, capsys):

@@ -84,7 +84,7 @@ MAE, RMSE, CRPS, energy: in units of {}; sMAPE: in %;
 MASE, MSIS: in units of the {};
 CRPS: error of the distribution, energy: of whole paths; NLPD: -log density of what followed."""
 _NAIVE = "naive_propagation: the same model, which takes its own forecasts as if they were known."
-_NO_UNIT = "MASE, MSIS: NaN where no series changed in the past, so that they have no unit."
+_NO_UNIT = "MASE, MSIS: of series that changed in the past; others have no unit."
 
 _EXAMPLES = """\b
 examples:
@@ -340,7 +340,7 @@ def backtest(options: Any) -> int:
     below, scores = _SCORES.format(right, options.target, unit_of_mase(result)), result.scores()
     said = [scores.round(4).to_string(), f"\n{verdict(result)}", below]
     said += [_NAIVE] if "naive_propagation" in names else []
-    said += [_NO_UNIT] if scores["MASE"].isna().any() else []
+    said += [_NO_UNIT] if result.frame["scale"].isna().any() else []
     print(*said, sep="\n", file=sys.stderr if options.output == tables.STANDARD else sys.stdout)
     if options.output is not None:
         tables.write_table(result.frame, options.output)

@@ -190,10 +190,10 @@ class Ensemble:
             return partial(conformal, errors=errors)
         found = calibration(errors, known.reference, correlated)
         if ahead.exog_cov is not None:
-            # learned where regressors were known: correlations of their errors stay as given
-            n = min(len(known.reference), len(average.forecast))
-            own, whole = (one.var.to_numpy()[:n] for one in (known.reference, average.forecast))
-            share = float(np.mean(np.minimum(own / whole, 1.0)))
+            # learned where regressors were known, whose errors are correlated as given; by the
+            # first step, so that it does not depend on the horizon
+            own, whole = (one.var.iloc[0] for one in (known.reference, average.forecast))
+            share = min(float(own / whole), 1.0)
             found = found._replace(correlation=share * found.correlation)
         return found.of
 

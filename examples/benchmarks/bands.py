@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from m4 import FREQUENCIES, split
-from scipy.special import ndtri
+from scipy import special  # a ufunc of __main__ is not found in a worker
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
@@ -124,7 +124,7 @@ def judged(ahead: Forecast, actual: pd.Series, scale: float) -> dict[str, float]
         pit = total.score(pd.Series([a.sum()], total.index))["pit"].item()
     for coverage in COVERAGES[1:]:
         found[f"sum {coverage:.0%}"] = float(abs(2 * pit - 1) <= coverage) if pit == pit else np.nan
-    found["sum z2"] = float(np.clip(ndtri(pit), -5, 5)) ** 2
+    found["sum z2"] = float(np.clip(special.ndtri(pit), -5, 5)) ** 2
     return found
 
 

@@ -99,8 +99,9 @@ class Forecaster(Scored, Arguments):
         is True where lags are "auto" and `noise` is "process", else False.
     outliers : {"mask", "keep"}, default="mask"
         "mask" treats isolated values far from their neighbors and their season as missing, unless
-        they recur, and the values before a gross shift of the level as gone, where lags are "auto"
-        and there are no regressors; `choices_` names them. "keep" takes all as they are.
+        they recur a season apart. Where lags are "auto" and there are no regressors, so are up to
+        three excursions of the level that come back, unless of one value alone, and values before a
+        gross shift of the level are gone; `choices_` names them. "keep" takes all as they are.
     random_state : int, numpy.random.Generator or None
         Seed of "monte_carlo" forecasts, which differ from call to call with None, and of searches.
     exog_lags : int, default=0

@@ -652,6 +652,12 @@ def test_regressors_at_values_missing_at_the_end_count(seasonal):
     np.testing.assert_allclose(found.mean, expected.mean.iloc[3:], rtol=1e-9)
 
 
+@pytest.mark.parametrize("model", MODELS, ids=ident)
+def test_an_empty_series_is_too_short(model, seasonal):
+    with pytest.raises(ValueError, match="y must have at least 10 values; got 0"):
+        clone(model).fit(seasonal[:0])
+
+
 def test_types_are_checked(seasonal):
     with pytest.raises(TypeError, match="y must be a pandas Series; got ndarray"):
         baselines.Theta().fit(seasonal.to_numpy())

@@ -91,7 +91,7 @@ class History:
 
     def to_last_value(self) -> Self:
         """The history up to its last observed value; itself if that is the last one."""
-        missing = int(np.isnan(self.y[::-1]).argmin())
+        missing = int(np.isnan(self.y[::-1]).argmin()) if len(self.y) else 0
         return self.part(0, len(self.y) - missing) if missing else self
 
     def alike(self, y: object, exog: object = None, y_std: object = None) -> Self:

@@ -482,7 +482,9 @@ def test_a_gross_shift_is_found_where_it_is(how, at):
     y = shifted(*how, at=at)
     y_with_gaps = y.copy()
     y_with_gaps[[at - 20, at + 14]] = np.nan  # not of a change across the shift
-    for one in (y, -7e5 * y, y + 5.0 * np.arange(120), y_with_gaps):
+    last_wrong = y.copy()
+    last_wrong[-1] = y[at - 1]
+    for one in (y, -7e5 * y, y + 5.0 * np.arange(120), y_with_gaps, last_wrong):
         assert last_shift(one, 12) == at
         assert excursions(one, 12) == []
 
@@ -498,13 +500,13 @@ def closed(start=340, n=14, share=0.3, seed=0):
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 2.0])
 @pytest.mark.parametrize(
-    ("start", "n"), [(30, 2), (60, 20), (200, 6), (280, 40), (350, 14), (388, 5)]
+    ("start", "n"), [(30, 2), (60, 20), (200, 6), (280, 40), (350, 14), (370, 14), (388, 5)]
 )
 def test_an_excursion_is_found_where_it_is(start, n, share):
     y = closed(start, n, share)
     for one in (y, -3.0 * y, y + 0.2 * np.arange(400)):
         assert excursions(one, 7) == [slice(start, start + n)]
-    y[start - 2] = np.nan
+    y[5] = np.nan  # that none of it is compared with
     assert excursions(y, 7) == [slice(start, start + n)]
 
 
@@ -515,6 +517,40 @@ def test_two_excursions_of_months_are_found_and_gaps_are_none():
     assert excursions(away, 12) == [slice(50, 52), slice(100, 102)]
     y[20:23] = y[80:83] = np.nan
     assert excursions(y, 12) == []
+
+
+def test_three_excursions_of_a_tenth_of_the_values_at_most():
+    y = closed(share=1.0)
+    for count, start in enumerate((60, 150, 240, 330), start=1):
+        y[start : start + 2] *= 0.3
+        assert len(excursions(y, 7)) == (count if count < 4 else 0)
+    assert excursions(closed(200, 40), 7) != []
+    assert excursions(closed(200, 48), 7) == []
+    alone = closed(share=1.0)
+    alone[200] *= 0.3
+    assert excursions(alone, 7) == []  # gross_outliers has single values
+
+
+def test_a_level_that_comes_back_in_part_is_no_excursion():
+    y = closed(385, 6)
+    y[391:] *= 0.55
+    assert excursions(y, 7) == []
+
+
+def test_a_longer_season_is_no_excursion():
+    """Mondays are far from two days ago where weekends are low, and no later ones are known."""
+    hour, rng = np.arange(24 * 24 + 10), np.random.default_rng(0)
+    working = (hour // 24) % 7 < 5
+    peak = 300.0 * np.exp(-0.5 * ((hour % 24 - 8) / 1.5) ** 2)
+    y = 20.0 + working * peak + 3.0 * rng.normal(size=len(hour))
+    for end in range(20 * 24, len(y), 7):
+        assert excursions(y[:end], 24) == []
+
+
+def test_large_values_of_a_skewed_series_are_no_excursions():
+    for seed in range(200):
+        y = np.exp(np.random.default_rng(seed).normal(size=200))
+        assert excursions(np.repeat(y, 2)[: 200 + seed % 2], 1) == []
 
 
 @pytest.mark.parametrize(("start", "n"), [(350, 30), (355, 40), (340, 50), (300, 80)])

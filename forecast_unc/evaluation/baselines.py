@@ -80,7 +80,7 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         the others leave them missing.
         """
         history = self._checked(History.checked, check_is_series(y, "y", time, target), exog)
-        learned_from = history if self._takes_missing else history.to_last_value()
+        learned_from = self._observed(history)
         values, known = learned_from.y, history.y[~np.isnan(history.y)]
         if len(known) < 10:
             remedy = "Fewer are not enough to estimate the errors of a forecast."
@@ -153,12 +153,10 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         _checks.check_steps(steps)
         self._check_takes_exog(exog)
         ahead = self._history.future(steps, exog)
-        model, late = self, 0  # steps from the last value to the end of the series
-        if not self._takes_missing:
-            model = copy.copy(self)
-            model._history = self._history.to_last_value()
-            late = len(self._history.y) - len(model._history.y)
-        known = self._history.exog[len(self._history.y) - late :]
+        model = copy.copy(self)
+        model._history = self._observed(self._history)
+        n = len(model._history.y)
+        known, late = self._history.exog[n:], len(self._history.y) - n  # steps after the last value
         mean, cov = model._joint(late + steps, np.vstack([known, ahead.exog]))
         return Forecast(ahead.index, mean[late:], cov[late:, late:], name=self._history.name)
 
@@ -168,17 +166,20 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         """The history of a series, or an error where it holds what the model does not take."""
         self._check_takes_exog(exog)
         history = made(y, exog)
-        if self._takes_missing or np.isnan(history.y).all():
+        known = ~np.isnan(history.y)
+        if self._takes_missing or not known.any():
             return history
-        history = history.part(int((~np.isnan(history.y)).argmax()))
-        at, known = np.arange(len(history.y)), ~np.isnan(history.y)
-        within = np.interp(at, at[known], history.y[known], right=np.nan)
-        if (known != ~np.isnan(within)).any():
-            said = (
-                f"missing values are interpolated for {type(self).__name__}, whose intervals may "
-            )
-            warnings.warn(f"{said}be too narrow", InterpolatedWarning, stacklevel=3)
+        history, at = history.part(int(known.argmax())), np.flatnonzero(known)
+        at -= at[0]
+        within = np.interp(np.arange(len(history.y)), at, history.y[at], right=np.nan)
+        if len(at) <= at[-1]:
+            said = f"missing values are interpolated for {type(self).__name__}, whose intervals "
+            warnings.warn(f"{said}may be too narrow", InterpolatedWarning, stacklevel=3)
         return replace(history, y=within)
+
+    def _observed(self, history: History) -> History:
+        """The history that a model learns and forecasts from, to its last value if need be."""
+        return history if self._takes_missing else history.to_last_value()
 
     def _check_takes_exog(self, exog: object) -> None:
         if exog is not None and not self.takes_exog:

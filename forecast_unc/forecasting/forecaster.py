@@ -423,14 +423,14 @@ class Forecaster(Scored, Arguments):
         season = f"season of {' and '.join(map(str, periods))} steps" if periods else "no season"
         lines = [f"{season}: {why}"]
         lines += self.notes_ + ensemble.bands_named()
-        named = ("lower", lower), ("upper", ensemble.rules.upper)
-        for (name, bound), share in zip(named, ensemble.at_bounds, strict=True):
+        bounds, shares = (lower, ensemble.rules.upper), ensemble.at_bounds
+        for name, bound, share in zip(("lower", "upper"), bounds, shares, strict=True):
             if np.isinf(bound):
                 continue
             why = "as given"
             if name == "lower" and self.lower is None:
                 why = f"{resolve.never_negative(ensemble.history.y)}; lower=-inf for no bound"
-            if ensemble.keeps_moments and share == max(ensemble.at_bounds):
+            if ensemble.keeps_moments and share == max(shares):
                 why += f"; {share:.0%} are at it, so that forecasts keep their mean"
             lines.append(f"{name} {bound:g}: {why}")
         if ensemble.rules.whole:

@@ -124,6 +124,11 @@ class FittedModel(Protocol):
         Probabilities (c,) of the posteriors, and means and variances (c, k); NaN where none.
         """
 
+    @property
+    def unit(self) -> float:
+        """Units of y in one of what was learned, at the median of the series."""
+        return float(self.transform.slope(self.transform.forward(np.nanmedian(self.history.y))))
+
     def effects(self, k: int, at: float) -> tuple[Array, Array]:
         """Mean and variance (k,) of the change of a value `at` for one unit of a regressor."""
         return np.zeros(k), np.zeros(k)
@@ -313,8 +318,7 @@ class LaggedModel(FittedModel):
     @property
     def unit(self) -> float:
         """Units of y in one of the stds of the regressor, at the median of the series."""
-        slope = self.transform.slope(self.transform.forward(np.nanmedian(self.history.y)))
-        return float(self.differencing.scale * slope)
+        return float(self.differencing.scale * super().unit)
 
     @property
     def depth(self) -> int:

@@ -168,11 +168,6 @@ class SmoothingModel(FittedModel):
     span = n_rows
 
     @property
-    def unit(self) -> float:
-        """Units of y in one of what was learned, at the median of the series."""
-        return float(self.transform.slope(self.transform.forward(np.nanmedian(self.history.y))))
-
-    @property
     def depth(self) -> int:
         """Values that are needed before a forecast."""
         return self.specification.period + LEAST_BEYOND

@@ -5,7 +5,7 @@ import os
 import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -57,8 +57,7 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
     def _checked_rows(self, X: ArrayLike, y: ArrayLike, reset: bool = True) -> tuple[Array, Array]:
         """Finite inputs (n, d) and targets (n,); `reset` takes their names and number as new."""
         # in one order of memory, whose roundoff decides where a flat search ends
-        options: dict[str, Any] = {"dtype": np.float64, "order": "C", "y_numeric": True}
-        X, y = validate_data(self, X, y, reset=reset, **options)
+        X, y = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=True, reset=reset)
         return np.asarray(X), numbers("y", y)
 
     def _set_posterior(self, X: Array, y: Array) -> None:

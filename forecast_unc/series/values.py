@@ -191,6 +191,10 @@ def _columns_of_times(frame: pd.DataFrame) -> list[Any]:
     return [c for c, dtype in frame.dtypes.items() if types.is_datetime64_any_dtype(dtype)]
 
 
+def _columns_of_text(frame: pd.DataFrame) -> list[Any]:
+    return [c for c, dtype in frame.dtypes.items() if not is_real(dtype)]
+
+
 def _chosen(y: object, name: str, time: Any, target: Any) -> pd.DataFrame:
     """The column of values of a frame, with that of times if it is named."""
     if target is None:
@@ -208,7 +212,7 @@ def _chosen(y: object, name: str, time: Any, target: Any) -> pd.DataFrame:
         return frame[columns].reset_index(drop=True)
     if isinstance(frame.index, pd.RangeIndex):  # its times may be a column
         others = frame.drop(columns=target)
-        found = _columns_of_times(others) or [c for c in others if not is_real(others[c].dtype)]
+        found = _columns_of_times(others) or _columns_of_text(others)
         columns = [*found, target] if len(found) == 1 else columns
     return frame[columns]
 
@@ -216,7 +220,7 @@ def _chosen(y: object, name: str, time: Any, target: Any) -> pd.DataFrame:
 def _on_times(frame: pd.DataFrame) -> pd.DataFrame:
     """A frame of a column of times and one of numbers by the times, else as it is."""
     times = _columns_of_times(frame)
-    texts = [column for column, dtype in frame.dtypes.items() if not is_real(dtype)]
+    texts = _columns_of_text(frame)
     if not times and len(texts) == 1:  # only in ISO 8601 is nothing of a date guessed
         text = frame[texts[0]].astype(str)
         parsed = pd.to_datetime(text, format="ISO8601", errors="coerce")

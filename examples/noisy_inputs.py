@@ -20,8 +20,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from forecast_unc import GPRegressor, plot
-from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.process import GaussianProcess
+from forecast_unc.regression.gp_base import GaussianProcess
+from forecast_unc.regression.gp_evidence import GaussianProcessEvidence
 
 ROWS, TEST, INPUT_STD, NOISE_STD = 60, 1000, 0.5, 0.05
 KNOWN_COV = np.array([[INPUT_STD**2]])

@@ -17,14 +17,14 @@ import pandas as pd
 
 from forecast_unc import datasets, plot
 from forecast_unc.regression.estimator import typical_lengthscale
-from forecast_unc.regression.sparse_bayes import batch
-from forecast_unc.regression.sparse_bayes.model import (
+from forecast_unc.regression.rvm import batch
+from forecast_unc.regression.rvm.sequential import SequentialTrainer
+from forecast_unc.regression.rvm.sparse_evidence import (
     Evidence,
     NoisePrior,
     design,
     weight_posterior,
 )
-from forecast_unc.regression.sparse_bayes.sequential import SequentialTrainer
 
 LAGS, ROWS, BUDGET, STARTS = 9, 200, 50, 20
 # all of RVMRegressor, for standardized targets

@@ -6,13 +6,13 @@ from forecast_unc.evaluation import baselines
 from forecast_unc.evaluation.backtest import backtest
 from forecast_unc.forecasting.combination import Combination, load_model
 from forecast_unc.forecasting.forecaster import Forecaster
-from forecast_unc.panels.backtest import backtest_panel
-from forecast_unc.panels.forecast import forecast_panel
+from forecast_unc.panels.panel_backtest import backtest_panel
+from forecast_unc.panels.panel_forecast import forecast_panel
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.linear import LinearRegressor
-from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
-from forecast_unc.regression.rvm import RVMRegressor
-from forecast_unc.regression.rvm_classifier import RVMClassifier
+from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegressor
+from forecast_unc.regression.rvm.rvm import RVMRegressor
+from forecast_unc.regression.rvm.rvm_classifier import RVMClassifier
 
 __all__ = [
     "Combination",

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from forecast_unc import Forecaster
-from forecast_unc.forecasting.model import LaggedModel
-from forecast_unc.forecasting.rows import NoisyRows
-from forecast_unc.forecasting.smoothing_model import SmoothingModel
+from forecast_unc.forecasting.models.design import NoisyRows
+from forecast_unc.forecasting.models.lagged import LaggedModel
+from forecast_unc.forecasting.models.smoothing import SmoothingModel
 
 
 def on_lags(forecaster: Forecaster) -> list[LaggedModel]:

@@ -5,8 +5,8 @@ import pytest
 from scipy.linalg import block_diag
 
 from forecast_unc.distributions.joint import Diverged
-from forecast_unc.forecasting.propagation import propagate as propagate_joint
-from forecast_unc.forecasting.recursion import Future, Method, OneStepModel
+from forecast_unc.forecasting.horizon.gaussian import propagate as propagate_joint
+from forecast_unc.forecasting.horizon.step import Future, Method, OneStepModel
 from forecast_unc.regression.mixture import PosteriorMixture
 from tests.recursions import IDENTITY, past_of
 from tests.recursions import paths_of as sample_paths

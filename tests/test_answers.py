@@ -18,7 +18,7 @@ from forecast_unc import (
     load_model,
 )
 from forecast_unc.cli import main
-from forecast_unc.forecasting.smoothing import _variance_of_one, unknowns
+from forecast_unc.forecasting.models.smoothing_filter import _variance_of_one, unknowns
 
 NAN = np.nan
 CONSTANTS = [(3.0, 2), (-4.0, 30), (1e14, 12), (1e-3, 50), (0.5, 40)]  # zeros: test_counts

@@ -16,10 +16,10 @@ from forecast_unc import (
     RVMRegressor,
     load_model,
 )
-from forecast_unc.forecasting import resolve
-from forecast_unc.forecasting.averaging import Averaging, own_changes
-from forecast_unc.forecasting.model import figure
-from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
+from forecast_unc.forecasting.choose import choice
+from forecast_unc.forecasting.models.lagged import figure
+from forecast_unc.forecasting.models.smoothing import SmoothingModel, SmoothingSpecification
+from forecast_unc.forecasting.pool.weights import Averaging, own_changes
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.series.history import History
 from forecast_unc.series.times import ClosedDaysWarning
@@ -397,7 +397,7 @@ def long_series(n, seed=0):
 
 
 def test_max_train_above_the_most_exact_is_that_of_linear_models_alone(monkeypatch):
-    monkeypatch.setattr(resolve, "_MOST_EXACT", 610)
+    monkeypatch.setattr(choice, "_MOST_EXACT", 610)
     model = Forecaster(seasonal_period=7, max_train=620).fit(long_series(640))
     assert [m.n_rows for m in model.models_] == [400] * 2 + [620] * 4 + [620] * 2
     linear = [isinstance(m.regressor, LinearRegressor) for m in on_lags(model)]
@@ -405,7 +405,7 @@ def test_max_train_above_the_most_exact_is_that_of_linear_models_alone(monkeypat
 
 
 def test_rows_count_not_values(monkeypatch):
-    monkeypatch.setattr(resolve, "_MOST_EXACT", 60)
+    monkeypatch.setattr(choice, "_MOST_EXACT", 60)
     y = long_series(69)
     assert "reduced rank" not in Forecaster(lags=10).fit(y).choices_[-1]  # of 59 rows
     assert "reduced rank" in Forecaster(lags=8).fit(y).choices_[-1]
@@ -417,8 +417,8 @@ def test_rows_count_not_values(monkeypatch):
     ("options", "n_rows"), [({}, 246), ({"max_train": 220}, 220), ({"max_train": 200}, 200)]
 )
 def test_lags_of_ones_own_have_a_reduced_rank_above_so_many_rows(monkeypatch, options, n_rows):
-    assert resolve._MOST_EXACT == 2000
-    monkeypatch.setattr(resolve, "_MOST_EXACT", 200)
+    assert choice._MOST_EXACT == 2000
+    monkeypatch.setattr(choice, "_MOST_EXACT", 200)
     y = long_series(250)
     model = Forecaster(lags=4, **options).fit(y)
     fitted = model.models_[0]

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor, baselines
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.forecasting.averaging import Averaging, own_changes
+from forecast_unc.forecasting.pool.weights import Averaging, own_changes
 from tests.test_first_steps import assert_first_steps
 
 BAND = 3.919927969080108  # width of the 95 % band of a unit std

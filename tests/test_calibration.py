@@ -22,16 +22,16 @@ from forecast_unc import (
     load_model,
 )
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.forecasting import calibration as module
-from forecast_unc.forecasting.averaging import own_changes
-from forecast_unc.forecasting.calibration import (
+from forecast_unc.forecasting.pool import calibration as module
+from forecast_unc.forecasting.pool.backcast import Rolling, rolling_forecasts
+from forecast_unc.forecasting.pool.calibration import (
     Calibration,
     Errors,
     calibration,
     conformal,
     rolling_errors,
 )
-from forecast_unc.forecasting.rolling import Rolling, rolling_forecasts
+from forecast_unc.forecasting.pool.weights import own_changes
 from forecast_unc.regression.predictor import ScikitLearnRegressor
 from tests.members import in_turn
 from tests.test_first_steps import assert_first_steps

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from forecast_unc.forecasting.candidates import candidates, lags_for
+from forecast_unc.forecasting.choose.table import candidates, lags_for
 
 
 @pytest.mark.parametrize(

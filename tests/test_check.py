@@ -301,7 +301,7 @@ def test_the_default_is_exact_where_a_piece_diverges(monkeypatch):
         raise Unstable("steps must stay stable; got one that diverges. Ask for fewer.")
 
     model = random_walk()
-    monkeypatch.setattr("forecast_unc.forecasting.sampling.check_stable", diverges)
+    monkeypatch.setattr("forecast_unc.forecasting.horizon.paths.check_stable", diverges)
     assert model.forecast(4).propagation == "exact"
     with pytest.raises(ValueError, match="diverges"):
         model.forecast(4, propagation="mixture")

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster
-from forecast_unc.forecasting.ensemble import Ensemble
-from forecast_unc.forecasting.recursion import Method
+from forecast_unc.forecasting.horizon.step import Method
+from forecast_unc.forecasting.pool.pool import Ensemble
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "benchmarks"))
 import choose

@@ -10,7 +10,7 @@ import pytest
 from forecast_unc import Forecaster, __version__, backtest, datasets
 from forecast_unc.cli import main
 from forecast_unc.cli.commands import forecast
-from forecast_unc.cli.tables import read_series
+from forecast_unc.cli.reading import read_series
 from forecast_unc.demo import demo
 
 

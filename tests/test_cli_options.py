@@ -23,7 +23,7 @@ from forecast_unc import (
 )
 from forecast_unc.cli import main
 from forecast_unc.cli.options import make_forecaster
-from forecast_unc.cli.tables import chance
+from forecast_unc.cli.reading import chance
 from forecast_unc.distributions.page import past
 
 DAYS = pd.date_range("2024-01-01", periods=70, freq="D")

@@ -14,7 +14,7 @@ import pytest
 
 from forecast_unc.cli import main
 from forecast_unc.cli.commands import forecast
-from forecast_unc.cli.tables import read_holidays, read_panel, read_series
+from forecast_unc.cli.reading import read_holidays, read_panel, read_series
 
 NOAA = Path(__file__).parent / "reference" / "co2_mm_mlo.csv"
 OF_NOAA = ["--comment", "#", "--time", "year,month", "--target", "average", "--missing", "-99.99"]

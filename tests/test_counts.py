@@ -6,7 +6,13 @@ import pytest
 from scipy import integrate, stats
 
 from forecast_unc import Forecaster, load_model
-from forecast_unc.forecasting.counts import _OCCURRENCE, _SIZE, CountModel, filtered, log_size
+from forecast_unc.forecasting.models.counts import (
+    _OCCURRENCE,
+    _SIZE,
+    CountModel,
+    filtered,
+    log_size,
+)
 
 
 @pytest.fixture

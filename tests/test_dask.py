@@ -14,7 +14,7 @@ from joblib import parallel_config
 
 from forecast_unc import Forecaster, GPRegressor, backtest_panel, baselines, forecast_panel
 from forecast_unc.panels import jobs
-from forecast_unc.panels.forecast import FailedSeriesWarning
+from forecast_unc.panels.panel_forecast import FailedSeriesWarning
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")

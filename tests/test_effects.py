@@ -8,7 +8,7 @@ import pytest
 import statsmodels.api as sm
 
 from forecast_unc import Forecaster, GPRegressor, load_model
-from forecast_unc.forecasting.calendar_effects import ExogEffects
+from forecast_unc.forecasting.models.effects import ExogEffects
 from forecast_unc.regression.linear import LinearRegressor
 
 N, H = 150, 8

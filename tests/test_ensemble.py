@@ -10,9 +10,9 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor, RVMRegressor, datasets
-from forecast_unc.forecasting.averaging import own_changes
-from forecast_unc.forecasting.recursion import Method
-from forecast_unc.forecasting.smoothing_model import SmoothingModel
+from forecast_unc.forecasting.horizon.step import Method
+from forecast_unc.forecasting.models.smoothing import SmoothingModel
+from forecast_unc.forecasting.pool.weights import own_changes
 from tests.members import in_turn, on_lags, smoothing
 from tests.recursions import NAMED
 

@@ -8,13 +8,13 @@ import pytest
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor, backtest, datasets, load_model
-from forecast_unc.forecasting.calibration import calibration, rolling_errors
-from forecast_unc.forecasting.model import _noisy_rows
-from forecast_unc.forecasting.recursion import Past
-from forecast_unc.forecasting.rolling import Rolling, rolling_forecasts
-from forecast_unc.forecasting.rows import Differencing, interpolated
+from forecast_unc.forecasting.horizon.step import Past
+from forecast_unc.forecasting.models.design import Differencing, interpolated
+from forecast_unc.forecasting.models.lagged import _noisy_rows
+from forecast_unc.forecasting.pool.backcast import Rolling, rolling_forecasts
+from forecast_unc.forecasting.pool.calibration import calibration, rolling_errors
 from forecast_unc.regression.errors_in_variables import ErrorsInVariablesGP, SharedErrors
-from forecast_unc.regression.evidence import GaussianProcessEvidence
+from forecast_unc.regression.gp_evidence import GaussianProcessEvidence
 from tests import oracles
 from tests.members import noisy_rows, rows_of
 

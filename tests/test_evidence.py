@@ -5,7 +5,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 
-from forecast_unc.regression.evidence import GaussianProcessEvidence, covariance_matrix
+from forecast_unc.regression.gp_evidence import GaussianProcessEvidence, covariance_matrix
 from tests import oracles
 
 LENGTHSCALES = np.array([0.8, 1.7, 5.0])

@@ -111,14 +111,14 @@ def test_2000_series_are_answered_once_whoever_is_killed():
 PANEL = """
 import sys, time, numpy as np, pandas as pd
 from forecast_unc import baselines, forecast_panel
-from forecast_unc.panels import parts
+from forecast_unc.panels import checkpoints
 
 class Slow(baselines.Naive):
     def fit(self, y):
         time.sleep(0.05)
         return super().fit(y)
 
-parts.SIZE = 10
+checkpoints.SIZE = 10
 days = np.tile(pd.date_range("2024", periods=12).to_numpy(), 1000)
 ids = np.repeat(np.arange(1000), 12)
 frame = pd.DataFrame({"unique_id": ids, "ds": days, "y": np.arange(12000.0) % 7})

@@ -13,8 +13,8 @@ from forecast_unc import (
     RVMRegressor,
     baselines,
 )
-from forecast_unc.forecasting.rolling import past_steps
-from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
+from forecast_unc.forecasting.models.smoothing import SmoothingModel, SmoothingSpecification
+from forecast_unc.forecasting.pool.backcast import past_steps
 from forecast_unc.series.history import Ahead, History
 
 GP = GPRegressor(lengthscales=2.0)

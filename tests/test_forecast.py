@@ -10,8 +10,8 @@ from scipy import stats
 
 from forecast_unc.distributions import scores
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.distributions.parts import PARTS
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.distributions.variance_parts import PARTS
 
 H = 6
 INDEXES = {

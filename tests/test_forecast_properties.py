@@ -15,7 +15,7 @@ from forecast_unc.distributions import scores
 from forecast_unc.distributions.average import average
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.joint import Diverged
-from forecast_unc.distributions.maps import Affine
+from forecast_unc.distributions.marginals import Affine
 from forecast_unc.distributions.power import PowerTransform
 
 H = 4

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor, datasets, load_model
-from forecast_unc.forecasting.rows import lag_embedding
+from forecast_unc.forecasting.models.design import lag_embedding
 from tests import oracles
 from tests.members import in_turn
 from tests.recursions import propagate
@@ -379,7 +379,7 @@ def test_updates_one_by_one_are_bayes_rule(monkeypatch, max_train):
     differencing = model.models_[0].differencing
     X, target = rows_of(differencing.forward(y.to_numpy()))
     rows, first = slice(-max_train if max_train else None, None), slice(6 if max_train else 0, 56)
-    monkeypatch.delattr("forecast_unc.regression.process.covariance_matrix")  # no factorization
+    monkeypatch.delattr("forecast_unc.regression.gp_base.covariance_matrix")  # no factorization
     gp = one_by_one(model, y)
     x = differencing.forward(y.to_numpy())[:-4:-1]
     # the prior is that of the fit: centered at the mean of its rows

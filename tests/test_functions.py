@@ -8,10 +8,10 @@ import pytest
 from sklearn.linear_model import BayesianRidge
 
 from forecast_unc import Forecaster, GPRegressor, ReducedRankGPRegressor, RVMRegressor
-from forecast_unc.forecasting.recursion import Future, Method
-from forecast_unc.regression.functions import frequencies
+from forecast_unc.forecasting.horizon.step import Future, Method
 from forecast_unc.regression.kernel_posterior import Factor
 from forecast_unc.regression.predictor import ScikitLearnRegressor
+from forecast_unc.regression.prior_draws import frequencies
 from tests import oracles
 from tests.recursions import conditioned
 from tests.recursions import paths_of as sample_paths

@@ -9,7 +9,7 @@ import statsmodels.api as sm
 from sklearn.base import clone
 
 from forecast_unc import Forecaster, load_model
-from forecast_unc.forecasting.calendar_effects import CalendarEffects
+from forecast_unc.forecasting.models.effects import CalendarEffects
 from forecast_unc.series.calendar import _feasts, effect_inputs, effects_apart
 
 # Known by heart or from an almanac, not from the package

@@ -10,17 +10,17 @@ import pytest
 from scipy.stats import norm
 
 from forecast_unc import Forecaster, GPRegressor, load_model
-from forecast_unc.distributions.mixture import NormalMixture
-from forecast_unc.forecasting.propagation import propagate
-from forecast_unc.forecasting.recursion import Future, Method
-from forecast_unc.regression.evidence import GaussianProcessEvidence
+from forecast_unc.distributions.normal_mixture import NormalMixture
+from forecast_unc.forecasting.horizon.gaussian import propagate
+from forecast_unc.forecasting.horizon.step import Future, Method
+from forecast_unc.regression.gp_base import Units
+from forecast_unc.regression.gp_evidence import GaussianProcessEvidence
 from forecast_unc.regression.integrated import (
     curvature,
     design,
     kronecker_normals,
     weighted_points,
 )
-from forecast_unc.regression.process import Units
 from tests import oracles
 from tests.members import rows_of
 

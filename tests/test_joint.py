@@ -10,9 +10,9 @@ import pytest
 from scipy import special, stats
 
 from forecast_unc import Forecast
-from forecast_unc.distributions import maps
+from forecast_unc.distributions import marginals
 from forecast_unc.distributions.joint import Joint, score_correlations
-from forecast_unc.distributions.maps import (
+from forecast_unc.distributions.marginals import (
     Affine,
     Map,
     Polyline,
@@ -22,7 +22,7 @@ from forecast_unc.distributions.maps import (
     Table,
     solve,
 )
-from forecast_unc.distributions.mixture import MixtureShape, NormalMixture
+from forecast_unc.distributions.normal_mixture import MixtureShape, NormalMixture
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.sums import linear
 
@@ -540,18 +540,18 @@ def test_a_bound_above_is_a_single_value_too():
 
 def test_newtons_method_ends_where_rounding_begins(rng, monkeypatch):
     """Not only where it meets a zero: log widths of bands are rounded to 1e-13."""
-    calls, search = [], maps.newton
+    calls, search = [], marginals.newton
 
     def counted(function, low, high):
         return search(lambda x: calls.append(x) or function(x), low, high)
 
-    monkeypatch.setattr(maps, "newton", counted)
+    monkeypatch.setattr(marginals, "newton", counted)
     scale = rng.uniform(0.001, 0.05, 200)
     band = Affine(rng.normal(9.0, 0.1, 200), scale), Power(PowerTransform(0.0))
     more = 0.1 * scale * np.exp(9.0)
-    wider = maps.with_wider_band(band, more)
+    wider = marginals.with_wider_band(band, more)
     ends = np.array([[-1.0, 1.0]])
-    before, after = (np.diff(maps.value(chain, ends))[:, 0] for chain in (band, wider))
+    before, after = (np.diff(marginals.value(chain, ends))[:, 0] for chain in (band, wider))
     np.testing.assert_allclose(after, before + 2.0 * more, rtol=1e-9)
     assert len(calls) < 10  # halvings take 45
 

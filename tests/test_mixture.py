@@ -9,9 +9,9 @@ from scipy.linalg import toeplitz
 from sklearn.linear_model import BayesianRidge
 
 from forecast_unc import Forecaster, GPRegressor
-from forecast_unc.forecasting import sampling
-from forecast_unc.forecasting.rows import Differencing, lag_embedding
-from forecast_unc.forecasting.sampling import PIECES, Points
+from forecast_unc.forecasting.horizon import paths
+from forecast_unc.forecasting.horizon.paths import PIECES, Points
+from forecast_unc.forecasting.models.design import Differencing, lag_embedding
 from tests import oracles
 from tests.recursions import propagate, sample_paths
 from tests.test_propagation import AR, NOISE_VAR, linear_posterior, no_exog, random_cov
@@ -154,8 +154,8 @@ def test_no_seed_is_needed_and_nothing_is_modified():
 def test_blocks_change_nothing(monkeypatch):
     posterior, y, _ = bent()
     whole = propagate(posterior, (1, 2), y, no_exog(STEPS), propagation="mixture")
-    monkeypatch.setattr(sampling, "_PATH_MEMORY", 1)
-    monkeypatch.setattr(sampling, "_LEAST_PARTICLES", 60)
+    monkeypatch.setattr(paths, "_PATH_MEMORY", 1)
+    monkeypatch.setattr(paths, "_LEAST_PARTICLES", 60)
     blocks = propagate(posterior, (1, 2), y, no_exog(STEPS), propagation="mixture")
     np.testing.assert_allclose(blocks.cov, whole.cov, rtol=1e-6)
 

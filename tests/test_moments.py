@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from forecast_unc import GPRegressor, datasets
+from forecast_unc.regression import feature_covariance as spread_module
 from forecast_unc.regression import kernel_posterior
 from forecast_unc.regression import moments as moments_module
-from forecast_unc.regression import spread as spread_module
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.moments import covariance_root, departure
 from tests import oracles

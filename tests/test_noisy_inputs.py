@@ -10,13 +10,14 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 
 from forecast_unc import Forecaster, GPRegressor
-from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.noisy_inputs.evidence import (
+from forecast_unc.regression.gp_base import GaussianProcess
+from forecast_unc.regression.gp_evidence import GaussianProcessEvidence
+from forecast_unc.regression.noisy_inputs.noisy_inputs_evidence import (
     blurred_evidence,
     log_evidence,
     smoothed_inputs,
 )
-from forecast_unc.regression.noisy_inputs.train import (
+from forecast_unc.regression.noisy_inputs.noisy_inputs_training import (
     Learned,
     Problem,
     Round,
@@ -27,7 +28,6 @@ from forecast_unc.regression.noisy_inputs.train import (
     nigp_terms,
     sweep,
 )
-from forecast_unc.regression.process import GaussianProcess
 from forecast_unc.regression.search import SearchSpace
 from tests import oracles
 

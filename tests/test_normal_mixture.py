@@ -9,8 +9,8 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 from forecast_unc import Forecast
-from forecast_unc.distributions import mixture as normal_mixture
-from forecast_unc.distributions.mixture import MixtureShape, NormalMixture
+from forecast_unc.distributions import normal_mixture as normal_mixture
+from forecast_unc.distributions.normal_mixture import MixtureShape, NormalMixture
 from forecast_unc.distributions.power import PowerTransform
 
 INDEX = pd.RangeIndex(3)

@@ -15,7 +15,7 @@ from forecast_unc import (
     forecast_panel,
     load_model,
 )
-from forecast_unc.forecasting.outliers import excursions, gross_outliers, last_shift
+from forecast_unc.forecasting.choose.screen import excursions, gross_outliers, last_shift
 
 N = 144
 GP = GPRegressor(lengthscales=1.0, noise_std=0.3)  # nothing to search

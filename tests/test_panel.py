@@ -31,10 +31,10 @@ from forecast_unc import (
 )
 from forecast_unc.evaluation.backtest import Backtest
 from forecast_unc.evaluation.folds import OWN_NAME, contenders
-from forecast_unc.panels import jobs, parts
-from forecast_unc.panels.borrow import Answer
-from forecast_unc.panels.forecast import FailedSeriesWarning
+from forecast_unc.panels import checkpoints, jobs
+from forecast_unc.panels.fallback import Answer
 from forecast_unc.panels.panel import Columns, Panel
+from forecast_unc.panels.panel_forecast import FailedSeriesWarning
 from forecast_unc.series.times import future_index
 
 NO_BAR = tqdm(disable=True)
@@ -881,7 +881,7 @@ class Stops(LastValue):
 
 
 def test_a_run_that_is_broken_off_is_resumed(series, tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "SIZE", 2)
+    monkeypatch.setattr(checkpoints, "SIZE", 2)
     monkeypatch.setattr(Stops, "at", "e")
     series |= {name: y.iloc[:20] for name, y in zip("def", series.values(), strict=True)}
     series["new"] = series["a"].iloc[:2]
@@ -929,7 +929,7 @@ def test_a_file_in_the_way_of_the_output_is_named(series, tmp_path):
 
 
 def test_one_bar_counts_the_series_of_all_parts(series, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(parts, "SIZE", 2)
+    monkeypatch.setattr(checkpoints, "SIZE", 2)
     for _ in range(2):  # done, then read
         forecast_panel(long(series), baselines.Naive(), 2, output=tmp_path, progress=True)
         bars = {line.split("%")[0] for line in capsys.readouterr().err.split("\r") if "3/3" in line}
@@ -1024,7 +1024,7 @@ def test_sums_say_what_they_are_made_of(series, model):
 
 
 def test_sums_do_not_depend_on_jobs_or_parts(shops, tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "SIZE", 5)
+    monkeypatch.setattr(checkpoints, "SIZE", 5)
     asked = {"by": ["region"], "correlation": 0.2}
     expected = forecast_panel(shops, LastValue(), 2, **asked)
     jobs = forecast_panel(shops, LastValue(), 2, n_jobs=2, **asked)

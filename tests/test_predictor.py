@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
-from forecast_unc.forecasting.rows import lag_embedding
+from forecast_unc.forecasting.models.design import lag_embedding
 from forecast_unc.regression.predictor import (
     ScikitLearnRegressor,
     slope_by_differences,

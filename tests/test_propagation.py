@@ -10,8 +10,9 @@ from statsmodels.tsa.arima_process import arma2ma
 
 from forecast_unc import GPRegressor
 from forecast_unc.distributions.joint import Diverged
-from forecast_unc.forecasting import propagation, sampling
-from forecast_unc.forecasting.rows import Differencing, lag_embedding
+from forecast_unc.forecasting.horizon import gaussian
+from forecast_unc.forecasting.horizon import paths as horizon_paths
+from forecast_unc.forecasting.models.design import Differencing, lag_embedding
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from tests import oracles
 from tests.recursions import conditioned, propagate, sample_paths, step_inputs
@@ -412,7 +413,7 @@ def test_blocks_of_paths_are_all_there(monkeypatch):
     args = gp.posterior_, (1, 2), y, no_exog(4)
     whole = propagate(*args)
     size = 8 * gp.posterior_.path_size * 3000  # bytes of a step of 3000 paths
-    monkeypatch.setattr(sampling, "_PATH_MEMORY", size * sampling._PATH_STEPS)
+    monkeypatch.setattr(horizon_paths, "_PATH_MEMORY", size * horizon_paths._PATH_STEPS)
     paths = sample_paths(*args, 20_000, True, 0)
     assert paths.shape == (20_000, 4)
     assert len(np.unique(paths[:, 0])) == 20_000
@@ -460,7 +461,7 @@ def test_what_diverges_names_its_step(method):
 
 def test_a_variance_of_naive_that_is_not_positive_names_its_step(monkeypatch):
     gp, y, _, _ = fitted((1,))
-    monkeypatch.setattr(propagation, "_function_cov", lambda *_: np.diag([1.0, 1.0, -5.0, 1.0]))
+    monkeypatch.setattr(gaussian, "_function_cov", lambda *_: np.diag([1.0, 1.0, -5.0, 1.0]))
     with pytest.raises(Diverged, match=r"variance must be positive; got -.* at step 3\.") as error:
         propagate(gp.posterior_, (1,), y[-1:], no_exog(4), propagation="naive")
     assert error.value.step == 3

@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal
 
 from forecast_unc import Combination, Forecast, Forecaster, baselines, datasets
 from forecast_unc.distributions.condition import probability_within, reach_of_all
-from forecast_unc.distributions.mixture import NormalMixture
+from forecast_unc.distributions.normal_mixture import NormalMixture
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.regression.kernels import lower_root
 

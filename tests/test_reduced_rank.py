@@ -11,9 +11,9 @@ from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 from forecast_unc import Forecaster, GPRegressor, ReducedRankGPRegressor, datasets
-from forecast_unc.regression.reduced_rank import learn
-from forecast_unc.regression.reduced_rank.evidence import JITTER
-from forecast_unc.regression.reduced_rank.learn import CANDIDATES, GreedySupport, cluster_means
+from forecast_unc.regression.reduced_rank import support
+from forecast_unc.regression.reduced_rank.reduced_rank_evidence import JITTER
+from forecast_unc.regression.reduced_rank.support import CANDIDATES, GreedySupport, cluster_means
 from tests import oracles
 from tests.members import rows_of
 
@@ -373,7 +373,7 @@ def test_weights_of_a_linear_prior_mean_are_added(rng):
 
 def test_rows_beyond_those_for_the_choice_are_searched_on_in_the_end(monkeypatch):
     X, y = data(300)
-    monkeypatch.setattr(learn, "_SELECTION_ROWS", 80)
+    monkeypatch.setattr(support, "_SELECTION_ROWS", 80)
     gp = fitted(X, y, objective="evidence", support="greedy", linear=False)
     Q, _ = prior(gp, X, X, gp.support_)
     C = Q + gp.noise_std_**2 * np.eye(len(X)) + rest(gp, X, gp.support_)
@@ -480,13 +480,13 @@ def test_no_center_comes_twice(support, rng):
 
 
 def test_a_search_begins_with_some_rows_but_where_an_earlier_one_ended(monkeypatch):
-    kinds, maximize = [], learn.maximize
+    kinds, maximize = [], support.maximize
 
     def noted(objective, *given, **more):
         kinds.append(type(objective._evidence).__name__)
         return maximize(objective, *given, **more)
 
-    monkeypatch.setattr(learn, "maximize", noted)
+    monkeypatch.setattr(support, "maximize", noted)
     y = datasets.load_nile()
     model = Forecaster(ReducedRankGPRegressor(n_support=8), lags=2).fit(y[:90])
     assert kinds[0] == "GaussianProcessEvidence"

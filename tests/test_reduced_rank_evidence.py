@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
-from forecast_unc.regression.evidence import GaussianProcessEvidence
-from forecast_unc.regression.reduced_rank.evidence import BLOCK, JITTER, ReducedRankEvidence
+from forecast_unc.regression.gp_evidence import GaussianProcessEvidence
+from forecast_unc.regression.reduced_rank.reduced_rank_evidence import (
+    BLOCK,
+    JITTER,
+    ReducedRankEvidence,
+)
 from tests import oracles
 
 LENGTHSCALES = np.array([0.8, 1.7, 5.0])

@@ -16,7 +16,7 @@ from forecast_unc import Combination, Forecaster, backtest, backtest_panel, base
 from forecast_unc.cli import main
 from forecast_unc.evaluation import report as page
 from forecast_unc.evaluation.backtest import Backtest
-from forecast_unc.panels.forecast import FailedSeriesWarning
+from forecast_unc.panels.panel_forecast import FailedSeriesWarning
 
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 SCRIPT = "</title></script><script>window.pwned = 1</script>"

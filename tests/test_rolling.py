@@ -8,14 +8,14 @@ import pytest
 from sklearn.linear_model import BayesianRidge
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
-from forecast_unc.forecasting.model import _one_step
-from forecast_unc.forecasting.recursion import Method
-from forecast_unc.forecasting.rolling import (
+from forecast_unc.forecasting.horizon.step import Method
+from forecast_unc.forecasting.models.design import interpolated
+from forecast_unc.forecasting.models.lagged import _one_step
+from forecast_unc.forecasting.pool.backcast import (
     MOST_ORIGINS,
     Rolling,
     rolling_forecasts,
 )
-from forecast_unc.forecasting.rows import interpolated
 from forecast_unc.regression.predictor import ScikitLearnRegressor
 from forecast_unc.series.history import History
 from tests.members import rows_of

@@ -4,7 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc.forecasting.rows import Differencing, LevelMap, interpolated, lag_embedding
+from forecast_unc.forecasting.models.design import (
+    Differencing,
+    LevelMap,
+    interpolated,
+    lag_embedding,
+)
 
 DIFFERENCES = [(), (1,), (1, 12), (2, 3, 1)]
 

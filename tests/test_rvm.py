@@ -13,8 +13,8 @@ from sklearn.model_selection import ShuffleSplit
 from sklearn.utils.estimator_checks import check_estimator
 
 from forecast_unc import datasets, scores
-from forecast_unc.regression.rvm import RVMRegressor, _Training
-from forecast_unc.regression.sparse_bayes.model import NoisePrior
+from forecast_unc.regression.rvm.rvm import RVMRegressor, _Training
+from forecast_unc.regression.rvm.sparse_evidence import NoisePrior
 from tests import oracles_rvm as oracles
 
 SETTINGS = [

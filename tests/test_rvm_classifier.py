@@ -14,8 +14,8 @@ from scipy.stats import multivariate_normal
 from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
 
-from forecast_unc.regression.rvm_classifier import RVMClassifier, _best_multiple, _train
-from forecast_unc.regression.sparse_bayes import laplace as sbl
+from forecast_unc.regression.rvm import laplace as sbl
+from forecast_unc.regression.rvm.rvm_classifier import RVMClassifier, _best_multiple, _train
 from tests import oracles_rvm as oracles
 
 

@@ -33,7 +33,7 @@ from forecast_unc import (
     baselines,
     load_model,
 )
-from forecast_unc.forecasting import files
+from forecast_unc.forecasting import saving
 
 REFERENCE = Path(__file__).parent / "reference"
 MESSAGE = (
@@ -598,13 +598,13 @@ def test_each_of_200_damaged_files_is_one_clear_error_and_runs_no_code(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("os.fsync", lambda _: None)  # for each of them
     path = tmp_path / "m.npz"
-    members, (content, arrays) = members_of(whole), files._parsed(files._read(whole))
+    members, (content, arrays) = members_of(whole), saving._parsed(saving._read(whole))
 
     def made():
         yield from damaged(whole.read_bytes())
         yield from foreign(members)
         for one in crafted(content, arrays):
-            files._write(path, files._sealed(*one))
+            saving._write(path, saving._sealed(*one))
             yield path.read_bytes()
 
     load_model(whole)  # what is imported only once
@@ -696,12 +696,12 @@ def test_parts_that_share_their_bytes_are_not_read(whole, tmp_path):
 
 
 def test_a_later_format_says_so_and_fields_with_defaults_may_be_missing(whole, tmp_path):
-    content, arrays = files._parsed(files._read(whole))
+    content, arrays = saving._parsed(saving._read(whole))
     later = content | {"version": 3, "written_by": "9.1"}
-    files._write(tmp_path / "m.npz", files._sealed(later, arrays))
+    saving._write(tmp_path / "m.npz", saving._sealed(later, arrays))
     with pytest.raises(ValueError, match=r"of format 3, by forecast_unc 9.1, .* reads format 2"):
         load_model(tmp_path / "m.npz")
     del content["model"]["Forecaster"]["outliers"]
     del ensemble(content)["rules"]["Rules"]["averaging"]["Averaging"]["look_ahead"]
-    files._write(tmp_path / "m.npz", files._sealed(content, arrays))
+    saving._write(tmp_path / "m.npz", saving._sealed(content, arrays))
     assert_same(load_model(tmp_path / "m.npz"), load_model(whole))

@@ -10,12 +10,12 @@ from numpy.testing import assert_allclose
 
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.forecasting.calendar_effects import ExogEffects
-from forecast_unc.forecasting.recursion import Method
-from forecast_unc.forecasting.resolve import resolve
-from forecast_unc.forecasting.rolling import Rolling, rolling_forecasts
-from forecast_unc.forecasting.smoothing import Smoothing, _grid, _log_ahead
-from forecast_unc.forecasting.smoothing_model import SmoothingModel, SmoothingSpecification
+from forecast_unc.forecasting.choose.choice import resolve
+from forecast_unc.forecasting.horizon.step import Method
+from forecast_unc.forecasting.models.effects import ExogEffects
+from forecast_unc.forecasting.models.smoothing import SmoothingModel, SmoothingSpecification
+from forecast_unc.forecasting.models.smoothing_filter import Smoothing, _grid, _log_ahead
+from forecast_unc.forecasting.pool.backcast import Rolling, rolling_forecasts
 from forecast_unc.series.history import History
 
 STEPS = 6

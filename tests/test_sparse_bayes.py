@@ -9,8 +9,15 @@ from scipy.linalg.blas import dtrsm
 from scipy.optimize import approx_fprime, minimize_scalar
 from scipy.stats import norm
 
-from forecast_unc.regression.sparse_bayes import batch
-from forecast_unc.regression.sparse_bayes.model import (
+from forecast_unc.regression.rvm import batch
+from forecast_unc.regression.rvm.sequential import (
+    GAIN_TOLERANCE,
+    SequentialTrainer,
+    _batch,
+    _exchanges,
+    _statistics,
+)
+from forecast_unc.regression.rvm.sparse_evidence import (
     Bases,
     Evidence,
     NoisePrior,
@@ -19,13 +26,6 @@ from forecast_unc.regression.sparse_bayes.model import (
     left_out_log_density,
     maximize,
     weight_posterior,
-)
-from forecast_unc.regression.sparse_bayes.sequential import (
-    GAIN_TOLERANCE,
-    SequentialTrainer,
-    _batch,
-    _exchanges,
-    _statistics,
 )
 from tests import oracles_rvm as oracles
 

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster, GPRegressor
-from forecast_unc.forecasting.calendar_effects import NO_EFFECTS
-from forecast_unc.forecasting.resolve import resolve
-from forecast_unc.forecasting.specification import Specification, as_lags
+from forecast_unc.forecasting.choose.choice import resolve
+from forecast_unc.forecasting.choose.specification import Specification, as_lags
+from forecast_unc.forecasting.models.effects import NO_EFFECTS
 from forecast_unc.series.history import History
 
 

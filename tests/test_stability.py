@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster, GPRegressor, datasets
-from forecast_unc.forecasting.model import LaggedModel
-from forecast_unc.forecasting.stability import (
+from forecast_unc.forecasting.models.lagged import LaggedModel
+from forecast_unc.forecasting.models.stability import (
     Training,
     bounded,
     excess,

@@ -10,9 +10,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from forecast_unc import GPRegressor, ReducedRankGPRegressor, RVMClassifier, RVMRegressor
 from forecast_unc._threads import MANY_ROWS, blas_threads
-from forecast_unc.regression import gp, process, rvm, rvm_classifier
-from forecast_unc.regression.reduced_rank.evidence import ReducedRankEvidence
-from forecast_unc.regression.sparse_bayes.sequential import SequentialTrainer
+from forecast_unc.regression import gp, gp_base
+from forecast_unc.regression.reduced_rank.reduced_rank_evidence import ReducedRankEvidence
+from forecast_unc.regression.rvm.rvm import rvm, rvm_classifier
+from forecast_unc.regression.rvm.sequential import SequentialTrainer
 
 
 def threads() -> set[int]:
@@ -116,7 +117,7 @@ def test_many_fits_in_threads_leave_no_limit_behind():
     ("module", "name", "model"),
     [
         (gp.GaussianProcessEvidence, "__call__", GPRegressor()),
-        (process.GaussianProcess, "posterior", GPRegressor()),
+        (gp_base.GaussianProcess, "posterior", GPRegressor()),
         (ReducedRankEvidence, "__call__", ReducedRankGPRegressor()),
         (SequentialTrainer, "fit", RVMRegressor()),
         (rvm, "weight_posterior", RVMRegressor()),

@@ -8,7 +8,7 @@ from scipy import stats
 from forecast_unc import Forecast
 from forecast_unc.distributions.condition import as_observed
 from forecast_unc.distributions.joint import Joint
-from forecast_unc.distributions.maps import Map, Table
+from forecast_unc.distributions.marginals import Map, Table
 from forecast_unc.distributions.power import PowerTransform
 
 H = 3

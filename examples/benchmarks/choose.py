@@ -25,13 +25,13 @@ from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from forecast_unc import Forecaster, scores
-from forecast_unc.forecasting.counts import CountSpecification
-from forecast_unc.forecasting.ensemble import Ensemble
-from forecast_unc.forecasting.model import FittedModel
-from forecast_unc.forecasting.recursion import Method
-from forecast_unc.forecasting.resolve import MemberSpecification
-from forecast_unc.forecasting.rolling import Rolling
-from forecast_unc.forecasting.smoothing_model import SmoothingSpecification
+from forecast_unc.forecasting.choose.choice import MemberSpecification
+from forecast_unc.forecasting.horizon.step import Method
+from forecast_unc.forecasting.models.counts import CountSpecification
+from forecast_unc.forecasting.models.lagged import FittedModel
+from forecast_unc.forecasting.models.smoothing import SmoothingSpecification
+from forecast_unc.forecasting.pool.backcast import Rolling
+from forecast_unc.forecasting.pool.pool import Ensemble
 from forecast_unc.regression.linear import LinearRegressor
 
 WITHOUT, SMOOTHING = "without ", "smoothing"

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 from threadpoolctl import threadpool_limits
 
-from forecast_unc.regression.evidence import GaussianProcessEvidence, covariance_matrix
+from forecast_unc.regression.gp_evidence import GaussianProcessEvidence, covariance_matrix
 
 D = 16
 THREADS = 2

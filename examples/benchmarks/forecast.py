@@ -21,9 +21,9 @@ from threadpoolctl import threadpool_limits
 
 from forecast_unc import GPRegressor
 from forecast_unc.datasets import make_mackey_glass
-from forecast_unc.forecasting.propagation import propagate
-from forecast_unc.forecasting.recursion import Future, Method, OneStepModel, Past
-from forecast_unc.forecasting.rows import Differencing, lag_embedding
+from forecast_unc.forecasting.horizon.gaussian import propagate
+from forecast_unc.forecasting.horizon.step import Future, Method, OneStepModel, Past
+from forecast_unc.forecasting.models.design import Differencing, lag_embedding
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 
 LAGS = tuple(range(1, 17))

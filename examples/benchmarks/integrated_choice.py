@@ -22,8 +22,8 @@ from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from forecast_unc import Forecast, Forecaster, scores
-from forecast_unc.forecasting.ensemble import Ensemble
-from forecast_unc.forecasting.resolve import resolve
+from forecast_unc.forecasting.choose.choice import resolve
+from forecast_unc.forecasting.pool.pool import Ensemble
 from forecast_unc.series.history import History
 
 KINDS = ("mode", "integrated")

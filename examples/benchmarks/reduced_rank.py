@@ -29,8 +29,12 @@ from scipy.linalg.blas import dgemm
 from scipy.optimize import minimize
 
 from forecast_unc import Forecaster, ReducedRankGPRegressor
-from forecast_unc.regression.reduced_rank.evidence import BLOCK, JITTER, ReducedRankEvidence
-from forecast_unc.regression.reduced_rank.learn import cluster_means
+from forecast_unc.regression.reduced_rank.reduced_rank_evidence import (
+    BLOCK,
+    JITTER,
+    ReducedRankEvidence,
+)
+from forecast_unc.regression.reduced_rank.support import cluster_means
 
 SUPPORTS, OBJECTIVES = ("greedy", "kmeans", "random"), ("evidence", "bound")
 # The start that both have: [l, a, s] of standardized data.
@@ -203,8 +207,8 @@ def beside_gpytorch(X, y, X_test, y_test, m, max_iter):
 
 
 def predict_ours(X, y, centers, theta, X_test):
-    from forecast_unc.regression.process import GaussianProcess
-    from forecast_unc.regression.reduced_rank.posterior import Support
+    from forecast_unc.regression.gp_base import GaussianProcess
+    from forecast_unc.regression.reduced_rank.reduced_rank_posterior import Support
 
     d = X.shape[1]
     zero = np.zeros(d)

@@ -21,8 +21,8 @@ from rvm_optima import lagged
 from sklearn.linear_model import ARDRegression
 
 from forecast_unc.regression.kernels import squared_exponential
-from forecast_unc.regression.rvm import RVMRegressor
-from forecast_unc.regression.sparse_bayes.model import (
+from forecast_unc.regression.rvm.rvm import RVMRegressor
+from forecast_unc.regression.rvm.sparse_evidence import (
     Evidence,
     NoisePrior,
     maximize,

@@ -13,14 +13,14 @@ import time
 import numpy as np
 
 from forecast_unc.regression.kernels import squared_exponential
-from forecast_unc.regression.sparse_bayes import batch
-from forecast_unc.regression.sparse_bayes.model import (
+from forecast_unc.regression.rvm import batch
+from forecast_unc.regression.rvm.sequential import SequentialTrainer
+from forecast_unc.regression.rvm.sparse_evidence import (
     Evidence,
     NoisePrior,
     design,
     weight_posterior,
 )
-from forecast_unc.regression.sparse_bayes.sequential import SequentialTrainer
 
 NOISE = NoisePrior(median=0.1, log_std=1.5, floor=1e-4, ceiling=10.0)
 BATCH = ("em", "mackay", "gradient")

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from forecast_unc import GPRegressor, datasets
-from forecast_unc.forecasting.rows import difference, lag_embedding
-from forecast_unc.regression.evidence import GaussianProcessEvidence
+from forecast_unc.forecasting.models.design import difference, lag_embedding
+from forecast_unc.regression.gp_evidence import GaussianProcessEvidence
 from forecast_unc.regression.search import Objective, descend, maximize
 
 RESTARTS, TOL = 20, 0.01

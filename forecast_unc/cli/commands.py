@@ -24,16 +24,16 @@ from forecast_unc._checks import counted, first_true, refusal
 from forecast_unc._files import whole_file
 from forecast_unc._version import __version__
 from forecast_unc.cli import options as of
-from forecast_unc.cli import tables
+from forecast_unc.cli import reading
 from forecast_unc.distributions import page
-from forecast_unc.distributions.tables import nixtla_columns
+from forecast_unc.distributions.export import nixtla_columns
 from forecast_unc.evaluation import backtest as backtests
 from forecast_unc.evaluation.folds import percent
 from forecast_unc.evaluation.report import unit_of_mase, verdict
 from forecast_unc.forecasting.combination import Combination, load_model
-from forecast_unc.forecasting.model import figure
-from forecast_unc.panels.forecast import FailedSeriesWarning
+from forecast_unc.forecasting.models.lagged import figure
 from forecast_unc.panels.groups import SAID
+from forecast_unc.panels.panel_forecast import FailedSeriesWarning
 from forecast_unc.series import times
 
 _DONE, _SOME_FAILED, _WRONG = 0, 1, 2  # exit codes
@@ -243,7 +243,7 @@ def forecast(options: Any) -> int:
         return _forecast_panel(options)
     model, y, exog = _read(options)
     of.check_exog(options)
-    future = None if options.exog_future is None else tables.read_ahead(options, y.index)
+    future = None if options.exog_future is None else reading.read_ahead(options, y.index)
     freq, counts = None if options.sum == "all" else options.sum, None
     if options.sum is not None:
         try:
@@ -280,19 +280,19 @@ def forecast(options: Any) -> int:
     table = pd.DataFrame(columns)
     chances = [name for name in columns if name.startswith("above_")]
     if table.index.name is None:  # of a model that was fitted elsewhere
-        table.index.name = tables.time_column(options)
+        table.index.name = reading.time_column(options)
     if options.output is None:
         figures = table.drop(columns=["steps", *chances], errors="ignore")
-        table[chances] = table[chances].map(tables.chance)
-        tables.print_table(table, figures, table["std"])
+        table[chances] = table[chances].map(reading.chance)
+        reading.print_table(table, figures, table["std"])
     else:
-        tables.write_table(table, options.output)
+        reading.write_table(table, options.output)
     if options.plot is not None:
         with _picture(options.plot, 1, 9) as ax:
             ahead.plot(history=page.past(y, ahead.index, 4), coverage=options.coverage, ax=ax)
     if options.summary is not None:
         said = _in_shell(_summary(model, ahead), options.load is not None)
-        if options.summary == tables.STANDARD:
+        if options.summary == reading.STANDARD:
             print(said)
         else:
             with whole_file(options.summary) as unfinished:
@@ -329,10 +329,10 @@ def backtest(options: Any) -> int:
     asked["compare"] = {name: of.compared(name) for name in names}
     model, code = of.make_forecaster(options), _DONE
     if options.id is None:
-        y, exog = tables.read_series(options)
+        y, exog = reading.read_series(options)
         result = backtests.backtest(model, y, options.steps, exog=exog, **asked)
     else:
-        panel = tables.read_panel(options)
+        panel = reading.read_panel(options)
         result = _of_panel(backtest_panel, options, panel, model, **asked)
         code = _told(result.failures, panel[options.id].nunique(), "backtested")
     # Standard output may be for the forecasts.
@@ -341,9 +341,9 @@ def backtest(options: Any) -> int:
     said = [scores.round(4).to_string(), f"\n{verdict(result)}", below]
     said += [_NAIVE] if "naive_propagation" in names else []
     said += [_NO_UNIT] if result.frame["scale"].isna().any() else []
-    print(*said, sep="\n", file=sys.stderr if options.output == tables.STANDARD else sys.stdout)
+    print(*said, sep="\n", file=sys.stderr if options.output == reading.STANDARD else sys.stdout)
     if options.output is not None:
-        tables.write_table(result.frame, options.output)
+        reading.write_table(result.frame, options.output)
     if options.plot is not None:
         with _picture(options.plot, 2, 10) as (errors, calibration):
             result.plot_errors(ax=errors)
@@ -367,7 +367,7 @@ def completion(options: Any) -> int:
 def _read(options: Any) -> tuple[Forecaster | Combination, pd.Series[float], pd.DataFrame | None]:
     """The model, and the series at whose end it forecasts: that of the data, or its own."""
     if options.load is None:
-        return of.make_forecaster(options), *tables.read_series(options)
+        return of.make_forecaster(options), *reading.read_series(options)
     model = load_model(options.load)
     history = model.ensemble_.history if isinstance(model, Forecaster) else None
     columns = [] if history is None else list(map(str, history.columns))
@@ -379,7 +379,7 @@ def _read(options: Any) -> tuple[Forecaster | Combination, pd.Series[float], pd.
         must = f"be given for a model with regressors, {', '.join(columns)}"
         raise refusal("--exog", must, "none", remedy)
     if options.data is not None:
-        return model, *tables.read_series(options)
+        return model, *reading.read_series(options)
     if history is None:
         must, got = f"be given for a {type(model).__name__}", f"{options.load} alone"
         raise refusal("data", must, got, "Name the series that it is to forecast.")
@@ -413,10 +413,10 @@ def _continued(
 
 
 def _forecast_panel(options: Any) -> int:
-    panel, exog = tables.read_panel(options), None
+    panel, exog = reading.read_panel(options), None
     of.check_exog(options)
     if options.exog_future is not None:
-        exog = tables.read_panel_ahead(options, panel)
+        exog = reading.read_panel_ahead(options, panel)
     # A quantile is an end of an interval, whose other end is left out.
     n, quantiles = len(options.coverage), list(dict.fromkeys(options.quantile or []))
     wanted = map(percent, [*options.coverage, *(abs(2 * p - 1) for p in quantiles)])
@@ -438,11 +438,11 @@ def _forecast_panel(options: Any) -> int:
         table.insert(table.columns.get_loc("error"), f"quantile_{p:g}", end)
     table = table.drop(columns=nixtla_columns([*({*levels[n:]} - {*levels[:n]})])[1:])
     if options.output is None:
-        figures = table.drop(columns=[options.id, tables.time_column(options), *SAID])
+        figures = table.drop(columns=[options.id, reading.time_column(options), *SAID])
         low, high = (figures[f"forecast_unc-{end}-{min(levels[:n])}"] for end in ("lo", "hi"))
-        tables.print_table(table, figures, (high - low) / 2)
+        reading.print_table(table, figures, (high - low) / 2)
     else:
-        tables.write_table(table, options.output)
+        reading.write_table(table, options.output)
     each = table.drop_duplicates(options.id)
     for name, note in each.loc[each["notes"] != "", [options.id, "notes"]].itertuples(index=False):
         _say(f"{name}: {note}")
@@ -452,7 +452,7 @@ def _forecast_panel(options: Any) -> int:
 
 def _of_panel(call: Any, options: Any, panel: pd.DataFrame, *arguments: Any, **asked: Any) -> Any:
     """A call about a panel, whose failures are told in other words."""
-    names = {"id_col": options.id, "time_col": tables.time_column(options)}
+    names = {"id_col": options.id, "time_col": reading.time_column(options)}
     freq = options.freq
     if freq is not None and pd.api.types.is_integer_dtype(panel[names["time_col"]].dtype):
         freq = int(freq)

@@ -16,17 +16,17 @@ import click
 from click.shell_completion import CompletionItem
 
 from forecast_unc._checks import check_coverages, check_jobs, check_steps, check_whole, refusal
-from forecast_unc.cli.tables import STANDARD, check_table, read_holidays
+from forecast_unc.cli.reading import STANDARD, check_table, read_holidays
 from forecast_unc.distributions.power import POWERS
 from forecast_unc.evaluation import baselines
 from forecast_unc.evaluation.folds import COMPARED, percent
 from forecast_unc.evaluation.report import check_suffix
 from forecast_unc.forecasting.forecaster import Forecaster
-from forecast_unc.forecasting.recursion import PROPAGATIONS
+from forecast_unc.forecasting.horizon.step import PROPAGATIONS
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.linear import LinearRegressor
-from forecast_unc.regression.reduced_rank.regressor import ReducedRankGPRegressor
-from forecast_unc.regression.rvm import RVMRegressor
+from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegressor
+from forecast_unc.regression.rvm.rvm import RVMRegressor
 from forecast_unc.series.calendar import EFFECTS, HOLIDAYS, NAMES, is_effect
 
 _REGRESSORS = {

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 
 from forecast_unc._checks import first_true, frozen, numbers, refusal
 from forecast_unc._typing import Array
-from forecast_unc.distributions import maps
+from forecast_unc.distributions import marginals
 from forecast_unc.distributions.joint import Joint
-from forecast_unc.distributions.parts import Deferred, averaged_parts, joined
+from forecast_unc.distributions.variance_parts import Deferred, averaged_parts, joined
 
 
 def check_weights(
@@ -47,12 +47,12 @@ def average(members: Sequence[Joint], weights: Array, disagreement: bool = False
     # each term is a Schur product of positive semidefinite matrices
     cor = joined(roots, [member.cor for member in members])
     np.fill_diagonal(cor, 1.0)
-    q = maps.average([member.q for member in members], weights)
+    q = marginals.average([member.q for member in members], weights)
     if disagreement:
         center, unit = q.spread
         medians = np.array([np.pad(member.q.spread[0], (0, h - len(member))) for member in members])
         between = (weights * (medians - center) ** 2).sum(axis=0)
-        q = q.each(maps.with_wider_band, np.hypot(unit, np.sqrt(between)) - unit)
+        q = q.each(marginals.with_wider_band, np.hypot(unit, np.sqrt(between)) - unit)
     mean, cov = q.mean(), q.covariance(cor)
     parts = [member.parts for member in members if member.parts is not None]
     if len(parts) < len(members):

@@ -19,18 +19,24 @@ from scipy.special import ndtri
 from forecast_unc import _checks
 from forecast_unc._checks import RandomState, check_paths, frozen, is_number, numbers, refusal
 from forecast_unc._typing import Array, Axes, Positions
-from forecast_unc.distributions import scores, tables
+from forecast_unc.distributions import export, scores
 from forecast_unc.distributions.average import average, check_weights
-from forecast_unc.distributions.check import Check, check_average, check_model
 from forecast_unc.distributions.condition import condition, reach_of_all
+from forecast_unc.distributions.diagnose import Check, check_average, check_model
 from forecast_unc.distributions.joint import Diverged, Draw, Joint
-from forecast_unc.distributions.maps import LEAST_DOF
-from forecast_unc.distributions.mixture import NormalMixture
+from forecast_unc.distributions.marginals import LEAST_DOF
+from forecast_unc.distributions.normal_mixture import NormalMixture
 from forecast_unc.distributions.page import forecast_card
-from forecast_unc.distributions.parts import Deferred, check_parts, mapped, of_kinds, variances
 from forecast_unc.distributions.picture import fan
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.sums import extreme, linear
+from forecast_unc.distributions.variance_parts import (
+    Deferred,
+    check_parts,
+    mapped,
+    of_kinds,
+    variances,
+)
 from forecast_unc.series.times import format_time, group_weights, positions
 from forecast_unc.series.values import check_is_series, numeric_values
 
@@ -115,8 +121,8 @@ class Forecast:
     )
 
     _repr_html_ = forecast_card  # in a notebook
-    to_nixtla, to_darts = tables.nixtla_frame, tables.darts_series
-    to_gluonts = tables.gluonts_forecast
+    to_nixtla, to_darts = export.nixtla_frame, export.darts_series
+    to_gluonts = export.gluonts_forecast
 
     __iter__ = None  # or Python, and numpy with it, would go through positions
 

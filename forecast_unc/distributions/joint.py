@@ -12,11 +12,17 @@ from scipy.special import ndtr, ndtri
 
 from forecast_unc._checks import RandomState
 from forecast_unc._typing import Array, Positions
-from forecast_unc.distributions import maps
-from forecast_unc.distributions.maps import REACH, Affine, Map, Polyline, Power
-from forecast_unc.distributions.mixture import NormalMixture
-from forecast_unc.distributions.parts import Parts, deferred, mapped_parts, stretched, with_change
+from forecast_unc.distributions import marginals
+from forecast_unc.distributions.marginals import REACH, Affine, Map, Polyline, Power
+from forecast_unc.distributions.normal_mixture import NormalMixture
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.distributions.variance_parts import (
+    Parts,
+    deferred,
+    mapped_parts,
+    stretched,
+    with_change,
+)
 
 # Paths (n_samples, h) of a model, in units of y, each of one function.
 Draw = Callable[[int, RandomState], Array]
@@ -91,7 +97,7 @@ class Joint:
     def prob(self, lower: Array, upper: Array) -> Array:
         """Probability of a value above one end and up to the other, (h,)."""
         low, high = (self.q.score(end[:, None])[:, 0] for end in (lower, upper))
-        return maps.between(low, high)
+        return marginals.between(low, high)
 
     def sample(self, n: int, random: np.random.Generator) -> Array:
         """Paths (h, n) by the symmetric root of the correlations, which exists for any rank."""
@@ -135,12 +141,12 @@ class Joint:
         """Other widths, tails and correlations; see `Forecast.recalibrated`."""
         target = np.eye(len(self)) if correlation < 0 else np.ones_like(self.cor)
         cor = (1.0 - abs(correlation)) * self.cor + abs(correlation) * target
-        q = self.q.each(maps.widened, factor)
-        return self._calibrated(q if dof is None else q.each(maps.with_dof, dof), cor)
+        q = self.q.each(marginals.widened, factor)
+        return self._calibrated(q if dof is None else q.each(marginals.with_dof, dof), cor)
 
     def conformal(self, sizes: Array) -> Joint:
         """The bands of sorted sizes of errors (h, k); see `Forecast.conformal`."""
-        return self._calibrated(self.q.each(maps.shaped, Polyline.of_sizes(sizes)), self.cor)
+        return self._calibrated(self.q.each(marginals.shaped, Polyline.of_sizes(sizes)), self.cor)
 
     def _calibrated(self, q: Map, cor: Array) -> Joint:
         """Other distributions; what the covariance gains is one more part."""
@@ -248,24 +254,24 @@ def _between_bounds(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
     def centered(log_k: Array) -> Array:
         def too_large(start: Array) -> tuple[Array, Array]:
             y, weights, within = values(log_k, start)
-            return maps.integral(weights * y) - middle, maps.integral(within)
+            return marginals.integral(weights * y) - middle, marginals.integral(within)
 
         lowest = -np.exp(log_k) * inner
-        return maps.newton(too_large, lowest, lowest + top, middle)
+        return marginals.newton(too_large, lowest, lowest + top, middle)
 
     def too_wide(log_k: Array) -> tuple[Array, Array]:
         y, weights, within = values(log_k, centered(log_k))
         apart = y - middle[:, None]
-        own = maps.integral(weights * apart**2)
-        left = maps.integral(weights * y * (top[:, None] - y))  # of the largest variance
-        p, first, second = (maps.integral(within * apart**i) for i in range(3))
+        own = marginals.integral(weights * apart**2)
+        left = marginals.integral(weights * y * (top[:, None] - y))  # of the largest variance
+        p, first, second = (marginals.integral(within * apart**i) for i in range(3))
         with np.errstate(divide="ignore", invalid="ignore"):  # no node is within
             slope = 2.0 * (second - first**2 / p) * (1.0 / own + 1.0 / left)
             return np.log(own / left * (middle * (top - middle) - 1.0)), slope
 
     # Bounds only reduce a variance, so that k is at least this, but for roundoff.
     least = -0.5 * np.log(free.covariance(np.eye(len(q))).diagonal()) - 1e-3
-    log_k = maps.newton(too_wide, least, least + 20.0, least)
+    log_k = marginals.newton(too_wide, least, least + 20.0, least)
     factor = np.exp(log_k)
     return factor, q.lower + scale * centered(log_k) - factor * median
 
@@ -282,7 +288,7 @@ def _above_bound(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
     def excess(start: Array) -> tuple[Array, Array]:
         nodes, weights = free.nodes(start[:, None], start)
         above = np.maximum(free.latent(nodes) - free.latent(start[:, None]), 0.0) / unit[:, None]
-        return maps.integral(weights * above), maps.integral(weights * above**2)
+        return marginals.integral(weights * above), marginals.integral(weights * above**2)
 
     def too_wide(start: Array) -> tuple[Array, Array]:
         first, second = excess(start)
@@ -293,7 +299,7 @@ def _above_bound(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
 
     lowest = np.full(len(mean), -REACH)
     within = too_wide(lowest)[0] <= 0.0
-    start = maps.newton(too_wide, lowest, np.full(len(mean), 3.0 * REACH))
+    start = marginals.newton(too_wide, lowest, np.full(len(mean), 3.0 * REACH))
     own = free.covariance(np.eye(len(mean))).diagonal()
     factor = np.where(within, 1.0 / excess(start)[0], np.sqrt(var / own))
     bound = q.lower - factor * free.latent(start[:, None])[:, 0]

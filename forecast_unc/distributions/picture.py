@@ -12,7 +12,7 @@ import pandas as pd
 
 from forecast_unc._checks import check_coverages, refusal
 from forecast_unc._typing import Array, Axes, Flags
-from forecast_unc.distributions.tables import first_instants
+from forecast_unc.distributions.export import first_instants
 from forecast_unc.series.times import index_kind
 from forecast_unc.series.values import check_is_series, numeric_values
 

@@ -9,11 +9,11 @@ from scipy.stats import qmc, rankdata
 
 from forecast_unc._checks import frozen
 from forecast_unc._typing import Array, Flags
-from forecast_unc.distributions import maps
+from forecast_unc.distributions import marginals
 from forecast_unc.distributions.joint import Joint, onto_moments, score_correlations
-from forecast_unc.distributions.maps import REACH, Affine, Map, Polyline, Sums
-from forecast_unc.distributions.parts import mapped
+from forecast_unc.distributions.marginals import REACH, Affine, Map, Polyline, Sums
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.distributions.variance_parts import mapped
 from forecast_unc.regression.kernels import lower_root
 
 _NEAR = 1.4  # nodes resolve scores of a quarter of the std; other tables beyond
@@ -38,7 +38,7 @@ def linear(joint: Joint, matrix: Array) -> Joint:
     if (np.count_nonzero(matrix, axis=1) == 1).all():
         at = matrix.argmax(axis=1)
         own = Joint.of(q[at].affine(matrix.max(axis=1), 0.0), joint.cor[np.ix_(at, at)])
-    elif (summed := q.each(maps.plain)).normal:
+    elif (summed := q.each(marginals.plain)).normal:
         own = Joint.normal(mean, cov, PowerTransform())
     else:
         at = np.flatnonzero(matrix.any(axis=0))
@@ -77,7 +77,7 @@ def _moments_near(center: Array, spread: Array, sums: Sums, mean: Array, std: Ar
     def moments(a: Array, log_c: Array) -> tuple[Array, Array, Array]:
         c = np.exp(log_c)[:, None]
         u = (z - a[:, None]) / c
-        both = maps.normal_density(u) / c * table
+        both = marginals.normal_density(u) / c * table
         first, in_a = both.sum(axis=2), (both * u / c).sum(axis=2)
         in_c = (both * (u**2 - 1.0)).sum(axis=2)
         for slopes in (in_a, in_c):
@@ -96,7 +96,7 @@ def _solved(center: Array, spread: Array, moments: Moments) -> tuple[Array, Arra
             at, in_a, _ = moments(a, log_c)
             return at[0], in_a[0]
 
-        return maps.newton(excess, center - REACH * spread, center + REACH * spread)
+        return marginals.newton(excess, center - REACH * spread, center + REACH * spread)
 
     def too_wide(log_c: Array) -> tuple[Array, Array]:
         at, in_a, in_c = moments(centered(log_c), log_c)
@@ -104,7 +104,7 @@ def _solved(center: Array, spread: Array, moments: Moments) -> tuple[Array, Arra
         return np.log(at[1]), slope / at[1]
 
     before = np.log(spread)
-    log_c = maps.newton(too_wide, before - _NEAR, before + _NEAR)
+    log_c = marginals.newton(too_wide, before - _NEAR, before + _NEAR)
     a = centered(log_c)
     near = np.abs(a - center) < 3.0 * spread
     return a, np.exp(log_c), near & (np.abs(log_c - before) < 0.99 * _NEAR)

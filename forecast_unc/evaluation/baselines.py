@@ -28,7 +28,7 @@ from forecast_unc._checks import RandomState, check_whole, generator, refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.forecasting.smoothing import least_std
+from forecast_unc.forecasting.models.smoothing_filter import least_std
 from forecast_unc.series.calendar import seasonal_periods
 from forecast_unc.series.history import History
 from forecast_unc.series.times import InterpolatedWarning

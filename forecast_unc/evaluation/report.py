@@ -20,8 +20,8 @@ from forecast_unc._version import __version__
 from forecast_unc.distributions import page
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.page import number
-from forecast_unc.distributions.parts import PARTS
 from forecast_unc.distributions.picture import finish, places, with_unit
+from forecast_unc.distributions.variance_parts import PARTS
 from forecast_unc.evaluation.folds import Request, percent
 from forecast_unc.series.times import format_time
 

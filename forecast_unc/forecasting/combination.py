@@ -18,12 +18,12 @@ from forecast_unc._checks import check_steps, is_number, one_seed, refusal
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.forecasting import files
-from forecast_unc.forecasting.averaging import Ask, Averaging
-from forecast_unc.forecasting.ensemble import those_that_can
+from forecast_unc.forecasting import saving
 from forecast_unc.forecasting.forecaster import Forecaster
-from forecast_unc.forecasting.recursion import Propagation
-from forecast_unc.forecasting.rolling import AskPast, Scored
+from forecast_unc.forecasting.horizon.step import Propagation
+from forecast_unc.forecasting.pool.backcast import AskPast, Scored
+from forecast_unc.forecasting.pool.pool import those_that_can
+from forecast_unc.forecasting.pool.weights import Ask, Averaging
 from forecast_unc.series.history import History
 from forecast_unc.series.values import check_is_series
 
@@ -234,7 +234,7 @@ class Combination(Scored):
 
         A TypeError also if a member is a baseline, or a model of one's own.
         """
-        files.save(self, path, (Forecaster, Combination))
+        saving.save(self, path, (Forecaster, Combination))
 
     def _checked_weights(self) -> Array | None:
         """Weights of the members, None for those of validation, or an error."""
@@ -312,7 +312,7 @@ def load_model(path: str | PathLike[str]) -> Forecaster | Combination:
     >>> bool((again.forecast(3).mean / model.forecast(3).mean - 1).abs().max() < 1e-9)
     True
     """
-    found: Forecaster | Combination = files.load(path, (Forecaster, Combination))
+    found: Forecaster | Combination = saving.load(path, (Forecaster, Combination))
     return found
 
 

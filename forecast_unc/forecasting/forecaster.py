@@ -19,13 +19,14 @@ from forecast_unc import _checks
 from forecast_unc._checks import RandomState, refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.forecasting import files, resolve
-from forecast_unc.forecasting.ensemble import Ensemble, Refusal
-from forecast_unc.forecasting.model import FittedModel
-from forecast_unc.forecasting.recursion import PROPAGATIONS, Method, Propagation
-from forecast_unc.forecasting.rolling import AskPast, Scored
-from forecast_unc.forecasting.smoothing_model import SmoothingModel
-from forecast_unc.forecasting.specification import Arguments, is_auto
+from forecast_unc.forecasting import saving
+from forecast_unc.forecasting.choose import choice
+from forecast_unc.forecasting.choose.specification import Arguments, is_auto
+from forecast_unc.forecasting.horizon.step import PROPAGATIONS, Method, Propagation
+from forecast_unc.forecasting.models.lagged import FittedModel
+from forecast_unc.forecasting.models.smoothing import SmoothingModel
+from forecast_unc.forecasting.pool.backcast import AskPast, Scored
+from forecast_unc.forecasting.pool.pool import Ensemble, Refusal
 from forecast_unc.series.calendar import seasonal_periods
 from forecast_unc.series.history import History
 from forecast_unc.series.times import ClosedDaysWarning, closed_days
@@ -235,7 +236,7 @@ class Forecaster(Scored, Arguments):
         ensemble, before = self._ensemble(), self._history
         history = before.followed_by(y_new, exog, y_std)
         history = history.part(max(0, len(history.y) - max(_MOST_KEPT, len(before.y))))
-        self.ensemble_ = ensemble.extend(resolve.without_outliers(self, history))
+        self.ensemble_ = ensemble.extend(choice.without_outliers(self, history))
         return self
 
     def apply(
@@ -256,7 +257,7 @@ class Forecaster(Scored, Arguments):
             A new one; this one is unchanged.
         """
         ensemble = self._ensemble()
-        history = resolve.without_outliers(self, ensemble.history.alike(y, exog, y_std))
+        history = choice.without_outliers(self, ensemble.history.alike(y, exog, y_std))
         applied = copy.copy(self)
         applied.ensemble_ = ensemble.at(history)
         return applied
@@ -429,14 +430,14 @@ class Forecaster(Scored, Arguments):
                 continue
             why = "as given"
             if name == "lower" and self.lower is None:
-                why = f"{resolve.never_negative(ensemble.history.y)}; lower=-inf for no bound"
+                why = f"{choice.never_negative(ensemble.history.y)}; lower=-inf for no bound"
             if ensemble.keeps_moments and share == max(shares):
                 why += f"; {share:.0%} are at it, so that forecasts keep their mean"
             lines.append(f"{name} {bound:g}: {why}")
         if ensemble.rules.whole:
             lines.append("whole numbers: all values are, so that forecasts are of counts")
         lines += ensemble.models_named(self.noise != "process", learned)
-        without = resolve.why_no_smoothing(self, ensemble.history, periods)
+        without = choice.why_no_smoothing(self, ensemble.history, periods)
         smoothed = any(isinstance(model, SmoothingModel) for model in ensemble.models)
         if is_auto(self.lags) and without and not smoothed:
             lines.append(f"no exponential smoothing: {', '.join(without)}")
@@ -472,7 +473,7 @@ class Forecaster(Scored, Arguments):
         OSError
             If the file cannot be written.
         """
-        files.save(self, path, (Forecaster,))
+        saving.save(self, path, (Forecaster,))
 
     def _fitted(
         self,
@@ -486,8 +487,8 @@ class Forecaster(Scored, Arguments):
         check_two(history.y)
         for line in closed_days_named(history):
             warnings.warn(line, ClosedDaysWarning, stacklevel=3)
-        history = resolve.since_last_shift(self, resolve.without_outliers(self, history))
-        return Ensemble.fit(*resolve.resolve(self, history), history, earlier)
+        history = choice.since_last_shift(self, choice.without_outliers(self, history))
+        return Ensemble.fit(*choice.resolve(self, history), history, earlier)
 
     @property
     def _history(self) -> History:

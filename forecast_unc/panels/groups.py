@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from forecast_unc._checks import is_number, refusal
 from forecast_unc._typing import Array
-from forecast_unc.distributions.tables import nixtla_tails
+from forecast_unc.distributions.export import nixtla_tails
 
 POINTS = (np.arange(500) + 0.5) / 500  # probabilities of the quantiles that a draw is one of
 _DRAWS = 20 * len(POINTS)

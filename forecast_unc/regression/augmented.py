@@ -13,8 +13,8 @@ from forecast_unc.regression.kernel_posterior import KernelFunctionPath, KernelP
 from forecast_unc.regression.kernels import squared_exponential
 from forecast_unc.regression.posterior import Moments
 from forecast_unc.regression.predictor import slope_by_differences, taylor_by_differences
-from forecast_unc.regression.reduced_rank.evidence import JITTER, row_blocks
-from forecast_unc.regression.reduced_rank.posterior import Support
+from forecast_unc.regression.reduced_rank.reduced_rank_evidence import JITTER, row_blocks
+from forecast_unc.regression.reduced_rank.reduced_rank_posterior import Support
 
 
 @dataclass(frozen=True, kw_only=True)

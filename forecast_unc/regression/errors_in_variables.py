@@ -14,10 +14,10 @@ from forecast_unc._checks import refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array, Positions
 from forecast_unc.regression.estimator import LeadingMeans, means_of
-from forecast_unc.regression.evidence import CorrelatedErrors, GaussianProcessEvidence
 from forecast_unc.regression.gp import GPRegressor
+from forecast_unc.regression.gp_base import Units
+from forecast_unc.regression.gp_evidence import CorrelatedErrors, GaussianProcessEvidence
 from forecast_unc.regression.kernel_posterior import KernelPosterior
-from forecast_unc.regression.process import Units
 from forecast_unc.regression.search import LEAST_NOISE_RATIO, Objective, SearchSpace, maximize
 
 ErrorKind = Literal["observation", "both"]

@@ -13,14 +13,14 @@ from forecast_unc._checks import RandomState, check_choice, check_whole, refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.regression.estimator import LeadingMeans, Lengthscales, check_rows_in_memory
-from forecast_unc.regression.evidence import GaussianProcessEvidence
+from forecast_unc.regression.gp_base import GaussianProcess, ProcessRegressor, Units
+from forecast_unc.regression.gp_evidence import GaussianProcessEvidence
 from forecast_unc.regression.integrated import design, weighted_points
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.mixture import PosteriorMixture
-from forecast_unc.regression.noisy_inputs import evidence as noisy_rows
-from forecast_unc.regression.noisy_inputs.evidence import Round
-from forecast_unc.regression.noisy_inputs.train import Learned, Problem, train
-from forecast_unc.regression.process import GaussianProcess, ProcessRegressor, Units
+from forecast_unc.regression.noisy_inputs import noisy_inputs_evidence as noisy_rows
+from forecast_unc.regression.noisy_inputs.noisy_inputs_evidence import Round
+from forecast_unc.regression.noisy_inputs.noisy_inputs_training import Learned, Problem, train
 from forecast_unc.regression.search import Objective, Prior, maximize, widening
 
 # Rows of a first search, evenly spaced among at least three times as many: from its end the

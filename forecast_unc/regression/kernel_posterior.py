@@ -10,7 +10,7 @@ from scipy.linalg.blas import dgemm, dgemv, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrf, dpotrs, dpstrf, dtrtrs
 
 from forecast_unc._typing import Array, Positions
-from forecast_unc.regression.functions import PriorDraws, sharing
+from forecast_unc.regression.feature_covariance import beyond_first_order, feature_spread
 from forecast_unc.regression.kernels import exponent_factors, inverse, squared_exponential
 from forecast_unc.regression.moments import (
     SecondMoment,
@@ -19,7 +19,7 @@ from forecast_unc.regression.moments import (
     departure,
 )
 from forecast_unc.regression.posterior import FunctionSample, Moments
-from forecast_unc.regression.spread import beyond_first_order, feature_spread
+from forecast_unc.regression.prior_draws import PriorDraws, sharing
 
 # Share of a variance that may be roundoff, by an upper estimate. Beyond it the variance comes from
 # a factor of the features' covariance instead of an explicit G + w w', at up to 100 times the cost.

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from forecast_unc._checks import RandomState, generator
 from forecast_unc._typing import Array, Flags
-from forecast_unc.regression.evidence import GaussianProcessEvidence
+from forecast_unc.regression.gp_evidence import GaussianProcessEvidence
 
 Prior = Literal["weak", "shrunk"] | None
 Evidence = Callable[..., tuple[float, Array]]

@@ -11,15 +11,15 @@ import pandas as pd
 from scipy.special import ndtri
 
 from forecast_unc.distributions.joint import Joint
-from forecast_unc.distributions.mixture import NormalMixture
+from forecast_unc.distributions.normal_mixture import NormalMixture
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.regression.augmented import KernelAtInput
-from forecast_unc.regression.evidence import GaussianProcessEvidence
+from forecast_unc.regression.gp_base import GaussianProcess
+from forecast_unc.regression.gp_evidence import GaussianProcessEvidence
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.posterior import check_positive_variance
-from forecast_unc.regression.process import GaussianProcess
-from forecast_unc.regression.reduced_rank.evidence import ReducedRankEvidence
-from forecast_unc.regression.sparse_bayes import model as sparse
+from forecast_unc.regression.reduced_rank.reduced_rank_evidence import ReducedRankEvidence
+from forecast_unc.regression.rvm import sparse_evidence as sparse
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs" / "numbers.md"

@@ -1,0 +1,303 @@
+"""Gross outliers, isolated values far from what their neighbors say, and shifts of the level."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from forecast_unc._typing import Array, Flags, Positions
+from forecast_unc.forecasting.models.design import interpolated
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """Limits of an outlier: choices, from pictures of 3,827 series (docs/theory/state.md)."""
+
+    least: int = 12  # observed values, of which fewer say too little of what is usual
+    # The most that are outliers: one in twenty values up to three, then one in a hundred. What is
+    # more frequent is how the series is.
+    few: int = 3
+    one_in: int = 20
+    rare: int = 100
+    tail: int = 10  # the largest tenth of the steps says how far is too far,
+    least_tail: int = 5  # at least five of them
+    expected: float = 0.02  # steps beyond the limit, on average, of a series with such a tail
+    least_index: float = 0.2  # of a tail; that of a bounded distribution, 0, would leave no margin
+    alike: float = 3.0  # a scale counts whose tail is up to so many times as heavy as the other's
+    near: int = 12  # values on either side, to be `times` the quantile `larger` of their steps
+    larger: float = 0.9
+    times: float = 4.0
+    times_other: float = 2.0  # on the other scale
+    at_ends: float = 1.75  # times all this, for the first and the last, with neighbors on one side
+    cycles: int = 4  # a season is taken out where the series holds it so many times
+    shift: float = 4.0  # times the quantile `unshifted` of other changes is a shift of the level
+    unshifted: float = 0.95
+    least_shift: int = 8  # steps of such changes at least, whole seasons,
+    least_after: int = 24  # and values after one, at least two of these
+    away: float = 0.1  # the most of the values that lie in excursions
+
+    def most(self, n: int) -> int:
+        """Most outliers among n observed values."""
+        if n < self.least:
+            return 0
+        return max(min(self.few, max(1, n // self.one_in)), n // self.rare)
+
+
+_RULE = _Rule()
+
+
+def gross_outliers(y: Array, periods: tuple[int, ...] = ()) -> Flags:
+    """Gross outliers (n,) of a series with such seasons; none if too many would be.
+
+    A deviation has to be beyond four times the larger steps nearby, and beyond a limit by Hill's
+    (1975) estimate of their tail: docs/theory/state.md has the rule.
+    """
+    found, most = np.zeros(len(y), dtype=np.bool_), _RULE.most(int((~np.isnan(y)).sum()))
+    while found.sum() <= most:
+        new = _far_out(np.where(found, np.nan, y), periods)
+        if not new.any():
+            return found
+        found |= new
+    return np.zeros(len(y), dtype=np.bool_)
+
+
+def last_shift(y: Array, period: int) -> int:
+    """Number of values before the last gross shift of the level; 0 if there is none.
+
+    All changes over w steps, whole seasons, that lead over it have one sign, and the least of them
+    is four times 95 % of the others. After it there are 2 w values or more, and the last
+    season, or three values, are still half that change away from those before it.
+    """
+    w = _whole_seasons(period)
+    after = max(2 * w, _RULE.least_after)
+    if len(y) < w + after:
+        return 0
+    changes = y[w:] - y[:-w]
+    if np.isnan(changes).all():
+        return 0
+    over = sliding_window_view(changes[: len(y) - after], w)  # those from y[i] to y[i + w], ...
+    least = np.maximum(over.min(axis=1), -over.max(axis=1))
+    places = np.flatnonzero(least > _RULE.shift * np.nanmedian(np.abs(changes)))
+    last = y[-max(period, 3) :]
+    last = last[~np.isnan(last)]
+    for i in places[::-1]:
+        if last.size and abs(last.mean() - y[i : i + w].mean()) < 0.5 * least[i]:
+            continue
+        others = np.abs(np.delete(changes, np.s_[i : i + w]))
+        known = others[~np.isnan(others)]
+        far = np.quantile(known, _RULE.unshifted) if len(known) >= w else np.inf
+        if least[i] > _RULE.shift * far > 0.0:
+            return int(i) + w
+    return 0
+
+
+def excursions(y: Array, period: int) -> list[slice]:
+    """Runs of values far from those whole seasons before and after: the level left, and came back.
+
+    On one of the scales of an outlier they are four times 95 % of the other changes over as many
+    steps, and on the other twice; a single value is none. Too many are how the series is.
+    """
+    y, lag, least_sides = y.copy(), _whole_seasons(period), 1
+    most = min(_RULE.most(int((~np.isnan(y)).sum())), _RULE.few)
+    away, found = np.zeros(len(y), dtype=np.bool_), list[tuple[int, int]]()
+    while 2 * lag + _RULE.least_shift <= len(y) and len(found) <= most:
+        run = _excursion(y, lag, least_sides)
+        if run is None:
+            if lag > _RULE.away * len(y):
+                break
+            # for longer ones, beside which a longer season may lie
+            lag, least_sides = period * -(-3 * lag // (2 * period)), 2
+        else:
+            y[run], away[run] = np.nan, True
+            found = _runs(away)  # of a long one the middle may be found first
+    if len(found) > most or away.sum() > _RULE.away * len(y):
+        return []
+    return [slice(start, stop) for start, stop in found]
+
+
+def _whole_seasons(period: int) -> int:
+    return period * -(-_RULE.least_shift // period)
+
+
+class _Sides:
+    """How far the values of a view lie from those so many steps before and after."""
+
+    def __init__(self, view: Array, lag: int) -> None:
+        ends = np.full(lag, np.nan)
+        changes = view[lag:] - view[:-lag]
+        self.lag, self.changes = lag, np.abs(changes)
+        self.sides = np.array([np.append(ends, changes), np.append(-changes, ends)])
+        # distance above both sides, or the one that is known, and below, (2, n)
+        self.away = np.array([np.fmin(*self.sides), -np.fmax(*self.sides)])
+
+    def far(self, quantile: float, run: slice | None = None) -> float:
+        """Quantile of the sizes of changes, but for those of a run; infinite if few are left."""
+        others = self.changes
+        if run is not None:
+            others = others.copy()
+            others[max(run.start - self.lag, 0) : max(run.stop - self.lag, 0)] = np.nan
+            others[run] = np.nan
+        known = others[~np.isnan(others)]
+        if len(known) < self.lag:
+            return np.inf
+        place = int(quantile * (len(known) - 1))
+        return float(np.partition(known, place)[place]) or np.inf
+
+    def known_sides(self, run: slice) -> int:
+        """Sides of a run that are known: 2; 1 if as many values beyond it, from three on, are near.
+
+        That is less than half as far from the same side as the run.
+        """
+        before, after = np.abs(self.sides)
+        both = [not np.isnan(side[run]).any() for side in (before, after)]
+        if all(both):
+            return 2
+        m = max(3, run.stop - run.start)
+        if both[0]:
+            beyond, least = before[run.stop : run.stop + m], before[run].min()
+        else:
+            beyond, least = after[max(run.start - m, 0) : run.start], after[run].min()
+        return int(any(both) and len(beyond) == m and bool((beyond < 0.5 * least).all()))
+
+
+def _excursion(y: Array, lag: int, least_sides: int) -> slice | None:
+    """The first excursion of up to `lag` steps; those seen from both sides go first."""
+    views, found = [_Sides(view, lag) for view in _scales(y)], dict[int, slice]()
+    # no more than the quantile of all changes but those of an excursion
+    low = max(_RULE.unshifted - 2.0 * lag / len(y), 0.0)
+    gross = _gross([one.away / one.far(low) for one in views])
+    for sign in np.flatnonzero(gross.any(axis=1)):
+        for start, stop in _runs(gross[sign]):
+            run = slice(start, stop)
+            far = [one.away[sign, run] / one.far(_RULE.unshifted, run) for one in views]
+            for first, last in _runs(_gross(far)):
+                inner = slice(start + first, start + last)
+                if 1 < last - first <= lag:
+                    found.setdefault(min(one.known_sides(inner) for one in views), inner)
+    return found.get(2, found.get(least_sides))
+
+
+def _gross(ratios: list[Array]) -> Flags:
+    """Beyond one limit on some scale, and beyond another on all."""
+    one, all_ = np.max(ratios, axis=0) > _RULE.shift, np.min(ratios, axis=0) > _RULE.times_other
+    return np.asarray(one & all_)
+
+
+def _runs(flags: Flags) -> list[tuple[int, int]]:
+    """First and last place, that one not included, of each run."""
+    ends = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
+    return list(zip(ends[::2].tolist(), ends[1::2].tolist(), strict=True))
+
+
+def _scales(y: Array) -> list[Array]:
+    """The values, and their logarithms where there are such."""
+    known = y[~np.isnan(y)]
+    zeros = np.count_nonzero(known == 0.0)
+    if not known.size or known.min() < 0.0 or zeros > _RULE.most(len(known)):
+        return [y]
+    # a few zeros among positive values are as far out as the smallest numbers
+    return [y, np.log(np.where(y == 0.0, np.finfo(np.float64).tiny, y))]
+
+
+class _Seen(NamedTuple):
+    """The n observed values on one scale."""
+
+    deviations: Array  # (n,)
+    steps: Array  # (2, n), forwards and backwards; NaN where none leads to a value
+    limits: Array  # (n,)
+    heaviness: float  # the limit over the median step
+
+    def stands_out(self, i: int, times: float) -> bool:
+        """Whether a deviation is so many times the larger steps nearby."""
+        first = max(i - _RULE.near, 0)
+        near = np.delete(self.steps[:, first : i + _RULE.near + 1], i - first, axis=1)
+        return bool(self.deviations[i] > times * np.nanquantile(near, _RULE.larger))
+
+
+def _far_out(y: Array, periods: tuple[int, ...]) -> Flags:
+    """The values beyond the limit, on a scale that counts."""
+    t, out = np.flatnonzero(~np.isnan(y)), np.zeros(len(y), dtype=np.bool_)
+    if not _RULE.most(len(t)):
+        return out
+    scales = [_seen(view, t, periods) for view in _scales(y)]
+    lightest = min(one.heaviness for one in scales)
+    for one in scales:
+        if one.heaviness > _RULE.alike * lightest:
+            continue
+        for i in np.flatnonzero(one.deviations > one.limits).tolist():
+            times = _RULE.at_ends if i in (0, len(t) - 1) else 1.0
+            apart = all(other.stands_out(i, _RULE.times_other * times) for other in scales)
+            out[t[i]] |= apart and one.stands_out(i, _RULE.times * times)
+    return out
+
+
+def _seen(y: Array, t: Positions, periods: tuple[int, ...]) -> _Seen:
+    """Deviations and steps of the values observed at t, and the limit of the deviations."""
+    y, t = y[t[0] : t[-1] + 1], t - t[0]  # what is missing at an end would repeat its neighbour
+    filled = interpolated(y)
+    around = filled - _level(filled, max(periods, default=1))
+    whole = [period for period in periods if len(t) >= _RULE.cycles * period]
+    views = [filled[t]] + [(around - _season(around, period))[t] for period in whole]
+    deviations, steps = min(
+        (_beside_neighbors(view) for view in views), key=lambda one: np.nanmedian(one[1])
+    )
+    around[np.isnan(y)] = np.nan
+    back = {period + j for period in periods for j in (-1, 0, 1)}
+    for ago in (one for one in back if one < len(around)):
+        change, beyond = np.abs(around[ago:] - around[:-ago]), np.full(ago, np.inf)
+        away = np.fmin(np.append(beyond, change), np.append(change, beyond))
+        deviations = np.fmin(deviations, away[t])
+    most = _RULE.most(len(t))
+    limit, heaviness = _limit(steps[:, 1:-1].min(axis=0), most)
+    limits = np.full(len(t), limit)
+    limits[[0, -1]] = _RULE.at_ends * _limit(steps[~np.isnan(steps)], 2 * most)[0]
+    return _Seen(deviations, steps, limits, heaviness)
+
+
+def _limit(steps: Array, most: int) -> tuple[float, float]:
+    """Reach of the tail of all but the largest steps, and heaviness; inf if under six are not 0."""
+    rest = np.sort(steps)[::-1][most:]
+    others = int((rest > 0.0).sum()) - 1
+    if others < _RULE.least_tail:
+        return np.inf, np.inf
+    size = min(max(_RULE.least_tail, len(rest) // _RULE.tail), others)
+    index = max(np.log(rest[:size] / rest[size]).mean(), _RULE.least_index)
+    index *= 1.0 + 1.0 / np.sqrt(size)  # Hill's estimate has a standard error of index / sqrt(size)
+    limit = float(rest[size] * (size / _RULE.expected) ** index)
+    return limit, limit / float(np.median(rest) or rest[size])
+
+
+def _beside_neighbors(x: Array) -> tuple[Array, Array]:
+    """Distances from what lies between both sides (n,), of the ends from one; and steps (2, n)."""
+    before, after = _medians_before(x), _medians_before(x[::-1])[::-1]
+    deviations = np.fmax(np.fmin(before, after) - x, x - np.fmax(before, after)).clip(0.0)
+    steps = np.abs([x - before, x - after])
+    change = np.abs(np.diff(x))
+    steps[0, 1:] = np.fmin(steps[0, 1:], change)
+    steps[1, :-1] = np.fmin(steps[1, :-1], change)
+    deviations[0], deviations[-1] = steps[1, 0], steps[0, -1]
+    return deviations, steps
+
+
+def _medians_before(x: Array) -> Array:
+    """Median of the three values before each, of fewer the first; NaN where there is none."""
+    medians = np.median(sliding_window_view(x[:-1], 3), axis=1)
+    return np.concatenate([[np.nan, x[0], x[0]], medians])
+
+
+def _level(x: Array, width: int) -> Array:
+    """Moving mean, about a width wide, of medians of five."""
+    # reflected, as an outlier at the end would be three of its five otherwise
+    padded = np.pad(x, 2, mode="reflect")
+    clean = np.median(sliding_window_view(padded, 5), axis=1)
+    total, i = np.concatenate([[0.0], np.cumsum(clean)]), np.arange(len(x))
+    first, last = np.maximum(i - width // 2, 0), np.minimum(i + width // 2 + 1, len(x))
+    return np.asarray((total[last] - total[first]) / (last - first))
+
+
+def _season(around: Array, period: int) -> Array:
+    """Median of each season over the whole cycles, at all times."""
+    whole = len(around) // period
+    cycle = np.median(around[: whole * period].reshape(whole, period), axis=0)
+    return np.resize(cycle, len(around))

@@ -1,0 +1,1 @@
+"""The next steps of one model, with their joint distribution."""

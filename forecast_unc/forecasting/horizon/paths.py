@@ -1,0 +1,268 @@
+"""Sample paths of one function each, by a particle filter where values are missing or noisy."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import ndtri
+
+from forecast_unc._checks import generator
+from forecast_unc._typing import Array, Positions
+from forecast_unc.forecasting.horizon.origin import RunIn
+from forecast_unc.forecasting.horizon.step import (
+    Future,
+    Method,
+    OneStepModel,
+    Trajectory,
+    at_step,
+    check_stable,
+)
+from forecast_unc.regression.kernel_posterior import KernelPosterior
+from forecast_unc.regression.kernels import lower_root
+from forecast_unc.regression.posterior import FunctionSample, Posterior, check_positive_variance
+
+# Bytes of what a block of sample paths keeps of its functions in so many steps. The size of a block
+# must not depend on the horizon: the draws of the first steps would.
+_PATH_MEMORY, _PATH_STEPS = 1 << 27, 64
+# Paths of a block, if they have to be resampled: with 30 the std after a gap was 1.4 % too large,
+# with 5 it was 19 %.
+_LEAST_PARTICLES = 100
+# Pieces of a mixture, a choice between time and error; docs/benchmarks/all.md has the figures.
+PIECES = 512
+
+
+class Points:
+    r"""Points in the place of draws: piece j goes on from :math:`m_{jt} + s_{jt} \varepsilon_{jt}`.
+
+    .. math:: \tfrac1M \sum_j \varepsilon_{jt} \varepsilon_{ju} = \delta_{tu}, \qquad
+        \tfrac1M \sum_j \varepsilon_{jt} \varepsilon_{ju} \varepsilon_{jv} = 0 :
+
+    a column is a permutation of normal quantiles for one half of the pieces (a Latin hypercube),
+    made orthogonal to those before it; the other half has the opposite signs. There is no seed.
+    """
+
+    def __init__(self, pieces: slice | Positions) -> None:
+        half = PIECES // 2
+        self._pieces = pieces  # of a block, m of all 256
+        self._quantiles = ndtri((np.arange(half) + 0.5) / half)
+        self._rng = np.random.default_rng(0)
+        self._columns = np.zeros((0, half))
+
+    def standard_normal(self, size: int | tuple[int, int], /) -> Array:
+        """The next column, (m,), or the next k of them, (m, k)."""
+        if isinstance(size, int):
+            return self._next()
+        rows, k = size
+        return np.array([self._next() for _ in range(k)]).reshape(k, rows).T
+
+    def random(self) -> float:
+        """Start of systematic resampling: the middle of its first interval."""
+        return 0.5
+
+    def _next(self) -> Array:
+        # orthogonal to 200 before it; PIECES / 2 would leave none
+        column, before = self._rng.permutation(self._quantiles), self._columns[-200:]
+        column -= (before @ column / len(column)) @ before
+        column /= np.sqrt(column @ column / len(column))
+        self._columns = np.vstack([before, column])
+        return np.concatenate([column, -column])[self._pieces]
+
+
+Normals = np.random.Generator | Points  # what paths draw, a row of standard normals a path
+
+
+def sample_paths_from(model: OneStepModel, start: RunIn, future: Future, method: Method) -> Array:
+    """Sample paths (n_samples, h) of one posterior from a run-in; the pieces of "mixture"."""
+    mixture = method.propagation == "mixture"
+    if mixture and isinstance(model.posterior, KernelPosterior):
+        model = replace(model, posterior=model.posterior.on_few_centers)
+    n, numbers = PIECES if mixture else method.n_samples, model.posterior.path_size + _PATH_STEPS
+    most = max(_LEAST_PARTICLES, _PATH_MEMORY // (8 * numbers * _PATH_STEPS))
+    blocks, rng = np.array_split(np.arange(n), -(-n // most)), generator(method.random_state)
+    rngs: list[Normals] = [rng]
+    if mixture:
+        rngs = [Points(block) for block in blocks]
+    elif len(blocks) > 1:  # each its own: the next one's draws must not depend on the horizon
+        rngs = [np.random.default_rng(one) for one in rng.integers(2**63, size=len(blocks))]
+    each = zip(blocks, rngs, strict=True)
+    consistent = method.path_consistent
+    return np.vstack(
+        [_Paths(model, start, future, len(block), consistent, rng).draw() for block, rng in each]
+    )
+
+
+class _Paths:
+    """n paths, from the run-in to the end of the horizon."""
+
+    def __init__(
+        self,
+        model: OneStepModel,
+        start: RunIn,
+        future: Future,
+        n: int,
+        path_consistent: bool,
+        rng: Normals,
+    ) -> None:
+        self.model, self.start, self.future, self.n, self.rng = model, start, future, n, rng
+        posterior, n_past = model.posterior, len(start.past.levels)
+        self.limit, self.scale = model.limit(start.past.levels), model.differencing.scale
+        self.one_function = path_consistent and posterior.joint
+        self.passed = start.passed_over(self.one_function)
+        steps, whole = n_past - start.now + len(future.exog), None
+        # points in the place of draws are those of innovations, given what a path has seen; of
+        # whole functions, drawn before, few would be left where something was observed
+        alone = self.one_function and not start.observed[start.now :].any()
+        if alone and isinstance(rng, np.random.Generator):
+            whole = posterior.function_sample(n, rng)
+        self.function = _Function(posterior, whole)
+        if self.one_function and whole is None:
+            # a piece is conditioned on 64 values of its own: the cost of later steps is constant
+            room = 64 if alone and isinstance(rng, Points) else steps
+            self.function = _OneFunction(posterior, n, min(steps, room))
+        begin = np.tile(start.mean, (n, 1))
+        if start.cov.any():
+            normals = rng.standard_normal((n, len(start.mean)))
+            begin += self.scale * (normals @ lower_root(start.cov).T)
+        self.trajectory = Trajectory(model, begin, steps)
+        self.log_weights = np.zeros(n)
+
+    def draw(self) -> Array:
+        """The paths of the horizon, (n, h)."""
+        n_past = len(self.start.past.levels)
+        for t in range(self.start.now, n_past):
+            with at_step(0, f"on its way to the origin, {n_past - t} steps before it"):
+                self._pass(t)
+        if self.log_weights.any():
+            self._resample()
+        observation_std = self.scale * np.sqrt(self.model.posterior.observation_var)
+        paths = np.empty((self.n, len(self.future.exog)))
+        for step, exog in enumerate(self._regressors()):
+            X = self.trajectory.inputs(exog)
+            with at_step(step + 1):
+                mean, std = self.function.predict(X)
+                draws = self.rng.standard_normal(self.n)
+                changes = mean + std * draws
+                check_stable(float(changes.mean()), float(changes.std()), self.limit)
+                self.function.keep(draws)
+                self.trajectory.append(changes)
+            paths[:, step] = self.trajectory.levels[:, -1]
+            if observation_std > 0.0:
+                paths[:, step] += observation_std * self.rng.standard_normal(self.n)
+        return paths
+
+    def _pass(self, t: int) -> None:
+        """One step on the way to the origin, given what was observed at its end."""
+        start, known = self.start, np.full((self.n, 1), self.start.past.levels[t])
+        if self.passed[t]:
+            self.trajectory.append(0.0)
+            self.trajectory.revise(known)
+            return
+        X = self.trajectory.inputs(np.tile(start.past.exog[t], (self.n, 1)))
+        # A row that was learned from is in the posterior: it has no more to tell.
+        function = _Function(self.model.posterior) if start.learned[t] else self.function
+        mean, std = function.predict(X)
+        if not start.observed[t]:
+            standard = self.rng.standard_normal(self.n)
+            function.keep(standard)
+            self.trajectory.append(mean + std * standard)
+            return
+        # the level's distribution given its observation, path by path
+        self.trajectory.append(mean)
+        level, noise_var = self.trajectory.levels[:, -1], start.noise_var[t]
+        innovation, total = (known[:, 0] - level) / self.scale, std**2 + noise_var
+        self.log_weights -= 0.5 * (innovation**2 / total + np.log(total))
+        change = std**2 * innovation / total
+        if noise_var > 0.0:
+            left = std * np.sqrt(noise_var / total)
+            change = change + left * self.rng.standard_normal(self.n)
+            known = (level + self.scale * change)[:, None]
+        function.keep(change / std)
+        self.trajectory.revise(known)
+        weights = self._weights()
+        if weights.sum() ** 2 < 0.5 * self.n * (weights**2).sum():  # the effective number
+            self._resample()
+
+    def _weights(self) -> Array:
+        """Weights of the paths, (n,), the largest 1."""
+        return np.asarray(np.exp(self.log_weights - self.log_weights.max()))
+
+    def _resample(self) -> None:
+        """Paths in proportion to their weights, systematically; then all weigh the same."""
+        cumulative = np.cumsum(self._weights())
+        points = (np.arange(self.n) + self.rng.random()) / self.n * cumulative[-1]
+        paths = np.minimum(np.searchsorted(cumulative, points), self.n - 1)
+        self.trajectory.take(paths)
+        self.function.take(paths)
+        self.log_weights[:] = 0.0
+
+    def _regressors(self) -> Iterator[Array]:
+        """Draws of each step's regressors, (n, k), of which the first u vary, step by step."""
+        (exog, cov), u = self.future, self.future.uncertain
+        root = np.zeros((0, 0)) if cov is None else lower_root(cov)
+        normals = np.zeros((self.n, len(root)))
+        for step, row in enumerate(exog):
+            now, so_far = slice(step * u, (step + 1) * u), slice((step + 1) * u)
+            normals[:, now] = self.rng.standard_normal((self.n, u))
+            drawn = np.tile(row, (self.n, 1))
+            drawn[:, :u] += normals[:, so_far] @ root[now, so_far].T
+            yield drawn
+
+
+class _Function:
+    """Values of the function drawn independently at every step, or of one drawn whole a path."""
+
+    def __init__(self, posterior: Posterior, whole: FunctionSample | None = None) -> None:
+        self.posterior, self.whole = posterior, whole
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Mean and std, (n,) each, of the next level's change at the inputs X (n, d)."""
+        if self.whole is not None:
+            return self.whole(X), np.full(len(X), np.sqrt(self.posterior.noise_var))
+        mean, var = self.posterior.predict(X)
+        var = var - self.posterior.observation_var
+        check_positive_variance(var, self.posterior)
+        return mean, np.sqrt(var)
+
+    def keep(self, standard: Array) -> None:
+        """Take in what it came out as, in stds from its mean."""
+
+    def take(self, paths: Positions) -> None:
+        """Keep these paths; functions drawn whole are never resampled."""
+
+
+class _OneFunction(_Function):
+    """One function a path, whose Cholesky factor of its first observations grows by a row a step.
+
+    Observations are drawn, not function values: so the noise conditions the factor.
+    """
+
+    def __init__(self, posterior: Posterior, n: int, room: int) -> None:
+        super().__init__(posterior)
+        self.path, self.step, self.room = posterior.function_path(room + 1, n), 0, room
+        self.chol, self.draws = np.zeros((room + 1, room + 1, n)), np.zeros((room, n))
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Mean and std, (n,) each, at the inputs X (n, d), one a path, given its earlier ones."""
+        t, row = self.step, self.path.append(X, keep=self.step < self.room)
+        row[t] += self.posterior.noise_var
+        for u in range(t):
+            row[u] -= np.einsum("vn,vn->n", self.chol[u, :u], row[:u])
+            row[u] /= self.chol[u, u]
+        row[t] -= np.einsum("un,un->n", row[:t], row[:t])
+        check_positive_variance(row[t], self.posterior)
+        row[t] = np.sqrt(row[t])
+        self.chol[t, : t + 1] = row
+        learned = np.einsum("un,un->n", row[:t], self.draws[:t])
+        return self.posterior.mean(X) + learned, row[t]
+
+    def keep(self, standard: Array) -> None:
+        """Take in what it came out as, in stds from its mean."""
+        if self.step < self.room:
+            self.draws[self.step] = standard
+            self.step += 1
+
+    def take(self, paths: Positions) -> None:
+        """Keep these paths."""
+        self.path.take(paths)
+        self.chol[: self.step] = self.chol[: self.step, :, paths]
+        self.draws[: self.step] = self.draws[: self.step, paths]

@@ -1,0 +1,1 @@
+"""One specification fitted on one history."""

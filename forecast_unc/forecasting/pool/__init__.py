@@ -1,0 +1,1 @@
+"""Several models: weights, calibration, and errors at earlier origins."""

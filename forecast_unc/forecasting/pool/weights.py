@@ -1,0 +1,249 @@
+"""Weights over the forecasts of several models: by the step, never by the horizon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtri
+
+from forecast_unc._typing import Array, Flags, Positions
+from forecast_unc.distributions.fitted import PastSteps
+from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.joint import Diverged
+from forecast_unc.forecasting.models.smoothing_filter import least_std
+
+Ask = Callable[[int], Forecast]
+"""A model's forecast of the first so many steps."""
+
+# Figures are of origins inside training parts, see docs/benchmarks/all.md.
+
+# A member explodes where it is so many times as wide as the series' own changes over as many steps:
+# with 3 MSIS of 534 yearly series is 13 % higher, of those with seasons .3 % lower.
+WIDEST = 6.0
+# Steps of the mean widths that decide: one and a half seasons, from 4 to 18. A member whose band
+# grows fast is worse at step 1, too: quarterly tourism series lose 1.9 % of MASE without. With 8
+# and no season MSIS of yearly ones is 22 % higher, with 24 at most that of weekly series 3 %.
+LOOK_AHEAD, MOST_AHEAD = 4, 18
+# Mean over median of a lognormal of log std 2: beyond, the mean is that of a tail. The largest
+# ratio of std to band of 270 short lognormal series falls from 1.4e5 to 4.
+_TAIL = float(np.exp(2.0))
+
+
+@dataclass(frozen=True)
+class Averaging:
+    """Rule by which quantiles are averaged: the first steps of a longer average are the shorter."""
+
+    by_width: bool = False  # weight by 1 / width
+    widest: float | None = None
+    """A forecast is dropped at the steps at which its width is more than so many times that of the
+    yardstick, or else of the narrowest, from the step on at which its mean is more than 7.4 medians
+    (a lognormal of log std 2), and where it diverges. Without it none is dropped, and an error is
+    that of the average."""
+    look_ahead: int = LOOK_AHEAD
+    """Steps of a width: the mean width of the 95 % band over so many steps that end with the step,
+    or over the first of them before."""
+    disagreement: bool = False  # whether bands are wider where members disagree
+
+    def average(
+        self,
+        asks: Sequence[Ask],
+        weights: Array,
+        steps: int,
+        *,
+        references: Sequence[Ask] = (),
+        can_look_ahead: bool = True,
+        yardstick: Array | None = None,
+    ) -> Averaged:
+        """The average of members with these weights (k,), and the widths of `references`, if any.
+
+        Where members cannot look ahead weights are taken from the steps so far. `yardstick`: widths
+        of 95 % (steps,) that say what explodes.
+        """
+        places = [int(i) for i in np.flatnonzero(weights > 0)]  # others are not asked
+        ahead = self.look_ahead if can_look_ahead else 1
+        horizon = max(steps, ahead)
+        source = references or asks
+        judged, errors = until_diverged([source[i] for i in places], horizon)
+        forecasts = [None if f is None else f.first(steps) for f in judged]
+        if references:
+            forecasts, errors = until_diverged([asks[i] for i in places], steps)
+        reach = _lengths(forecasts)
+        if self.widest is None and reach.min() < steps:
+            raise errors[int((reach < steps).argmax())]  # of the simplest
+        if reach.max() < steps:
+            raise errors[int(reach.argmax())]  # of the step that none gets beyond
+        given = np.repeat(weights[places, None], horizon, axis=1)
+        shares = given * _within(judged, horizon)
+        if len(places) > 1 and (self.by_width or self.widest is not None):
+            shares *= self.shares(judged, horizon, ahead, yardstick)
+        within = _within(forecasts, steps)
+        if references and self.widest is not None and len(places) > 1:
+            within &= ~_unstable(forecasts, judged, steps, self.widest)
+        used = shares[:, :steps] * within
+        # a step that none of those asked for and judged gets to has the plain weights
+        used = np.where(used.any(axis=0), used, given[:, :steps] * _within(forecasts, steps))
+        forecast, own = self.pooled(forecasts, used, places), horizon == steps and not references
+        shares = shares[:, : int(shares.any(axis=0).sum())]
+        return Averaged(forecast, judged, shares, own, self)
+
+    def average_past(
+        self, found: Sequence[PastSteps | None], weights: Array, yardstick: Array | None = None
+    ) -> PastSteps | None:
+        """The average at each time of the members that forecast it, by their widths there alone.
+
+        `yardstick`: the width of 95 % of one step (1,) that says what explodes.
+        """
+        pairs = [(f, w) for f, w in zip(found, weights, strict=True) if f is not None and w > 0.0]
+        if not pairs:
+            return None
+        at, forecasts = pairs[0][0].places, [one.forecast for one, _ in pairs]
+        shares = np.array([w * one.known for one, w in pairs])
+        if len(pairs) > 1 and (self.by_width or self.widest is not None):
+            limit = None if yardstick is None else np.repeat(yardstick, len(at))
+            factors = replace(self, look_ahead=1).shares(forecasts, len(at), 1, limit) * shares
+            shares = np.where(factors.any(axis=0), factors, shares)
+        known = np.asarray(shares.any(axis=0))
+        shares[:, ~known] = 1.0  # whatever stands there is not known
+        return PastSteps(at, self.pooled(forecasts, shares), known)
+
+    def shares(
+        self,
+        forecasts: Sequence[Forecast | None],
+        horizon: int,
+        ahead: int,
+        yardstick: Array | None = None,
+    ) -> Array:
+        """Factors (k, h) of the weights of members that reach step `ahead`; 0: dropped."""
+        widths, tails = _widths_and_tails(forecasts, horizon)
+        reach = _lengths(forecasts)
+        ahead = min(ahead, int(reach.max()))  # if none gets there, as far as one does
+        counts = _within(forecasts, horizon) & (reach >= ahead)[:, None]
+        shares = counts.astype(np.float64)
+        means = _trailing_means(widths, self.look_ahead, ahead)
+        if self.widest is not None:
+            own = means.min(axis=0, where=counts, initial=np.inf)
+            limit = self.widest * (own if yardstick is None else yardstick[:horizon])
+            calm = counts & ~np.logical_or.accumulate(tails, axis=1) & (means <= limit)
+            least = np.where(counts, means, np.inf).argmin(axis=0)
+            nobody = ~calm.any(axis=0)  # then the narrowest
+            calm[least[nobody], nobody] = counts[least[nobody], nobody]
+            shares = calm.astype(np.float64)
+        if self.by_width:
+            least = np.where(shares > 0, means, np.inf).min(axis=0)
+            wider = means > least  # one lost to roundoff has width 0: then it alone counts
+            shares *= np.divide(least, means, out=np.ones_like(means), where=wider)
+        return shares
+
+    def pooled(
+        self, forecasts: Sequence[Forecast | None], shares: Array, places: Sequence[int] = ()
+    ) -> Forecast:
+        """The average, with shares (k, h) that are 0 beyond the end of a forecast."""
+        h, kept = shares.shape[1], [i for i, one in enumerate(forecasts) if one is not None]
+        members = [f.first(h) for f in forecasts if f is not None]
+        numbers = [places[i] + 1 if places else i + 1 for i in kept]
+        return Forecast._average(members, shares[kept], self.disagreement, numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class Averaged:
+    """An averaged forecast, and what its weights were taken from."""
+
+    forecast: Forecast  # of the steps asked for
+    members: list[Forecast | None]  # the exact ones, with the steps looked ahead, to where they end
+    shares: Array  # (k, h), their weights
+    own: bool  # the forecast is the average of these members
+    averaging: Averaging
+
+    @cached_property
+    def reference(self) -> Forecast:
+        """The average of the members, to where the last with weight ends."""
+        if self.own:
+            return self.forecast
+        used = self.shares * _within(self.members, self.shares.shape[1])
+        return self.averaging.pooled(self.members, used[:, : int(used.any(axis=0).sum())])
+
+
+def own_changes(y: Array, steps: int) -> Array:
+    """Widths of 95 % (steps,) of the series' own changes over 1, 2, ... steps, never narrower.
+
+    Beyond half of the series by the root of the steps, as a random walk; of a constant, which
+    smoothing gives a std, by that.
+    """
+    half, least = max(len(y) // 2, 1), least_std(y)
+    widths = np.zeros(steps)
+    for step in range(1, steps + 1):
+        at = min(step, half)
+        change = y[at:] - y[:-at]
+        known = ~np.isnan(change)
+        size = max(np.sqrt(np.mean(change[known] ** 2)), least) if known.any() else 0.0
+        widths[step - 1] = 2.0 * ndtri(0.975) * size * np.sqrt(step / at)
+    return np.asarray(np.maximum.accumulate(widths))
+
+
+def until_diverged(
+    asks: Sequence[Ask], steps: int
+) -> tuple[list[Forecast | None], dict[int, ValueError]]:
+    """Each forecast up to the step at which it diverges, and why others end there, by place."""
+    found: list[Forecast | None] = []
+    errors: dict[int, ValueError] = {}
+    for place, ask in enumerate(asks):
+        forecast, reach = None, steps
+        while forecast is None and reach > 0:
+            try:
+                forecast = ask(reach)
+            except ValueError as error:
+                errors[place] = error
+                # a shorter one may fail at an earlier step, for another reason (0: before all)
+                reach = min(reach, error.step) - 1 if isinstance(error, Diverged) else 0
+        found.append(forecast)
+    return found, errors
+
+
+def _unstable(
+    forecasts: Sequence[Forecast | None],
+    references: Sequence[Forecast | None],
+    steps: int,
+    widest: float,
+) -> Flags:
+    """First step at which each forecast is so many times as wide as its exact one, or all tail."""
+    widths, tails = _widths_and_tails(forecasts, steps)
+    limits, _ = _widths_and_tails(references, steps)
+    both = _within(forecasts, steps) & _within(references, steps)
+    away = both & ((widths > widest * limits) | tails)
+    return np.asarray(np.logical_or.accumulate(away, axis=1))
+
+
+def _widths_and_tails(forecasts: Sequence[Forecast | None], steps: int) -> tuple[Array, Flags]:
+    """Widths of the 95 % bands, 0 beyond the end, and whether the mean is all tail, (k, steps)."""
+    widths = np.zeros((len(forecasts), steps))
+    tails = np.zeros(widths.shape, dtype=np.bool_)
+    for forecast, width, tail in zip(forecasts, widths, tails, strict=True):
+        if forecast is not None:
+            first = forecast.first(steps)
+            h = len(first)
+            # at a bound a band is narrow without being precise
+            width[:h] = first._joint.width(0.95)
+            median = first._joint.q.spread[0]
+            tail[:h] = (first._joint.mean > _TAIL * median) & (median > 0)
+    return widths, tails
+
+
+def _within(forecasts: Sequence[Forecast | None], steps: int) -> Flags:
+    """Steps that each forecast has, (k, steps)."""
+    return np.asarray(np.arange(steps) < _lengths(forecasts)[:, None])
+
+
+def _lengths(forecasts: Sequence[Forecast | None]) -> Positions:
+    """Steps of each forecast, (k,)."""
+    return np.array([0 if f is None else len(f) for f in forecasts])
+
+
+def _trailing_means(widths: Array, window: int, ahead: int) -> Array:
+    """Means (k, h) over the `window` steps up to each step, before step `ahead` up to that one."""
+    sums = np.pad(np.cumsum(widths, axis=1), ((0, 0), (1, 0)))
+    end = np.maximum(np.arange(1, widths.shape[1] + 1), min(ahead, widths.shape[1]))
+    start = np.maximum(end - window, 0)
+    return np.asarray((sums[:, end] - sums[:, start]) / (end - start))
